@@ -1,0 +1,85 @@
+"""The one list of extensions and the one set of compiler directives.
+
+``MSMQWIRE_BUILD`` chooses the build:
+
+- ``release`` (default): optimised, no checks that the kernels make themselves;
+- ``trace``: line tracing for coverage and debuggers, annotated HTML beside each ``.pyx``;
+- ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, debug symbols (needs ``LD_PRELOAD`` of libasan to import).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+HERE = Path(__file__).parent
+
+EXTENSIONS = [
+    "msmqwire.wire.fault",
+    "msmqwire.wire.guid",
+    "msmqwire.wire.utf16",
+    "msmqwire.columns.buffer",
+    "msmqwire.columns.payloads",
+    "msmqwire.columns.batch",
+    "msmqwire.columns.arrow",
+    "msmqwire.mqsd.codec",
+    "msmqwire.mqsd.batch",
+]
+
+DIRECTIVES = {
+    "language_level": "3",
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "cdivision": True,
+    "embedsignature": False,
+    "freethreading_compatible": False,
+}
+
+BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
+    "release": (["-O3", "-g0"], [], {}),
+    "trace": (["-O1", "-g", "-DCYTHON_TRACE_NOGIL=1"], [], {"linetrace": True}),
+    "sanitize": (
+        ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+        ["-fsanitize=address,undefined"],
+        {},
+    ),
+}
+
+
+def chosen_build() -> tuple[list[str], list[str], dict[str, bool]]:
+    """Flags of the build that ``MSMQWIRE_BUILD`` names; an unknown name is an error, never a silent default."""
+    name = os.environ.get("MSMQWIRE_BUILD", "release")
+    if name not in BUILDS:
+        sys.exit(f"MSMQWIRE_BUILD={name!r} is not one of {', '.join(BUILDS)}")
+    return BUILDS[name]
+
+
+def extensions() -> list[Extension]:
+    compile_args, link_args, _ = chosen_build()
+    headers = sorted(str(path.relative_to(HERE)) for path in (HERE / "msmqwire").rglob("*.h"))
+    return [
+        Extension(
+            name,
+            [name.replace(".", "/") + ".pyx"],
+            depends=headers,
+            include_dirs=["."],
+            extra_compile_args=compile_args,
+            extra_link_args=link_args,
+        )
+        for name in EXTENSIONS
+    ]
+
+
+setup(
+    ext_modules=cythonize(
+        extensions(),
+        compiler_directives={**DIRECTIVES, **chosen_build()[2]},
+        annotate=os.environ.get("MSMQWIRE_BUILD") == "trace",
+        build_dir="build",
+    )
+)
