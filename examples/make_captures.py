@@ -1,0 +1,243 @@
+"""Write the two sample captures beside this file, byte for byte the same on every run.
+
+``local-site.pcap`` is ordinary traffic: machines look for a directory server and find one in their own
+site, between DNS and ARP. ``other-site.pcapng`` is the other half of life: replies from another site, IPv6,
+fields that do not belong on IP, and packets that are broken. Everything is packed with ``struct`` here and
+nothing is taken from msmqwire, so that the captures are evidence and not an echo of the decoder.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from ipaddress import ip_address
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+HERE = Path(__file__).parent
+
+MSMQ, DNS = 1801, 53
+IPV4, ARP, VLAN, IPV6 = 0x0800, 0x0806, 0x8100, 0x86DD
+TCP, UDP = 6, 17
+
+# The enterprise, sites and network of the examples in [MS-MQSD] 4, and the three packets printed there.
+ENTERPRISE = UUID("e6eaba61-d1c6-11db-baac-0003ff4e2d22")
+SERVER_SITE = UUID("e6eaba60-d1c6-11db-baac-0003ff4e2d22")
+CLIENT_SITE = UUID("dcc51bf6-d4ad-4543-8739-71568e8f9128")
+NETWORK = UUID("e6eaba62-d1c6-11db-baac-0003ff4e2d22")
+SECOND_NETWORK = UUID("e6eaba63-d1c6-11db-baac-0003ff4e2d22")
+PRINTED_ID = UUID("f291a103-e33c-ab4f-a930-be3a33e432dd")
+PRINTED_REQUEST = bytes.fromhex(
+    "0001000061baeae6c6d1db11baac0003ff4e2d2203a191f23ce34faba930be3a33e432ddf61bc5dcadd44345873971568e8f9128"
+)
+PRINTED_LOCAL_REPLY = bytes.fromhex(
+    "0002000003a191f23ce34faba930be3a33e432dd01000000000000000000000062baeae6c6d1db11baac0003ff4e2d22"
+)
+PRINTED_REMOTE_REPLY = bytes.fromhex(
+    "0002000003a191f23ce34faba930be3a33e432dd01000000000000001200000062baeae6c6d1db11baac0003ff4e2d22"
+    "60baeae6c6d1db11baac0003ff4e2d22310030006e00740034007000650063000000"
+)
+
+
+class Frame(NamedTuple):
+    """One captured frame and when it was seen, in nanoseconds since 1970."""
+
+    time: int
+    data: bytes
+
+
+# Packets
+
+
+def request(request_id: UUID, site: UUID, ipx_networks: Iterable[int] = ()) -> bytes:
+    """A TopologyClientRequest ([MS-MQSD] 2.2.2); with networks, in its IPX form."""
+    networks = list(ipx_networks)
+    packet = struct.pack("<BBH", 0, 1, 0) + ENTERPRISE.bytes_le + request_id.bytes_le + site.bytes_le
+    if networks:
+        packet += struct.pack(f"<I{len(networks)}I", len(networks), *networks)
+    return packet
+
+
+def reply(correlation_id: UUID, networks: list[UUID], site: UUID | None = None, servers: str = "") -> bytes:
+    """A TopologyServerReply ([MS-MQSD] 2.2.3); ``servers`` is the text of the array, unterminated."""
+    array = (servers + "\0").encode("utf-16-le") if servers else b""
+    packet = struct.pack("<BBH", 0, 2, 0) + correlation_id.bytes_le
+    packet += struct.pack("<III", len(networks), 0, len(array))
+    packet += b"".join(network.bytes_le for network in networks)
+    return packet + (site.bytes_le if site else b"") + array
+
+
+def dns_query(name: str, number: int) -> bytes:
+    """A DNS query for the address of ``name``."""
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+    return struct.pack(">6H", number, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack(">2H", 1, 1)
+
+
+def dns_answer(name: str, number: int, address: str) -> bytes:
+    """The DNS answer to ``dns_query``."""
+    query = dns_query(name, number)
+    record = struct.pack(">HHHIH", 0xC00C, 1, 1, 3600, 4) + ip_address(address).packed
+    return struct.pack(">6H", number, 0x8580, 1, 1, 0, 0) + query[12:] + record
+
+
+# Layers
+
+
+def checksum(data: bytes) -> int:
+    """The Internet checksum (RFC 1071)."""
+    data += b"\0" * (len(data) % 2)
+    total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def ip(src: str, dst: str, protocol: int, segment: bytes) -> bytes:
+    """An IPv4 or IPv6 packet around a transport segment."""
+    source, target = ip_address(src), ip_address(dst)
+    if source.version == 6:
+        return (
+            struct.pack(">IHBB", 6 << 28, len(segment), protocol, 64)
+            + source.packed
+            + target.packed
+            + segment
+        )
+    fixed = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(segment), 0, 0, 128, protocol, 0)
+    header = fixed + source.packed + target.packed
+    return header[:10] + struct.pack(">H", checksum(header)) + header[12:] + segment
+
+
+def udp(src: str, src_port: int, dst: str, dst_port: int, payload: bytes) -> bytes:
+    """An IP packet with one UDP datagram."""
+    length = 8 + len(payload)
+    pseudo = ip_address(src).packed + ip_address(dst).packed + struct.pack(">II", length, UDP)
+    total = checksum(pseudo + struct.pack(">4H", src_port, dst_port, length, 0) + payload) or 0xFFFF
+    return ip(src, dst, UDP, struct.pack(">4H", src_port, dst_port, length, total) + payload)
+
+
+def tcp_syn(src: str, src_port: int, dst: str, dst_port: int) -> bytes:
+    """An IP packet that opens a TCP connection."""
+    fixed = struct.pack(">HHIIBBHHH", src_port, dst_port, 0x1D0C0DE5, 0, 5 << 4, 0x02, 64240, 0, 0)
+    pseudo = ip_address(src).packed + ip_address(dst).packed + struct.pack(">HH", TCP, len(fixed))
+    return ip(src, dst, TCP, fixed[:16] + struct.pack(">H", checksum(pseudo + fixed)) + fixed[18:])
+
+
+def ethernet(kind: int, data: bytes, *, broadcast: bool = False, vlan: int | None = None) -> bytes:
+    """An Ethernet frame; with ``vlan``, tagged (IEEE 802.1Q)."""
+    addresses = (b"\xff" * 6 if broadcast else b"\x02\x00\x5e\x00\x00\x01") + b"\x02\x00\x5e\x00\x00\x02"
+    tag = struct.pack(">HH", VLAN, vlan) if vlan is not None else b""
+    return addresses + tag + struct.pack(">H", kind) + data
+
+
+# Files
+
+
+def write_pcap(path: Path, frames: list[Frame]) -> None:
+    """A classic capture: little-endian, microseconds, Ethernet."""
+    out = bytearray(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+    for time, data in frames:
+        seconds, nanoseconds = divmod(time, 1_000_000_000)
+        out += struct.pack("<4I", seconds, nanoseconds // 1000, len(data), len(data)) + data
+    path.write_bytes(out)
+
+
+def pcapng_block(kind: int, body: bytes) -> bytes:
+    """One pcapng block: its length stands at both ends and is a multiple of four."""
+    body += b"\0" * (-len(body) % 4)
+    return struct.pack("<II", kind, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
+
+
+def pcapng_option(code: int, value: bytes) -> bytes:
+    """One pcapng option, padded to a multiple of four."""
+    return struct.pack("<HH", code, len(value)) + value + b"\0" * (-len(value) % 4)
+
+
+def write_pcapng(path: Path, frames: list[Frame]) -> None:
+    """A pcapng capture: one section, one Ethernet interface that counts nanoseconds (if_tsresol 9)."""
+    end = struct.pack("<HH", 0, 0)
+    out = bytearray(pcapng_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)))
+    interface = struct.pack("<HHI", 1, 0, 65535) + pcapng_option(2, b"eth0") + pcapng_option(9, b"\x09") + end
+    out += pcapng_block(1, interface)
+    for time, data in frames:
+        header = struct.pack("<5I", 0, time >> 32, time & 0xFFFFFFFF, len(data), len(data))
+        out += pcapng_block(6, header + data + b"\0" * (-len(data) % 4))
+    path.write_bytes(out)
+
+
+# Stories
+
+
+def local_site() -> list[Frame]:
+    """A machine finds a server of its own site, and so does one on a VLAN."""
+    client, server, resolver, tagged = "10.20.1.25", "10.20.1.10", "10.20.1.1", "10.20.7.31"
+    second = UUID("5b0f7a1e-52c5-4f0e-9c41-6f2a0a4f7d10")
+    who_has = (
+        struct.pack(">HHBBH", 1, IPV4, 6, 4, 1) + b"\x02\x00\x5e\x00\x00\x02" + ip_address(client).packed
+    )
+    who_has += b"\0" * 6 + ip_address(server).packed
+    name = "mq-dc1.corp.example"
+    start = 1_709_539_200_000_000_000  # 2024-03-04 08:00:00 UTC
+    frames = [
+        ethernet(ARP, who_has, broadcast=True),
+        ethernet(IPV4, udp(client, 53124, resolver, DNS, dns_query(name, 0x2A01))),
+        ethernet(IPV4, udp(resolver, DNS, client, 53124, dns_answer(name, 0x2A01, server))),
+        ethernet(IPV4, udp(client, 49712, "10.20.1.255", MSMQ, PRINTED_REQUEST), broadcast=True),
+        ethernet(IPV4, udp(server, MSMQ, client, 49712, PRINTED_LOCAL_REPLY)),
+        ethernet(IPV4, tcp_syn(client, 49713, server, MSMQ)),
+        ethernet(
+            IPV4,
+            udp(tagged, 49901, "10.20.7.255", MSMQ, request(second, CLIENT_SITE)),
+            broadcast=True,
+            vlan=7,
+        ),
+        ethernet(
+            IPV4, udp("10.20.7.10", MSMQ, tagged, 49901, reply(second, [NETWORK, SECOND_NETWORK])), vlan=7
+        ),
+    ]
+    return [Frame(start + 1_250_000 * index, data) for index, data in enumerate(frames)]
+
+
+def other_site() -> list[Frame]:
+    """Replies from another site, IPv6, what does not belong on IP, and what cannot be decoded."""
+    client, server, resolver = "10.30.4.18", "10.20.1.10", "10.30.4.1"
+    client6, server6 = "2001:db8:30::18", "2001:db8:20::10"
+    second, third, fourth = (UUID(f"7d1c2e90-0b{n:02x}-4a55-8e11-3c9f5d20a4b{n}") for n in (2, 3, 4))
+    answered = reply(second, [NETWORK, SECOND_NETWORK], SERVER_SITE, "10MQ-DC1,11MQ-DC2,10BÜRO-東京")
+    cut = reply(third, [NETWORK], SERVER_SITE, "10MQ-DC1,11MQ-DC2")[:-12]
+    bad_flag = reply(third, [NETWORK], SERVER_SITE, "10MQ-DC1,1xMQ-DC2")
+    no_networks = reply(third, [])
+    trailing = reply(fourth, [NETWORK]) + b"\xde\xad\xbe\xef"
+    start = 1_709_539_260_000_000_000  # 2024-03-04 08:01:00 UTC
+    name = "mq-dc2.corp.example"
+    frames = [
+        ethernet(IPV4, udp(client, 53200, resolver, DNS, dns_query(name, 0x2B01))),
+        ethernet(IPV4, udp(client, 49800, "10.30.4.255", MSMQ, PRINTED_REQUEST), broadcast=True),
+        ethernet(IPV4, udp(server, MSMQ, client, 49800, PRINTED_REMOTE_REPLY)),
+        ethernet(IPV4, udp(client, 49801, "10.30.4.255", MSMQ, request(second, CLIENT_SITE)), broadcast=True),
+        ethernet(IPV4, udp(server, MSMQ, client, 49801, answered)),
+        ethernet(IPV6, udp(client6, 49802, server6, MSMQ, request(fourth, CLIENT_SITE))),
+        ethernet(IPV6, udp(server6, MSMQ, client6, 49802, trailing)),
+        # IPX fields MUST NOT be present on IP (2.2.2), yet a server answers: a violation, not a fault
+        ethernet(
+            IPV4,
+            udp(client, 49803, "10.30.4.255", MSMQ, request(third, CLIENT_SITE, [0x0A1E0400, 0x0A140100])),
+        ),
+        ethernet(IPV4, udp(server, MSMQ, client, 49803, cut)),
+        ethernet(IPV4, udp(server, MSMQ, client, 49803, bad_flag)),
+        ethernet(IPV4, udp(server, MSMQ, client, 49803, no_networks)),
+        ethernet(IPV4, udp(client, 53201, resolver, DNS, dns_query("time.corp.example", 0x2B02))),
+    ]
+    return [Frame(start + 2_000_417 * index, data) for index, data in enumerate(frames)]
+
+
+def main() -> None:
+    """Write both captures and say how large they are."""
+    write_pcap(HERE / "local-site.pcap", local_site())
+    write_pcapng(HERE / "other-site.pcapng", other_site())
+    for name in ("local-site.pcap", "other-site.pcapng"):
+        print(f"{name}: {(HERE / name).stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
