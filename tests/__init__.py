@@ -1,0 +1,1 @@
+"""The tests; a package, so that tests, benchmarks and fuzz targets can import ``tests.reference``."""
