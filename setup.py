@@ -4,7 +4,8 @@
 
 - ``release`` (default): optimised, no checks that the kernels make themselves;
 - ``trace``: line tracing for coverage and debuggers, annotated HTML beside each ``.pyx``;
-- ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, debug symbols (needs ``LD_PRELOAD`` of libasan to import).
+- ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, debug symbols (needs ``LD_PRELOAD`` of libasan to import);
+- ``none``: no extensions, for an environment that gets its dependencies first and is built in place afterwards.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
         ["-fsanitize=address,undefined"],
         {},
     ),
+    "none": ([], [], {}),
 }
 
 
@@ -72,6 +74,7 @@ def extensions() -> list[Extension]:
             extra_link_args=link_args,
         )
         for name in EXTENSIONS
+        if os.environ.get("MSMQWIRE_BUILD") != "none"
     ]
 
 
