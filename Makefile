@@ -1,0 +1,118 @@
+# Every command of the project. `make` alone lists them.
+#
+# All of it happens in .venv, which is made on first use and brought up to date when pyproject.toml or setup.py
+# changes; the extensions are built in place and rebuilt when their sources change. So a second `make test` goes
+# straight to the tests. `make clean` starts over, which a change of interpreter needs
+# (`make clean && make PYTHON=python3.13 test`); `make MSMQWIRE_BUILD=trace build` chooses another build.
+
+SHELL := /bin/sh
+PYTHON ?= python3
+MSMQWIRE_BUILD ?= release
+VENV := .venv
+PY := $(VENV)/bin/python
+DONE := $(VENV)/done
+
+LAKE ?= lake
+CAPTURES ?= examples/*.pcap examples/*.pcapng
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## list the commands
+	@echo "make run and make test are all a newcomer needs; the rest is for working on msmqwire."
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##### what a user runs
+
+.PHONY: run
+run: $(DONE)/spark build ## decode the sample captures through Spark on local[*] and show the tables
+	$(PY) examples/run_pipeline.py --lake $(LAKE) $(CAPTURES)
+
+.PHONY: test
+test: $(DONE)/test build ## run the tests (ARGS="-k name" passes on to pytest)
+	$(PY) -m pytest $(ARGS)
+
+##### what a contributor runs
+
+.PHONY: build
+build: $(DONE)/built ## build the extensions in place
+
+.PHONY: lint
+lint: $(DONE)/lint build ## check style and types of Python and Cython
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/cython-lint msmqwire
+
+.PHONY: docs
+docs: $(DONE)/test build ## write the manual's generated pages, then run every example in it
+	$(PY) docs/generate.py
+	$(PY) -m pytest tests/test_documentation.py $(ARGS)
+
+.PHONY: bench
+bench: $(DONE)/bench build ## measure the speed as the manual states it (1,000,000 rows and more)
+	$(PY) -m pytest benchmarks $(ARGS)
+
+.PHONY: bench-quick
+bench-quick: $(DONE)/bench build ## the same benchmarks on few rows: do they run, are their answers right
+	$(PY) -m pytest benchmarks --quick $(ARGS)
+
+.PHONY: clean
+clean: ## remove .venv and everything that was built
+	rm -rf $(VENV) build dist *.egg-info $(LAKE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find msmqwire -name '*.so' -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+##### the environment
+
+# Extras are installed without compiling (MSMQWIRE_BUILD=none): the extensions are built in place, once, below.
+$(DONE)/%: $(DONE)/venv pyproject.toml setup.py
+	@echo "installing msmqwire[$*] into $(VENV) (a minute or two the first time)"
+	MSMQWIRE_BUILD=none $(PY) -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
+$(DONE)/venv: pyproject.toml | check
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --upgrade pip
+	$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+		| $(PY) -m pip install --quiet --requirement /dev/stdin
+	@mkdir -p $(DONE) && touch $@
+
+SOURCES := setup.py $(shell find msmqwire -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
+
+$(DONE)/built: $(DONE)/venv $(DONE)/build-$(MSMQWIRE_BUILD) $(SOURCES) | check
+	MSMQWIRE_BUILD=$(MSMQWIRE_BUILD) $(PY) setup.py --quiet build_ext --inplace --parallel 2
+	@touch $@
+
+# One extension file is shared by all builds: a change of build throws the last one away.
+$(DONE)/build-$(MSMQWIRE_BUILD): $(DONE)/venv
+	@rm -rf build $(DONE)/build-*
+	@touch $@
+
+##### what must be on the system: each absence is one line with the command that ends it
+
+APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get install -y
+run test docs: JAVA_WANTED := yes
+
+.PHONY: check
+check:
+	@missing=0; \
+	lacks() { echo "msmqwire needs $$1; on Debian or Ubuntu: $(APT) $$2" >&2; missing=1; }; \
+	if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+		lacks "Python 3.11 or newer ($(PYTHON) is not)" "python3 python3-venv python3-dev"; \
+	else \
+		$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || lacks "Python's venv module" python3-venv; \
+		test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" \
+			|| lacks "Python's header files" python3-dev; \
+	fi; \
+	echo 'int main(void) { return 0; }' | $${CC:-cc} -x c -o /dev/null - 2>/dev/null \
+		|| lacks "a C compiler ($${CC:-cc})" "gcc libc6-dev"; \
+	java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	version=$$("$$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); \
+	test -z "$(JAVA_WANTED)" || test "$${version:-0}" -ge 17 \
+		|| lacks "Java 17 or newer for Spark ($$java: $${version:-not found})" openjdk-17-jre-headless; \
+	exit $$missing
