@@ -45,7 +45,7 @@ class MalformedError(Exception):
 
 
 class Server(NamedTuple):
-    """One entry of DirectoryServiceServerArray; ``offset`` and ``units``: where its name stands in the payload."""
+    """One entry of DirectoryServiceServerArray; ``offset`` and ``units`` tell where its name stands."""
 
     name: str
     ip: bool = True
@@ -186,7 +186,7 @@ def _read(reader: _Reader, strict: bool, transport: str) -> Packet:
 
 
 def _read_request(reader: _Reader, transport: str, found: list[str]) -> Request:
-    """2.2.2 and 3.2.5.1: only 60 bytes and more can hold IPX fields, and only where the transport may be IPX."""
+    """2.2.2 and 3.2.5.1: 60 bytes or more can hold IPX fields, where the transport may be IPX."""
     enterprise_id = reader.take("EnterpriseID", 16)
     request_id = reader.take("RequestID", 16)
     site_id = reader.take("SiteID", 16)
