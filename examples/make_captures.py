@@ -133,13 +133,13 @@ def ethernet(kind: int, data: bytes, *, broadcast: bool = False, vlan: int | Non
 # Files
 
 
-def write_pcap(path: Path, frames: list[Frame]) -> None:
+def pcap(frames: list[Frame]) -> bytes:
     """A classic capture: little-endian, microseconds, Ethernet."""
     out = bytearray(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
     for time, data in frames:
         seconds, nanoseconds = divmod(time, 1_000_000_000)
         out += struct.pack("<4I", seconds, nanoseconds // 1000, len(data), len(data)) + data
-    path.write_bytes(out)
+    return bytes(out)
 
 
 def pcapng_block(kind: int, body: bytes) -> bytes:
@@ -153,7 +153,7 @@ def pcapng_option(code: int, value: bytes) -> bytes:
     return struct.pack("<HH", code, len(value)) + value + b"\0" * (-len(value) % 4)
 
 
-def write_pcapng(path: Path, frames: list[Frame]) -> None:
+def pcapng(frames: list[Frame]) -> bytes:
     """A pcapng capture: one section, one Ethernet interface that counts nanoseconds (if_tsresol 9)."""
     end = struct.pack("<HH", 0, 0)
     out = bytearray(pcapng_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)))
@@ -162,7 +162,7 @@ def write_pcapng(path: Path, frames: list[Frame]) -> None:
     for time, data in frames:
         header = struct.pack("<5I", 0, time >> 32, time & 0xFFFFFFFF, len(data), len(data))
         out += pcapng_block(6, header + data + b"\0" * (-len(data) % 4))
-    path.write_bytes(out)
+    return bytes(out)
 
 
 # Stories
@@ -231,12 +231,16 @@ def other_site() -> list[Frame]:
     return [Frame(start + 2_000_417 * index, data) for index, data in enumerate(frames)]
 
 
+def captures() -> dict[str, bytes]:
+    """The files, by name."""
+    return {"local-site.pcap": pcap(local_site()), "other-site.pcapng": pcapng(other_site())}
+
+
 def main() -> None:
-    """Write both captures and say how large they are."""
-    write_pcap(HERE / "local-site.pcap", local_site())
-    write_pcapng(HERE / "other-site.pcapng", other_site())
-    for name in ("local-site.pcap", "other-site.pcapng"):
-        print(f"{name}: {(HERE / name).stat().st_size} bytes")
+    """Write the files and say how large they are."""
+    for name, data in captures().items():
+        (HERE / name).write_bytes(data)
+        print(f"{name}: {len(data)} bytes")
 
 
 if __name__ == "__main__":
