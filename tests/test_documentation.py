@@ -1,0 +1,260 @@
+"""What the manual shows is what the package does: every example in it runs, every link leads somewhere.
+
+In README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and examples/README.md:
+
+- a ``python`` block runs, in order, in one namespace a page; where it holds ``>>>`` its output is compared;
+- in a ``console`` block each ``$ msmqwire ...`` runs and what it prints is compared; others (``make``,
+  ``pip``) are shown, not run;
+- a ``sql`` block runs in the page's Spark session.
+
+``...`` in expected output stands for anything. Pages run in a directory that holds ``examples/`` and nothing
+else. The docstrings of the package are doctests, stubs included.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import doctest
+import importlib
+import io
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.system_programs import require_program
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "msmqwire"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])
+SCRIPTS = sorted(ROOT.glob("examples/*.py"))
+OPTIONS = doctest.ELLIPSIS
+
+
+class Block(NamedTuple):
+    """One fenced block of a page."""
+
+    language: str
+    text: str
+    line: int
+
+
+class MismatchError(AssertionError):
+    """Output of an example that differs from what the page shows."""
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The fenced blocks of a page."""
+    language, start, lines = "", 0, list[str]()
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        fence = re.match(r"```(\w*)$", line)
+        if not start and line.startswith("```"):
+            assert fence, f"{page.name}:{number}: a fence with more than a language"
+            language, start, lines = fence[1], number, []
+        elif start and line == "```":
+            yield Block(language, "\n".join(lines) + "\n", start + 1)
+            start = 0
+        elif start:
+            lines.append(line)
+    assert not start, f"{page.name}:{start}: block without an end"
+
+
+def relative(path: Path) -> str:
+    """The path as test ids show it."""
+    return str(path.relative_to(ROOT))
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory of an example: it holds the sample captures, and files may be left in it."""
+    (tmp_path / "examples").mkdir()
+    for capture in ROOT.glob("examples/*.pcap*"):
+        shutil.copy(capture, tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+def run_doctest(text: str, namespace: dict[str, object], where: str, line: int) -> int:
+    """Run a session of ``>>>`` lines and compare; the number of its examples."""
+    test = doctest.DocTestParser().get_doctest(text, namespace, where, where, line - 1)
+    # A doctest runs in a copy of its names unless it is handed the very dictionary.
+    test.globs = namespace
+    complaint = io.StringIO()
+    runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
+    result = runner.run(test, out=complaint.write, clear_globs=False)
+    if result.failed:
+        raise MismatchError(complaint.getvalue())
+    return len(test.examples)
+
+
+def run_console(text: str, where: str) -> int:
+    """Run the ``$ msmqwire`` commands of a console block and compare what they print; the number run."""
+    ran = 0
+    for entry in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, expected = entry.partition("\n")
+        while command.endswith("\\"):
+            more, _, expected = expected.partition("\n")
+            command = command[:-1] + more.lstrip("> ")
+        if not command.startswith("msmqwire "):
+            continue
+        ran += 1
+        done = subprocess.run(
+            command, shell=True, capture_output=True, text=True, encoding="utf-8", timeout=300
+        )
+        got = done.stdout + done.stderr
+        # Markdown keeps no trailing blanks, a terminal table has some.
+        got, expected = (
+            re.sub(r"[ \t]+$", "", part, flags=re.MULTILINE).strip("\n") for part in (got, expected)
+        )
+        if not doctest.OutputChecker().check_output(expected + "\n", got + "\n", OPTIONS):
+            raise MismatchError(
+                f"{where}: $ {command}\nexpected:\n{expected}\ngot (exit status {done.returncode}):\n{got}"
+            )
+    return ran
+
+
+def run_page(page: Path) -> int:
+    """Run every example of a page; the number of them."""
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    ran = 0
+    for language, text, line in blocks(page):
+        where = f"{relative(page)}:{line}"
+        if language == "python" and ">>> " in text:
+            ran += run_doctest(text, namespace, where, line)
+        elif language == "python":
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile("\n" * (line - 1) + text, str(page), "exec"), namespace)
+            ran += 1
+        elif language == "console":
+            ran += run_console(text, where)
+        elif language == "sql":
+            for statement in filter(str.strip, text.split(";")):
+                namespace["spark"].sql(statement).collect()  # type: ignore[attr-defined]
+                ran += 1
+    return ran
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_examples_of_page_run(page: Path, desk: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if "pyspark" in text:
+        require_program("java")
+    ran = run_page(page)
+    shown = len(re.findall(r"^```(?:python|sql)$|^\$ msmqwire ", text, flags=re.MULTILINE))
+    assert ran >= shown
+
+
+def test_pages_with_examples_are_found() -> None:
+    """A pattern that no longer matches would make the tests above pass over nothing."""
+    with_examples = [
+        relative(page) for page in PAGES if any(block.language == "python" for block in blocks(page))
+    ]
+    assert {"README.md", "docs/decoding.md", "docs/columns.md", "docs/spark.md"} <= set(with_examples)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_links_of_page_lead_somewhere(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if re.match(r"https?:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name) if name else page
+        assert file.exists(), f"{relative(page)} links to {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in anchors, f"{relative(page)} links to {target}"
+
+
+def test_every_page_of_the_manual_is_reachable() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in ROOT.glob("docs/*.md"):
+        assert page.name == "index.md" or f"({page.name})" in index, (
+            f"docs/index.md does not name {page.name}"
+        )
+
+
+def test_generated_pages_are_up_to_date() -> None:
+    """``make docs`` writes them anew."""
+    generated = runpy.run_path(str(ROOT / "docs" / "generate.py"))["pages"]()
+    assert generated
+    for path, text in generated.items():
+        assert path.read_text(encoding="utf-8") == text, f"{relative(path)} is out of date: run `make docs`"
+
+
+def test_sample_captures_are_what_their_script_writes() -> None:
+    script = runpy.run_path(str(ROOT / "examples" / "make_captures.py"))
+    captures = script["captures"]()
+    assert len(captures) >= 2
+    for name, data in captures.items():
+        assert (ROOT / "examples" / name).read_bytes() == data
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=relative)
+def test_example_scripts_run(script: Path, desk: Path) -> None:
+    if "spark" in script.read_text(encoding="utf-8"):
+        require_program("java")
+    shutil.copy(script, desk / "examples")
+    command = [sys.executable, f"examples/{script.name}"]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+# Docstrings
+
+
+def docstrings(path: Path) -> Iterator[tuple[str, int]]:
+    """Docstrings with examples in a module or stub, and their lines."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, kinds) and (text := ast.get_docstring(node)) and ">>> " in text:
+            yield text, node.body[0].lineno
+
+
+def module_name(path: Path) -> str:
+    """The dotted name of a source file."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def with_docstring_examples() -> list[Path]:
+    """Modules and stubs of the package that hold examples."""
+    return [p for p in sorted(PACKAGE.rglob("*.py*")) if p.suffix in (".py", ".pyi") and any(docstrings(p))]
+
+
+@pytest.mark.parametrize("path", with_docstring_examples(), ids=relative)
+def test_docstring_examples_run(path: Path, desk: Path) -> None:
+    for text, line in docstrings(path):
+        namespace = dict(vars(importlib.import_module(module_name(path))))
+        if "spark." in text:
+            require_program("java")
+            from pyspark.sql import SparkSession
+
+            namespace["spark"] = SparkSession.builder.master("local[2]").getOrCreate()
+        assert run_doctest(text, namespace, relative(path), line)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.pyx")), ids=relative)
+def test_compiled_docstring_examples_run(path: Path, desk: Path) -> None:
+    module = importlib.import_module(module_name(path))
+    for test in doctest.DocTestFinder().find(module, module.__name__):
+        complaint = io.StringIO()
+        runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
+        if runner.run(test, out=complaint.write).failed:
+            raise MismatchError(complaint.getvalue())
+
+
+def test_docstring_examples_are_found() -> None:
+    assert any(path.match("mqsd/*") for path in with_docstring_examples())
