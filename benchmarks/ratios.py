@@ -1,0 +1,108 @@
+"""The measuring core: CPU time, contenders in turn in one process, medians of paired rounds.
+
+A shared machine is never quiet. What disturbs one contender of a round most likely disturbs its neighbours
+too, so a ratio is taken within each round and the median of those ratios is reported; seconds on
+their own are only shown for orientation.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+STATUS = Path("/proc/self/status")
+CLEAR_REFS = Path("/proc/self/clear_refs")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Something that takes time, and how many packets it handled in it."""
+
+    name: str
+    run: Callable[[], object]
+    packets: int
+    note: str = ""
+
+
+@dataclass
+class Rounds:
+    """CPU seconds of every contender in every round."""
+
+    packets: dict[str, int]
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def per_packet(self, name: str) -> float:
+        """Median CPU seconds for one packet."""
+        return statistics.median(self.seconds[name]) / self.packets[name]
+
+    def times_faster(self, fast: str, slow: str) -> float:
+        """How many times as much one packet costs with ``slow``: the median of the rounds' ratios."""
+        scale = self.packets[fast] / self.packets[slow]
+        pairs = zip(self.seconds[fast], self.seconds[slow], strict=True)
+        return statistics.median(b / a * scale for a, b in pairs)
+
+    def spread(self, fast: str, slow: str) -> tuple[float, float]:
+        """The quartiles of the same ratios: how much to trust the median."""
+        scale = self.packets[fast] / self.packets[slow]
+        ratios = [b / a * scale for a, b in zip(self.seconds[fast], self.seconds[slow], strict=True)]
+        low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        return low, high
+
+
+def measure(contenders: Sequence[Contender], rounds: int) -> Rounds:
+    """Run the contenders in turn (A B C A B C ...), after a warm-up of each, with the garbage collector off.
+
+    The collector is off in favour of the peers: only they make objects.
+    """
+    result = Rounds({c.name: c.packets for c in contenders}, {c.name: [] for c in contenders})
+    for contender in contenders:
+        contender.run()
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for contender in contenders:
+                before = time.process_time()
+                made = contender.run()
+                result.seconds[contender.name].append(time.process_time() - before)
+                del made
+    finally:
+        if enabled:
+            gc.enable()
+    return result
+
+
+def memcpy(data: bytes, packets: int, name: str = "memcpy") -> Contender:
+    """The yardstick: one copy of all the bytes into a buffer of their size, allocated and touched before."""
+    source = np.frombuffer(data, np.uint8)
+    target = np.zeros(len(source), np.uint8)
+    target.fill(1)
+    return Contender(name, lambda: np.copyto(target, source), packets)
+
+
+def status_bytes(key: str) -> int:
+    """A memory figure of this process."""
+    found = re.search(rf"^{key}:\s+(\d+) kB$", STATUS.read_text(), re.MULTILINE)
+    if found is None:
+        raise OSError(f"{STATUS} has no {key}")
+    return 1024 * int(found[1])
+
+
+def peak_growth(run: Callable[[], object]) -> int | None:
+    """Bytes the resident memory grew by at its peak while ``run`` ran; None where Linux does not tell."""
+    gc.collect()
+    try:
+        CLEAR_REFS.write_text("5")  # forget the peak so far (proc(5))
+        before = status_bytes("VmRSS")
+        run()
+        return max(0, status_bytes("VmHWM") - before)
+    except OSError:
+        return None

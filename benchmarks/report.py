@@ -1,0 +1,104 @@
+"""The table a run prints: what was measured, beside what it has to reach."""
+
+from __future__ import annotations
+
+import platform
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.ratios import Rounds
+
+WIDTH = 58
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure to reach: from below, or (``at_most``) not to exceed."""
+
+    value: float
+    at_most: bool = False
+
+    def verdict(self, measured: float) -> str:
+        """The target and whether it is reached, in words."""
+        reached = measured <= self.value if self.at_most else measured >= self.value
+        return f"{'<=' if self.at_most else '>='} {self.value:<7,g} {'reached' if reached else 'MISSED'}"
+
+
+@dataclass
+class Report:
+    """Lines in the order they were measured; figures are kept for whoever wants them as numbers."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def section(self, title: str) -> None:
+        """A new part of the table."""
+        self.lines += ["", title]
+
+    def heading(self, figure: str) -> None:
+        """Names of the columns that follow."""
+        self.lines.append(f"  {'':{WIDTH}} {'ns/packet':>10} {figure:>12}  {'quartiles':>15}  target")
+
+    def note(self, text: str) -> None:
+        """A line of prose."""
+        self.lines.append(f"  {text}")
+
+    def figure(self, name: str, value: str, verdict: str = "") -> None:
+        """A line that is no ratio of CPU times."""
+        self.lines.append(f"  {name:{WIDTH}} {'':10} {value:>12}  {'':15}  {verdict}".rstrip())
+
+    def yardstick(self, rounds: Rounds, name: str, size: int) -> None:
+        """The copy all others are compared with."""
+        nanoseconds = 1e9 * rounds.per_packet(name)
+        speed = size / rounds.packets[name] / nanoseconds
+        self.lines.append(f"  {name + f' ({speed:.1f} GB/s)':{WIDTH}} {nanoseconds:10.2f}")
+
+    def of_memcpy(
+        self, rounds: Rounds, name: str, target: Target | None = None, yardstick: str = "memcpy"
+    ) -> float:
+        """Speed as a part of the speed of memcpy; more than 1 is faster than copying."""
+        ratio = rounds.times_faster(name, yardstick)
+        self.ratio(rounds, name, ratio, rounds.spread(name, yardstick), target)
+        return ratio
+
+    def against(
+        self, rounds: Rounds, ours: str, peer: str, target: Target | None = None, note: str = ""
+    ) -> float:
+        """How many times as fast as the peer we are."""
+        ratio = rounds.times_faster(ours, peer)
+        self.ratio(rounds, peer, ratio, rounds.spread(ours, peer), target, note)
+        return ratio
+
+    def ratio(
+        self,
+        rounds: Rounds,
+        name: str,
+        ratio: float,
+        spread: tuple[float, float],
+        target: Target | None,
+        note: str = "",
+    ) -> None:
+        """One line of the table."""
+        label = f"{name}{f' ({note})' if note else ''}"
+        quartiles = f"{brief(spread[0])} - {brief(spread[1])}"
+        verdict = target.verdict(ratio) if target else ""
+        nanoseconds = f"{1e9 * rounds.per_packet(name):10,.2f}"
+        line = f"  {label:{WIDTH}} {nanoseconds} {brief(ratio):>12}  {quartiles:>15}  {verdict}"
+        self.lines.append(line.rstrip())
+
+
+def brief(value: float) -> str:
+    """Three digits or all before the point."""
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def machine() -> str:
+    """Where this was measured."""
+    model = platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        found = re.search(r"^model name\s*: (.*)$", cpuinfo.read_text(), re.MULTILINE)
+        model = found[1] if found else model
+    return f"{model}, Python {platform.python_version()}, numpy {np.__version__}"
