@@ -20,21 +20,21 @@ from setuptools import Extension, setup
 HERE = Path(__file__).parent
 
 EXTENSIONS = [
+    "msmqwire.wire.address",
     "msmqwire.wire.fault",
     "msmqwire.wire.guid",
     "msmqwire.wire.utf16",
     "msmqwire.columns.buffer",
     "msmqwire.columns.payloads",
-    "msmqwire.columns.batch",
     "msmqwire.columns.arrow",
+    "msmqwire.columns.convert",
+    "msmqwire.columns.batch",
     "msmqwire.mqsd.codec",
     "msmqwire.mqsd.batch",
 ]
 
 DIRECTIVES = {
     "language_level": "3",
-    "boundscheck": False,
-    "wraparound": False,
     "initializedcheck": False,
     "cdivision": True,
     "embedsignature": False,

@@ -1,0 +1,19 @@
+"""Columns: payloads in, buffers that numpy and Arrow look into without a copy out."""
+
+from msmqwire.columns.batch import Batch, FaultEntry
+from msmqwire.columns.buffer import Buffer, allocated_bytes
+from msmqwire.columns.payloads import Payloads
+from msmqwire.columns.schema import Column, Table
+from msmqwire.columns.views import ListColumn, TextColumn
+
+__all__ = [
+    "Batch",
+    "Buffer",
+    "Column",
+    "FaultEntry",
+    "ListColumn",
+    "Payloads",
+    "Table",
+    "TextColumn",
+    "allocated_bytes",
+]

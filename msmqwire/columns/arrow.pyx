@@ -1,0 +1,136 @@
+"""Hand columns to any Arrow consumer without pyarrow, and take arrays from any producer.
+
+An export is a tree of ``ArrowNode``; two walks turn it into the two PyCapsules of the Arrow PyCapsule interface.
+Every ``ArrowArray`` holds a reference to what owns its memory, so a consumer may move a child out and release the
+rest, as the specification allows. Release callbacks may come from any thread and take the GIL themselves.
+"""
+
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t
+
+from msmqwire.columns.buffer cimport Buffer
+
+
+cdef ArrowNode arrow_node(
+    str name, str format, Py_ssize_t length, Buffer validity, Py_ssize_t null_count, list buffers
+):
+    """A node whose validity bitmap, absent when nothing is null, stands in front of its other buffers."""
+    cdef ArrowNode node = ArrowNode.__new__(ArrowNode)
+    node.name = name.encode()
+    node.format = format.encode()
+    node.length = length
+    node.null_count = null_count
+    node.buffers = [validity, *buffers]
+    node.children = []
+    return node
+
+
+cdef void* calloc_or_raise(size_t count, size_t size) except NULL:
+    cdef void* block = PyMem_RawCalloc(count if count else 1, size)
+    if block == NULL:
+        raise MemoryError("cannot allocate an Arrow structure")
+    return block
+
+
+cdef void release_schema(ArrowSchema* schema) noexcept with gil:
+    cdef int64_t i
+    for i in range(schema.n_children):
+        if schema.children[i].release != NULL:
+            schema.children[i].release(schema.children[i])
+        PyMem_RawFree(schema.children[i])
+    PyMem_RawFree(schema.children)
+    Py_DECREF(<object>schema.private_data)
+    schema.release = NULL
+
+
+cdef int fill_schema(ArrowNode node, ArrowSchema* schema) except -1:
+    cdef ArrowNode child
+    cdef Py_ssize_t i
+    schema.format = node.format
+    schema.name = node.name
+    schema.metadata = NULL if node.metadata is None else <const char*>node.metadata
+    schema.flags = ARROW_FLAG_NULLABLE
+    schema.dictionary = NULL
+    schema.children = <ArrowSchema**>calloc_or_raise(<size_t>len(node.children), sizeof(void*))
+    schema.n_children = 0
+    # The node owns the strings
+    Py_INCREF(node)
+    schema.private_data = <void*>node
+    schema.release = release_schema
+    for i in range(len(node.children)):
+        child = node.children[i]
+        schema.children[i] = <ArrowSchema*>calloc_or_raise(1, sizeof(ArrowSchema))
+        schema.n_children += 1
+        fill_schema(child, schema.children[i])
+    return 0
+
+
+cdef void drop_schema_capsule(object capsule) noexcept:
+    cdef ArrowSchema* schema = <ArrowSchema*>PyCapsule_GetPointer(capsule, "arrow_schema")
+    if schema.release != NULL:
+        schema.release(schema)
+    PyMem_RawFree(schema)
+
+
+cdef object schema_capsule(ArrowNode node):
+    cdef ArrowSchema* schema = <ArrowSchema*>calloc_or_raise(1, sizeof(ArrowSchema))
+    cdef object capsule = PyCapsule_New(schema, "arrow_schema", drop_schema_capsule)
+    fill_schema(node, schema)
+    return capsule
+
+
+cdef void release_array(ArrowArray* array) noexcept with gil:
+    cdef int64_t i
+    for i in range(array.n_children):
+        if array.children[i].release != NULL:
+            array.children[i].release(array.children[i])
+        PyMem_RawFree(array.children[i])
+    PyMem_RawFree(array.children)
+    PyMem_RawFree(array.buffers)
+    Py_DECREF(<object>array.private_data)
+    array.release = NULL
+
+
+cdef int fill_array(ArrowNode node, object holder, ArrowArray* array) except -1:
+    cdef ArrowNode child
+    cdef Buffer buffer
+    cdef Py_ssize_t i
+    array.length = node.length
+    array.null_count = node.null_count
+    array.offset = 0
+    array.n_buffers = len(node.buffers)
+    array.dictionary = NULL
+    array.buffers = <const void**>calloc_or_raise(<size_t>len(node.buffers), sizeof(void*))
+    for i in range(len(node.buffers)):
+        buffer = node.buffers[i]
+        array.buffers[i] = NULL if buffer is None else buffer.data
+    array.children = <ArrowArray**>calloc_or_raise(<size_t>len(node.children), sizeof(void*))
+    array.n_children = 0
+    owner = (node, holder)
+    Py_INCREF(owner)
+    array.private_data = <void*>owner
+    array.release = release_array
+    for i in range(len(node.children)):
+        child = node.children[i]
+        array.children[i] = <ArrowArray*>calloc_or_raise(1, sizeof(ArrowArray))
+        array.n_children += 1
+        fill_array(child, holder, array.children[i])
+    return 0
+
+
+cdef void drop_array_capsule(object capsule) noexcept:
+    cdef ArrowArray* array = <ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")
+    if array.release != NULL:
+        array.release(array)
+    PyMem_RawFree(array)
+
+
+cdef object array_capsule(ArrowNode node, object holder):
+    """The array of a node; ``holder`` lives as long as any part of it is held."""
+    cdef ArrowArray* array = <ArrowArray*>calloc_or_raise(1, sizeof(ArrowArray))
+    cdef object capsule = PyCapsule_New(array, "arrow_array", drop_array_capsule)
+    fill_array(node, holder, array)
+    return capsule

@@ -1,0 +1,35 @@
+"""The owner of a table's column buffers."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from msmqwire.columns.arrow cimport ArrowNode
+from msmqwire.columns.buffer cimport Buffer
+from msmqwire.columns.payloads cimport Payloads
+from msmqwire.wire.fault cimport Fault
+
+cdef enum:
+    DECODED = 1  # the bit of a presence byte that every protocol gives to a row that was decoded
+
+
+cdef class Batch:
+    cdef readonly object table
+    cdef readonly tuple columns
+    cdef readonly Payloads payloads
+    cdef dict buffers        # path of a column -> Buffer
+    cdef dict counts         # path of a list's items -> how many there are
+    cdef dict names          # path of an enumeration -> names that this batch brings itself
+    cdef frozenset selected
+    cdef size_t length
+    cdef size_t fault_count
+    cdef size_t arrow_holders
+
+    cdef bint wants(self, str column)
+    cdef uint8_t* reserve(self, str path, size_t size) except NULL
+    cdef uint8_t* reserve_column(self, str column, size_t size) except? NULL
+    cdef uint8_t* data(self, str path) noexcept
+    cdef Fault* reserve_faults(self) except NULL
+    cdef ArrowNode arrow_tree(self, str guid)
+
+
+cdef Batch prepare(object table, Payloads payloads, object columns, Batch out)

@@ -1,0 +1,365 @@
+"""Batch: column buffers written by a kernel, seen through numpy and Arrow.
+
+Columns are kept by path: ``"request_id"`` is a column, ``"servers"`` the offsets of a list, ``"servers[].name"`` a
+member of its items. What a path holds follows from the table's schema; three walks over the schema make the numpy
+views, the Arrow export and nothing else.
+"""
+
+from typing import NamedTuple
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
+from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
+from msmqwire.columns.convert cimport (
+    TextSpan, addresses_as_text, bits_of_bools, fault_fields, guid_texts, presence_bitmap, rows_of_items,
+    swapped_guids, texts_of_names, texts_of_spans,
+)
+from msmqwire.columns.payloads cimport Payloads
+from msmqwire.wire.fault cimport NO_ITEM, Fault, field_name
+from msmqwire.wire.simd cimport wire_popcount
+
+import numpy as np
+
+from msmqwire.columns.schema import ADDRESS, BOOL, GUID, TEXT, Enumeration, ListOf, StructOf
+from msmqwire.columns.views import ADDRESS_DTYPE, FAULT_DTYPE, SPAN_DTYPE, ListColumn, TextColumn
+from msmqwire.wire.fault import FAULT_NAMES
+
+__all__ = ["Batch", "FaultEntry"]
+
+# arrow.uuid is an extension type: its name travels in the metadata of the field, in the C data interface's encoding
+cdef bytes UUID_METADATA = b"".join(
+    (
+        (2).to_bytes(4, "little"),
+        *(
+            len(text).to_bytes(4, "little") + text
+            for text in (b"ARROW:extension:name", b"arrow.uuid", b"ARROW:extension:metadata", b"")
+        ),
+    )
+)
+
+
+class FaultEntry(NamedTuple):
+    """Why one payload cannot be decoded."""
+
+    code: str
+    field: str
+    offset: int
+
+
+cdef class ArrowHold:
+    """Held by every part of an Arrow export: while one lives, its Batch cannot be overwritten."""
+    cdef Batch batch
+
+    def __cinit__(self, Batch batch):
+        self.batch = batch
+        batch.arrow_holders += 1
+
+    def __dealloc__(self):
+        self.batch.arrow_holders -= 1
+
+
+cdef class Batch:
+    def __init__(self):
+        raise TypeError("a Batch is made by decode_batch()")
+
+    def __len__(self):
+        return <Py_ssize_t>self.length
+
+    def __repr__(self):
+        return f"<Batch of {self.length} {self.table.name} rows, {self.fault_count} with faults>"
+
+    def __getitem__(self, str name):
+        for column in self.table.all_columns:
+            if column.name == name:
+                break
+        else:
+            raise KeyError(f"{name!r}: no such column of {self.table.name}; it has {', '.join(self.table.names)}")
+        if name not in self.selected:
+            raise KeyError(f"{name!r} was not among the columns asked for: {', '.join(self.columns)}")
+        if name == "fault":
+            return self.faults
+        if name == "violations":
+            return self.violations
+        return view_of(self, column.type, name, self.length, ())
+
+    def is_present(self, str name):
+        """Boolean array: the rows in which the packet carries ``name``; elsewhere the column is null."""
+        (column,) = self.table.select([name])
+        if "presence" not in self.buffers:
+            return np.ones(self.length, bool)
+        presence = np.frombuffer(self.buffers["presence"], np.uint8, self.length)
+        return (presence & (column.presence or DECODED)) != 0
+
+    @property
+    def faults(self):
+        if not self.fault_count:
+            return np.empty(0, FAULT_DTYPE)
+        return np.frombuffer(self.buffers["faults"], FAULT_DTYPE, self.fault_count)
+
+    def fault(self, Py_ssize_t row):
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {row} of {self.length}")
+        faults = self.faults
+        place = int(np.searchsorted(faults["row"], row))
+        if place == len(faults) or faults["row"][place] != row:
+            return None
+        _, code, field, item, offset, _, _ = faults[place].item()
+        return FaultEntry(FAULT_NAMES[code], field_name(self.table.fields, field, item), offset)
+
+    @property
+    def violations(self):
+        if "violations" not in self.buffers:
+            raise KeyError("'violations' was not among the columns asked for")
+        return np.frombuffer(self.buffers["violations"], np.uint32, self.length)
+
+    def violation_names(self, Py_ssize_t row):
+        cdef uint32_t bits = self.violations[row]
+        return tuple(name for i, name in enumerate(self.table.violation_names) if bits >> <uint32_t>i & 1)
+
+    def to_arrow(self, *, str guid="uuid"):
+        import pyarrow as pa
+
+        return pa.record_batch(ArrowForm(self, guid))
+
+    def __arrow_c_schema__(self):
+        return schema_capsule(self.arrow_tree("uuid"))
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return ArrowForm(self, "uuid").__arrow_c_array__()
+
+    # --- for kernels ---
+
+    cdef bint wants(self, str column):
+        return column in self.selected
+
+    cdef uint8_t* reserve(self, str path, size_t size) except NULL:
+        """Room for ``size`` bytes at ``path``: what is there when it is large enough, else a new Buffer."""
+        cdef Buffer buffer = self.buffers.get(path)
+        if buffer is None or buffer.size < size:
+            buffer = allocate(size)
+            self.buffers[path] = buffer
+        return buffer.data
+
+    cdef uint8_t* reserve_column(self, str column, size_t size) except? NULL:
+        """As ``reserve`` for a column or a part of one; NULL when the column was not asked for."""
+        if column.partition("[")[0] not in self.selected:
+            return NULL
+        return self.reserve(column, size)
+
+    cdef uint8_t* data(self, str path) noexcept:
+        cdef Buffer buffer = self.buffers.get(path)
+        return NULL if buffer is None else buffer.data
+
+    cdef Fault* reserve_faults(self) except NULL:
+        self.fault_count = 0
+        return <Fault*>self.reserve("faults", self.length * sizeof(Fault))
+
+    # --- Arrow ---
+
+    cdef ArrowNode arrow_tree(self, str guid):
+        cdef ArrowNode root
+        if guid not in ("uuid", "text", "binary"):
+            raise ValueError(f"guid={guid!r} is not one of 'uuid', 'text', 'binary'")
+        root = arrow_node("", "+s", <Py_ssize_t>self.length, None, 0, [])
+        for column in self.table.select(self.columns):
+            if column.name == "fault":
+                root.children.append(fault_node(self))
+            elif column.name == "violations":
+                root.children.append(violations_node(self))
+            else:
+                root.children.append(column_node(self, column, guid))
+        return root
+
+
+class ArrowForm:
+    """A Batch with GUIDs in a form of the reader's choice, for any Arrow consumer."""
+
+    def __init__(self, batch, guid):
+        self.batch = batch
+        self.guid = guid
+
+    def __arrow_c_array__(self, requested_schema=None):
+        cdef Batch batch = self.batch
+        cdef ArrowNode root = batch.arrow_tree(self.guid)
+        return schema_capsule(root), array_capsule(root, ArrowHold(batch))
+
+
+cdef Batch prepare(object table, Payloads payloads, object columns, Batch out):
+    """A Batch to be written: ``out`` when it fits, else a new one.
+
+    Raises
+    ------
+    ValueError
+        A column does not exist, or ``out`` is of another table or other columns.
+    BufferError
+        An Arrow consumer still holds ``out``.
+    """
+    cdef Batch batch = out
+    cdef tuple names
+    if batch is not None and batch.table is table and columns is not None and tuple(columns) == batch.columns:
+        names = batch.columns
+    else:
+        names = tuple([column.name for column in table.select(columns)])
+    if batch is None:
+        batch = Batch.__new__(Batch)
+        batch.table = table
+        batch.columns = names
+        batch.selected = frozenset(names)
+        batch.buffers = {}
+        batch.names = {}
+    elif batch.table is not table:
+        raise ValueError(f"out= is a batch of {batch.table.name}, not of {table.name}")
+    elif batch.columns != names:
+        raise ValueError(f"out= has the columns {', '.join(batch.columns)}; asked for are {', '.join(names)}")
+    elif batch.arrow_holders:
+        raise BufferError("out= is still held by an Arrow consumer; release it or decode into a new Batch")
+    batch.payloads = payloads
+    batch.length = payloads.table.count
+    batch.fault_count = 0
+    batch.counts = {}
+    return batch
+
+
+# --- numpy views ---
+
+
+cdef object view_of(Batch batch, object type_, str path, size_t count, tuple parents):
+    """The numpy view of a column, or of the part of one at ``path``; ``parents``: offsets of the lists around it."""
+    if isinstance(type_, ListOf):
+        offsets = np.frombuffer(batch.buffers[path], np.int32, count + 1)
+        items = view_of(batch, type_.item, path + "[]", batch.counts[path + "[]"], (offsets, *parents))
+        return ListColumn(offsets, items)
+    if isinstance(type_, StructOf):
+        return {name: view_of(batch, member, f"{path}.{name}", count, parents) for name, member in type_.members}
+    buffer = batch.buffers[path]
+    if type_ == GUID:
+        return np.frombuffer(buffer, np.uint8, count * 16).reshape(count, 16)
+    if type_ == TEXT:
+        return TextColumn(np.frombuffer(buffer, SPAN_DTYPE, count), batch.payloads, parents)
+    if type_ == ADDRESS:
+        return np.frombuffer(buffer, ADDRESS_DTYPE, count)
+    return np.frombuffer(buffer, np.uint8 if isinstance(type_, Enumeration) else np.dtype(type_.dtype), count)
+
+
+# --- Arrow nodes ---
+
+
+cdef ArrowNode column_node(Batch batch, object column, str guid):
+    cdef Buffer presence = batch.buffers.get("presence")
+    cdef Buffer validity = None
+    cdef Py_ssize_t nulls = 0
+    if presence is not None:
+        validity, nulls = presence_bitmap(presence.data, <uint8_t>(column.presence or DECODED), batch.length)
+    return node_of(batch, column.type, column.name, column.name, batch.length, validity, nulls, None, guid)
+
+
+cdef ArrowNode node_of(
+    Batch batch, object type_, str name, str path, size_t count, Buffer validity, Py_ssize_t nulls, Buffer rows, str guid
+):
+    """The Arrow array of the part of a column at ``path``; ``rows``: the row of each value, None when value i is row i."""
+    cdef ArrowNode node
+    cdef Buffer buffer
+    cdef Py_ssize_t length = <Py_ssize_t>count
+    cdef const uint32_t* row = NULL if rows is None else <const uint32_t*>rows.data
+    if isinstance(type_, StructOf):
+        node = arrow_node(name, "+s", length, validity, nulls, [])
+        for member, member_type in type_.members:
+            node.children.append(node_of(batch, member_type, member, f"{path}.{member}", count, None, 0, rows, guid))
+        return node
+    buffer = batch.buffers[path]
+    if isinstance(type_, ListOf):
+        node = arrow_node(name, "+l", length, validity, nulls, [buffer])
+        items = rows_of_items(<const int32_t*>buffer.data, count, row) if holds_text(type_.item) else None
+        node.children.append(
+            node_of(batch, type_.item, "item", path + "[]", batch.counts[path + "[]"], None, 0, items, guid)
+        )
+        return node
+    if isinstance(type_, Enumeration):
+        names = batch.names[path] if path in batch.names else type_.names
+        return arrow_node(name, "u", length, validity, nulls, list(texts_of_names(buffer.data, count, names)))
+    if type_ == TEXT:
+        texts = texts_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
+        return arrow_node(name, "u", length, validity, nulls, list(texts))
+    if type_ == ADDRESS:
+        return arrow_node(name, "u", length, validity, nulls, list(addresses_as_text(buffer.data, count)))
+    if type_ == BOOL:
+        return arrow_node(name, "b", length, validity, nulls, [bits_of_bools(buffer.data, count)])
+    if type_ == GUID:
+        return guid_node(buffer, name, count, validity, nulls, guid)
+    return arrow_node(name, type_.arrow, length, validity, nulls, [buffer])
+
+
+cdef bint holds_text(object type_):
+    if isinstance(type_, ListOf):
+        return holds_text(type_.item)
+    if isinstance(type_, StructOf):
+        return any(holds_text(member) for _, member in type_.members)
+    return type_ == TEXT
+
+
+cdef ArrowNode guid_node(Buffer buffer, str name, size_t count, Buffer validity, Py_ssize_t nulls, str guid):
+    cdef ArrowNode node
+    cdef Py_ssize_t length = <Py_ssize_t>count
+    if guid == "text":
+        return arrow_node(name, "u", length, validity, nulls, list(guid_texts(buffer.data, count)))
+    node = arrow_node(name, "w:16", length, validity, nulls, [swapped_guids(buffer.data, count)])
+    if guid == "uuid":
+        node.metadata = UUID_METADATA
+    return node
+
+
+cdef ArrowNode fault_node(Batch batch):
+    """struct<code, field, offset>, null where there is no fault: the sparse faults spread over all rows."""
+    cdef size_t count = batch.length
+    cdef Py_ssize_t length = <Py_ssize_t>count
+    cdef const Fault* faults = <const Fault*>batch.data("faults")
+    cdef Buffer validity = allocate_zeroed((count + 7) // 8)
+    cdef Buffer codes = allocate_zeroed(count)
+    cdef Buffer offsets = allocate_zeroed(count * sizeof(uint32_t))
+    cdef uint32_t row
+    cdef size_t i
+    for i in range(batch.fault_count):
+        row = faults[i].row
+        validity.data[row >> 3] |= <uint8_t>(1 << (row & 7))
+        codes.data[row] = <uint8_t>faults[i].code
+        (<uint32_t*>offsets.data)[row] = <uint32_t>faults[i].offset
+    cdef ArrowNode node = arrow_node("fault", "+s", length, validity, <Py_ssize_t>(count - batch.fault_count), [])
+    node.children = [
+        arrow_node("code", "u", length, None, 0, list(texts_of_names(codes.data, count, FAULT_NAMES))),
+        arrow_node("field", "u", length, None, 0, list(fault_fields(faults, batch.fault_count, count, batch.table.fields))),
+        arrow_node("offset", "I", length, None, 0, [offsets]),
+    ]
+    return node
+
+
+cdef ArrowNode violations_node(Batch batch):
+    cdef size_t count = batch.length
+    cdef const uint32_t* bits = <const uint32_t*>batch.data("violations")
+    cdef Buffer offsets = allocate((count + 1) * sizeof(int32_t))
+    cdef int32_t* end = <int32_t*>offsets.data
+    cdef Buffer values
+    cdef size_t i
+    cdef int32_t written = 0
+    cdef uint32_t left
+    cdef uint32_t bit
+    validity, nulls = presence_bitmap(batch.data("presence"), DECODED, count)
+    end[0] = 0
+    for i in range(count):
+        end[i + 1] = end[i] + <int32_t>wire_popcount(bits[i])
+    values = allocate(<size_t>end[count])
+    for i in range(count):
+        left = bits[i]
+        bit = 0
+        while left:
+            if left & 1:
+                values.data[written] = <uint8_t>bit
+                written += 1
+            left >>= 1
+            bit += 1
+    cdef ArrowNode node = arrow_node("violations", "+l", <Py_ssize_t>count, validity, nulls, [offsets])
+    names = texts_of_names(values.data, <size_t>written, batch.table.violation_names)
+    node.children.append(arrow_node("item", "u", written, None, 0, list(names)))
+    return node

@@ -1,0 +1,25 @@
+"""From the bytes that kernels write to the bytes that Arrow defines."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+
+from msmqwire.columns.buffer cimport Buffer
+from msmqwire.columns.payloads cimport PayloadTable
+from msmqwire.wire.fault cimport Fault
+
+
+# A text value: bytes [offset, offset + length) of the payload of its row
+cdef struct TextSpan:
+    uint32_t offset
+    uint32_t length
+
+
+cdef tuple presence_bitmap(const uint8_t* presence, uint8_t bit, size_t count)
+cdef Buffer bits_of_bools(const uint8_t* values, size_t count)
+cdef Buffer swapped_guids(const uint8_t* values, size_t count)
+cdef tuple guid_texts(const uint8_t* values, size_t count)
+cdef tuple texts_of_spans(const TextSpan* spans, size_t count, const PayloadTable* payloads, const uint32_t* rows)
+cdef tuple texts_of_names(const uint8_t* values, size_t count, tuple names)
+cdef Buffer rows_of_items(const int32_t* offsets, size_t count, const uint32_t* rows)
+cdef tuple fault_fields(const Fault* faults, size_t fault_count, size_t count, tuple fields)
+cdef tuple addresses_as_text(const uint8_t* values, size_t count)

@@ -1,0 +1,59 @@
+"""Many payloads, wherever they lie, behind one inline accessor."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+cdef enum Layout:
+    OFFSETS32  # one buffer, int32 offsets
+    OFFSETS64  # one buffer, int64 offsets
+    SPANS      # an address and a size for each
+
+
+cdef struct Span:
+    const uint8_t* data  # NULL: a null payload
+    size_t size
+
+
+cdef struct PayloadTable:
+    Layout layout
+    const uint8_t* data
+    const int32_t* offsets32
+    const int64_t* offsets64
+    const Span* spans
+    const uint8_t* validity  # Arrow bitmap, NULL when no payload is null
+    size_t validity_offset   # in bits
+    size_t count
+
+
+cdef inline Span payload_at(const PayloadTable* table, size_t i) noexcept nogil:
+    """Payload ``i``; its data is NULL when it is null."""
+    cdef Span span
+    cdef size_t bit
+    if table.layout == OFFSETS32:
+        span.data = table.data + table.offsets32[i]
+        span.size = <size_t>(table.offsets32[i + 1] - table.offsets32[i])
+    elif table.layout == SPANS:
+        span = table.spans[i]
+    else:
+        span.data = table.data + table.offsets64[i]
+        span.size = <size_t>(table.offsets64[i + 1] - table.offsets64[i])
+    if table.validity != NULL:
+        bit = table.validity_offset + i
+        if not (table.validity[bit >> 3] >> (bit & 7)) & 1:
+            span.data = NULL
+            span.size = 0
+    return span
+
+
+cdef class Payloads:
+    cdef PayloadTable table
+    cdef object owner  # whatever keeps the memory of the table alive
+    cdef readonly Py_ssize_t nbytes
+
+
+cdef tuple steady_bytes(object data)
+cdef const uint8_t* address(object view)
+cdef Payloads payloads_of_spans(const Span* spans, size_t count, Py_ssize_t nbytes, object owner)
+cdef int attach_offsets32(
+    Payloads payloads, const uint8_t* data, const int32_t* offsets, size_t count, object owner
+) except -1

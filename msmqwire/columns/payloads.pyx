@@ -1,0 +1,356 @@
+"""Take payloads as they come: one buffer with offsets, a sequence of bytes-like objects, or Arrow arrays.
+
+Nothing is copied but what could change while a kernel reads it: a writable buffer is copied first.
+"""
+
+from cpython.buffer cimport PyBuffer_FillInfo, PyObject_CheckBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy, memset, strcmp
+
+from msmqwire.columns.arrow cimport (
+    ArrowArray, ArrowArrayStream, ArrowNode, ArrowSchema, array_capsule, arrow_node, schema_capsule
+)
+from msmqwire.columns.buffer cimport Buffer, allocate
+
+import numpy as np
+
+__all__ = ["Payloads"]
+
+cdef const uint8_t* EMPTY = <const uint8_t*>b""
+
+
+cdef tuple steady_bytes(object data):
+    """A memoryview over bytes that cannot change while they are read: of ``data`` itself, or of a copy."""
+    cdef object view = PyMemoryView_FromObject(data)
+    if not view.c_contiguous:
+        raise ValueError("payload buffers must be contiguous")
+    if not view.readonly:
+        view = PyMemoryView_FromObject(bytes(view))
+    return view, view.nbytes
+
+
+cdef const uint8_t* address(object view):
+    cdef const uint8_t* data = <const uint8_t*>PyMemoryView_GET_BUFFER(view).buf
+    return EMPTY if data == NULL else data
+
+
+cdef class Payloads:
+    def __init__(self, data, offsets):
+        cdef const int32_t[::1] narrow
+        cdef const int64_t[::1] wide
+        cdef Py_ssize_t size
+        view, size = steady_bytes(data)
+        given = np.asarray(offsets)
+        if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
+            raise ValueError("offsets must be a one-dimensional array of integers, one more than there are payloads")
+        kept = given.astype(np.int32 if given.dtype == np.int32 else np.int64, order="C", copy=True)
+        if kept[0] < 0 or kept[-1] > size or (kept[1:] < kept[:-1]).any():
+            raise ValueError(f"offsets must rise from 0 or more to at most {size}, the size of the data")
+        self.owner = (view, kept)
+        self.table.data = address(view)
+        self.table.count = <size_t>(kept.size - 1)
+        if kept.dtype == np.int32:
+            narrow = kept
+            self.table.layout = OFFSETS32
+            self.table.offsets32 = &narrow[0]
+        else:
+            wide = kept
+            self.table.layout = OFFSETS64
+            self.table.offsets64 = &wide[0]
+        self.nbytes = int(kept[-1] - kept[0])
+
+    @staticmethod
+    def of(payloads, offsets=None):
+        if offsets is not None:
+            return Payloads(payloads, offsets)
+        if isinstance(payloads, Payloads):
+            return payloads
+        if hasattr(payloads, "__arrow_c_array__"):
+            return from_arrow_array(payloads)
+        if hasattr(payloads, "__arrow_c_stream__"):
+            return from_arrow_stream(payloads)
+        if PyObject_CheckBuffer(payloads):
+            raise TypeError("one buffer of many payloads needs offsets=; for a single payload use decode()")
+        return from_sequence(payloads)
+
+    def __len__(self):
+        return <Py_ssize_t>self.table.count
+
+    def __getitem__(self, index):
+        cdef Py_ssize_t start, stop, step, i
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                raise ValueError("Payloads can be sliced with step 1 only")
+            return part(self, start, max(start, stop))
+        i = index
+        if i < 0:
+            i += len(self)
+        if not 0 <= i < len(self):
+            raise IndexError(f"payload {index} of {len(self)}")
+        return payload_view(self, i)
+
+    def __iter__(self):
+        cdef Py_ssize_t i
+        for i in range(len(self)):
+            yield payload_view(self, i)
+
+    def __arrow_c_schema__(self):
+        return schema_capsule(payload_node(self, empty=True))
+
+    def __arrow_c_array__(self, requested_schema=None):
+        cdef ArrowNode node = payload_node(self, empty=False)
+        return schema_capsule(node), array_capsule(node, self)
+
+
+cdef object payload_view(Payloads payloads, Py_ssize_t i):
+    cdef Span span = payload_at(&payloads.table, <size_t>i)
+    if span.data == NULL:
+        return None
+    window = Window.__new__(Window)
+    (<Window>window).span = span
+    (<Window>window).owner = payloads
+    return memoryview(window)
+
+
+cdef class Window:
+    """The bytes of one payload, alive as long as somebody looks at them."""
+    cdef Span span
+    cdef object owner
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, <void*>self.span.data, <Py_ssize_t>self.span.size, 1, flags)
+
+
+cdef Payloads part(Payloads whole, Py_ssize_t start, Py_ssize_t stop):
+    cdef Payloads result = Payloads.__new__(Payloads)
+    cdef PayloadTable* table = &result.table
+    cdef Py_ssize_t i
+    table[0] = whole.table
+    table.count = <size_t>(stop - start)
+    table.validity_offset += <size_t>start
+    result.owner = whole.owner
+    if table.layout == OFFSETS32:
+        table.offsets32 += start
+        result.nbytes = table.offsets32[stop - start] - table.offsets32[0]
+    elif table.layout == OFFSETS64:
+        table.offsets64 += start
+        result.nbytes = table.offsets64[stop - start] - table.offsets64[0]
+    else:
+        table.spans += start
+        result.nbytes = 0
+        for i in range(stop - start):
+            result.nbytes += <Py_ssize_t>table.spans[i].size
+    return result
+
+
+cdef Payloads payloads_of_spans(const Span* spans, size_t count, Py_ssize_t nbytes, object owner):
+    cdef Payloads result = Payloads.__new__(Payloads)
+    result.table.layout = SPANS
+    result.table.spans = spans
+    result.table.count = count
+    result.nbytes = nbytes
+    result.owner = owner
+    return result
+
+
+cdef int attach_offsets32(
+    Payloads payloads, const uint8_t* data, const int32_t* offsets, size_t count, object owner
+) except -1:
+    """Make ``payloads`` those of one buffer with offsets that are known to be good."""
+    payloads.table.layout = OFFSETS32
+    payloads.table.data = data
+    payloads.table.offsets32 = offsets
+    payloads.table.count = count
+    payloads.nbytes = offsets[count] - offsets[0]
+    payloads.owner = owner
+    return 0
+
+
+cdef Payloads from_sequence(object payloads):
+    cdef list items = list(payloads)
+    cdef Py_ssize_t count = len(items)
+    cdef Buffer spans = allocate(<size_t>count * sizeof(Span))
+    cdef Span* span = <Span*>spans.data
+    cdef Py_ssize_t nbytes = 0
+    cdef Py_ssize_t i, size
+    for i in range(count):
+        item = items[i]
+        if PyBytes_CheckExact(item):
+            span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
+            span[i].size = <size_t>PyBytes_GET_SIZE(item)
+        elif item is None:
+            span[i].data = NULL
+            span[i].size = 0
+        elif PyObject_CheckBuffer(item):
+            view, size = steady_bytes(item)
+            items[i] = view
+            span[i].data = address(view)
+            span[i].size = <size_t>size
+        else:
+            raise TypeError(f"payload {i} is {type(item).__name__}, not bytes-like or None")
+        nbytes += <Py_ssize_t>span[i].size
+    return payloads_of_spans(span, <size_t>count, nbytes, (spans, items))
+
+
+# --- Arrow ---
+
+
+cdef class ImportedArray:
+    """An ArrowArray that we own and release, with the capsules that it came in."""
+    cdef ArrowArray array
+    cdef object capsules
+
+    def __dealloc__(self):
+        if self.array.release != NULL:
+            self.array.release(&self.array)
+
+
+cdef ImportedArray take_array(ArrowArray* source):
+    """Move an array out of a producer's structure, as the C data interface allows."""
+    cdef ImportedArray imported = ImportedArray.__new__(ImportedArray)
+    imported.array = source[0]
+    source.release = NULL
+    return imported
+
+
+cdef str binary_format(const ArrowSchema* schema):
+    if strcmp(schema.format, b"z") == 0 or strcmp(schema.format, b"Z") == 0 or strcmp(schema.format, b"vz") == 0:
+        return schema.format.decode()
+    raise TypeError(
+        f"payloads must be Arrow Binary, LargeBinary or BinaryView, not format {schema.format.decode()!r}"
+    )
+
+
+cdef Payloads from_arrow_array(object producer):
+    schema, capsule = producer.__arrow_c_array__()
+    cdef str format = binary_format(<const ArrowSchema*>PyCapsule_GetPointer(schema, "arrow_schema"))
+    return from_imported(take_array(<ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")), format)
+
+
+cdef Payloads from_imported(ImportedArray imported, str format):
+    cdef ArrowArray* array = &imported.array
+    cdef Payloads result
+    cdef const uint8_t* data
+    if format == "vz":
+        return from_views(imported)
+    result = Payloads.__new__(Payloads)
+    data = <const uint8_t*>array.buffers[2]
+    result.owner = imported
+    result.table.data = EMPTY if data == NULL else data
+    result.table.count = <size_t>array.length
+    if array.null_count != 0:
+        result.table.validity = <const uint8_t*>array.buffers[0]
+    result.table.validity_offset = <size_t>array.offset
+    if array.length == 0:  # such an array may come without offsets
+        result.table.layout = SPANS
+    elif format == "z":
+        result.table.layout = OFFSETS32
+        result.table.offsets32 = <const int32_t*>array.buffers[1] + array.offset
+        result.nbytes = result.table.offsets32[array.length] - result.table.offsets32[0]
+    else:
+        result.table.layout = OFFSETS64
+        result.table.offsets64 = <const int64_t*>array.buffers[1] + array.offset
+        result.nbytes = result.table.offsets64[array.length] - result.table.offsets64[0]
+    return result
+
+
+cdef Payloads from_views(ImportedArray imported):
+    """BinaryView: 16 bytes each, the value itself when it has at most 12 bytes, else a buffer and an offset."""
+    cdef ArrowArray* array = &imported.array
+    cdef size_t count = <size_t>array.length
+    cdef Buffer spans = allocate(count * sizeof(Span))
+    cdef Span* span = <Span*>spans.data
+    cdef const uint8_t* view = <const uint8_t*>array.buffers[1] + 16 * array.offset
+    cdef const uint8_t* validity = <const uint8_t*>array.buffers[0] if array.null_count != 0 else NULL
+    cdef Py_ssize_t nbytes = 0
+    cdef int32_t[4] words
+    cdef size_t i, bit
+    for i in range(count):
+        bit = <size_t>array.offset + i
+        if validity != NULL and not (validity[bit >> 3] >> (bit & 7)) & 1:
+            span[i].data = NULL
+            span[i].size = 0
+            continue
+        memcpy(words, view + 16 * i, 16)
+        span[i].size = <size_t>words[0]
+        if words[0] <= 12:
+            span[i].data = view + 16 * i + 4
+        else:
+            span[i].data = <const uint8_t*>array.buffers[2 + words[2]] + words[3]
+        nbytes += words[0]
+    return payloads_of_spans(span, count, nbytes, (spans, imported))
+
+
+cdef Payloads from_arrow_stream(object producer):
+    capsule = producer.__arrow_c_stream__()
+    cdef ArrowArrayStream* stream = <ArrowArrayStream*>PyCapsule_GetPointer(capsule, "arrow_array_stream")
+    cdef ArrowSchema schema
+    cdef ArrowArray array
+    cdef list chunks = []
+    check_stream(stream, stream.get_schema(stream, &schema))
+    try:
+        format = binary_format(&schema)
+    finally:
+        schema.release(&schema)
+    while True:
+        memset(&array, 0, sizeof(array))
+        check_stream(stream, stream.get_next(stream, &array))
+        if array.release == NULL:
+            break
+        chunks.append(from_imported(take_array(&array), format))
+    return chunks[0] if len(chunks) == 1 else chained(chunks)
+
+
+cdef int check_stream(ArrowArrayStream* stream, int status) except -1:
+    cdef const char* message
+    if status != 0:
+        message = stream.get_last_error(stream)
+        raise OSError(status, "the Arrow stream failed" if message == NULL else message.decode(errors="replace"))
+    return 0
+
+
+cdef Payloads chained(list chunks):
+    cdef Payloads chunk
+    cdef size_t total = 0
+    cdef size_t i
+    cdef Py_ssize_t nbytes = 0
+    cdef Buffer spans
+    cdef Span* span
+    for chunk in chunks:
+        total += chunk.table.count
+        nbytes += chunk.nbytes
+    spans = allocate(total * sizeof(Span))
+    span = <Span*>spans.data
+    for chunk in chunks:
+        for i in range(chunk.table.count):
+            span[0] = payload_at(&chunk.table, i)
+            span += 1
+    return payloads_of_spans(<Span*>spans.data, total, nbytes, (spans, chunks))
+
+
+cdef ArrowNode payload_node(Payloads payloads, bint empty):
+    """The payloads as one LargeBinary array of their own: an export outlives any reuse of the memory behind."""
+    cdef size_t count = 0 if empty else payloads.table.count
+    cdef Buffer offsets = allocate((count + 1) * sizeof(int64_t))
+    cdef Buffer data = allocate(0 if empty else <size_t>payloads.nbytes)
+    cdef Buffer validity = allocate((count + 7) // 8)
+    cdef int64_t* end = <int64_t*>offsets.data
+    cdef Py_ssize_t nulls = 0
+    cdef Span span
+    cdef size_t i
+    memset(validity.data, 0, validity.size)
+    end[0] = 0
+    for i in range(count):
+        span = payload_at(&payloads.table, i)
+        if span.data == NULL:
+            nulls += 1
+        else:
+            memcpy(data.data + end[i], span.data, span.size)
+            validity.data[i >> 3] |= <uint8_t>(1 << (i & 7))
+        end[i + 1] = end[i] + <int64_t>span.size
+    return arrow_node("", "Z", <Py_ssize_t>count, validity, nulls, [offsets, data])

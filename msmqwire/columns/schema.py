@@ -1,0 +1,221 @@
+"""What a table is made of: the types of columns, and the one description from which all its schemas come.
+
+A protocol's ``schema.py`` holds one ``Table``. The numpy views, the Arrow export, the Spark schema and the manual's
+tables are read off it; nothing else lists columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "ADDRESS",
+    "BOOL",
+    "GUID",
+    "INT64",
+    "TEXT",
+    "TIMESTAMP",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "Column",
+    "DataType",
+    "Enumeration",
+    "GuidForm",
+    "ListOf",
+    "Scalar",
+    "StructOf",
+    "Table",
+]
+
+GuidForm = Literal["uuid", "text", "binary"]
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A type with one value a row: its name here, its numpy dtype and its Arrow format.
+
+    ``width`` is the bytes one value takes in the column's buffer. ``arrow`` is empty where the Arrow form is made by
+    conversion (GUIDs, text, addresses) and not by handing out the buffer.
+    """
+
+    name: str
+    dtype: str
+    width: int
+    arrow: str = ""
+
+
+UINT8 = Scalar("uint8", "u1", 1, "C")
+UINT16 = Scalar("uint16", "<u2", 2, "S")
+UINT32 = Scalar("uint32", "<u4", 4, "I")
+UINT64 = Scalar("uint64", "<u8", 8, "L")
+INT64 = Scalar("int64", "<i8", 8, "l")
+TIMESTAMP = Scalar("timestamp[ns, UTC]", "<M8[ns]", 8, "tsn:UTC")
+BOOL = Scalar("bool", "?", 1)
+GUID = Scalar("uuid", "u1", 16)
+# Code units of the row's own payload: byte offset from the payload's start, and length in bytes.
+TEXT = Scalar("string", "span", 8)
+# 16 bytes, the unused ones zero, and the family (4 IPv4, 6 IPv6, 10 IPX) as a u16
+ADDRESS = Scalar("address", "address", 18)
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """A byte that stands for one of a few names; ``names[value]`` is what a table shows.
+
+    ``names`` is empty where a batch brings its own (``file`` of a capture).
+    """
+
+    names: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The type as the manual names it."""
+        return "string"
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list a row: offsets, and the items of all rows behind each other."""
+
+    item: DataType
+
+    @property
+    def name(self) -> str:
+        """The type as the manual names it."""
+        return f"list<{self.item.name}>"
+
+
+@dataclass(frozen=True)
+class StructOf:
+    """A group of named values."""
+
+    members: tuple[tuple[str, DataType], ...]
+
+    @property
+    def name(self) -> str:
+        """The type as the manual names it."""
+        inside = ", ".join(f"{name}: {type_.name}" for name, type_ in self.members)
+        return f"struct<{inside}>"
+
+
+DataType = Scalar | Enumeration | ListOf | StructOf
+
+FAULT = StructOf((("code", Enumeration()), ("field", Enumeration()), ("offset", UINT32)))
+VIOLATIONS = ListOf(Enumeration())
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    ``presence`` is the bit of the row's presence byte that must be set for a value to stand there; 0 means in every row
+    that is not null.
+    """
+
+    name: str
+    type: DataType
+    about: str
+    presence: int = 0
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of one table, in order, and the names its faults and violations use.
+
+    Attributes
+    ----------
+    name : str
+        As ``--table`` and Spark's ``table`` option say it.
+    section : str
+        Where the specification describes what a row is.
+    columns : tuple of Column
+        Without ``fault`` and ``violations``, which every decoded table has at its end.
+    fields : tuple of str
+        Field names of faults, by the number that kernels use.
+    violations : type of IntFlag, or None
+        The bits of the ``violations`` column; None for a table that cannot have any (capture columns).
+    """
+
+    name: str
+    section: str
+    columns: tuple[Column, ...]
+    fields: tuple[str, ...] = ()
+    violations: type[IntFlag] | None = None
+
+    @property
+    def all_columns(self) -> tuple[Column, ...]:
+        """The table as users see it: its columns, then ``fault`` and ``violations``."""
+        if self.violations is None:
+            return self.columns
+        return (
+            *self.columns,
+            Column("fault", FAULT, "why the payload cannot be decoded; null when it was"),
+            Column("violations", VIOLATIONS, "rules of the specification that the packet breaks"),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns, in order."""
+        return tuple(column.name for column in self.all_columns)
+
+    @property
+    def violation_names(self) -> tuple[str, ...]:
+        """Names of the violations, by bit."""
+        return () if self.violations is None else tuple(flag.name.lower() for flag in self.violations if flag.name)
+
+    def select(self, names: Iterable[str] | None) -> tuple[Column, ...]:
+        """The columns called ``names``, in the table's order; all of them for None.
+
+        Raises
+        ------
+        ValueError
+            A name is not a column of this table.
+        """
+        if names is None:
+            return self.all_columns
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        unknown = [name for name in wanted if name not in self.names]
+        if unknown:
+            raise ValueError(
+                f"{', '.join(map(repr, unknown))}: no such column of {self.name}; it has {', '.join(self.names)}"
+            )
+        return tuple(column for column in self.all_columns if column.name in wanted)
+
+    def arrow_schema(self, names: Iterable[str] | None = None, *, guid: GuidForm = "uuid") -> pa.Schema:
+        """The Arrow schema of the table, or of the columns called ``names``; needs pyarrow."""
+        import pyarrow as pa
+
+        return pa.schema([(column.name, arrow_type(column.type, guid)) for column in self.select(names)])
+
+
+def arrow_type(type_: DataType, guid: GuidForm = "uuid") -> pa.DataType:
+    """The Arrow type of a column's type, with GUIDs in the form asked for; needs pyarrow."""
+    import pyarrow as pa
+
+    if isinstance(type_, ListOf):
+        return pa.list_(arrow_type(type_.item, guid))
+    if isinstance(type_, StructOf):
+        return pa.struct([(name, arrow_type(member, guid)) for name, member in type_.members])
+    if isinstance(type_, Enumeration) or type_ in (TEXT, ADDRESS):
+        return pa.string()
+    if type_ == GUID:
+        return {"uuid": pa.uuid(), "text": pa.string(), "binary": pa.binary(16)}[guid]
+    if type_ == TIMESTAMP:
+        return pa.timestamp("ns", "UTC")
+    return getattr(pa, {"bool": "bool_"}.get(type_.name, type_.name))()
+
+
+def manual_rows(columns: Sequence[Column]) -> Iterator[str]:
+    """The rows of the manual's Markdown table of these columns."""
+    yield "| column | type | meaning |"
+    yield "|---|---|---|"
+    for column in columns:
+        yield f"| `{column.name}` | `{column.type.name}` | {column.about} |"

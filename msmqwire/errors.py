@@ -1,0 +1,84 @@
+"""The exceptions of the package: one family, so that a caller can catch ``MsmqWireError`` and mean all of them."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CaptureError",
+    "DecodeError",
+    "DirectoryError",
+    "EncodeError",
+    "FormatNameError",
+    "MsmqWireError",
+    "RoutingError",
+]
+
+
+class MsmqWireError(Exception):
+    """Base of every error that this package raises on its own account."""
+
+
+class DecodeError(MsmqWireError):
+    """A payload cannot be decoded as its kind.
+
+    Attributes
+    ----------
+    code : str
+        What is wrong, e.g. ``"truncated"``.
+    field : str
+        Where, by its name in the specification, e.g. ``"ConnectedNetworkArray"``.
+    offset : int
+        Byte offset in the payload.
+    detail : str
+        What was needed and what was there, for people.
+    """
+
+    def __init__(self, code: str, field: str, offset: int, detail: str = "") -> None:
+        super().__init__(code, field, offset, detail)
+        self.code = code
+        self.field = field
+        self.offset = offset
+        self.detail = detail
+
+    def __str__(self) -> str:
+        place = f"{self.code}: {self.field} at byte {self.offset}"
+        return f"{place}: {self.detail}" if self.detail else place
+
+
+class EncodeError(MsmqWireError):
+    """A packet cannot be written because the specification forbids it.
+
+    Attributes
+    ----------
+    field : str
+        The field at fault, by its name in the specification.
+    reason : str
+        What the specification asks for and what was given.
+    row : int or None
+        The row of a batch, or None for a single packet.
+    """
+
+    def __init__(self, field: str, reason: str, row: int | None = None) -> None:
+        super().__init__(field, reason, row)
+        self.field = field
+        self.reason = reason
+        self.row = row
+
+    def __str__(self) -> str:
+        place = self.field if self.row is None else f"row {self.row}: {self.field}"
+        return f"{place}: {self.reason}"
+
+
+class FormatNameError(MsmqWireError):
+    """A format name or path name does not follow its grammar."""
+
+
+class RoutingError(MsmqWireError):
+    """No route can be computed from what the directory says."""
+
+
+class DirectoryError(MsmqWireError):
+    """The directory cannot be read, or answers what cannot be."""
+
+
+class CaptureError(MsmqWireError):
+    """A file is not a capture, or cannot be read as one."""

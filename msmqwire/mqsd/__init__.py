@@ -1,0 +1,56 @@
+"""MS-MQSD: the packets by which clients find directory servers ([MS-MQSD] 2.2), one at a time or by the million."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from msmqwire.mqsd.batch import decode_batch, encode_batch
+from msmqwire.mqsd.codec import (
+    DirectoryServiceServer,
+    TopologyClientRequest,
+    TopologyServerReply,
+    decode,
+    encode,
+)
+from msmqwire.mqsd.schema import REPLY_COLUMNS, REQUEST_COLUMNS, TOPOLOGY, Violation
+
+__all__ = [
+    "HEADER_DTYPE",
+    "REPLY_COLUMNS",
+    "REPLY_DTYPE",
+    "REQUEST_COLUMNS",
+    "REQUEST_DTYPE",
+    "TOPOLOGY",
+    "DirectoryServiceServer",
+    "TopologyClientRequest",
+    "TopologyServerReply",
+    "Violation",
+    "decode",
+    "decode_batch",
+    "encode",
+    "encode_batch",
+]
+
+HEADER_DTYPE = np.dtype([("version", "u1"), ("type", "u1"), ("reserved", "<u2")])
+"""TopologyPacketHeader, 4 bytes: [MS-MQSD] 2.2.1."""
+
+REQUEST_DTYPE = np.dtype(
+    [
+        ("header", HEADER_DTYPE),
+        ("enterprise_id", "u1", 16),
+        ("request_id", "u1", 16),
+        ("site_id", "u1", 16),
+    ]
+)
+"""TopologyClientRequest in its IP form, 52 bytes: ``numpy.frombuffer(data, REQUEST_DTYPE)`` views many without a copy."""
+
+REPLY_DTYPE = np.dtype(
+    [
+        ("header", HEADER_DTYPE),
+        ("correlation_id", "u1", 16),
+        ("connected_network_count", "<u4"),
+        ("connected_network_mask", "<u4"),
+        ("directory_service_server_size", "<u4"),
+    ]
+)
+"""The fixed part of a TopologyServerReply, 32 bytes: [MS-MQSD] 2.2.3."""

@@ -1,0 +1,284 @@
+"""The kernel of MS-MQSD: one reader and one writer for each packet, compiled into whoever needs them.
+
+[MS-MQSD] 2.2.1-2.2.3, little-endian, byte offsets:
+
+    TopologyPacketHeader    0 Version u8 | 1 Type u8 | 2 Reserved u16
+    TopologyClientRequest   4 EnterpriseID | 20 RequestID | 36 SiteID
+                            IPX only: 52 IPXNetworkCount n u32 | 56 IPXNetworkNumberArray n * u32
+    TopologyServerReply     4 CorrelationID | 20 ConnectedNetworkCount n u32 | 24 ConnectedNetworkMask u32
+                            28 DirectoryServiceServerSize S u32 | 32 ConnectedNetworkArray n * 16
+                            S != 0: RespondingSiteID 16 | DirectoryServiceServerArray S
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy
+
+from msmqwire.columns.convert cimport TextSpan
+from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire.fault cimport BAD_COUNT, BAD_SIZE, BAD_VALUE, TRUNCATED, Fault, set_fault
+from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_popcount, wire_unlikely
+
+# In the order of FIELDS in schema.py
+cdef enum Field:
+    FIELD_VERSION
+    FIELD_TYPE
+    FIELD_RESERVED
+    FIELD_ENTERPRISE_ID
+    FIELD_REQUEST_ID
+    FIELD_SITE_ID
+    FIELD_IPX_NETWORK_COUNT
+    FIELD_IPX_NETWORK_NUMBER_ARRAY
+    FIELD_CORRELATION_ID
+    FIELD_CONNECTED_NETWORK_COUNT
+    FIELD_CONNECTED_NETWORK_MASK
+    FIELD_DIRECTORY_SERVICE_SERVER_SIZE
+    FIELD_CONNECTED_NETWORK_ARRAY
+    FIELD_RESPONDING_SITE_ID
+    FIELD_DIRECTORY_SERVICE_SERVER_ARRAY
+
+# As Violation in schema.py
+cdef enum:
+    VERSION_NONZERO = 1
+    RESERVED_NONZERO = 2
+    IPX_FIELDS_ON_IP = 4
+    MASK_NONZERO_ON_IP = 8
+    MASK_COUNT_MISMATCH = 16
+    TRAILING_BYTES = 32
+    DISCARDABLE = 8 | 16 | 32
+
+cdef enum Transport:
+    TRANSPORT_UNKNOWN = 0
+    TRANSPORT_UDP = 1
+    TRANSPORT_IPX = 2
+
+cdef enum PacketType:
+    REQUEST = 1
+    REPLY = 2
+
+cdef enum:
+    HEADER_SIZE = 4
+    REQUEST_SIZE = 52       # the IP form
+    IPX_NETWORKS_AT = 56
+    SMALLEST_IPX_REQUEST = 60
+    REPLY_FIXED_SIZE = 32
+    SERVERS_SIZE_AT = 28
+    MAX_NETWORKS = 32       # of either array
+    SMALLEST_SERVER_ARRAY = 8
+    COMMA = 0x002C
+    NO_FLAGS = 0x00300030   # the code units "0" "0", IP flag first
+    FLAG_BITS = 0x00010001
+
+
+cdef struct Topology:
+    uint32_t type
+    uint32_t violations
+    uint32_t network_count      # IPXNetworkCount (0: IP form) or ConnectedNetworkCount
+    uint32_t servers_size       # DirectoryServiceServerSize
+    size_t described            # bytes that the packet's own lengths account for
+    const uint8_t* networks
+    const uint8_t* servers
+
+
+# Where the entries of a server array go; any member may be NULL.
+cdef struct ServerColumns:
+    TextSpan* names
+    uint8_t* ip
+    uint8_t* ipx
+
+
+# Cold paths: they find which field, in wire order, is at fault
+cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
+cdef int request_cut(size_t size, Fault* fault) noexcept nogil
+cdef int reply_cut(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
+cdef int server_array_fault(const uint8_t* array, size_t size, size_t at, Fault* fault) noexcept nogil
+cdef int violation_fault(uint32_t violations, const uint8_t* data, size_t size, size_t described, Fault* fault) noexcept nogil
+
+
+cdef uint32_t transport_code(str transport) except? 0xFFFFFFFF
+
+
+cdef inline int read_request(
+    const uint8_t* data, size_t size, uint32_t transport, Topology* packet, Fault* fault
+) noexcept nogil:
+    """A TopologyClientRequest whose header has been read: [MS-MQSD] 2.2.2, 3.2.5.1."""
+    if wire_unlikely(size < REQUEST_SIZE):
+        return request_cut(size, fault)
+    packet.network_count = 0
+    packet.networks = data + IPX_NETWORKS_AT
+    packet.described = REQUEST_SIZE
+    if wire_unlikely(size >= SMALLEST_IPX_REQUEST):
+        if transport == TRANSPORT_UDP:
+            packet.violations |= IPX_FIELDS_ON_IP
+            return 0
+        packet.network_count = load_u32(data + REQUEST_SIZE)
+        if packet.network_count - 1 >= <uint32_t>MAX_NETWORKS:
+            return set_fault(
+                fault, BAD_COUNT, FIELD_IPX_NETWORK_COUNT, REQUEST_SIZE, MAX_NETWORKS, packet.network_count
+            )
+        if 4 * packet.network_count > size - IPX_NETWORKS_AT:
+            return set_fault(
+                fault, TRUNCATED, FIELD_IPX_NETWORK_NUMBER_ARRAY, IPX_NETWORKS_AT,
+                4 * packet.network_count, size - IPX_NETWORKS_AT,
+            )
+        packet.described = IPX_NETWORKS_AT + 4 * packet.network_count
+    return 0
+
+
+cdef inline int read_reply(
+    const uint8_t* data, size_t size, uint32_t transport, Topology* packet, Fault* fault
+) noexcept nogil:
+    """A TopologyServerReply up to its server array, whose header has been read: [MS-MQSD] 2.2.3."""
+    cdef uint32_t count
+    cdef uint32_t mask
+    cdef size_t described
+    if wire_unlikely(size < REPLY_FIXED_SIZE):
+        return reply_cut(data, size, fault)
+    count = load_u32(data + 20)
+    mask = load_u32(data + 24)
+    packet.servers_size = load_u32(data + 28)
+    described = <size_t>REPLY_FIXED_SIZE + 16 * <size_t>count + (16 if packet.servers_size else 0) + packet.servers_size
+    # An empty array has size 0; the smallest other has 8 bytes, and code units have two
+    if wire_unlikely(
+        count - 1 >= <uint32_t>MAX_NETWORKS
+        or (packet.servers_size & 1)
+        or packet.servers_size - 1 < <uint32_t>(SMALLEST_SERVER_ARRAY - 1)
+        or described > size
+    ):
+        return reply_cut(data, size, fault)
+    if wire_unlikely(mask != 0 or transport == TRANSPORT_IPX):
+        if transport == TRANSPORT_UDP:
+            packet.violations |= MASK_NONZERO_ON_IP
+        elif wire_popcount(mask) != count:
+            packet.violations |= MASK_COUNT_MISMATCH
+    if wire_unlikely(described != size):
+        packet.violations |= TRAILING_BYTES
+    packet.network_count = count
+    packet.networks = data + REPLY_FIXED_SIZE
+    packet.servers = data + REPLY_FIXED_SIZE + 16 * <size_t>count + 16
+    packet.described = described
+    return 0
+
+
+cdef inline int read_servers(
+    const uint8_t* array, size_t size, size_t at, ServerColumns columns, uint32_t* entries, Fault* fault
+) noexcept nogil:
+    """The entries of a DirectoryServiceServerArray at byte ``at`` of its payload: [MS-MQSD] 2.2.3, CONTRACT of code units.
+
+    An entry is two flags and a name, closed by U+002C, the last by U+0000. Sixteen code units are searched for these
+    two at a time; the last search ends with the array and so may begin in front of it, where a reply always has at
+    least 64 bytes. Whatever is not regular goes to ``server_array_fault``.
+    """
+    cdef size_t units = size >> 1
+    cdef size_t start = 0  # of the entry
+    cdef size_t block = 0
+    cdef size_t end
+    cdef uint32_t found
+    cdef uint32_t flags
+    cdef uint32_t count = 0
+    while block < units:
+        if units - block >= 16:
+            found = wire_find_units(array + 2 * block, COMMA, 0)
+        else:
+            found = wire_find_units(array + size - 32, COMMA, 0) >> (16 - (units - block))
+        while found:
+            end = block + wire_lowest_bit(found)
+            found &= found - 1
+            if wire_unlikely(end < start + 3):
+                return server_array_fault(array, size, at, fault)
+            flags = load_u32(array + 2 * start)
+            if wire_unlikely((flags & ~<uint32_t>FLAG_BITS) != NO_FLAGS):
+                return server_array_fault(array, size, at, fault)
+            if wire_unlikely((load_u16(array + 2 * end) == 0) != (end == units - 1)):
+                return server_array_fault(array, size, at, fault)
+            if columns.names != NULL:
+                columns.names[count].offset = <uint32_t>(at + 2 * start + 4)
+                columns.names[count].length = <uint32_t>(2 * (end - start) - 4)
+                columns.ip[count] = flags & 1
+                columns.ipx[count] = (flags >> 16) & 1
+            count += 1
+            start = end + 1
+        block += 16
+    if wire_unlikely(start != units):
+        return server_array_fault(array, size, at, fault)
+    entries[0] = count
+    return 0
+
+
+cdef inline int read_topology(
+    const uint8_t* data, size_t size, uint32_t transport, bint strict, ServerColumns columns,
+    Topology* packet, uint32_t* entries, Fault* fault,
+) noexcept nogil:
+    """One packet of either type; server entries go to ``columns``. 0, or -1 with ``fault`` set."""
+    cdef uint32_t header
+    if wire_unlikely(size < HEADER_SIZE):
+        return header_fault(data, size, fault)
+    header = load_u32(data)
+    packet.type = header >> 8 & 0xFF
+    packet.violations = 0
+    if wire_unlikely(header & ~<uint32_t>0xFF00):
+        packet.violations = (VERSION_NONZERO if header & 0xFF else 0) | (RESERVED_NONZERO if header >> 16 else 0)
+    entries[0] = 0
+    if packet.type == REQUEST:
+        if read_request(data, size, transport, packet, fault) != 0:
+            return -1
+    elif packet.type == REPLY:
+        if read_reply(data, size, transport, packet, fault) != 0:
+            return -1
+        if packet.servers_size and read_servers(
+            packet.servers, packet.servers_size, <size_t>(packet.servers - data), columns, entries, fault
+        ) != 0:
+            return -1
+    else:
+        return header_fault(data, size, fault)
+    if wire_unlikely(strict and packet.violations & DISCARDABLE):
+        return violation_fault(packet.violations, data, size, packet.described, fault)
+    return 0
+
+
+cdef inline void write_header(uint8_t* target, PacketType type) noexcept nogil:
+    target[0] = 0  # Version
+    target[1] = <uint8_t>type
+    target[2] = 0  # Reserved
+    target[3] = 0
+
+
+cdef inline size_t write_request(
+    uint8_t* target, const uint8_t* enterprise_id, const uint8_t* request_id, const uint8_t* site_id,
+    const uint8_t* ipx_networks, uint32_t network_count,
+) noexcept nogil:
+    """A TopologyClientRequest; without networks in the IP form. Returns its size."""
+    write_header(target, REQUEST)
+    memcpy(target + 4, enterprise_id, 16)
+    memcpy(target + 20, request_id, 16)
+    memcpy(target + 36, site_id, 16)
+    if network_count == 0:
+        return REQUEST_SIZE
+    memcpy(target + REQUEST_SIZE, &network_count, 4)
+    memcpy(target + IPX_NETWORKS_AT, ipx_networks, 4 * <size_t>network_count)
+    return IPX_NETWORKS_AT + 4 * <size_t>network_count
+
+
+cdef inline size_t write_reply(
+    uint8_t* target, const uint8_t* correlation_id, const uint8_t* networks, uint32_t network_count, uint32_t mask,
+    uint32_t servers_size,
+) noexcept nogil:
+    """A TopologyServerReply up to its RespondingSiteID, which begins at the size returned."""
+    write_header(target, REPLY)
+    memcpy(target + 4, correlation_id, 16)
+    memcpy(target + 20, &network_count, 4)
+    memcpy(target + 24, &mask, 4)
+    memcpy(target + 28, &servers_size, 4)
+    memcpy(target + REPLY_FIXED_SIZE, networks, 16 * <size_t>network_count)
+    return REPLY_FIXED_SIZE + 16 * <size_t>network_count
+
+
+cdef inline uint8_t* write_server(
+    uint8_t* target, bint ip, bint ipx, const uint8_t* name, uint32_t name_size, uint16_t closing
+) noexcept nogil:
+    """One entry and the code unit that closes it; returns the byte behind."""
+    cdef uint32_t flags = NO_FLAGS | (1 if ip else 0) | (0x10000 if ipx else 0)
+    memcpy(target, &flags, 4)
+    memcpy(target + 4, name, name_size)
+    memcpy(target + 4 + name_size, &closing, 2)
+    return target + 6 + name_size

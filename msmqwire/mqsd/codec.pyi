@@ -1,0 +1,182 @@
+"""MS-MQSD packets one at a time: [MS-MQSD] 2.2."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+Transport = Literal["unknown", "udp", "ipx"]
+
+class DirectoryServiceServer(NamedTuple):
+    """One entry of a DirectoryServiceServerArray: a NetBIOS name and the transports its server speaks."""
+
+    name: str
+    ip: bool = True
+    ipx: bool = False
+
+class TopologyPacket:
+    """What requests and replies have in common: [MS-MQSD] 2.2.1.
+
+    A packet compares, hashes, prints and pickles as a value. It keeps the bytes it was decoded from alive.
+    """
+
+    @property
+    def version(self) -> int:
+        """Version; 0 in a conforming packet, ignored by receivers."""
+    @property
+    def reserved(self) -> int:
+        """Reserved; 0 in a conforming packet, ignored by receivers."""
+    @property
+    def violations(self) -> tuple[str, ...]:
+        """Names of the rules that the packet breaks; empty for a conforming one."""
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+
+class TopologyClientRequest(TopologyPacket):
+    """A client asks for the directory servers of its enterprise: [MS-MQSD] 2.2.2.
+
+    Parameters
+    ----------
+    enterprise_id, request_id, site_id : uuid.UUID
+    ipx_networks : sequence of int, optional
+        At most 32 IPX network numbers; none for the IP form.
+
+    Raises
+    ------
+    EncodeError
+        A value that the specification does not let a client send.
+
+    Examples
+    --------
+    >>> from uuid import UUID
+    >>> request = TopologyClientRequest(enterprise_id=UUID(int=1), request_id=UUID(int=2), site_id=UUID(int=3))
+    >>> len(encode(request))
+    52
+    """
+
+    def __init__(
+        self,
+        *,
+        enterprise_id: UUID,
+        request_id: UUID,
+        site_id: UUID,
+        ipx_networks: Sequence[int] | NDArray[np.integer] = (),
+    ) -> None: ...
+    @property
+    def type(self) -> Literal["request"]: ...
+    @property
+    def enterprise_id(self) -> UUID:
+        """EnterpriseID, the enterprise of the client."""
+    @property
+    def request_id(self) -> UUID:
+        """RequestID, one for each discovery run; replies echo it."""
+    @property
+    def site_id(self) -> UUID:
+        """SiteID, the site of the client."""
+    @property
+    def ipx_networks(self) -> NDArray[np.uint32]:
+        """IPXNetworkNumberArray: a view of the packet's bytes, shape (n,); empty in the IP form."""
+
+class TopologyServerReply(TopologyPacket):
+    """A server answers a request: [MS-MQSD] 2.2.3.
+
+    Parameters
+    ----------
+    correlation_id : uuid.UUID
+        The RequestID of the request.
+    connected_networks : iterable of uuid.UUID, or ndarray of uint8 with shape (n, 16) in wire order
+        1 to 32 connected networks of the server.
+    connected_network_mask : int, optional
+        0 over IP; over IPX as many bits as there are networks.
+    responding_site_id : uuid.UUID, optional
+        The site of the server; None when it is the client's.
+    servers : iterable of DirectoryServiceServer, optional
+        The directory servers of that site; empty when it is the client's.
+
+    Raises
+    ------
+    EncodeError
+        A value that the specification does not let a server send.
+
+    Examples
+    --------
+    >>> from uuid import UUID
+    >>> reply = TopologyServerReply(
+    ...     correlation_id=UUID(int=2),
+    ...     connected_networks=[UUID(int=4)],
+    ...     responding_site_id=UUID(int=5),
+    ...     servers=[DirectoryServiceServer("nt4pec")],
+    ... )
+    >>> decode(encode(reply)).servers
+    (DirectoryServiceServer(name='nt4pec', ip=True, ipx=False),)
+    """
+
+    def __init__(
+        self,
+        *,
+        correlation_id: UUID,
+        connected_networks: Iterable[UUID] | NDArray[np.uint8],
+        connected_network_mask: int = 0,
+        responding_site_id: UUID | None = None,
+        servers: Iterable[DirectoryServiceServer | tuple[str, bool, bool]] = (),
+    ) -> None: ...
+    @property
+    def type(self) -> Literal["reply"]: ...
+    @property
+    def correlation_id(self) -> UUID:
+        """CorrelationID, the RequestID that this answers."""
+    @property
+    def connected_network_mask(self) -> int:
+        """ConnectedNetworkMask: 0 over IP, a bit for each network over IPX."""
+    @property
+    def connected_networks(self) -> NDArray[np.uint8]:
+        """ConnectedNetworkArray: a view of the packet's bytes, shape (n, 16), GUIDs in wire order."""
+    @property
+    def responding_site_id(self) -> UUID | None:
+        """RespondingSiteID; None when the server is in the client's site."""
+    @property
+    def servers(self) -> tuple[DirectoryServiceServer, ...]:
+        """DirectoryServiceServerArray; lone surrogates in a name stay lone surrogates."""
+
+def decode(
+    data: Buffer, *, strict: bool = False, transport: Transport = "unknown"
+) -> TopologyClientRequest | TopologyServerReply:
+    """Decode one MS-MQSD packet: [MS-MQSD] 2.2.
+
+    Parameters
+    ----------
+    data : bytes-like
+        One datagram. It is viewed, not copied, unless it is writable.
+    strict : bool
+        Fault what a conforming receiver discards, instead of noting it as a violation.
+    transport : {"unknown", "udp", "ipx"}
+        What carried the packet; some rules depend on it.
+
+    Raises
+    ------
+    DecodeError
+        With code, field and offset of the first thing wrong.
+
+    Examples
+    --------
+    >>> decode(bytes.fromhex(
+    ...     "0002000003a191f23ce34faba930be3a33e432dd01000000000000000000000062baeae6c6d1db11baac0003ff4e2d22"
+    ... )).correlation_id
+    UUID('f291a103-e33c-ab4f-a930-be3a33e432dd')
+    >>> decode(b"\\0\\2\\0\\0")
+    Traceback (most recent call last):
+    msmqwire.errors.DecodeError: truncated: CorrelationID at byte 4: needs 16 bytes, 0 left
+    """
+
+def encode(packet: TopologyPacket) -> bytes:
+    """Write one packet; ``decode(encode(packet), strict=True) == packet``.
+
+    Raises
+    ------
+    EncodeError
+        The packet was decoded with violations, which no conforming sender produces.
+    """
+

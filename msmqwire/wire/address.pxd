@@ -1,0 +1,18 @@
+"""Network addresses as a column holds them, and their text."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t
+
+cdef enum:
+    ADDRESS_SIZE = 18      # 16 bytes of address, the unused ones zero, then the family as a u16
+    ADDRESS_FAMILY_AT = 16
+    LONGEST_ADDRESS_TEXT = 39
+
+cdef enum AddressFamily:
+    NO_ADDRESS = 0
+    IPV4 = 4
+    IPV6 = 6
+    IPX = 10
+
+
+cdef size_t format_address(const uint8_t* address, uint8_t* target) noexcept nogil

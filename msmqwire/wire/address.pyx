@@ -1,0 +1,96 @@
+"""Text of network addresses: dotted quads, IPv6 as RFC 5952 writes it, IPX as network:node."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+cdef const char* DIGITS = "0123456789abcdef"
+
+
+cdef size_t put_decimal(uint32_t byte, uint8_t* target) noexcept nogil:
+    cdef size_t written = 0
+    if byte >= 100:
+        target[0] = <uint8_t>(c"0" + byte // 100)
+        written = 1
+    if byte >= 10:
+        target[written] = <uint8_t>(c"0" + byte // 10 % 10)
+        written += 1
+    target[written] = <uint8_t>(c"0" + byte % 10)
+    return written + 1
+
+
+cdef size_t format_ipv4(const uint8_t* address, uint8_t* target) noexcept nogil:
+    cdef size_t written = 0
+    cdef int i
+    for i in range(4):
+        if i:
+            target[written] = c"."
+            written += 1
+        written += put_decimal(address[i], target + written)
+    return written
+
+
+cdef size_t put_group(uint32_t group, uint8_t* target) noexcept nogil:
+    """A group of an IPv6 address: hexadecimal without leading zeros."""
+    cdef size_t written = 0
+    cdef int shift = 12
+    while shift > 0 and not group >> shift:
+        shift -= 4
+    while shift >= 0:
+        target[written] = <uint8_t>DIGITS[group >> shift & 15]
+        written += 1
+        shift -= 4
+    return written
+
+
+cdef size_t format_ipv6(const uint8_t* address, uint8_t* target) noexcept nogil:
+    cdef uint32_t[8] groups
+    cdef int i
+    cdef int start = 0
+    cdef int best = -1
+    cdef int best_length = 1  # a single zero group is not shortened
+    cdef size_t written = 0
+    for i in range(8):
+        groups[i] = <uint32_t>address[2 * i] << 8 | address[2 * i + 1]
+        if groups[i]:
+            start = i + 1
+        elif i - start + 1 > best_length:
+            best = start
+            best_length = i - start + 1
+    i = 0
+    while i < 8:
+        if i == best:
+            target[written] = c":"
+            target[written + 1] = c":"
+            written += 2
+            i += best_length
+            continue
+        if i and not (best >= 0 and i == best + best_length):
+            target[written] = c":"
+            written += 1
+        written += put_group(groups[i], target + written)
+        i += 1
+    return written
+
+
+cdef size_t format_ipx(const uint8_t* address, uint8_t* target) noexcept nogil:
+    cdef size_t written = 0
+    cdef int i
+    for i in range(10):
+        if i == 4:
+            target[written] = c":"
+            written += 1
+        target[written] = <uint8_t>DIGITS[address[i] >> 4]
+        target[written + 1] = <uint8_t>DIGITS[address[i] & 15]
+        written += 2
+    return written
+
+
+cdef size_t format_address(const uint8_t* address, uint8_t* target) noexcept nogil:
+    """Write the text and return its length, at most LONGEST_ADDRESS_TEXT; nothing for a row without an address."""
+    if address[ADDRESS_FAMILY_AT] == IPV4:
+        return format_ipv4(address, target)
+    if address[ADDRESS_FAMILY_AT] == IPV6:
+        return format_ipv6(address, target)
+    if address[ADDRESS_FAMILY_AT] == IPX:
+        return format_ipx(address, target)
+    return 0

@@ -1,0 +1,58 @@
+"""What is wrong with a payload, where, and how a kernel says so without raising."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t
+
+
+cpdef enum FaultCode:
+    """Codes of DecodeError and of the ``fault`` column; the text form is the name in lower case."""
+    NONE = 0
+    TRUNCATED = 1
+    BAD_TYPE = 2
+    BAD_VERSION = 3
+    BAD_COUNT = 4
+    BAD_SIZE = 5
+    BAD_FLAG = 6
+    BAD_NAME = 7
+    BAD_TERMINATOR = 8
+    BAD_COMMAND = 9
+    BAD_USE_GUID = 10
+    UNKNOWN_PROPERTY = 11
+    BAD_VALUE = 12
+    BAD_TEXT = 13
+    BAD_SIGNATURE = 14
+    BAD_HEADER = 15
+    TOO_LARGE = 16
+
+
+# `item` of a fault whose field is not an element of an array
+cdef enum:
+    NO_ITEM = 0xFFFFFFFF
+
+
+# The layout is that of FAULT_DTYPE in columns/batch.pyx
+cdef struct Fault:
+    uint32_t row
+    uint32_t code
+    uint32_t field
+    uint32_t item
+    uint64_t offset
+    uint64_t needed
+    uint64_t available
+
+
+cdef inline int set_fault(
+    Fault* fault, FaultCode code, uint32_t field, size_t offset, uint64_t needed, uint64_t available
+) noexcept nogil:
+    """Record a fault; always -1, so that a reader can `return set_fault(...)`."""
+    fault.code = <uint32_t>code
+    fault.field = field
+    fault.item = NO_ITEM
+    fault.offset = offset
+    fault.needed = needed
+    fault.available = available
+    return -1
+
+
+cdef str field_name(tuple fields, uint32_t field, uint32_t item)
+cdef object decode_error(const Fault* fault, tuple fields)

@@ -1,0 +1,36 @@
+"""Turn a fault that a kernel recorded into the exception that Python sees."""
+
+from libc.stdint cimport uint32_t
+
+from msmqwire.errors import DecodeError
+
+__all__ = ["FAULT_NAMES", "FaultCode"]
+
+FAULT_NAMES = tuple("" if code == 0 else code.name.lower() for code in FaultCode)
+
+
+cdef str field_name(tuple fields, uint32_t field, uint32_t item):
+    cdef str name = fields[field]
+    return name if item == NO_ITEM else f"{name}[{item}]"
+
+
+cdef str detail(const Fault* fault):
+    """What was needed and what was there; `needed` counts bytes only where the fault is about bytes."""
+    if fault.code == TRUNCATED:
+        return f"needs {fault.needed} bytes, {fault.available} left"
+    if fault.code == BAD_COUNT:
+        return f"is {fault.available}, must be 1 to {fault.needed}"
+    if fault.code == BAD_SIZE:
+        return f"needs {fault.needed}, there is {fault.available}"
+    if fault.code == BAD_TYPE:
+        return f"is 0x{fault.available:02x}"
+    if fault.code == BAD_FLAG or fault.code == BAD_NAME or fault.code == BAD_TERMINATOR:
+        return f"code unit 0x{fault.available:04x}"
+    return f"is 0x{fault.available:x}"
+
+
+cdef object decode_error(const Fault* fault, tuple fields):
+    """The DecodeError of a fault, with its field named from the protocol's own list."""
+    return DecodeError(
+        FAULT_NAMES[fault.code], field_name(fields, fault.field, fault.item), fault.offset, detail(fault)
+    )

@@ -1,0 +1,107 @@
+/* The three operations worth a vector unit: find two code units, narrow ASCII, print hexadecimal.
+ *
+ * Each has an SSE2 form (every x86-64), a NEON form (every AArch64) and a portable one. All read exactly the bytes
+ * they name: callers guard the end of the buffer. Numbers on this wire are little-endian, and so are the hosts that
+ * this package supports (wire/guid.pyx refuses others at import).
+ */
+#ifndef MSMQWIRE_SIMD_H
+#define MSMQWIRE_SIMD_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#define MSMQWIRE_SSE2 1
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+#include <arm_neon.h>
+#define MSMQWIRE_NEON 1
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define wire_lowest_bit(mask) ((uint32_t)__builtin_ctz(mask))
+#define wire_popcount(bits) ((uint32_t)__builtin_popcount(bits))
+#define wire_bswap32(value) __builtin_bswap32(value)
+#define wire_bswap16(value) __builtin_bswap16(value)
+#define wire_unlikely(condition) __builtin_expect(!!(condition), 0)
+#define wire_prefetch(address) __builtin_prefetch(address)
+#else
+#error "msmqwire needs GCC or Clang"
+#endif
+
+/* Bit i is set when code unit i of the 16 at `units` equals `a` or `b`. Reads 32 bytes. */
+static inline uint32_t wire_find_units(const uint8_t *units, uint16_t a, uint16_t b) {
+#if defined(MSMQWIRE_SSE2)
+    const __m128i va = _mm_set1_epi16((short)a), vb = _mm_set1_epi16((short)b);
+    const __m128i low = _mm_loadu_si128((const __m128i *)(const void *)units);
+    const __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(units + 16));
+    const __m128i found_low = _mm_or_si128(_mm_cmpeq_epi16(low, va), _mm_cmpeq_epi16(low, vb));
+    const __m128i found_high = _mm_or_si128(_mm_cmpeq_epi16(high, va), _mm_cmpeq_epi16(high, vb));
+    return (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(found_low, found_high));
+#elif defined(MSMQWIRE_NEON)
+    static const uint8_t weights[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const uint16x8_t va = vdupq_n_u16(a), vb = vdupq_n_u16(b);
+    const uint16x8_t low = vreinterpretq_u16_u8(vld1q_u8(units));
+    const uint16x8_t high = vreinterpretq_u16_u8(vld1q_u8(units + 16));
+    const uint8x8_t found_low = vmovn_u16(vorrq_u16(vceqq_u16(low, va), vceqq_u16(low, vb)));
+    const uint8x8_t found_high = vmovn_u16(vorrq_u16(vceqq_u16(high, va), vceqq_u16(high, vb)));
+    const uint8x16_t bits = vandq_u8(vcombine_u8(found_low, found_high), vld1q_u8(weights));
+    return (uint32_t)vaddv_u8(vget_low_u8(bits)) | ((uint32_t)vaddv_u8(vget_high_u8(bits)) << 8);
+#else
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < 16; i++) {
+        uint16_t unit;
+        memcpy(&unit, units + 2 * i, 2);
+        mask |= (uint32_t)(unit == a || unit == b) << i;
+    }
+    return mask;
+#endif
+}
+
+/* Narrow 16 code units to 16 bytes at `out`; nonzero when all were ASCII, else `out` holds nothing of use. */
+static inline int wire_narrow_ascii(const uint8_t *units, uint8_t *out) {
+#if defined(MSMQWIRE_SSE2)
+    const __m128i low = _mm_loadu_si128((const __m128i *)(const void *)units);
+    const __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(units + 16));
+    const __m128i beyond = _mm_and_si128(_mm_or_si128(low, high), _mm_set1_epi16((short)0xFF80));
+    _mm_storeu_si128((__m128i *)(void *)out, _mm_packus_epi16(low, high));
+    return _mm_movemask_epi8(_mm_cmpeq_epi16(beyond, _mm_setzero_si128())) == 0xFFFF;
+#elif defined(MSMQWIRE_NEON)
+    const uint16x8_t low = vreinterpretq_u16_u8(vld1q_u8(units));
+    const uint16x8_t high = vreinterpretq_u16_u8(vld1q_u8(units + 16));
+    vst1q_u8(out, vcombine_u8(vmovn_u16(low), vmovn_u16(high)));
+    return vmaxvq_u16(vorrq_u16(low, high)) < 0x80;
+#else
+    uint16_t all = 0;
+    for (uint32_t i = 0; i < 16; i++) {
+        uint16_t unit;
+        memcpy(&unit, units + 2 * i, 2);
+        all |= unit;
+        out[i] = (uint8_t)unit;
+    }
+    return all < 0x80;
+#endif
+}
+
+/* The 32 lower-case hexadecimal digits of 16 bytes. */
+static inline void wire_hexadecimal(const uint8_t *bytes, uint8_t *digits) {
+#if defined(MSMQWIRE_SSE2)
+    const __m128i nibble = _mm_set1_epi8(0x0F), nine = _mm_set1_epi8(9);
+    const __m128i value = _mm_loadu_si128((const __m128i *)(const void *)bytes);
+    const __m128i high = _mm_and_si128(_mm_srli_epi16(value, 4), nibble);
+    const __m128i low = _mm_and_si128(value, nibble);
+    const __m128i halves[2] = {_mm_unpacklo_epi8(high, low), _mm_unpackhi_epi8(high, low)};
+    for (int i = 0; i < 2; i++) {
+        const __m128i letter = _mm_and_si128(_mm_cmpgt_epi8(halves[i], nine), _mm_set1_epi8('a' - '0' - 10));
+        const __m128i text = _mm_add_epi8(_mm_add_epi8(halves[i], _mm_set1_epi8('0')), letter);
+        _mm_storeu_si128((__m128i *)(void *)(digits + 16 * i), text);
+    }
+#else
+    for (int i = 0; i < 16; i++) {
+        digits[2 * i] = (uint8_t)"0123456789abcdef"[bytes[i] >> 4];
+        digits[2 * i + 1] = (uint8_t)"0123456789abcdef"[bytes[i] & 15];
+    }
+#endif
+}
+
+#endif

@@ -1,0 +1,15 @@
+"""The C declarations of simd.h."""
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+
+
+cdef extern from "msmqwire/wire/simd.h" nogil:
+    uint32_t wire_lowest_bit(uint32_t mask)
+    uint32_t wire_popcount(uint32_t bits)
+    uint32_t wire_bswap32(uint32_t value)
+    uint16_t wire_bswap16(uint16_t value)
+    bint wire_unlikely(bint condition)
+    void wire_prefetch(const void* address)
+    uint32_t wire_find_units(const uint8_t* units, uint16_t a, uint16_t b)
+    bint wire_narrow_ascii(const uint8_t* units, uint8_t* out)
+    void wire_hexadecimal(const uint8_t* bytes, uint8_t* digits)

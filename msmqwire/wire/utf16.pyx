@@ -1,0 +1,67 @@
+"""UTF-16LE to UTF-8: a lone surrogate becomes U+FFFD, as Arrow and Spark demand valid text."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+
+from msmqwire.wire.cursor cimport load_u16
+from msmqwire.wire.simd cimport wire_narrow_ascii
+
+cdef enum:
+    REPLACEMENT = 0xFFFD
+
+
+cdef inline size_t put_utf8(uint32_t scalar, uint8_t* target) noexcept nogil:
+    if scalar < 0x80:
+        target[0] = <uint8_t>scalar
+        return 1
+    if scalar < 0x800:
+        target[0] = <uint8_t>(0xC0 | scalar >> 6)
+        target[1] = <uint8_t>(0x80 | scalar & 0x3F)
+        return 2
+    if scalar < 0x10000:
+        target[0] = <uint8_t>(0xE0 | scalar >> 12)
+        target[1] = <uint8_t>(0x80 | scalar >> 6 & 0x3F)
+        target[2] = <uint8_t>(0x80 | scalar & 0x3F)
+        return 3
+    target[0] = <uint8_t>(0xF0 | scalar >> 18)
+    target[1] = <uint8_t>(0x80 | scalar >> 12 & 0x3F)
+    target[2] = <uint8_t>(0x80 | scalar >> 6 & 0x3F)
+    target[3] = <uint8_t>(0x80 | scalar & 0x3F)
+    return 4
+
+
+cdef size_t utf16_to_utf8(const uint8_t* units, size_t count, uint8_t* target) noexcept nogil:
+    """Write ``count`` code units as UTF-8 and return the bytes written; ``target`` holds at least 3 for each unit."""
+    cdef size_t i = 0
+    cdef size_t written = 0
+    cdef uint32_t unit
+    cdef uint32_t low
+    while i < count:
+        # 16 bytes may be stored for 16 units only, so the block never writes past 3 bytes a unit
+        if count - i >= 16 and wire_narrow_ascii(units + 2 * i, target + written):
+            i += 16
+            written += 16
+            continue
+        unit = load_u16(units + 2 * i)
+        i += 1
+        if 0xD800 <= unit < 0xE000:
+            low = load_u16(units + 2 * i) if unit < 0xDC00 and i < count else 0
+            if 0xDC00 <= low < 0xE000:
+                i += 1
+                unit = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)
+            else:
+                unit = REPLACEMENT
+        written += put_utf8(unit, target + written)
+    return written
+
+
+def to_utf8(data):
+    """UTF-16LE bytes as UTF-8; a lone surrogate becomes U+FFFD, a last odd byte is ignored."""
+    cdef const uint8_t[::1] view = memoryview(data).cast("B")
+    cdef size_t count = <size_t>view.shape[0] // 2
+    cdef bytearray target = bytearray(3 * count)
+    cdef size_t written
+    if count == 0:
+        return b""
+    written = utf16_to_utf8(&view[0], count, <uint8_t*>target)
+    return bytes(target[:written])
