@@ -72,7 +72,7 @@ clean: ## remove .venv and everything that was built
 # Extras are installed without compiling (MSMQWIRE_BUILD=none): the extensions are built in place, once, below.
 $(DONE)/%: $(DONE)/venv pyproject.toml setup.py
 	@echo "installing msmqwire[$*] into $(VENV) (a minute or two the first time)"
-	MSMQWIRE_BUILD=none $(PY) -m pip install --quiet --editable '.[$*]'
+	PYTHONWARNINGS=ignore MSMQWIRE_BUILD=none $(PY) -m pip install --quiet --editable '.[$*]'
 	@touch $@
 
 $(DONE)/venv: pyproject.toml | check
