@@ -24,13 +24,17 @@ class Target:
     def verdict(self, measured: float) -> str:
         """The target and whether it is reached, in words."""
         reached = measured <= self.value if self.at_most else measured >= self.value
-        return f"{'<=' if self.at_most else '>='} {self.value:<7,g} {'reached' if reached else 'MISSED'}"
+        return f"{self} {'reached' if reached else 'missed'}"
+
+    def __str__(self) -> str:
+        return f"{'<=' if self.at_most else '>='} {self.value:<7,g}"
 
 
 @dataclass
 class Report:
-    """Lines in the order they were measured; figures are kept for whoever wants them as numbers."""
+    """Lines in the order they were measured; without ``judge`` targets are shown but not judged by."""
 
+    judge: bool = True
     lines: list[str] = field(default_factory=list)
 
     def section(self, title: str) -> None:
@@ -41,13 +45,9 @@ class Report:
         """Names of the columns that follow."""
         self.lines.append(f"  {'':{WIDTH}} {'ns/packet':>10} {figure:>12}  {'quartiles':>15}  target")
 
-    def note(self, text: str) -> None:
-        """A line of prose."""
-        self.lines.append(f"  {text}")
-
-    def figure(self, name: str, value: str, verdict: str = "") -> None:
+    def figure(self, name: str, value: str) -> None:
         """A line that is no ratio of CPU times."""
-        self.lines.append(f"  {name:{WIDTH}} {'':10} {value:>12}  {'':15}  {verdict}".rstrip())
+        self.lines.append(f"  {name:{WIDTH}} {'':10} {value:>12}")
 
     def yardstick(self, rounds: Rounds, name: str, size: int) -> None:
         """The copy all others are compared with."""
@@ -55,12 +55,10 @@ class Report:
         speed = size / rounds.packets[name] / nanoseconds
         self.lines.append(f"  {name + f' ({speed:.1f} GB/s)':{WIDTH}} {nanoseconds:10.2f}")
 
-    def of_memcpy(
-        self, rounds: Rounds, name: str, target: Target | None = None, yardstick: str = "memcpy"
-    ) -> float:
+    def of_memcpy(self, rounds: Rounds, name: str, target: Target | None = None) -> float:
         """Speed as a part of the speed of memcpy; more than 1 is faster than copying."""
-        ratio = rounds.times_faster(name, yardstick)
-        self.ratio(rounds, name, ratio, rounds.spread(name, yardstick), target)
+        ratio = rounds.times_faster(name, "memcpy")
+        self.ratio(rounds, name, ratio, rounds.spread(name, "memcpy"), target)
         return ratio
 
     def against(
@@ -77,13 +75,13 @@ class Report:
         name: str,
         ratio: float,
         spread: tuple[float, float],
-        target: Target | None,
+        target: Target | None = None,
         note: str = "",
     ) -> None:
         """One line of the table."""
         label = f"{name}{f' ({note})' if note else ''}"
         quartiles = f"{brief(spread[0])} - {brief(spread[1])}"
-        verdict = target.verdict(ratio) if target else ""
+        verdict = "" if target is None else target.verdict(ratio) if self.judge else str(target)
         nanoseconds = f"{1e9 * rounds.per_packet(name):10,.2f}"
         line = f"  {label:{WIDTH}} {nanoseconds} {brief(ratio):>12}  {quartiles:>15}  {verdict}"
         self.lines.append(line.rstrip())

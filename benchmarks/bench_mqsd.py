@@ -1,0 +1,266 @@
+"""Discovery packets ([MS-MQSD] 2.2): what decoding, encoding and reading captures costs, beside the peers.
+
+Nothing here fails for being slow: a shared machine would fail it at random. Wrong answers fail.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from benchmarks import ours, peers, peers_arrays
+from benchmarks.conftest import Scale
+from benchmarks.peers import Decoder, Peer
+from benchmarks.ratios import Contender, Rounds, measure, memcpy, peak_growth
+from benchmarks.report import Report, Target
+from benchmarks.workloads import Check, Workload
+from msmqwire import mqsd
+
+pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
+
+OURS, WHOLE = "msmqwire", "msmqwire, the whole table"
+
+REQUEST_ARRAYS = (
+    Peer("numba, a loop over bytes", peers_arrays.numba_requests, target=2.5),
+    Peer("numba, eight bytes at a time", partial(peers_arrays.numba_requests, words=True)),
+    Peer("numba, a loop over bytes, fresh columns", partial(peers_arrays.numba_requests, block=0)),
+    Peer("numpy views, columns copied", peers_arrays.numpy_copies, target=3, note="one packet size only"),
+    Peer("numpy views, copied in blocks", peers_arrays.numpy_blocks, note="one packet size only"),
+    Peer("numpy views, nothing read", peers_arrays.numpy_views, note="one packet size only"),
+)
+REQUEST_LOOPS = (
+    Peer("struct, a loop", peers.struct_requests, sample=100_000, target=30),
+    Peer("struct.iter_unpack", peers.iter_unpack_requests, sample=100_000, note="one packet size only"),
+    Peer("construct", peers.construct_requests, sample=2_000, target=1_500),
+    Peer("construct, compiled", partial(peers.construct_requests, compiled=True), sample=4_000),
+    Peer("kaitaistruct", peers.kaitai_requests, sample=5_000),
+    Peer("scapy", peers.scapy_requests, sample=2_000),
+)
+REPLY_ARRAYS = (Peer("numba, a loop over bytes", peers_arrays.numba_replies),)
+REPLY_LOOPS = (
+    Peer("struct, a loop", peers.struct_replies, sample=20_000, target=60),
+    Peer("construct", peers.construct_replies, sample=1_000),
+    Peer("kaitaistruct", peers.kaitai_replies, sample=4_000),
+    Peer("scapy", peers.scapy_replies, sample=1_000),
+)
+CAPTURE_LOOPS = (
+    Peer("struct by hand", peers.struct_capture, sample=50_000, note="Ethernet, IPv4 and UDP only"),
+    Peer("dpkt and struct", peers.dpkt_capture, sample=4_000),
+    Peer("scapy", peers.scapy_capture, sample=400),
+)
+REQUEST_ENCODE_ARRAYS = (
+    Peer("numpy, into a structured array", peers_arrays.numpy_encode_requests, note="one packet size only"),
+)
+REQUEST_ENCODE_LOOPS = (
+    Peer("struct, a loop", peers.struct_encode_requests, sample=100_000),
+    Peer("construct", peers.construct_encode_requests, sample=2_000),
+    Peer("scapy", peers.scapy_encode_requests, sample=1_000),
+)
+REPLY_ENCODE_LOOPS = (
+    Peer("struct, a loop", peers.struct_encode_replies, sample=20_000),
+    Peer("construct", peers.construct_encode_replies, sample=1_000),
+)
+
+
+def checked_decoder(run: Decoder, work: Workload) -> Decoder:
+    """The decoder, once its answer has proved right."""
+    check = Check(work)
+    run(check)
+    check.finish()
+    return run
+
+
+def checked_encoder(run: Any, work: Workload) -> Any:
+    """The encoder, once its output has proved to be the workload."""
+    at = 0
+
+    def see(chunk: Any) -> None:
+        nonlocal at
+        raw = bytes(chunk)
+        if raw != work.data[at : at + len(raw)]:
+            raise AssertionError(f"encoded bytes differ after {at}")
+        at += len(raw)
+
+    run(see)
+    if at != len(work.data):
+        raise AssertionError(f"{at} of {len(work.data)} bytes were encoded")
+    return run
+
+
+def contenders(
+    chosen: Sequence[Peer],
+    work: Workload,
+    scale: Scale,
+    checked: Callable[[Any, Workload], Any],
+    *,
+    path: Path | None = None,
+) -> list[Contender]:
+    """The peers, each with its answer checked, on the sample it is due."""
+    made = []
+    for peer in chosen:
+        part = work.head(scale.sample(peer.sample))
+        run = peer.prepare(part) if path is None else peer.prepare(path, len(part))
+        note = peer.note
+        if len(part) < len(work):
+            note = f"{len(part):,} packets{'; ' if note else ''}{note}"
+        made.append(Contender(peer.name, checked(run, part), len(part), note))
+    return made
+
+
+def compare(
+    benchmark: BenchmarkFixture,
+    scale: Scale,
+    report: Report,
+    *,
+    title: str,
+    yardstick: bytes,
+    mine: Sequence[tuple[Contender, float | None]],
+    arrays: Sequence[Contender] = (),
+    loops: Sequence[Contender] = (),
+    targets: Sequence[Peer] = (),
+) -> None:
+    """Time all of them in turn, the fast in many rounds, the slow in few, and add a section to the table."""
+    first = mine[0][0]
+    fast = measure([memcpy(yardstick, first.packets), *(c for c, _ in mine), *arrays], scale.rounds)
+    slow = measure([first, *loops], scale.slow_rounds) if loops else Rounds({})
+    wanted = {peer.name: Target(peer.target) for peer in targets if peer.target}
+
+    report.section(f"{title}: {first.packets:,} packets of {len(yardstick) / first.packets:.1f} bytes")
+    report.heading("of memcpy")
+    report.yardstick(fast, "memcpy", len(yardstick))
+    ratios = {}
+    for contender, goal in mine:
+        target = Target(goal) if goal else None
+        ratios[f"{contender.name} of memcpy"] = report.of_memcpy(fast, contender.name, target)
+    if arrays or loops:
+        report.heading("times slower")
+    for rounds, group in ((fast, arrays), (slow, loops)):
+        for contender in group:
+            ratios[f"times {contender.name}"] = report.against(
+                rounds, first.name, contender.name, wanted.get(contender.name), contender.note
+            )
+    benchmark.extra_info.update({name: round(ratio, 3) for name, ratio in ratios.items()})
+    benchmark.pedantic(first.run, rounds=scale.slow_rounds, iterations=1, warmup_rounds=1)
+
+
+def mebibytes(size: int | None) -> str:
+    """A size for people."""
+    return "unknown" if size is None else f"{size / 2**20:.1f} MiB"
+
+
+def test_decode_requests(
+    benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload
+) -> None:
+    selected = checked_decoder(ours.decoder(requests, mqsd.REQUEST_COLUMNS, ours.request_columns), requests)
+    whole = checked_decoder(ours.decoder(requests, None, ours.request_columns), requests)
+    rows = len(requests)
+    compare(
+        benchmark,
+        scale,
+        report,
+        title="Decode requests",
+        yardstick=requests.data,
+        mine=[(Contender(OURS, selected, rows), 0.70), (Contender(WHOLE, whole, rows), None)],
+        arrays=contenders(REQUEST_ARRAYS, requests, scale, checked_decoder),
+        loops=contenders(REQUEST_LOOPS, requests, scale, checked_decoder),
+        targets=REQUEST_ARRAYS + REQUEST_LOOPS,
+    )
+
+
+def test_decode_replies(benchmark: BenchmarkFixture, scale: Scale, report: Report, replies: Workload) -> None:
+    selected = checked_decoder(ours.decoder(replies, mqsd.REPLY_COLUMNS, ours.reply_columns), replies)
+    whole = checked_decoder(ours.decoder(replies, None, ours.reply_columns), replies)
+    rows = len(replies)
+    compare(
+        benchmark,
+        scale,
+        report,
+        title="Decode replies, 1-4 networks and 1-8 servers each",
+        yardstick=replies.data,
+        mine=[(Contender(OURS, selected, rows), 0.42), (Contender(WHOLE, whole, rows), None)],
+        arrays=contenders(REPLY_ARRAYS, replies, scale, checked_decoder),
+        loops=contenders(REPLY_LOOPS, replies, scale, checked_decoder),
+        targets=REPLY_ARRAYS + REPLY_LOOPS,
+    )
+
+
+def test_capture(
+    benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload, capture_file: Path
+) -> None:
+    run = checked_decoder(ours.capture_decoder(capture_file), requests)
+    compare(
+        benchmark,
+        scale,
+        report,
+        title="Capture file (pcap, UDP) to request columns",
+        yardstick=capture_file.read_bytes(),
+        mine=[(Contender(OURS, run, len(requests)), 0.60)],
+        loops=contenders(CAPTURE_LOOPS, requests, scale, checked_decoder, path=capture_file),
+    )
+    growth = peak_growth(run)
+    report.figure(f"peak memory taken, a file of {mebibytes(capture_file.stat().st_size)}", mebibytes(growth))
+    benchmark.extra_info["peak growth"] = growth
+
+
+def test_encode_requests(
+    benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload
+) -> None:
+    run = checked_encoder(ours.encoder(requests, mqsd.REQUEST_COLUMNS), requests)
+    compare(
+        benchmark,
+        scale,
+        report,
+        title="Encode requests",
+        yardstick=requests.data,
+        mine=[(Contender(OURS, run, len(requests)), 0.65)],
+        arrays=contenders(REQUEST_ENCODE_ARRAYS, requests, scale, checked_encoder),
+        loops=contenders(REQUEST_ENCODE_LOOPS, requests, scale, checked_encoder),
+    )
+
+
+def test_encode_replies(benchmark: BenchmarkFixture, scale: Scale, report: Report, replies: Workload) -> None:
+    run = checked_encoder(ours.encoder(replies, mqsd.REPLY_COLUMNS), replies)
+    compare(
+        benchmark,
+        scale,
+        report,
+        title="Encode replies",
+        yardstick=replies.data,
+        mine=[(Contender(OURS, run, len(replies)), 0.43)],
+        loops=contenders(REPLY_ENCODE_LOOPS, replies, scale, checked_encoder),
+    )
+
+
+@pytest.mark.parametrize("kind", ["requests", "replies"])
+def test_ten_times_the_rows(
+    benchmark: BenchmarkFixture, scale: Scale, report: Report, request: pytest.FixtureRequest, kind: str
+) -> None:
+    """The cost of a packet and the memory taken must not depend on how many packets there are."""
+    work: Workload = request.getfixturevalue(kind)
+    columns, checkable = {
+        "requests": (mqsd.REQUEST_COLUMNS, ours.request_columns),
+        "replies": (mqsd.REPLY_COLUMNS, ours.reply_columns),
+    }[kind]
+    once = checked_decoder(ours.decoder(work, columns, checkable), work)
+    growth_once = peak_growth(once)
+    many = ours.decoder(work.repeated(10), columns, checkable)
+    growth = peak_growth(many)
+
+    rows = len(work)
+    small, large = f"{rows:,} rows", f"{10 * rows:,} rows"
+    rounds = measure([Contender(small, once, rows), Contender(large, many, 10 * rows)], scale.slow_rounds)
+    report.section(f"Decode {kind}, ten times the rows")
+    report.heading("cost ratio")
+    report.ratio(rounds, small, 1.0, (1.0, 1.0))
+    ratio = rounds.times_faster(small, large)
+    report.ratio(rounds, large, ratio, rounds.spread(small, large), Target(1.15, at_most=True))
+    for label, size in ((small, growth_once), (large, growth)):
+        report.figure(f"peak memory taken, {label}", mebibytes(size))
+    benchmark.extra_info.update({"cost ratio": round(ratio, 3), "peak growth": growth})
+    benchmark.pedantic(once, rounds=scale.slow_rounds, iterations=1)

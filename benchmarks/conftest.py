@@ -1,0 +1,82 @@
+"""Sizes, workloads and the table at the end of a benchmark run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from benchmarks import workloads
+from benchmarks.report import Report, machine
+
+REPORT = pytest.StashKey[Report]()
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured: enough to leave every cache, or just enough to run every line."""
+
+    rows: int
+    rounds: int
+    slow_rounds: int
+    largest_sample: int
+
+    def sample(self, wanted: int) -> int:
+        """The packets a slow peer is given; 0 means all of them."""
+        return min(wanted or self.rows, self.rows if not wanted else self.largest_sample)
+
+
+FULL = Scale(rows=1_000_000, rounds=51, slow_rounds=7, largest_sample=100_000)
+QUICK = Scale(rows=100_000, rounds=9, slow_rounds=3, largest_sample=1_000)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """--quick."""
+    parser.addoption("--quick", action="store_true", help="few rows, only to see that all of it works")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One report for the whole run."""
+    config.stash[REPORT] = Report(judge=not config.getoption("--quick"))
+
+
+@pytest.fixture(scope="session")
+def scale(request: pytest.FixtureRequest) -> Scale:
+    return QUICK if request.config.getoption("--quick") else FULL
+
+
+@pytest.fixture(scope="session")
+def report(request: pytest.FixtureRequest) -> Report:
+    return request.config.stash[REPORT]
+
+
+@pytest.fixture(scope="session")
+def requests(scale: Scale) -> workloads.Workload:
+    return workloads.requests(scale.rows)
+
+
+@pytest.fixture(scope="session")
+def replies(scale: Scale) -> workloads.Workload:
+    return workloads.replies(scale.rows)
+
+
+@pytest.fixture(scope="session")
+def capture_file(requests: workloads.Workload, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp("captures") / "requests.pcap"
+    workloads.write_capture(path, requests)
+    yield path
+    path.unlink()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The table, whether or not output was captured."""
+    lines = config.stash[REPORT].lines
+    if lines:
+        terminalreporter.section("msmqwire beside memcpy and its peers")
+        terminalreporter.line(f"{machine()}; CPU time, paired rounds in one process, medians")
+        if config.getoption("--quick"):
+            terminalreporter.line("--quick: little data, few rounds; these ratios mean nothing")
+        for line in lines:
+            terminalreporter.line(line)
