@@ -1,0 +1,467 @@
+"""Many packets at once: every row of ``decode_batch`` is what the oracle says of its payload."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msmqwire import Batch, Payloads, mqsd
+from msmqwire.columns import allocated_bytes
+from tests.mqsd.rows import arrow_text, assert_arrow, assert_columns, fault_entries, read_all
+from tests.reference import mqsd as reference
+from tests.reference.mqsd import TRANSPORTS
+from tests.reference.mqsd_cases import cases
+from tests.vectors import get, load
+
+VECTORS = load("mqsd")
+V1, V2, V3 = (vector.data for vector in VECTORS if vector.section == "[MS-MQSD] 4")
+PACKETS = [vector.data for vector in VECTORS]
+TRUNCATIONS = [data[:size] for data in (V1, V2, V3, *PACKETS) for size in range(len(data) + 1)]
+TAILS = [data + tail for data in (V1, V2, V3) for tail in (b"\0", b"\0\0", b"\xff" * 8, bytes(60))]
+SOME = list(cases(2000, seed=20240229))
+
+FIXED = ("enterprise_id", "request_id", "site_id", "correlation_id", "responding_site_id")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize(
+    "payloads", [PACKETS, TRUNCATIONS, TAILS, SOME], ids=["vectors", "cut", "tails", "cases"]
+)
+def test_rows_are_what_the_oracle_says(payloads: list[bytes], transport: str, strict: bool) -> None:
+    batch = mqsd.decode_batch(payloads, strict=strict, transport=transport)
+    expected = read_all(payloads, strict=strict, transport=transport)
+    assert_columns(batch, expected)
+    assert_arrow(batch, expected)
+
+
+def test_vectors_fault_and_violate_as_they_say() -> None:
+    for transport in TRANSPORTS:
+        for strict in (False, True):
+            batch = mqsd.decode_batch(PACKETS, strict=strict, transport=transport)
+            for row, vector in enumerate(VECTORS):
+                for outcome in vector.outcomes:
+                    if (outcome.transport, outcome.strict) == (transport, strict):
+                        assert batch.fault(row) == outcome.fault
+                        assert batch.violation_names(row) == outcome.violations
+
+
+def test_an_empty_batch() -> None:
+    for empty in ([], Payloads(b"", [0])):
+        batch = mqsd.decode_batch(empty)
+        assert len(batch) == 0
+        assert_columns(batch, [])
+        assert_arrow(batch, [])
+        assert list(mqsd.encode_batch(batch)) == []
+
+
+def test_null_payloads_give_null_rows() -> None:
+    payloads: list[bytes | None] = [None, V1, None, None, V3, b"", None, V2, V3[:-1], None]
+    batch = mqsd.decode_batch(payloads)
+    expected = read_all(payloads)
+    assert_columns(batch, expected)
+    assert_arrow(batch, expected)
+    assert batch.fault(0) is None
+    assert batch.violation_names(0) == ()
+    assert batch.fault(5) == ("truncated", "Version", 0)
+    assert_columns(mqsd.decode_batch([None] * 9), [None] * 9)
+    assert_arrow(mqsd.decode_batch([None] * 9), [None] * 9)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 63, 64, 65, 1023, 1024, 1025])
+def test_sizes_around_words_of_bitmaps(size: int) -> None:
+    payloads = (SOME * 2)[:size]
+    batch = mqsd.decode_batch(payloads)
+    assert_columns(batch, read_all(payloads))
+    assert_arrow(batch, read_all(payloads))
+
+
+def test_aligned_and_misaligned_payloads_decode_alike() -> None:
+    data = b"".join(SOME)
+    sizes = np.array([len(payload) for payload in SOME])
+    expected = read_all(SOME)
+    for shift in (0, 1, 2, 3, 7):
+        offsets = np.cumsum([shift, *sizes])
+        assert_columns(mqsd.decode_batch(bytes(shift) + data, offsets=offsets), expected)
+
+
+def test_faults_are_sparse_and_in_order() -> None:
+    payloads = [V1, b"", V3, V2[:20], V1, V3[:66]]
+    batch = mqsd.decode_batch(payloads)
+    assert fault_entries(batch) == [
+        (1, "truncated", "Version", 0),
+        (3, "truncated", "ConnectedNetworkCount", 20),
+        (5, "truncated", "DirectoryServiceServerArray", 64),
+    ]
+    assert [batch.fault(row) is None for row in range(6)] == [True, False, True, False, True, False]
+    fault = batch.fault(3)
+    assert fault is not None
+    assert (fault.code, fault.field, fault.offset) == ("truncated", "ConnectedNetworkCount", 20)
+    for row in (-1, 6):
+        with pytest.raises(IndexError):
+            batch.fault(row)
+
+
+def test_a_fault_names_the_entry_of_an_array() -> None:
+    batch = mqsd.decode_batch([get("mqsd", "reply-servers-flag-ipx-high-byte").data])
+    assert batch.fault(0) == ("bad_flag", "DirectoryServiceServerArray[1]", 74)
+    assert batch.to_arrow()["fault"].to_pylist() == [
+        {"code": "bad_flag", "field": "DirectoryServiceServerArray[1]", "offset": 74}
+    ]
+    assert batch.faults["item"].tolist() == [1]
+
+
+def test_violations_are_bits_and_names() -> None:
+    data = get("mqsd", "reply-every-violation").data
+    batch = mqsd.decode_batch([V1, data, b"x", None], transport="udp")
+    assert batch.violations.tolist() == [0, 0b101011, 0, 0]
+    assert batch.violation_names(1) == (
+        "version_nonzero",
+        "reserved_nonzero",
+        "mask_nonzero_on_ip",
+        "trailing_bytes",
+    )
+    assert batch["violations"].tolist() == batch.violations.tolist()
+    assert batch.to_arrow()["violations"].to_pylist() == [[], list(batch.violation_names(1)), None, None]
+    assert mqsd.TOPOLOGY.violation_names == reference.VIOLATIONS
+
+
+# --- names ---
+
+
+def test_names_are_code_units_in_the_payload() -> None:
+    lone, many = get("mqsd", "reply-lone-surrogates").data, get("mqsd", "reply-many-servers").data
+    payloads = [V1, lone, V3[:-1], many]
+    batch = mqsd.decode_batch(payloads)
+    names = batch["servers"].values["name"]
+    servers = [getattr(outcome, "servers", None) or () for outcome in read_all(payloads)]
+    expected = [server for listed in servers for server in listed]
+    assert len(names) == len(expected) == 7
+    owner = [1, 1, 1, 3, 3, 3, 3]
+    for i, server in enumerate(expected):
+        assert names[i].dtype == np.dtype("<u2")
+        assert names[i].tobytes() == server.name.encode("utf-16-le", "surrogatepass")
+        assert names.text(i) == server.name
+        assert np.shares_memory(names[i], np.frombuffer(payloads[owner[i]], np.uint8))
+    assert names[-1].tobytes() == names[6].tobytes()
+    with pytest.raises(IndexError):
+        names[7]
+    arrow = [name for servers in batch.to_arrow()["servers"].to_pylist() for name in servers or ()]
+    assert [server["name"] for server in arrow] == [arrow_text(server.name) for server in expected]
+    assert arrow[0]["name"] == "\ufffd"
+    assert arrow[1]["name"] == "A\ufffd\ufffd"
+
+
+def test_text_of_every_code_unit() -> None:
+    """Each unit but the two delimiters, alone, in front of one of every surrogate kind, and behind one."""
+    units = [unit for unit in range(0x10000) if unit not in (0, 0x2C)]
+    names = [struct.pack("<H", unit) for unit in units]
+    names += [struct.pack("<2H", unit, other) for unit in units[::0x101] for other in (0xD800, 0xDC00, 0x61)]
+    names += [struct.pack("<2H", other, unit) for unit in units[::0x101] for other in (0xD800, 0xDC00, 0x61)]
+    payloads = [_reply(name) for name in names]
+    batch = mqsd.decode_batch(payloads)
+    assert len(batch.faults) == 0
+    texts = [name.decode("utf-16-le", "surrogatepass") for name in names]
+    got = batch.to_arrow()["servers"].flatten().field("name").to_pylist()
+    assert got == [arrow_text(text) for text in texts]
+    assert list(map(bytes, mqsd.encode_batch(batch))) == payloads
+
+
+@pytest.mark.parametrize("length", [*range(1, 66), 255, 256, 257])
+def test_text_of_every_length(length: int) -> None:
+    """UTF-8 is made 16 units at a time: an odd one is put at each place of a block of plain ones."""
+    names = ["a" * length]
+    for odd in ("\u0100", "\ud800", "\udc00", "\U0001f600", "\x7f", "\x80", "\uffff"):
+        names += ["a" * at + odd + "b" * (length - 1 - at) for at in range(min(length, 40))]
+    batch = mqsd.decode_batch([_reply(name.encode("utf-16-le", "surrogatepass")) for name in names])
+    got = batch.to_arrow()["servers"].flatten().field("name").to_pylist()
+    assert got == [arrow_text(name) for name in names]
+
+
+def _reply(*names: bytes) -> bytes:
+    array = b",\0".join("10".encode("utf-16-le") + name for name in names) + b"\0\0"
+    return V3[:28] + struct.pack("<I", len(array)) + V3[32:64] + array
+
+
+# --- hostile counts ---
+
+
+@pytest.mark.parametrize("at", [20, 28, 52])
+@pytest.mark.parametrize("value", [0xFFFFFFFF, 0xFFFFFFFE, 0x80000000, 0x7FFFFFFE])
+def test_a_count_of_four_thousand_million_allocates_nothing(value: int, at: int) -> None:
+    """What a batch holds is bounded by its payloads, not by what they claim."""
+    honest = V1 + bytes([1, 0, 0, 0, 1, 2, 3, 4]) if at == 52 else V3
+    liar = honest[:at] + struct.pack("<I", value) + honest[at + 4 :]
+    before = allocated_bytes()
+    usual = mqsd.decode_batch([honest] * 100)
+    cost = allocated_bytes() - before
+    del usual
+    batch = mqsd.decode_batch([liar] * 100)
+    assert allocated_bytes() - before <= cost + 100 * 40
+    assert len(batch.faults) == 100
+    assert_columns(batch, read_all([liar] * 100))
+
+
+def test_memory_is_bounded_by_the_payloads() -> None:
+    rng = random.Random(5)
+    for payloads in (SOME, [rng.randbytes(rng.randint(0, 90)) for _ in range(5000)], [b""] * 5000):
+        before = allocated_bytes()
+        batch = mqsd.decode_batch(payloads)
+        total = sum(map(len, payloads))
+        assert allocated_bytes() - before <= 4096 + 250 * len(payloads) + 12 * total
+        del batch
+        assert allocated_bytes() == before
+
+
+# --- columns= ---
+
+
+@pytest.mark.parametrize("name", mqsd.TOPOLOGY.names)
+def test_one_column_alone(name: str) -> None:
+    full = mqsd.decode_batch(SOME)
+    for wanted in ([name], name):
+        batch = mqsd.decode_batch(SOME, columns=wanted)
+        assert batch.to_arrow().schema.names == [name]
+        assert batch.to_arrow()[name].equals(full.to_arrow()[name])
+        batch.to_arrow().validate(full=True)
+        other = "type" if name != "type" else "version"
+        with pytest.raises(KeyError, match=other):
+            batch[other]
+
+
+@pytest.mark.parametrize("columns", [mqsd.REQUEST_COLUMNS, mqsd.REPLY_COLUMNS, ("servers", "type"), ()])
+def test_some_columns(columns: tuple[str, ...]) -> None:
+    full = mqsd.decode_batch(SOME).to_arrow()
+    batch = mqsd.decode_batch(SOME, columns=columns)
+    table = batch.to_arrow()
+    assert table.schema.names == [name for name in mqsd.TOPOLOGY.names if name in columns]
+    assert table.num_rows == len(batch) == len(SOME)
+    assert table.equals(full.select(table.schema.names)) or not columns
+    assert fault_entries(batch) == fault_entries(mqsd.decode_batch(SOME))
+
+
+def test_every_pair_of_columns() -> None:
+    payloads = SOME[:300]
+    full = mqsd.decode_batch(payloads).to_arrow()
+    for one in mqsd.TOPOLOGY.names:
+        for other in mqsd.TOPOLOGY.names:
+            table = mqsd.decode_batch(payloads, columns={one, other}).to_arrow()
+            assert table.equals(full.select(table.schema.names))
+
+
+def test_columns_leave_validation_as_it_is() -> None:
+    """What is not asked for is still read: a fault in it stays a fault."""
+    batch = mqsd.decode_batch([V3[:-2]], columns=["type"])
+    assert batch.fault(0) == ("truncated", "DirectoryServiceServerArray", 64)
+    strict = mqsd.decode_batch([V2 + b"\0"], columns=["type"], strict=True)
+    assert strict.fault(0) == ("bad_size", "DirectoryServiceServerSize", 48)
+
+
+def test_unknown_columns_are_refused() -> None:
+    with pytest.raises(ValueError, match="'size'"):
+        mqsd.decode_batch([V1], columns=["type", "size"])
+    with pytest.raises(KeyError, match="size"):
+        mqsd.decode_batch([V1])["size"]
+
+
+# --- options ---
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 2000])
+def test_threads_change_nothing(count: int, threads: int) -> None:
+    payloads: list[bytes | None] = list(SOME[:count])
+    if count > 2:
+        payloads[1] = payloads[-1] = None
+    for strict in (False, True):
+        batch = mqsd.decode_batch(payloads, threads=threads, strict=strict)
+        assert_columns(batch, read_all(payloads, strict=strict))
+        assert batch.to_arrow().equals(mqsd.decode_batch(payloads, strict=strict).to_arrow())
+
+
+def test_threads_over_many_blocks() -> None:
+    """More rows than a block holds, so that blocks and chunks meet in the middle of lists."""
+    payloads = SOME * 40
+    one = mqsd.decode_batch(payloads).to_arrow()
+    for threads in (2, 3):
+        many = mqsd.decode_batch(payloads, threads=threads)
+        many.to_arrow().validate(full=True)
+        assert many.to_arrow().equals(one)
+        assert np.array_equal(many.faults, mqsd.decode_batch(payloads).faults)
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_threads_must_be_one_or_more(threads: int) -> None:
+    with pytest.raises(ValueError, match="threads"):
+        mqsd.decode_batch([V1], threads=threads)
+
+
+def test_refuses_an_unknown_transport() -> None:
+    with pytest.raises(ValueError, match="tcp"):
+        mqsd.decode_batch([V1], transport="tcp")
+
+
+# --- out= ---
+
+
+def test_out_gives_equal_results() -> None:
+    rng = random.Random(11)
+    out: Batch | None = None
+    for count in (10, 500, 3, 0, 1999, 100):
+        payloads = rng.sample(SOME, count)
+        for threads in (1, 2):
+            again = mqsd.decode_batch(payloads, out=out, threads=threads)
+            assert out is None or again is out
+            out = again
+            assert_columns(out, read_all(payloads))
+            assert_arrow(out, read_all(payloads))
+
+
+def test_out_takes_no_new_memory() -> None:
+    out = mqsd.decode_batch(SOME)
+    held = allocated_bytes()
+    place = out["enterprise_id"].__array_interface__["data"]
+    for payloads in (SOME, SOME[:10], SOME[::-1]):
+        assert mqsd.decode_batch(payloads, out=out) is out
+        assert out["enterprise_id"].__array_interface__["data"] == place
+        assert allocated_bytes() <= held + 32 * len(SOME)  # the addresses of a list of payloads
+
+
+def test_out_forgets_faults_and_violations() -> None:
+    out = mqsd.decode_batch([b"", V2 + b"\0", V1], transport="udp")
+    mqsd.decode_batch([V1, V1, V1], transport="udp", out=out)
+    assert len(out.faults) == 0
+    assert out.violations.tolist() == [0, 0, 0]
+    assert_columns(out, read_all([V1, V1, V1], transport="udp"))
+
+
+def test_out_is_refused_while_an_arrow_consumer_holds_it() -> None:
+    out = mqsd.decode_batch(SOME)
+    table = out.to_arrow()
+    with pytest.raises(BufferError, match="Arrow"):
+        mqsd.decode_batch(SOME, out=out)
+    column = table["ipx_networks"]
+    del table
+    with pytest.raises(BufferError, match="Arrow"):
+        mqsd.decode_batch(SOME, out=out)
+    part = column[10:20]
+    del column
+    with pytest.raises(BufferError, match="Arrow"):
+        mqsd.decode_batch(SOME, out=out)
+    del part
+    assert mqsd.decode_batch(SOME[::-1], out=out) is out
+    capsules = out.__arrow_c_array__()
+    with pytest.raises(BufferError, match="Arrow"):
+        mqsd.decode_batch(SOME, out=out)
+    del capsules
+    mqsd.decode_batch(SOME, out=out)
+
+
+def test_an_arrow_table_stays_as_it_was_after_a_refusal() -> None:
+    out = mqsd.decode_batch(SOME)
+    table = out.to_arrow(guid="text")
+    before = table.to_pylist()
+    with pytest.raises(BufferError):
+        mqsd.decode_batch(SOME[::-1], out=out)
+    assert table.to_pylist() == before
+    assert len(out) == len(SOME)
+    assert_columns(out, read_all(SOME))
+
+
+def test_out_must_fit() -> None:
+    some = mqsd.decode_batch([V1], columns=["type", "request_id"])
+    with pytest.raises(ValueError, match="columns"):
+        mqsd.decode_batch([V1], out=some)
+    with pytest.raises(ValueError, match="columns"):
+        mqsd.decode_batch([V1], out=some, columns=["type"])
+    assert mqsd.decode_batch([V1, V1], out=some, columns=["request_id", "type"]) is some
+    assert len(some) == 2
+    with pytest.raises(TypeError):
+        mqsd.decode_batch([V1], out=[])  # type: ignore[arg-type]
+
+
+def test_a_batch_is_not_made_by_hand() -> None:
+    with pytest.raises(TypeError):
+        Batch()
+
+
+# --- encode_batch ---
+
+
+def _good(payloads: list[bytes]) -> list[bytes]:
+    """The payloads that an encoder gives back byte for byte."""
+    good = []
+    for data in payloads:
+        packet = reference.read(data, strict=True)
+        if isinstance(packet, reference.Fault) or packet.violations:
+            continue
+        if reference.write(packet) == data:
+            good.append(data)
+    return good
+
+
+def test_encode_batch_gives_the_payloads_back() -> None:
+    payloads = _good(SOME)
+    assert len(payloads) > 800
+    written = mqsd.encode_batch(mqsd.decode_batch(payloads))
+    assert isinstance(written, Payloads)
+    assert list(map(bytes, written)) == payloads
+    assert written.nbytes == sum(map(len, payloads))
+
+
+def test_encode_batch_of_packets() -> None:
+    payloads = _good(SOME)[:500]
+    packets = [mqsd.decode(data) for data in payloads]
+    for given in (packets, tuple(packets), iter(packets)):
+        assert list(map(bytes, mqsd.encode_batch(given))) == payloads
+    assert list(mqsd.encode_batch([])) == []
+
+
+def test_encode_batch_drops_the_bytes_a_receiver_ignores() -> None:
+    ipx = get("mqsd", "request-bytes-behind-the-ipx-networks").data
+    written = mqsd.encode_batch(mqsd.decode_batch([V1 + b"1234567", ipx]))
+    assert list(map(bytes, written)) == [V1, ipx[:60]]
+
+
+@pytest.mark.parametrize(
+    ("bad", "transport"),
+    [
+        (V1[:20], "unknown"),
+        (b"\1" + V1[1:], "unknown"),
+        (V1[:2] + b"\1" + V1[3:], "unknown"),
+        (V2 + b"\0", "unknown"),
+        (V1 + bytes(8), "udp"),
+        (V2[:24] + b"\3\0\0\0" + V2[28:], "unknown"),
+        (get("mqsd", "reply-mask-on-ip").data, "udp"),
+    ],
+)
+def test_encode_batch_refuses_faults_and_violations(bad: bytes, transport: str) -> None:
+    from msmqwire.errors import EncodeError
+
+    batch = mqsd.decode_batch([V1, V2, bad, V3], transport=transport)
+    with pytest.raises(EncodeError) as caught:
+        mqsd.encode_batch(batch)
+    assert caught.value.row == 2
+    assert "row 2" in str(caught.value)
+
+
+def test_encode_batch_says_which_packet_it_refuses() -> None:
+    from msmqwire.errors import EncodeError
+
+    packets: list[Any] = [mqsd.decode(V1), mqsd.decode(V2 + b"\0")]
+    with pytest.raises(EncodeError) as caught:
+        mqsd.encode_batch(packets)
+    assert caught.value.row == 1
+    with pytest.raises(TypeError):
+        mqsd.encode_batch([mqsd.decode(V1), V1])  # type: ignore[list-item]
+
+
+def test_encoded_payloads_decode_again_without_a_copy() -> None:
+    payloads = _good(SOME)
+    written = mqsd.encode_batch(mqsd.decode_batch(payloads))
+    assert_columns(mqsd.decode_batch(written), read_all(payloads))
+    assert_columns(mqsd.decode_batch(written[5:50]), read_all(payloads[5:50]))

@@ -1,0 +1,419 @@
+"""One packet at a time: ``decode``, ``encode`` and the packets between them."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import sys
+import uuid
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msmqwire import errors, mqsd
+from tests.mqsd.rows import build, packet_row
+from tests.reference import mqsd as reference
+from tests.reference.mqsd import TRANSPORTS
+from tests.vectors import Vector, get, load
+
+VECTORS = load("mqsd")
+EXAMPLES = [vector for vector in VECTORS if vector.section == "[MS-MQSD] 4"]
+V1, V2, V3 = (vector.data for vector in EXAMPLES)
+BOTH = (False, True)
+
+
+def assert_decodes_like_the_oracle(data: bytes, strict: bool, transport: str) -> None:
+    expected = reference.read(data, strict=strict, transport=transport)
+    if isinstance(expected, reference.Fault):
+        with pytest.raises(errors.DecodeError) as caught:
+            mqsd.decode(data, strict=strict, transport=transport)
+        assert (caught.value.code, caught.value.field, caught.value.offset) == expected
+    else:
+        packet = mqsd.decode(data, strict=strict, transport=transport)
+        assert packet_row(packet) == reference.row(expected)
+        assert packet.reserved == expected.reserved
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
+def test_decodes_vector(vector: Vector) -> None:
+    for outcome in vector.outcomes:
+        if outcome.fault is not None:
+            with pytest.raises(errors.DecodeError) as caught:
+                mqsd.decode(vector.data, strict=outcome.strict, transport=outcome.transport)
+            assert (caught.value.code, caught.value.field, caught.value.offset) == outcome.fault
+            continue
+        packet = mqsd.decode(vector.data, strict=outcome.strict, transport=outcome.transport)
+        assert outcome.packet is not None
+        expected = {"version": 0, **outcome.packet}
+        assert packet.reserved == expected.pop("reserved", 0)
+        assert packet.violations == outcome.violations
+        row = packet_row(packet)
+        del row["violations"]
+        assert {name: value for name, value in row.items() if value is not None} == expected
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
+def test_encodes_vector(vector: Vector) -> None:
+    for outcome in vector.outcomes:
+        if outcome.fault is not None:
+            continue
+        packet = mqsd.decode(vector.data, strict=outcome.strict, transport=outcome.transport)
+        if packet.violations:
+            with pytest.raises(errors.EncodeError):
+                mqsd.encode(packet)
+            continue
+        written = mqsd.encode(packet)
+        assert type(written) is bytes
+        assert (written == vector.data) is vector.exact
+        model = reference.read(vector.data, transport=outcome.transport)
+        assert not isinstance(model, reference.Fault)
+        assert mqsd.encode(build(model)) == written
+
+
+@pytest.mark.parametrize("strict", BOTH)
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
+def test_every_truncation(vector: Vector, transport: str, strict: bool) -> None:
+    for size in range(len(vector.data) + 1):
+        assert_decodes_like_the_oracle(vector.data[:size], strict, transport)
+
+
+@pytest.mark.parametrize("strict", BOTH)
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("tail", [b"\0", b"\0\0", b"\xff", b"\0" * 16, bytes(range(1, 60))])
+@pytest.mark.parametrize("vector", EXAMPLES, ids=str)
+def test_trailing_bytes(vector: Vector, tail: bytes, transport: str, strict: bool) -> None:
+    assert_decodes_like_the_oracle(vector.data + tail, strict, transport)
+
+
+@pytest.mark.parametrize("vector", EXAMPLES, ids=str)
+def test_every_truncation_of_an_example_is_a_fault(vector: Vector) -> None:
+    """Not only what the oracle says: no proper prefix of the three examples is a packet."""
+    for size in range(len(vector.data)):
+        with pytest.raises(errors.DecodeError) as caught:
+            mqsd.decode(vector.data[:size])
+        assert caught.value.code == "truncated"
+        assert caught.value.offset <= size
+
+
+def test_the_52_to_59_byte_rule() -> None:
+    """[MS-MQSD] 3.2.5.1: what cannot hold a count and a network has no IPX fields, whatever the bytes are."""
+    for size in range(53, 60):
+        for filler in (b"\0", b"\1", b"\xff"):
+            data = V1 + filler * (size - 52)
+            for transport in TRANSPORTS:
+                packet = mqsd.decode(data, strict=True, transport=transport)
+                assert len(packet.ipx_networks) == 0
+                assert packet.violations == ()
+                assert packet == mqsd.decode(V1)
+                assert mqsd.encode(packet) == V1
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("strict", BOTH)
+@pytest.mark.parametrize("count", [0, 1, 2, 31, 32, 33, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
+def test_ipx_counts(count: int, strict: bool, transport: str) -> None:
+    for networks in (1, 2, 31, 32, 33):
+        data = V1 + count.to_bytes(4, "little") + bytes(range(1, 4 * networks + 1))
+        assert_decodes_like_the_oracle(data, strict, transport)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("strict", BOTH)
+@pytest.mark.parametrize("mask", [0, 1, 2, 3, 0x80000000, 0x80000001, 0xFFFFFFFF])
+def test_masks(mask: int, strict: bool, transport: str) -> None:
+    for networks in (1, 2, 32):
+        head = V2[:20] + networks.to_bytes(4, "little") + mask.to_bytes(4, "little") + bytes(4)
+        for tail in (b"", b"\0"):
+            assert_decodes_like_the_oracle(head + bytes(16 * networks) + tail, strict, transport)
+
+
+@pytest.mark.parametrize(
+    "unit", [*range(0x40), 0x100, 0x12C, 0x130, 0x2C00, 0x3000, 0x3031, 0xD800, 0xDC00, 0xFFFF]
+)
+def test_every_place_of_a_server_array(unit: int) -> None:
+    """Each unit of a list of two servers replaced: flags, names, the comma and the terminator."""
+    units = "10nt,01ps\0".encode("utf-16-le")
+    head = V3[:28] + len(units).to_bytes(4, "little") + V3[32:64]
+    for at in range(0, len(units), 2):
+        data = head + units[:at] + unit.to_bytes(2, "little") + units[at + 2 :]
+        assert_decodes_like_the_oracle(data, False, "unknown")
+
+
+@pytest.mark.parametrize("length", [*range(1, 70), 127, 128, 129, 1000, 32000])
+def test_names_of_every_length(length: int) -> None:
+    """A scan by blocks of units must not care where the end of a name lies in its block."""
+    for name in ("a" * length, "\u0100" * length, "\u012c" * (length - 1) + "\ud800"):
+        for data in (
+            _reply_with_names(name),
+            _reply_with_names(name, "b"),
+            _reply_with_names("b", name, "cc"),
+        ):
+            assert_decodes_like_the_oracle(data, True, "udp")
+            assert mqsd.encode(mqsd.decode(data)) == data
+
+
+def _reply_with_names(*names: str) -> bytes:
+    servers = tuple(reference.Server(name) for name in names)
+    return reference.write(reference.Reply(bytes(16), (bytes(16),), 0, bytes(16), servers))
+
+
+def test_fields_of_the_examples() -> None:
+    request, local, other = (mqsd.decode(data, strict=True, transport="udp") for data in (V1, V2, V3))
+    assert isinstance(request, mqsd.TopologyClientRequest)
+    assert request.type == "request"
+    assert request.enterprise_id == uuid.UUID("E6EABA61-D1C6-11DB-BAAC-0003FF4E2D22")
+    assert isinstance(local, mqsd.TopologyServerReply)
+    assert local.type == "reply"
+    assert local.correlation_id == request.request_id
+    assert local.responding_site_id is None
+    assert local.servers == ()
+    assert local.connected_networks.tolist() == [list(V2[32:48])]
+    assert other.servers == (mqsd.DirectoryServiceServer("nt4pec", True, False),)
+    assert other.servers == (("nt4pec", True, False),)
+    assert other.responding_site_id == uuid.UUID("E6EABA60-D1C6-11DB-BAAC-0003FF4E2D22")
+    assert mqsd.DirectoryServiceServer("nt4pec") == ("nt4pec", True, False)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda data: np.frombuffer(data, np.uint8)])
+@pytest.mark.parametrize("vector", EXAMPLES, ids=str)
+def test_takes_any_bytes_like(vector: Vector, kind: Any) -> None:
+    assert mqsd.decode(kind(vector.data)) == mqsd.decode(vector.data)
+
+
+@pytest.mark.parametrize("wrong", [None, "abc", 5, [1, 2], object()])
+def test_takes_nothing_else(wrong: Any) -> None:
+    with pytest.raises(TypeError):
+        mqsd.decode(wrong)
+
+
+def test_refuses_an_unknown_transport() -> None:
+    with pytest.raises(ValueError, match="tcp"):
+        mqsd.decode(V1, transport="tcp")
+
+
+def test_options_are_by_name_only() -> None:
+    with pytest.raises(TypeError):
+        mqsd.decode(V1, True)  # type: ignore[misc]
+
+
+# --- packets are values ---
+
+
+@pytest.mark.parametrize("vector", [vector for vector in VECTORS if vector.canonical], ids=str)
+def test_packets_are_values(vector: Vector) -> None:
+    strict = (outcome for outcome in vector.outcomes if outcome.strict and outcome.fault is None)
+    transport = next(outcome.transport for outcome in strict if not outcome.violations)
+    packet = mqsd.decode(vector.data, transport=transport)
+    same = mqsd.decode(bytearray(vector.data), transport=transport)
+    model = reference.read(vector.data, transport=transport)
+    assert not isinstance(model, reference.Fault)
+    pickled = pickle.loads(pickle.dumps(packet))
+    for other in (same, build(model), pickled, copy.copy(packet), copy.deepcopy(packet)):
+        assert other == packet
+        assert (other != packet) is False
+        assert hash(other) == hash(packet)
+        assert packet_row(other) == packet_row(packet)
+        assert repr(other) == repr(packet)
+    assert packet != vector.data
+    assert packet != None  # noqa: E711
+    assert type(packet).__name__ in repr(packet)
+
+
+def test_packets_that_differ_are_not_equal() -> None:
+    packets = [
+        mqsd.decode(vector.data, transport=outcome.transport)
+        for vector in VECTORS
+        for outcome in vector.outcomes
+        if outcome.fault is None and not outcome.strict
+    ]
+    for i, one in enumerate(packets):
+        for j, other in enumerate(packets):
+            if i != j and packet_row(one) != packet_row(other):
+                assert one != other
+
+
+def test_pickle_keeps_violations() -> None:
+    packet = mqsd.decode(get("mqsd", "reply-every-violation").data, transport="udp")
+    again = pickle.loads(pickle.dumps(packet))
+    assert again == packet
+    assert again.violations == packet.violations
+    assert len(packet.violations) == 4
+
+
+def test_packets_cannot_be_changed() -> None:
+    packet = mqsd.decode(V3)
+    for name in ("correlation_id", "servers", "connected_network_mask", "violations"):
+        with pytest.raises(AttributeError):
+            setattr(packet, name, None)
+    assert not packet.connected_networks.flags.writeable
+    request = mqsd.decode(get("mqsd", "request-ipx-three-networks").data)
+    assert not request.ipx_networks.flags.writeable
+
+
+def test_arrays_of_a_packet_are_views_of_the_callers_buffer() -> None:
+    data = get("mqsd", "request-ipx-three-networks").data
+    packet = mqsd.decode(data)
+    assert packet.ipx_networks.dtype == np.uint32
+    assert np.shares_memory(packet.ipx_networks, np.frombuffer(data, np.uint8))
+    reply = mqsd.decode(V3)
+    assert reply.connected_networks.dtype == np.uint8
+    assert reply.connected_networks.shape == (1, 16)
+    assert np.shares_memory(reply.connected_networks, np.frombuffer(V3, np.uint8))
+
+
+def test_a_view_keeps_the_callers_buffer() -> None:
+    data = bytes(bytearray(get("mqsd", "reply-many-servers").data))
+    before = sys.getrefcount(data)
+    networks = mqsd.decode(data).connected_networks
+    gc.collect()
+    assert sys.getrefcount(data) > before
+    assert networks.tobytes() == data[32:64]
+    del networks
+    gc.collect()
+    assert sys.getrefcount(data) == before
+
+
+def test_a_writable_buffer_is_copied() -> None:
+    for data in (bytearray(V3), np.frombuffer(bytearray(V3), np.uint8)):
+        packet = mqsd.decode(data)
+        memoryview(data).cast("B")[:] = bytes(len(V3))
+        assert packet == mqsd.decode(V3)
+
+
+def test_decoding_leaves_nothing_behind() -> None:
+    data = bytes(bytearray(V3))
+    cut = bytes(bytearray(V3[:-1]))
+    before = sys.getrefcount(data), sys.getrefcount(cut)
+    for _ in range(100):
+        mqsd.decode(data)
+        with pytest.raises(errors.DecodeError):
+            mqsd.decode(cut)
+    gc.collect()
+    assert (sys.getrefcount(data), sys.getrefcount(cut)) == before
+
+
+# --- errors speak ---
+
+
+def test_an_error_says_what_was_needed_and_what_was_there() -> None:
+    with pytest.raises(errors.DecodeError) as caught:
+        mqsd.decode(V2[:40])
+    error = caught.value
+    assert (error.code, error.field, error.offset) == ("truncated", "ConnectedNetworkArray", 32)
+    assert "16" in error.detail
+    assert "8" in error.detail
+    assert error.detail in str(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.args, str(again)) == (type(error), error.args, str(error))
+
+
+@pytest.mark.parametrize("vector", [vector for vector in VECTORS if vector.outcomes[0].fault], ids=str)
+def test_every_fault_has_its_detail(vector: Vector) -> None:
+    with pytest.raises(errors.DecodeError) as caught:
+        mqsd.decode(vector.data)
+    assert caught.value.detail
+    assert caught.value.field in str(caught.value)
+
+
+# --- what encode refuses ---
+
+GUID = uuid.UUID("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0")
+
+
+def _request(**changes: Any) -> mqsd.TopologyClientRequest:
+    fields: dict[str, Any] = {"enterprise_id": GUID, "request_id": GUID, "site_id": GUID}
+    return mqsd.TopologyClientRequest(**fields | changes)
+
+
+def _reply(**changes: Any) -> mqsd.TopologyServerReply:
+    return mqsd.TopologyServerReply(**{"correlation_id": GUID, "connected_networks": [GUID]} | changes)
+
+
+def _servers(*names: str) -> dict[str, Any]:
+    return {"responding_site_id": GUID, "servers": [mqsd.DirectoryServiceServer(name) for name in names]}
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [
+        (_request, {"ipx_networks": range(33)}),
+        (_reply, {"connected_networks": []}),
+        (_reply, {"connected_networks": [GUID] * 33}),
+        (_reply, {"connected_network_mask": 3}),
+        (_reply, {"connected_network_mask": 1, "connected_networks": [GUID] * 2}),
+        (_reply, {"connected_network_mask": 0xFFFFFFFF}),
+        (_reply, {"responding_site_id": GUID}),
+        (_reply, {"servers": [mqsd.DirectoryServiceServer("a")]}),
+        (_reply, _servers("")),
+        (_reply, _servers("a", "")),
+        (_reply, _servers("a\0")),
+        (_reply, _servers("a,b")),
+        (_reply, _servers("\0")),
+        (_reply, _servers(",")),
+    ],
+)
+def test_encode_refuses(make: Any, changes: dict[str, Any]) -> None:
+    with pytest.raises(errors.EncodeError) as caught:
+        mqsd.encode(make(**changes))
+    assert caught.value.field
+    assert caught.value.field in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [
+        (_request, {"ipx_networks": [0, 0xFFFFFFFF]}),
+        (_request, {"ipx_networks": np.arange(32, dtype=np.uint32)}),
+        (_reply, {"connected_networks": [GUID] * 32, "connected_network_mask": 0xFFFFFFFF}),
+        (_reply, {"connected_network_mask": 0x80000000}),
+        (_reply, _servers("\ud800", "\udfff\ud800", "\U0001f600", "\u0100")),
+        (_reply, _servers("\u012c", "\uffff", "\ufeff", "\x01")),
+        (_reply, _servers("10")),
+        (_reply, {"responding_site_id": GUID, "servers": [("a", False, True)]}),
+    ],
+)
+def test_what_encode_accepts_decodes_equal(make: Any, changes: dict[str, Any]) -> None:
+    packet = make(**changes)
+    data = mqsd.encode(packet)
+    assert mqsd.decode(data, strict=True) == packet
+    model = reference.read(data, strict=True)
+    assert not isinstance(model, reference.Fault)
+    assert reference.write(model) == data
+    assert packet_row(packet) == reference.row(model)
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [
+        (_request, {"ipx_networks": [-1]}),
+        (_request, {"ipx_networks": [1 << 32]}),
+        (_reply, {"connected_network_mask": 1 << 32}),
+        (_reply, {"connected_network_mask": -1}),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(make: Any, changes: dict[str, Any]) -> None:
+    with pytest.raises((OverflowError, ValueError, errors.EncodeError)):
+        mqsd.encode(make(**changes))
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [
+        (_request, {"enterprise_id": "not a guid"}),
+        (_request, {"site_id": None}),
+        (_reply, {"connected_networks": [b"short"]}),
+        (_reply, {"responding_site_id": GUID, "servers": [(1, True, False)]}),
+    ],
+)
+def test_values_of_another_kind_are_refused(make: Any, changes: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError, errors.EncodeError)):
+        mqsd.encode(make(**changes))
+
+
+def test_encode_takes_packets_only() -> None:
+    for wrong in (V1, None, "request"):
+        with pytest.raises(TypeError):
+            mqsd.encode(wrong)  # type: ignore[arg-type]

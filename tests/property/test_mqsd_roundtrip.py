@@ -1,0 +1,119 @@
+"""Round trips: what is written is read equal, what is read without a violation is written back as it was."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from msmqwire import Batch, mqsd
+from msmqwire.errors import EncodeError
+from tests.mqsd.rows import assert_arrow, assert_columns, decode, packet_row, read_all
+from tests.property.strategies import packets, payloads, transports
+from tests.reference import mqsd as reference
+
+
+def _transport(packet: Any) -> str:
+    """A transport on which the packet breaks no rule: IPX fields go over IPX, no mask goes over IP."""
+    if isinstance(packet, mqsd.TopologyClientRequest):
+        return "ipx" if len(packet.ipx_networks) else "udp"
+    return "ipx" if packet.connected_network_mask else "udp"
+
+
+@given(packets)
+def test_what_is_encoded_is_decoded_equal(packet: Any) -> None:
+    data = mqsd.encode(packet)
+    for transport in ("unknown", _transport(packet)):
+        again = mqsd.decode(data, strict=True, transport=transport)
+        assert again == packet
+        assert hash(again) == hash(packet)
+        assert mqsd.encode(again) == data
+    assert pickle.loads(pickle.dumps(packet)) == packet
+    model = reference.read(data, strict=True)
+    assert reference.row(model) == packet_row(packet)
+
+
+@settings(max_examples=100)
+@given(st.lists(packets, max_size=6))
+def test_batches_round_trip(many: list[Any]) -> None:
+    written = mqsd.encode_batch(many)
+    assert list(map(bytes, written)) == [mqsd.encode(packet) for packet in many]
+    batch = mqsd.decode_batch(written, strict=True)
+    assert list(map(bytes, mqsd.encode_batch(batch))) == list(map(bytes, written))
+    assert_columns(batch, read_all(list(map(bytes, written)), strict=True))
+
+
+@given(payloads(), st.booleans(), transports)
+def test_any_payload_is_what_the_oracle_says(data: bytes, strict: bool, transport: str) -> None:
+    expected = reference.read(data, strict=strict, transport=transport)
+    packet = decode(data, strict=strict, transport=transport)
+    if isinstance(packet, reference.Fault):
+        assert packet == expected
+        assert 0 <= packet.offset <= len(data)
+        return
+    assert packet_row(packet) == reference.row(expected)
+    if packet.violations:
+        with pytest.raises(EncodeError):
+            mqsd.encode(packet)
+        return
+    written = mqsd.encode(packet)
+    assert mqsd.decode(written, strict=True, transport=transport) == packet
+    if isinstance(packet, mqsd.TopologyServerReply):
+        assert written == data
+    else:
+        assert data.startswith(written)
+
+
+@given(st.lists(st.none() | payloads(), max_size=20), st.booleans(), transports, st.integers(1, 3))
+def test_any_batch_is_what_the_oracle_says(
+    many: list[bytes | None], strict: bool, transport: str, threads: int
+) -> None:
+    expected = read_all(many, strict=strict, transport=transport)
+    for given_as in (many, pa.array(many, pa.binary()), pa.array([b"x", *many], pa.binary_view())[1:]):
+        batch = mqsd.decode_batch(given_as, strict=strict, transport=transport, threads=threads)
+        assert_columns(batch, expected)
+    assert_arrow(batch, expected)
+
+
+class Reuse(RuleBasedStateMachine):
+    """One Batch decoded into again and again, while Arrow consumers come and go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batch: Batch = mqsd.decode_batch([])
+        self.outcomes: list[Any] = []
+        self.held: list[tuple[pa.Array, list[Any]]] = []
+
+    @rule(many=st.lists(st.none() | payloads(), max_size=30), threads=st.integers(1, 2))
+    def decode(self, many: list[bytes | None], threads: int) -> None:
+        if self.held:
+            with pytest.raises(BufferError):
+                mqsd.decode_batch(many, out=self.batch, threads=threads)
+        else:
+            assert mqsd.decode_batch(many, out=self.batch, threads=threads) is self.batch
+            self.outcomes = read_all(many)
+
+    @rule(name=st.sampled_from(mqsd.TOPOLOGY.names))
+    def hold(self, name: str) -> None:
+        column = self.batch.to_arrow()[name]
+        self.held.append((column, column.to_pylist()))
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def let_go(self, data: st.DataObject) -> None:
+        del self.held[data.draw(st.integers(0, len(self.held) - 1))]
+
+    @invariant()
+    def what_is_held_stays_as_it_was(self) -> None:
+        assert_columns(self.batch, self.outcomes)
+        for column, values in self.held:
+            assert column.to_pylist() == values
+
+
+TestReuse = Reuse.TestCase
+TestReuse.settings = settings(max_examples=30, stateful_step_count=20)
