@@ -8,8 +8,7 @@ views, the Arrow export and nothing else.
 from typing import NamedTuple
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
@@ -97,7 +96,7 @@ cdef class Batch:
     def faults(self):
         if not self.fault_count:
             return np.empty(0, FAULT_DTYPE)
-        return np.frombuffer(self.buffers["faults"], FAULT_DTYPE, self.fault_count)
+        return np.frombuffer(read_only(self.buffers["faults"]), FAULT_DTYPE, self.fault_count)
 
     def fault(self, Py_ssize_t row):
         if not 0 <= row < len(self):
@@ -113,7 +112,7 @@ cdef class Batch:
     def violations(self):
         if "violations" not in self.buffers:
             raise KeyError("'violations' was not among the columns asked for")
-        return np.frombuffer(self.buffers["violations"], np.uint32, self.length)
+        return np.frombuffer(read_only(self.buffers["violations"]), np.uint32, self.length)
 
     def violation_names(self, Py_ssize_t row):
         cdef uint32_t bits = self.violations[row]
@@ -229,7 +228,7 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out):
 cdef object view_of(Batch batch, object type_, str path, size_t count, tuple parents):
     """The numpy view of a column, or of the part of one at ``path``; ``parents``: offsets of the lists around it."""
     if isinstance(type_, ListOf):
-        offsets = np.frombuffer(batch.buffers[path], np.int32, count + 1)
+        offsets = np.frombuffer(read_only(batch.buffers[path]), np.int32, count + 1)
         items = view_of(batch, type_.item, path + "[]", batch.counts[path + "[]"], (offsets, *parents))
         return ListColumn(offsets, items)
     if isinstance(type_, StructOf):
@@ -238,10 +237,15 @@ cdef object view_of(Batch batch, object type_, str path, size_t count, tuple par
     if type_ == GUID:
         return np.frombuffer(buffer, np.uint8, count * 16).reshape(count, 16)
     if type_ == TEXT:
-        return TextColumn(np.frombuffer(buffer, SPAN_DTYPE, count), batch.payloads, parents)
+        return TextColumn(np.frombuffer(read_only(buffer), SPAN_DTYPE, count), batch.payloads, parents)
     if type_ == ADDRESS:
         return np.frombuffer(buffer, ADDRESS_DTYPE, count)
     return np.frombuffer(buffer, np.uint8 if isinstance(type_, Enumeration) else np.dtype(type_.dtype), count)
+
+
+cdef object read_only(Buffer buffer):
+    # Exports and encoders trust these to lie within their buffers; the values of other columns may be written.
+    return memoryview(buffer).toreadonly()
 
 
 # --- Arrow nodes ---

@@ -61,9 +61,9 @@ cdef struct TopologyColumns:
 cdef struct Chunk:
     size_t start
     size_t stop
-    int32_t ipx_networks
-    int32_t networks
-    int32_t servers
+    size_t ipx_networks
+    size_t networks
+    size_t servers
     size_t faults
 
 
@@ -85,8 +85,8 @@ cdef inline void put_request(
     if columns.site_id != NULL:
         copy_guid(columns.site_id, row, data + 36)
     if wire_unlikely(packet.network_count != 0 and columns.ipx_networks != NULL):
-        memcpy(columns.ipx_networks + 4 * <size_t>chunk.ipx_networks, packet.networks, 4 * packet.network_count)
-        chunk.ipx_networks += <int32_t>packet.network_count
+        memcpy(columns.ipx_networks + 4 * chunk.ipx_networks, packet.networks, 4 * packet.network_count)
+        chunk.ipx_networks += packet.network_count
 
 
 cdef inline void clear_request(const TopologyColumns* columns, size_t row) noexcept nogil:
@@ -108,10 +108,10 @@ cdef inline void put_reply(
     if columns.mask != NULL:
         memcpy(&columns.mask[row], data + 24, 4)
     if columns.networks != NULL:
-        target = columns.networks + 16 * <size_t>chunk.networks
+        target = columns.networks + 16 * chunk.networks
         for i in range(packet.network_count):
             memcpy(target + 16 * i, packet.networks + 16 * i, 16)
-        chunk.networks += <int32_t>packet.network_count
+        chunk.networks += packet.network_count
     if columns.responding_site_id != NULL:
         if packet.servers_size:
             copy_guid(columns.responding_site_id, row, packet.servers - 16)
@@ -128,64 +128,96 @@ cdef inline void clear_reply(const TopologyColumns* columns, size_t row) noexcep
         clear_guid(columns.responding_site_id, row)
 
 
-cdef void decode_rows(
+cdef void put_null(const TopologyColumns* columns, size_t row) noexcept nogil:
+    """A row for a payload that is null or at fault: zeros, so that no column shows what an earlier batch held."""
+    clear_request(columns, row)
+    clear_reply(columns, row)
+    columns.presence[row] = 0
+    if columns.type != NULL:
+        columns.type[row] = 0
+    if columns.version != NULL:
+        columns.version[row] = 0
+    if columns.violations != NULL:
+        columns.violations[row] = 0
+
+
+cdef inline void decode_loop(
     const PayloadTable* payloads, TopologyColumns columns, const uint8_t* transports, uint32_t transport, bint strict,
-    Chunk* rows,
+    Chunk* rows, bint requests, bint replies,
 ) noexcept nogil:
-    """Decode the rows of a chunk; the counts of its items start at 0 and address ``columns`` as given."""
-    cdef Chunk chunk = rows[0]  # a local copy, so that no store to a column can be thought to change it
+    """Decode the rows of a chunk; without the columns of requests, or of replies, where the last two say so.
+
+    The two are constants wherever this is called, so that each call is compiled to a loop of its own.
+    """
+    cdef PayloadTable source = payloads[0]  # local copies, so that no store to a column can be thought to change them
+    cdef Chunk chunk = rows[0]
     cdef Topology packet
-    cdef ServerColumns servers = columns.servers
+    cdef Fault fault
     cdef Span span
-    cdef uint32_t entries
     cdef uint32_t presence
     cdef size_t row
     for row in range(chunk.start, chunk.stop):
-        span = payload_at(payloads, row)
-        presence = 0
-        if columns.servers.names != NULL:
-            servers.names = columns.servers.names + chunk.servers
-            servers.ip = columns.servers.ip + chunk.servers
-            servers.ipx = columns.servers.ipx + chunk.servers
+        span = payload_at(&source, row)
         if transports != NULL:
             transport = transports[row]
-        packet.violations = 0
-        packet.type = REQUEST
         if wire_unlikely(span.data == NULL):
-            clear_request(&columns, row)
-            clear_reply(&columns, row)
+            put_null(&columns, row)
         elif wire_unlikely(read_topology(
-            span.data, span.size, transport, strict, servers, &packet, &entries, &columns.faults[chunk.faults]
+            span.data, span.size, transport, strict, &columns.servers, &chunk.servers, &packet, &fault
         ) != 0):
-            columns.faults[chunk.faults].row = <uint32_t>row
+            put_null(&columns, row)
+            fault.row = <uint32_t>row
+            columns.faults[chunk.faults] = fault
             chunk.faults += 1
-            clear_request(&columns, row)
-            clear_reply(&columns, row)
-            packet.violations = 0
-            packet.type = REQUEST
-        elif packet.type == REQUEST:
-            presence = DECODED | HAS_REQUEST | (HAS_IPX if packet.network_count else 0)
-            put_request(&columns, row, span.data, &packet, &chunk)
-            clear_reply(&columns, row)
         else:
-            presence = DECODED | HAS_REPLY | (HAS_REMOTE if packet.servers_size else 0)
-            put_reply(&columns, row, span.data, &packet, &chunk)
-            clear_request(&columns, row)
-            chunk.servers += <int32_t>entries
-        columns.presence[row] = <uint8_t>presence
-        if columns.type != NULL:
-            columns.type[row] = <uint8_t>(packet.type - REQUEST)
-        if columns.version != NULL:
-            columns.version[row] = span.data[0] if presence else 0
-        if columns.violations != NULL:
-            columns.violations[row] = packet.violations
-        if columns.ipx_offsets != NULL:
-            columns.ipx_offsets[row + 1] = chunk.ipx_networks
-        if columns.network_offsets != NULL:
-            columns.network_offsets[row + 1] = chunk.networks
-        if columns.server_offsets != NULL:
-            columns.server_offsets[row + 1] = chunk.servers
+            if packet.type == REQUEST:
+                presence = DECODED | HAS_REQUEST | (HAS_IPX if packet.network_count else 0)
+                if requests:
+                    put_request(&columns, row, span.data, &packet, &chunk)
+                if replies:
+                    clear_reply(&columns, row)
+            else:
+                presence = DECODED | HAS_REPLY | (HAS_REMOTE if packet.servers_size else 0)
+                if replies:
+                    put_reply(&columns, row, span.data, &packet, &chunk)
+                if requests:
+                    clear_request(&columns, row)
+            columns.presence[row] = <uint8_t>presence
+            if columns.type != NULL:
+                columns.type[row] = <uint8_t>(packet.type - REQUEST)
+            if columns.version != NULL:
+                columns.version[row] = span.data[0]
+            if columns.violations != NULL:
+                columns.violations[row] = packet.violations
+        if requests and columns.ipx_offsets != NULL:
+            columns.ipx_offsets[row + 1] = <int32_t>chunk.ipx_networks
+        if replies:
+            if columns.network_offsets != NULL:
+                columns.network_offsets[row + 1] = <int32_t>chunk.networks
+            if columns.server_offsets != NULL:
+                columns.server_offsets[row + 1] = <int32_t>chunk.servers
     rows[0] = chunk
+
+
+cdef void decode_rows(
+    const PayloadTable* payloads, const TopologyColumns* columns, const uint8_t* transports, uint32_t transport,
+    bint strict, Chunk* rows,
+) noexcept nogil:
+    """Decode the rows of a chunk; its lists count from 0 at the addresses that ``columns`` gives."""
+    cdef bint requests = (
+        columns.enterprise_id != NULL or columns.request_id != NULL or columns.site_id != NULL
+        or columns.ipx_offsets != NULL
+    )
+    cdef bint replies = (
+        columns.correlation_id != NULL or columns.mask != NULL or columns.network_offsets != NULL
+        or columns.responding_site_id != NULL or columns.server_offsets != NULL
+    )
+    if not replies:
+        decode_loop(payloads, columns[0], transports, transport, strict, rows, True, False)
+    elif not requests:
+        decode_loop(payloads, columns[0], transports, transport, strict, rows, False, True)
+    else:
+        decode_loop(payloads, columns[0], transports, transport, strict, rows, True, True)
 
 
 cdef TopologyColumns reserve_columns(Batch batch) except *:
@@ -247,19 +279,19 @@ cdef void close_up(
 ) noexcept nogil:
     """Move the lists of a chunk down behind those of the chunks before it, and count its offsets on from theirs."""
     if columns.ipx_networks != NULL:
-        memmove(columns.ipx_networks + 4 * <size_t>whole.ipx_networks, source.ipx_networks, 4 * <size_t>chunk.ipx_networks)
+        memmove(columns.ipx_networks + 4 * whole.ipx_networks, source.ipx_networks, 4 * chunk.ipx_networks)
     if columns.networks != NULL:
-        memmove(columns.networks + 16 * <size_t>whole.networks, source.networks, 16 * <size_t>chunk.networks)
+        memmove(columns.networks + 16 * whole.networks, source.networks, 16 * chunk.networks)
     if columns.servers.names != NULL:
         memmove(
-            columns.servers.names + whole.servers, source.servers.names, sizeof(TextSpan) * <size_t>chunk.servers
+            columns.servers.names + whole.servers, source.servers.names, sizeof(TextSpan) * chunk.servers
         )
-        memmove(columns.servers.ip + whole.servers, source.servers.ip, <size_t>chunk.servers)
-        memmove(columns.servers.ipx + whole.servers, source.servers.ipx, <size_t>chunk.servers)
+        memmove(columns.servers.ip + whole.servers, source.servers.ip, chunk.servers)
+        memmove(columns.servers.ipx + whole.servers, source.servers.ipx, chunk.servers)
     memmove(columns.faults + whole.faults, source.faults, sizeof(Fault) * chunk.faults)
-    rebase(columns.ipx_offsets, chunk, whole.ipx_networks)
-    rebase(columns.network_offsets, chunk, whole.networks)
-    rebase(columns.server_offsets, chunk, whole.servers)
+    rebase(columns.ipx_offsets, chunk, <int32_t>whole.ipx_networks)
+    rebase(columns.network_offsets, chunk, <int32_t>whole.networks)
+    rebase(columns.server_offsets, chunk, <int32_t>whole.servers)
     whole.ipx_networks += chunk.ipx_networks
     whole.networks += chunk.networks
     whole.servers += chunk.servers
@@ -278,7 +310,7 @@ cdef class Part:
     def run(self):
         with nogil:
             decode_rows(
-                &self.payloads.table, self.columns, self.transports, self.transport, self.strict, &self.chunk
+                &self.payloads.table, &self.columns, self.transports, self.transport, self.strict, &self.chunk
             )
 
 

@@ -80,7 +80,7 @@ cdef struct Topology:
     const uint8_t* servers
 
 
-# Where the entries of a server array go; any member may be NULL.
+# Where the entries of a server array go; NULL, all three, when nobody wants them.
 cdef struct ServerColumns:
     TextSpan* names
     uint8_t* ip
@@ -104,7 +104,6 @@ cdef inline int read_request(
     """A TopologyClientRequest whose header has been read: [MS-MQSD] 2.2.2, 3.2.5.1."""
     if wire_unlikely(size < REQUEST_SIZE):
         return request_cut(size, fault)
-    packet.network_count = 0
     packet.networks = data + IPX_NETWORKS_AT
     packet.described = REQUEST_SIZE
     if wire_unlikely(size >= SMALLEST_IPX_REQUEST):
@@ -161,13 +160,14 @@ cdef inline int read_reply(
 
 
 cdef inline int read_servers(
-    const uint8_t* array, size_t size, size_t at, ServerColumns columns, uint32_t* entries, Fault* fault
+    const uint8_t* array, size_t size, size_t at, const ServerColumns* columns, size_t* entry, Fault* fault
 ) noexcept nogil:
-    """The entries of a DirectoryServiceServerArray at byte ``at`` of its payload: [MS-MQSD] 2.2.3, CONTRACT of code units.
+    """The entries of a DirectoryServiceServerArray at byte ``at`` of its payload: [MS-MQSD] 2.2.3.
 
     An entry is two flags and a name, closed by U+002C, the last by U+0000. Sixteen code units are searched for these
     two at a time; the last search ends with the array and so may begin in front of it, where a reply always has at
-    least 64 bytes. Whatever is not regular goes to ``server_array_fault``.
+    least 64 bytes. Entries are written from ``entry[0]`` on, which is moved only when all are good; whatever is not
+    regular goes to ``server_array_fault``.
     """
     cdef size_t units = size >> 1
     cdef size_t start = 0  # of the entry
@@ -175,7 +175,7 @@ cdef inline int read_servers(
     cdef size_t end
     cdef uint32_t found
     cdef uint32_t flags
-    cdef uint32_t count = 0
+    cdef size_t here = entry[0]
     while block < units:
         if units - block >= 16:
             found = wire_find_units(array + 2 * block, COMMA, 0)
@@ -192,33 +192,38 @@ cdef inline int read_servers(
             if wire_unlikely((load_u16(array + 2 * end) == 0) != (end == units - 1)):
                 return server_array_fault(array, size, at, fault)
             if columns.names != NULL:
-                columns.names[count].offset = <uint32_t>(at + 2 * start + 4)
-                columns.names[count].length = <uint32_t>(2 * (end - start) - 4)
-                columns.ip[count] = flags & 1
-                columns.ipx[count] = (flags >> 16) & 1
-            count += 1
+                columns.names[here].offset = <uint32_t>(at + 2 * start + 4)
+                columns.names[here].length = <uint32_t>(2 * (end - start) - 4)
+                columns.ip[here] = flags & 1
+                columns.ipx[here] = (flags >> 16) & 1
+            here += 1
             start = end + 1
         block += 16
     if wire_unlikely(start != units):
         return server_array_fault(array, size, at, fault)
-    entries[0] = count
+    entry[0] = here
     return 0
 
 
 cdef inline int read_topology(
-    const uint8_t* data, size_t size, uint32_t transport, bint strict, ServerColumns columns,
-    Topology* packet, uint32_t* entries, Fault* fault,
+    const uint8_t* data, size_t size, uint32_t transport, bint strict, const ServerColumns* columns, size_t* entry,
+    Topology* packet, Fault* fault,
 ) noexcept nogil:
-    """One packet of either type; server entries go to ``columns``. 0, or -1 with ``fault`` set."""
+    """One packet of either type, its servers written to ``columns`` from ``entry`` on. 0, or -1 with ``fault`` set."""
     cdef uint32_t header
+    cdef size_t first_entry = entry[0]
     if wire_unlikely(size < HEADER_SIZE):
         return header_fault(data, size, fault)
     header = load_u32(data)
     packet.type = header >> 8 & 0xFF
     packet.violations = 0
+    packet.network_count = 0
+    packet.networks = data
+    packet.servers_size = 0
+    packet.servers = data
+    packet.described = 0
     if wire_unlikely(header & ~<uint32_t>0xFF00):
         packet.violations = (VERSION_NONZERO if header & 0xFF else 0) | (RESERVED_NONZERO if header >> 16 else 0)
-    entries[0] = 0
     if packet.type == REQUEST:
         if read_request(data, size, transport, packet, fault) != 0:
             return -1
@@ -226,12 +231,13 @@ cdef inline int read_topology(
         if read_reply(data, size, transport, packet, fault) != 0:
             return -1
         if packet.servers_size and read_servers(
-            packet.servers, packet.servers_size, <size_t>(packet.servers - data), columns, entries, fault
+            packet.servers, packet.servers_size, <size_t>(packet.servers - data), columns, entry, fault
         ) != 0:
             return -1
     else:
         return header_fault(data, size, fault)
     if wire_unlikely(strict and packet.violations & DISCARDABLE):
+        entry[0] = first_entry
         return violation_fault(packet.violations, data, size, packet.described, fault)
     return 0
 

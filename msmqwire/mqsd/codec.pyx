@@ -132,7 +132,6 @@ cdef class TopologyPacket:
     cdef object owner            # keeps the bytes alive
     cdef const uint8_t* data
     cdef Topology header
-    cdef uint32_t entries
     cdef str transport
 
     def __init__(self):
@@ -282,12 +281,13 @@ cdef class TopologyServerReply(TopologyPacket):
 
 cdef int attach(TopologyPacket packet, bytes data) except -1:
     """Give a packet under construction the bytes just written for it."""
+    cdef size_t entry = 0
     cdef Fault fault
     packet.owner = data
     packet.transport = "unknown"
     packet.data = <const uint8_t*>PyBytes_AS_STRING(data)
     if read_topology(
-        packet.data, <size_t>len(data), TRANSPORT_UNKNOWN, True, NO_COLUMNS, &packet.header, &packet.entries, &fault
+        packet.data, <size_t>len(data), TRANSPORT_UNKNOWN, True, &NO_COLUMNS, &entry, &packet.header, &fault
     ) != 0:
         raise decode_error(&fault, FIELDS)
     return 0
@@ -296,7 +296,7 @@ cdef int attach(TopologyPacket packet, bytes data) except -1:
 def decode(data, *, bint strict=False, str transport="unknown"):
     cdef TopologyPacket packet
     cdef Topology header
-    cdef uint32_t entries
+    cdef size_t entry = 0
     cdef Fault fault
     cdef const uint8_t* start
     cdef size_t size
@@ -308,7 +308,7 @@ def decode(data, *, bint strict=False, str transport="unknown"):
     else:
         owner, size = steady_bytes(data)
         start = address(owner)
-    if read_topology(start, size, code, strict, NO_COLUMNS, &header, &entries, &fault) != 0:
+    if read_topology(start, size, code, strict, &NO_COLUMNS, &entry, &header, &fault) != 0:
         raise decode_error(&fault, FIELDS)
     if header.type == REQUEST:
         packet = TopologyClientRequest.__new__(TopologyClientRequest)
@@ -318,7 +318,6 @@ def decode(data, *, bint strict=False, str transport="unknown"):
     packet.transport = transport
     packet.data = start
     packet.header = header
-    packet.entries = entries
     return packet
 
 

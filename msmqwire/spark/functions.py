@@ -1,0 +1,154 @@
+"""Functions over payload columns, used as ``pyspark.sql.functions`` and after the manner of ``from_avro``.
+
+>>> from msmqwire.spark.functions import msmq_decode_topology
+>>> packets = df.select(msmq_decode_topology("payload").alias("packet"))  # doctest: +SKIP
+>>> packets.select("packet.request_id", "packet.fault.code")  # doctest: +SKIP
+
+A function is an Arrow UDF or, for those who prefer it, a pandas UDF with the same results at about two thirds of the
+speed; both take whole batches. A row whose payload cannot be decoded says so in its ``fault``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 (as Spark's own manual writes it)
+
+from msmqwire import mqsd
+from msmqwire.columns import Batch, Payloads, Table
+from msmqwire.errors import DecodeError
+from msmqwire.spark.schema import SparkGuid, convert, spark_columns, struct_type
+
+__all__ = ["DECODERS", "Decoder", "decoder_udf", "msmq_decode_topology"]
+
+Form = Literal["arrow", "pandas"]
+FunctionMode = Literal["PERMISSIVE", "FAILFAST"]
+FUNCTION_MODES = ("PERMISSIVE", "FAILFAST")
+
+# By the name of the table: its columns, and what decodes a batch of payloads into them
+DECODERS: Mapping[str, tuple[Table, Any]] = {"topology": (mqsd.TOPOLOGY, mqsd.decode_batch)}
+
+_SHOWN_BYTES = 32
+
+
+class Decoder:
+    """What a worker runs for one function: batches of payloads in, batches of rows out.
+
+    Sent to workers as a name and these settings; the code is imported there.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        *,
+        mode: str = "PERMISSIVE",
+        guid: SparkGuid = "text",
+        columns: Iterable[str] | None = None,
+        strict: bool = False,
+        transport: str = "unknown",
+    ) -> None:
+        if mode.upper() not in FUNCTION_MODES:
+            raise ValueError(f"mode={mode!r} is not one of {', '.join(FUNCTION_MODES)}")
+        self.table = table
+        self.failfast = mode.upper() == "FAILFAST"
+        self.guid = guid
+        self.strict = strict
+        self.transport = transport
+        selected = DECODERS[table][0].select(columns)
+        self.names = tuple(column.name for column in selected)
+        self.columns = spark_columns(selected, guid)
+        self.rows = 0
+
+    def decode(self, payloads: Payloads) -> pa.RecordBatch:
+        """The rows of one batch of payloads, in Spark's types.
+
+        Raises
+        ------
+        DecodeError
+            In mode FAILFAST, for the first payload that cannot be decoded.
+        """
+        decode_batch = DECODERS[self.table][1]
+        batch = decode_batch(payloads, columns=self.names, strict=self.strict, transport=self.transport)
+        if self.failfast and len(batch.faults):
+            raise self._refusal(batch, payloads)
+        self.rows += len(payloads)
+        return convert(batch.to_arrow(guid=self.guid), self.columns)
+
+    def _refusal(self, batch: Batch, payloads: Payloads) -> DecodeError:
+        row = int(batch.faults["row"][0])
+        fault, payload = batch.fault(row), bytes(payloads[row])
+        shown = payload[:_SHOWN_BYTES].hex(" ", 4) + (" ..." if len(payload) > _SHOWN_BYTES else "")
+        return DecodeError(*fault, f"row {self.rows + row} of its partition, {len(payload)} bytes: {shown}")
+
+    def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        """The body of an Arrow UDF; the row of a null payload is null."""
+        for payloads in batches:
+            rows = self.decode(Payloads.of(payloads))
+            missing = payloads.is_null() if payloads.null_count else None
+            yield pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=missing)
+
+    def pandas(self, batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
+        """The body of a pandas UDF. A frame has no null rows: there all members are null."""
+        for payloads in batches:
+            rows = self.decode(Payloads.of(pa.array(payloads, pa.binary(), from_pandas=True)))
+            # Backed by Arrow: Spark takes the columns as they are instead of going through Python objects
+            arrays = {
+                name: pd.arrays.ArrowExtensionArray(array)
+                for name, array in zip(rows.schema.names, rows.columns, strict=True)
+            }
+            yield pd.DataFrame(arrays, copy=False)
+
+
+def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
+    """The user-defined function that decodes payloads into rows of ``table``; ``settings`` as ``Decoder`` takes them."""
+    decoder = Decoder(table, **settings)
+    returns = struct_type(decoder.columns)
+    if form == "arrow":
+        return F.arrow_udf(decoder.arrow, returns)
+    if form == "pandas":
+        return F.pandas_udf(decoder.pandas, returns)
+    raise ValueError(f"form={form!r} is neither 'arrow' nor 'pandas'")
+
+
+def _apply(table: str, payload: Column | str, form: Form, settings: Mapping[str, Any]) -> Column:
+    column = F.col(payload) if isinstance(payload, str) else payload
+    decoded: Column = decoder_udf(table, form=form, **settings)(column)
+    # What a frame cannot say
+    return F.when(column.isNotNull(), decoded) if form == "pandas" else decoded
+
+
+def msmq_decode_topology(
+    payload: Column | str,
+    *,
+    mode: FunctionMode = "PERMISSIVE",
+    guid: SparkGuid = "text",
+    columns: Iterable[str] | None = None,
+    strict: bool = False,
+    transport: Literal["unknown", "udp", "ipx"] = "unknown",
+    form: Form = "arrow",
+) -> Column:
+    """Decode MS-MQSD packets into a struct with the columns of the topology table: [MS-MQSD] 2.2.
+
+    Parameters
+    ----------
+    payload : Column or str
+        UDP or IPX payloads, binary. A null payload gives a null.
+    mode : {"PERMISSIVE", "FAILFAST"}
+        Keep a payload that cannot be decoded as a row with its ``fault``, or fail the job at the first one.
+    guid : {"text", "binary"}
+        GUIDs as canonical text, or as their 16 bytes in the order that the text shows.
+    columns : iterable of str, optional
+        Members of the struct; what is not named is not built and not shipped.
+    strict : bool
+        Fault what a conforming receiver discards, instead of noting it as a violation.
+    transport : {"unknown", "udp", "ipx"}
+        What carried the packets; some rules depend on it.
+    form : {"arrow", "pandas"}
+        The kind of user-defined function; the results are the same.
+    """
+    settings = {"mode": mode, "guid": guid, "columns": columns, "strict": strict, "transport": transport}
+    return _apply("topology", payload, form, settings)

@@ -1,0 +1,128 @@
+"""Spark's form of every table: read off the tables' own columns, with the types that Spark has.
+
+Spark has no unsigned integers, no nanoseconds and no UUIDs: integers widen, times are microseconds with the exact
+nanoseconds behind them in a column of their own, and GUIDs are text (or 16 bytes, in the order their text shows them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from msmqwire.columns import schema as wire
+from msmqwire.columns.schema import Column
+
+__all__ = ["GUID_FORMS", "SparkColumn", "SparkGuid", "arrow_schema", "convert", "spark_columns", "struct_type"]
+
+SparkGuid = Literal["text", "binary"]
+GUID_FORMS: tuple[SparkGuid, ...] = get_args(SparkGuid)
+
+_SCALARS: dict[wire.DataType, tuple[pa.DataType, DataType]] = {
+    wire.BOOL: (pa.bool_(), BooleanType()),
+    wire.UINT8: (pa.int16(), ShortType()),
+    wire.UINT16: (pa.int32(), IntegerType()),
+    wire.UINT32: (pa.int64(), LongType()),
+    wire.INT64: (pa.int64(), LongType()),
+    wire.UINT64: (pa.decimal128(20, 0), DecimalType(20, 0)),
+    wire.TIMESTAMP: (pa.timestamp("us", "UTC"), TimestampType()),
+}
+_TEXT = (pa.string(), StringType())
+_LONG = _SCALARS[wire.INT64]
+
+# Counted by us, from 0 or 1: such a number cannot reach 2^63
+_COUNTED = frozenset({"frame", "stream_offset"})
+
+
+@dataclass(frozen=True)
+class SparkColumn:
+    """A column as Spark has it.
+
+    Attributes
+    ----------
+    name : str
+    source : str
+        The column of the table that it is made from.
+    arrow, spark : pyarrow.DataType, pyspark.sql.types.DataType
+        One type in both languages.
+    """
+
+    name: str
+    source: str
+    arrow: pa.DataType
+    spark: DataType
+
+
+def spark_columns(columns: Iterable[Column], guid: SparkGuid = "text") -> tuple[SparkColumn, ...]:
+    """The columns of a table in Spark's types; a time brings its nanoseconds along as ``<name>_ns``.
+
+    Raises
+    ------
+    ValueError
+        ``guid`` is not a form that Spark can have.
+    """
+    if guid not in GUID_FORMS:
+        raise ValueError(f"guid={guid!r} is not one of {', '.join(map(repr, GUID_FORMS))}")
+    result = []
+    for column in columns:
+        name = column.name
+        result.append(SparkColumn(name, name, *(_LONG if name in _COUNTED else _types(column.type, guid))))
+        if column.type == wire.TIMESTAMP:
+            result.append(SparkColumn(f"{name}_ns", name, *_LONG))
+    return tuple(result)
+
+
+def _types(type_: wire.DataType, guid: SparkGuid) -> tuple[pa.DataType, DataType]:
+    if isinstance(type_, wire.ListOf):
+        arrow, spark = _types(type_.item, guid)
+        return pa.list_(pa.field("element", arrow)), ArrayType(spark)
+    if isinstance(type_, wire.StructOf):
+        members = [(name, *_types(member, guid)) for name, member in type_.members]
+        return (
+            pa.struct([(name, arrow) for name, arrow, _ in members]),
+            StructType([StructField(name, spark) for name, _, spark in members]),
+        )
+    if type_ == wire.GUID:
+        return _TEXT if guid == "text" else (pa.binary(), BinaryType())
+    if isinstance(type_, wire.Enumeration) or type_ in (wire.TEXT, wire.ADDRESS):
+        return _TEXT
+    return _SCALARS[type_]
+
+
+def struct_type(columns: Iterable[SparkColumn]) -> StructType:
+    """The columns as a schema for Spark."""
+    return StructType([StructField(column.name, column.spark) for column in columns])
+
+
+def arrow_schema(columns: Iterable[SparkColumn]) -> pa.Schema:
+    """The columns as the Arrow schema that Spark expects of a batch of them."""
+    return pa.schema([(column.name, column.arrow) for column in columns])
+
+
+def convert(batch: pa.RecordBatch, columns: Sequence[SparkColumn]) -> pa.RecordBatch:
+    """A batch of a table, GUIDs already in the form asked for, as exactly these columns."""
+    arrays = [_convert_column(batch.column(column.source), column) for column in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
+
+
+def _convert_column(array: pa.Array, column: SparkColumn) -> pa.Array:
+    if column.name != column.source:
+        return array.cast(pa.int64())
+    # Microseconds cut off what nanoseconds have more; the column behind them keeps it
+    return array.cast(column.arrow, safe=not pa.types.is_timestamp(array.type))
