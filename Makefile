@@ -46,7 +46,7 @@ lint: $(DONE)/lint build ## check style and types of Python and Cython
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(VENV)/bin/cython-lint msmqwire
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint msmqwire
 
 .PHONY: docs
 docs: $(DONE)/test build ## write the manual's generated pages, then run every example in it

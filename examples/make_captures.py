@@ -97,12 +97,7 @@ def ip(src: str, dst: str, protocol: int, segment: bytes) -> bytes:
     """An IPv4 or IPv6 packet around a transport segment."""
     source, target = ip_address(src), ip_address(dst)
     if source.version == 6:
-        return (
-            struct.pack(">IHBB", 6 << 28, len(segment), protocol, 64)
-            + source.packed
-            + target.packed
-            + segment
-        )
+        return struct.pack(">IHBB", 6 << 28, len(segment), protocol, 64) + source.packed + target.packed + segment
     fixed = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(segment), 0, 0, 128, protocol, 0)
     header = fixed + source.packed + target.packed
     return header[:10] + struct.pack(">H", checksum(header)) + header[12:] + segment
@@ -172,9 +167,7 @@ def local_site() -> list[Frame]:
     """A machine finds a server of its own site, and so does one on a VLAN."""
     client, server, resolver, tagged = "10.20.1.25", "10.20.1.10", "10.20.1.1", "10.20.7.31"
     second = UUID("5b0f7a1e-52c5-4f0e-9c41-6f2a0a4f7d10")
-    who_has = (
-        struct.pack(">HHBBH", 1, IPV4, 6, 4, 1) + b"\x02\x00\x5e\x00\x00\x02" + ip_address(client).packed
-    )
+    who_has = struct.pack(">HHBBH", 1, IPV4, 6, 4, 1) + b"\x02\x00\x5e\x00\x00\x02" + ip_address(client).packed
     who_has += b"\0" * 6 + ip_address(server).packed
     name = "mq-dc1.corp.example"
     start = 1_709_539_200_000_000_000  # 2024-03-04 08:00:00 UTC
@@ -191,9 +184,7 @@ def local_site() -> list[Frame]:
             broadcast=True,
             vlan=7,
         ),
-        ethernet(
-            IPV4, udp("10.20.7.10", MSMQ, tagged, 49901, reply(second, [NETWORK, SECOND_NETWORK])), vlan=7
-        ),
+        ethernet(IPV4, udp("10.20.7.10", MSMQ, tagged, 49901, reply(second, [NETWORK, SECOND_NETWORK])), vlan=7),
     ]
     return [Frame(start + 1_250_000 * index, data) for index, data in enumerate(frames)]
 

@@ -108,14 +108,10 @@ def run_console(text: str, where: str) -> int:
         if not command.startswith("msmqwire "):
             continue
         ran += 1
-        done = subprocess.run(
-            command, shell=True, capture_output=True, text=True, encoding="utf-8", timeout=300
-        )
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, encoding="utf-8", timeout=300)
         got = done.stdout + done.stderr
         # Markdown keeps no trailing blanks, a terminal table has some.
-        got, expected = (
-            re.sub(r"[ \t]+$", "", part, flags=re.MULTILINE).strip("\n") for part in (got, expected)
-        )
+        got, expected = (re.sub(r"[ \t]+$", "", part, flags=re.MULTILINE).strip("\n") for part in (got, expected))
         if not doctest.OutputChecker().check_output(expected + "\n", got + "\n", OPTIONS):
             raise MismatchError(
                 f"{where}: $ {command}\nexpected:\n{expected}\ngot (exit status {done.returncode}):\n{got}"
@@ -156,9 +152,7 @@ def test_examples_of_page_run(page: Path, desk: Path) -> None:
 
 def test_pages_with_examples_are_found() -> None:
     """A pattern that no longer matches would make the tests above pass over nothing."""
-    with_examples = [
-        relative(page) for page in PAGES if any(block.language == "python" for block in blocks(page))
-    ]
+    with_examples = [relative(page) for page in PAGES if any(block.language == "python" for block in blocks(page))]
     assert {"README.md", "docs/decoding.md", "docs/columns.md", "docs/spark.md"} <= set(with_examples)
 
 
@@ -180,9 +174,7 @@ def test_links_of_page_lead_somewhere(page: Path) -> None:
 def test_every_page_of_the_manual_is_reachable() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     for page in ROOT.glob("docs/*.md"):
-        assert page.name == "index.md" or f"({page.name})" in index, (
-            f"docs/index.md does not name {page.name}"
-        )
+        assert page.name == "index.md" or f"({page.name})" in index, f"docs/index.md does not name {page.name}"
 
 
 def test_generated_pages_are_up_to_date() -> None:
