@@ -4,7 +4,7 @@
 
 - ``release`` (default): optimised, no checks that the kernels make themselves;
 - ``trace``: line tracing for coverage and debuggers, annotated HTML beside each ``.pyx``;
-- ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, debug symbols (needs ``LD_PRELOAD`` of libasan to import);
+- ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, debug symbols (import it under ``LD_PRELOAD=libasan``);
 - ``none``: no extensions, for an environment that gets its dependencies first and is built in place afterwards.
 """
 

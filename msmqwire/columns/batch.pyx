@@ -17,7 +17,7 @@ from msmqwire.columns.convert cimport (
     swapped_guids, texts_of_names, texts_of_spans,
 )
 from msmqwire.columns.payloads cimport Payloads
-from msmqwire.wire.fault cimport NO_ITEM, Fault, field_name
+from msmqwire.wire.fault cimport Fault, field_name
 from msmqwire.wire.simd cimport wire_popcount
 
 import numpy as np
@@ -261,13 +261,16 @@ cdef ArrowNode column_node(Batch batch, object column, str guid):
 
 
 cdef ArrowNode node_of(
-    Batch batch, object type_, str name, str path, size_t count, Buffer validity, Py_ssize_t nulls, Buffer rows, str guid
+    Batch batch, object type_, str name, str path, size_t count, Buffer validity, Py_ssize_t nulls, Buffer rows,
+    str guid,
 ):
-    """The Arrow array of the part of a column at ``path``; ``rows``: the row of each value, None when value i is row i."""
+    """The Arrow array of the part of a column at ``path``; ``rows``: the row of each value, None: value i is row i."""
     cdef ArrowNode node
     cdef Buffer buffer
     cdef Py_ssize_t length = <Py_ssize_t>count
-    cdef const uint32_t* row = NULL if rows is None else <const uint32_t*>rows.data
+    cdef const uint32_t* row = NULL
+    if rows is not None:
+        row = <const uint32_t*>rows.data
     if isinstance(type_, StructOf):
         node = arrow_node(name, "+s", length, validity, nulls, [])
         for member, member_type in type_.members:
@@ -330,10 +333,11 @@ cdef ArrowNode fault_node(Batch batch):
         validity.data[row >> 3] |= <uint8_t>(1 << (row & 7))
         codes.data[row] = <uint8_t>faults[i].code
         (<uint32_t*>offsets.data)[row] = <uint32_t>faults[i].offset
+    fields = fault_fields(faults, batch.fault_count, count, batch.table.fields)
     cdef ArrowNode node = arrow_node("fault", "+s", length, validity, <Py_ssize_t>(count - batch.fault_count), [])
     node.children = [
         arrow_node("code", "u", length, None, 0, list(texts_of_names(codes.data, count, FAULT_NAMES))),
-        arrow_node("field", "u", length, None, 0, list(fault_fields(faults, batch.fault_count, count, batch.table.fields))),
+        arrow_node("field", "u", length, None, 0, list(fields)),
         arrow_node("offset", "I", length, None, 0, [offsets]),
     ]
     return node
@@ -349,6 +353,7 @@ cdef ArrowNode violations_node(Batch batch):
     cdef int32_t written = 0
     cdef uint32_t left
     cdef uint32_t bit
+    cdef ArrowNode node
     validity, nulls = presence_bitmap(batch.data("presence"), DECODED, count)
     end[0] = 0
     for i in range(count):
@@ -363,7 +368,7 @@ cdef ArrowNode violations_node(Batch batch):
                 written += 1
             left >>= 1
             bit += 1
-    cdef ArrowNode node = arrow_node("violations", "+l", <Py_ssize_t>count, validity, nulls, [offsets])
+    node = arrow_node("violations", "+l", <Py_ssize_t>count, validity, nulls, [offsets])
     names = texts_of_names(values.data, <size_t>written, batch.table.violation_names)
     node.children.append(arrow_node("item", "u", written, None, 0, list(names)))
     return node

@@ -16,7 +16,7 @@ cdef size_t live_bytes = 0
 
 
 cdef class Buffer:
-    # A Buffer never moves or changes its size, so a view can never dangle: a Batch that needs more room takes a new one.
+    # A Buffer never moves or changes its size, so a view can never dangle; a Batch that needs more room takes a new one
     def __dealloc__(self):
         global live_bytes
         if self.block != NULL:

@@ -21,7 +21,7 @@ cdef enum:
 
 
 cdef tuple presence_bitmap(const uint8_t* presence, uint8_t bit, size_t count):
-    """The Arrow bitmap of the rows whose presence has ``bit``, None when all have, and the number of rows that have not."""
+    """The Arrow bitmap of the rows whose presence has ``bit``, None when all have, and how many have not."""
     cdef Buffer bits = allocate_zeroed((count + 7) // 8)
     cdef uint8_t* out = bits.data
     cdef size_t i
@@ -134,7 +134,7 @@ cdef tuple texts_of_names(const uint8_t* values, size_t count, tuple names):
 
 
 cdef Buffer rows_of_items(const int32_t* offsets, size_t count, const uint32_t* rows):
-    """For each item of a list column the row it belongs to; ``rows`` does the same for the lists (NULL: list i is row i)."""
+    """For each item of a list column the row it belongs to; ``rows`` does so for the lists (NULL: list i is row i)."""
     cdef Buffer result = allocate(<size_t>offsets[count] * sizeof(uint32_t))
     cdef uint32_t* out = <uint32_t*>result.data
     cdef size_t i
@@ -147,7 +147,7 @@ cdef Buffer rows_of_items(const int32_t* offsets, size_t count, const uint32_t* 
 
 
 cdef tuple fault_fields(const Fault* faults, size_t fault_count, size_t count, tuple fields):
-    """Offsets and UTF-8 of the field names of faults, ``Name[item]`` where the field is an element; rows without: empty."""
+    """Offsets and UTF-8 of the field names of faults, ``Name[item]`` for an element of an array; no fault: empty."""
     cdef Buffer offsets = allocate((count + 1) * sizeof(int32_t))
     cdef int32_t* end = <int32_t*>offsets.data
     cdef list texts = []

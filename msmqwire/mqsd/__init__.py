@@ -42,7 +42,7 @@ REQUEST_DTYPE = np.dtype(
         ("site_id", "u1", 16),
     ]
 )
-"""TopologyClientRequest in its IP form, 52 bytes: ``numpy.frombuffer(data, REQUEST_DTYPE)`` views many without a copy."""
+"""TopologyClientRequest in its IP form, 52 bytes; ``numpy.frombuffer(data, REQUEST_DTYPE)`` copies nothing."""
 
 REPLY_DTYPE = np.dtype(
     [

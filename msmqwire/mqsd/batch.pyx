@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memmove, memset
 
 from msmqwire.columns.batch cimport DECODED, Batch, prepare
@@ -156,6 +156,7 @@ cdef inline void decode_loop(
     cdef Span span
     cdef uint32_t presence
     cdef size_t row
+    memset(&packet, 0, sizeof(packet))
     for row in range(chunk.start, chunk.stop):
         span = payload_at(&source, row)
         if transports != NULL:
@@ -239,7 +240,9 @@ cdef TopologyColumns reserve_columns(Batch batch) except *:
     columns.networks = batch.reserve_column("connected_networks[]", size)
     columns.responding_site_id = batch.reserve_column("responding_site_id", 16 * rows)
     columns.server_offsets = <int32_t*>batch.reserve_column("servers", 4 * (rows + 1))
-    columns.servers.names = <TextSpan*>batch.reserve_column("servers[].name", size // SMALLEST_SERVER * sizeof(TextSpan))
+    columns.servers.names = <TextSpan*>batch.reserve_column(
+        "servers[].name", size // SMALLEST_SERVER * sizeof(TextSpan)
+    )
     columns.servers.ip = batch.reserve_column("servers[].ip", size // SMALLEST_SERVER)
     columns.servers.ipx = batch.reserve_column("servers[].ipx", size // SMALLEST_SERVER)
     columns.violations = <uint32_t*>batch.reserve_column("violations", 4 * rows)
@@ -254,7 +257,7 @@ cdef TopologyColumns reserve_columns(Batch batch) except *:
 
 
 cdef TopologyColumns shifted(TopologyColumns columns, size_t start, size_t nbytes) noexcept nogil:
-    """The columns for a chunk that begins at row ``start``, behind ``nbytes`` of payload: lists where they cannot meet."""
+    """The columns for a chunk that begins at row ``start``, behind ``nbytes`` of payload, so that no lists can meet."""
     if columns.ipx_networks != NULL:
         columns.ipx_networks += nbytes // 4 * 4
     if columns.networks != NULL:
@@ -344,7 +347,9 @@ def decode_batch(
     if threads < 1:
         raise ValueError(f"threads={threads} must be at least 1")
     if source.nbytes >= 0x80000000 or source.table.count >= 0x7FFFFFFF:
-        raise ValueError(f"{source.nbytes} bytes in {len(source)} payloads: a batch holds less than 2 GiB; decode in slices")
+        raise ValueError(
+            f"{source.nbytes} bytes in {len(source)} payloads: a batch holds less than 2 GiB; decode in slices"
+        )
     if isinstance(transport, str):
         code = transport_code(transport)
     else:
@@ -552,10 +557,17 @@ def encode_batch(packets, *, Encoded out=None):
 
 
 cdef Payloads encode_packets(object packets):
-    cdef list parts = [encode(packet) for packet in packets]
+    cdef list parts = []
     cdef list offsets = [0]
-    for part in parts:
-        offsets.append(offsets[len(offsets) - 1] + len(part))
+    cdef Py_ssize_t size = 0
+    for packet in packets:
+        try:
+            part = encode(packet)
+        except EncodeError as error:
+            raise EncodeError(error.field, error.reason, len(parts)) from None
+        parts.append(part)
+        size += len(part)
+        offsets.append(size)
     return Payloads(b"".join(parts), offsets)
 
 

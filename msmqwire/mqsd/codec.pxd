@@ -92,7 +92,9 @@ cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept n
 cdef int request_cut(size_t size, Fault* fault) noexcept nogil
 cdef int reply_cut(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
 cdef int server_array_fault(const uint8_t* array, size_t size, size_t at, Fault* fault) noexcept nogil
-cdef int violation_fault(uint32_t violations, const uint8_t* data, size_t size, size_t described, Fault* fault) noexcept nogil
+cdef int violation_fault(
+    uint32_t violations, const uint8_t* data, size_t size, size_t described, Fault* fault
+) noexcept nogil
 
 
 cdef uint32_t transport_code(str transport) except? 0xFFFFFFFF

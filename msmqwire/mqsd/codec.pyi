@@ -179,4 +179,3 @@ def encode(packet: TopologyPacket) -> bytes:
     EncodeError
         The packet was decoded with violations, which no conforming sender produces.
     """
-

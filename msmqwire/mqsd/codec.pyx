@@ -8,7 +8,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from msmqwire.columns.payloads cimport address, steady_bytes
-from msmqwire.wire.fault cimport BAD_FLAG, BAD_NAME, BAD_TERMINATOR, BAD_TYPE, NO_ITEM, decode_error
+from msmqwire.wire.fault cimport BAD_FLAG, BAD_NAME, BAD_TERMINATOR, BAD_TYPE, decode_error
 from msmqwire.wire.guid cimport guid_from_bytes, guid_to_bytes
 
 import numpy as np
@@ -272,7 +272,8 @@ cdef class TopologyServerReply(TopologyPacket):
         mask = f", connected_network_mask={self.connected_network_mask:#x}" if self.connected_network_mask else ""
         networks = ", ".join(repr(guid_from_bytes(row)) for row in map(bytes, self.connected_networks))
         return (
-            f"TopologyServerReply(correlation_id={self.correlation_id!r}, connected_networks=[{networks}]{mask}{remote})"
+            f"TopologyServerReply(correlation_id={self.correlation_id!r}, "
+            f"connected_networks=[{networks}]{mask}{remote})"
         )
 
     def __reduce__(self):
@@ -404,6 +405,7 @@ cdef bytes encodable_servers(object servers, object responding_site_id):
         entries.append(f"{'1' if ip else '0'}{'1' if ipx else '0'}{name}")
     if bool(entries) != (responding_site_id is not None):
         raise EncodeError(
-            "RespondingSiteID", "servers and responding_site_id go together: both for another site, neither for the client's"
+            "RespondingSiteID",
+            "goes together with servers: give both when the server is in another site, neither when it is the client's",
         )
     return (",".join(entries) + "\0").encode("utf-16-le", "surrogatepass") if entries else b""

@@ -1,7 +1,7 @@
 """UTF-16LE to UTF-8: a lone surrogate becomes U+FFFD, as Arrow and Spark demand valid text."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.wire.cursor cimport load_u16
 from msmqwire.wire.simd cimport wire_narrow_ascii
