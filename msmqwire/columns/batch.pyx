@@ -87,6 +87,10 @@ cdef class Batch:
     def is_present(self, str name):
         """Boolean array: the rows in which the packet carries ``name``; elsewhere the column is null."""
         (column,) = self.table.select([name])
+        if name == "fault":
+            present = np.zeros(self.length, bool)
+            present[self.faults["row"]] = True
+            return present
         if "presence" not in self.buffers:
             return np.ones(self.length, bool)
         presence = np.frombuffer(self.buffers["presence"], np.uint8, self.length)
@@ -240,11 +244,13 @@ cdef object view_of(Batch batch, object type_, str path, size_t count, tuple par
         return TextColumn(np.frombuffer(read_only(buffer), SPAN_DTYPE, count), batch.payloads, parents)
     if type_ == ADDRESS:
         return np.frombuffer(buffer, ADDRESS_DTYPE, count)
-    return np.frombuffer(buffer, np.uint8 if isinstance(type_, Enumeration) else np.dtype(type_.dtype), count)
+    if isinstance(type_, Enumeration):
+        return np.frombuffer(read_only(buffer), np.uint8, count)
+    return np.frombuffer(buffer, np.dtype(type_.dtype), count)
 
 
 cdef object read_only(Buffer buffer):
-    # Exports and encoders trust these to lie within their buffers; the values of other columns may be written.
+    # Exports and encoders trust these to be what a kernel wrote; the values of other columns may be changed.
     return memoryview(buffer).toreadonly()
 
 

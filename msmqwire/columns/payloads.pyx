@@ -68,7 +68,8 @@ cdef class Payloads:
         if offsets is not None:
             return Payloads(payloads, offsets)
         if isinstance(payloads, Payloads):
-            return payloads
+            # An encoder may write its own payloads again; who reads them keeps the memory as it is
+            return payloads if type(payloads) is Payloads else part(payloads, 0, len(payloads))
         if hasattr(payloads, "__arrow_c_array__"):
             return from_arrow_array(payloads)
         if hasattr(payloads, "__arrow_c_stream__"):
@@ -113,7 +114,7 @@ cdef object payload_view(Payloads payloads, Py_ssize_t i):
         return None
     window = Window.__new__(Window)
     (<Window>window).span = span
-    (<Window>window).owner = payloads
+    (<Window>window).owner = payloads.owner
     return memoryview(window)
 
 

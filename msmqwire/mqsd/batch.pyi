@@ -55,9 +55,11 @@ def encode_batch(packets: Batch | Iterable[TopologyPacket], *, out: Payloads | N
     Parameters
     ----------
     packets : Batch, or iterable of packets
-        A batch needs ``type``, ``version`` and the columns of the packets it holds (``mqsd.REQUEST_COLUMNS``).
+        A batch needs ``type``, ``version``, ``violations`` and the columns of the packets it holds, as
+        ``mqsd.REQUEST_COLUMNS`` names them.
     out : Payloads, optional
-        What ``encode_batch`` returned before: its memory is written again.
+        What ``encode_batch`` returned before: its memory is written again, unless a slice, a view or a batch of it
+        is still held.
 
     Raises
     ------

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+from cpython.ref cimport PyObject
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memmove, memset
@@ -425,7 +426,7 @@ cdef enum:
 cdef inline int refused_field(const TopologyColumns* columns, size_t row) noexcept nogil:
     """The field that forbids writing the row, FIELD_TYPE for one that is null or broke rules when it was decoded."""
     cdef uint32_t count
-    if not columns.presence[row] & DECODED or (columns.violations != NULL and columns.violations[row]):
+    if not columns.presence[row] & DECODED or columns.violations[row]:
         return FIELD_TYPE
     if columns.version[row]:
         return FIELD_VERSION
@@ -517,9 +518,11 @@ cdef Encoded room_for(size_t rows, size_t size, Encoded out):
         raise ValueError(f"up to {size} bytes: encode less than 2 GiB at once")
     if out is None:
         out = Encoded.__new__(Encoded)
-    if out.data is None or out.data.size < size:
+    # Slices, views and batches of these payloads hold their owner, and keep what they look at
+    held = out.owner is not None and (<PyObject*>out.owner).ob_refcnt > 1
+    if held or out.data is None or out.data.size < size:
         out.data = allocate(size)
-    if out.offsets is None or out.offsets.size < 4 * (rows + 1):
+    if held or out.offsets is None or out.offsets.size < 4 * (rows + 1):
         out.offsets = allocate(4 * (rows + 1))
     return out
 
@@ -542,8 +545,8 @@ def encode_batch(packets, *, Encoded out=None):
     batch = packets
     if batch.table is not TOPOLOGY:
         raise ValueError(f"a batch of {batch.table.name} holds no topology packets")
-    if not (batch.wants("type") and batch.wants("version")):
-        raise ValueError("a batch to be encoded needs its columns type and version")
+    if not (batch.wants("type") and batch.wants("version") and batch.wants("violations")):
+        raise ValueError("a batch to be encoded needs its columns type, version and violations")
     columns = columns_of(batch)
     out = room_for(batch.length, largest_encoding(batch), out)
     with nogil:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from msmqwire.columns.payloads cimport address, steady_bytes
 from msmqwire.wire.fault cimport BAD_FLAG, BAD_NAME, BAD_TERMINATOR, BAD_TYPE, decode_error
@@ -19,6 +19,10 @@ from msmqwire.mqsd.schema import FIELDS, Violation
 __all__ = ["DirectoryServiceServer", "TopologyClientRequest", "TopologyServerReply", "decode", "encode"]
 
 TRANSPORTS = {"unknown": TRANSPORT_UNKNOWN, "udp": TRANSPORT_UDP, "ipx": TRANSPORT_IPX}
+
+# What a packet reads before it has bytes of its own: __new__ can be called without __init__
+cdef uint8_t[64] NO_PACKET
+memset(NO_PACKET, 0, sizeof(NO_PACKET))
 
 cdef ServerColumns NO_COLUMNS
 NO_COLUMNS.names = NULL
@@ -133,6 +137,12 @@ cdef class TopologyPacket:
     cdef const uint8_t* data
     cdef Topology header
     cdef str transport
+
+    def __cinit__(self, *args, **kwargs):
+        self.owner = b""
+        self.data = NO_PACKET
+        self.header.networks = NO_PACKET
+        self.header.servers = NO_PACKET
 
     def __init__(self):
         raise TypeError("decode() makes packets; to write one, build a TopologyClientRequest or TopologyServerReply")
@@ -323,6 +333,8 @@ def decode(data, *, bint strict=False, str transport="unknown"):
 
 
 def encode(TopologyPacket packet not None):
+    if packet.header.described == 0:
+        raise EncodeError("Type", "the packet was never built")
     if packet.header.violations:
         raise EncodeError(violated_field(packet.header.violations), f"the packet has {', '.join(packet.violations)}")
     return packet.described()
