@@ -12,12 +12,14 @@ import pytest
 from msmqwire import mqsd
 from msmqwire.errors import EncodeError
 from tests.contract.checklist import row
-from tests.mqsd.rows import decode
-from tests.reference.mqsd import Fault
+from tests.mqsd.rows import contents, decode, reply, request
+from tests.reference.mqsd import TRANSPORTS, Fault, Transport
 from tests.vectors import get
 
+IPX_TRANSPORTS: tuple[Transport, ...] = ("unknown", "ipx")
+IP_TRANSPORTS: tuple[Transport, ...] = ("unknown", "udp")
+
 A, B, C = (uuid.UUID(int=0x0102030405060708090A0B0C0D0E0F10 * n) for n in (1, 3, 7))
-TRANSPORTS = ("unknown", "udp", "ipx")
 
 
 def request_bytes(tail: bytes = b"", *, version: int = 0, kind: int = 1, reserved: int = 0) -> bytes:
@@ -48,20 +50,23 @@ def units(text: str) -> bytes:
     return text.encode("utf-16-le", "surrogatepass")
 
 
-def fault(data: bytes, *, strict: bool = False, transport: str = "unknown") -> tuple[str, str, int] | None:
+def fault(data: bytes, *, strict: bool = False, transport: Transport = "unknown") -> tuple[str, str, int] | None:
     """The fault of a packet, which the single decoder and the batch must agree on."""
     single = decode(data, strict=strict, transport=transport)
     found = mqsd.decode_batch([data], strict=strict, transport=transport).fault(0)
-    assert found == (single if isinstance(single, Fault) else None)
+    expected = tuple(single) if isinstance(single, Fault) else None
+    assert found == expected
     return found
 
 
 def make_request(**changes: Any) -> mqsd.TopologyClientRequest:
-    return mqsd.TopologyClientRequest(**{"enterprise_id": A, "request_id": B, "site_id": C} | changes)
+    fields: dict[str, Any] = {"enterprise_id": A, "request_id": B, "site_id": C}
+    return mqsd.TopologyClientRequest(**fields | changes)
 
 
 def make_reply(**changes: Any) -> mqsd.TopologyServerReply:
-    return mqsd.TopologyServerReply(**{"correlation_id": A, "connected_networks": [B]} | changes)
+    fields: dict[str, Any] = {"correlation_id": A, "connected_networks": [B]}
+    return mqsd.TopologyServerReply(**fields | changes)
 
 
 # --- 2.2.1 ---
@@ -78,9 +83,9 @@ def test_header() -> None:
 @row("SDW-02")
 def test_client_encodes_zero_version_and_reserved() -> None:
     assert mqsd.encode(make_request())[:4] == b"\0\1\0\0"
-    for changes in ({"version": 1}, {"reserved": 1}):
+    for data in (request_bytes(version=1), request_bytes(reserved=1)):
         with pytest.raises(EncodeError):
-            mqsd.encode(mqsd.decode(request_bytes(**changes)))
+            mqsd.encode(mqsd.decode(data))
 
 
 @row("SDW-03")
@@ -111,8 +116,7 @@ def test_ip_request_layout() -> None:
     data = mqsd.encode(make_request())
     assert len(data) == 52
     assert data == request_bytes()
-    packet = mqsd.decode(data, strict=True)
-    assert isinstance(packet, mqsd.TopologyClientRequest)
+    packet = request(data, strict=True)
     assert (packet.enterprise_id, packet.request_id, packet.site_id) == (A, B, C)
     assert (data[4:20], data[20:36], data[36:52]) == (A.bytes_le, B.bytes_le, C.bytes_le)
 
@@ -124,8 +128,7 @@ def test_ipx_request_layout() -> None:
         data = mqsd.encode(make_request(ipx_networks=numbers))
         assert len(data) == 56 + 4 * count
         assert data == request_bytes(struct.pack(f"<I{count}I", count, *numbers))
-        packet = mqsd.decode(data, strict=True, transport="ipx")
-        assert isinstance(packet, mqsd.TopologyClientRequest)
+        packet = request(data, strict=True, transport="ipx")
         assert packet.ipx_networks.tolist() == numbers
 
 
@@ -133,7 +136,7 @@ def test_ipx_request_layout() -> None:
 def test_ipx_count_is_1_to_32() -> None:
     for count in (0, 33, 34, 0x100, 0x10000, 0x80000001, 0xFFFFFFFF):
         data = request_bytes(struct.pack("<I", count) + bytes(4 * 40))
-        for transport in ("unknown", "ipx"):
+        for transport in IPX_TRANSPORTS:
             assert fault(data, transport=transport) == ("bad_count", "IPXNetworkCount", 52)
     for count in (1, 32):
         assert fault(request_bytes(struct.pack("<I", count) + bytes(4 * 40)), transport="ipx") is None
@@ -143,10 +146,10 @@ def test_ipx_count_is_1_to_32() -> None:
 
 @row("SDW-08")
 def test_no_ipx_fields_for_ip() -> None:
-    for empty in ((), [], np.empty(0, np.uint32)):
+    empties: list[Any] = [(), [], np.empty(0, np.uint32)]
+    for empty in empties:
         assert len(mqsd.encode(make_request(ipx_networks=empty))) == 52
-    packet = mqsd.decode(request_bytes(struct.pack("<II", 1, 5)), transport="udp")
-    assert isinstance(packet, mqsd.TopologyClientRequest)
+    packet = request(request_bytes(struct.pack("<II", 1, 5)), transport="udp")
     assert packet.ipx_networks.size == 0
     assert packet.violations == ("ipx_fields_on_ip",)
     with pytest.raises(EncodeError):
@@ -159,8 +162,7 @@ def test_requests_of_52_to_59_bytes() -> None:
     for transport in TRANSPORTS:
         for size in range(52, 60):
             assert mqsd.decode(whole[:size], strict=True, transport=transport) == make_request()
-    packet = mqsd.decode(whole, strict=True, transport="ipx")
-    assert isinstance(packet, mqsd.TopologyClientRequest)
+    packet = request(whole, strict=True, transport="ipx")
     assert packet.ipx_networks.tolist() == [0xFFFFFFFF]
 
 
@@ -178,7 +180,7 @@ def test_ipx_array_past_the_end() -> None:
     for count in (2, 3, 32):
         for size in range(60, 56 + 4 * count):
             data = request_bytes(struct.pack("<I", count) + bytes(range(4 * count)))[:size]
-            for transport in ("unknown", "ipx"):
+            for transport in IPX_TRANSPORTS:
                 assert fault(data, transport=transport) == ("truncated", "IPXNetworkNumberArray", 56)
 
 
@@ -187,13 +189,13 @@ def test_ipx_array_past_the_end() -> None:
 
 def assert_example(name: str) -> None:
     data = get("mqsd", name).data
-    for transport in ("unknown", "udp"):
+    for transport in IP_TRANSPORTS:
         packet = mqsd.decode(data, strict=True, transport=transport)
         assert mqsd.encode(packet) == data
         batch = mqsd.decode_batch([data] * 3, strict=True, transport=transport)
         assert not len(batch.faults)
-        assert list(map(bytes, mqsd.encode_batch(batch))) == [data] * 3
-        assert list(map(bytes, mqsd.encode_batch([packet]))) == [data]
+        assert contents(mqsd.encode_batch(batch)) == [data] * 3
+        assert contents(mqsd.encode_batch([packet])) == [data]
 
 
 @row("SDW-12")
@@ -253,8 +255,7 @@ def test_remote_site_reply_example() -> None:
 def test_reply_layout() -> None:
     data = mqsd.encode(make_reply(connected_networks=[B, C], connected_network_mask=0x80000001))
     assert data == reply_bytes([B, C], mask=0x80000001)
-    packet = mqsd.decode(data, strict=True, transport="ipx")
-    assert isinstance(packet, mqsd.TopologyServerReply)
+    packet = reply(data, strict=True, transport="ipx")
     assert packet.correlation_id == A
     assert packet.connected_network_mask == 0x80000001
     assert packet.connected_networks.tobytes() == B.bytes_le + C.bytes_le == data[32:]
@@ -314,14 +315,12 @@ def test_mask_has_a_bit_for_each_network_on_ipx() -> None:
 
 @row("SDW-19")
 def test_size_zero_ends_the_reply() -> None:
-    packet = mqsd.decode(reply_bytes([B]), strict=True)
-    assert isinstance(packet, mqsd.TopologyServerReply)
+    packet = reply(reply_bytes([B]), strict=True)
     assert packet.responding_site_id is None
     assert packet.servers == ()
     assert len(mqsd.encode(packet)) == 48
     behind = reply_bytes([B], C.bytes_le + units("10a\0"))
-    read = mqsd.decode(behind)
-    assert isinstance(read, mqsd.TopologyServerReply)
+    read = reply(behind)
     assert (read.responding_site_id, read.servers) == (None, ())
     assert read.violations == ("trailing_bytes",)
     assert fault(behind, strict=True) == ("bad_size", "DirectoryServiceServerSize", 48)
@@ -335,8 +334,7 @@ def test_site_and_servers_follow_the_networks() -> None:
     for count in (1, 2, 32):
         data = listing(units("01a\0"), networks=count)
         assert data[32 + 16 * count :][:16] == C.bytes_le
-        packet = mqsd.decode(data, strict=True)
-        assert isinstance(packet, mqsd.TopologyServerReply)
+        packet = reply(data, strict=True)
         assert packet.responding_site_id == C
         assert packet.servers == (("a", False, True),)
         assert mqsd.encode(packet) == data
@@ -361,8 +359,7 @@ def test_entries_commas_and_one_null() -> None:
     for count in (1, 2, 3, 50):
         names = [f"s{n}" for n in range(count)]
         data = listing(units(",".join("10" + name for name in names) + "\0"))
-        packet = mqsd.decode(data, strict=True)
-        assert isinstance(packet, mqsd.TopologyServerReply)
+        packet = reply(data, strict=True)
         assert [server.name for server in packet.servers] == names
     wrong = {
         "10a\0\0": ("bad_terminator", "DirectoryServiceServerArray", 70),
@@ -383,8 +380,7 @@ def test_entries_commas_and_one_null() -> None:
 def test_flags_are_zero_or_one() -> None:
     for ip in "01":
         for ipx in "01":
-            packet = mqsd.decode(listing(units(f"{ip}{ipx}a\0")), strict=True)
-            assert isinstance(packet, mqsd.TopologyServerReply)
+            packet = reply(listing(units(f"{ip}{ipx}a\0")), strict=True)
             assert packet.servers == (("a", ip == "1", ipx == "1"),)
     for wrong in ("\0", "/", "2", "a", ",", "\u0130", "\u3000", "\u3100", "\u0100"):
         first = fault(listing(units(f"10a,{wrong}0b\0")))
@@ -414,8 +410,7 @@ def test_every_other_code_unit_is_legal() -> None:
     names = batch["servers"].values["name"]
     assert b"".join(names[i].tobytes() for i in range(len(legal))) == struct.pack(f"<{len(legal)}H", *legal)
     for unit in (0x0001, 0x0100, 0x012C, 0xD800, 0xDFFF, 0xFEFF, 0xFFFF):
-        packet = mqsd.decode(datas[legal.index(unit)])
-        assert isinstance(packet, mqsd.TopologyServerReply)
+        packet = reply(datas[legal.index(unit)])
         assert packet.servers[0].name == chr(unit)
         assert mqsd.encode(packet) == datas[legal.index(unit)]
     for illegal in "\0,":
@@ -426,8 +421,7 @@ def test_every_other_code_unit_is_legal() -> None:
 @row("SDW-26")
 def test_splitting_is_on_code_units() -> None:
     tricky = b"\x61\x2c\x00\x01\x2c\x2c\x00\x2c\x30\x00"  # U+2C61 U+0100 U+2C2C U+2C00 U+0030
-    packet = mqsd.decode(listing(units("10") + tricky + units(",01") + tricky + b"\0\0"), strict=True)
-    assert isinstance(packet, mqsd.TopologyServerReply)
+    packet = reply(listing(units("10") + tricky + units(",01") + tricky + b"\0\0"), strict=True)
     name = "\u2c61\u0100\u2c2c\u2c000"
     assert packet.servers == ((name, True, False), (name, False, True))
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from msmqwire import Batch, mqsd
+from msmqwire import Batch, Payloads, mqsd
 from msmqwire.errors import DecodeError
 from tests.reference import mqsd as reference
 
@@ -22,21 +22,38 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_all(
-    payloads: Sequence[bytes | None], *, strict: bool = False, transport: str = "unknown"
+    payloads: Sequence[bytes | None], *, strict: bool = False, transport: reference.Transport = "unknown"
 ) -> list[Outcome]:
     """The oracle over many payloads; None for a null one."""
     options: dict[str, Any] = {"strict": strict, "transport": transport}
     return [None if data is None else reference.read(data, **options) for data in payloads]
 
 
-def decode(
-    data: Any, **options: Any
-) -> mqsd.TopologyClientRequest | mqsd.TopologyServerReply | reference.Fault:
+def decode(data: Any, **options: Any) -> mqsd.TopologyClientRequest | mqsd.TopologyServerReply | reference.Fault:
     """The package over one payload, its exception turned into the oracle's fault."""
     try:
         return mqsd.decode(data, **options)
     except DecodeError as error:
         return reference.Fault(error.code, error.field, error.offset)
+
+
+def request(data: Any, **options: Any) -> mqsd.TopologyClientRequest:
+    """A payload that must be a request."""
+    packet = mqsd.decode(data, **options)
+    assert isinstance(packet, mqsd.TopologyClientRequest)
+    return packet
+
+
+def reply(data: Any, **options: Any) -> mqsd.TopologyServerReply:
+    """A payload that must be a reply."""
+    packet = mqsd.decode(data, **options)
+    assert isinstance(packet, mqsd.TopologyServerReply)
+    return packet
+
+
+def contents(payloads: Payloads) -> list[bytes | None]:
+    """The bytes of payloads, None for a null one."""
+    return [None if item is None else bytes(item) for item in payloads]
 
 
 def packet_row(packet: mqsd.TopologyClientRequest | mqsd.TopologyServerReply) -> dict[str, Any]:
@@ -148,9 +165,7 @@ def fault_entries(batch: Batch) -> list[tuple[int, str, str, int]]:
     for entry in batch.faults:
         field = mqsd.TOPOLOGY.fields[int(entry["field"])]
         item = "" if entry["item"] == NO_ITEM else f"[{entry['item']}]"
-        entries.append(
-            (int(entry["row"]), FAULT_NAMES[int(entry["code"])], field + item, int(entry["offset"]))
-        )
+        entries.append((int(entry["row"]), FAULT_NAMES[int(entry["code"])], field + item, int(entry["offset"])))
     return entries
 
 

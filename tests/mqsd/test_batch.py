@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,9 @@ import pytest
 
 from msmqwire import Batch, Payloads, mqsd
 from msmqwire.columns import allocated_bytes
-from tests.mqsd.rows import arrow_text, assert_arrow, assert_columns, fault_entries, read_all
+from tests.mqsd.rows import arrow_text, assert_arrow, assert_columns, contents, fault_entries, read_all
 from tests.reference import mqsd as reference
-from tests.reference.mqsd import TRANSPORTS
+from tests.reference.mqsd import TRANSPORTS, Transport
 from tests.reference.mqsd_cases import cases
 from tests.vectors import get, load
 
@@ -29,10 +31,8 @@ FIXED = ("enterprise_id", "request_id", "site_id", "correlation_id", "responding
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize(
-    "payloads", [PACKETS, TRUNCATIONS, TAILS, SOME], ids=["vectors", "cut", "tails", "cases"]
-)
-def test_rows_are_what_the_oracle_says(payloads: list[bytes], transport: str, strict: bool) -> None:
+@pytest.mark.parametrize("payloads", [PACKETS, TRUNCATIONS, TAILS, SOME], ids=["vectors", "cut", "tails", "cases"])
+def test_rows_are_what_the_oracle_says(payloads: list[bytes], transport: Transport, strict: bool) -> None:
     batch = mqsd.decode_batch(payloads, strict=strict, transport=transport)
     expected = read_all(payloads, strict=strict, transport=transport)
     assert_columns(batch, expected)
@@ -51,7 +51,8 @@ def test_vectors_fault_and_violate_as_they_say() -> None:
 
 
 def test_an_empty_batch() -> None:
-    for empty in ([], Payloads(b"", [0])):
+    empties: list[Any] = [[], Payloads(b"", [0])]
+    for empty in empties:
         batch = mqsd.decode_batch(empty)
         assert len(batch) == 0
         assert_columns(batch, [])
@@ -104,6 +105,8 @@ def test_faults_are_sparse_and_in_order() -> None:
     for row in (-1, 6):
         with pytest.raises(IndexError):
             batch.fault(row)
+    assert batch.is_present("fault").tolist() == [False, True, False, True, False, True]
+    assert batch.is_present("violations").tolist() == [True, False, True, False, True, False]
 
 
 def test_a_fault_names_the_entry_of_an_array() -> None:
@@ -168,7 +171,7 @@ def test_text_of_every_code_unit() -> None:
     texts = [name.decode("utf-16-le", "surrogatepass") for name in names]
     got = batch.to_arrow()["servers"].flatten().field("name").to_pylist()
     assert got == [arrow_text(text) for text in texts]
-    assert list(map(bytes, mqsd.encode_batch(batch))) == payloads
+    assert contents(mqsd.encode_batch(batch)) == payloads
 
 
 @pytest.mark.parametrize("length", [*range(1, 66), 255, 256, 257])
@@ -249,7 +252,7 @@ def test_every_pair_of_columns() -> None:
     full = mqsd.decode_batch(payloads).to_arrow()
     for one in mqsd.TOPOLOGY.names:
         for other in mqsd.TOPOLOGY.names:
-            table = mqsd.decode_batch(payloads, columns={one, other}).to_arrow()
+            table = mqsd.decode_batch(payloads, columns=sorted({one, other})).to_arrow()
             assert table.equals(full.select(table.schema.names))
 
 
@@ -300,9 +303,27 @@ def test_threads_must_be_one_or_more(threads: int) -> None:
         mqsd.decode_batch([V1], threads=threads)
 
 
+def test_each_row_may_have_its_transport() -> None:
+    """A capture knows what carried each packet: codes in the order unknown, udp, ipx."""
+    rng = random.Random(17)
+    codes = [rng.randrange(3) for _ in SOME]
+    for strict in (False, True):
+        expected = [
+            reference.read(data, strict=strict, transport=TRANSPORTS[code])
+            for data, code in zip(SOME, codes, strict=True)
+        ]
+        for threads in (1, 2):
+            batch = mqsd.decode_batch(SOME, strict=strict, transport=np.array(codes, np.uint8), threads=threads)
+            assert_columns(batch, expected)
+    assert len(mqsd.decode_batch([], transport=np.empty(0, np.uint8))) == 0
+    for wrong in (np.empty(0, np.uint8), np.array(codes[1:], np.uint8)):
+        with pytest.raises(ValueError, match="transport"):
+            mqsd.decode_batch(SOME, transport=wrong)
+
+
 def test_refuses_an_unknown_transport() -> None:
     with pytest.raises(ValueError, match="tcp"):
-        mqsd.decode_batch([V1], transport="tcp")
+        mqsd.decode_batch([V1], transport="tcp")  # type: ignore[arg-type]
 
 
 # --- out= ---
@@ -409,7 +430,7 @@ def test_encode_batch_gives_the_payloads_back() -> None:
     assert len(payloads) > 800
     written = mqsd.encode_batch(mqsd.decode_batch(payloads))
     assert isinstance(written, Payloads)
-    assert list(map(bytes, written)) == payloads
+    assert contents(written) == payloads
     assert written.nbytes == sum(map(len, payloads))
 
 
@@ -417,14 +438,14 @@ def test_encode_batch_of_packets() -> None:
     payloads = _good(SOME)[:500]
     packets = [mqsd.decode(data) for data in payloads]
     for given in (packets, tuple(packets), iter(packets)):
-        assert list(map(bytes, mqsd.encode_batch(given))) == payloads
+        assert contents(mqsd.encode_batch(given)) == payloads
     assert list(mqsd.encode_batch([])) == []
 
 
 def test_encode_batch_drops_the_bytes_a_receiver_ignores() -> None:
     ipx = get("mqsd", "request-bytes-behind-the-ipx-networks").data
     written = mqsd.encode_batch(mqsd.decode_batch([V1 + b"1234567", ipx]))
-    assert list(map(bytes, written)) == [V1, ipx[:60]]
+    assert contents(written) == [V1, ipx[:60]]
 
 
 @pytest.mark.parametrize(
@@ -439,7 +460,7 @@ def test_encode_batch_drops_the_bytes_a_receiver_ignores() -> None:
         (get("mqsd", "reply-mask-on-ip").data, "udp"),
     ],
 )
-def test_encode_batch_refuses_faults_and_violations(bad: bytes, transport: str) -> None:
+def test_encode_batch_refuses_faults_and_violations(bad: bytes, transport: Transport) -> None:
     from msmqwire.errors import EncodeError
 
     batch = mqsd.decode_batch([V1, V2, bad, V3], transport=transport)
@@ -458,6 +479,44 @@ def test_encode_batch_says_which_packet_it_refuses() -> None:
     assert caught.value.row == 1
     with pytest.raises(TypeError):
         mqsd.encode_batch([mqsd.decode(V1), V1])  # type: ignore[list-item]
+
+
+def test_encode_batch_out_gives_equal_results() -> None:
+    payloads = _good(SOME)
+    out = mqsd.encode_batch(mqsd.decode_batch(payloads[:50]))
+    for some in (payloads[:20], payloads, [], payloads[::-1]):
+        assert mqsd.encode_batch(mqsd.decode_batch(some), out=out) is out
+        assert contents(out) == some
+        assert out.nbytes == sum(map(len, some))
+
+
+def test_encode_batch_out_leaves_what_others_hold_as_it_was() -> None:
+    """Who took a payload, or decoded the payloads, keeps what it has: the memory is refused or another is taken."""
+    small, big = [V1] * 1000, [V3] * 5000
+    holds: list[Callable[[Payloads], memoryview | None]] = [lambda e: e[7], lambda e: e[5:9][2]]
+    for hold in holds:
+        out = mqsd.encode_batch(mqsd.decode_batch(small))
+        window = hold(out)
+        assert window is not None
+        for packets in (big, big[:1]):
+            with contextlib.suppress(BufferError):
+                mqsd.encode_batch(mqsd.decode_batch(packets), out=out)
+        assert window == V1
+    for packets in ([V1], small, big * 2):
+        out = mqsd.encode_batch(mqsd.decode_batch(big))
+        batch = mqsd.decode_batch(out)
+        with contextlib.suppress(BufferError):
+            mqsd.encode_batch(mqsd.decode_batch(packets), out=out)
+        assert batch["servers"].values["name"].text(4999) == "nt4pec"
+        assert batch.to_arrow()["servers"][4999].as_py() == [{"name": "nt4pec", "ip": True, "ipx": False}]
+
+
+def test_encode_batch_needs_the_violations() -> None:
+    """Without the column nobody could tell that the bytes behind a reply, or Reserved, would be lost."""
+    names = [name for name in mqsd.TOPOLOGY.names if name != "violations"]
+    for bad in (V2 + b"\0", V1[:2] + b"\1" + V1[3:]):
+        with pytest.raises(ValueError, match="violations"):
+            mqsd.encode_batch(mqsd.decode_batch([bad], columns=names))
 
 
 def test_encoded_payloads_decode_again_without_a_copy() -> None:

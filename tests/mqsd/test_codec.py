@@ -5,26 +5,30 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import re
+import subprocess
 import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from msmqwire import errors, mqsd
-from tests.mqsd.rows import build, packet_row
+from tests.mqsd.rows import build, packet_row, reply, request
 from tests.reference import mqsd as reference
-from tests.reference.mqsd import TRANSPORTS
+from tests.reference.mqsd import TRANSPORTS, Transport
 from tests.vectors import Vector, get, load
 
+ROOT = Path(__file__).parent.parent.parent
 VECTORS = load("mqsd")
 EXAMPLES = [vector for vector in VECTORS if vector.section == "[MS-MQSD] 4"]
 V1, V2, V3 = (vector.data for vector in EXAMPLES)
 BOTH = (False, True)
 
 
-def assert_decodes_like_the_oracle(data: bytes, strict: bool, transport: str) -> None:
+def assert_decodes_like_the_oracle(data: bytes, strict: bool, transport: Transport) -> None:
     expected = reference.read(data, strict=strict, transport=transport)
     if isinstance(expected, reference.Fault):
         with pytest.raises(errors.DecodeError) as caught:
@@ -75,7 +79,7 @@ def test_encodes_vector(vector: Vector) -> None:
 @pytest.mark.parametrize("strict", BOTH)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("vector", VECTORS, ids=str)
-def test_every_truncation(vector: Vector, transport: str, strict: bool) -> None:
+def test_every_truncation(vector: Vector, transport: Transport, strict: bool) -> None:
     for size in range(len(vector.data) + 1):
         assert_decodes_like_the_oracle(vector.data[:size], strict, transport)
 
@@ -84,7 +88,7 @@ def test_every_truncation(vector: Vector, transport: str, strict: bool) -> None:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("tail", [b"\0", b"\0\0", b"\xff", b"\0" * 16, bytes(range(1, 60))])
 @pytest.mark.parametrize("vector", EXAMPLES, ids=str)
-def test_trailing_bytes(vector: Vector, tail: bytes, transport: str, strict: bool) -> None:
+def test_trailing_bytes(vector: Vector, tail: bytes, transport: Transport, strict: bool) -> None:
     assert_decodes_like_the_oracle(vector.data + tail, strict, transport)
 
 
@@ -104,7 +108,7 @@ def test_the_52_to_59_byte_rule() -> None:
         for filler in (b"\0", b"\1", b"\xff"):
             data = V1 + filler * (size - 52)
             for transport in TRANSPORTS:
-                packet = mqsd.decode(data, strict=True, transport=transport)
+                packet = request(data, strict=True, transport=transport)
                 assert len(packet.ipx_networks) == 0
                 assert packet.violations == ()
                 assert packet == mqsd.decode(V1)
@@ -114,7 +118,7 @@ def test_the_52_to_59_byte_rule() -> None:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("strict", BOTH)
 @pytest.mark.parametrize("count", [0, 1, 2, 31, 32, 33, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
-def test_ipx_counts(count: int, strict: bool, transport: str) -> None:
+def test_ipx_counts(count: int, strict: bool, transport: Transport) -> None:
     for networks in (1, 2, 31, 32, 33):
         data = V1 + count.to_bytes(4, "little") + bytes(range(1, 4 * networks + 1))
         assert_decodes_like_the_oracle(data, strict, transport)
@@ -123,16 +127,14 @@ def test_ipx_counts(count: int, strict: bool, transport: str) -> None:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("strict", BOTH)
 @pytest.mark.parametrize("mask", [0, 1, 2, 3, 0x80000000, 0x80000001, 0xFFFFFFFF])
-def test_masks(mask: int, strict: bool, transport: str) -> None:
+def test_masks(mask: int, strict: bool, transport: Transport) -> None:
     for networks in (1, 2, 32):
         head = V2[:20] + networks.to_bytes(4, "little") + mask.to_bytes(4, "little") + bytes(4)
         for tail in (b"", b"\0"):
             assert_decodes_like_the_oracle(head + bytes(16 * networks) + tail, strict, transport)
 
 
-@pytest.mark.parametrize(
-    "unit", [*range(0x40), 0x100, 0x12C, 0x130, 0x2C00, 0x3000, 0x3031, 0xD800, 0xDC00, 0xFFFF]
-)
+@pytest.mark.parametrize("unit", [*range(0x40), 0x100, 0x12C, 0x130, 0x2C00, 0x3000, 0x3031, 0xD800, 0xDC00, 0xFFFF])
 def test_every_place_of_a_server_array(unit: int) -> None:
     """Each unit of a list of two servers replaced: flags, names, the comma and the terminator."""
     units = "10nt,01ps\0".encode("utf-16-le")
@@ -161,13 +163,12 @@ def _reply_with_names(*names: str) -> bytes:
 
 
 def test_fields_of_the_examples() -> None:
-    request, local, other = (mqsd.decode(data, strict=True, transport="udp") for data in (V1, V2, V3))
-    assert isinstance(request, mqsd.TopologyClientRequest)
-    assert request.type == "request"
-    assert request.enterprise_id == uuid.UUID("E6EABA61-D1C6-11DB-BAAC-0003FF4E2D22")
-    assert isinstance(local, mqsd.TopologyServerReply)
+    asked = request(V1, strict=True, transport="udp")
+    local, other = (reply(data, strict=True, transport="udp") for data in (V2, V3))
+    assert asked.type == "request"
+    assert asked.enterprise_id == uuid.UUID("E6EABA61-D1C6-11DB-BAAC-0003FF4E2D22")
     assert local.type == "reply"
-    assert local.correlation_id == request.request_id
+    assert local.correlation_id == asked.request_id
     assert local.responding_site_id is None
     assert local.servers == ()
     assert local.connected_networks.tolist() == [list(V2[32:48])]
@@ -191,12 +192,12 @@ def test_takes_nothing_else(wrong: Any) -> None:
 
 def test_refuses_an_unknown_transport() -> None:
     with pytest.raises(ValueError, match="tcp"):
-        mqsd.decode(V1, transport="tcp")
+        mqsd.decode(V1, transport="tcp")  # type: ignore[arg-type]
 
 
 def test_options_are_by_name_only() -> None:
     with pytest.raises(TypeError):
-        mqsd.decode(V1, True)  # type: ignore[misc]
+        mqsd.decode(V1, True)  # type: ignore[call-arg]
 
 
 # --- packets are values ---
@@ -248,26 +249,44 @@ def test_packets_cannot_be_changed() -> None:
     for name in ("correlation_id", "servers", "connected_network_mask", "violations"):
         with pytest.raises(AttributeError):
             setattr(packet, name, None)
-    assert not packet.connected_networks.flags.writeable
-    request = mqsd.decode(get("mqsd", "request-ipx-three-networks").data)
-    assert not request.ipx_networks.flags.writeable
+    assert not reply(V3).connected_networks.flags.writeable
+    assert not request(get("mqsd", "request-ipx-three-networks").data).ipx_networks.flags.writeable
+
+
+@pytest.mark.parametrize("kind", [mqsd.TopologyClientRequest, mqsd.TopologyServerReply])
+def test_a_packet_without_bytes_is_refused(kind: Any) -> None:
+    """``__init__`` left out, by ``__new__`` or by a subclass: an exception, never a look at nowhere."""
+    program = f"""
+from msmqwire import mqsd
+class Hollow(mqsd.{kind.__name__}):
+    def __init__(self):
+        pass
+for make in (Hollow, lambda: mqsd.{kind.__name__}.__new__(mqsd.{kind.__name__})):
+    for use in (repr, hash, mqsd.encode, lambda packet: packet == packet, lambda packet: packet.version):
+        try:
+            use(make())
+        except Exception:
+            pass
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_arrays_of_a_packet_are_views_of_the_callers_buffer() -> None:
     data = get("mqsd", "request-ipx-three-networks").data
-    packet = mqsd.decode(data)
+    packet = request(data)
     assert packet.ipx_networks.dtype == np.uint32
     assert np.shares_memory(packet.ipx_networks, np.frombuffer(data, np.uint8))
-    reply = mqsd.decode(V3)
-    assert reply.connected_networks.dtype == np.uint8
-    assert reply.connected_networks.shape == (1, 16)
-    assert np.shares_memory(reply.connected_networks, np.frombuffer(V3, np.uint8))
+    networks = reply(V3).connected_networks
+    assert networks.dtype == np.uint8
+    assert networks.shape == (1, 16)
+    assert np.shares_memory(networks, np.frombuffer(V3, np.uint8))
 
 
 def test_a_view_keeps_the_callers_buffer() -> None:
     data = bytes(bytearray(get("mqsd", "reply-many-servers").data))
     before = sys.getrefcount(data)
-    networks = mqsd.decode(data).connected_networks
+    networks = reply(data).connected_networks
     gc.collect()
     assert sys.getrefcount(data) > before
     assert networks.tobytes() == data[32:64]
@@ -277,7 +296,8 @@ def test_a_view_keeps_the_callers_buffer() -> None:
 
 
 def test_a_writable_buffer_is_copied() -> None:
-    for data in (bytearray(V3), np.frombuffer(bytearray(V3), np.uint8)):
+    writable: list[Any] = [bytearray(V3), np.frombuffer(bytearray(V3), np.uint8)]
+    for data in writable:
         packet = mqsd.decode(data)
         memoryview(data).cast("B")[:] = bytes(len(V3))
         assert packet == mqsd.decode(V3)
@@ -318,6 +338,14 @@ def test_every_fault_has_its_detail(vector: Vector) -> None:
     assert caught.value.field in str(caught.value)
 
 
+def test_the_detail_of_a_terminator_is_not_of_a_code_unit() -> None:
+    """What stands at an early terminator is always 0; at the end of an array there is no unit at all."""
+    for name in ("reply-servers-early-terminator", "reply-servers-no-terminator-in-a-name"):
+        with pytest.raises(errors.DecodeError) as caught:
+            mqsd.decode(get("mqsd", name).data)
+        assert not re.search(r"unit 0x000[1-9a-f]", caught.value.detail)
+
+
 # --- what encode refuses ---
 
 GUID = uuid.UUID("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0")
@@ -329,7 +357,8 @@ def _request(**changes: Any) -> mqsd.TopologyClientRequest:
 
 
 def _reply(**changes: Any) -> mqsd.TopologyServerReply:
-    return mqsd.TopologyServerReply(**{"correlation_id": GUID, "connected_networks": [GUID]} | changes)
+    fields: dict[str, Any] = {"correlation_id": GUID, "connected_networks": [GUID]}
+    return mqsd.TopologyServerReply(**fields | changes)
 
 
 def _servers(*names: str) -> dict[str, Any]:

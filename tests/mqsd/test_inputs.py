@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from msmqwire import Payloads, mqsd
-from tests.mqsd.rows import assert_columns, read_all
+from tests.mqsd.rows import assert_columns, contents, read_all
 from tests.reference.mqsd_cases import cases
 from tests.vectors import load
 
@@ -31,11 +31,11 @@ def _inner(data: bytes) -> memoryview:
     return memoryview(b"xyz" + data)[3:]
 
 
-def assert_payloads(given: Any, expected: list[bytes | None], offsets: Any = None) -> None:
+def assert_payloads(given: Any, expected: Sequence[bytes | None], offsets: Any = None) -> None:
     """The same payloads, and the same rows made of them."""
     payloads = Payloads.of(given, offsets)
     assert len(payloads) == len(expected)
-    assert [None if item is None else bytes(item) for item in payloads] == expected
+    assert contents(payloads) == list(expected)
     outcomes = read_all(expected)
     assert_columns(mqsd.decode_batch(payloads), outcomes)
     assert_columns(mqsd.decode_batch(given, offsets=offsets), outcomes)
@@ -132,7 +132,7 @@ def test_a_list_changed_later_changes_nothing() -> None:
     items: list[Any] = list(PACKETS)
     payloads = Payloads.of(items)
     items.clear()
-    assert [bytes(item) for item in payloads if item is not None] == PACKETS
+    assert contents(payloads) == PACKETS
 
 
 @pytest.mark.parametrize("wrong", [["abc"], [b"abc", 5], [b"abc", [b"d"]], "abc", 5, None, {"a": 1}])
@@ -191,9 +191,7 @@ def test_short_and_long_values_of_a_view(type_: pa.DataType) -> None:
     assert_payloads(pa.chunked_array([pa.array(values[:5], type_), pa.array(values[5:], type_)]), values)
 
 
-@pytest.mark.parametrize(
-    "type_", [pa.string(), pa.int32(), pa.binary(4), pa.list_(pa.uint8()), pa.null()], ids=str
-)
+@pytest.mark.parametrize("type_", [pa.string(), pa.int32(), pa.binary(4), pa.list_(pa.uint8()), pa.null()], ids=str)
 def test_arrays_of_other_types_are_refused(type_: pa.DataType) -> None:
     for given in (pa.array([None], type_), pa.chunked_array([pa.array([None], type_)])):
         with pytest.raises(TypeError, match="Binary"):
@@ -241,15 +239,15 @@ def test_a_stream_that_fails_says_why() -> None:
     ids=["list", "binary", "large-sliced", "view", "chunked"],
 )
 def test_payloads_behave_like_a_sequence(payloads: Payloads) -> None:
-    plain = [None if item is None else bytes(item) for item in payloads]
+    plain = contents(payloads)
     assert plain == WITH_NULLS
     for bounds in ((0, 5), (3, 50), (-4, None), (None, None), (9, 3), (200, 9999), (None, -1)):
         part = payloads[slice(*bounds)]
         assert isinstance(part, Payloads)
-        assert [None if item is None else bytes(item) for item in part] == WITH_NULLS[slice(*bounds)]
+        assert contents(part) == WITH_NULLS[slice(*bounds)]
         assert part.nbytes == sum(len(item) for item in WITH_NULLS[slice(*bounds)] if item is not None)
         twice = part[1:]
-        assert [None if item is None else bytes(item) for item in twice] == WITH_NULLS[slice(*bounds)][1:]
+        assert contents(twice) == WITH_NULLS[slice(*bounds)][1:]
     last = payloads[-2]
     assert (None if last is None else bytes(last)) == WITH_NULLS[-2]
     for index in (len(payloads), -len(payloads) - 1, 1 << 62):
@@ -265,6 +263,6 @@ def test_payloads_of_offsets_behave_alike() -> None:
         payloads = Payloads(JOINED, OFFSETS.astype(dtype))
         part = payloads[10:20]
         assert isinstance(part, Payloads)
-        assert [bytes(item) for item in part if item is not None] == PACKETS[10:20]
+        assert contents(part) == PACKETS[10:20]
         assert part.nbytes == sum(map(len, PACKETS[10:20]))
         assert_columns(mqsd.decode_batch(part), read_all(PACKETS[10:20]))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from msmqwire import errors, mqsd
-from tests.mqsd.rows import assert_arrow, assert_columns, decode, packet_row, read_all
+from tests.mqsd.rows import assert_arrow, assert_columns, contents, decode, packet_row, read_all
 from tests.reference import mqsd as reference
+from tests.reference.mqsd import Transport
 from tests.reference.mqsd_cases import cases
 
 #: Way of decoding, seed and number of cases: 100,000 in all.
@@ -28,7 +29,7 @@ def test_there_are_a_hundred_thousand_cases() -> None:
 
 
 @pytest.mark.parametrize(("transport", "strict", "seed", "count"), WAYS)
-def test_batches_and_the_oracle_agree(transport: str, strict: bool, seed: int, count: int) -> None:
+def test_batches_and_the_oracle_agree(transport: Transport, strict: bool, seed: int, count: int) -> None:
     payloads = list(cases(count, seed))
     outcomes = read_all(payloads, strict=strict, transport=transport)
     assert len(payloads) == count
@@ -40,13 +41,11 @@ def test_batches_and_the_oracle_agree(transport: str, strict: bool, seed: int, c
     servers = [server for outcome in outcomes for server in getattr(outcome, "servers", None) or ()]
     for i in range(0, len(servers), 17):
         assert names.text(i) == servers[i].name
-    assert_columns(
-        mqsd.decode_batch(payloads, strict=strict, transport=transport, threads=2, out=batch), outcomes
-    )
+    assert_columns(mqsd.decode_batch(payloads, strict=strict, transport=transport, threads=2, out=batch), outcomes)
 
 
 @pytest.mark.parametrize(("transport", "strict", "seed", "count"), WAYS)
-def test_packets_and_the_oracle_agree(transport: str, strict: bool, seed: int, count: int) -> None:
+def test_packets_and_the_oracle_agree(transport: Transport, strict: bool, seed: int, count: int) -> None:
     for data in cases(count // 10, seed + 100):
         expected = reference.read(data, strict=strict, transport=transport)
         packet = decode(data, strict=strict, transport=transport)
@@ -63,7 +62,7 @@ def test_packets_and_the_oracle_agree(transport: str, strict: bool, seed: int, c
 
 
 @pytest.mark.parametrize(("transport", "strict", "seed", "count"), WAYS[:2])
-def test_encoded_batches_and_the_oracle_agree(transport: str, strict: bool, seed: int, count: int) -> None:
+def test_encoded_batches_and_the_oracle_agree(transport: Transport, strict: bool, seed: int, count: int) -> None:
     good = []
     written = []
     for data in cases(count // 4, seed + 200):
@@ -73,9 +72,9 @@ def test_encoded_batches_and_the_oracle_agree(transport: str, strict: bool, seed
             written.append(reference.write(packet))
     assert len(good) > count // 10
     batch = mqsd.decode_batch(good, strict=strict, transport=transport)
-    assert list(map(bytes, mqsd.encode_batch(batch))) == written
+    assert contents(mqsd.encode_batch(batch)) == written
     packets = [mqsd.decode(data, strict=strict, transport=transport) for data in good]
-    assert list(map(bytes, mqsd.encode_batch(packets))) == written
+    assert contents(mqsd.encode_batch(packets)) == written
 
 
 def test_the_cases_reach_every_outcome() -> None:

@@ -13,12 +13,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from msmqwire import Batch, mqsd
 from msmqwire.errors import EncodeError
-from tests.mqsd.rows import assert_arrow, assert_columns, decode, packet_row, read_all
+from tests.mqsd.rows import assert_arrow, assert_columns, contents, decode, packet_row, read_all
 from tests.property.strategies import packets, payloads, transports
 from tests.reference import mqsd as reference
+from tests.reference.mqsd import Transport
 
 
-def _transport(packet: Any) -> str:
+def _transport(packet: Any) -> Transport:
     """A transport on which the packet breaks no rule: IPX fields go over IPX, no mask goes over IP."""
     if isinstance(packet, mqsd.TopologyClientRequest):
         return "ipx" if len(packet.ipx_networks) else "udp"
@@ -28,7 +29,8 @@ def _transport(packet: Any) -> str:
 @given(packets)
 def test_what_is_encoded_is_decoded_equal(packet: Any) -> None:
     data = mqsd.encode(packet)
-    for transport in ("unknown", _transport(packet)):
+    ways: tuple[Transport, ...] = ("unknown", _transport(packet))
+    for transport in ways:
         again = mqsd.decode(data, strict=True, transport=transport)
         assert again == packet
         assert hash(again) == hash(packet)
@@ -42,14 +44,14 @@ def test_what_is_encoded_is_decoded_equal(packet: Any) -> None:
 @given(st.lists(packets, max_size=6))
 def test_batches_round_trip(many: list[Any]) -> None:
     written = mqsd.encode_batch(many)
-    assert list(map(bytes, written)) == [mqsd.encode(packet) for packet in many]
+    assert contents(written) == [mqsd.encode(packet) for packet in many]
     batch = mqsd.decode_batch(written, strict=True)
-    assert list(map(bytes, mqsd.encode_batch(batch))) == list(map(bytes, written))
-    assert_columns(batch, read_all(list(map(bytes, written)), strict=True))
+    assert contents(mqsd.encode_batch(batch)) == contents(written)
+    assert_columns(batch, read_all(contents(written), strict=True))
 
 
 @given(payloads(), st.booleans(), transports)
-def test_any_payload_is_what_the_oracle_says(data: bytes, strict: bool, transport: str) -> None:
+def test_any_payload_is_what_the_oracle_says(data: bytes, strict: bool, transport: Transport) -> None:
     expected = reference.read(data, strict=strict, transport=transport)
     packet = decode(data, strict=strict, transport=transport)
     if isinstance(packet, reference.Fault):
@@ -71,7 +73,7 @@ def test_any_payload_is_what_the_oracle_says(data: bytes, strict: bool, transpor
 
 @given(st.lists(st.none() | payloads(), max_size=20), st.booleans(), transports, st.integers(1, 3))
 def test_any_batch_is_what_the_oracle_says(
-    many: list[bytes | None], strict: bool, transport: str, threads: int
+    many: list[bytes | None], strict: bool, transport: Transport, threads: int
 ) -> None:
     expected = read_all(many, strict=strict, transport=transport)
     for given_as in (many, pa.array(many, pa.binary()), pa.array([b"x", *many], pa.binary_view())[1:]):

@@ -10,9 +10,10 @@ from __future__ import annotations
 import struct
 import uuid
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-TRANSPORTS = ("unknown", "udp", "ipx")
+Transport = Literal["unknown", "udp", "ipx"]
+TRANSPORTS: tuple[Transport, ...] = ("unknown", "udp", "ipx")
 
 #: The order of the bits in a batch's ``violations`` column.
 VIOLATIONS = (
@@ -126,7 +127,7 @@ def row(outcome: Packet | Fault | None) -> dict[str, Any]:
     return values
 
 
-class _Reader:
+class Reader:
     """Takes fields off the front of a payload; a field that is not there whole is ``truncated``."""
 
     def __init__(self, data: bytes) -> None:
@@ -156,17 +157,17 @@ class _Reader:
         return value
 
 
-def read(data: bytes, *, strict: bool = False, transport: str = "unknown") -> Packet | Fault:
+def read(data: bytes, *, strict: bool = False, transport: Transport = "unknown") -> Packet | Fault:
     """The packet that the payload holds, or why it holds none."""
     if transport not in TRANSPORTS:
         raise ValueError(transport)
     try:
-        return _read(_Reader(bytes(data)), strict, transport)
+        return _read(Reader(bytes(data)), strict, transport)
     except MalformedError as error:
         return error.fault
 
 
-def _read(reader: _Reader, strict: bool, transport: str) -> Packet:
+def _read(reader: Reader, strict: bool, transport: Transport) -> Packet:
     """TopologyPacketHeader, 2.2.1; Version and Reserved are never a reason to discard."""
     version = reader.u8("Version")
     kind = reader.u8("Type")
@@ -185,7 +186,7 @@ def _read(reader: _Reader, strict: bool, transport: str) -> Packet:
     return replace(reply, version=version, reserved=reserved, violations=tuple(found))
 
 
-def _read_request(reader: _Reader, transport: str, found: list[str]) -> Request:
+def _read_request(reader: Reader, transport: Transport, found: list[str]) -> Request:
     """2.2.2 and 3.2.5.1: 60 bytes or more can hold IPX fields, where the transport may be IPX."""
     enterprise_id = reader.take("EnterpriseID", 16)
     request_id = reader.take("RequestID", 16)
@@ -202,7 +203,7 @@ def _read_request(reader: _Reader, transport: str, found: list[str]) -> Request:
     return Request(enterprise_id, request_id, site_id, networks)
 
 
-def _read_reply(reader: _Reader, transport: str, strict: bool, found: list[str]) -> Reply:
+def _read_reply(reader: Reader, transport: Transport, strict: bool, found: list[str]) -> Reply:
     """2.2.3; the violations are judged when every field has been read."""
     correlation_id = reader.take("CorrelationID", 16)
     count = reader.u32("ConnectedNetworkCount")

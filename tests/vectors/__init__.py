@@ -30,10 +30,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 HERE = Path(__file__).parent
-_TRANSPORTS = ("unknown", "udp", "ipx")
+Transport = Literal["unknown", "udp", "ipx"]
+_TRANSPORTS: tuple[Transport, ...] = ("unknown", "udp", "ipx")
 Fault = tuple[str, str, int]
 
 
@@ -41,7 +42,7 @@ Fault = tuple[str, str, int]
 class Outcome:
     """What one way of decoding a vector must give: ``packet`` and ``violations``, or ``fault``."""
 
-    transport: str
+    transport: Transport
     strict: bool
     packet: dict[str, Any] | None
     violations: tuple[str, ...]
