@@ -16,14 +16,15 @@ from typing import Any, Literal
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 (as Spark's own manual writes it)
+from pyspark.sql.functions import col, when
+from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
 from msmqwire import mqsd
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.errors import DecodeError
 from msmqwire.spark.schema import SparkGuid, convert, spark_columns, struct_type
 
-__all__ = ["DECODERS", "Decoder", "decoder_udf", "msmq_decode_topology"]
+__all__ = ["DECODERS", "Decoder", "decoder_udf", "msmq_decode_topology", "shown"]
 
 Form = Literal["arrow", "pandas"]
 FunctionMode = Literal["PERMISSIVE", "FAILFAST"]
@@ -33,6 +34,23 @@ FUNCTION_MODES = ("PERMISSIVE", "FAILFAST")
 DECODERS: Mapping[str, tuple[Table, Any]] = {"topology": (mqsd.TOPOLOGY, mqsd.decode_batch)}
 
 _SHOWN_BYTES = 32
+
+
+def shown(payload: memoryview) -> str:
+    """A payload as an error message shows it: its size and first bytes."""
+    more = " ..." if len(payload) > _SHOWN_BYTES else ""
+    return f"{len(payload)} bytes: {payload[:_SHOWN_BYTES].hex(' ', 4)}{more}"
+
+
+class _ArrowColumn(pd.arrays.ArrowExtensionArray):
+    """A column of a frame that stays in Arrow on its way through Spark.
+
+    Spark maps a conversion over lists and structs, one Python object at a time, to make of them what Arrow accepts.
+    Ours come from Arrow: for them it is the identity.
+    """
+
+    def map(self, mapper: Any, na_action: Any = None) -> _ArrowColumn:
+        return self
 
 
 class Decoder:
@@ -80,9 +98,11 @@ class Decoder:
 
     def _refusal(self, batch: Batch, payloads: Payloads) -> DecodeError:
         row = int(batch.faults["row"][0])
-        fault, payload = batch.fault(row), bytes(payloads[row])
-        shown = payload[:_SHOWN_BYTES].hex(" ", 4) + (" ..." if len(payload) > _SHOWN_BYTES else "")
-        return DecodeError(*fault, f"row {self.rows + row} of its partition, {len(payload)} bytes: {shown}")
+        fault, payload = batch.fault(row), payloads[row]
+        # faults has this row, and a null payload has no fault
+        assert fault is not None
+        assert payload is not None
+        return DecodeError(*fault, f"row {self.rows + row} of its partition, {shown(payload)}")
 
     def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """The body of an Arrow UDF; the row of a null payload is null."""
@@ -94,31 +114,27 @@ class Decoder:
     def pandas(self, batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
         """The body of a pandas UDF. A frame has no null rows: there all members are null."""
         for payloads in batches:
-            rows = self.decode(Payloads.of(pa.array(payloads, pa.binary(), from_pandas=True)))
-            # Backed by Arrow: Spark takes the columns as they are instead of going through Python objects
-            arrays = {
-                name: pd.arrays.ArrowExtensionArray(array)
-                for name, array in zip(rows.schema.names, rows.columns, strict=True)
-            }
-            yield pd.DataFrame(arrays, copy=False)
+            rows = self.decode(Payloads.of(payloads.tolist()))
+            columns = {name: _ArrowColumn(array) for name, array in zip(rows.schema.names, rows.columns, strict=True)}
+            yield pd.DataFrame(columns, copy=False)
 
 
 def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
-    """The user-defined function that decodes payloads into rows of ``table``; ``settings`` as ``Decoder`` takes them."""
+    """The user-defined function that decodes payloads into rows of ``table``; ``settings`` are those of ``Decoder``."""
     decoder = Decoder(table, **settings)
     returns = struct_type(decoder.columns)
     if form == "arrow":
-        return F.arrow_udf(decoder.arrow, returns)
+        return arrow_udf(decoder.arrow, returns)
     if form == "pandas":
-        return F.pandas_udf(decoder.pandas, returns)
+        return pandas_udf(decoder.pandas, returns)
     raise ValueError(f"form={form!r} is neither 'arrow' nor 'pandas'")
 
 
 def _apply(table: str, payload: Column | str, form: Form, settings: Mapping[str, Any]) -> Column:
-    column = F.col(payload) if isinstance(payload, str) else payload
+    column = col(payload) if isinstance(payload, str) else payload
     decoded: Column = decoder_udf(table, form=form, **settings)(column)
     # What a frame cannot say
-    return F.when(column.isNotNull(), decoded) if form == "pandas" else decoded
+    return when(column.isNotNull(), decoded) if form == "pandas" else decoded
 
 
 def msmq_decode_topology(

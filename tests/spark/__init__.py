@@ -1,0 +1,1 @@
+"""Tests of msmqwire.spark, on a real Spark."""
