@@ -31,6 +31,10 @@ EXTENSIONS = [
     "msmqwire.columns.batch",
     "msmqwire.mqsd.codec",
     "msmqwire.mqsd.batch",
+    "msmqwire.capture.layers",
+    "msmqwire.capture.pcap",
+    "msmqwire.capture.pcapng",
+    "msmqwire.capture.blocks",
 ]
 
 DIRECTIVES = {

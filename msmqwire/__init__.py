@@ -6,7 +6,7 @@ Importing this package imports numpy and nothing else from outside the standard 
 
 from __future__ import annotations
 
-from msmqwire import mqsd
+from msmqwire import capture, mqsd
 from msmqwire.columns import Batch, Payloads
 from msmqwire.errors import (
     CaptureError,
@@ -28,5 +28,6 @@ __all__ = [
     "MsmqWireError",
     "Payloads",
     "RoutingError",
+    "capture",
     "mqsd",
 ]

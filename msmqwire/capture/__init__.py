@@ -1,0 +1,26 @@
+"""Captures: pcap and pcapng files to payloads, with where each came from; and to tables."""
+
+from __future__ import annotations
+
+from msmqwire.capture.blocks import Block
+from msmqwire.capture.reader import Capture, open
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, TOPOLOGY_PORTS
+from msmqwire.capture.stats import CaptureStats, Problem
+from msmqwire.capture.tables import TABLES, TableKind, TableReader, arrow_schema, read_table, table_columns
+
+__all__ = [
+    "CAPTURE",
+    "DEFAULT_PORTS",
+    "TABLES",
+    "TOPOLOGY_PORTS",
+    "Block",
+    "Capture",
+    "CaptureStats",
+    "Problem",
+    "TableKind",
+    "TableReader",
+    "arrow_schema",
+    "open",
+    "read_table",
+    "table_columns",
+]

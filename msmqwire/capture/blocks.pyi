@@ -1,0 +1,51 @@
+"""One capture file, a window at a time."""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from msmqwire.capture.stats import CaptureStats
+from msmqwire.columns import Batch, Payloads
+
+SMALLEST_BLOCK_SIZE: int
+
+class Block:
+    """The payloads of one window, and where they come from.
+
+    Attributes
+    ----------
+    payloads : Payloads
+        Views into the block's memory, which lasts as long as somebody looks at it.
+    capture : Batch
+        The capture columns that were asked for.
+    transports : ndarray of uint8, or None
+        What carried each payload, as ``decode_batch(transport=)`` takes it; None when it was UDP for all of them.
+    """
+
+    payloads: Payloads
+    capture: Batch
+    transports: NDArray[np.uint8] | None
+    def __len__(self) -> int: ...
+
+class Pool:
+    """Memory for windows of ``block_size`` bytes and for the columns of their rows, used again when it is free."""
+
+    block_size: int
+    columns: tuple[str, ...]
+    def __init__(self, block_size: int, columns: Iterable[str] | None) -> None: ...
+
+class FileReader:
+    """The blocks of one file."""
+
+    name: str
+    def __init__(
+        self,
+        name: str,
+        read_into: Callable[[memoryview], int],
+        ports: bytes,
+        pool: Pool,
+        stats: CaptureStats,
+    ) -> None: ...
+    def next_block(self) -> Block | None:
+        """The next block with rows in it, None at the end of the file."""

@@ -1,0 +1,406 @@
+"""One capture file, a window at a time: reading, carrying over the record that a window cuts, and the rows of each.
+
+A window is read behind room for what is carried over, so that the read itself always goes to the same, aligned place.
+Windows, spans and columns come from a pool and are used again when nobody looks at them any more.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memmove, memset
+
+from msmqwire.capture.frames cimport (
+    BLOCK_TOO_LARGE, LARGEST_RECORD, LOST, MORE, PROBLEMS, RECORD_CUT, SECTION, SKIP, SMALLEST_ROW, Account, Problem,
+    Rows, Stop, Window, damaged,
+)
+from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, read_pcap_header, record_length, walk_pcap
+from msmqwire.capture.pcapng cimport (
+    Interface, Section, block_length, holds_packet, is_section, read_interface, read_section, walk_pcapng,
+)
+from msmqwire.columns.batch cimport Batch, prepare
+from msmqwire.columns.buffer cimport Buffer, allocate
+from msmqwire.columns.payloads cimport Payloads, Span, payloads_of_spans
+from msmqwire.wire.address cimport ADDRESS_SIZE
+
+from msmqwire.errors import CaptureError
+
+from msmqwire.capture.schema import CAPTURE
+
+__all__ = ["SMALLEST_BLOCK_SIZE", "Block", "FileReader", "Pool"]
+
+cdef enum:
+    FIRST_READ = 4096   # enough for every file header, and leaves the reads behind it aligned to pages
+    MOST_KEPT = 4       # windows and batches that a pool keeps
+    SPARSE = 4          # a window is not kept for payloads of less than this part of it
+
+SMALLEST_BLOCK_SIZE = FIRST_READ
+
+
+cdef inline bint unshared(PyObject* thing) noexcept:
+    """Whether the reference through which we see it is the only one."""
+    return thing.ob_refcnt == 1
+
+
+cdef class Block:
+    """The payloads of one window, and where they come from."""
+    cdef readonly Payloads payloads
+    cdef readonly Batch capture
+    cdef readonly object transports
+
+    def __init__(self):
+        raise TypeError("a Block is made by iterating over a Capture")
+
+    def __len__(self):
+        return <Py_ssize_t>self.payloads.table.count
+
+    def __repr__(self):
+        return f"<Block of {len(self)} payloads, {self.payloads.nbytes} bytes>"
+
+
+cdef class Slot:
+    """What a window is read into: its bytes, and the spans of its payloads."""
+    cdef Buffer data
+    cdef Buffer spans
+
+
+cdef class ColumnSlot:
+    """The columns of a window's rows."""
+    cdef Batch batch
+
+
+cdef class Pool:
+    """Memory for windows of ``block_size`` bytes and for the columns of their rows, used again when it is free."""
+    cdef readonly size_t block_size
+    cdef readonly tuple columns
+    cdef size_t most_rows
+    cdef list slots
+    cdef list column_slots
+    cdef size_t turn
+    cdef Payloads nothing
+
+    def __init__(self, size_t block_size, columns):
+        if block_size < FIRST_READ:
+            raise ValueError(f"block_size={block_size} must be at least {FIRST_READ}")
+        self.block_size = block_size
+        self.columns = tuple([column.name for column in CAPTURE.select(columns)])
+        self.most_rows = (LARGEST_RECORD + block_size) // SMALLEST_ROW + 1
+        self.slots = []
+        self.column_slots = []
+        self.nothing = Payloads(b"", [0])
+
+    cdef Slot slot(self):
+        cdef Slot slot
+        for slot in self.slots:
+            if unshared(<PyObject*>slot.data) and unshared(<PyObject*>slot.spans):
+                return slot
+        slot = Slot.__new__(Slot)
+        slot.data = allocate(LARGEST_RECORD + self.block_size)
+        slot.spans = allocate(self.most_rows * sizeof(Span))
+        self.keep(self.slots, slot)
+        return slot
+
+    cdef ColumnSlot column_slot(self):
+        cdef ColumnSlot slot
+        for slot in self.column_slots:
+            if is_free(slot):
+                return slot
+        slot = ColumnSlot.__new__(ColumnSlot)
+        slot.batch = prepare(CAPTURE, self.nothing, self.columns, None)
+        self.keep(self.column_slots, slot)
+        return slot
+
+    cdef int keep(self, list kept, object slot) except -1:
+        """Keep one more to be used again, in the place of an older one when there are many: that one is its holders'."""
+        if len(kept) < MOST_KEPT:
+            kept.append(slot)
+        else:
+            kept[<Py_ssize_t>(self.turn % MOST_KEPT)] = slot
+            self.turn += 1
+        return 0
+
+
+cdef bint is_free(ColumnSlot slot):
+    """Whether nobody looks at the batch or into one of its columns."""
+    if not unshared(<PyObject*>slot.batch):
+        return False
+    for path in slot.batch.buffers:
+        if not unshared(PyDict_GetItem(slot.batch.buffers, path)):
+            return False
+    return True
+
+
+cdef Rows rows_of(Pool pool, Slot slot, ColumnSlot columns) except *:
+    """Where a kernel writes the rows of a window; ``columns`` is None when none is asked for."""
+    cdef Rows rows
+    cdef size_t most = pool.most_rows
+    cdef Batch batch
+    memset(&rows, 0, sizeof(rows))
+    rows.spans = <Span*>slot.spans.data
+    if columns is None:
+        return rows
+    batch = columns.batch
+    rows.columns = True
+    rows.presence = batch.reserve("presence", most)
+    rows.file = batch.reserve_column("file", most)
+    rows.frame = <uint64_t*>batch.reserve_column("frame", 8 * most)
+    rows.time = <int64_t*>batch.reserve_column("time", 8 * most)
+    rows.src = batch.reserve_column("src", ADDRESS_SIZE * most)
+    rows.src_port = <uint16_t*>batch.reserve_column("src_port", 2 * most)
+    rows.dst = batch.reserve_column("dst", ADDRESS_SIZE * most)
+    rows.dst_port = <uint16_t*>batch.reserve_column("dst_port", 2 * most)
+    rows.transport = batch.reserve_column("transport", most)
+    rows.stream_offset = <uint64_t*>batch.reserve_column("stream_offset", 8 * most)
+    return rows
+
+
+cdef class FileReader:
+    """The blocks of one file.
+
+    ``read_into`` takes a writable buffer and gives the number of bytes it put there, 0 at the end; ``ports`` is a set
+    of ports as 65536 bits; ``stats`` gets the account.
+    """
+    cdef readonly str name
+    cdef object read_into
+    cdef bytes ports
+    cdef Pool pool
+    cdef object stats
+    cdef bint pcapng
+    cdef PcapFile pcap
+    cdef Section section
+    cdef Buffer interfaces
+    cdef Account account
+    cdef Buffer carry
+    cdef size_t carried
+    cdef uint64_t offset     # of the first byte that is carried
+    cdef uint64_t skip       # bytes to be passed over, of a block
+    cdef uint64_t skip_from  # where in the file it begins
+    cdef uint64_t skip_length
+    cdef bint skip_counted   # as a damaged frame
+    cdef uint64_t settled    # frames that are in the stats
+    cdef bint ended
+
+    def __init__(self, str name, read_into, bytes ports, Pool pool, stats):
+        if len(ports) != 8192:
+            raise ValueError("ports must be 65536 bits")
+        self.name = name
+        self.read_into = read_into
+        self.ports = ports
+        self.pool = pool
+        self.stats = stats
+        self.carry = allocate(LARGEST_RECORD)
+        self.start()
+
+    cdef int start(self) except -1:
+        """Read the file header; CaptureError when there is none."""
+        cdef size_t count
+        cdef size_t header = PCAP_HEADER
+        view = memoryview(self.carry)
+        while self.carried < header:
+            count = self.read(view[self.carried:FIRST_READ])
+            if not count:
+                break
+            self.carried += count
+        if self.carried >= header and is_section(self.carry.data):
+            self.pcapng = True
+        elif self.carried >= header and read_pcap_header(self.carry.data, &self.pcap):
+            self.carried -= header
+            self.offset = header
+            memmove(self.carry.data, self.carry.data + header, self.carried)
+        else:
+            raise no_capture(self.name, bytes(view[:min(self.carried, header)]))
+        return 0
+
+    cdef size_t read(self, object view) except? 0:
+        cdef object count = self.read_into(view)
+        if count is None:
+            raise CaptureError(f"{self.name}: cannot be read without waiting; give a file in blocking mode")
+        if not 0 <= count <= len(view):
+            raise CaptureError(f"{self.name}: its reader says {count} bytes where {len(view)} were asked for")
+        self.stats.bytes_read += count
+        return count
+
+    def next_block(self):
+        """The next block with rows in it, None at the end of the file."""
+        cdef Block block = None
+        while block is None and not self.ended:
+            block = self.next_window()
+        return block
+
+    cdef Block next_window(self):
+        """Read and walk one window; None when it gave no rows."""
+        cdef Slot slot = self.pool.slot()
+        cdef ColumnSlot columns = self.pool.column_slot() if self.pool.columns else None
+        cdef Rows rows = rows_of(self.pool, slot, columns)
+        cdef size_t start = LARGEST_RECORD - self.carried
+        cdef size_t count
+        cdef Window window
+        cdef Stop stop
+        memcpy(slot.data.data + start, self.carry.data, self.carried)
+        view = memoryview(slot.data)
+        count = self.read(view[LARGEST_RECORD:])
+        del view
+        window.data = slot.data.data + start
+        window.size = self.carried + count
+        window.position = 0
+        window.offset = self.offset
+        self.ended = count == 0
+        stop = self.walk(&window, &rows)
+        if stop == LOST:
+            self.ended = True
+        elif self.ended:
+            self.cut_short(&window)
+        if self.ended:
+            self.stats.bytes_skipped += window.size - window.position
+        else:
+            self.carried = window.size - window.position
+            memcpy(self.carry.data, window.data + window.position, self.carried)
+            self.offset += window.position
+        self.settle(rows.count)
+        return self.block(slot, columns, &rows, window.size) if rows.count else None
+
+    cdef int cut_short(self, Window* window) noexcept:
+        """The file ends inside a record: one damaged frame, unless its record was counted when it was passed over."""
+        cdef uint64_t needed = 0
+        cdef size_t left = window.size - window.position
+        if left or self.skip and not self.skip_counted:
+            self.account.frames += 1
+            if left:
+                needed = self.bytes_needed(window)
+                damaged(&self.account, window.offset + window.position, RECORD_CUT, needed, left)
+            else:
+                needed = self.skip_length
+                damaged(&self.account, self.skip_from, RECORD_CUT, needed, needed - self.skip)
+        return 0
+
+    cdef uint64_t bytes_needed(self, Window* window) noexcept:
+        """The size of the record at the position, of its header when that is cut."""
+        cdef size_t left = window.size - window.position
+        if self.pcapng:
+            return 12 if left < 8 else block_length(window, &self.section)
+        return record_length(window, &self.pcap)
+
+    cdef Stop walk(self, Window* window, Rows* rows) except *:
+        """All whole records of the window."""
+        cdef const uint8_t* ports = <const uint8_t*>PyBytes_AS_STRING(self.ports)
+        cdef Stop stop
+        while True:
+            if self.skip:
+                self.pass_over(window)
+            if not self.pcapng:
+                with nogil:
+                    stop = walk_pcap(window, &self.pcap, ports, rows, &self.account)
+                return stop
+            with nogil:
+                stop = walk_pcapng(window, &self.section, ports, rows, &self.account)
+            if stop == SECTION:
+                stop = read_section(window, &self.section, &self.account)
+            elif stop != MORE and stop != LOST and stop != SKIP:
+                self.add_interface(window)
+            if stop == SKIP:
+                self.skip_block(window)
+            elif stop == MORE or stop == LOST:
+                return stop
+
+    cdef int add_interface(self, Window* window) except -1:
+        cdef size_t count = self.section.count
+        cdef Buffer more
+        if self.interfaces is None or (count + 1) * sizeof(Interface) > self.interfaces.size:
+            more = allocate(2 * (count + 1) * sizeof(Interface))
+            if count:
+                memcpy(more.data, self.interfaces.data, count * sizeof(Interface))
+            self.interfaces = more
+        read_interface(window, &self.section, <Interface*>self.interfaces.data + count)
+        self.section.interfaces = <Interface*>self.interfaces.data
+        self.section.count = count + 1
+        return 0
+
+    cdef int skip_block(self, Window* window) except -1:
+        """Pass over a block that is larger than any window; a packet in it is lost."""
+        self.skip_from = window.offset + window.position
+        self.skip_length = block_length(window, &self.section)
+        self.skip = self.skip_length
+        self.skip_counted = holds_packet(window, &self.section)
+        if self.skip_counted:
+            self.account.frames += 1
+            damaged(&self.account, self.skip_from, BLOCK_TOO_LARGE, self.skip_length, LARGEST_RECORD)
+        return 0
+
+    cdef void pass_over(self, Window* window) noexcept:
+        cdef uint64_t left = window.size - window.position
+        cdef uint64_t count = min(left, self.skip)
+        window.position += count
+        self.skip -= count
+
+    cdef int settle(self, size_t rows) except -1:
+        """Move what the kernels counted into the stats."""
+        cdef Account* account = &self.account
+        cdef const Problem* problem
+        cdef size_t i
+        stats = self.stats
+        stats.frames += account.frames - self.settled
+        stats.payloads += rows
+        stats.other += account.other
+        stats.damaged += account.damaged
+        stats.fragments += account.fragments
+        for i in range(account.described):
+            problem = &account.problems[i]
+            stats.describe(self.name, problem.offset, problem.reason, problem.needed, problem.available)
+        self.settled = account.frames
+        account.other = account.damaged = account.fragments = 0
+        account.described = 0
+        return 0
+
+    cdef Block block(self, Slot slot, ColumnSlot columns, const Rows* rows, size_t window):
+        cdef Block block = Block.__new__(Block)
+        cdef Py_ssize_t nbytes = <Py_ssize_t>rows.nbytes
+        cdef bint sparse = rows.nbytes < window // SPARSE
+        if sparse:
+            block.payloads = compact_payloads(rows)
+        else:
+            block.payloads = payloads_of_spans(rows.spans, rows.count, nbytes, (slot.data, slot.spans))
+        if columns is None:
+            block.capture = prepare(CAPTURE, block.payloads, self.pool.columns, None)
+        elif sparse:
+            block.capture = compact_columns(columns.batch, block.payloads, self.pool.most_rows)
+        else:
+            block.capture = prepare(CAPTURE, block.payloads, self.pool.columns, columns.batch)
+        block.capture.names["file"] = (self.name,)
+        return block
+
+
+cdef Payloads compact_payloads(const Rows* rows):
+    """A copy of the payloads: few of them need not keep a whole window in memory."""
+    cdef Buffer data = allocate(rows.nbytes)
+    cdef Buffer spans = allocate(rows.count * sizeof(Span))
+    cdef Span* span = <Span*>spans.data
+    cdef uint8_t* target = data.data
+    cdef size_t i
+    for i in range(rows.count):
+        memcpy(target, rows.spans[i].data, rows.spans[i].size)
+        span[i].data = target
+        span[i].size = rows.spans[i].size
+        target += span[i].size
+    return payloads_of_spans(span, rows.count, <Py_ssize_t>rows.nbytes, (data, spans))
+
+
+cdef Batch compact_columns(Batch batch, Payloads payloads, size_t most):
+    """A copy of columns that have room for ``most`` rows, with room for those of ``payloads``."""
+    cdef Batch copied = prepare(batch.table, payloads, batch.columns, None)
+    cdef Buffer buffer
+    cdef size_t size
+    for path, buffer in batch.buffers.items():
+        size = buffer.size // most * copied.length
+        memcpy(copied.reserve(path, size), buffer.data, size)
+    return copied
+
+
+def no_capture(str name, bytes first):
+    """The CaptureError of a file that does not begin like a capture."""
+    if not first:
+        return CaptureError(f"{name}: is empty; expected a pcap or pcapng capture")
+    return CaptureError(
+        f"{name}: begins with {first.hex(' ')}; expected a pcap capture (a1b2c3d4 or a1b23c4d in either byte order, "
+        "version 2) or a pcapng capture (0a0d0d0a)"
+    )

@@ -1,0 +1,107 @@
+"""What the kernels of this room read and write: a window of a file, the rows of a block, the account of the frames."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from msmqwire.columns.payloads cimport Span
+from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4
+
+cdef enum:
+    LARGEST_FRAME = 262144          # captured bytes, as in libpcap and Wireshark: beyond it a length is not believed
+    LARGEST_RECORD = 262144 + 65536  # a frame with all that its file format writes around it
+    SMALLEST_ROW = 44               # bytes of a window that a row takes at least: 16 of record header, 20 of IP, 8 of UDP
+    PROBLEMS = 32                   # that a kernel describes; it counts all of them
+
+# Why a kernel stopped before the end of its window.
+cdef enum Stop:
+    MORE      # the record at the position goes on beyond the window
+    LOST      # no record can begin at the position
+    SECTION   # pcapng: a section header is at the position
+    INTERFACE # pcapng: an interface description is at the position
+    SKIP      # pcapng: a block larger than a window is at the position
+
+
+# Why a record cannot be read. The texts are REASONS in stats.py, in the same order.
+cdef enum Reason:
+    SOUND
+    RECORD_CUT
+    FRAME_TOO_LARGE
+    BLOCK_LENGTH
+    BLOCK_TOO_LARGE
+    BLOCK_ENDS_DIFFER
+    FRAME_OVER_BLOCK
+    UNKNOWN_INTERFACE
+    SECTION_ORDER
+    LINK_CUT
+    IP_VERSION
+    IP_CUT
+    IP_HEADER_LENGTH
+    IP_TOTAL_LENGTH
+    UDP_CUT
+    UDP_LENGTH
+    PAYLOAD_CUT
+    FRAGMENT
+
+
+cdef struct Problem:
+    uint64_t offset    # in the file, of the record
+    uint64_t needed
+    uint64_t available
+    uint32_t reason
+
+
+# A part of a file in memory; the position moves from record to record.
+cdef struct Window:
+    const uint8_t* data
+    size_t size
+    size_t position
+    uint64_t offset    # of data[0] in the file
+
+
+cdef struct Account:
+    uint64_t frames
+    uint64_t other
+    uint64_t damaged
+    uint64_t fragments
+    size_t described
+    Problem[PROBLEMS] problems
+
+
+# Where the rows of a block are written; NULL for columns not asked for.
+cdef struct Rows:
+    Span* spans
+    size_t count
+    size_t nbytes
+    bint columns       # some column was asked for
+    uint8_t* presence
+    uint8_t* file
+    uint64_t* frame
+    int64_t* time
+    uint8_t* src
+    uint16_t* src_port
+    uint8_t* dst
+    uint16_t* dst_port
+    uint8_t* transport
+    uint64_t* stream_offset
+
+
+# The bits of a presence byte above DECODED, as schema.py has them
+cdef enum:
+    TIMED = 2
+    STREAMED = 4
+
+
+cdef inline void damaged(
+    Account* account, uint64_t offset, Reason reason, uint64_t needed, uint64_t available
+) noexcept nogil:
+    """Count a damaged record, and describe it while there is room."""
+    cdef Problem* problem
+    account.damaged += 1
+    if account.described < PROBLEMS:
+        problem = &account.problems[account.described]
+        problem.offset = offset
+        problem.needed = needed
+        problem.available = available
+        problem.reason = <uint32_t>reason
+        account.described += 1

@@ -1,0 +1,23 @@
+"""The classic capture format."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from msmqwire.capture.frames cimport Account, Rows, Stop, Window
+
+cdef enum:
+    PCAP_HEADER = 24
+
+
+# What the file header says.
+cdef struct PcapFile:
+    bint swapped       # numbers are big-endian
+    bint nanoseconds
+    uint32_t link
+
+
+cdef bint read_pcap_header(const uint8_t* data, PcapFile* file) noexcept nogil
+cdef uint64_t record_length(const Window* window, const PcapFile* file) noexcept nogil
+cdef Stop walk_pcap(
+    Window* window, const PcapFile* file, const uint8_t* ports, Rows* rows, Account* account
+) noexcept nogil

@@ -1,0 +1,34 @@
+"""The capture format of sections, interfaces and blocks."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from msmqwire.capture.frames cimport Account, Rows, Stop, Window
+
+
+# An interface description, made ready for turning its time stamps into nanoseconds.
+cdef struct Interface:
+    uint32_t link
+    uint32_t snapshot      # bytes of a frame at most, 0 for all
+    uint8_t resolution     # if_tsresol
+    int64_t seconds        # if_tsoffset
+    uint64_t quick_below   # time stamps below it are turned into nanoseconds with the two numbers that follow
+    uint64_t unit          # nanoseconds
+    int64_t nanoseconds    # if_tsoffset again
+
+
+cdef struct Section:
+    bint swapped           # numbers are big-endian
+    bint begun
+    const Interface* interfaces
+    size_t count
+
+
+cdef bint is_section(const uint8_t* data) noexcept nogil
+cdef size_t block_length(const Window* window, const Section* section) noexcept nogil
+cdef bint holds_packet(const Window* window, const Section* section) noexcept nogil
+cdef Stop read_section(Window* window, Section* section, Account* account) noexcept nogil
+cdef void read_interface(Window* window, const Section* section, Interface* interface) noexcept nogil
+cdef Stop walk_pcapng(
+    Window* window, const Section* section, const uint8_t* ports, Rows* rows, Account* account
+) noexcept nogil

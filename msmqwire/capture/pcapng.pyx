@@ -1,0 +1,342 @@
+"""The capture format of sections, interfaces and blocks (draft-ietf-opsawg-pcapng).
+
+    block:        type u32, length u32, body, length u32 again; the length counts all of it and is a multiple of 4
+    section:      type 0x0A0D0D0A, byte order magic, version u16 u16, section length i64, options
+    interface:    type 1, link type u16, u16, snapshot length u32, options
+    packet:       type 6, interface u32, time u32 (upper half) u32, captured length u32, original length u32, frame, options
+    simple:       type 3, original length u32, frame
+    old packet:   type 2, as 6 but interface u16, drops u16
+
+A section sets the byte order of its numbers and starts without interfaces; an interface sets the unit of its times.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from msmqwire.capture.frames cimport (
+    BLOCK_ENDS_DIFFER, BLOCK_LENGTH, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, INTERFACE, LARGEST_FRAME, LARGEST_RECORD, LOST,
+    MORE, SECTION, SECTION_ORDER, SKIP, UNKNOWN_INTERFACE, damaged,
+)
+from msmqwire.capture.rows cimport Frame, take_frame
+from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
+
+cdef enum:
+    SECTION_HEADER = 0x0A0D0D0A
+    INTERFACE_DESCRIPTION = 1
+    OLD_PACKET = 2
+    SIMPLE_PACKET = 3
+    ENHANCED_PACKET = 6
+
+cdef enum:
+    BYTE_ORDER_MAGIC = 0x1A2B3C4D
+    SMALLEST_BLOCK = 12
+    SECTION_FIXED = 28
+    INTERFACE_FIXED = 20
+    SIMPLE_FIXED = 16
+    PACKET_FIXED = 32
+    AHEAD = 1024
+
+# Codes of options
+cdef enum:
+    END_OF_OPTIONS = 0
+    TIME_RESOLUTION = 9
+    TIME_OFFSET = 14
+
+cdef enum:
+    SECOND = 1000000000  # nanoseconds
+
+
+cdef inline uint32_t number(const uint8_t* source, bint swapped) noexcept nogil:
+    return wire_bswap32(load_u32(source)) if swapped else load_u32(source)
+
+
+cdef inline uint16_t short_number(const uint8_t* source, bint swapped) noexcept nogil:
+    return wire_bswap16(load_u16(source)) if swapped else load_u16(source)
+
+
+cdef bint is_section(const uint8_t* data) noexcept nogil:
+    """Whether the first 12 bytes of a file are those of a pcapng capture."""
+    cdef uint32_t magic = load_u32(data + 8)
+    return load_u32(data) == SECTION_HEADER and (magic == BYTE_ORDER_MAGIC or magic == wire_bswap32(BYTE_ORDER_MAGIC))
+
+
+cdef size_t block_length(const Window* window, const Section* section) noexcept nogil:
+    """The length of the block at the position, of which at least 8 bytes are there."""
+    return number(window.data + window.position + 4, section.swapped)
+
+
+cdef bint holds_packet(const Window* window, const Section* section) noexcept nogil:
+    """Whether the block at the position is one of those that hold a packet."""
+    cdef uint32_t kind = number(window.data + window.position, section.swapped)
+    return kind == ENHANCED_PACKET or kind == SIMPLE_PACKET or kind == OLD_PACKET
+
+
+# --- Sections and interfaces: seldom, and read by hand ---
+
+
+cdef Stop read_section(Window* window, Section* section, Account* account) noexcept nogil:
+    """Begin the section at the position: MORE when its block goes on beyond the window, else SECTION, SKIP or LOST."""
+    cdef const uint8_t* block = window.data + window.position
+    cdef uint64_t offset = window.offset + window.position
+    cdef size_t left = window.size - window.position
+    cdef uint32_t magic
+    cdef size_t length
+    if left < SMALLEST_BLOCK:
+        return MORE
+    magic = load_u32(block + 8)
+    if magic != BYTE_ORDER_MAGIC and magic != wire_bswap32(BYTE_ORDER_MAGIC):
+        account.frames += 1
+        damaged(account, offset, SECTION_ORDER, 0, magic)
+        return LOST
+    section.swapped = magic != BYTE_ORDER_MAGIC
+    section.begun = True
+    section.interfaces = NULL
+    section.count = 0
+    length = block_length(window, section)
+    if length < SECTION_FIXED or length & 3:
+        account.frames += 1
+        damaged(account, offset, BLOCK_LENGTH, length, SECTION_FIXED)
+        return LOST
+    if length > LARGEST_RECORD:
+        return SKIP
+    if length > left:
+        return MORE
+    if number(block + length - 4, section.swapped) != length:
+        account.frames += 1
+        damaged(account, offset, BLOCK_ENDS_DIFFER, length, number(block + length - 4, section.swapped))
+        return LOST
+    window.position += length
+    return SECTION
+
+
+cdef void set_resolution(Interface* interface) noexcept nogil:
+    """What turns most time stamps into nanoseconds with one multiplication."""
+    cdef uint32_t digits = interface.resolution
+    cdef uint64_t most = INT64_MAX
+    interface.quick_below = 0
+    if digits > 9 or interface.seconds > INT64_MAX // SECOND or interface.seconds < INT64_MIN // SECOND:
+        return
+    interface.nanoseconds = interface.seconds * SECOND
+    if interface.nanoseconds > 0:
+        most -= <uint64_t>interface.nanoseconds
+    interface.unit = 1
+    while digits < 9:
+        interface.unit *= 10
+        digits += 1
+    interface.quick_below = most // interface.unit
+
+
+cdef void read_interface(Window* window, const Section* section, Interface* interface) noexcept nogil:
+    """Read the interface description at the position, which is all in the window, and move behind it."""
+    cdef const uint8_t* block = window.data + window.position
+    cdef size_t length = block_length(window, section)
+    cdef size_t end = length - 4
+    cdef size_t at = INTERFACE_FIXED - 4
+    cdef uint32_t code
+    cdef size_t size
+    interface.link = short_number(block + 8, section.swapped)
+    interface.snapshot = number(block + 12, section.swapped)
+    interface.resolution = 6
+    interface.seconds = 0
+    while 4 <= end - at:
+        code = short_number(block + at, section.swapped)
+        size = short_number(block + at + 2, section.swapped)
+        at += 4
+        if code == END_OF_OPTIONS or size > end - at:
+            break
+        if code == TIME_RESOLUTION and size == 1:
+            interface.resolution = block[at]
+        elif code == TIME_OFFSET and size == 8:
+            interface.seconds = seconds_at(block + at, section.swapped)
+        size = (size + 3) & ~<size_t>3
+        if size > end - at:
+            break
+        at += size
+    set_resolution(interface)
+    window.position += length
+
+
+cdef int64_t seconds_at(const uint8_t* source, bint swapped) noexcept nogil:
+    cdef uint64_t first = number(source, swapped)
+    cdef uint64_t second = number(source + 4, swapped)
+    return <int64_t>(first << 32 | second if swapped else second << 32 | first)
+
+
+# --- Time stamps ---
+
+
+cdef uint64_t nanoseconds_of(uint64_t fraction, uint32_t bits) noexcept nogil:
+    """``fraction / 2**bits`` seconds, bits at most 63, in whole nanoseconds; in halves that 64 bits can multiply."""
+    cdef uint64_t high, low
+    if bits <= 32:
+        return fraction * SECOND >> bits
+    bits -= 32
+    high = fraction >> bits
+    low = fraction & ((<uint64_t>1 << bits) - 1)
+    return (high * SECOND + (low * SECOND >> bits)) >> 32
+
+
+cdef bint general_time(const Interface* interface, uint64_t stamp, int64_t* time) noexcept nogil:
+    """Any time stamp in nanoseconds, rounded down; false for one beyond the years 1677 to 2262."""
+    cdef uint32_t digits = interface.resolution & 0x7F
+    cdef uint64_t whole = 0
+    cdef uint64_t part = 0
+    cdef uint64_t unit = 1
+    cdef uint32_t i
+    cdef int64_t seconds
+    if interface.resolution & 0x80:
+        while digits > 63:  # what is lost is less than a nanosecond
+            stamp >>= 1
+            digits -= 1
+        whole = stamp >> digits
+        part = nanoseconds_of(stamp & ((<uint64_t>1 << digits) - 1), digits)
+    elif digits <= 19:
+        for i in range(digits):
+            unit *= 10
+        whole = stamp // unit
+        part = stamp % unit
+        for i in range(9, digits):
+            part //= 10
+        for i in range(digits, 9):
+            part *= 10
+    else:  # all of 64 bits is less than a second
+        part = stamp
+        for i in range(9, digits):
+            part //= 10
+    if whole > <uint64_t>INT64_MAX or interface.seconds > 0 and <int64_t>whole > INT64_MAX - interface.seconds:
+        return False
+    seconds = <int64_t>whole + interface.seconds
+    if seconds >= INT64_MAX // SECOND or seconds <= INT64_MIN // SECOND:
+        return False
+    time[0] = seconds * SECOND + <int64_t>part
+    return True
+
+
+cdef inline void set_time(Frame* frame, const Interface* interface, uint32_t high, uint32_t low) noexcept nogil:
+    cdef uint64_t stamp = <uint64_t>high << 32 | low
+    if not wire_unlikely(stamp >= interface.quick_below):
+        frame.timed = True
+        frame.time = <int64_t>(stamp * interface.unit) + interface.nanoseconds
+    else:
+        frame.time = 0
+        frame.timed = general_time(interface, stamp, &frame.time)
+
+
+# --- Packets ---
+
+
+cdef inline bint read_packet(
+    Frame* frame, const Section* section, const uint8_t* block, size_t length, uint32_t interface, Account* account
+) noexcept nogil:
+    """An enhanced or an old packet block; false when it is damaged."""
+    cdef size_t captured = number(block + 20, section.swapped)
+    if wire_unlikely(length < PACKET_FIXED or captured > length - PACKET_FIXED):
+        damaged(account, frame.offset, FRAME_OVER_BLOCK, captured, 0 if length < PACKET_FIXED else length - PACKET_FIXED)
+        return False
+    if wire_unlikely(captured > LARGEST_FRAME):
+        damaged(account, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
+        return False
+    if wire_unlikely(interface >= section.count):
+        damaged(account, frame.offset, UNKNOWN_INTERFACE, interface, section.count)
+        return False
+    frame.data = block + 28
+    frame.size = captured
+    frame.link = section.interfaces[interface].link
+    set_time(
+        frame, &section.interfaces[interface],
+        number(block + 12, section.swapped), number(block + 16, section.swapped),
+    )
+    return True
+
+
+cdef bint read_simple_packet(
+    Frame* frame, const Section* section, const uint8_t* block, size_t length, Account* account
+) noexcept nogil:
+    """A simple packet block: of the first interface, without a time, as long as its snapshot length lets it be."""
+    cdef size_t captured
+    if length < SIMPLE_FIXED:
+        damaged(account, frame.offset, BLOCK_LENGTH, length, SIMPLE_FIXED)
+        return False
+    if not section.count:
+        damaged(account, frame.offset, UNKNOWN_INTERFACE, 0, 0)
+        return False
+    captured = number(block + 8, section.swapped)
+    if section.interfaces[0].snapshot and captured > section.interfaces[0].snapshot:
+        captured = section.interfaces[0].snapshot
+    if captured > length - SIMPLE_FIXED:
+        damaged(account, frame.offset, FRAME_OVER_BLOCK, captured, length - SIMPLE_FIXED)
+        return False
+    if captured > LARGEST_FRAME:
+        damaged(account, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
+        return False
+    frame.data = block + 12
+    frame.size = captured
+    frame.link = section.interfaces[0].link
+    frame.timed = False
+    frame.time = 0
+    return True
+
+
+cdef Stop walk_pcapng(
+    Window* window, const Section* section, const uint8_t* ports, Rows* rows, Account* account
+) noexcept nogil:
+    """Take every whole block of the window, up to one that changes the section."""
+    cdef Window at = window[0]  # local copies, so that no store to a column can be thought to change them
+    cdef Section current = section[0]
+    cdef Rows target = rows[0]
+    cdef uint64_t frames = account.frames
+    cdef const uint8_t* block
+    cdef uint32_t kind
+    cdef size_t length
+    cdef bint taken
+    cdef Frame frame
+    cdef Stop stop = MORE
+    while SMALLEST_BLOCK <= at.size - at.position:
+        block = at.data + at.position
+        kind = number(block, current.swapped)
+        if wire_unlikely(kind == SECTION_HEADER):
+            stop = SECTION
+            break
+        length = number(block + 4, current.swapped)
+        wire_prefetch(block + AHEAD)
+        frame.offset = at.offset + at.position
+        if wire_unlikely(length < SMALLEST_BLOCK or length & 3):
+            frames += 1
+            damaged(account, frame.offset, BLOCK_LENGTH, length, SMALLEST_BLOCK)
+            stop = LOST
+            break
+        if wire_unlikely(length > LARGEST_RECORD):
+            stop = SKIP
+            break
+        if wire_unlikely(length > at.size - at.position):
+            break
+        if wire_unlikely(number(block + length - 4, current.swapped) != length):
+            frames += 1
+            damaged(account, frame.offset, BLOCK_ENDS_DIFFER, length, number(block + length - 4, current.swapped))
+            stop = LOST
+            break
+        taken = False
+        if kind == ENHANCED_PACKET:
+            frames += 1
+            taken = read_packet(&frame, &current, block, length, number(block + 8, current.swapped), account)
+        elif kind == SIMPLE_PACKET:
+            frames += 1
+            taken = read_simple_packet(&frame, &current, block, length, account)
+        elif kind == OLD_PACKET:
+            frames += 1
+            taken = read_packet(&frame, &current, block, length, short_number(block + 8, current.swapped), account)
+        elif kind == INTERFACE_DESCRIPTION:
+            if length < INTERFACE_FIXED:
+                frames += 1
+                damaged(account, frame.offset, BLOCK_LENGTH, length, INTERFACE_FIXED)
+            else:
+                stop = INTERFACE
+                break
+        if taken:
+            take_frame(&frame, frames, ports, &target, account)
+        at.position += length
+    account.frames = frames
+    window.position = at.position
+    rows[0] = target
+    return stop

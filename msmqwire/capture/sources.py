@@ -1,0 +1,91 @@
+"""What ``capture.open`` is given, as files to be read one after the other."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any, TypeAlias
+
+from msmqwire.errors import CaptureError
+
+__all__ = ["OpenFile", "Source", "files_of"]
+
+Source: TypeAlias = "str | os.PathLike[str] | IO[bytes] | Iterable[str | os.PathLike[str] | IO[bytes]]"
+
+STANDARD_INPUT = "-"
+
+
+class OpenFile:
+    """A file to be read: its name as rows show it, and its bytes.
+
+    ``read_into`` fills a writable buffer with what there is and gives the number of bytes, 0 at the end.
+    """
+
+    def __init__(self, name: str, file: Any, *, ours: bool) -> None:
+        self.name = os.fsencode(name).decode(errors="replace")
+        self.read_into: Callable[[memoryview], int] = _reader(file)
+        self._file = file if ours else None
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _reader(file: Any) -> Callable[[memoryview], int]:
+    """One read for each call, straight into the buffer where the file can do that."""
+    for method in ("readinto1", "readinto"):
+        if hasattr(file, method):
+            return getattr(file, method)  # type: ignore[no-any-return]
+
+    def read_into(view: memoryview) -> int:
+        data = file.read(len(view))
+        if not isinstance(data, bytes):
+            raise TypeError(f"a capture is read from binary files; this one gave {type(data).__name__}")
+        view[: len(data)] = data
+        return len(data)
+
+    return read_into
+
+
+def files_of(source: Source) -> Iterator[Callable[[], OpenFile]]:
+    """What opens each file of a path, binary file object, glob, or a list of these.
+
+    Raises
+    ------
+    CaptureError
+        A glob that matches no file.
+    """
+    if isinstance(source, str | os.PathLike) or hasattr(source, "read") or hasattr(source, "readinto"):
+        yield from _one(source)
+    else:
+        for item in source:
+            yield from _one(item)
+
+
+def _one(item: Any) -> Iterator[Callable[[], OpenFile]]:
+    if isinstance(item, str | os.PathLike):
+        path = os.fsdecode(item)
+        if path == STANDARD_INPUT:
+            yield lambda: OpenFile(STANDARD_INPUT, sys.stdin.buffer, ours=False)
+        elif glob.has_magic(path) and not os.path.exists(path):
+            names = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+            if not names:
+                raise CaptureError(f"{path}: no file matches")
+            yield from (_opener(name) for name in names)
+        else:
+            yield _opener(path)
+    elif hasattr(item, "read") or hasattr(item, "readinto"):
+        if isinstance(item, io.TextIOBase):
+            raise TypeError("a capture is read from binary files; open this one with mode 'rb'")
+        name = getattr(item, "name", None)
+        yield lambda: OpenFile(name if isinstance(name, str) else "<stream>", item, ours=False)
+    else:
+        raise TypeError(f"a capture is a path, a glob or a binary file, not {type(item).__name__}")
+
+
+def _opener(path: str) -> Callable[[], OpenFile]:
+    return lambda: OpenFile(path, open(path, "rb", buffering=0), ours=True)

@@ -1,0 +1,195 @@
+"""From captures to tables: each protocol's table with the capture columns in front, as Arrow record batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from msmqwire import mqsd
+from msmqwire.capture.reader import open as open_capture
+from msmqwire.capture.schema import CAPTURE, TOPOLOGY_PORTS
+from msmqwire.capture.sources import Source
+from msmqwire.capture.stats import CaptureStats
+from msmqwire.columns import Batch, Table
+from msmqwire.columns.schema import GuidForm
+from msmqwire.wire.fault import FAULT_NAMES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from msmqwire.capture.blocks import Block
+
+__all__ = ["TABLES", "TableKind", "TableReader", "arrow_schema", "read_table", "table_columns"]
+
+MOST_BATCHES = 4
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """How payloads become a table: its columns, what decodes them, and the ports they are found at."""
+
+    table: Table
+    decode_batch: Callable[..., Batch]
+    ports: frozenset[int]
+
+
+TABLES: dict[str, TableKind] = {
+    "topology": TableKind(mqsd.TOPOLOGY, mqsd.decode_batch, TOPOLOGY_PORTS),
+}
+
+
+def _kind(name: str) -> TableKind:
+    if name not in TABLES:
+        raise ValueError(f"{name!r} is no table; there is {', '.join(TABLES)}")
+    return TABLES[name]
+
+
+def table_columns(name: str) -> tuple[str, ...]:
+    """Names of the columns of a table that is read from captures."""
+    return (*CAPTURE.names, *_kind(name).table.names)
+
+
+def _split(name: str, columns: Iterable[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns asked for, in the table's order: those of the capture, and those of the table."""
+    known = table_columns(name)
+    wanted = known if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
+    unknown = [column for column in wanted if column not in known]
+    if unknown:
+        raise ValueError(f"{', '.join(map(repr, unknown))}: no such column of {name}; it has {', '.join(known)}")
+    return (
+        tuple(column for column in CAPTURE.names if column in wanted),
+        tuple(column for column in _kind(name).table.names if column in wanted),
+    )
+
+
+def arrow_schema(name: str, columns: Iterable[str] | None = None, guid: GuidForm = "text") -> pa.Schema:
+    """The Arrow schema of a table that is read from captures, or of some of its columns; needs pyarrow."""
+    import pyarrow as pa
+
+    first, last = _split(name, columns)
+    return pa.schema([*CAPTURE.arrow_schema(first), *_kind(name).table.arrow_schema(last, guid=guid)])
+
+
+class TableReader(Iterator["pa.RecordBatch"]):
+    """The rows of a table, a record batch for each block of a capture; a context manager that closes its files.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Known before anything is read.
+    stats : CaptureStats
+        What became of the frames read so far.
+    faults : Counter
+        How many payloads had a fault, by its code.
+    rows : int
+        How many rows there were so far.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        table: str = "topology",
+        *,
+        columns: Iterable[str] | None = None,
+        guid: GuidForm = "text",
+        strict: bool = False,
+        ports: Iterable[int] | None = None,
+    ) -> None:
+        kind = _kind(table)
+        self._first, self._last = _split(table, columns)
+        self.schema = arrow_schema(table, (*self._first, *self._last), guid)
+        self.faults: Counter[str] = Counter()
+        self.rows = 0
+        self._decode = kind.decode_batch
+        self._strict = strict
+        self._guid = guid
+        self._batches: list[Batch] = []
+        self._capture = open_capture(source, ports=kind.ports if ports is None else ports, columns=self._first)
+
+    @property
+    def stats(self) -> CaptureStats:
+        """What became of the frames read so far."""
+        return self._capture.stats
+
+    def __next__(self) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        block = next(self._capture)
+        batch = self._decoded(block)
+        self.rows += len(block)
+        for code in batch.faults["code"].tolist():
+            self.faults[FAULT_NAMES[code]] += 1
+        arrays: list[pa.Array] = []
+        if self._first:
+            arrays += block.capture.to_arrow().columns
+        if self._last:
+            arrays += batch.to_arrow(guid=self._guid).columns
+        if not arrays:
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(block), pa.struct([])))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def __enter__(self) -> TableReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file that is being read; record batches stay good, and there are no more of them."""
+        self._capture.close()
+
+    def _decoded(self, block: Block) -> Batch:
+        """Decode a block into a batch that no Arrow consumer holds any more, or into a new one."""
+        transport = "udp" if block.transports is None else block.transports
+        for out in self._batches:
+            try:
+                return self._decode(
+                    block.payloads, strict=self._strict, transport=transport, columns=self._last, out=out
+                )
+            except BufferError:
+                continue
+        batch = self._decode(block.payloads, strict=self._strict, transport=transport, columns=self._last)
+        if len(self._batches) < MOST_BATCHES:
+            self._batches.append(batch)
+        return batch
+
+
+def read_table(
+    source: Source,
+    table: str = "topology",
+    *,
+    columns: Iterable[str] | None = None,
+    guid: GuidForm = "text",
+    strict: bool = False,
+    ports: Iterable[int] | None = None,
+) -> TableReader:
+    """Read captures as a table: record batches with the capture columns in front; needs pyarrow.
+
+    Parameters
+    ----------
+    source : path, glob, binary file object, or a list of these
+        As for ``capture.open``.
+    table : str
+        One of ``TABLES``.
+    columns : iterable of str, optional
+        The columns to build, all of them by default; they come in the table's order.
+    guid : {"text", "uuid", "binary"}
+        The Arrow form of GUIDs.
+    strict : bool
+        Make violations faults.
+    ports : iterable of int, optional
+        Read payloads of these ports in place of the table's own.
+
+    Raises
+    ------
+    CaptureError
+        A file is no capture, or a glob matches nothing.
+    ValueError
+        There is no such table or column.
+    """
+    return TableReader(source, table, columns=columns, guid=guid, strict=strict, ports=ports)
