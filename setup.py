@@ -29,6 +29,8 @@ EXTENSIONS = [
     "msmqwire.columns.arrow",
     "msmqwire.columns.convert",
     "msmqwire.columns.batch",
+    "msmqwire.properties.lookup",
+    "msmqwire.propvariant.codec",
     "msmqwire.mqsd.codec",
     "msmqwire.mqsd.batch",
     "msmqwire.capture.layers",

@@ -1,0 +1,57 @@
+"""VARTYPE codes, the types that property values have: [MS-MQMQ] 2.2.12."""
+
+from __future__ import annotations
+
+__all__ = [
+    "TYPE_NAMES",
+    "VT_BLOB",
+    "VT_BOOL",
+    "VT_CLSID",
+    "VT_I1",
+    "VT_I2",
+    "VT_I4",
+    "VT_I8",
+    "VT_LPWSTR",
+    "VT_UI1",
+    "VT_UI2",
+    "VT_UI4",
+    "VT_UI8",
+    "VT_VARIANT",
+    "VT_VECTOR",
+]
+
+VT_I2 = 2
+VT_I4 = 3
+VT_BOOL = 11
+VT_VARIANT = 12
+VT_I1 = 16
+VT_UI1 = 17
+VT_UI2 = 18
+VT_UI4 = 19
+VT_I8 = 20
+VT_UI8 = 21
+VT_LPWSTR = 31
+VT_BLOB = 65
+VT_CLSID = 72
+VT_VECTOR = 0x1000
+
+TYPE_NAMES = {
+    VT_I2: "VT_I2",
+    VT_I4: "VT_I4",
+    VT_BOOL: "VT_BOOL",
+    VT_I1: "VT_I1",
+    VT_UI1: "VT_UI1",
+    VT_UI2: "VT_UI2",
+    VT_UI4: "VT_UI4",
+    VT_I8: "VT_I8",
+    VT_UI8: "VT_UI8",
+    VT_LPWSTR: "VT_LPWSTR",
+    VT_BLOB: "VT_BLOB",
+    VT_CLSID: "VT_CLSID",
+    VT_UI1 | VT_VECTOR: "VT_UI1|VT_VECTOR",
+    VT_UI4 | VT_VECTOR: "VT_UI4|VT_VECTOR",
+    VT_CLSID | VT_VECTOR: "VT_CLSID|VT_VECTOR",
+    VT_LPWSTR | VT_VECTOR: "VT_LPWSTR|VT_VECTOR",
+    VT_VARIANT | VT_VECTOR: "VT_VARIANT|VT_VECTOR",
+}
+"""The text form of every code that a PROPID has or [MS-MQCN] 2.2.3 describes; the last has no value codec."""

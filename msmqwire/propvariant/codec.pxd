@@ -1,0 +1,90 @@
+"""The kernel of PROPVARIANT values as change notifications have them: [MS-MQCN] 2.2.3.1-15, little-endian.
+
+    VT_I2 VT_UI2 VT_BOOL 2 | VT_I1 VT_UI1 1 | VT_I4 VT_UI4 4 | VT_I8 VT_UI8 8 | VT_CLSID 16
+    VT_BLOB, VT_UI1|VT_VECTOR, VT_UI4|VT_VECTOR, VT_CLSID|VT_VECTOR   0 count u32 | 4 count * (1, 1, 4, 16)
+    VT_LPWSTR                                                         code units other than 0 | 0x0000
+    VT_LPWSTR|VT_VECTOR                                               0 count u32 | 4 count * VT_LPWSTR
+
+A value carries neither its type nor its size; its PROPID says the type, and the type how to size it.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int8_t, uint8_t, uint32_t
+
+from msmqwire.properties.lookup cimport KIND_LPWSTR, KIND_LPWSTR_VECTOR
+from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire.fault cimport Fault
+from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_unlikely
+
+cdef enum:
+    UNSIZED = 0x80000000  # the base of kinds whose size no count tells: larger than any payload
+    COUNT_SIZE = 4
+
+
+# How large a value is: base + ((count & mask) << shift), its count being its first four bytes.
+# One formula for every kind that is not text, since a branch for each type costs more than all of them.
+cdef struct ValueLayout:
+    uint32_t base
+    int8_t mask    # 0, or -1 for a kind that begins with a count
+    uint8_t shift
+
+
+cdef ValueLayout[17] value_layouts  # by Kind
+
+
+# Cold: which rule does a value break that `value_size` could not size?
+cdef int value_fault(
+    uint8_t kind, const uint8_t* data, size_t size, size_t at, uint32_t field, Fault* fault
+) noexcept nogil
+
+cdef size_t texts_size(const uint8_t* data, size_t size, size_t at) noexcept nogil
+
+
+cdef inline size_t text_size(const uint8_t* data, size_t size, size_t at) noexcept nogil:
+    """Bytes of the code units at ``at`` with the 0x0000 that ends them; 0 when none does.
+
+    Sixteen units are searched at a time. The last search ends with the data, so it begins in front of ``at``;
+    where the data in front is too short for that, units are read one by one.
+    """
+    cdef const uint8_t* text = data + at
+    cdef size_t left = (size - at) & ~<size_t>1
+    cdef size_t here = 0
+    cdef uint32_t found
+    while left - here >= 32:
+        found = wire_find_units(text + here, 0, 0)
+        if found:
+            return here + 2 * wire_lowest_bit(found) + 2
+        here += 32
+    if here == left:
+        return 0
+    if wire_unlikely(at + left < 32):
+        while here < left:
+            if load_u16(text + here) == 0:
+                return here + 2
+            here += 2
+        return 0
+    found = wire_find_units(text + left - 32, 0, 0) >> (16 - ((left - here) >> 1))
+    return here + 2 * wire_lowest_bit(found) + 2 if found else 0
+
+
+cdef inline uint32_t count_before(const uint8_t* data, size_t size, size_t at) noexcept nogil:
+    """The count at ``at``; any four bytes when fewer are left there, which its kind's base then says."""
+    return load_u32(data + (at if at < size - COUNT_SIZE else size - COUNT_SIZE))
+
+
+cdef inline size_t value_size(uint8_t kind, const uint8_t* data, size_t size, size_t at) noexcept nogil:
+    """Bytes of the value at ``at`` of data of at least 4 bytes; 0 when it has none (see ``value_fault``)."""
+    cdef const ValueLayout* layout = &value_layouts[kind]
+    cdef size_t count = count_before(data, size, at)
+    cdef size_t needed = layout.base + ((count & <size_t>layout.mask) << layout.shift)
+    if needed <= size - at:
+        return needed
+    if kind == KIND_LPWSTR:
+        return text_size(data, size, at)
+    if kind == KIND_LPWSTR_VECTOR:
+        return texts_size(data, size, at)
+    return 0
+
+
+cdef object decode_value(uint8_t kind, const uint8_t* value, size_t size, object owner, const uint8_t* start)
+cdef bytes encode_value(uint8_t kind, object value, str field)

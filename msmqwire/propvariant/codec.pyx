@@ -1,0 +1,274 @@
+"""PROPVARIANT values one at a time: [MS-MQCN] 2.2.3. The layouts and the kernel are in codec.pxd."""
+
+import numbers
+import struct
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from msmqwire.columns.payloads cimport address, steady_bytes
+from msmqwire.properties.lookup cimport (
+    KIND_BLOB, KIND_BOOL, KIND_CLSID, KIND_CLSID_VECTOR, KIND_I1, KIND_I2, KIND_I4, KIND_I8, KIND_NONE,
+    KIND_UI1, KIND_UI1_VECTOR, KIND_UI2, KIND_UI4, KIND_UI4_VECTOR, KIND_UI8, kind_of_type,
+)
+from msmqwire.wire.fault cimport (
+    BAD_COUNT, BAD_SIZE, BAD_TERMINATOR, BAD_VALUE, TRUNCATED, decode_error, set_fault
+)
+from msmqwire.wire.guid cimport GUID_SIZE, guid_from_bytes, guid_to_bytes
+
+import numpy as np
+
+from msmqwire.errors import EncodeError
+
+from msmqwire.properties.lookup import KINDS
+from msmqwire.properties.vartype import TYPE_NAMES
+
+__all__ = ["decode", "encode", "size", "view"]
+
+cdef tuple FIELDS = ("PropertyValue",)
+cdef enum:
+    FIELD_VALUE = 0
+    BOOL_TRUE = 0xFFFF
+
+cdef list NUMBER_FORMATS = ["", "<h", "<i", "", "<b", "<B", "<H", "<I", "<q", "<Q"]  # by Kind
+cdef list DTYPES = [  # by Kind; of the value itself, or of the elements behind its count
+    None, "<i2", "<i4", "<u2", "i1", "u1", "<u2", "<u4", "<i8", "<u8", "u1", "u1", "u1", "<u4", "u1", "<u2",
+    None,
+]
+
+
+cdef void lay_out(uint8_t kind, uint32_t base, bint counted, uint8_t shift) noexcept:
+    value_layouts[kind].base = base
+    value_layouts[kind].mask = -1 if counted else 0
+    value_layouts[kind].shift = shift
+
+
+lay_out(KIND_NONE, UNSIZED, False, 0)
+lay_out(KIND_I1, 1, False, 0)
+lay_out(KIND_UI1, 1, False, 0)
+lay_out(KIND_BOOL, 2, False, 0)
+lay_out(KIND_I2, 2, False, 0)
+lay_out(KIND_UI2, 2, False, 0)
+lay_out(KIND_I4, 4, False, 0)
+lay_out(KIND_UI4, 4, False, 0)
+lay_out(KIND_I8, 8, False, 0)
+lay_out(KIND_UI8, 8, False, 0)
+lay_out(KIND_CLSID, GUID_SIZE, False, 0)
+lay_out(KIND_BLOB, COUNT_SIZE, True, 0)
+lay_out(KIND_UI1_VECTOR, COUNT_SIZE, True, 0)
+lay_out(KIND_UI4_VECTOR, COUNT_SIZE, True, 2)
+lay_out(KIND_CLSID_VECTOR, COUNT_SIZE, True, 4)
+lay_out(KIND_LPWSTR, UNSIZED, False, 0)
+lay_out(KIND_LPWSTR_VECTOR, UNSIZED, False, 0)
+
+
+# --- Cold paths ---
+
+
+cdef size_t texts_size(const uint8_t* data, size_t size, size_t at) noexcept nogil:
+    """Bytes of a VT_LPWSTR|VT_VECTOR; 0 when its count or one of its texts leaves the data."""
+    cdef size_t start = at
+    cdef size_t one
+    cdef uint32_t count
+    if size - at < COUNT_SIZE:
+        return 0
+    count = load_u32(data + at)
+    at += COUNT_SIZE
+    if count > (size - at) // 2:
+        return 0
+    while count:
+        one = text_size(data, size, at)
+        if one == 0:
+            return 0
+        at += one
+        count -= 1
+    return at - start
+
+
+cdef int value_fault(
+    uint8_t kind, const uint8_t* data, size_t size, size_t at, uint32_t field, Fault* fault
+) noexcept nogil:
+    cdef const ValueLayout* layout = &value_layouts[kind]
+    cdef size_t left = size - at
+    cdef size_t smallest
+    cdef uint32_t count
+    if kind == KIND_LPWSTR:
+        return set_fault(fault, BAD_TERMINATOR, field, at, 2, left)
+    if kind != KIND_LPWSTR_VECTOR and layout.mask == 0:
+        return set_fault(fault, TRUNCATED, field, at, layout.base, left)
+    if left < COUNT_SIZE:
+        return set_fault(fault, TRUNCATED, field, at, COUNT_SIZE, left)
+    count = load_u32(data + at)
+    smallest = 2 if kind == KIND_LPWSTR_VECTOR else <size_t>1 << layout.shift
+    if count > (left - COUNT_SIZE) // smallest:
+        return set_fault(fault, BAD_COUNT, field, at, (left - COUNT_SIZE) // smallest, count)
+    return set_fault(fault, BAD_TERMINATOR, field, at, 2, left)
+
+
+# --- From bytes to Python ---
+
+
+cdef uint8_t known_kind(object vt) except 0:
+    cdef uint8_t kind = kind_of_type(vt)
+    if kind == 0:
+        raise ValueError(f"vt={vt!r} has no value codec; those of [MS-MQCN] 2.2.3 and VT_UI1|VT_VECTOR have")
+    return kind
+
+
+cdef size_t sized(uint8_t kind, const uint8_t* data, size_t size, bint exact) except? 0:
+    """Bytes of the value that stands at the start of ``data``."""
+    cdef Fault fault
+    cdef size_t needed
+    if size >= COUNT_SIZE:
+        needed = value_size(kind, data, size, 0)
+    else:
+        needed = value_layouts[kind].base
+        if kind == KIND_LPWSTR:
+            needed = text_size(data, size, 0)
+        if needed > size:
+            needed = 0
+    if needed == 0:
+        value_fault(kind, data, size, 0, FIELD_VALUE, &fault)
+        raise decode_error(&fault, FIELDS)
+    if kind == KIND_BOOL and load_u16(data) != 0 and load_u16(data) != BOOL_TRUE:
+        set_fault(&fault, BAD_VALUE, FIELD_VALUE, 0, 0, load_u16(data))
+        raise decode_error(&fault, FIELDS)
+    if exact and needed != size:
+        set_fault(&fault, BAD_SIZE, FIELD_VALUE, needed, needed, size)
+        raise decode_error(&fault, FIELDS)
+    return needed
+
+
+cdef object view_at(uint8_t kind, const uint8_t* value, size_t size, object owner, const uint8_t* start):
+    """A numpy view of a value that was sized; ``owner`` is a buffer that begins at ``start``."""
+    cdef Py_ssize_t offset = value - start
+    cdef size_t used
+    cdef size_t one
+    if kind == KIND_LPWSTR:
+        return np.frombuffer(owner, "<u2", <Py_ssize_t>size // 2 - 1, offset)
+    if kind == KIND_LPWSTR_VECTOR:
+        texts = []
+        used = COUNT_SIZE
+        while used < size:
+            one = text_size(value, size, used)
+            texts.append(np.frombuffer(owner, "<u2", <Py_ssize_t>one // 2 - 1, offset + <Py_ssize_t>used))
+            used += one
+        return tuple(texts)
+    dtype = np.dtype(DTYPES[kind])
+    if value_layouts[kind].mask:
+        offset += COUNT_SIZE
+        size -= COUNT_SIZE
+    array = np.frombuffer(owner, dtype, <Py_ssize_t>size // dtype.itemsize, offset)
+    return array.reshape(-1, GUID_SIZE) if kind == KIND_CLSID_VECTOR else array
+
+
+cdef object decode_value(uint8_t kind, const uint8_t* value, size_t size, object owner, const uint8_t* start):
+    """The Python value of one that was sized; arrays view ``owner``, a buffer that begins at ``start``."""
+    if kind < KIND_CLSID:
+        if kind == KIND_BOOL:
+            return load_u16(value) != 0
+        return struct.unpack(NUMBER_FORMATS[kind], value[:size])[0]
+    if kind == KIND_CLSID:
+        return guid_from_bytes(value)
+    if kind == KIND_LPWSTR:
+        return value[:size - 2].decode("utf-16-le", "surrogatepass")
+    if kind == KIND_LPWSTR_VECTOR:
+        texts = value[COUNT_SIZE:size].decode("utf-16-le", "surrogatepass").split("\0")
+        return tuple(texts[:-1])
+    return view_at(kind, value, size, owner, start)
+
+
+def size(vt, data):
+    view, length = steady_bytes(data)
+    return sized(known_kind(vt), address(view), <size_t>length, False)
+
+
+def view(vt, data):
+    cdef uint8_t kind = known_kind(vt)
+    kept, length = steady_bytes(data)
+    cdef const uint8_t* start = address(kept)
+    return view_at(kind, start, sized(kind, start, <size_t>length, False), kept, start)
+
+
+def decode(vt, data, *, bint exact=True):
+    cdef uint8_t kind = known_kind(vt)
+    kept, length = steady_bytes(data)
+    cdef const uint8_t* start = address(kept)
+    return decode_value(kind, start, sized(kind, start, <size_t>length, exact), kept, start)
+
+
+# --- From Python to bytes ---
+
+
+def encode(vt, value):
+    return encode_value(known_kind(vt), value, "PropertyValue")
+
+
+cdef bytes encode_value(uint8_t kind, object value, str field):
+    """A value as it stands on the wire; what its type cannot hold is refused under the name of its field."""
+    cdef uint8_t[GUID_SIZE] guid
+    if kind == KIND_BOOL:
+        if not isinstance(value, (bool, np.bool_)):
+            raise EncodeError(field, f"must be a bool, not {type(value).__name__}")
+        return b"\xff\xff" if value else b"\0\0"
+    if kind < KIND_CLSID:
+        return encode_number(kind, value, field)
+    if kind == KIND_CLSID:
+        guid_to_bytes(value, field, guid)
+        return guid[:GUID_SIZE]
+    if kind == KIND_LPWSTR:
+        return encode_text(value, field)
+    if kind == KIND_BLOB or kind == KIND_UI1_VECTOR:
+        return counted(encode_bytes(value, field), 1, field)
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+        needed = TYPE_NAMES[KINDS[kind]]
+        raise EncodeError(field, f"must be a sequence for {needed}, not {type(value).__name__}")
+    if kind == KIND_UI4_VECTOR:
+        return counted(b"".join([encode_number(KIND_UI4, number, field) for number in value]), 4, field)
+    if kind == KIND_CLSID_VECTOR:
+        return counted(encode_guids(value, field), GUID_SIZE, field)
+    texts = [encode_text(text, field) for text in value]
+    return struct.pack("<I", len(texts)) + b"".join(texts)
+
+
+cdef bytes counted(bytes packed, size_t width, str field):
+    """Elements behind their count."""
+    cdef size_t count = <size_t>len(packed) // width
+    if count > 0xFFFFFFFF:
+        raise EncodeError(field, f"has {count} elements, at most {0xFFFFFFFF}")
+    return struct.pack("<I", count) + packed
+
+
+cdef bytes encode_number(uint8_t kind, object value, str field):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise EncodeError(field, f"must be an integer, not {type(value).__name__}")
+    try:
+        return struct.pack(NUMBER_FORMATS[kind], int(value))
+    except struct.error:
+        raise EncodeError(field, f"{value} is out of the range of {TYPE_NAMES[KINDS[kind]]}") from None
+
+
+cdef bytes encode_text(object value, str field):
+    if not isinstance(value, str) or "\0" in value:
+        raise EncodeError(field, f"{value!r} must be text without U+0000")
+    return value.encode("utf-16-le", "surrogatepass") + b"\0\0"
+
+
+cdef bytes encode_bytes(object value, str field):
+    try:
+        return bytes(memoryview(value).cast("B"))
+    except TypeError:
+        raise EncodeError(field, f"must be bytes-like and contiguous, not {type(value).__name__}") from None
+
+
+cdef bytes encode_guids(object value, str field):
+    cdef uint8_t[GUID_SIZE] guid
+    cdef list parts = []
+    if isinstance(value, np.ndarray):
+        if value.dtype != np.uint8 or value.ndim != 2 or value.shape[1] != GUID_SIZE:
+            raise EncodeError(field, "an array of GUIDs must be of uint8 with shape (n, 16)")
+        return value.tobytes()
+    for one in value:
+        guid_to_bytes(one, field, guid)
+        parts.append(guid[:GUID_SIZE])
+    return b"".join(parts)
