@@ -5,7 +5,8 @@ A vector is a table of ``<format>.toml``:
 ``name``, ``section``
     what it shows, and where the rule stands.
 ``hex``
-    the bytes; white space, ``|`` and ``#`` comments to the end of the line are for the reader.
+    the bytes; white space, ``|`` and ``#`` comments to the end of the line are for the reader. What stands between
+    apostrophes is UTF-16LE text.
 ``transports``
     the transports it is meant for; all of them when absent.
 ``packet``
@@ -17,6 +18,10 @@ A vector is a table of ``<format>.toml``:
     false when an encoder writes other bytes for the same packet (ignored bytes are not written back).
 ``violations``, ``strict_fault``
     per transport, or ``any``: what is found in the packet, and the fault it becomes when decoding is strict.
+
+A notification's ``packet`` is its ``version`` and its ``rows``, one for each change, under the names of the table's
+columns; the violations of a message of several changes are said by its rows as well. A property is its PROPID and its
+value: GUIDs in text form, bytes in hexadecimal, other values as TOML has them.
 
 One vector drives decode, encode, the batch, every truncation, trailing bytes and a fuzz seed.
 """
@@ -32,9 +37,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from tests.reference.propvariant import TYPE_OF
+
 HERE = Path(__file__).parent
 Transport = Literal["unknown", "udp", "ipx"]
 _TRANSPORTS: tuple[Transport, ...] = ("unknown", "udp", "ipx")
+_FORMATS: dict[str, tuple[Transport, ...]] = {"mqsd": _TRANSPORTS, "mqcn": ("unknown",)}
 Fault = tuple[str, str, int]
 
 
@@ -76,14 +84,60 @@ class Vector:
 
 
 def _data(text: str) -> bytes:
-    return bytes.fromhex(re.sub(r"#[^\n]*|\|", " ", text))
+    def plain(match: re.Match[str]) -> str:
+        return (match[1] or "").encode("utf-16-le").hex() + " "
+
+    return bytes.fromhex(re.sub(r"#[^\n]*|\||'([^']*)'", plain, text))
+
+
+def _units(units: list[int]) -> str:
+    return b"".join(unit.to_bytes(2, "little") for unit in units).decode("utf-16-le", "surrogatepass")
 
 
 def _server(item: dict[str, Any]) -> dict[str, Any]:
     if "units" in item:
-        units = b"".join(unit.to_bytes(2, "little") for unit in item["units"])
-        item["name"] = units.decode("utf-16-le", "surrogatepass")
+        item["name"] = _units(item["units"])
     return {key: item[key] for key in ("name", "ip", "ipx")}
+
+
+def _topology(packet: dict[str, Any]) -> None:
+    """The values of a topology packet as the oracle has them."""
+    for column, value in packet.items():
+        if column.endswith("_id"):
+            packet[column] = uuid.UUID(value)
+        elif column == "connected_networks":
+            packet[column] = [uuid.UUID(network) for network in value]
+        elif column == "servers":
+            packet[column] = [_server(server) for server in value]
+
+
+def _value(type_: str, value: Any) -> Any:
+    if type_.endswith("|VT_VECTOR") and type_ != "VT_UI1|VT_VECTOR":
+        return tuple(_value(type_.removesuffix("|VT_VECTOR"), item) for item in value)
+    if type_ == "VT_CLSID":
+        return uuid.UUID(value).bytes_le
+    if type_ in ("VT_BLOB", "VT_UI1|VT_VECTOR"):
+        return bytes.fromhex(value)
+    return _units(value["units"]) if isinstance(value, dict) else value
+
+
+def _notification(packet: dict[str, Any], violations: list[str]) -> None:
+    """The rows of a change notification message as the oracle has them, but for where a property stands."""
+    version = packet["version"]
+    if not packet["rows"]:
+        packet["rows"] = [{"version": version, "violations": tuple(violations)}]
+        return
+    for index, row in enumerate(packet["rows"]):
+        row |= {"version": version, "index": index}
+        alone = violations if len(packet["rows"]) == 1 else []
+        row["violations"] = tuple(row.get("violations", alone))
+        for column in ("object_guid", "master_guid"):
+            if column in row:
+                row[column] = uuid.UUID(row[column]).bytes_le
+        if isinstance(row.get("path_name"), dict):
+            row["path_name"] = _units(row["path_name"]["units"])
+        if "properties" in row:
+            row["properties"] = tuple((i, _value(TYPE_OF[i], value)) for i, value in row["properties"])
 
 
 def _chosen(table: dict[str, Any], transport: str) -> Any:
@@ -94,11 +148,11 @@ def _fault(item: list[Any] | None) -> Fault | None:
     return None if item is None else (str(item[0]), str(item[1]), int(item[2]))
 
 
-def _outcomes(item: dict[str, Any]) -> Iterator[Outcome]:
+def _outcomes(item: dict[str, Any], transports: tuple[Transport, ...]) -> Iterator[Outcome]:
     always = _fault(item.get("fault"))
     if (always is None) != ("packet" in item):
         raise ValueError(f"{item['name']}: either a packet or a fault")
-    for transport in item.get("transports", _TRANSPORTS):
+    for transport in item.get("transports", transports):
         violations = tuple(_chosen(item.get("violations", {}), transport) or ())
         strictly = always or _fault(_chosen(item.get("strict_fault", {}), transport))
         yield Outcome(transport, False, item.get("packet"), violations, always)
@@ -118,15 +172,11 @@ def load(name: str) -> tuple[Vector, ...]:
     for item in tomllib.loads((HERE / f"{name}.toml").read_text("utf-8"))["vector"]:
         if unknown := set(item) - known:
             raise ValueError(f"{item['name']}: {sorted(unknown)}")
-        packet = item.get("packet", {})
-        for column, value in packet.items():
-            if column.endswith("_id"):
-                packet[column] = uuid.UUID(value)
-            elif column == "connected_networks":
-                packet[column] = [uuid.UUID(network) for network in value]
-            elif column == "servers":
-                packet[column] = [_server(server) for server in value]
-        outcomes, exact = tuple(_outcomes(item)), item.get("exact", True)
+        if "rows" in item.get("packet", ()):
+            _notification(item["packet"], item.get("violations", {}).get("any", []))
+        else:
+            _topology(item.get("packet", {}))
+        outcomes, exact = tuple(_outcomes(item, _FORMATS[name])), item.get("exact", True)
         vectors.append(Vector(item["name"], item["section"], _data(item["hex"]), outcomes, exact))
     return tuple(vectors)
 

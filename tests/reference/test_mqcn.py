@@ -1,0 +1,134 @@
+"""The oracle itself, against the golden vectors: an oracle that is wrong would bless a wrong kernel."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.reference import mqcn, propvariant
+from tests.reference.mqcn_cases import UNKNOWN, cases, value
+from tests.vectors import Vector, load
+
+VECTORS = load("mqcn")
+
+
+def plain(outcome: mqcn.Message) -> list[dict[str, Any]]:
+    """The rows of a message as a vector says them: without nulls, and without the places of properties."""
+    rows = [{name: item for name, item in row.items() if item is not None} for row in mqcn.rows(outcome)]
+    for row in rows:
+        if "properties" in row:
+            row["properties"] = tuple((item.id, item.value) for item in row["properties"])
+    return rows
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
+def test_reads_vector(vector: Vector) -> None:
+    for outcome in vector.outcomes:
+        got = mqcn.read(vector.data, strict=outcome.strict)
+        if outcome.fault is not None:
+            assert got == outcome.fault
+            assert [row["fault"] for row in mqcn.rows(got)] == [outcome.fault]
+            continue
+        assert outcome.packet is not None
+        assert not isinstance(got, mqcn.Fault)
+        assert plain(got) == outcome.packet["rows"]
+        assert got.found == outcome.violations
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
+def test_writes_vector(vector: Vector) -> None:
+    for outcome in vector.outcomes:
+        if outcome.fault is not None:
+            continue
+        got = mqcn.read(vector.data, strict=outcome.strict)
+        assert not isinstance(got, mqcn.Fault)
+        if got.found:
+            with pytest.raises(ValueError, match="violations"):
+                mqcn.write(got)
+        else:
+            written = mqcn.write(got)
+            assert (written == vector.data) is vector.exact
+            again = mqcn.read(written, strict=True)
+            assert not isinstance(again, mqcn.Fault)
+            assert plain(again) == plain(got)
+
+
+def test_vectors_are_named_once() -> None:
+    names = [vector.name for vector in VECTORS]
+    assert len(names) == len(set(names)) > 130
+
+
+def test_places_of_properties() -> None:
+    """Values follow each other without a gap, from behind the PROPIDs to the end of their update."""
+    for data in cases(500, seed=9, broken=0):
+        message = mqcn.read(data)
+        assert not isinstance(message, mqcn.Fault)
+        for update in message.updates:
+            for item, following in zip(update.properties, update.properties[1:], strict=False):
+                assert item.offset + item.size == following.offset
+            for item in update.properties:
+                wire = data[item.offset : item.offset + item.size]
+                assert propvariant.write(item.type, item.value) == wire
+
+
+def test_the_table_of_propids() -> None:
+    rows = propvariant.propids()
+    assert len(rows) == 186
+    assert len({(row.object, row.number) for row in rows}) == 186
+    assert len(propvariant.TYPE_OF) == 153
+    assert set(propvariant.TYPE_OF.values()) <= set(propvariant.TYPES)
+    assert not set(UNKNOWN) & set(propvariant.TYPE_OF)
+
+
+@pytest.mark.parametrize("type_", propvariant.TYPES)
+def test_values_round_trip(type_: str) -> None:
+    rng = random.Random(type_)
+    for _ in range(200):
+        data = value(rng, type_)
+        read, end = propvariant.read(type_, b"xyz" + data + b"!", 3)
+        assert end == 3 + len(data)
+        assert propvariant.write(type_, read) == data
+
+
+def test_values_out_of_range_are_not_written() -> None:
+    for type_, form in propvariant.NUMBERS.items():
+        signed, bits = form[1].islower(), 8 * struct.calcsize(form)
+        for wrong in (1 << (bits - signed), -(1 << (bits - 1)) - 1 if signed else -1):
+            with pytest.raises(struct.error):
+                propvariant.write(type_, wrong)
+
+
+def test_the_cases_reach_every_outcome() -> None:
+    """A gate proves that it checked something: every fault, violation and PROPID of MQCN is among the cases."""
+    found: Counter[Any] = Counter()
+    for broken in (0, 1):
+        for data in cases(15_000, seed=1, broken=broken):
+            outcome = mqcn.read(data)
+            if isinstance(outcome, mqcn.Fault):
+                found[outcome.code, outcome.field.partition("[")[0]] += 1
+                continue
+            found.update(outcome.found or ("fine",))
+            found.update(item.id for update in outcome.updates for item in update.properties)
+    fields = (
+        "Version", "NumberOfUpdateNotifications", "Command", "UseGuid", "GuidIdentifier", "GuidMasterId", "Reserved",
+        "NumberOfProperties", "PropertyId", "PropertyValue",
+    )  # fmt: skip
+    assert set(found) == {
+        *(("truncated", field) for field in fields),
+        ("bad_version", "Version"),
+        ("bad_count", "NumberOfUpdateNotifications"),
+        ("bad_command", "Command"),
+        ("bad_use_guid", "UseGuid"),
+        ("unknown_property", "PropertyId"),
+        ("bad_count", "PropertyValue"),
+        *(("bad_terminator", field) for field in ("PathName", "PropertyValue")),
+        *(("bad_text", field) for field in ("NotificationBody", "Event", "ObjectGuid", "DomainController")),
+        "fine",
+        *mqcn.VIOLATIONS,
+        *propvariant.TYPE_OF,
+    }
+    assert min(found.values()) >= 10, found.most_common()[-5:]
