@@ -1,12 +1,14 @@
 """msmqwire on Spark: functions over payload columns, the data source ``msmq``, a pipeline from captures to tables.
 
-``register(spark)`` makes them known to a session. ``spark.functions`` needs no registration from Python.
+``register(spark)`` makes them known to a session. Python needs it for nothing: ``spark.functions`` are functions, and
+Spark finds ``format("msmq")`` by itself where this package is installed.
 """
 
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from msmqwire.spark.datasource import MsmqDataSource
 from msmqwire.spark.functions import Form, FunctionMode, decoder_udf
 from msmqwire.spark.schema import SparkGuid
 
@@ -20,7 +22,7 @@ def register(
     guid: SparkGuid = "text",
     form: Form = "arrow",
 ) -> None:
-    """Make the functions known to the SQL of this session.
+    """Make the functions known to the SQL of this session, and the data source ``msmq`` where Spark did not find it.
 
     Parameters
     ----------
@@ -36,3 +38,4 @@ def register(
     >>> spark.sql("SELECT msmq_decode_topology(payload).request_id FROM packets")  # doctest: +SKIP
     """
     spark.udf.register("msmq_decode_topology", decoder_udf("topology", form=form, mode=mode, guid=guid))
+    spark.dataSource.register(MsmqDataSource)

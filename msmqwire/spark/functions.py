@@ -19,19 +19,16 @@ from pyspark.sql import Column
 from pyspark.sql.functions import col, when
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
-from msmqwire import mqsd
-from msmqwire.columns import Batch, Payloads, Table
+from msmqwire.capture.tables import TABLES
+from msmqwire.columns import Batch, Payloads
 from msmqwire.errors import DecodeError
 from msmqwire.spark.schema import SparkGuid, convert, spark_columns, struct_type
 
-__all__ = ["DECODERS", "Decoder", "decoder_udf", "msmq_decode_topology", "shown"]
+__all__ = ["Decoder", "decoder_udf", "msmq_decode_topology", "shown"]
 
 Form = Literal["arrow", "pandas"]
 FunctionMode = Literal["PERMISSIVE", "FAILFAST"]
 FUNCTION_MODES = ("PERMISSIVE", "FAILFAST")
-
-# By the name of the table: its columns, and what decodes a batch of payloads into them
-DECODERS: Mapping[str, tuple[Table, Any]] = {"topology": (mqsd.TOPOLOGY, mqsd.decode_batch)}
 
 _SHOWN_BYTES = 32
 
@@ -76,7 +73,7 @@ class Decoder:
         self.guid = guid
         self.strict = strict
         self.transport = transport
-        selected = DECODERS[table][0].select(columns)
+        selected = TABLES[table].table.select(columns)
         self.names = tuple(column.name for column in selected)
         self.columns = spark_columns(selected, guid)
         self.rows = 0
@@ -89,7 +86,7 @@ class Decoder:
         DecodeError
             In mode FAILFAST, for the first payload that cannot be decoded.
         """
-        decode_batch = DECODERS[self.table][1]
+        decode_batch = TABLES[self.table].decode_batch
         batch = decode_batch(payloads, columns=self.names, strict=self.strict, transport=self.transport)
         if self.failfast and len(batch.faults):
             raise self._refusal(batch, payloads)
@@ -122,12 +119,15 @@ class Decoder:
 def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
     """The user-defined function that decodes payloads into rows of ``table``; ``settings`` are those of ``Decoder``."""
     decoder = Decoder(table, **settings)
-    returns = struct_type(decoder.columns)
-    if form == "arrow":
-        return arrow_udf(decoder.arrow, returns)
-    if form == "pandas":
-        return pandas_udf(decoder.pandas, returns)
-    raise ValueError(f"form={form!r} is neither 'arrow' nor 'pandas'")
+    # Spark's stubs know neither structs as results nor type hints in the place of functionType
+    forms: dict[str, tuple[Any, Any]] = {
+        "arrow": (arrow_udf, decoder.arrow),
+        "pandas": (pandas_udf, decoder.pandas),
+    }
+    if form not in forms:
+        raise ValueError(f"form={form!r} is neither 'arrow' nor 'pandas'")
+    make, body = forms[form]
+    return make(body, struct_type(decoder.columns))
 
 
 def _apply(table: str, payload: Column | str, form: Form, settings: Mapping[str, Any]) -> Column:
