@@ -1,0 +1,137 @@
+"""The command ``msmqwire``: a file here for each subcommand, and what all of them share.
+
+Exit status: 0 when everything was decoded, 1 for an error of usage or of reading and writing, 2 when some payloads had
+faults or some of the capture was damaged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any, NoReturn
+
+from msmqwire.cli import decode
+from msmqwire.cli.console import describe_os_error, printable, say
+from msmqwire.errors import MsmqWireError
+
+__all__ = ["main"]
+
+_EPILOG = """\
+examples:
+  msmqwire decode capture.pcapng                         a table for people
+  msmqwire decode capture.pcapng | jq .servers           JSON lines when piped
+  msmqwire decode *.pcap -o packets.parquet              one Parquet file
+  msmqwire pipeline captures/ --lake lake                partitioned tables, by Spark
+
+`msmqwire SUBCOMMAND --help` says more.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, and have the exit status of errors."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(1, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
+
+
+class _Version(argparse.Action):
+    """Looks the version up when it is asked for, which takes as long as many a capture."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from importlib import metadata
+
+        try:
+            version = metadata.version("msmqwire")
+        except metadata.PackageNotFoundError:
+            version = "of a source tree that is not installed"
+        print(f"msmqwire {version}")
+        parser.exit()
+
+
+class _Stopped(BaseException):
+    """A signal asks the process to end; raised so that temporary files are removed on the way out."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; the exit status.
+
+    When the process is asked to stop by a signal it cleans up and then dies of that signal, as a shell expects.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        with _stopping_cleanly():
+            status: int = options.run(options)
+            return status
+    except _Stopped as stopped:
+        if stopped.number == signal.SIGINT:
+            say("msmqwire: interrupted")
+        return _die_of(stopped.number)
+    except BrokenPipeError:
+        _drop_standard_output()
+        return _die_of(signal.SIGPIPE)
+    except OSError as error:
+        say(f"msmqwire: {describe_os_error(error)}")
+    except MsmqWireError as error:
+        say(f"msmqwire: {error}")
+    _drop_standard_output()
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="msmqwire",
+        description="Read Microsoft Message Queuing (MSMQ) from network captures.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    subcommands = parser.add_subparsers(required=True, metavar="SUBCOMMAND", dest="subcommand")
+    for module in (decode,):
+        module.add(subcommands)
+    return parser
+
+
+@contextlib.contextmanager
+def _stopping_cleanly() -> Iterator[None]:
+    def stop(number: int, _frame: FrameType | None) -> NoReturn:
+        raise _Stopped(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # What the caller ignores (nohup does) stays ignored.
+    before = {
+        number: signal.signal(number, stop)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _drop_standard_output() -> None:
+    """Leave nothing there that the interpreter, as it ends, would try to write in vain and complain about."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _die_of(number: int) -> int:
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    return 128 + number

@@ -1,0 +1,212 @@
+"""The table for people: rich draws it, as rows come, in widths found from the first of them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from msmqwire.capture.schema import CAPTURE
+from msmqwire.cli.console import printable
+from msmqwire.cli.forms.cells import plain_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from msmqwire.cli.target import Sink
+
+__all__ = ["Writer"]
+
+_CHUNK = 200  # rows drawn at once, and rows looked at to find the widths
+_LONGEST_TEXT = 64
+_MOST_ITEMS = 4
+_GUID = 36
+_LABELLED = 21 + _GUID  # what the last column should keep: a label and a GUID
+_GAP = 2
+
+Row = dict[str, Any]
+
+
+class Writer:
+    """Draws batches in chunks of rows, below one heading all of them in the same widths.
+
+    A table with its capture columns is drawn as a list of packets: where and when each was seen, and below each other
+    the fields that it carries. A choice of columns is drawn as just these.
+    """
+
+    def __init__(self, sink: Sink, schema: pa.Schema) -> None:
+        # Given to rich, what a terminal cannot show must not fail.
+        self._text = io.TextIOWrapper(sink, encoding="utf-8", errors="replace", write_through=True)
+        self._console = Console(file=self._text, markup=False, highlight=False, emoji=False)
+        as_packets = set(CAPTURE.names) <= set(schema.names)
+        self._layout: _Packets | _Columns = _Packets(schema.names) if as_packets else _Columns(schema.names)
+        self._widths: list[int] = []
+        self._file: str | None = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Draw the rows of one batch."""
+        for start in range(0, batch.num_rows, _CHUNK):
+            rows = list(_rows(batch.slice(start, _CHUNK)))
+            for file, group in _by_file(rows, self._layout.by_file):
+                self._draw(file, group)
+
+    def finish(self) -> None:
+        """Let go of the sink, which is not ours to close."""
+        if not self._widths:
+            self._console.print(Text("no rows", "dim"))
+        self._text.detach()
+
+    def _draw(self, file: str | None, rows: list[Row]) -> None:
+        cells = [self._layout.cells(row) for row in rows]
+        headers = self._layout.headers
+        heading = not self._widths or file != self._file
+        if heading:
+            self._widths = _widths(headers, cells, self._console.width)
+            if file is not None:
+                self._console.print(Text(printable(file), "bold"), soft_wrap=True)
+            self._file = file
+        # One blank of padding and one that the box draws between columns: _GAP.
+        table = Table(box=SIMPLE_HEAD, show_header=heading, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
+        for header, width in zip(headers, self._widths, strict=True):
+            right = header in self._layout.numbers
+            table.add_column(header, width=width, justify="right" if right else "left", overflow="fold")
+        for row in cells:
+            table.add_row(*row)
+        self._console.print(table)
+
+
+class _Columns:
+    """Each column as it is."""
+
+    by_file = False
+    numbers: frozenset[str] = frozenset()
+
+    def __init__(self, names: list[str]) -> None:
+        self.headers = tuple(names)
+
+    def cells(self, row: Row) -> list[Text]:
+        return [Text(shown(row[name])) for name in self.headers]
+
+
+class _Packets:
+    """One packet a row, each field that it carries on a line; what is null, zero or empty is left out."""
+
+    by_file = True
+    numbers = frozenset({"frame"})
+    headers = ("frame", "time (UTC)", "from → to", "packet")
+
+    def __init__(self, names: list[str]) -> None:
+        apart = {*CAPTURE.names, "type", "fault", "violations"}
+        self._fields = [name for name in names if name not in apart]
+
+    def cells(self, row: Row) -> list[Text]:
+        route = f"{_endpoint(row['src'], row['src_port'])} → {_endpoint(row['dst'], row['dst_port'])}"
+        return [Text(shown(row["frame"])), Text(shown(row["time"])), Text(route), self._packet(row)]
+
+    def _packet(self, row: Row) -> Text:
+        if row.get("fault") is not None:
+            return Text.assemble(("fault ", "bold red"), shown(row["fault"]))
+        there = [(name, line) for name in self._fields if row[name] for line in _lines(row[name])]
+        longest = max((len(name) for name, _ in there), default=0)
+        title = Text(shown(row.get("type")), "bold cyan")
+        for violation in row.get("violations") or ():
+            title.append(f"  ! {violation}", "yellow")
+        lines, above = [title], ""
+        for name, text in there:
+            label = "" if name == above else name
+            lines.append(Text.assemble((f" {label:{longest}} ", "dim"), text))
+            above = name
+        return Text("\n").join(lines)
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
+    columns: dict[str, list[Any]] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        columns[name] = plain_text(column).to_pylist() if name == "time" else column.to_pylist()
+    if "time" in columns:
+        columns["time"] = [None if text is None else _short_time(text) for text in columns["time"]]
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))
+
+
+def _by_file(rows: list[Row], apart: bool) -> Iterator[tuple[str | None, list[Row]]]:
+    start = 0
+    for end in range(1, len(rows) + 1):
+        if end == len(rows) or (apart and rows[end]["file"] != rows[start]["file"]):
+            yield (rows[start]["file"] if apart else None), rows[start:end]
+            start = end
+
+
+def _short_time(text: str) -> str:
+    """ISO 8601 for a column that is headed UTC: microseconds suffice where there is nothing below them."""
+    return text.replace("T", " ").removesuffix("Z").removesuffix("000")
+
+
+def _endpoint(address: str | None, port: int | None) -> str:
+    if port is None:
+        return shown(address)
+    return f"[{address}]:{port}" if ":" in (address or "") else f"{shown(address)}:{port}"
+
+
+def shown(value: Any) -> str:
+    """Any value of a table in a few words that a terminal can show."""
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return _shown_struct(value)
+    if isinstance(value, list):
+        return ", ".join(_items(value))
+    text = printable(str(value))
+    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
+
+
+def _items(values: list[Any]) -> list[str]:
+    more = [f"… {len(values) - _MOST_ITEMS} more"] if len(values) > _MOST_ITEMS else []
+    return [*(shown(item) for item in values[:_MOST_ITEMS]), *more]
+
+
+def _lines(value: Any) -> list[str]:
+    """A value as it stands beside its label: a list of long items one below the other."""
+    text = shown(value)
+    return _items(value) if isinstance(value, list) and len(text) > _GUID else [text]
+
+
+def _shown_struct(value: dict[str, Any]) -> str:
+    if set(value) == {"code", "field", "offset"}:
+        return f"{value['code']}: {value['field']} at byte {value['offset']}"
+    # The first member says which, the flags that are set say what it can.
+    (_, first), *others = value.items()
+    notes = [name if member is True else f"{name} {shown(member)}" for name, member in others if member]
+    return f"{shown(first)} ({', '.join(notes)})" if notes else shown(first)
+
+
+def _widths(headers: tuple[str, ...], cells: list[list[Text]], available: int) -> list[int]:
+    """A width for each column: what the first rows need, and what is left for the last one.
+
+    When that is too little, the columns before it are folded at their spaces, down to their longest word.
+    """
+    natural = [max(cell_len(header), 1) for header in headers]
+    words = list(natural)
+    for row in cells:
+        for column, text in enumerate(row):
+            lines = text.plain.splitlines() or [""]
+            natural[column] = max(natural[column], *map(cell_len, lines))
+            words[column] = max(words[column], *(cell_len(word) for line in lines for word in _words(line)))
+    room = max(available - _GAP * (len(headers) - 1), len(headers))
+    *front, last = natural
+    wanted = min(last, _LABELLED)
+    for column in sorted(range(len(front)), key=lambda column: words[column] - front[column]):
+        if sum(front) + wanted > room:
+            front[column] = words[column]
+    return [*front, max(room - sum(front), 8)]
+
+
+def _words(line: str) -> list[str]:
+    """Where a line may be folded; an arrow stays with what is before it."""
+    return line.replace(" →", "→→").split(" ")

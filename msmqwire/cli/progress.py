@@ -1,0 +1,66 @@
+"""How far reading has come: one line on standard error, for people who wait."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ["progress"]
+
+# A command that is over before anybody wonders needs no line.
+_PATIENCE = 0.5
+_INTERVAL = 0.1
+
+
+@contextlib.contextmanager
+def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int], None]]:
+    """A function that is told the bytes read so far, and draws them when that is wanted and rich is there.
+
+    ``wanted`` is false when rows go to the terminal themselves. Nothing is drawn unless standard error is a terminal.
+    """
+    if not (wanted and sys.stderr is not None and sys.stderr.isatty()):
+        yield lambda _: None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+    except ImportError:
+        yield lambda _: None
+        return
+    line = Progress(
+        "reading", BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
+        console=Console(stderr=True), transient=True, auto_refresh=False,
+    )  # fmt: skip
+    task = line.add_task("", total=_total(inputs))
+    due = time.monotonic() + _PATIENCE
+
+    def update(bytes_read: int) -> None:
+        nonlocal due
+        if (now := time.monotonic()) >= due:
+            due = now + _INTERVAL
+            line.start()
+            line.update(task, completed=bytes_read)
+            line.refresh()
+
+    try:
+        yield update
+    finally:
+        line.stop()
+
+
+def _total(inputs: Sequence[str]) -> int | None:
+    """The bytes there are to read, None when that cannot be known (standard input, a pipe, a pattern)."""
+    total = 0
+    for name in inputs:
+        try:
+            status = os.stat(name)
+        except OSError:
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        total += status.st_size
+    return total

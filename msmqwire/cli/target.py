@@ -1,0 +1,198 @@
+"""Where output goes: standard output, or a file that appears under its name only when it is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from typing import IO, TYPE_CHECKING, TextIO
+
+from msmqwire.cli.console import CommandError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+__all__ = ["Sink", "open_target", "standard_output"]
+
+_BUFFER = 1 << 18
+
+
+class Sink(io.BufferedIOBase):
+    """Bytes on their way out: counts them, so that writers of Parquet can ask a pipe where they are.
+
+    ``name`` is what messages call it. After ``abandon`` it swallows what is written, so that a writer which closes what
+    it began does no harm.
+    """
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file = file
+        self._position = 0
+        self._abandoned = False
+        self.name = name
+
+    def writable(self) -> bool:
+        """Whether it can be written: always."""
+        return True
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self._position
+
+    def isatty(self) -> bool:
+        """Whether people read this as it is written."""
+        return self._file.isatty()
+
+    def fileno(self) -> int:
+        """The file descriptor, for who must ask the terminal its width."""
+        return self._file.fileno()
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write all of ``data``.
+
+        Raises
+        ------
+        CommandError
+            It cannot be written: the disk is full, a limit is reached.
+        BrokenPipeError
+            The reader of a pipe has gone.
+        """
+        size = memoryview(data).nbytes
+        if not self._abandoned:
+            with _errors_of(self.name):
+                self._file.write(data)
+        self._position += size
+        return size
+
+    def flush(self) -> None:
+        """Hand what is buffered to the system; errors as in ``write``."""
+        if not self._abandoned:
+            with _errors_of(self.name):
+                self._file.flush()
+
+    def abandon(self) -> None:
+        """Take no more: what is written from here on is lost, and meant to be."""
+        self._abandoned = True
+
+
+def standard_output() -> TextIO:
+    """``sys.stdout``.
+
+    Raises
+    ------
+    CommandError
+        The process was started without one.
+    """
+    # The stubs do not say it, the manual of sys does.
+    stream: TextIO | None = sys.stdout
+    if stream is None:
+        raise CommandError("standard output is closed; name a file with -o")
+    return stream
+
+
+@contextlib.contextmanager
+def open_target(output: str, inputs: Sequence[str]) -> Iterator[Sink]:
+    """The sink that ``output`` names (``-`` is standard output); a file appears when the block ends well.
+
+    Until then it has a temporary name in the same directory. When the block fails, for whatever reason, that is removed
+    and what stood under the name before is untouched.
+
+    Raises
+    ------
+    CommandError
+        The file cannot be written, or is one of ``inputs``.
+    """
+    if output == "-":
+        with _abandoned_on_failure(Sink(standard_output().buffer, "standard output")) as sink:
+            yield sink
+            sink.flush()
+        return
+    path = os.path.realpath(output)
+    mode = _mode(path, output)
+    if mode is None or stat.S_ISREG(mode):
+        if any(name != "-" and _same_file(name, path) for name in inputs):
+            raise CommandError(f"cannot write {output}: it is one of the captures to be read")
+        yield from _whole_or_nothing(path, output, mode)
+    elif stat.S_ISDIR(mode):
+        raise CommandError(f"cannot write {output}: it is a directory; name a file in it")
+    else:
+        # A pipe or a device: there is no half-written state that a rename could hide.
+        with _errors_of(output):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        with _written(descriptor, output) as sink:
+            yield sink
+
+
+def _mode(path: str, output: str) -> int | None:
+    with _errors_of(output):
+        try:
+            return os.stat(path).st_mode
+        except FileNotFoundError:
+            return None
+
+
+def _same_file(name: str, path: str) -> bool:
+    try:
+        return os.path.samefile(name, path)
+    except OSError:
+        return False
+
+
+def _whole_or_nothing(path: str, output: str, mode: int | None) -> Iterator[Sink]:
+    directory, base = os.path.split(path)
+    # Short, since the name asked for may be as long as the file system allows.
+    temporary = os.path.join(directory, f".{base[:40]}.{secrets.token_hex(4)}.part")
+    with _errors_of(output):
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with _written(descriptor, output) as sink:
+            yield sink
+            sink.flush()
+            with _errors_of(output):
+                if mode is not None:
+                    os.fchmod(descriptor, stat.S_IMODE(mode))
+                # A disk that takes bytes and has no room for them says so here at the latest.
+                os.fsync(descriptor)
+        with _errors_of(output):
+            os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+@contextlib.contextmanager
+def _written(descriptor: int, output: str) -> Iterator[Sink]:
+    file = open(descriptor, "wb", buffering=_BUFFER)  # noqa: SIM115
+    try:
+        with _abandoned_on_failure(Sink(file, output)) as sink:
+            yield sink
+    except BaseException:
+        # Closing writes what is buffered, and that may fail as the write before it did.
+        with contextlib.suppress(OSError):
+            file.close()
+        raise
+    with _errors_of(output):
+        file.close()
+
+
+@contextlib.contextmanager
+def _abandoned_on_failure(sink: Sink) -> Iterator[Sink]:
+    try:
+        yield sink
+    except BaseException:
+        sink.abandon()
+        raise
+
+
+@contextlib.contextmanager
+def _errors_of(output: str) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(f"cannot write {output}: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""Tests of the command line: real processes, real files, a real terminal."""

@@ -1,0 +1,130 @@
+"""Captures to decode, the command as a process, and its output read back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from msmqwire.capture import read_table
+from tests.vectors import get
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = ROOT / "examples"
+LOCAL, OTHER = EXAMPLES / "local-site.pcap", EXAMPLES / "other-site.pcapng"
+#: Packs frames with struct and knows nothing of msmqwire.
+WRITER: dict[str, Any] = runpy.run_path(str(EXAMPLES / "make_captures.py"))
+
+V1, V2, V3 = (get("mqsd", name) for name in ("V1-request", "V2-reply-local-site", "V3-reply-other-site"))
+START = 1_709_539_200_123_456_789  # 2024-03-04 08:00:00.123456789 UTC
+COMMAND = [sys.executable, "-m", "msmqwire"]
+
+Row = dict[str, Any]
+
+
+def capture(payloads: Sequence[bytes], *, step: int = 1_000_000_007) -> bytes:
+    """A pcapng capture, nanoseconds and all, with a UDP datagram to port 1801 for each payload."""
+    frames = []
+    for number, payload in enumerate(payloads):
+        datagram = WRITER["udp"]("10.20.1.25", 49712, "10.20.1.10", 1801, payload)
+        frames.append(WRITER["Frame"](START + step * number, WRITER["ethernet"](0x0800, datagram)))
+    data: bytes = WRITER["pcapng"](frames)
+    return data
+
+
+def reply_from(*names: str, mark: str = "10") -> bytes:
+    """A TopologyServerReply from another site with servers of these names; any that MS-MQSD allows."""
+    site = WRITER["SERVER_SITE"]
+    data: bytes = WRITER["reply"](
+        WRITER["PRINTED_ID"], [WRITER["NETWORK"]], site, ",".join(mark + name for name in names)
+    )
+    return data
+
+
+def msmqwire(*arguments: str | Path, cwd: Path = ROOT, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run the command; what it wrote is in bytes."""
+    command = [*COMMAND, *map(str, arguments)]
+    options = {"stdin": subprocess.DEVNULL, "timeout": 120, **options}
+    if "input" in options:
+        del options["stdin"]
+    environment = {**options.pop("env", {})}
+    return subprocess.run(command, capture_output=True, cwd=cwd, env=environ(**environment), **options)
+
+
+def environ(**more: str) -> dict[str, str]:
+    """The environment of a process that runs the package as it stands here, as on a terminal 120 columns wide."""
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **more}
+
+
+# --- What must come out ---
+
+
+def nanoseconds(text: str) -> int:
+    """A time as JSON and CSV have it, as nanoseconds since 1970."""
+    from datetime import UTC, datetime
+
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{9})Z", text)
+    assert match, text
+    seconds = datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
+    return int(seconds) * 1_000_000_000 + int(match[2])
+
+
+def plain_rows(table: pa.Table) -> list[Row]:
+    """Rows with times as nanoseconds, which Python has no type for."""
+    place = table.schema.get_field_index("time")
+    if place >= 0:
+        table = table.set_column(place, "time", table["time"].cast(pa.int64()))
+    rows: list[Row] = table.to_pylist()
+    return rows
+
+
+def expected_rows(*sources: str | Path, **options: Any) -> list[Row]:
+    """What ``read_table`` makes of captures."""
+    reader = read_table([str(source) for source in sources], **options)
+    return plain_rows(pa.Table.from_batches(list(reader), reader.schema))
+
+
+def from_json(data: bytes) -> list[Row]:
+    """The rows of JSON lines."""
+    text = data.decode()
+    assert text == "" or text.endswith("\n")
+    rows = [json.loads(line) for line in text.split("\n")[:-1]]
+    for row in rows:
+        if row.get("time"):
+            row["time"] = nanoseconds(row["time"])
+    return rows
+
+
+_NUMBERS = {"frame", "src_port", "dst_port", "stream_offset", "version", "connected_network_mask"}
+_NESTED = {"ipx_networks", "connected_networks", "servers", "fault", "violations"}
+
+
+def from_csv(data: bytes) -> list[Row]:
+    """The rows of CSV, with cells turned back into what they were."""
+    text = data.decode()
+    assert text.endswith("\r\n")
+    rows = []
+    for record in csv.DictReader(io.StringIO(text, newline=""), strict=True):
+        rows.append({name: _value(name, cell) for name, cell in record.items()})
+    return rows
+
+
+def _value(name: str, cell: str) -> Any:
+    if cell == "":
+        return None
+    if name in _NUMBERS:
+        return int(cell)
+    if name in _NESTED:
+        return json.loads(cell)
+    return nanoseconds(cell) if name == "time" else cell
