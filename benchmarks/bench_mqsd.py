@@ -154,9 +154,7 @@ def mebibytes(size: int | None) -> str:
     return "unknown" if size is None else f"{size / 2**20:.1f} MiB"
 
 
-def test_decode_requests(
-    benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload
-) -> None:
+def test_decode_requests(benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload) -> None:
     selected = checked_decoder(ours.decoder(requests, mqsd.REQUEST_COLUMNS, ours.request_columns), requests)
     whole = checked_decoder(ours.decoder(requests, None, ours.request_columns), requests)
     rows = len(requests)
@@ -208,9 +206,7 @@ def test_capture(
     benchmark.extra_info["peak growth"] = growth
 
 
-def test_encode_requests(
-    benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload
-) -> None:
+def test_encode_requests(benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload) -> None:
     run = checked_encoder(ours.encoder(requests, mqsd.REQUEST_COLUMNS), requests)
     compare(
         benchmark,

@@ -13,7 +13,7 @@ import msmqwire
 from benchmarks.peers import Decoder, Encoder, See
 from benchmarks.peers_arrays import name_units
 from benchmarks.workloads import Columns, Workload
-from msmqwire import mqsd
+from msmqwire import capture, mqsd
 
 BLOCK = 16_384
 
@@ -84,7 +84,6 @@ def encoder(work: Workload, columns: tuple[str, ...]) -> Encoder:
 
 def capture_decoder(path: Path) -> Decoder:
     """From the file to request columns; no capture columns, since the peers make none."""
-    from msmqwire import capture
 
     def run(see: See | None = None) -> None:
         batch = None

@@ -267,9 +267,7 @@ def numba_replies(work: Workload) -> Decoder:
                         "server_ends": server_ends[: rows + 1],
                         "server_ip": ip[:servers],
                         "server_ipx": ipx[:servers],
-                        **name_units(
-                            work, start, server_ends[: rows + 1], name_at[:servers], name_length[:servers]
-                        ),
+                        **name_units(work, start, server_ends[: rows + 1], name_at[:servers], name_length[:servers]),
                     }
                 )
 

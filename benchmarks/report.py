@@ -61,9 +61,7 @@ class Report:
         self.ratio(rounds, name, ratio, rounds.spread(name, "memcpy"), target)
         return ratio
 
-    def against(
-        self, rounds: Rounds, ours: str, peer: str, target: Target | None = None, note: str = ""
-    ) -> float:
+    def against(self, rounds: Rounds, ours: str, peer: str, target: Target | None = None, note: str = "") -> float:
         """How many times as fast as the peer we are."""
         ratio = rounds.times_faster(ours, peer)
         self.ratio(rounds, peer, ratio, rounds.spread(ours, peer), target, note)

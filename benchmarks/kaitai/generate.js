@@ -1,4 +1,4 @@
-// Writes msmq_topology.py from msmq_topology.ksy: `npm install kaitai-struct-compiler@0.11.0 js-yaml`, then `node generate.js`.
+// Writes msmq_topology.py from msmq_topology.ksy; needs kaitai-struct-compiler 0.11.0 and js-yaml, see ../README.md.
 "use strict";
 const fs = require("fs");
 const path = require("path");
