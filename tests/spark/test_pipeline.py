@@ -1,0 +1,275 @@
+"""The pipeline: what lies in the lake afterwards, and what the accounts say of it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
+
+from msmqwire.spark import lake as lakes
+from msmqwire.spark import pipeline
+from msmqwire.spark.accounting import AccountingError, SourceAccount
+from msmqwire.spark.lake import DayFiles, Lake, StagedFile
+from tests import vectors
+from tests.reference import mqsd_cases
+from tests.spark.captures import DAY, MONDAY, frame, write_capture
+from tests.spark.rows import as_dicts, topology_rows
+from tests.spark.test_datasource import CAPTURES, LOCAL, OTHER, expected, found
+
+PRINTED = [vector.data for vector in vectors.load("mqsd") if vector.section == "[MS-MQSD] 4"]
+
+
+def table(spark: SparkSession, lake: Path, name: str = "topology") -> list[dict[str, Any]]:
+    frame = spark.read.parquet(str(lake / name))
+    return found(frame.drop("day")) if name != "accounting" else as_dicts(frame.orderBy("file"))
+
+
+def files(lake: Path) -> set[str]:
+    return {str(path.relative_to(lake)) for path in lake.rglob("*") if path.is_file()}
+
+
+def test_the_samples(spark: SparkSession, tmp_path: Path) -> None:
+    """The lake has the rows that format("msmq") and the single machine have; Parquet keeps Spark's types."""
+    summary = pipeline.run(spark, CAPTURES, tmp_path)
+    rows = expected(LOCAL, OTHER)
+    assert table(spark, tmp_path) == rows
+    source = spark.read.format("msmq").load(CAPTURES)
+    assert spark.read.parquet(str(tmp_path / "topology")).drop("day").schema == source.schema
+    faulty = [row for row in rows if row["fault"]]
+    faults = table(spark, tmp_path, "faults")
+    assert [(row["file"], row["frame"], row["table"]) for row in faults] == [
+        (row["file"], row["frame"], "topology") for row in faulty
+    ]
+    assert [{name: row[name] for name in ("code", "field", "offset")} for row in faults] == [
+        row["fault"] for row in faulty
+    ]
+    assert summary.rows == {"topology": len(rows)}
+    assert (summary.sources, summary.frames, summary.payloads, summary.other, summary.damaged) == (2, 20, 14, 6, 0)
+    assert summary.bytes == sum(os.path.getsize(file) for file in CAPTURES)
+    assert "20 frames: 14 with a payload, 6 of other protocols, 0 that cannot be read" in str(summary)
+
+
+def test_accounts_add_up(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline.run(spark, CAPTURES, tmp_path)
+    local, other = table(spark, tmp_path, "accounting")
+    assert (local["file"], other["file"]) == (LOCAL, OTHER)
+    assert other["faults"] == {"truncated": 1, "bad_flag": 1, "bad_count": 1}
+    for row in (local, other):
+        assert row["frames"] == row["payloads"] + row["other"] + row["damaged"]
+        assert row["rows"] == {"topology": row["payloads"]} == {"topology": len(expected(row["file"]))}
+        assert row["problem"] is None
+        assert row["day"] == datetime.date(2024, 3, 4)
+    rows = [row for row in table(spark, tmp_path) if row["file"] == LOCAL]
+    microseconds = [round(local[name].timestamp() * 10**6) for name in ("first_time", "last_time")]
+    assert microseconds == [rows[0]["time_ns"] // 1000, rows[-1]["time_ns"] // 1000]
+
+
+def test_running_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline.run(spark, CAPTURES, tmp_path)
+    rows, names = table(spark, tmp_path), files(tmp_path)
+    pipeline.run(spark, CAPTURES[::-1], tmp_path)
+    assert files(tmp_path) == names
+    assert table(spark, tmp_path) == rows
+    assert not any((tmp_path / "_staging").iterdir())
+
+
+def test_a_source_is_its_content(spark: SparkSession, tmp_path: Path) -> None:
+    """A renamed capture replaces its rows, a copy in the same run adds none, and others come to them."""
+    lake, copy, second = tmp_path / "lake", str(tmp_path / "copy.pcap"), str(tmp_path / "second.pcap")
+    pipeline.run(spark, LOCAL, lake)
+    shutil.copy(LOCAL, copy)
+    shutil.copy(LOCAL, second)
+    summary = pipeline.run(spark, [second, copy, OTHER], lake)
+    assert summary.duplicates == [second]
+    assert table(spark, lake) == sorted(expected(copy, OTHER), key=lambda row: (row["file"], row["frame"]))
+    assert [row["file"] for row in table(spark, lake, "accounting")] == sorted([copy, OTHER])
+
+
+def test_rows_lie_by_day(spark: SparkSession, tmp_path: Path) -> None:
+    """More rows than a row group, times that jump between days, midnight to the nanosecond."""
+    rng = random.Random(7)
+    payloads = [*mqsd_cases.cases(3_000, seed=7), PRINTED[0], PRINTED[1]]
+    times = [MONDAY + rng.randrange(3 * DAY) for _ in payloads[:-2]] + [MONDAY + DAY - 1, MONDAY + DAY]
+    capture = write_capture(tmp_path / "days.pcap", zip(times, map(frame, payloads), strict=True))
+    lake = tmp_path / "lake"
+    summary = pipeline.run(spark, capture, lake, compression="zstd")
+    rows = spark.read.parquet(str(lake / "topology")).orderBy("frame").collect()
+    monday = datetime.date(2024, 3, 4)
+    assert [row.day for row in rows] == [monday + datetime.timedelta((time - MONDAY) // DAY) for time in times]
+    outcomes = topology_rows(payloads, transport="udp")
+    names = list(outcomes[-1] or {})
+    assert [{name: row.asDict(True)[name] for name in names} for row in rows] == outcomes
+    faults = Counter(row["fault"]["code"] for row in outcomes if row and row["fault"])
+    assert summary.faults == faults
+    assert spark.read.parquet(str(lake / "faults")).groupBy("code").count().collect()
+    assert table(spark, lake, "accounting")[0]["faults"] == faults
+
+
+def test_what_is_no_capture_is_reported_and_stops_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    folder, lake = tmp_path / "captures", tmp_path / "lake"
+    folder.mkdir()
+    for file in CAPTURES:
+        shutil.copy(file, folder)
+    (folder / "empty.pcap").touch()
+    (folder / "notes.txt").write_text("not a capture\n" * 10)
+    (folder / "gone.pcap").symlink_to(folder / "nowhere")
+    cut = Path(LOCAL).read_bytes()[:-20]
+    (folder / "cut.pcap").write_bytes(cut)
+    summary = pipeline.run(spark, [str(folder), str(folder / "gone.pcap")], lake)
+    accounts = {Path(row["file"]).name: row for row in table(spark, lake, "accounting")}
+    assert sorted(accounts) == [
+        "cut.pcap",
+        "empty.pcap",
+        "gone.pcap",
+        "local-site.pcap",
+        "notes.txt",
+        "other-site.pcapng",
+    ]
+    assert "is empty" in accounts["empty.pcap"]["problem"]
+    assert "begins with 6e 6f 74 20" in accounts["notes.txt"]["problem"]
+    assert "No such file" in accounts["gone.pcap"]["problem"]
+    assert accounts["gone.pcap"]["digest"] is None
+    assert accounts["notes.txt"]["bytes"] == 140
+    assert len(summary.problems) == 3
+    assert "not read: " in str(summary)
+    (loss,) = accounts["cut.pcap"]["losses"]
+    assert loss["what"].startswith("the file ends inside this record")
+    assert (accounts["cut.pcap"]["damaged"], summary.damaged) == (1, 1)
+    copies = [str(folder / name) for name in ("cut.pcap", "local-site.pcap", "other-site.pcapng")]
+    assert table(spark, lake) == expected(*copies)
+
+    # What could not be read and can be read now is one source, not two
+    (folder / "gone.pcap").unlink()
+    shutil.copy(OTHER, folder / "gone.pcap")
+    pipeline.run(spark, str(folder / "gone.pcap"), lake)
+    gone = [row for row in table(spark, lake, "accounting") if row["file"].endswith("gone.pcap")]
+    assert [row["problem"] for row in gone] == [None]
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "cut.pcap", "other-site.pcapng"])
+def test_failfast_commits_nothing(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    (tmp_path / "notes.txt").write_text("not a capture\n" * 10)
+    (tmp_path / "cut.pcap").write_bytes(Path(LOCAL).read_bytes()[:-20])
+    shutil.copy(OTHER, tmp_path)
+    with pytest.raises(PythonException, match=name):
+        pipeline.run(spark, [LOCAL, str(tmp_path / name)], tmp_path / "lake", mode="FAILFAST")
+    assert files(tmp_path / "lake") == set()
+    assert pipeline.run(spark, LOCAL, tmp_path / "lake", mode="FAILFAST").sources == 1
+
+
+def test_a_lake_without_faults_has_an_empty_table_of_them(spark: SparkSession, tmp_path: Path) -> None:
+    quiet = write_capture(tmp_path / "quiet.pcap", [(MONDAY, frame(b"dns", port=53))])
+    summary = pipeline.run(spark, quiet, tmp_path / "lake")
+    assert (summary.frames, summary.other) == (1, 1)
+    assert spark.read.parquet(str(tmp_path / "lake" / "faults")).count() == 0
+    assert spark.read.parquet(str(tmp_path / "lake" / "topology")).count() == 0
+    (account,) = table(spark, tmp_path / "lake", "accounting")
+    assert (account["day"], account["first_time"], account["rows"]) == (None, None, {"topology": 0})
+    pipeline.run(spark, CAPTURES, tmp_path / "lake")
+    assert table(spark, tmp_path / "lake") == expected(LOCAL, OTHER)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tables": ("sessions",)}, "table='sessions' is not one of topology"),
+        ({"tables": ("topology", "faults")}, "a run writes one table, beside faults and accounting"),
+        ({"mode": "DROPMALFORMED"}, "a lake keeps an account of every payload"),
+        ({"mode": "LENIENT"}, "mode='LENIENT' is not one of"),
+    ],
+)
+def test_settings_are_checked_before_anything_runs(
+    spark: SparkSession, tmp_path: Path, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        pipeline.run(spark, LOCAL, tmp_path / "lake", **settings)
+    assert not (tmp_path / "lake").exists()
+
+
+# Without Spark: the account's arithmetic, and a commit that is cut short
+
+
+def staged(folder: Path, table: str, day: str, rows: int) -> StagedFile:
+    path = folder / f"{table}-{day}-{rows}.parquet"
+    pq.write_table(pa.table({"x": pa.array([0] * rows, pa.int8())}), path)
+    return StagedFile(table, day, str(path))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"other": 4}, "10 frames, but 9 payloads, other and damaged"),
+        ({"rows": {"topology": 3}}, "4 payloads, but 3 rows"),
+        ({"faults": {"truncated": 2}}, "2 faults, but 1 rows in the files of faults"),
+        ({"payloads": 5, "damaged": 0, "rows": {"topology": 5}}, "5 rows of topology, but 4 in its files"),
+        ({"rows": {"messages": 4}}, "4 rows of messages, but 0 in its files"),
+    ],
+)
+def test_an_account_that_does_not_add_up_is_refused(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
+    parts = [staged(tmp_path, "topology", day, rows) for day, rows in (("2024-03-04", 3), ("2024-03-05", 1))]
+    right = {
+        "frames": 10, "payloads": 4, "other": 5, "damaged": 1, "rows": {"topology": 4}, "faults": {"truncated": 1},
+        "files": [*parts, staged(tmp_path, "faults", "2024-03-04", 1)],
+    }  # fmt: skip
+    account = SourceAccount("some.pcap", **right)  # type: ignore[arg-type]
+    account.check()
+    assert SourceAccount.from_json(account.to_json()) == account
+    with pytest.raises(AccountingError, match=f"some.pcap: {message}"):
+        SourceAccount("some.pcap", **{**right, **wrong}).check()
+
+
+def test_a_commit_replaces_what_the_source_had(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    with lake.staging() as staging:
+        lake.commit("one", [staged(staging, "topology", day, 1) for day in ("2024-03-04", "2024-03-05")])
+        lake.commit("two", [staged(staging, "topology", "2024-03-04", 2)])
+        lake.commit("one", [staged(staging, "topology", "2024-03-06", 3)])
+    assert files(lake.root) == {
+        "_sources/one.json", "_sources/two.json",
+        "topology/day=2024-03-06/one-0.parquet", "topology/day=2024-03-04/two-0.parquet",
+    }  # fmt: skip
+    lake.forget("two")
+    assert files(lake.root) == {"_sources/one.json", "topology/day=2024-03-06/one-0.parquet"}
+
+
+def test_an_interrupted_commit_is_made_good_by_the_next(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    with lake.staging() as staging:
+        lake.commit("one", [staged(staging, "topology", "2024-03-04", 1)])
+        part = [staged(staging, "topology", day, 2) for day in ("2024-03-05", "2024-03-06")]
+        Path(part[1].path).unlink()
+        with pytest.raises(FileNotFoundError):
+            lake.commit("one", part)
+        assert "topology/day=2024-03-05/one-0.parquet" in files(lake.root)
+        lake.commit("one", [staged(staging, "topology", "2024-03-07", 3)])
+    assert files(lake.root) == {"_sources/one.json", "topology/day=2024-03-07/one-0.parquet"}
+    assert json.loads((lake.root / "_sources" / "one.json").read_text()) == ["topology/day=2024-03-07/one-0.parquet"]
+
+
+def test_days_without_end_keep_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lakes, "_ROW_GROUP_ROWS", 10)
+    times = [None, *(MONDAY + DAY * (number % 40) for number in range(400))]
+    column = pa.array([None if time is None else time // 1000 for time in times]).cast(pa.timestamp("us", "UTC"))
+    batch = pa.record_batch({"time": column})
+    with DayFiles(tmp_path, "topology", batch.schema, "snappy") as days:
+        for start in range(0, len(times), 7):
+            days.write(batch.slice(start, 7))
+            assert len(days._open) <= 16
+    assert not days._open
+    written: Counter[str] = Counter()
+    for file in days.files:
+        content = pq.read_table(file.path)["time"].cast(pa.date32()).unique().to_pylist()
+        assert [lakes.day_name(day) for day in content] == [file.day]
+        written[file.day] += pq.read_metadata(file.path).num_rows
+    assert sorted(written.values()) == [1, *[10] * 40]
