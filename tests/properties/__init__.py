@@ -1,0 +1,1 @@
+"""The table of PROPIDs and its C index."""

@@ -1,0 +1,1 @@
+"""PROPVARIANT values on their own: [MS-MQCN] 2.2.3."""
