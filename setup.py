@@ -31,6 +31,8 @@ EXTENSIONS = [
     "msmqwire.columns.batch",
     "msmqwire.properties.lookup",
     "msmqwire.propvariant.codec",
+    "msmqwire.mqcn.text",
+    "msmqwire.mqcn.codec",
     "msmqwire.mqsd.codec",
     "msmqwire.mqsd.batch",
     "msmqwire.capture.layers",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ADDRESS",
     "BOOL",
+    "BYTES",
     "GUID",
     "INT64",
     "TEXT",
@@ -62,6 +63,8 @@ BOOL = Scalar("bool", "?", 1)
 GUID = Scalar("uuid", "u1", 16)
 # Code units of the row's own payload: byte offset from the payload's start, and length in bytes.
 TEXT = Scalar("string", "span", 8)
+# Bytes of the row's own payload, likewise
+BYTES = Scalar("binary", "span", 8)
 # 16 bytes, the unused ones zero, and the family (4 IPv4, 6 IPv6, 10 IPX) as a u16
 ADDRESS = Scalar("address", "address", 18)
 
@@ -206,6 +209,8 @@ def arrow_type(type_: DataType, guid: GuidForm = "uuid") -> pa.DataType:
         return pa.struct([(name, arrow_type(member, guid)) for name, member in type_.members])
     if isinstance(type_, Enumeration) or type_ in (TEXT, ADDRESS):
         return pa.string()
+    if type_ == BYTES:
+        return pa.binary()
     if type_ == GUID:
         return {"uuid": pa.uuid(), "text": pa.string(), "binary": pa.binary(16)}[guid]
     if type_ == TIMESTAMP:

@@ -9,7 +9,7 @@ A value carries neither its type nor its size; its PROPID says the type, and the
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int8_t, uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.properties.lookup cimport KIND_LPWSTR, KIND_LPWSTR_VECTOR
 from msmqwire.wire.cursor cimport load_u16, load_u32
@@ -25,7 +25,7 @@ cdef enum:
 # One formula for every kind that is not text, since a branch for each type costs more than all of them.
 cdef struct ValueLayout:
     uint32_t base
-    int8_t mask    # 0, or -1 for a kind that begins with a count
+    uint32_t mask  # 0, or all bits for a kind that begins with a count
     uint8_t shift
 
 
@@ -75,15 +75,13 @@ cdef inline uint32_t count_before(const uint8_t* data, size_t size, size_t at) n
 cdef inline size_t value_size(uint8_t kind, const uint8_t* data, size_t size, size_t at) noexcept nogil:
     """Bytes of the value at ``at`` of data of at least 4 bytes; 0 when it has none (see ``value_fault``)."""
     cdef const ValueLayout* layout = &value_layouts[kind]
-    cdef size_t count = count_before(data, size, at)
-    cdef size_t needed = layout.base + ((count & <size_t>layout.mask) << layout.shift)
-    if needed <= size - at:
-        return needed
+    cdef size_t needed
     if kind == KIND_LPWSTR:
         return text_size(data, size, at)
     if kind == KIND_LPWSTR_VECTOR:
         return texts_size(data, size, at)
-    return 0
+    needed = layout.base + (<size_t>(count_before(data, size, at) & layout.mask) << layout.shift)
+    return needed if needed <= size - at else 0
 
 
 cdef object decode_value(uint8_t kind, const uint8_t* value, size_t size, object owner, const uint8_t* start)

@@ -39,7 +39,7 @@ cdef list DTYPES = [  # by Kind; of the value itself, or of the elements behind 
 
 cdef void lay_out(uint8_t kind, uint32_t base, bint counted, uint8_t shift) noexcept:
     value_layouts[kind].base = base
-    value_layouts[kind].mask = -1 if counted else 0
+    value_layouts[kind].mask = 0xFFFFFFFF if counted else 0
     value_layouts[kind].shift = shift
 
 
@@ -93,7 +93,7 @@ cdef int value_fault(
     cdef size_t smallest
     cdef uint32_t count
     if kind == KIND_LPWSTR:
-        return set_fault(fault, BAD_TERMINATOR, field, at, 2, left)
+        return set_fault(fault, BAD_TERMINATOR, field, at, left, left)
     if kind != KIND_LPWSTR_VECTOR and layout.mask == 0:
         return set_fault(fault, TRUNCATED, field, at, layout.base, left)
     if left < COUNT_SIZE:
@@ -102,7 +102,7 @@ cdef int value_fault(
     smallest = 2 if kind == KIND_LPWSTR_VECTOR else <size_t>1 << layout.shift
     if count > (left - COUNT_SIZE) // smallest:
         return set_fault(fault, BAD_COUNT, field, at, (left - COUNT_SIZE) // smallest, count)
-    return set_fault(fault, BAD_TERMINATOR, field, at, 2, left)
+    return set_fault(fault, BAD_TERMINATOR, field, at, left, left)
 
 
 # --- From bytes to Python ---

@@ -1,4 +1,4 @@
-/* The three operations worth a vector unit: find two code units, narrow ASCII, print hexadecimal.
+/* The operations worth a vector unit: find code units, compare them with a range, narrow ASCII, print hexadecimal.
  *
  * Each has an SSE2 form (every x86-64), a NEON form (every AArch64) and a portable one. All read exactly the bytes
  * they name: callers guard the end of the buffer. Numbers on this wire are little-endian, and so are the hosts that
@@ -53,6 +53,27 @@ static inline uint32_t wire_find_units(const uint8_t *units, uint16_t a, uint16_
         uint16_t unit;
         memcpy(&unit, units + 2 * i, 2);
         mask |= (uint32_t)(unit == a || unit == b) << i;
+    }
+    return mask;
+#endif
+}
+
+/* Bit i is set when code unit i of the 16 at `units` is below `first` or above `last`. Reads 32 bytes. */
+static inline uint32_t wire_units_outside(const uint8_t *units, uint16_t first, uint16_t last) {
+#if defined(MSMQWIRE_SSE2)
+    /* Below `first` the subtraction wraps to more than `last - first`, and only what exceeds that survives saturation */
+    const __m128i start = _mm_set1_epi16((short)first), span = _mm_set1_epi16((short)(last - first));
+    const __m128i low = _mm_sub_epi16(_mm_loadu_si128((const __m128i *)(const void *)units), start);
+    const __m128i high = _mm_sub_epi16(_mm_loadu_si128((const __m128i *)(const void *)(units + 16)), start);
+    const __m128i inside_low = _mm_cmpeq_epi16(_mm_subs_epu16(low, span), _mm_setzero_si128());
+    const __m128i inside_high = _mm_cmpeq_epi16(_mm_subs_epu16(high, span), _mm_setzero_si128());
+    return (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(inside_low, inside_high)) ^ 0xFFFF;
+#else
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < 16; i++) {
+        uint16_t unit;
+        memcpy(&unit, units + 2 * i, 2);
+        mask |= (uint32_t)(unit < first || unit > last) << i;
     }
     return mask;
 #endif

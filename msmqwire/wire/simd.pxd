@@ -11,5 +11,6 @@ cdef extern from "msmqwire/wire/simd.h" nogil:
     bint wire_unlikely(bint condition)
     void wire_prefetch(const void* address)
     uint32_t wire_find_units(const uint8_t* units, uint16_t a, uint16_t b)
+    uint32_t wire_units_outside(const uint8_t* units, uint16_t first, uint16_t last)
     bint wire_narrow_ascii(const uint8_t* units, uint8_t* out)
     void wire_hexadecimal(const uint8_t* bytes, uint8_t* digits)

@@ -1,0 +1,295 @@
+"""The kernel of MS-MQCN: readers and writers of its messages, compiled into whoever needs them.
+
+[MS-MQCN] 2.2.4-2.2.6, little-endian, packed without padding:
+
+    Change Notification Message   0 Version u8 | 1 NumberOfUpdateNotifications u8 | 2 Data
+                                  version 1: as many updates; version 2: one body
+    Notification Update           Command u8 | UseGuid u8 | PathName 2(k+1), or GuidIdentifier 16 | GuidMasterId 16
+                                  Reserved 24 | NumberOfProperties p u8 | PropertyId p * u32 | PropertyValue p values
+    Notification Body             code units: <Notification><Event>e</Event><ObjectGuid>g</ObjectGuid >
+                                  <DomainController>d</DomainController></Notification>
+
+Behind either may stand the unused byte of 3.3.5.3.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy, memset
+
+from msmqwire.columns.convert cimport TextSpan
+from msmqwire.properties.lookup cimport KIND_LPWSTR, KIND_LPWSTR_VECTOR, PROPID_LIMIT
+from msmqwire.mqcn.fields cimport (
+    BACKSLASH, DUPLICATE_PROPERTY, FIRST_VISIBLE, HEADER_SIZE, LAST_VISIBLE, MAX_COMPUTER, MAX_QUEUE_NAME,
+    PATH_NAME_SYNTAX, PROPERTY_COUNT, PROPERTY_SET, SEMICOLON, USE_GUID,
+)
+from msmqwire.mqcn.text cimport is_path_name
+from msmqwire.propvariant.codec cimport count_before, text_size, texts_size
+from msmqwire.wire.cursor cimport load_u32
+from msmqwire.wire.fault cimport Fault
+from msmqwire.wire.simd cimport wire_find_units, wire_popcount, wire_units_outside, wire_unlikely
+
+cdef enum:
+    CREATE = 0
+    CHANGE = 1
+    DELETE = 2
+
+cdef enum:
+    NO_OBJECT = 0
+    QUEUE = 1
+    MACHINE = 2
+
+cdef enum:
+    SMALLEST_UPDATE = 45   # with an empty PathName
+    RESERVED_AT = 16       # behind the identifier
+    COUNT_AT = 40
+    IDS_AT = 41
+    MAX_UPDATES = 255
+    MAX_PROPERTIES = 255
+    SMALLEST_PROPERTY = 5  # PROPID and value
+
+cdef enum:
+    LONGEST_REGULAR_PATH = 381  # a computer, a backslash and a queue
+
+# A bit for each PROPID that [MS-MQCN] 3.3.5.2 names, in the order of SENT in codec.pyx
+cdef enum:
+    CREATED = 0x7FFF            # the fifteen of a create
+    QUEUE_KEY = 0x8000          # PROPID_Q_QMID
+    QUEUE_CHANGES = 0x807F
+    MACHINE_KEY = 0x30000       # PROPID_QM_MACHINE_ID and PROPID_QM_FOREIGN
+    MACHINE_CHANGES = 0x1FF0000
+    SENT_COUNT = 25
+    PROPID_D_SCOPE = 1403
+    PROPID_D_OBJTYPE = 1404
+
+
+# What there is to know of a PROPID on the wire: the layout of its value (see ValueLayout) and its bit.
+cdef struct PropertyEntry:
+    uint32_t base
+    uint32_t mask
+    uint32_t bit   # 0 for one that 3.3.5.2 does not name
+    uint8_t shift
+    uint8_t kind
+
+
+cdef PropertyEntry[5632] property_entries  # by PROPID, below PROPID_LIMIT
+
+
+# Where the properties go; NULL for what nobody wants.
+cdef struct PropertyColumns:
+    uint8_t* ids       # 4 bytes each
+    TextSpan* values   # bytes of the payload
+
+
+cdef struct Update:
+    size_t identifier_at
+    size_t identifier_size  # in bytes, a PathName with its 0x0000
+    size_t master_at        # GuidMasterId
+    uint32_t command
+    uint32_t use_guid
+    uint32_t property_count
+    uint32_t object
+    uint32_t violations
+
+
+# Cold paths: they find which field, in wire order, is at fault
+cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
+cdef int update_fault(const uint8_t* data, size_t size, size_t at, Fault* fault) noexcept nogil
+cdef int violation_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
+
+cdef uint32_t irregular_properties(const uint8_t* ids, uint32_t count) noexcept nogil
+cdef uint32_t second_value(const uint8_t* data, size_t size, size_t values_at, uint32_t propid) noexcept nogil
+
+
+cdef inline int read_header(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
+    """Version and NumberOfUpdateNotifications: [MS-MQCN] 2.2.4."""
+    if wire_unlikely(size < HEADER_SIZE or <uint32_t>data[0] - 1 > 1 or (data[0] == 2 and data[1] != 1)):
+        return header_fault(data, size, fault)
+    return 0
+
+
+cdef inline bint is_regular_path(const uint8_t* path, size_t units) noexcept nogil:
+    """Whether a PathName is ``computer\\queue`` and so a QueuePathName; whatever is not goes to ``is_path_name``.
+
+    Sixteen code units are looked at a time, behind the last into the fields that follow.
+    """
+    cdef size_t block = 0
+    cdef size_t left
+    cdef uint32_t within
+    cdef uint32_t found
+    cdef uint32_t irregular = 0
+    cdef size_t backslash = 0
+    if wire_unlikely(units > LONGEST_REGULAR_PATH):
+        return False
+    while block < units:
+        left = units - block
+        within = 0xFFFF if left >= 16 else (<uint32_t>1 << left) - 1
+        irregular |= (
+            wire_units_outside(path + 2 * block, FIRST_VISIBLE, LAST_VISIBLE)
+            | wire_find_units(path + 2 * block, SEMICOLON, SEMICOLON)
+        ) & within
+        found = wire_find_units(path + 2 * block, BACKSLASH, BACKSLASH) & within
+        if found:
+            irregular |= found & (found - 1)  # a second backslash is none of a regular path
+            irregular |= backslash != 0
+            backslash = block + wire_popcount(found - 1)
+        block += 16
+    return (
+        irregular == 0 and backslash - 1 < <size_t>MAX_COMPUTER
+        and units - backslash - 2 < <size_t>MAX_QUEUE_NAME
+    )
+
+
+cdef inline uint32_t object_of(uint32_t propid) noexcept nogil:
+    """What a PROPID is a property of: [MS-MQCN] 3.2.5.1."""
+    cdef uint32_t group = (propid - 1000) // 100 if propid > 1000 else propid // 100
+    return group if group == QUEUE or group == MACHINE else <uint32_t>NO_OBJECT
+
+
+cdef inline void judge_update(
+    const uint8_t* data, size_t end, size_t values_at, uint32_t seen, Update* update
+) noexcept nogil:
+    """The object of an update that was read up to ``end``, and what 3.3.5.2 has against it.
+
+    ``seen`` are the bits of its PROPIDs: when there are as many as properties, none is repeated and none unnamed.
+    """
+    cdef const uint8_t* ids = data + update.master_at + IDS_AT
+    cdef const uint8_t* values = data + values_at
+    cdef uint32_t count = update.property_count
+    cdef uint32_t violations = USE_GUID if update.use_guid != (update.command != CREATE) else 0
+    cdef uint32_t others = 0
+    cdef uint32_t object = NO_OBJECT
+    cdef bint conforms
+    if update.command == DELETE:
+        conforms = False
+        if count >= 2 and load_u32(ids + 4) == PROPID_D_OBJTYPE:
+            if count == 2 and load_u32(ids) == PROPID_D_SCOPE:
+                object = values[1]
+                conforms = values[0] == 1 and object == QUEUE
+            else:
+                object = second_value(data, end, values_at, load_u32(ids))
+            if object > MACHINE:
+                object = NO_OBJECT
+        if wire_unlikely(not conforms):
+            others = irregular_properties(ids, count)
+            violations |= PROPERTY_SET | (others & DUPLICATE_PROPERTY)
+        if wire_unlikely(count < 2):
+            violations |= PROPERTY_COUNT
+    else:
+        if wire_unlikely(count == 0):
+            violations |= PROPERTY_COUNT
+        else:
+            object = object_of(load_u32(ids))
+        if wire_unlikely(wire_popcount(seen) != count):
+            others = irregular_properties(ids, count)
+            violations |= others & DUPLICATE_PROPERTY
+        if update.command == CREATE:
+            conforms = seen == CREATED
+        elif object == QUEUE:
+            conforms = (seen & ~<uint32_t>QUEUE_CHANGES) == 0 and (seen & QUEUE_KEY) != 0
+        else:
+            conforms = (
+                object == MACHINE and (seen & ~<uint32_t>MACHINE_CHANGES) == 0
+                and (seen & MACHINE_KEY) == MACHINE_KEY
+            )
+        if not conforms or wire_unlikely(others & PROPERTY_SET):
+            violations |= PROPERTY_SET
+    if not update.use_guid and wire_unlikely(
+        not is_regular_path(data + update.identifier_at, (update.identifier_size >> 1) - 1)
+    ):
+        if not is_path_name(data + update.identifier_at, (update.identifier_size >> 1) - 1):
+            violations |= PATH_NAME_SYNTAX
+    update.object = object
+    update.violations = violations
+
+
+cdef inline int read_update(
+    const uint8_t* data, size_t size, size_t* position, const PropertyEntry* entries, const PropertyColumns* columns,
+    size_t* property, Update* update, Fault* fault,
+) noexcept nogil:
+    """One Notification Update at ``position``, its properties written to ``columns`` from ``property`` on: 2.2.6.
+
+    Both are moved behind it when it is good; whatever is not goes to ``update_fault``.
+    """
+    cdef size_t start = position[0]
+    cdef size_t at = start
+    cdef size_t here = property[0]
+    cdef size_t identifier_size = 16
+    cdef size_t needed
+    cdef const uint8_t* ids
+    cdef const PropertyEntry* entry
+    cdef uint32_t count
+    cdef uint32_t k
+    cdef uint32_t propid
+    cdef uint32_t seen = 0
+    if wire_unlikely(size - at < SMALLEST_UPDATE):
+        return update_fault(data, size, start, fault)
+    update.command = data[at]
+    update.use_guid = data[at + 1]
+    if wire_unlikely(update.command > DELETE or update.use_guid > 1):
+        return update_fault(data, size, start, fault)
+    at += 2
+    if not update.use_guid:
+        identifier_size = text_size(data, size, at)
+        if wire_unlikely(identifier_size == 0):
+            return update_fault(data, size, start, fault)
+    update.identifier_at = at
+    update.identifier_size = identifier_size
+    at += identifier_size
+    if wire_unlikely(size - at < IDS_AT):
+        return update_fault(data, size, start, fault)
+    update.master_at = at
+    count = data[at + COUNT_AT]
+    update.property_count = count
+    at += IDS_AT
+    ids = data + at
+    if wire_unlikely(4 * count > size - at):
+        return update_fault(data, size, start, fault)
+    at += 4 * count
+    for k in range(count):
+        propid = load_u32(ids + 4 * k)
+        entry = &entries[propid if propid < PROPID_LIMIT else 0]
+        seen |= entry.bit
+        needed = entry.base + (<size_t>(count_before(data, size, at) & entry.mask) << entry.shift)
+        # Texts and unknown PROPIDs have a base that is larger than any payload
+        if needed > size - at:
+            needed = 0
+            if entry.kind == KIND_LPWSTR:
+                needed = text_size(data, size, at)
+            elif entry.kind == KIND_LPWSTR_VECTOR:
+                needed = texts_size(data, size, at)
+            if wire_unlikely(needed == 0):
+                return update_fault(data, size, start, fault)
+        if columns.ids != NULL:
+            memcpy(columns.ids + 4 * (here + k), &propid, 4)
+        if columns.values != NULL:
+            columns.values[here + k].offset = <uint32_t>at
+            columns.values[here + k].length = <uint32_t>needed
+        at += needed
+    position[0] = at
+    property[0] = here + count
+    judge_update(data, at, <size_t>(ids - data) + 4 * count, seen, update)
+    return 0
+
+
+cdef inline size_t write_update_head(
+    uint8_t* target, uint32_t command, const uint8_t* guid, const uint8_t* path, size_t path_size,
+    const uint8_t* master_guid, uint32_t property_count,
+) noexcept nogil:
+    """A Notification Update up to its PropertyId array, which begins at the size returned; ``guid`` NULL: by path.
+
+    ``path`` comes without its 0x0000. Reserved is written as zeros.
+    """
+    cdef size_t at
+    target[0] = <uint8_t>command
+    target[1] = guid != NULL
+    if guid != NULL:
+        memcpy(target + 2, guid, 16)
+        at = 18
+    else:
+        memcpy(target + 2, path, path_size)
+        memset(target + 2 + path_size, 0, 2)
+        at = 4 + path_size
+    memcpy(target + at, master_guid, 16)
+    memset(target + at + RESERVED_AT, 0, COUNT_AT - RESERVED_AT)
+    target[at + COUNT_AT] = <uint8_t>property_count
+    return at + IDS_AT
