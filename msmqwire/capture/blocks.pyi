@@ -43,7 +43,7 @@ class FileReader:
         self,
         name: str,
         read_into: Callable[[memoryview], int],
-        ports: bytes,
+        ports: Iterable[int],
         pool: Pool,
         stats: CaptureStats,
     ) -> None: ...

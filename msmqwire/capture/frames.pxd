@@ -10,16 +10,16 @@ from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4
 cdef enum:
     LARGEST_FRAME = 262144          # captured bytes, as in libpcap and Wireshark: beyond it a length is not believed
     LARGEST_RECORD = 262144 + 65536  # a frame with all that its file format writes around it
-    SMALLEST_ROW = 44               # bytes of a window that a row takes at least: 16 of record header, 20 of IP, 8 of UDP
+    SMALLEST_ROW = 44               # bytes that a row takes at least: 16 of record header, 20 of IP, 8 of UDP
     PROBLEMS = 32                   # that a kernel describes; it counts all of them
 
 # Why a kernel stopped before the end of its window.
 cdef enum Stop:
-    MORE      # the record at the position goes on beyond the window
-    LOST      # no record can begin at the position
-    SECTION   # pcapng: a section header is at the position
-    INTERFACE # pcapng: an interface description is at the position
-    SKIP      # pcapng: a block larger than a window is at the position
+    MORE       # the record at the position goes on beyond the window
+    LOST       # no record can begin at the position
+    SECTION    # pcapng: a section header is at the position
+    INTERFACE  # pcapng: an interface description is at the position
+    SKIP       # pcapng: a block larger than a window is at the position
 
 
 # Why a record cannot be read. The texts are REASONS in stats.py, in the same order.

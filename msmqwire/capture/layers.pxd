@@ -1,11 +1,10 @@
 """From a captured frame to its UDP datagram: the common way inline, every other one in layers.pyx."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames cimport Reason
 from msmqwire.wire.cursor cimport load_u16, load_u32
-from msmqwire.wire.simd cimport wire_bswap16
+from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
 
 # Link types as capture files number them (the LINKTYPE_ registry of tcpdump.org)
 cdef enum Link:
@@ -41,25 +40,30 @@ cdef inline size_t network_u16(const uint8_t* source) noexcept nogil:
     return wire_bswap16(load_u16(source))
 
 
-cdef inline bint wanted(const uint8_t* ports, const uint8_t* udp) noexcept nogil:
-    """Whether the datagram's source or destination port is in the set ``ports`` (65536 bits)."""
-    cdef size_t source = network_u16(udp)
-    cdef size_t target = network_u16(udp + 2)
-    return (ports[target >> 3] >> (target & 7) | ports[source >> 3] >> (source & 7)) & 1
+cdef inline bint has_port(const uint64_t* ports, const uint8_t* port) noexcept nogil:
+    cdef uint32_t bit = load_u16(port)
+    return ports[bit >> 6] >> (bit & 63) & 1
+
+
+cdef inline bint wanted(const uint64_t* ports, const uint8_t* udp) noexcept nogil:
+    """Whether the datagram's source or destination port is in the set ``ports``, whose form rows.pxd describes."""
+    return has_port(ports, udp + 2) or has_port(ports, udp)
 
 
 cdef inline bint plain_datagram(const uint8_t* frame, size_t size) noexcept nogil:
     """A whole UDP datagram in IPv4 without options (RFC 791) in Ethernet without tags: at 34, its length at 38."""
     cdef size_t length
-    if size < 42:
+    if wire_unlikely(size - 42 > 0xFFFF):  # too short, or too long to be plain
         return False
     # type 0x0800, version 4, 5 words of header; no fragment offset, no more fragments, protocol 17
-    if load_u32(frame + 12) & 0x00FFFFFFU != 0x00450008U or load_u32(frame + 20) & 0xFF00FF3FU != 0x11000000U:
+    if wire_unlikely(load_u32(frame + 12) & 0x00FFFFFFU != 0x00450008U):
+        return False
+    if wire_unlikely(load_u32(frame + 20) & 0xFF00FF3FU != 0x11000000U):
         return False
     length = network_u16(frame + 38)
     return length >= UDP_HEADER and length <= size - 34 and length + 20 <= network_u16(frame + 16)
 
 
 cdef int find_datagram(
-    const uint8_t* frame, size_t size, uint32_t link, const uint8_t* ports, Datagram* found
+    const uint8_t* frame, size_t size, uint32_t link, const uint64_t* ports, Datagram* found
 ) noexcept nogil

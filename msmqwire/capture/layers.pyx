@@ -5,7 +5,7 @@ belongs to somebody else as soon as that can be seen; it is damaged only while i
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames cimport (
     FRAGMENT, IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, LINK_CUT, PAYLOAD_CUT, UDP_CUT, UDP_LENGTH,
@@ -152,11 +152,12 @@ cdef int read_ipv6(Layer* layer, Datagram* found) noexcept nogil:
         layer.type = extension[0]
         layer.position += length
     if layer.end < layer.position:
-        return short_of(found, IP_TOTAL_LENGTH, layer.position - <size_t>(ip - layer.frame), layer.end - <size_t>(ip - layer.frame))
+        left = <size_t>(ip - layer.frame)
+        return short_of(found, IP_TOTAL_LENGTH, layer.position - left, layer.end - left)
     return FOUND
 
 
-cdef int read_udp(const Layer* layer, const uint8_t* ports, Datagram* found) noexcept nogil:
+cdef int read_udp(const Layer* layer, const uint64_t* ports, Datagram* found) noexcept nogil:
     """RFC 768: the datagram, if it is to or from ``ports`` and all of it is there."""
     cdef const uint8_t* udp = layer.frame + layer.position
     cdef size_t left = layer.captured - layer.position
@@ -181,7 +182,7 @@ cdef int read_udp(const Layer* layer, const uint8_t* ports, Datagram* found) noe
 
 
 cdef int find_datagram(
-    const uint8_t* frame, size_t size, uint32_t link, const uint8_t* ports, Datagram* found
+    const uint8_t* frame, size_t size, uint32_t link, const uint64_t* ports, Datagram* found
 ) noexcept nogil:
     """FOUND and the datagram; OTHER; or the Reason why the frame is damaged, with ``needed`` and ``available``."""
     cdef Layer layer

@@ -10,7 +10,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames cimport FRAME_TOO_LARGE, LARGEST_FRAME, LOST, MORE, damaged
-from msmqwire.capture.rows cimport Frame, take_frame
+from msmqwire.capture.rows cimport Frame, take_general, take_plain
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
 
@@ -19,7 +19,9 @@ cdef enum:
     NANOSECOND_MAGIC = 0xA1B23C4D
     VERSION_MAJOR = 2
     RECORD_HEADER = 16
+    SECOND = 1000000000  # nanoseconds
     AHEAD = 1024  # bytes: far enough for memory to answer while the records between are read
+    CACHE_LINE = 64
 
 
 cdef inline uint32_t number(const uint8_t* source, bint swapped) noexcept nogil:
@@ -46,40 +48,54 @@ cdef uint64_t record_length(const Window* window, const PcapFile* file) noexcept
     return RECORD_HEADER + <uint64_t>number(window.data + window.position + 8, file.swapped)
 
 
-cdef Stop walk_pcap(
-    Window* window, const PcapFile* file, const uint8_t* ports, Rows* rows, Account* account
+cdef inline Stop walk(
+    Window* window, const PcapFile* file, const uint64_t* ports, Rows* rows, Account* account,
+    bint swapped, bint columns,
 ) noexcept nogil:
-    """Take every whole record of the window."""
-    cdef Window at = window[0]  # local copies, so that no store to a column can be thought to change them
-    cdef Rows target = rows[0]
-    cdef bint swapped = file.swapped
+    """``walk_pcap``, compiled for each byte order, with and without columns."""
+    cdef Rows target = rows[0]  # a local copy, so that no store to a column can be thought to change it
+    cdef const uint8_t* record = window.data + window.position
+    cdef const uint8_t* end = window.data + window.size
     cdef int64_t unit = 1 if file.nanoseconds else 1000
-    cdef uint64_t frames = account.frames
-    cdef const uint8_t* record
     cdef size_t captured
     cdef Frame frame
     cdef Stop stop = MORE
     frame.link = file.link
     frame.timed = True
-    while RECORD_HEADER <= at.size - at.position:
-        record = at.data + at.position
+    frame.number = account.frames
+    while RECORD_HEADER <= end - record:
         captured = number(record + 8, swapped)
         wire_prefetch(record + AHEAD)
-        if wire_unlikely(captured > LARGEST_FRAME):
-            frames += 1
-            damaged(account, at.offset + at.position, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
-            stop = LOST
+        wire_prefetch(record + AHEAD + CACHE_LINE)
+        if wire_unlikely(captured > <size_t>(end - record) - RECORD_HEADER and captured <= LARGEST_FRAME):
             break
-        if wire_unlikely(captured > at.size - at.position - RECORD_HEADER):
-            break
+        frame.number += 1
         frame.data = record + RECORD_HEADER
         frame.size = captured
-        frame.offset = at.offset + at.position
-        frame.time = <int64_t>number(record, swapped) * 1000000000 + <int64_t>number(record + 4, swapped) * unit
-        frames += 1
-        take_frame(&frame, frames, ports, &target, account)
-        at.position += RECORD_HEADER + captured
-    account.frames = frames
-    window.position = at.position
+        if columns:
+            frame.time = <int64_t>number(record, swapped) * SECOND + <int64_t>number(record + 4, swapped) * unit
+        if wire_unlikely(not take_plain(&frame, ports, columns, &target, account)):
+            frame.offset = window.offset + <size_t>(record - window.data)
+            if captured > LARGEST_FRAME:
+                damaged(account, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
+                stop = LOST
+                break
+            take_general(&frame, ports, columns, &target, account)
+        record += RECORD_HEADER + captured
+    account.frames = frame.number
+    window.position = <size_t>(record - window.data)
     rows[0] = target
     return stop
+
+
+cdef Stop walk_pcap(
+    Window* window, const PcapFile* file, const uint64_t* ports, Rows* rows, Account* account
+) noexcept nogil:
+    """Take every whole record of the window."""
+    if rows.columns:
+        if file.swapped:
+            return walk(window, file, ports, rows, account, True, True)
+        return walk(window, file, ports, rows, account, False, True)
+    if file.swapped:
+        return walk(window, file, ports, rows, account, True, False)
+    return walk(window, file, ports, rows, account, False, False)

@@ -30,5 +30,5 @@ cdef bint holds_packet(const Window* window, const Section* section) noexcept no
 cdef Stop read_section(Window* window, Section* section, Account* account) noexcept nogil
 cdef void read_interface(Window* window, const Section* section, Interface* interface) noexcept nogil
 cdef Stop walk_pcapng(
-    Window* window, const Section* section, const uint8_t* ports, Rows* rows, Account* account
+    Window* window, const Section* section, const uint64_t* ports, Rows* rows, Account* account
 ) noexcept nogil

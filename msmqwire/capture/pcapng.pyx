@@ -3,7 +3,8 @@
     block:        type u32, length u32, body, length u32 again; the length counts all of it and is a multiple of 4
     section:      type 0x0A0D0D0A, byte order magic, version u16 u16, section length i64, options
     interface:    type 1, link type u16, u16, snapshot length u32, options
-    packet:       type 6, interface u32, time u32 (upper half) u32, captured length u32, original length u32, frame, options
+    packet:       type 6, interface u32, time u32 (upper half) u32, captured length u32, original length u32, frame,
+                  options
     simple:       type 3, original length u32, frame
     old packet:   type 2, as 6 but interface u16, drops u16
 
@@ -17,7 +18,7 @@ from msmqwire.capture.frames cimport (
     BLOCK_ENDS_DIFFER, BLOCK_LENGTH, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, INTERFACE, LARGEST_FRAME, LARGEST_RECORD, LOST,
     MORE, SECTION, SECTION_ORDER, SKIP, UNKNOWN_INTERFACE, damaged,
 )
-from msmqwire.capture.rows cimport Frame, take_frame
+from msmqwire.capture.rows cimport Frame, take_general, take_plain
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
 
@@ -35,7 +36,8 @@ cdef enum:
     INTERFACE_FIXED = 20
     SIMPLE_FIXED = 16
     PACKET_FIXED = 32
-    AHEAD = 1024
+    AHEAD = 1024  # bytes: far enough for memory to answer while the blocks between are read
+    CACHE_LINE = 64
 
 # Codes of options
 cdef enum:
@@ -183,7 +185,7 @@ cdef bint general_time(const Interface* interface, uint64_t stamp, int64_t* time
     cdef uint64_t whole = 0
     cdef uint64_t part = 0
     cdef uint64_t unit = 1
-    cdef uint32_t i
+    cdef uint32_t _
     cdef int64_t seconds
     if interface.resolution & 0x80:
         while digits > 63:  # what is lost is less than a nanosecond
@@ -192,17 +194,17 @@ cdef bint general_time(const Interface* interface, uint64_t stamp, int64_t* time
         whole = stamp >> digits
         part = nanoseconds_of(stamp & ((<uint64_t>1 << digits) - 1), digits)
     elif digits <= 19:
-        for i in range(digits):
+        for _ in range(digits):
             unit *= 10
         whole = stamp // unit
         part = stamp % unit
-        for i in range(9, digits):
+        for _ in range(9, digits):
             part //= 10
-        for i in range(digits, 9):
+        for _ in range(digits, 9):
             part *= 10
     else:  # all of 64 bits is less than a second
         part = stamp
-        for i in range(9, digits):
+        for _ in range(9, digits):
             part //= 10
     if whole > <uint64_t>INT64_MAX or interface.seconds > 0 and <int64_t>whole > INT64_MAX - interface.seconds:
         return False
@@ -227,12 +229,14 @@ cdef inline void set_time(Frame* frame, const Interface* interface, uint32_t hig
 
 
 cdef inline bint read_packet(
-    Frame* frame, const Section* section, const uint8_t* block, size_t length, uint32_t interface, Account* account
+    Frame* frame, const Section* section, const uint8_t* block, size_t length, uint32_t interface, Account* account,
+    bint swapped, bint columns,
 ) noexcept nogil:
     """An enhanced or an old packet block; false when it is damaged."""
-    cdef size_t captured = number(block + 20, section.swapped)
+    cdef size_t captured = number(block + 20, swapped)
     if wire_unlikely(length < PACKET_FIXED or captured > length - PACKET_FIXED):
-        damaged(account, frame.offset, FRAME_OVER_BLOCK, captured, 0 if length < PACKET_FIXED else length - PACKET_FIXED)
+        length = 0 if length < PACKET_FIXED else length - PACKET_FIXED
+        damaged(account, frame.offset, FRAME_OVER_BLOCK, captured, length)
         return False
     if wire_unlikely(captured > LARGEST_FRAME):
         damaged(account, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
@@ -243,10 +247,8 @@ cdef inline bint read_packet(
     frame.data = block + 28
     frame.size = captured
     frame.link = section.interfaces[interface].link
-    set_time(
-        frame, &section.interfaces[interface],
-        number(block + 12, section.swapped), number(block + 16, section.swapped),
-    )
+    if columns:
+        set_time(frame, &section.interfaces[interface], number(block + 12, swapped), number(block + 16, swapped))
     return True
 
 
@@ -278,65 +280,96 @@ cdef bint read_simple_packet(
     return True
 
 
-cdef Stop walk_pcapng(
-    Window* window, const Section* section, const uint8_t* ports, Rows* rows, Account* account
+cdef bint sound_block(
+    const uint8_t* block, size_t length, size_t left, bint swapped, uint64_t offset, Stop* stop, Account* account
 ) noexcept nogil:
-    """Take every whole block of the window, up to one that changes the section."""
-    cdef Window at = window[0]  # local copies, so that no store to a column can be thought to change them
-    cdef Section current = section[0]
+    """Whether the block can be passed; when not, why the walk stops: its length cannot be, or is not all there."""
+    stop[0] = MORE
+    if length < SMALLEST_BLOCK or length & 3:
+        damaged(account, offset, BLOCK_LENGTH, length, SMALLEST_BLOCK)
+        stop[0] = LOST
+    elif length > LARGEST_RECORD:
+        stop[0] = SKIP
+    elif length <= left:
+        if number(block + length - 4, swapped) == length:
+            return True
+        damaged(account, offset, BLOCK_ENDS_DIFFER, length, number(block + length - 4, swapped))
+        stop[0] = LOST
+    return False
+
+
+cdef inline bint plainly_sound(const uint8_t* block, size_t length, size_t left, bint swapped) noexcept nogil:
+    return (
+        length - SMALLEST_BLOCK <= LARGEST_RECORD - SMALLEST_BLOCK and length <= left and not length & 3
+        and number(block + length - 4, swapped) == length
+    )
+
+
+cdef inline Stop walk(
+    Window* window, const Section* section, const uint64_t* ports, Rows* rows, Account* account,
+    bint swapped, bint columns,
+) noexcept nogil:
+    """``walk_pcapng``, compiled for each byte order, with and without columns."""
+    cdef Section current = section[0]  # local copies, so that no store to a column can be thought to change them
     cdef Rows target = rows[0]
-    cdef uint64_t frames = account.frames
-    cdef const uint8_t* block
+    cdef const uint8_t* block = window.data + window.position
+    cdef const uint8_t* end = window.data + window.size
     cdef uint32_t kind
     cdef size_t length
     cdef bint taken
     cdef Frame frame
     cdef Stop stop = MORE
-    while SMALLEST_BLOCK <= at.size - at.position:
-        block = at.data + at.position
-        kind = number(block, current.swapped)
+    frame.number = account.frames
+    while SMALLEST_BLOCK <= end - block:
+        kind = number(block, swapped)
+        length = number(block + 4, swapped)
+        wire_prefetch(block + AHEAD)
+        wire_prefetch(block + AHEAD + CACHE_LINE)
         if wire_unlikely(kind == SECTION_HEADER):
             stop = SECTION
             break
-        length = number(block + 4, current.swapped)
-        wire_prefetch(block + AHEAD)
-        frame.offset = at.offset + at.position
-        if wire_unlikely(length < SMALLEST_BLOCK or length & 3):
-            frames += 1
-            damaged(account, frame.offset, BLOCK_LENGTH, length, SMALLEST_BLOCK)
-            stop = LOST
-            break
-        if wire_unlikely(length > LARGEST_RECORD):
-            stop = SKIP
-            break
-        if wire_unlikely(length > at.size - at.position):
-            break
-        if wire_unlikely(number(block + length - 4, current.swapped) != length):
-            frames += 1
-            damaged(account, frame.offset, BLOCK_ENDS_DIFFER, length, number(block + length - 4, current.swapped))
-            stop = LOST
-            break
+        frame.offset = window.offset + <size_t>(block - window.data)
+        if wire_unlikely(not plainly_sound(block, length, <size_t>(end - block), swapped)):
+            if not sound_block(block, length, <size_t>(end - block), swapped, frame.offset, &stop, account):
+                frame.number += stop == LOST
+                break
         taken = False
         if kind == ENHANCED_PACKET:
-            frames += 1
-            taken = read_packet(&frame, &current, block, length, number(block + 8, current.swapped), account)
+            frame.number += 1
+            taken = read_packet(
+                &frame, &current, block, length, number(block + 8, swapped), account, swapped, columns
+            )
         elif kind == SIMPLE_PACKET:
-            frames += 1
+            frame.number += 1
             taken = read_simple_packet(&frame, &current, block, length, account)
         elif kind == OLD_PACKET:
-            frames += 1
-            taken = read_packet(&frame, &current, block, length, short_number(block + 8, current.swapped), account)
+            frame.number += 1
+            taken = read_packet(
+                &frame, &current, block, length, short_number(block + 8, swapped), account, swapped, columns
+            )
         elif kind == INTERFACE_DESCRIPTION:
-            if length < INTERFACE_FIXED:
-                frames += 1
-                damaged(account, frame.offset, BLOCK_LENGTH, length, INTERFACE_FIXED)
-            else:
+            if length >= INTERFACE_FIXED:
                 stop = INTERFACE
                 break
-        if taken:
-            take_frame(&frame, frames, ports, &target, account)
-        at.position += length
-    account.frames = frames
-    window.position = at.position
+            frame.number += 1
+            damaged(account, frame.offset, BLOCK_LENGTH, length, INTERFACE_FIXED)
+        if taken and wire_unlikely(not take_plain(&frame, ports, columns, &target, account)):
+            take_general(&frame, ports, columns, &target, account)
+        block += length
+    account.frames = frame.number
+    window.position = <size_t>(block - window.data)
     rows[0] = target
     return stop
+
+
+cdef Stop walk_pcapng(
+    Window* window, const Section* section, const uint64_t* ports, Rows* rows, Account* account
+) noexcept nogil:
+    """Take every whole block of the window, up to one that changes the section."""
+    if rows.columns:
+        if section.swapped:
+            return walk(window, section, ports, rows, account, True, True)
+        return walk(window, section, ports, rows, account, False, True)
+    if section.swapped:
+        return walk(window, section, ports, rows, account, True, False)
+    return walk(window, section, ports, rows, account, False, False)

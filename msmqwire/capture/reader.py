@@ -33,7 +33,7 @@ class Capture(Iterator[Block]):
         block_size: int = BLOCK_SIZE,
     ) -> None:
         self.stats = CaptureStats()
-        self._ports = port_set(ports)
+        self._ports = frozenset(ports)
         self._pool = Pool(block_size, columns)
         self._files = iter(list(files_of(source)))
         self._file: OpenFile | None = None
@@ -77,16 +77,6 @@ class Capture(Iterator[Block]):
                 self.close()
                 raise
             return
-
-
-def port_set(ports: Iterable[int]) -> bytes:
-    """Ports as 65536 bits, least significant first."""
-    bits = bytearray(8192)
-    for port in ports:
-        if not 0 <= port <= 0xFFFF:
-            raise ValueError(f"port {port} is not 0 to 65535")
-        bits[port >> 3] |= 1 << (port & 7)
-    return bytes(bits)
 
 
 def open(

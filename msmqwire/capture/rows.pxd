@@ -1,16 +1,19 @@
-"""One frame into the rows of a block."""
+"""One frame into the rows of a block.
+
+``ports`` here and below is a set of 65536 bits in words: the bit of a port is that of its two bytes in network order
+read as a little-endian number, so that nothing need be swapped to look one up.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.capture.frames cimport Account, Reason, Rows, TIMED, damaged
+from msmqwire.capture.frames cimport TIMED, Account, Reason, Rows, damaged
 from msmqwire.capture.layers cimport (
-    FOUND, LINK_ETHERNET, OTHER, UDP_HEADER, Datagram, find_datagram, network_u16, plain_datagram, wanted
+    FOUND, LINK_ETHERNET, OTHER, UDP_HEADER, Datagram, find_datagram, network_u16, plain_datagram, wanted,
 )
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6
-from msmqwire.wire.simd cimport wire_unlikely
 
 
 # What a file format knows about a frame.
@@ -20,6 +23,7 @@ cdef struct Frame:
     uint32_t link
     bint timed
     int64_t time
+    uint64_t number    # in its file, from 1
     uint64_t offset    # of its record in the file
 
 
@@ -35,7 +39,7 @@ cdef inline void put_address(uint8_t* column, size_t row, const uint8_t* address
 
 
 cdef inline void put_columns(
-    const Rows* rows, uint64_t number, const Frame* frame, const uint8_t* ip, const uint8_t* udp
+    const Rows* rows, const Frame* frame, const uint8_t* ip, const uint8_t* udp
 ) noexcept nogil:
     cdef size_t row = rows.count
     cdef bint ipv6 = ip[0] >> 4 == 6
@@ -43,7 +47,7 @@ cdef inline void put_columns(
     if rows.file != NULL:
         rows.file[row] = 0
     if rows.frame != NULL:
-        rows.frame[row] = number
+        rows.frame[row] = frame.number
     if rows.time != NULL:
         rows.time[row] = frame.time
     if rows.src != NULL:
@@ -61,32 +65,40 @@ cdef inline void put_columns(
 
 
 cdef inline void put_row(
-    Rows* rows, uint64_t number, const Frame* frame, const uint8_t* ip, const uint8_t* udp, size_t size
+    Rows* rows, bint columns, const Frame* frame, const uint8_t* ip, const uint8_t* udp, size_t size
 ) noexcept nogil:
     rows.spans[rows.count].data = udp + UDP_HEADER
     rows.spans[rows.count].size = size
-    if rows.columns:
-        put_columns(rows, number, frame, ip, udp)
+    if columns:
+        put_columns(rows, frame, ip, udp)
     rows.count += 1
     rows.nbytes += size
 
 
-cdef inline void take_frame(
-    const Frame* frame, uint64_t number, const uint8_t* ports, Rows* rows, Account* account
+cdef inline bint take_plain(
+    const Frame* frame, const uint64_t* ports, bint columns, Rows* rows, Account* account
 ) noexcept nogil:
-    """One row, or one more among the others or the damaged: ``number`` is that of the frame in its file."""
+    """Take a frame that is a plain datagram; false when it is not and must go the general way."""
+    if frame.link != LINK_ETHERNET or not plain_datagram(frame.data, frame.size):
+        return False
+    if wanted(ports, frame.data + 34):
+        put_row(
+            rows, columns, frame, frame.data + 14, frame.data + 34, network_u16(frame.data + 38) - UDP_HEADER
+        )
+    else:
+        account.other += 1
+    return True
+
+
+cdef inline void take_general(
+    const Frame* frame, const uint64_t* ports, bint columns, Rows* rows, Account* account
+) noexcept nogil:
+    """One row, or one more among the others or the damaged."""
     cdef Datagram found
-    cdef int status
-    if not wire_unlikely(frame.link != LINK_ETHERNET) and not wire_unlikely(not plain_datagram(frame.data, frame.size)):
-        if wanted(ports, frame.data + 34):
-            put_row(rows, number, frame, frame.data + 14, frame.data + 34, network_u16(frame.data + 38) - UDP_HEADER)
-        else:
-            account.other += 1
-        return
-    status = find_datagram(frame.data, frame.size, frame.link, ports, &found)
+    cdef int status = find_datagram(frame.data, frame.size, frame.link, ports, &found)
     account.fragments += found.fragment
     if status == FOUND:
-        put_row(rows, number, frame, found.ip, found.udp, found.size)
+        put_row(rows, columns, frame, found.ip, found.udp, found.size)
     elif status == OTHER:
         account.other += 1
     else:
