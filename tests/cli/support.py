@@ -43,11 +43,9 @@ def capture(payloads: Sequence[bytes], *, step: int = 1_000_000_007) -> bytes:
 
 def reply_from(*names: str, mark: str = "10") -> bytes:
     """A TopologyServerReply from another site with servers of these names; any that MS-MQSD allows."""
-    site = WRITER["SERVER_SITE"]
-    data: bytes = WRITER["reply"](
-        WRITER["PRINTED_ID"], [WRITER["NETWORK"]], site, ",".join(mark + name for name in names)
-    )
-    return data
+    array = (",".join(mark + name for name in names) + "\0").encode("utf-16-le", "surrogatepass")
+    reply: bytes = WRITER["reply"](WRITER["PRINTED_ID"], [WRITER["NETWORK"]])
+    return reply[:28] + len(array).to_bytes(4, "little") + reply[32:] + WRITER["SERVER_SITE"].bytes_le + array
 
 
 def msmqwire(*arguments: str | Path, cwd: Path = ROOT, **options: Any) -> subprocess.CompletedProcess[bytes]:

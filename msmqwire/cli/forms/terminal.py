@@ -43,7 +43,7 @@ class Writer:
     def __init__(self, sink: Sink, schema: pa.Schema) -> None:
         # Given to rich, what a terminal cannot show must not fail.
         self._text = io.TextIOWrapper(sink, encoding="utf-8", errors="replace", write_through=True)
-        self._console = Console(file=self._text, markup=False, highlight=False, emoji=False)
+        self._console = _Console(file=self._text, markup=False, highlight=False, emoji=False)
         as_packets = set(CAPTURE.names) <= set(schema.names)
         self._layout: _Packets | _Columns = _Packets(schema.names) if as_packets else _Columns(schema.names)
         self._widths: list[int] = []
@@ -79,6 +79,14 @@ class Writer:
         for row in cells:
             table.add_row(*row)
         self._console.print(table)
+
+
+class _Console(Console):
+    """A console that leaves it to the command what to do when its reader has gone."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the error that is being handled go on."""
+        raise
 
 
 class _Columns:
