@@ -27,7 +27,7 @@ _CHUNK = 200  # rows drawn at once, and rows looked at to find the widths
 _LONGEST_TEXT = 64
 _MOST_ITEMS = 4
 _GUID = 36
-_LABELLED = 21 + _GUID  # what the last column should keep: a label and a GUID
+_NARROW = 100  # columns of a terminal that has no room for labels beside values
 _GAP = 2
 
 Row = dict[str, Any]
@@ -45,7 +45,9 @@ class Writer:
         self._text = io.TextIOWrapper(sink, encoding="utf-8", errors="replace", write_through=True)
         self._console = _Console(file=self._text, markup=False, highlight=False, emoji=False)
         as_packets = set(CAPTURE.names) <= set(schema.names)
-        self._layout: _Packets | _Columns = _Packets(schema.names) if as_packets else _Columns(schema.names)
+        self._layout: _Packets | _Columns = (
+            _Packets(schema.names, narrow=self._console.width < _NARROW) if as_packets else _Columns(schema.names)
+        )
         self._widths: list[int] = []
         self._file: str | None = None
 
@@ -67,7 +69,7 @@ class Writer:
         headers = self._layout.headers
         heading = not self._widths or file != self._file
         if heading:
-            self._widths = _widths(headers, cells, self._console.width)
+            self._widths = _widths(headers, cells, self._console.width, self._layout.last)
             if file is not None:
                 self._console.print(Text(printable(file), "bold"), soft_wrap=True)
             self._file = file
@@ -93,6 +95,7 @@ class _Columns:
     """Each column as it is."""
 
     by_file = False
+    last = 24
     numbers: frozenset[str] = frozenset()
 
     def __init__(self, names: list[str]) -> None:
@@ -106,10 +109,12 @@ class _Packets:
     """One packet a row, each field that it carries on a line; what is null, zero or empty is left out."""
 
     by_file = True
+    last = 21 + _GUID  # a label and a GUID
     numbers = frozenset({"frame"})
     headers = ("frame", "time (UTC)", "from → to", "packet")
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], *, narrow: bool) -> None:
+        self._narrow = narrow
         apart = {*CAPTURE.names, "type", "fault", "violations"}
         self._fields = [name for name in names if name not in apart]
 
@@ -120,16 +125,18 @@ class _Packets:
     def _packet(self, row: Row) -> Text:
         if row.get("fault") is not None:
             return Text.assemble(("fault ", "bold red"), shown(row["fault"]))
-        there = [(name, line) for name in self._fields if row[name] for line in _lines(row[name])]
-        longest = max((len(name) for name, _ in there), default=0)
         title = Text(shown(row.get("type")), "bold cyan")
         for violation in row.get("violations") or ():
             title.append(f"  ! {violation}", "yellow")
-        lines, above = [title], ""
-        for name, text in there:
-            label = "" if name == above else name
-            lines.append(Text.assemble((f" {label:{longest}} ", "dim"), text))
-            above = name
+        there = {name: _lines(row[name]) for name in self._fields if row[name]}
+        longest = max(map(len, there), default=0)
+        lines = [title]
+        for name, (first, *more) in there.items():
+            if self._narrow:
+                lines += [Text(f" {name}", "dim"), *map(Text, (first, *more))]
+            else:
+                lines.append(Text.assemble((f" {name:{longest}} ", "dim"), first))
+                lines += [Text(" " * (longest + 2) + text) for text in more]
         return Text("\n").join(lines)
 
 
@@ -194,27 +201,33 @@ def _shown_struct(value: dict[str, Any]) -> str:
     return f"{shown(first)} ({', '.join(notes)})" if notes else shown(first)
 
 
-def _widths(headers: tuple[str, ...], cells: list[list[Text]], available: int) -> list[int]:
+def _widths(headers: tuple[str, ...], cells: list[list[Text]], available: int, keep: int) -> list[int]:
     """A width for each column: what the first rows need, and what is left for the last one.
 
-    When that is too little, the columns before it are folded at their spaces, down to their longest word.
+    When that is less than ``keep``, columns before it are folded at their spaces, those first where it saves most.
     """
-    natural = [max(cell_len(header), 1) for header in headers]
-    words = list(natural)
-    for row in cells:
-        for column, text in enumerate(row):
-            lines = text.plain.splitlines() or [""]
-            natural[column] = max(natural[column], *map(cell_len, lines))
-            words[column] = max(words[column], *(cell_len(word) for line in lines for word in _words(line)))
+    lines = [
+        [header, *(line for row in cells for line in row[at].plain.split("\n"))] for at, header in enumerate(headers)
+    ]
     room = max(available - _GAP * (len(headers) - 1), len(headers))
-    *front, last = natural
-    wanted = min(last, _LABELLED)
-    for column in sorted(range(len(front)), key=lambda column: words[column] - front[column]):
-        if sum(front) + wanted > room:
-            front[column] = words[column]
+    *front, last = [max(map(cell_len, column)) for column in lines]
+    wanted = min(last, keep)
+    savings = [width - _folded(column, 0) for width, column in zip(front, lines, strict=False)]
+    for at in sorted(range(len(front)), key=savings.__getitem__, reverse=True):
+        excess = sum(front) + wanted - room
+        if excess > 0:
+            front[at] = _folded(lines[at], front[at] - excess)
     return [*front, max(room - sum(front), 8)]
 
 
-def _words(line: str) -> list[str]:
-    """Where a line may be folded; an arrow stays with what is before it."""
-    return line.replace(" →", "→→").split(" ")
+def _folded(lines: list[str], width: int) -> int:
+    """How wide lines are when they are folded to ``width`` at spaces; never narrower than their longest word."""
+    longest = 0
+    for line in lines:
+        used = 0
+        # An arrow stays with what is before it.
+        for word in line.replace(" →", "→→").split(" "):
+            size = cell_len(word)
+            used = used + 1 + size if used and used + 1 + size <= width else size
+            longest = max(longest, used)
+    return longest
