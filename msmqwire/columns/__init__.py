@@ -4,11 +4,12 @@ from msmqwire.columns.batch import Batch, FaultEntry
 from msmqwire.columns.buffer import Buffer, allocated_bytes
 from msmqwire.columns.payloads import Payloads
 from msmqwire.columns.schema import Column, Table
-from msmqwire.columns.views import ListColumn, TextColumn
+from msmqwire.columns.views import BytesColumn, ListColumn, TextColumn
 
 __all__ = [
     "Batch",
     "Buffer",
+    "BytesColumn",
     "Column",
     "FaultEntry",
     "ListColumn",

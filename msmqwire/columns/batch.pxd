@@ -20,10 +20,14 @@ cdef class Batch:
     cdef dict counts         # path of a list's items -> how many there are
     cdef dict names          # path of an enumeration -> names that this batch brings itself
     cdef frozenset selected
+    cdef Buffer groups       # int32 offsets of the rows of each payload; None where row i is of payload i
     cdef size_t length
     cdef size_t fault_count
     cdef size_t arrow_holders
 
+    cdef int derive(self, str column) except -1
+    cdef Buffer payloads_of_rows(self)
+    cdef tuple rows_of_payloads(self)
     cdef bint wants(self, str column)
     cdef uint8_t* reserve(self, str path, size_t size) except NULL
     cdef uint8_t* reserve_column(self, str column, size_t size) except? NULL
@@ -32,4 +36,5 @@ cdef class Batch:
     cdef ArrowNode arrow_tree(self, str guid)
 
 
-cdef Batch prepare(object table, Payloads payloads, object columns, Batch out)
+cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, type kind=*)
+cdef object read_only(Buffer buffer)

@@ -1,8 +1,8 @@
 """Batch: column buffers written by a kernel, seen through numpy and Arrow.
 
 Columns are kept by path: ``"request_id"`` is a column, ``"servers"`` the offsets of a list, ``"servers[].name"`` a
-member of its items. What a path holds follows from the table's schema; three walks over the schema make the numpy
-views, the Arrow export and nothing else.
+member of its items, ``"properties[]?"`` the presence bytes of items whose members can be null. What a path holds
+follows from the table's schema; three walks over the schema make the numpy views, the Arrow export and nothing else.
 """
 
 from typing import NamedTuple
@@ -13,8 +13,8 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns.convert cimport (
-    TextSpan, addresses_as_text, bits_of_bools, fault_fields, guid_texts, presence_bitmap, rows_of_items,
-    swapped_guids, texts_of_names, texts_of_spans,
+    TextSpan, addresses_as_text, bits_of_bools, bytes_of_spans, fault_fields, guid_texts, presence_bitmap,
+    rows_of_items, swapped_guids, texts_of_names, texts_of_spans,
 )
 from msmqwire.columns.payloads cimport Payloads
 from msmqwire.wire.fault cimport Fault, field_name
@@ -22,8 +22,8 @@ from msmqwire.wire.simd cimport wire_popcount
 
 import numpy as np
 
-from msmqwire.columns.schema import ADDRESS, BOOL, GUID, TEXT, Enumeration, ListOf, StructOf
-from msmqwire.columns.views import ADDRESS_DTYPE, FAULT_DTYPE, SPAN_DTYPE, ListColumn, TextColumn
+from msmqwire.columns.schema import ADDRESS, BOOL, BYTES, GUID, TEXT, Enumeration, ListOf, StructOf
+from msmqwire.columns.views import ADDRESS_DTYPE, FAULT_DTYPE, SPAN_DTYPE, BytesColumn, ListColumn, TextColumn
 from msmqwire.wire.fault import FAULT_NAMES
 
 __all__ = ["Batch", "FaultEntry"]
@@ -82,7 +82,8 @@ cdef class Batch:
             return self.faults
         if name == "violations":
             return self.violations
-        return view_of(self, column.type, name, self.length, ())
+        self.derive(name)
+        return view_of(self, column.type, name, self.length, self.rows_of_payloads())
 
     def is_present(self, str name):
         """Boolean array: the rows in which the packet carries ``name``; elsewhere the column is null."""
@@ -135,6 +136,22 @@ cdef class Batch:
 
     # --- for kernels ---
 
+    cdef int derive(self, str column) except -1:
+        """Make what is shown of ``column`` where that is not what the kernel wrote; for the batches of a protocol."""
+        return 0
+
+    cdef Buffer payloads_of_rows(self):
+        """The payload of each row; None where row i is of payload i."""
+        if self.groups is None:
+            return None
+        return rows_of_items(<const int32_t*>self.groups.data, self.payloads.table.count, NULL)
+
+    cdef tuple rows_of_payloads(self):
+        """The offsets of the rows of each payload, as the outermost of the ``parents`` of a view."""
+        if self.groups is None:
+            return ()
+        return (np.frombuffer(read_only(self.groups), np.int32, <Py_ssize_t>self.payloads.table.count + 1),)
+
     cdef bint wants(self, str column):
         return column in self.selected
 
@@ -164,6 +181,7 @@ cdef class Batch:
 
     cdef ArrowNode arrow_tree(self, str guid):
         cdef ArrowNode root
+        cdef Buffer rows = self.payloads_of_rows()
         if guid not in ("uuid", "text", "binary"):
             raise ValueError(f"guid={guid!r} is not one of 'uuid', 'text', 'binary'")
         root = arrow_node("", "+s", <Py_ssize_t>self.length, None, 0, [])
@@ -173,7 +191,8 @@ cdef class Batch:
             elif column.name == "violations":
                 root.children.append(violations_node(self))
             else:
-                root.children.append(column_node(self, column, guid))
+                self.derive(column.name)
+                root.children.append(column_node(self, column, rows, guid))
         return root
 
 
@@ -190,8 +209,8 @@ class ArrowForm:
         return schema_capsule(root), array_capsule(root, ArrowHold(batch))
 
 
-cdef Batch prepare(object table, Payloads payloads, object columns, Batch out):
-    """A Batch to be written: ``out`` when it fits, else a new one.
+cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, type kind=Batch):
+    """A Batch to be written, of the class ``kind``: ``out`` when it fits, else a new one.
 
     Raises
     ------
@@ -207,7 +226,7 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out):
     else:
         names = tuple([column.name for column in table.select(columns)])
     if batch is None:
-        batch = Batch.__new__(Batch)
+        batch = kind.__new__(kind)
         batch.table = table
         batch.columns = names
         batch.selected = frozenset(names)
@@ -220,6 +239,7 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out):
     elif batch.arrow_holders:
         raise BufferError("out= is still held by an Arrow consumer; release it or decode into a new Batch")
     batch.payloads = payloads
+    batch.groups = None
     batch.length = payloads.table.count
     batch.fault_count = 0
     batch.counts = {}
@@ -240,8 +260,9 @@ cdef object view_of(Batch batch, object type_, str path, size_t count, tuple par
     buffer = batch.buffers[path]
     if type_ == GUID:
         return np.frombuffer(buffer, np.uint8, count * 16).reshape(count, 16)
-    if type_ == TEXT:
-        return TextColumn(np.frombuffer(read_only(buffer), SPAN_DTYPE, count), batch.payloads, parents)
+    if type_ == TEXT or type_ == BYTES:
+        spans = np.frombuffer(read_only(buffer), SPAN_DTYPE, count)
+        return (TextColumn if type_ == TEXT else BytesColumn)(spans, batch.payloads, parents)
     if type_ == ADDRESS:
         return np.frombuffer(buffer, ADDRESS_DTYPE, count)
     if isinstance(type_, Enumeration):
@@ -257,20 +278,20 @@ cdef object read_only(Buffer buffer):
 # --- Arrow nodes ---
 
 
-cdef ArrowNode column_node(Batch batch, object column, str guid):
+cdef ArrowNode column_node(Batch batch, object column, Buffer rows, str guid):
     cdef Buffer presence = batch.buffers.get("presence")
     cdef Buffer validity = None
     cdef Py_ssize_t nulls = 0
     if presence is not None:
         validity, nulls = presence_bitmap(presence.data, <uint8_t>(column.presence or DECODED), batch.length)
-    return node_of(batch, column.type, column.name, column.name, batch.length, validity, nulls, None, guid)
+    return node_of(batch, column.type, column.name, column.name, batch.length, validity, nulls, rows, guid)
 
 
 cdef ArrowNode node_of(
     Batch batch, object type_, str name, str path, size_t count, Buffer validity, Py_ssize_t nulls, Buffer rows,
     str guid,
 ):
-    """The Arrow array of the part of a column at ``path``; ``rows``: the row of each value, None: value i is row i."""
+    """The Arrow array of the part of a column at ``path``; ``rows``: the payload of each value, None: value i has i."""
     cdef ArrowNode node
     cdef Buffer buffer
     cdef Py_ssize_t length = <Py_ssize_t>count
@@ -279,8 +300,13 @@ cdef ArrowNode node_of(
         row = <const uint32_t*>rows.data
     if isinstance(type_, StructOf):
         node = arrow_node(name, "+s", length, validity, nulls, [])
-        for member, member_type in type_.members:
-            node.children.append(node_of(batch, member_type, member, f"{path}.{member}", count, None, 0, rows, guid))
+        for (member, member_type), bit in zip(type_.members, type_.presence or [0] * len(type_.members), strict=True):
+            present, absent = None, 0
+            if bit:
+                present, absent = presence_bitmap(batch.data(path + "?"), bit, count)
+            node.children.append(
+                node_of(batch, member_type, member, f"{path}.{member}", count, present, absent, rows, guid)
+            )
         return node
     buffer = batch.buffers[path]
     if isinstance(type_, ListOf):
@@ -296,6 +322,9 @@ cdef ArrowNode node_of(
     if type_ == TEXT:
         texts = texts_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
         return arrow_node(name, "u", length, validity, nulls, list(texts))
+    if type_ == BYTES:
+        blobs = bytes_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
+        return arrow_node(name, "z", length, validity, nulls, list(blobs))
     if type_ == ADDRESS:
         return arrow_node(name, "u", length, validity, nulls, list(addresses_as_text(buffer.data, count)))
     if type_ == BOOL:
@@ -310,14 +339,15 @@ cdef bint holds_text(object type_):
         return holds_text(type_.item)
     if isinstance(type_, StructOf):
         return any(holds_text(member) for _, member in type_.members)
-    return type_ == TEXT
+    return type_ == TEXT or type_ == BYTES
 
 
 cdef ArrowNode guid_node(Buffer buffer, str name, size_t count, Buffer validity, Py_ssize_t nulls, str guid):
     cdef ArrowNode node
     cdef Py_ssize_t length = <Py_ssize_t>count
     if guid == "text":
-        return arrow_node(name, "u", length, validity, nulls, list(guid_texts(buffer.data, count)))
+        texts = guid_texts(buffer.data, count, NULL if validity is None else validity.data)
+        return arrow_node(name, "u", length, validity, nulls, list(texts))
     node = arrow_node(name, "w:16", length, validity, nulls, [swapped_guids(buffer.data, count)])
     if guid == "uuid":
         node.metadata = UUID_METADATA

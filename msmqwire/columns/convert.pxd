@@ -8,7 +8,7 @@ from msmqwire.columns.payloads cimport PayloadTable
 from msmqwire.wire.fault cimport Fault
 
 
-# A text value: bytes [offset, offset + length) of the payload of its row
+# A text or bytes value: bytes [offset, offset + length) of the payload of its row
 cdef struct TextSpan:
     uint32_t offset
     uint32_t length
@@ -17,8 +17,9 @@ cdef struct TextSpan:
 cdef tuple presence_bitmap(const uint8_t* presence, uint8_t bit, size_t count)
 cdef Buffer bits_of_bools(const uint8_t* values, size_t count)
 cdef Buffer swapped_guids(const uint8_t* values, size_t count)
-cdef tuple guid_texts(const uint8_t* values, size_t count)
+cdef tuple guid_texts(const uint8_t* values, size_t count, const uint8_t* validity)
 cdef tuple texts_of_spans(const TextSpan* spans, size_t count, const PayloadTable* payloads, const uint32_t* rows)
+cdef tuple bytes_of_spans(const TextSpan* spans, size_t count, const PayloadTable* payloads, const uint32_t* rows)
 cdef tuple texts_of_names(const uint8_t* values, size_t count, tuple names)
 cdef Buffer rows_of_items(const int32_t* offsets, size_t count, const uint32_t* rows)
 cdef tuple fault_fields(const Fault* faults, size_t fault_count, size_t count, tuple fields)

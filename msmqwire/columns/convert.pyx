@@ -55,20 +55,23 @@ cdef Buffer swapped_guids(const uint8_t* values, size_t count):
     return swapped
 
 
-cdef tuple guid_texts(const uint8_t* values, size_t count):
-    """Offsets and data of the canonical lower-case text."""
+cdef tuple guid_texts(const uint8_t* values, size_t count, const uint8_t* validity):
+    """Offsets and data of the canonical lower-case text; empty where ``validity``, NULL for nowhere, has no bit."""
     cdef Buffer offsets = allocate((count + 1) * sizeof(int32_t))
     cdef Buffer text = allocate(count * GUID_TEXT_SIZE)
     cdef int32_t* end = <int32_t*>offsets.data
     cdef uint8_t* out = text.data
     cdef size_t i
+    cdef size_t written = 0
     if count * GUID_TEXT_SIZE > INT32_MAX:
         raise OverflowError(f"{count} GUIDs as text exceed an Arrow string array; decode in smaller batches")
     with nogil:
         for i in range(count):
-            end[i] = <int32_t>(i * GUID_TEXT_SIZE)
-            format_guid(values + i * GUID_SIZE, out + i * GUID_TEXT_SIZE)
-        end[count] = <int32_t>(count * GUID_TEXT_SIZE)
+            end[i] = <int32_t>written
+            if validity == NULL or validity[i >> 3] >> (i & 7) & 1:
+                format_guid(values + i * GUID_SIZE, out + written)
+                written += GUID_TEXT_SIZE
+        end[count] = <int32_t>written
     return offsets, text
 
 
@@ -97,6 +100,32 @@ cdef tuple texts_of_spans(
                 written += utf16_to_utf8(payload.data + spans[i].offset, spans[i].length // 2, text.data + written)
             end[i + 1] = <int32_t>written
     return offsets, text
+
+
+cdef tuple bytes_of_spans(
+    const TextSpan* spans, size_t count, const PayloadTable* payloads, const uint32_t* rows
+):
+    """Offsets and data of bytes that lie in the payloads of ``rows``; ``rows`` NULL: value i is of payload i."""
+    cdef Buffer offsets = allocate((count + 1) * sizeof(int32_t))
+    cdef int32_t* end = <int32_t*>offsets.data
+    cdef size_t i
+    cdef size_t total = 0
+    cdef Buffer data
+    cdef Span payload
+    with nogil:
+        for i in range(count):
+            end[i] = <int32_t>total
+            total += spans[i].length
+        end[count] = <int32_t>total
+    if total > INT32_MAX:
+        raise OverflowError(f"{total} bytes exceed an Arrow binary array; decode in smaller batches")
+    data = allocate(total)
+    with nogil:
+        for i in range(count):
+            if spans[i].length:
+                payload = payload_at(payloads, i if rows == NULL else rows[i])
+                memcpy(data.data + end[i], payload.data + spans[i].offset, spans[i].length)
+    return offsets, data
 
 
 cdef tuple texts_of_names(const uint8_t* values, size_t count, tuple names):

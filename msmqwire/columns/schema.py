@@ -98,9 +98,14 @@ class ListOf:
 
 @dataclass(frozen=True)
 class StructOf:
-    """A group of named values."""
+    """A group of named values.
+
+    ``presence`` has, where members can be null, a bit for each of them: it must be set in the item's presence byte
+    for a value to stand there. 0 means in every item; empty, that no member is ever null.
+    """
 
     members: tuple[tuple[str, DataType], ...]
+    presence: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:

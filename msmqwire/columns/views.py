@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from msmqwire.columns.payloads import Payloads
 
-__all__ = ["ADDRESS_DTYPE", "FAULT_DTYPE", "SPAN_DTYPE", "ListColumn", "TextColumn"]
+__all__ = ["ADDRESS_DTYPE", "FAULT_DTYPE", "SPAN_DTYPE", "BytesColumn", "ListColumn", "TextColumn"]
 
 FAULT_DTYPE = np.dtype(
     [
@@ -45,37 +45,61 @@ class ListColumn:
         return len(self.offsets) - 1
 
 
-class TextColumn:
-    """Text that stays in the payloads: where each value lies, and its code units when asked for.
+class SpanColumn:
+    """Values that stay in the payloads: where each lies, and its bytes when asked for.
 
     Attributes
     ----------
     offset : ndarray of uint32
         Bytes from the start of the row's own payload.
     length : ndarray of uint32
-        In bytes, twice the number of code units.
+        In bytes.
     """
 
-    def __init__(self, spans: NDArray[np.void], payloads: Payloads, parents: tuple[NDArray[np.int32], ...]) -> None:
+    def __init__(
+        self,
+        spans: NDArray[np.void],
+        payloads: Payloads,
+        parents: tuple[NDArray[np.int32], ...],
+        rows: NDArray[np.integer] | None = None,
+    ) -> None:
         self.offset: NDArray[np.uint32] = spans["offset"]
         self.length: NDArray[np.uint32] = spans["length"]
         self._payloads = payloads
         self._parents = parents
+        self._rows = rows
 
     def __len__(self) -> int:
         return len(self.offset)
 
-    def __getitem__(self, index: int) -> NDArray[np.uint16]:
-        """The code units of one value: a view into its payload, lone surrogates and all."""
+    def _bytes(self, index: int) -> NDArray[np.uint8]:
         row = range(len(self))[index]
         start, length = int(self.offset[row]), int(self.length[row])
+        if self._rows is not None:
+            row = int(self._rows[row])
         for offsets in self._parents:
             row = int(np.searchsorted(offsets, row, side="right")) - 1
         payload = self._payloads[row]
         if payload is None:
-            raise ValueError(f"row {row} is null and holds no text")
-        return np.frombuffer(payload, "<u2", length // 2, start)
+            raise ValueError(f"payload {row} is null and holds no value")
+        return np.frombuffer(payload, np.uint8, length, start)
+
+
+class TextColumn(SpanColumn):
+    """Text that stays in the payloads; ``length`` is twice the number of code units."""
+
+    def __getitem__(self, index: int) -> NDArray[np.uint16]:
+        """The code units of one value: a view into its payload, lone surrogates and all."""
+        return self._bytes(index).view("<u2")
 
     def text(self, index: int) -> str:
         """One value as a string; lone surrogates stay lone surrogates."""
-        return self[index].tobytes().decode("utf-16-le", "surrogatepass")
+        return self._bytes(index).tobytes().decode("utf-16-le", "surrogatepass")
+
+
+class BytesColumn(SpanColumn):
+    """Bytes that stay in the payloads."""
+
+    def __getitem__(self, index: int) -> NDArray[np.uint8]:
+        """One value: a view into its payload."""
+        return self._bytes(index)

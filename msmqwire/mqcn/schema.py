@@ -74,7 +74,8 @@ PROPERTY = StructOf(
         ("ints", ListOf(UINT32)),
         ("guids", ListOf(GUID)),
         ("texts", ListOf(TEXT)),
-    )
+    ),
+    presence=(0, 0, 0, 1, 2, 4, 8, 16, 32, 64),
 )
 
 NOTIFICATIONS = Table(
