@@ -125,6 +125,7 @@ def _assert_scalars(batch: Batch, outcomes: Sequence[Outcome]) -> None:
         assert batch[name].shape == (len(outcomes), 16)
         assert batch[name].dtype == np.uint8
         assert batch[name][present].tobytes() == b"".join(values), name
+        assert not batch[name][~present].any(), f"{name}: a null row shows what was there before"
     present, types = _values(outcomes, "type")
     np.testing.assert_array_equal(batch.is_present("type"), present)
     names = np.array(mqsd.TOPOLOGY.columns[0].type.names)  # type: ignore[union-attr]
@@ -134,6 +135,7 @@ def _assert_scalars(batch: Batch, outcomes: Sequence[Outcome]) -> None:
         np.testing.assert_array_equal(batch.is_present(name), present, name)
         assert batch[name].dtype == dtype
         assert batch[name][present].tolist() == values, name
+        assert not batch[name][~present].any(), f"{name}: a null row shows what was there before"
 
 
 def _assert_lists(batch: Batch, outcomes: Sequence[Outcome]) -> None:

@@ -165,6 +165,8 @@ def test_text_of_every_code_unit() -> None:
     names = [struct.pack("<H", unit) for unit in units]
     names += [struct.pack("<2H", unit, other) for unit in units[::0x101] for other in (0xD800, 0xDC00, 0x61)]
     names += [struct.pack("<2H", other, unit) for unit in units[::0x101] for other in (0xD800, 0xDC00, 0x61)]
+    edges = (0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xD800, 0xDBFF, 0xDC00, 0xDFFF, 0xE000, 0xFFFF)
+    names += [struct.pack("<2H", one, other) for one in edges for other in edges]
     payloads = [_reply(name) for name in names]
     batch = mqsd.decode_batch(payloads)
     assert len(batch.faults) == 0
