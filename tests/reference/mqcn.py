@@ -17,7 +17,19 @@ from typing import Any, NamedTuple
 from tests.reference import propvariant
 from tests.reference.mqsd import Fault, MalformedError, Reader
 
-__all__ = ["COLUMNS", "VIOLATIONS", "Body", "Fault", "Message", "Property", "Update", "read", "rows", "write"]
+__all__ = [
+    "COLUMNS",
+    "VIOLATIONS",
+    "Body",
+    "Fault",
+    "Message",
+    "Property",
+    "Update",
+    "plain_rows",
+    "read",
+    "rows",
+    "write",
+]
 
 #: The order of the bits in a batch's ``violations`` column.
 VIOLATIONS = (
@@ -189,6 +201,15 @@ def rows(outcome: Outcome) -> list[dict[str, Any]]:
         }
         for index, update in enumerate(outcome.updates)
     ]
+
+
+def plain_rows(message: Message) -> list[dict[str, Any]]:
+    """The rows of a message as a golden vector says them: without nulls, and without the places of properties."""
+    plain = [{name: item for name, item in row.items() if item is not None} for row in rows(message)]
+    for row in plain:
+        if "properties" in row:
+            row["properties"] = tuple((item.id, item.value) for item in row["properties"])
+    return plain
 
 
 def read(data: bytes, *, strict: bool = False) -> Message | Fault:
