@@ -17,6 +17,8 @@ CAPTURES ?= examples/*.pcap examples/*.pcapng
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
+# Spark on this machine alone; without it, a host name that does not resolve keeps it from starting.
+export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
