@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -30,7 +31,16 @@ def local_session(
     was activated. ``settings`` are Spark's and win over the ones chosen here.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _show_checkout()
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
     for key, value in {**_SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _show_checkout() -> None:
+    """Put a checkout on the path of workers: Spark looks for data sources in its folders, where no editable install is."""
+    home = Path(__file__).parents[2]
+    path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if home.name not in ("site-packages", "dist-packages") and str(home) not in path:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(home), *path)))

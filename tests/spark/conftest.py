@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +17,6 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     require_program("java")
-    # Workers import the package and these tests whatever folder pytest was started from
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     settings = {
         "spark.driver.memory": "1g",
         # A JVM that lives for a minute: compile quickly, not well
