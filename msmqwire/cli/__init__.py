@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
-from msmqwire.cli import decode
+from msmqwire.cli import decode, pipeline
 from msmqwire.cli.console import describe_os_error, printable, say
 from msmqwire.errors import MsmqWireError
 
@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     subcommands = parser.add_subparsers(required=True, metavar="SUBCOMMAND", dest="subcommand")
-    for module in (decode,):
+    for module in (decode, pipeline):
         module.add(subcommands)
     return parser
 

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from msmqwire.cli.arguments import column_names, ports
 from msmqwire.cli.console import CommandError, optional, report
 from msmqwire.cli.forms import FORMS, chosen_form, table_writer
 from msmqwire.cli.progress import progress
@@ -57,12 +58,12 @@ def add(subcommands: Any) -> None:
     parser.add_argument("-T", "--form", choices=FORMS, help="the form to write, see below")
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
     parser.add_argument("--table", default="topology", help="topology (default): the packets of discovery, MS-MQSD")
-    parser.add_argument("--columns", type=_names, metavar="A,B", help="only these columns, in this order")
+    parser.add_argument("--columns", type=column_names, metavar="A,B", help="only these columns, in this order")
     parser.add_argument(
         "--strict", action="store_true", help="what a conforming receiver would discard is a fault, not a violation"
     )
     parser.add_argument("--guid", choices=("text", "binary"), default="text", help="GUIDs in Parquet (default: text)")
-    parser.add_argument("--ports", type=_ports, metavar="N,N", help="the ports to look at instead of the table's own")
+    parser.add_argument("--ports", type=ports, metavar="N,N", help="the ports to look at instead of the table's own")
     parser.add_argument("-q", "--quiet", action="store_true", help="no counts and no progress on standard error")
     parser.set_defaults(run=run)
 
@@ -129,20 +130,3 @@ def _write(reader: TableReader, options: argparse.Namespace, form: str, *, termi
             writer.write(batch.select(order))
             show(reader.stats.bytes_read)
         writer.finish()
-
-
-# --- What arguments may be ---
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if len(set(names)) < len(names):
-        raise argparse.ArgumentTypeError(f"{text!r} names a column twice")
-    return names
-
-
-def _ports(text: str) -> frozenset[int]:
-    ports = frozenset(int(port) if port.strip().isdecimal() else -1 for port in text.split(","))
-    if not all(0 < port < 65536 for port in ports):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of ports from 1 to 65535, as in 1801,3527")
-    return ports

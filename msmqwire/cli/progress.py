@@ -6,10 +6,15 @@ import contextlib
 import os
 import stat
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-__all__ = ["progress"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["progress", "task_progress"]
 
 # A command that is over before anybody wonders needs no line.
 _PATIENCE = 0.5
@@ -22,7 +27,7 @@ def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int],
 
     ``wanted`` is false when rows go to the terminal themselves. Nothing is drawn unless standard error is a terminal.
     """
-    if not (wanted and sys.stderr is not None and sys.stderr.isatty()):
+    if not (wanted and _watched()):
         yield lambda _: None
         return
     try:
@@ -50,6 +55,45 @@ def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int],
         yield update
     finally:
         line.stop()
+
+
+@contextlib.contextmanager
+def task_progress(spark: SparkSession, *, wanted: bool) -> Iterator[None]:
+    """Draw how many tasks of the session are done, as ``progress`` does; a session of Spark Connect does not tell."""
+    if not (wanted and _watched() and hasattr(spark, "_jsparkSession")):
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    line = Progress(
+        "decoding", BarColumn(), MofNCompleteColumn(), "tasks", TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True, auto_refresh=False,
+    )  # fmt: skip
+    task = line.add_task("", total=None)
+    tracker = spark.sparkContext.statusTracker()
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(_INTERVAL):
+            for stage in tracker.getActiveStageIds():
+                if (info := tracker.getStageInfo(stage)) is not None:
+                    line.update(task, total=info.numTasks, completed=info.numCompletedTasks)
+            line.refresh()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    try:
+        line.start()
+        watcher.start()
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        line.stop()
+
+
+def _watched() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _total(inputs: Sequence[str]) -> int | None:

@@ -45,5 +45,7 @@ class Terminal:
 
 def start(arguments: Sequence[object], **streams: Any) -> subprocess.Popen[bytes]:
     """The command with its streams where they are told, its width asked of the terminal."""
-    environment = {**environ(TERM="xterm-256color"), "COLUMNS": "", "NO_COLOR": ""}
+    environment = environ(TERM="xterm-256color")
+    for name in ("COLUMNS", "NO_COLOR"):
+        environment.pop(name, None)
     return subprocess.Popen([*COMMAND, *map(str, arguments)], env=environment, cwd=ROOT, **streams)

@@ -1,0 +1,196 @@
+"""``msmqwire pipeline``: captures into a lake of Parquet tables, by Spark."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msmqwire.cli.arguments import ports
+from msmqwire.cli.console import CommandError, optional, printable, say
+from msmqwire.cli.progress import task_progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["add", "run"]
+
+_EPILOG = """\
+The lake is a folder of Parquet tables by day: topology (a row a packet), faults (a row for
+each payload that cannot be decoded) and accounting (a row for each capture: what became of
+every frame). Running it again over the same captures changes nothing.
+
+Spark runs on this machine with all its cores, or where --master, SPARK_REMOTE or
+spark-submit say; captures and lake must then have the same names everywhere.
+
+exit status:
+  0  every frame of every capture was read and every payload decoded
+  1  wrong usage, or a capture that cannot be read; the lake has all the others
+  2  some payloads had faults, or some frames were damaged
+
+examples:
+  msmqwire pipeline captures/ --lake lake
+  msmqwire pipeline 'captures/2024-03-*/*.pcapng' --lake lake
+  spark-submit --master yarn $(which msmqwire) pipeline /data/captures --lake /data/lake
+"""
+
+
+def add(subcommands: Any) -> None:
+    """Add the subcommand to the parser."""
+    parser = subcommands.add_parser(
+        "pipeline",
+        help="decode many captures into partitioned tables, by Spark",
+        description="Decode captures into a lake of Parquet tables, partitioned by day, with Spark.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="a capture, a folder of captures, or a pattern")
+    parser.add_argument("--lake", required=True, metavar="DIR", help="the folder of the tables, made if need be")
+    parser.add_argument("--table", default="topology", help="topology (default): the packets of discovery, MS-MQSD")
+    parser.add_argument(
+        "--failfast", action="store_true", help="stop at the first payload or capture that cannot be decoded"
+    )
+    parser.add_argument("--ports", type=ports, metavar="N,N", help="the ports to look at instead of the table's own")
+    parser.add_argument(
+        "--compression",
+        choices=("snappy", "zstd", "lz4", "gzip", "brotli", "none"),
+        default="snappy",
+        help="of the Parquet files (default: snappy)",
+    )
+    parser.add_argument("--master", metavar="URL", help="the Spark to use, e.g. local[4], spark://..., sc://...")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the pipeline; the exit status."""
+    optional("pyspark", "msmqwire pipeline", "spark")
+    from msmqwire.capture import TABLES
+    from msmqwire.spark.sources import expand
+
+    if options.table not in TABLES:
+        raise CommandError(f"--table {options.table}: no such table; there is {', '.join(TABLES)}")
+    # Before Spark is started, which takes seconds
+    try:
+        expand(options.sources)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    if options.master is None and not _elsewhere() and not _java():
+        raise CommandError("Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
+    return _with_spark(options.master, partial(_run, options))
+
+
+def _run(options: argparse.Namespace, spark: SparkSession) -> int:
+    from pyspark.errors import PySparkException
+
+    from msmqwire.spark import pipeline
+
+    try:
+        with task_progress(spark, wanted=not options.quiet):
+            summary = pipeline.run(
+                spark,
+                options.sources,
+                options.lake,
+                tables=(options.table,),
+                mode="FAILFAST" if options.failfast else "PERMISSIVE",
+                ports=options.ports,
+                compression=options.compression,
+            )
+    except PySparkException as error:
+        ours = _error_of_task(str(error))
+        if ours is None:
+            raise
+        raise CommandError(f"nothing was added to {options.lake}: {ours}") from error
+    if not options.quiet:
+        print("\n".join(printable(line) for line in str(summary).splitlines()))
+    else:
+        for problem in summary.problems:
+            say(f"msmqwire: {problem}")
+    if summary.problems:
+        return 1
+    return 2 if summary.faults.total() or summary.damaged else 0
+
+
+def _error_of_task(text: str) -> str | None:
+    """The error that one of our tasks raised, from the tracebacks that Spark hands on."""
+    lines = [line.strip() for line in text.splitlines()]
+    ours = [line.partition(": ")[2] for line in lines if line.startswith("msmqwire.errors.")]
+    return ours[-1] if ours else None
+
+
+def _with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
+    """Do the work with a session that is stopped afterwards.
+
+    The JVM that is started for it inherits standard error, and fills it with warnings and stack traces in the best of
+    cases. So it gets a file, which is kept when Spark fails.
+
+    Raises
+    ------
+    CommandError
+        Spark has failed.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    descriptor, log = tempfile.mkstemp(prefix="msmqwire-spark-", suffix=".log")
+    failed = False
+    try:
+        with _standard_error_to(descriptor):
+            spark = _session(master)
+        try:
+            return work(spark)
+        finally:
+            # That a session is broken is no reason to hide why.
+            with contextlib.suppress(Exception):
+                spark.stop()
+    except (PySparkException, Py4JError) as error:
+        failed = True
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise CommandError(f"Spark has failed: {reason}; its log is {log}") from error
+    finally:
+        os.close(descriptor)
+        if not failed:
+            os.unlink(log)
+
+
+@contextlib.contextmanager
+def _standard_error_to(descriptor: int) -> Iterator[None]:
+    """Lend processes that are started meanwhile another standard error."""
+    ours = os.dup(2)
+    try:
+        os.dup2(descriptor, 2)
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
+
+
+def _session(master: str | None) -> SparkSession:
+    from msmqwire.spark.session import local_session
+
+    if master is None and not _elsewhere():
+        return local_session(settings={"spark.ui.showConsoleProgress": "false"})
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("msmqwire")
+    if master is not None and master.startswith("sc://"):
+        builder = builder.remote(master)
+    elif master is not None:
+        builder = builder.master(master)
+    return builder.getOrCreate()
+
+
+def _elsewhere() -> bool:
+    """Whether somebody has chosen a Spark already: Spark Connect, or the one that submitted us."""
+    return bool({"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"} & os.environ.keys())
+
+
+def _java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(os.path.join(home, "bin", "java") if home else "java")

@@ -1,0 +1,146 @@
+"""``msmqwire pipeline``: captures into a lake by Spark, and what it says when that does not go well."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+from tests.cli.support import COMMAND, LOCAL, OTHER, ROOT, V1, capture, environ, expected_rows, msmqwire
+from tests.cli.terminal import Terminal, start
+from tests.system_programs import require_program
+
+_MINUTES = 300
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """The folder of temporary files of a command, which it should leave empty."""
+    path = tmp_path / "tmp"
+    path.mkdir()
+    return path
+
+
+def pipeline(logs: Path, *arguments: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    options = {"timeout": _MINUTES, "env": {"TMPDIR": str(logs)}, **options}
+    return msmqwire("pipeline", *map(str, arguments), **options)
+
+
+def rows_of_lake(lake: Path) -> list[tuple[Any, ...]]:
+    table = ds.dataset(lake / "topology", partitioning="hive").to_table()
+    return sorted((Path(row["file"]).name, row["frame"], row["type"]) for row in table.to_pylist())
+
+
+def rows_of_captures(*captures: Path) -> list[tuple[Any, ...]]:
+    rows = [row for path in captures for row in expected_rows(path)]
+    return sorted((Path(row["file"]).name, row["frame"], row["type"]) for row in rows)
+
+
+def test_captures_become_a_lake(tmp_path: Path, logs: Path) -> None:
+    require_program("java")
+    folder, lake = tmp_path / "captures", tmp_path / "lake"
+    folder.mkdir()
+    for source in (LOCAL, OTHER):
+        shutil.copy(source, folder)
+    (folder / "note\x1b[2J.txt").write_text("no capture")
+    done = pipeline(logs, folder, "--lake", lake)
+    said = done.stdout.decode()
+    assert done.returncode == 1, done.stderr.decode()  # one file is no capture
+    assert done.stderr == b""
+    assert "14 rows of topology" in said
+    assert "20 frames: 14 with a payload, 6 of other protocols, 0 that cannot be read" in said
+    assert "3 faults: " in said
+    assert "note\ufffd[2J.txt: begins with 6e 6f" in said
+    assert rows_of_lake(lake) == rows_of_captures(LOCAL, OTHER)
+    assert list(logs.glob("msmqwire-*")) == []
+
+
+def test_progress_on_a_terminal_and_a_second_run(tmp_path: Path, logs: Path) -> None:
+    require_program("java")
+    folder, lake = tmp_path / "captures", tmp_path / "lake"
+    folder.mkdir()
+    for number in range(4):
+        (folder / f"{number}.pcapng").write_bytes(capture([V1.data] * (number + 1)))
+    arguments = ["pipeline", folder, "--lake", lake, "--master", "local[2]"]
+    terminal = Terminal()
+    process = start(arguments, stdout=subprocess.PIPE, stderr=terminal.descriptor)
+    said, _ = process.communicate(timeout=_MINUTES)
+    shown = terminal.text()
+    assert process.returncode == 0, shown
+    assert b"10 rows of topology" in said
+    assert "decoding" in shown
+    assert "WARN" not in shown
+    before = rows_of_lake(lake)
+    assert len(before) == 10
+    done = pipeline(logs, folder, "--lake", lake, "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert rows_of_lake(lake) == before
+
+
+def test_failfast_is_one_line_and_adds_nothing(tmp_path: Path, logs: Path) -> None:
+    require_program("java")
+    lake = tmp_path / "lake"
+    done = pipeline(logs, OTHER, "--lake", lake, "--failfast")
+    said = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert len(said.splitlines()) == 1
+    assert said.startswith(f"msmqwire: nothing was added to {lake}: truncated: DirectoryServiceServerArray at byte 64")
+    assert not list(lake.rglob("*.parquet"))
+    assert list(logs.glob("msmqwire-*")) == []
+
+
+def test_a_jvm_that_does_not_start_leaves_its_log(tmp_path: Path, logs: Path) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text('#!/bin/sh\necho "no JVM today" >&2\nexit 1\n')
+    java.chmod(0o755)
+    home = {"JAVA_HOME": str(tmp_path / "jdk"), "TMPDIR": str(logs)}
+    done = pipeline(logs, LOCAL, "--lake", tmp_path / "lake", env=home)
+    (log,) = logs.glob("msmqwire-spark-*.log")
+    said = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert len(said.splitlines()) == 1
+    assert said.startswith("msmqwire: Spark has failed: ")
+    assert said.endswith(f"its log is {log}\n")
+    assert "no JVM today" in log.read_text()
+
+
+def test_without_java(tmp_path: Path, logs: Path) -> None:
+    home = {"JAVA_HOME": str(tmp_path), "TMPDIR": str(logs)}
+    done = pipeline(logs, LOCAL, "--lake", tmp_path / "lake", env=home)
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith("msmqwire: Spark needs Java 17 or newer: apt-get install ")
+
+
+def test_without_pyspark(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['pyspark'] = None; from msmqwire.cli import main; sys.exit(main())"
+    command = [COMMAND[0], "-c", program, "pipeline", str(LOCAL), "--lake", str(tmp_path / "lake")]
+    done = subprocess.run(command, capture_output=True, env=environ(), cwd=ROOT, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == (
+        b"msmqwire: msmqwire pipeline needs pyspark, which is not installed: pip install 'msmqwire[spark]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("nosuch/*.pcap", "--lake", "lake"), "no capture matches 'nosuch/*.pcap'"),
+        (("s3://bucket/x.pcap", "--lake", "lake"), "only local files"),
+        ((str(LOCAL),), "--lake"),
+        ((str(LOCAL), "--lake", "lake", "--table", "queues"), "there is topology"),
+        ((str(LOCAL), "--lake", "lake", "--ports", "0"), "ports from 1 to 65535"),
+    ],
+)
+def test_usage(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
+    """Said before Spark is started."""
+    done = msmqwire("pipeline", *arguments, cwd=tmp_path)
+    said = done.stderr.decode()
+    assert done.returncode == 1
+    assert expected in said
+    assert len(said.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
