@@ -33,6 +33,8 @@ EXTENSIONS = [
     "msmqwire.propvariant.codec",
     "msmqwire.mqcn.text",
     "msmqwire.mqcn.codec",
+    "msmqwire.mqcn.members",
+    "msmqwire.mqcn.batch",
     "msmqwire.mqsd.codec",
     "msmqwire.mqsd.batch",
     "msmqwire.capture.layers",

@@ -1,7 +1,8 @@
-"""MS-MQCN: what directory servers tell queue managers of changes ([MS-MQCN] 2.2), one at a time."""
+"""MS-MQCN: what directory servers tell queue managers of changes ([MS-MQCN] 2.2), one at a time or by the million."""
 
 from __future__ import annotations
 
+from msmqwire.mqcn.batch import NotificationBatch, decode_batch
 from msmqwire.mqcn.codec import (
     ChangeNotificationMessage,
     NotificationBody,
@@ -11,16 +12,20 @@ from msmqwire.mqcn.codec import (
     encode,
     encode_body,
 )
+from msmqwire.mqcn.members import PropertyColumn
 from msmqwire.mqcn.schema import NOTIFICATIONS, Violation
 
 __all__ = [
     "NOTIFICATIONS",
     "ChangeNotificationMessage",
+    "NotificationBatch",
     "NotificationBody",
     "NotificationUpdate",
+    "PropertyColumn",
     "PropertyValue",
     "Violation",
     "decode",
+    "decode_batch",
     "encode",
     "encode_body",
 ]

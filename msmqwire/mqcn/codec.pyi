@@ -1,5 +1,6 @@
 """MS-MQCN messages one at a time: [MS-MQCN] 2.2.4-2.2.6."""
 
+import builtins
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -84,7 +85,7 @@ class NotificationUpdate:
     @property
     def violations(self) -> tuple[str, ...]:
         """Names of the rules that the update breaks; empty for a conforming one."""
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: builtins.object) -> bool: ...
     def __hash__(self) -> int: ...
 
 class NotificationBody(NamedTuple):
