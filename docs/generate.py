@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import Table, manual_rows
-from msmqwire.mqsd.schema import TOPOLOGY
 from msmqwire.wire.fault import FAULT_NAMES
 
 HERE = Path(__file__).parent
@@ -16,9 +16,11 @@ INTRODUCTION = """\
 
 Written by `make docs` from the schemas in the code; do not edit.
 
-A table has the same columns in numpy, Arrow, Parquet, JSON and Spark, in this order. Types are Arrow's; a `uuid` is
-`arrow.uuid` in Arrow and lower-case text in Parquet, JSON, CSV and Spark. A column is null where the packet does not
-carry the field; of a row with a fault every column is null but `fault` and those of the capture.
+A table has the same columns in numpy, Arrow, Parquet, JSON and Spark, in this order. Read from a capture, it has the
+columns of [capture](#capture) in front. Types are Arrow's; an `address` is text, a `uuid` is
+`arrow.uuid` in Arrow and lower-case text in Parquet, JSON, CSV and Spark. Spark has neither unsigned integers nor
+nanoseconds: there integers widen, and `time`, in microseconds, is followed by `time_ns`. A column is null where the
+packet does not carry the field; of a row with a fault every column is null but `fault` and those of the capture.
 """
 
 AFTERWORD = """\
@@ -33,7 +35,7 @@ def table(schema: Table) -> Iterator[str]:
     """The part of the page about one table."""
     yield f"## {schema.name}"
     yield ""
-    yield f"Defined by {schema.section}."
+    yield f"Source: {schema.section}."
     yield ""
     yield from manual_rows(schema.all_columns)
     if schema.violations is not None:
@@ -47,7 +49,12 @@ def table(schema: Table) -> Iterator[str]:
 
 def pages() -> dict[Path, str]:
     """Every generated page, by its file."""
-    lines = [INTRODUCTION, *table(TOPOLOGY), AFTERWORD]
+    lines = [
+        INTRODUCTION,
+        *table(CAPTURE),
+        *(line for kind in TABLES.values() for line in table(kind.table)),
+        AFTERWORD,
+    ]
     lines += [", ".join(f"`{name}`" for name in FAULT_NAMES if name) + "."]
     return {HERE / "tables.md": "\n".join(lines) + "\n"}
 
