@@ -14,7 +14,7 @@ from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, attach_offs
 from msmqwire.mqsd.codec cimport (
     COMMA, FIELD_CONNECTED_NETWORK_COUNT, FIELD_CONNECTED_NETWORK_MASK, FIELD_CORRELATION_ID, FIELD_ENTERPRISE_ID,
     FIELD_IPX_NETWORK_COUNT, FIELD_TYPE, FIELD_VERSION, IPX_NETWORKS_AT, MAX_NETWORKS, REQUEST, SERVERS_SIZE_AT,
-    ServerColumns, Topology, read_topology, transport_code, write_reply, write_request, write_server,
+    ServerColumns, Topology, is_plain_request, read_topology, transport_code, write_reply, write_request, write_server,
 )
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_popcount, wire_unlikely
@@ -142,6 +142,85 @@ cdef void put_null(const TopologyColumns* columns, size_t row) noexcept nogil:
         columns.violations[row] = 0
 
 
+cdef inline size_t put_plain_requests(
+    const PayloadTable* payloads, const TopologyColumns* columns, size_t row, size_t stop
+) noexcept nogil:
+    """Write the GUIDs of the plain requests from ``row`` on; the row behind the last of them.
+
+    Requests come in long runs, and of a plain one only the GUIDs differ from row to row.
+    """
+    cdef Span span
+    while row < stop:
+        span = payload_at(payloads, row)
+        if not is_plain_request(span.data, span.size):
+            break
+        if columns.enterprise_id != NULL:
+            copy_guid(columns.enterprise_id, row, span.data + 4)
+        if columns.request_id != NULL:
+            copy_guid(columns.request_id, row, span.data + 20)
+        if columns.site_id != NULL:
+            copy_guid(columns.site_id, row, span.data + 36)
+        row += 1
+    return row
+
+
+cdef void fill_offsets(int32_t* offsets, size_t start, size_t stop, size_t items) noexcept nogil:
+    """Lists without items in rows [start, stop)."""
+    cdef size_t row
+    if offsets != NULL:
+        for row in range(start, stop):
+            offsets[row + 1] = <int32_t>items
+
+
+cdef void fill_plain_requests(
+    const TopologyColumns* columns, size_t start, size_t stop, const Chunk* chunk
+) noexcept nogil:
+    """What all plain requests have in common, in rows [start, stop)."""
+    cdef size_t rows = stop - start
+    memset(columns.presence + start, DECODED | HAS_REQUEST, rows)
+    if columns.type != NULL:
+        memset(columns.type + start, 0, rows)
+    if columns.version != NULL:
+        memset(columns.version + start, 0, rows)
+    if columns.violations != NULL:
+        memset(columns.violations + start, 0, 4 * rows)
+    if columns.correlation_id != NULL:
+        memset(columns.correlation_id + 16 * start, 0, 16 * rows)
+    if columns.mask != NULL:
+        memset(columns.mask + start, 0, 4 * rows)
+    if columns.responding_site_id != NULL:
+        memset(columns.responding_site_id + 16 * start, 0, 16 * rows)
+    fill_offsets(columns.ipx_offsets, start, stop, chunk.ipx_networks)
+    fill_offsets(columns.network_offsets, start, stop, chunk.networks)
+    fill_offsets(columns.server_offsets, start, stop, chunk.servers)
+
+
+cdef inline void put_row(
+    const TopologyColumns* columns, size_t row, const uint8_t* data, const Topology* packet, Chunk* chunk,
+    bint requests, bint replies,
+) noexcept nogil:
+    cdef uint32_t presence
+    if packet.type == REQUEST:
+        presence = DECODED | HAS_REQUEST | (HAS_IPX if packet.network_count else 0)
+        if requests:
+            put_request(columns, row, data, packet, chunk)
+        if replies:
+            clear_reply(columns, row)
+    else:
+        presence = DECODED | HAS_REPLY | (HAS_REMOTE if packet.servers_size else 0)
+        if replies:
+            put_reply(columns, row, data, packet, chunk)
+        if requests:
+            clear_request(columns, row)
+    columns.presence[row] = <uint8_t>presence
+    if columns.type != NULL:
+        columns.type[row] = <uint8_t>(packet.type - REQUEST)
+    if columns.version != NULL:
+        columns.version[row] = data[0]
+    if columns.violations != NULL:
+        columns.violations[row] = packet.violations
+
+
 cdef inline void decode_loop(
     const PayloadTable* payloads, TopologyColumns columns, const uint8_t* transports, uint32_t transport, bint strict,
     Chunk* rows, bint requests, bint replies,
@@ -155,10 +234,16 @@ cdef inline void decode_loop(
     cdef Topology packet
     cdef Fault fault
     cdef Span span
-    cdef uint32_t presence
-    cdef size_t row
+    cdef size_t row = chunk.start
+    cdef size_t plain
     memset(&packet, 0, sizeof(packet))
-    for row in range(chunk.start, chunk.stop):
+    while row < chunk.stop:
+        if requests:
+            plain = put_plain_requests(&source, &columns, row, chunk.stop)
+            if plain != row:
+                fill_plain_requests(&columns, row, plain, &chunk)
+                row = plain
+                continue
         span = payload_at(&source, row)
         if transports != NULL:
             transport = transports[row]
@@ -172,25 +257,7 @@ cdef inline void decode_loop(
             columns.faults[chunk.faults] = fault
             chunk.faults += 1
         else:
-            if packet.type == REQUEST:
-                presence = DECODED | HAS_REQUEST | (HAS_IPX if packet.network_count else 0)
-                if requests:
-                    put_request(&columns, row, span.data, &packet, &chunk)
-                if replies:
-                    clear_reply(&columns, row)
-            else:
-                presence = DECODED | HAS_REPLY | (HAS_REMOTE if packet.servers_size else 0)
-                if replies:
-                    put_reply(&columns, row, span.data, &packet, &chunk)
-                if requests:
-                    clear_request(&columns, row)
-            columns.presence[row] = <uint8_t>presence
-            if columns.type != NULL:
-                columns.type[row] = <uint8_t>(packet.type - REQUEST)
-            if columns.version != NULL:
-                columns.version[row] = span.data[0]
-            if columns.violations != NULL:
-                columns.violations[row] = packet.violations
+            put_row(&columns, row, span.data, &packet, &chunk, requests, replies)
         if requests and columns.ipx_offsets != NULL:
             columns.ipx_offsets[row + 1] = <int32_t>chunk.ipx_networks
         if replies:
@@ -198,6 +265,7 @@ cdef inline void decode_loop(
                 columns.network_offsets[row + 1] = <int32_t>chunk.networks
             if columns.server_offsets != NULL:
                 columns.server_offsets[row + 1] = <int32_t>chunk.servers
+        row += 1
     rows[0] = chunk
 
 

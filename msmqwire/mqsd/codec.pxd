@@ -11,13 +11,13 @@
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport BAD_COUNT, BAD_SIZE, BAD_VALUE, TRUNCATED, Fault, set_fault
-from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_popcount, wire_unlikely
+from msmqwire.wire.simd cimport wire_find_in_block, wire_lowest_bit, wire_popcount, wire_unlikely
 
 # In the order of FIELDS in schema.py
 cdef enum Field:
@@ -106,7 +106,10 @@ cdef inline int read_request(
     """A TopologyClientRequest whose header has been read: [MS-MQSD] 2.2.2, 3.2.5.1."""
     if wire_unlikely(size < REQUEST_SIZE):
         return request_cut(size, fault)
+    packet.network_count = 0
     packet.networks = data + IPX_NETWORKS_AT
+    packet.servers_size = 0
+    packet.servers = data
     packet.described = REQUEST_SIZE
     if wire_unlikely(size >= SMALLEST_IPX_REQUEST):
         if transport == TRANSPORT_UDP:
@@ -124,6 +127,11 @@ cdef inline int read_request(
             )
         packet.described = IPX_NETWORKS_AT + 4 * packet.network_count
     return 0
+
+
+cdef inline bint is_plain_request(const uint8_t* data, size_t size) noexcept nogil:
+    """Whether this is a request of which ``read_request`` would say nothing: IP form, Version and Reserved 0."""
+    return size - REQUEST_SIZE < <size_t>(SMALLEST_IPX_REQUEST - REQUEST_SIZE) and load_u32(data) == REQUEST << 8
 
 
 cdef inline int read_reply(
@@ -166,43 +174,42 @@ cdef inline int read_servers(
 ) noexcept nogil:
     """The entries of a DirectoryServiceServerArray at byte ``at`` of its payload: [MS-MQSD] 2.2.3.
 
-    An entry is two flags and a name, closed by U+002C, the last by U+0000. Sixteen code units are searched for these
-    two at a time; the last search ends with the array and so may begin in front of it, where a reply always has at
-    least 64 bytes. Entries are written from ``entry[0]`` on, which is moved only when all are good; whatever is not
-    regular goes to ``server_array_fault``.
+    An entry is two flags and a name, closed by U+002C, the last by U+0000. Up to 64 code units are searched for these
+    two at a time, sixteen by sixteen; the last sixteen end with the array and so may begin in front of it, where a
+    reply always has at least 64 bytes. Entries are written from ``entry[0]`` on, which is moved only when all are good;
+    whatever is not regular goes to ``server_array_fault``.
     """
+    cdef ServerColumns out = columns[0]  # a local copy, so that no store to a column can be thought to change it
     cdef size_t units = size >> 1
     cdef size_t start = 0  # of the entry
     cdef size_t block = 0
-    cdef size_t end
-    cdef uint32_t found
-    cdef uint32_t flags
     cdef size_t here = entry[0]
+    cdef size_t end
+    cdef uint64_t closings
+    cdef uint64_t nulls
+    cdef uint32_t flags
     while block < units:
-        if units - block >= 16:
-            found = wire_find_units(array + 2 * block, COMMA, 0)
-        else:
-            found = wire_find_units(array + size - 32, COMMA, 0) >> (16 - (units - block))
-        while found:
-            end = block + wire_lowest_bit(found)
-            found &= found - 1
+        closings = wire_find_in_block(array, units, block, COMMA, &nulls)
+        # The last code unit is U+0000, and no other is
+        if wire_unlikely(nulls != (<uint64_t>1 << (units - block - 1) if units - block <= 64 else 0)):
+            return server_array_fault(array, size, at, fault)
+        closings |= nulls
+        while closings:
+            end = block + wire_lowest_bit(closings)
+            closings &= closings - 1
             if wire_unlikely(end < start + 3):
                 return server_array_fault(array, size, at, fault)
             flags = load_u32(array + 2 * start)
             if wire_unlikely((flags & ~<uint32_t>FLAG_BITS) != NO_FLAGS):
                 return server_array_fault(array, size, at, fault)
-            if wire_unlikely((load_u16(array + 2 * end) == 0) != (end == units - 1)):
-                return server_array_fault(array, size, at, fault)
-            if columns.names != NULL:
-                columns.names[here].offset = <uint32_t>(at + 2 * start + 4)
-                columns.names[here].length = <uint32_t>(2 * (end - start) - 4)
-                columns.ip[here] = flags & 1
-                columns.ipx[here] = (flags >> 16) & 1
+            if out.names != NULL:
+                out.names[here].offset = <uint32_t>(at + 2 * start + 4)
+                out.names[here].length = <uint32_t>(2 * (end - start) - 4)
+                out.ip[here] = flags & 1
+                out.ipx[here] = <uint8_t>(flags >> 16) & 1
             here += 1
             start = end + 1
-        block += 16
-    if wire_unlikely(start != units):
-        return server_array_fault(array, size, at, fault)
+        block += 64
     entry[0] = here
     return 0
 
@@ -219,11 +226,6 @@ cdef inline int read_topology(
     header = load_u32(data)
     packet.type = header >> 8 & 0xFF
     packet.violations = 0
-    packet.network_count = 0
-    packet.networks = data
-    packet.servers_size = 0
-    packet.servers = data
-    packet.described = 0
     if wire_unlikely(header & ~<uint32_t>0xFF00):
         packet.violations = (VERSION_NONZERO if header & 0xFF else 0) | (RESERVED_NONZERO if header >> 16 else 0)
     if packet.type == REQUEST:

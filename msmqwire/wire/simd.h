@@ -7,6 +7,7 @@
 #ifndef MSMQWIRE_SIMD_H
 #define MSMQWIRE_SIMD_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)
-#define wire_lowest_bit(mask) ((uint32_t)__builtin_ctz(mask))
+#define wire_lowest_bit(mask) ((uint32_t)__builtin_ctzll(mask))
 #define wire_popcount(bits) ((uint32_t)__builtin_popcount(bits))
 #define wire_bswap32(value) __builtin_bswap32(value)
 #define wire_bswap16(value) __builtin_bswap16(value)
@@ -77,6 +78,41 @@ static inline uint32_t wire_units_outside(const uint8_t *units, uint16_t first, 
     }
     return mask;
 #endif
+}
+
+/* As wire_find_units for `unit` in bits 0 to 15, and for U+0000 in bits 16 to 31. */
+static inline uint32_t wire_find_unit_or_null(const uint8_t *units, uint16_t unit) {
+#if defined(MSMQWIRE_SSE2)
+    const __m128i wanted = _mm_set1_epi16((short)unit), zero = _mm_setzero_si128();
+    const __m128i low = _mm_loadu_si128((const __m128i *)(const void *)units);
+    const __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(units + 16));
+    const __m128i found = _mm_packs_epi16(_mm_cmpeq_epi16(low, wanted), _mm_cmpeq_epi16(high, wanted));
+    const __m128i nulls = _mm_packs_epi16(_mm_cmpeq_epi16(low, zero), _mm_cmpeq_epi16(high, zero));
+    return (uint32_t)_mm_movemask_epi8(found) | (uint32_t)_mm_movemask_epi8(nulls) << 16;
+#else
+    return wire_find_units(units, unit, unit) | wire_find_units(units, 0, 0) << 16;
+#endif
+}
+
+/* Bit i of the result: code unit block + i of `count` equals `unit`; of `nulls`: it is U+0000. Up to 64 of them.
+ * The last sixteen are loaded so that they end with the array: 32 bytes in front of it must be readable. */
+static inline uint64_t wire_find_in_block(
+    const uint8_t *array, size_t count, size_t block, uint16_t unit, uint64_t *nulls) {
+    const size_t stop = count - block < 64 ? count - block : 64;
+    uint64_t found = 0, zeros = 0;
+    size_t i = 0;
+    for (; i + 16 <= stop; i += 16) {
+        const uint32_t both = wire_find_unit_or_null(array + 2 * (block + i), unit);
+        found |= (uint64_t)(both & 0xFFFF) << i;
+        zeros |= (uint64_t)(both >> 16) << i;
+    }
+    if (i < stop) {
+        const uint32_t both = wire_find_unit_or_null(array + 2 * (count - 16), unit);
+        found |= (uint64_t)((both & 0xFFFF) >> (16 - (stop - i))) << i;
+        zeros |= (uint64_t)((both >> 16) >> (16 - (stop - i))) << i;
+    }
+    *nulls = zeros;
+    return found;
 }
 
 /* Narrow 16 code units to 16 bytes at `out`; nonzero when all were ASCII, else `out` holds nothing of use. */
