@@ -39,7 +39,10 @@ def local_session(
 
 
 def _show_checkout() -> None:
-    """Put a checkout on the path of workers: Spark looks for data sources in its folders, where no editable install is."""
+    """Put a checkout on the path of workers.
+
+    Spark looks for data sources in the folders of the path, and an editable install is in none.
+    """
     home = Path(__file__).parents[2]
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if home.name not in ("site-packages", "dist-packages") and str(home) not in path:
