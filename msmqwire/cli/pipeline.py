@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -118,10 +119,16 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
 
 
 def _error_of_task(text: str) -> str | None:
-    """The error that one of our tasks raised, from the tracebacks that Spark hands on."""
-    lines = [line.strip() for line in text.splitlines()]
-    ours = [line.partition(": ")[2] for line in lines if line.startswith("msmqwire.errors.")]
+    """What an error of ours said that was raised in a task, from the tracebacks that Spark hands on."""
+    ours = re.findall(r"^msmqwire\.errors\.\w+: (.*)$", text, re.MULTILINE)
     return ours[-1] if ours else None
+
+
+def _reason(text: str) -> str:
+    """One line of an error of Spark: the exception of a Python worker, where there is one."""
+    raised = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
+    lines = [*raised[-1:], *text.strip().splitlines(), "it did not say why"]
+    return lines[0].rstrip(".;: ")
 
 
 def _with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
@@ -151,8 +158,7 @@ def _with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
                 spark.stop()
     except (PySparkException, Py4JError) as error:
         failed = True
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise CommandError(f"Spark has failed: {reason}; its log is {log}") from error
+        raise CommandError(f"Spark has failed: {_reason(str(error))}; its log is {log}") from error
     finally:
         os.close(descriptor)
         if not failed:
@@ -175,14 +181,14 @@ def _session(master: str | None) -> SparkSession:
     from msmqwire.spark.session import local_session
 
     if master is None and not _elsewhere():
-        return local_session(settings={"spark.ui.showConsoleProgress": "false"})
+        master = "local[*]"
+    if master is not None and master.startswith("local"):
+        return local_session(settings={"spark.master": master, "spark.ui.showConsoleProgress": "false"})
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("msmqwire")
-    if master is not None and master.startswith("sc://"):
-        builder = builder.remote(master)
-    elif master is not None:
-        builder = builder.master(master)
+    if master is not None:
+        builder = builder.remote(master) if master.startswith("sc://") else builder.master(master)
     return builder.getOrCreate()
 
 
