@@ -23,8 +23,11 @@ cdef class Batch:
     cdef Buffer groups       # int32 offsets of the rows of each payload; None where row i is of payload i
     cdef size_t length
     cdef size_t fault_count
-    cdef size_t arrow_holders
+    cdef size_t holders      # who must not see it overwritten: Arrow consumers, encoders
+    cdef bint writing        # a kernel is at work, perhaps without the GIL
 
+    cdef int hold_payloads(self, Payloads payloads) except -1
+    cdef int readable(self) except -1
     cdef int derive(self, str column) except -1
     cdef Buffer payloads_of_rows(self)
     cdef tuple rows_of_payloads(self)
@@ -34,6 +37,10 @@ cdef class Batch:
     cdef uint8_t* data(self, str path) noexcept
     cdef Fault* reserve_faults(self) except NULL
     cdef ArrowNode arrow_tree(self, str guid)
+
+
+cdef class Hold:
+    cdef Batch batch
 
 
 cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, type kind=*)

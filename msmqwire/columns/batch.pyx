@@ -48,16 +48,17 @@ class FaultEntry(NamedTuple):
     offset: int
 
 
-cdef class ArrowHold:
-    """Held by every part of an Arrow export: while one lives, its Batch cannot be overwritten."""
-    cdef Batch batch
+cdef class Hold:
+    """While one lives its Batch cannot be overwritten: every part of an Arrow export has one, and a running encoder."""
 
     def __cinit__(self, Batch batch):
+        batch.readable()
         self.batch = batch
-        batch.arrow_holders += 1
+        batch.holders += 1
 
     def __dealloc__(self):
-        self.batch.arrow_holders -= 1
+        if self.batch is not None:
+            self.batch.holders -= 1
 
 
 cdef class Batch:
@@ -78,6 +79,7 @@ cdef class Batch:
             raise KeyError(f"{name!r}: no such column of {self.table.name}; it has {', '.join(self.table.names)}")
         if name not in self.selected:
             raise KeyError(f"{name!r} was not among the columns asked for: {', '.join(self.columns)}")
+        self.readable()
         if name == "fault":
             return self.faults
         if name == "violations":
@@ -88,6 +90,7 @@ cdef class Batch:
     def is_present(self, str name):
         """Boolean array: the rows in which the packet carries ``name``; elsewhere the column is null."""
         (column,) = self.table.select([name])
+        self.readable()
         if name == "fault":
             present = np.zeros(self.length, bool)
             present[self.faults["row"]] = True
@@ -99,6 +102,7 @@ cdef class Batch:
 
     @property
     def faults(self):
+        self.readable()
         if not self.fault_count:
             return np.empty(0, FAULT_DTYPE)
         return np.frombuffer(read_only(self.buffers["faults"]), FAULT_DTYPE, self.fault_count)
@@ -115,6 +119,7 @@ cdef class Batch:
 
     @property
     def violations(self):
+        self.readable()
         if "violations" not in self.buffers:
             raise KeyError("'violations' was not among the columns asked for")
         return np.frombuffer(read_only(self.buffers["violations"]), np.uint32, self.length)
@@ -129,12 +134,27 @@ cdef class Batch:
         return pa.record_batch(ArrowForm(self, guid))
 
     def __arrow_c_schema__(self):
+        hold = Hold(self)
         return schema_capsule(self.arrow_tree("uuid"))
 
     def __arrow_c_array__(self, requested_schema=None):
         return ArrowForm(self, "uuid").__arrow_c_array__()
 
     # --- for kernels ---
+
+    cdef int hold_payloads(self, Payloads payloads) except -1:
+        """Take the payloads that are about to be decoded, a row for each until a kernel says otherwise."""
+        self.payloads = payloads
+        self.groups = None
+        self.length = payloads.table.count
+        self.fault_count = 0
+        self.counts = {}
+        return 0
+
+    cdef int readable(self) except -1:
+        if self.writing:
+            raise BufferError("the batch is being written by another thread")
+        return 0
 
     cdef int derive(self, str column) except -1:
         """Make what is shown of ``column`` where that is not what the kernel wrote; for the batches of a protocol."""
@@ -205,8 +225,9 @@ class ArrowForm:
 
     def __arrow_c_array__(self, requested_schema=None):
         cdef Batch batch = self.batch
+        cdef Hold hold = Hold(batch)
         cdef ArrowNode root = batch.arrow_tree(self.guid)
-        return schema_capsule(root), array_capsule(root, ArrowHold(batch))
+        return schema_capsule(root), array_capsule(root, hold)
 
 
 cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, type kind=Batch):
@@ -217,7 +238,7 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
     ValueError
         A column does not exist, or ``out`` is of another table or other columns.
     BufferError
-        An Arrow consumer still holds ``out``.
+        An Arrow consumer or an encoder still holds ``out``, or another thread is writing it.
     """
     cdef Batch batch = out
     cdef tuple names
@@ -236,13 +257,11 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
         raise ValueError(f"out= is a batch of {batch.table.name}, not of {table.name}")
     elif batch.columns != names:
         raise ValueError(f"out= has the columns {', '.join(batch.columns)}; asked for are {', '.join(names)}")
-    elif batch.arrow_holders:
-        raise BufferError("out= is still held by an Arrow consumer; release it or decode into a new Batch")
-    batch.payloads = payloads
-    batch.groups = None
-    batch.length = payloads.table.count
-    batch.fault_count = 0
-    batch.counts = {}
+    elif batch.holders:
+        raise BufferError("out= is still held by an Arrow consumer or an encoder; release it or decode into a new Batch")
+    else:
+        batch.readable()
+    batch.hold_payloads(payloads)
     return batch
 
 

@@ -43,6 +43,8 @@ cdef class Payloads:
         cdef const int32_t[::1] narrow
         cdef const int64_t[::1] wide
         cdef Py_ssize_t size
+        if self.owner is not None:
+            raise TypeError("Payloads are made once")
         view, size = steady_bytes(data)
         given = np.asarray(offsets)
         if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":

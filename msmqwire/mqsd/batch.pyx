@@ -7,7 +7,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memmove, memset
 
-from msmqwire.columns.batch cimport DECODED, Batch, prepare
+from msmqwire.columns.batch cimport DECODED, Batch, Hold, prepare
 from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, attach_offsets32, payload_at
@@ -25,6 +25,8 @@ from msmqwire.mqsd.codec import encode
 from msmqwire.mqsd.schema import FIELDS, TOPOLOGY
 
 __all__ = ["decode_batch", "encode_batch"]
+
+cdef Payloads NOTHING = Payloads(b"", [0])
 
 # The bits of a presence byte above DECODED, as schema.py has them
 cdef enum:
@@ -404,40 +406,22 @@ cdef list parts_of(Payloads payloads, TopologyColumns columns, size_t threads):
     return parts
 
 
-def decode_batch(
-    payloads, *, offsets=None, bint strict=False, transport="unknown", columns=None, Batch out=None, int threads=1
-):
-    cdef Payloads source = Payloads.of(payloads, offsets)
-    cdef const uint8_t[::1] given
-    cdef const uint8_t* transports = NULL
-    cdef uint32_t code = 0
+cdef int decode_into(
+    Batch batch, const uint8_t* transports, uint32_t transport, bint strict, size_t threads
+) except -1:
+    """Decode the payloads that the batch holds."""
+    cdef TopologyColumns target = reserve_columns(batch)
+    cdef list parts = parts_of(batch.payloads, target, max(min(threads, batch.length), <size_t>1))
     cdef Chunk whole
     cdef Part part
-    if threads < 1:
-        raise ValueError(f"threads={threads} must be at least 1")
-    if source.nbytes >= 0x80000000 or source.table.count >= 0x7FFFFFFF:
-        raise ValueError(
-            f"{source.nbytes} bytes in {len(source)} payloads: a batch holds less than 2 GiB; decode in slices"
-        )
-    if isinstance(transport, str):
-        code = transport_code(transport)
-    else:
-        given = transport
-        if <size_t>given.shape[0] != source.table.count:
-            raise ValueError(f"transport has {given.shape[0]} entries for {len(source)} payloads")
-        if given.shape[0]:
-            transports = &given[0]
-    cdef Batch batch = prepare(TOPOLOGY, source, columns, out)
-    cdef TopologyColumns target = reserve_columns(batch)
-    cdef list parts = parts_of(source, target, <size_t>threads)
     for part in parts:
         part.transports = transports
-        part.transport = code
+        part.transport = transport
         part.strict = strict
-    if threads == 1:
+    if len(parts) == 1:
         (<Part>parts[0]).run()
     else:
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(len(parts)) as pool:
             for _ in pool.map(Part.run, parts):
                 pass
     whole = (<Part>parts[0]).chunk
@@ -447,6 +431,42 @@ def decode_batch(
     batch.counts = {
         "ipx_networks[]": whole.ipx_networks, "connected_networks[]": whole.networks, "servers[]": whole.servers
     }
+    return 0
+
+
+def decode_batch(
+    payloads, *, offsets=None, bint strict=False, transport="unknown", columns=None, Batch out=None, int threads=1
+):
+    cdef Payloads source = Payloads.of(payloads, offsets)
+    cdef const uint8_t[::1] given
+    cdef const uint8_t* transports = NULL
+    cdef uint32_t code = 0
+    cdef Batch batch
+    if threads < 1:
+        raise ValueError(f"threads={threads} must be at least 1")
+    if source.nbytes >= 0x80000000 or source.table.count >= 0x7FFFFFFF:
+        raise ValueError(
+            f"{source.nbytes} bytes in {len(source)} payloads: a batch holds less than 2 GiB; decode in slices"
+        )
+    if isinstance(transport, str):
+        code = transport_code(transport)
+    else:
+        given = memoryview(transport)
+        if <size_t>given.shape[0] != source.table.count:
+            raise ValueError(f"transport has {given.shape[0]} entries for {len(source)} payloads")
+        if given.shape[0]:
+            transports = &given[0]
+    batch = prepare(TOPOLOGY, source, columns, out)
+    batch.writing = True
+    try:
+        decode_into(batch, transports, code, strict, <size_t>threads)
+    except BaseException:
+        # Memory ran out: a batch never says that it has rows for which it has no columns
+        batch.hold_payloads(NOTHING)
+        decode_into(batch, NULL, 0, False, 1)
+        raise
+    finally:
+        batch.writing = False
     return batch
 
 
@@ -608,6 +628,7 @@ def encode_batch(packets, *, Encoded out=None):
     cdef Batch batch
     cdef TopologyColumns columns
     cdef size_t written
+    cdef Hold hold
     if not isinstance(packets, Batch):
         return encode_packets(packets)
     batch = packets
@@ -615,6 +636,7 @@ def encode_batch(packets, *, Encoded out=None):
         raise ValueError(f"a batch of {batch.table.name} holds no topology packets")
     if not (batch.wants("type") and batch.wants("version") and batch.wants("violations")):
         raise ValueError("a batch to be encoded needs its columns type, version and violations")
+    hold = Hold(batch)
     columns = columns_of(batch)
     out = room_for(batch.length, largest_encoding(batch), out)
     with nogil:

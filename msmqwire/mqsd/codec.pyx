@@ -69,8 +69,10 @@ cdef int reply_cut(const uint8_t* data, size_t size, Fault* fault) noexcept nogi
         return set_fault(fault, TRUNCATED, FIELD_DIRECTORY_SERVICE_SERVER_SIZE, 28, 4, size - 28)
     servers_size = load_u32(data + 28)
     if servers_size & 1 or 0 < servers_size < SMALLEST_SERVER_ARRAY:
+        # Whole code units, and at least those of one entry
         return set_fault(
-            fault, BAD_SIZE, FIELD_DIRECTORY_SERVICE_SERVER_SIZE, 28, SMALLEST_SERVER_ARRAY, servers_size
+            fault, BAD_SIZE, FIELD_DIRECTORY_SERVICE_SERVER_SIZE, 28,
+            max(<uint64_t>servers_size + (servers_size & 1), <uint64_t>SMALLEST_SERVER_ARRAY), servers_size,
         )
     at = REPLY_FIXED_SIZE
     if 16 * <size_t>count > size - at:
