@@ -134,7 +134,7 @@ cdef class Batch:
         return pa.record_batch(ArrowForm(self, guid))
 
     def __arrow_c_schema__(self):
-        hold = Hold(self)
+        _hold = Hold(self)
         return schema_capsule(self.arrow_tree("uuid"))
 
     def __arrow_c_array__(self, requested_schema=None):
@@ -258,7 +258,7 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
     elif batch.columns != names:
         raise ValueError(f"out= has the columns {', '.join(batch.columns)}; asked for are {', '.join(names)}")
     elif batch.holders:
-        raise BufferError("out= is still held by an Arrow consumer or an encoder; release it or decode into a new Batch")
+        raise BufferError("out= is held by an Arrow consumer or an encoder: release it or decode into a new Batch")
     else:
         batch.readable()
     batch.hold_payloads(payloads)

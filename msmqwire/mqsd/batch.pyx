@@ -628,7 +628,7 @@ def encode_batch(packets, *, Encoded out=None):
     cdef Batch batch
     cdef TopologyColumns columns
     cdef size_t written
-    cdef Hold hold
+    cdef Hold _hold
     if not isinstance(packets, Batch):
         return encode_packets(packets)
     batch = packets
@@ -636,7 +636,7 @@ def encode_batch(packets, *, Encoded out=None):
         raise ValueError(f"a batch of {batch.table.name} holds no topology packets")
     if not (batch.wants("type") and batch.wants("version") and batch.wants("violations")):
         raise ValueError("a batch to be encoded needs its columns type, version and violations")
-    hold = Hold(batch)
+    _hold = Hold(batch)
     columns = columns_of(batch)
     out = room_for(batch.length, largest_encoding(batch), out)
     with nogil:
