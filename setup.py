@@ -35,6 +35,7 @@ EXTENSIONS = [
     "msmqwire.mqcn.codec",
     "msmqwire.mqcn.members",
     "msmqwire.mqcn.batch",
+    "msmqwire.mqcn.writer",
     "msmqwire.mqsd.codec",
     "msmqwire.mqsd.batch",
     "msmqwire.capture.layers",

@@ -14,6 +14,7 @@ from msmqwire.mqcn.codec import (
 )
 from msmqwire.mqcn.members import PropertyColumn
 from msmqwire.mqcn.schema import NOTIFICATIONS, Violation
+from msmqwire.mqcn.writer import encode_batch
 
 __all__ = [
     "NOTIFICATIONS",
@@ -27,5 +28,6 @@ __all__ = [
     "decode",
     "decode_batch",
     "encode",
+    "encode_batch",
     "encode_body",
 ]

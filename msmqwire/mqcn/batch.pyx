@@ -15,7 +15,7 @@ from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqcn.codec cimport (
     CHANGE, CREATE, DELETE, MACHINE, NO_OBJECT, QUEUE, SMALLEST_PROPERTY, SMALLEST_UPDATE, PropertyColumns,
-    PropertyEntry, Update, property_entries, read_header, read_update, violation_fault,
+    PropertyEntry, Update, no_update, property_entries, read_header, read_update, violation_fault,
 )
 from msmqwire.mqcn.fields cimport (
     DISCARDABLE, HAS_BODY, HAS_CHANGE, HAS_GUID, HAS_OBJECT, HAS_PATH, HAS_UPDATE, HEADER_SIZE, NO_UPDATES,
@@ -146,26 +146,25 @@ cdef void put_bare(
 
 
 cdef inline int decode_updates(
-    const NotificationColumns* columns, const PropertyEntry* entries, const uint8_t* data, size_t size, bint strict,
-    Chunk* chunk, bint whole, Fault* fault,
+    const NotificationColumns* columns, const NotificationColumns* given, const PropertyEntry* entries,
+    const uint8_t* data, size_t size, bint strict, Chunk* chunk, bint whole, Fault* fault,
 ) noexcept nogil:
     """The updates of a message of version 1, a row each. 0, or -1 with ``fault`` set and rows that do not count."""
-    cdef Update update
+    cdef Update update = no_update()
     cdef size_t at = HEADER_SIZE
     cdef uint32_t count = data[1]
     cdef uint32_t found = 0
     cdef uint32_t i
-    memset(&update, 0, sizeof(update))
     for i in range(count):
         if read_update(
-            data, size, &at, entries, &columns.properties, &chunk.properties, &update, fault
+            data, size, &at, entries, &columns.properties, &chunk.properties, whole, &update, fault
         ) != 0:
             return -1
         found |= update.violations
         put_update(columns, chunk.rows, i, data, &update, chunk.properties, whole)
         chunk.rows += 1
     if wire_unlikely(count == 0):
-        put_bare(columns, chunk.rows, 1, NO_UPDATES, chunk.properties)
+        put_bare(given, chunk.rows, 1, NO_UPDATES, chunk.properties)
         chunk.rows += 1
     if wire_unlikely(size - at > 1):
         found |= TRAILING_BYTES
@@ -177,7 +176,8 @@ cdef inline int decode_updates(
 
 
 cdef int decode_body(
-    const NotificationColumns* columns, const uint8_t* data, size_t size, bint strict, Chunk* chunk, Fault* fault
+    const NotificationColumns* columns, const uint8_t* data, size_t size, bint strict, size_t row, size_t properties,
+    Fault* fault,
 ) noexcept nogil:
     """The body of a message of version 2, one row."""
     cdef Body body
@@ -185,17 +185,21 @@ cdef int decode_body(
         return -1
     if strict and body.violations & DISCARDABLE:
         return violation_fault(data, size, fault)
-    put_body(columns, chunk.rows, &body, chunk.properties)
-    chunk.rows += 1
+    put_body(columns, row, &body, properties)
     return 0
 
 
 cdef inline void decode_loop(
-    const PayloadTable* payloads, NotificationColumns columns, const PropertyEntry* entries, bint strict, Chunk* part,
-    bint whole,
+    const PayloadTable* payloads, const NotificationColumns* given, const PropertyEntry* entries, bint strict,
+    Chunk* part, bint whole,
 ) noexcept nogil:
-    """Decode the messages of a chunk; ``whole`` is a constant wherever this is called."""
-    cdef PayloadTable source = payloads[0]  # local copies, so that no store to a column can be thought to change them
+    """Decode the messages of a chunk; ``whole`` is a constant wherever this is called.
+
+    It works on local copies, whose addresses only inline functions see, so that no store to a column can be thought
+    to change them; what is not inline gets ``given``.
+    """
+    cdef PayloadTable source = payloads[0]
+    cdef NotificationColumns columns = given[0]
     cdef Chunk chunk = part[0]
     cdef Chunk before
     cdef Fault fault
@@ -206,19 +210,22 @@ cdef inline void decode_loop(
         span = payload_at(&source, message)
         before = chunk
         if wire_unlikely(span.data == NULL):
-            put_bare(&columns, chunk.rows, 0, 0, chunk.properties)
+            put_bare(given, chunk.rows, 0, 0, chunk.properties)
             chunk.rows += 1
         else:
             status = read_header(span.data, span.size, &fault)
             if wire_unlikely(status != 0):
                 pass
             elif span.data[0] == 1:
-                status = decode_updates(&columns, entries, span.data, span.size, strict, &chunk, whole, &fault)
+                status = decode_updates(
+                    &columns, given, entries, span.data, span.size, strict, &chunk, whole, &fault
+                )
             else:
-                status = decode_body(&columns, span.data, span.size, strict, &chunk, &fault)
+                status = decode_body(given, span.data, span.size, strict, chunk.rows, chunk.properties, &fault)
+                chunk.rows += 1
             if wire_unlikely(status != 0):
                 chunk = before  # nothing of a faulty message is half-delivered
-                put_bare(&columns, chunk.rows, 0, 0, chunk.properties)
+                put_bare(given, chunk.rows, 0, 0, chunk.properties)
                 fault.row = <uint32_t>chunk.rows
                 columns.faults[chunk.faults] = fault
                 chunk.faults += 1
@@ -237,9 +244,9 @@ cdef void decode_messages(
         and columns.domain_controller != NULL and columns.property_offsets != NULL and columns.violations != NULL
     )
     if whole:
-        decode_loop(payloads, columns[0], property_entries, strict, chunk, True)
+        decode_loop(payloads, columns, property_entries, strict, chunk, True)
     else:
-        decode_loop(payloads, columns[0], property_entries, strict, chunk, False)
+        decode_loop(payloads, columns, property_entries, strict, chunk, False)
 
 
 # --- Room for columns ---

@@ -13,7 +13,7 @@ Behind either may stand the unused byte of 3.3.5.3.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns.convert cimport TextSpan
@@ -26,7 +26,7 @@ from msmqwire.mqcn.text cimport is_path_name
 from msmqwire.propvariant.codec cimport count_before, text_size, texts_size
 from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.fault cimport Fault
-from msmqwire.wire.simd cimport wire_find_units, wire_popcount, wire_units_outside, wire_unlikely
+from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_units_outside, wire_unlikely
 
 cdef enum:
     CREATE = 0
@@ -57,6 +57,7 @@ cdef enum:
     QUEUE_CHANGES = 0x807F
     MACHINE_KEY = 0x30000       # PROPID_QM_MACHINE_ID and PROPID_QM_FOREIGN
     MACHINE_CHANGES = 0x1FF0000
+    OTHERS = 0x40000000         # all others together
     SENT_COUNT = 25
     PROPID_D_SCOPE = 1403
     PROPID_D_OBJTYPE = 1404
@@ -66,12 +67,12 @@ cdef enum:
 cdef struct PropertyEntry:
     uint32_t base
     uint32_t mask
-    uint32_t bit   # 0 for one that 3.3.5.2 does not name
+    uint32_t bit   # OTHERS for one that 3.3.5.2 does not name
     uint8_t shift
     uint8_t kind
 
 
-cdef PropertyEntry[5632] property_entries  # by PROPID, below PROPID_LIMIT
+cdef PropertyEntry[5633] property_entries  # by PROPID; the last is that of all from PROPID_LIMIT on
 
 
 # Where the properties go; NULL for what nobody wants.
@@ -96,8 +97,21 @@ cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept n
 cdef int update_fault(const uint8_t* data, size_t size, size_t at, Fault* fault) noexcept nogil
 cdef int violation_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
 
-cdef uint32_t irregular_properties(const uint8_t* ids, uint32_t count) noexcept nogil
+cdef uint32_t repeated_properties(const uint8_t* ids, uint32_t count) noexcept nogil
 cdef uint32_t second_value(const uint8_t* data, size_t size, size_t values_at, uint32_t propid) noexcept nogil
+
+
+cdef inline Update no_update() noexcept nogil:
+    cdef Update update
+    update.identifier_at = 0
+    update.identifier_size = 0
+    update.master_at = 0
+    update.command = 0
+    update.use_guid = 0
+    update.property_count = 0
+    update.object = 0
+    update.violations = 0
+    return update
 
 
 cdef inline int read_header(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
@@ -131,7 +145,7 @@ cdef inline bint is_regular_path(const uint8_t* path, size_t units) noexcept nog
         if found:
             irregular |= found & (found - 1)  # a second backslash is none of a regular path
             irregular |= backslash != 0
-            backslash = block + wire_popcount(found - 1)
+            backslash = block + wire_lowest_bit(found)
         block += 16
     return (
         irregular == 0 and backslash - 1 < <size_t>MAX_COMPUTER
@@ -146,17 +160,16 @@ cdef inline uint32_t object_of(uint32_t propid) noexcept nogil:
 
 
 cdef inline void judge_update(
-    const uint8_t* data, size_t end, size_t values_at, uint32_t seen, Update* update
+    const uint8_t* data, size_t end, size_t values_at, uint64_t seen, uint64_t sum, Update* update
 ) noexcept nogil:
     """The object of an update that was read up to ``end``, and what 3.3.5.2 has against it.
 
-    ``seen`` are the bits of its PROPIDs: when there are as many as properties, none is repeated and none unnamed.
+    ``seen`` are the bits of its PROPIDs, ``sum`` their sum, which is the same unless one is repeated.
     """
     cdef const uint8_t* ids = data + update.master_at + IDS_AT
     cdef const uint8_t* values = data + values_at
     cdef uint32_t count = update.property_count
     cdef uint32_t violations = USE_GUID if update.use_guid != (update.command != CREATE) else 0
-    cdef uint32_t others = 0
     cdef uint32_t object = NO_OBJECT
     cdef bint conforms
     if update.command == DELETE:
@@ -170,8 +183,7 @@ cdef inline void judge_update(
             if object > MACHINE:
                 object = NO_OBJECT
         if wire_unlikely(not conforms):
-            others = irregular_properties(ids, count)
-            violations |= PROPERTY_SET | (others & DUPLICATE_PROPERTY)
+            violations |= PROPERTY_SET | repeated_properties(ids, count)
         if wire_unlikely(count < 2):
             violations |= PROPERTY_COUNT
     else:
@@ -179,19 +191,18 @@ cdef inline void judge_update(
             violations |= PROPERTY_COUNT
         else:
             object = object_of(load_u32(ids))
-        if wire_unlikely(wire_popcount(seen) != count):
-            others = irregular_properties(ids, count)
-            violations |= others & DUPLICATE_PROPERTY
+        if wire_unlikely(sum != seen):
+            violations |= repeated_properties(ids, count)
         if update.command == CREATE:
             conforms = seen == CREATED
         elif object == QUEUE:
-            conforms = (seen & ~<uint32_t>QUEUE_CHANGES) == 0 and (seen & QUEUE_KEY) != 0
+            conforms = (seen & ~<uint64_t>QUEUE_CHANGES) == 0 and (seen & QUEUE_KEY) != 0
         else:
             conforms = (
-                object == MACHINE and (seen & ~<uint32_t>MACHINE_CHANGES) == 0
+                object == MACHINE and (seen & ~<uint64_t>MACHINE_CHANGES) == 0
                 and (seen & MACHINE_KEY) == MACHINE_KEY
             )
-        if not conforms or wire_unlikely(others & PROPERTY_SET):
+        if not conforms:
             violations |= PROPERTY_SET
     if not update.use_guid and wire_unlikely(
         not is_regular_path(data + update.identifier_at, (update.identifier_size >> 1) - 1)
@@ -204,11 +215,12 @@ cdef inline void judge_update(
 
 cdef inline int read_update(
     const uint8_t* data, size_t size, size_t* position, const PropertyEntry* entries, const PropertyColumns* columns,
-    size_t* property, Update* update, Fault* fault,
+    size_t* property, bint both, Update* update, Fault* fault,
 ) noexcept nogil:
     """One Notification Update at ``position``, its properties written to ``columns`` from ``property`` on: 2.2.6.
 
-    Both are moved behind it when it is good; whatever is not goes to ``update_fault``.
+    Both are moved behind it when it is good; whatever is not goes to ``update_fault``. ``both`` is a constant that
+    says that neither of the columns is NULL.
     """
     cdef size_t start = position[0]
     cdef size_t at = start
@@ -220,7 +232,11 @@ cdef inline int read_update(
     cdef uint32_t count
     cdef uint32_t k
     cdef uint32_t propid
-    cdef uint32_t seen = 0
+    cdef uint64_t seen = 0
+    cdef uint64_t sum = 0
+    cdef uint8_t* id_column = columns.ids + 4 * here if both or columns.ids != NULL else NULL
+    cdef TextSpan* value_column = columns.values + here if both or columns.values != NULL else NULL
+    cdef uint64_t span
     if wire_unlikely(size - at < SMALLEST_UPDATE):
         return update_fault(data, size, start, fault)
     update.command = data[at]
@@ -247,8 +263,9 @@ cdef inline int read_update(
     at += 4 * count
     for k in range(count):
         propid = load_u32(ids + 4 * k)
-        entry = &entries[propid if propid < PROPID_LIMIT else 0]
+        entry = &entries[propid if propid < PROPID_LIMIT else PROPID_LIMIT]
         seen |= entry.bit
+        sum += entry.bit
         needed = entry.base + (<size_t>(count_before(data, size, at) & entry.mask) << entry.shift)
         # Texts and unknown PROPIDs have a base that is larger than any payload
         if needed > size - at:
@@ -259,15 +276,15 @@ cdef inline int read_update(
                 needed = texts_size(data, size, at)
             if wire_unlikely(needed == 0):
                 return update_fault(data, size, start, fault)
-        if columns.ids != NULL:
-            memcpy(columns.ids + 4 * (here + k), &propid, 4)
-        if columns.values != NULL:
-            columns.values[here + k].offset = <uint32_t>at
-            columns.values[here + k].length = <uint32_t>needed
+        if both or id_column != NULL:
+            memcpy(id_column + 4 * k, &propid, 4)
+        if both or value_column != NULL:
+            span = at | <uint64_t>needed << 32  # offset and length of a TextSpan in one store
+            memcpy(value_column + k, &span, 8)
         at += needed
     position[0] = at
     property[0] = here + count
-    judge_update(data, at, <size_t>(ids - data) + 4 * count, seen, update)
+    judge_update(data, at, <size_t>(ids - data) + 4 * count, seen, sum, update)
     return 0
 
 

@@ -9,9 +9,9 @@ from libc.string cimport memset
 
 from msmqwire.columns.payloads cimport address, steady_bytes
 from msmqwire.mqcn.fields cimport (
-    DISCARDABLE, FIELD_COMMAND, FIELD_DATA, FIELD_GUID_IDENTIFIER, FIELD_GUID_MASTER_ID, FIELD_NUMBER_OF_PROPERTIES,
-    FIELD_NUMBER_OF_UPDATES, FIELD_PATH_NAME, FIELD_PROPERTY_ID, FIELD_PROPERTY_VALUE, FIELD_RESERVED, FIELD_USE_GUID,
-    FIELD_VERSION, NEVER_WRITTEN, NO_UPDATES, TRAILING_BYTES,
+    DISCARDABLE, DUPLICATE_PROPERTY, FIELD_COMMAND, FIELD_DATA, FIELD_GUID_IDENTIFIER, FIELD_GUID_MASTER_ID,
+    FIELD_NUMBER_OF_PROPERTIES, FIELD_NUMBER_OF_UPDATES, FIELD_PATH_NAME, FIELD_PROPERTY_ID, FIELD_PROPERTY_VALUE,
+    FIELD_RESERVED, FIELD_USE_GUID, FIELD_VERSION, NEVER_WRITTEN, NO_UPDATES, TRAILING_BYTES,
 )
 from msmqwire.mqcn.text cimport MAX_NAME_UNITS, Body, is_path_name, largest_body, read_body, write_body
 from msmqwire.properties.lookup cimport KIND_NONE, property_kind, property_place
@@ -56,13 +56,13 @@ cdef int fill_entries() except -1:
     cdef uint32_t propid
     cdef uint32_t bit
     assert len(SENT) == SENT_COUNT
-    for propid in range(<uint32_t>PROPID_LIMIT):
+    for propid in range(<uint32_t>PROPID_LIMIT + 1):
         entry = &property_entries[propid]
         entry.kind = property_kind(propid)
         entry.base = value_layouts[entry.kind].base
         entry.mask = value_layouts[entry.kind].mask
         entry.shift = value_layouts[entry.kind].shift
-        entry.bit = 0
+        entry.bit = OTHERS
     for bit in range(<uint32_t>SENT_COUNT):
         propid = by_name("PROPID_" + SENT[bit]).number
         property_entries[propid].bit = <uint32_t>1 << bit
@@ -149,18 +149,17 @@ NO_COLUMNS.values = NULL
 
 cdef int violation_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
     """The first violation, in wire order, for which a conforming receiver disregards a message, as a fault."""
-    cdef Update update
+    cdef Update update = no_update()
     cdef Body body
     cdef size_t at = HEADER_SIZE
     cdef size_t properties = 0
     cdef size_t start
-    memset(&update, 0, sizeof(update))
     if data[0] == 2:
         read_body(data, size, &body, fault)
         return set_fault(fault, BAD_SIZE, FIELD_DATA, body.end, body.end, size)
     for _ in range(data[1]):
         start = at
-        read_update(data, size, &at, property_entries, &NO_COLUMNS, &properties, &update, fault)
+        read_update(data, size, &at, property_entries, &NO_COLUMNS, &properties, False, &update, fault)
         if update.violations & PATH_NAME_SYNTAX:
             return set_fault(
                 fault, BAD_NAME, FIELD_PATH_NAME, start + 2, 0, load_u16(data + update.identifier_at)
@@ -173,21 +172,18 @@ cdef int violation_fault(const uint8_t* data, size_t size, Fault* fault) noexcep
     return set_fault(fault, BAD_SIZE, FIELD_DATA, at, at, size)
 
 
-cdef uint32_t irregular_properties(const uint8_t* ids, uint32_t count) noexcept nogil:
-    """PROPERTY_SET when 3.3.5.2 does not name one of them, DUPLICATE_PROPERTY when one is there twice."""
+cdef uint32_t repeated_properties(const uint8_t* ids, uint32_t count) noexcept nogil:
+    """DUPLICATE_PROPERTY when one of them is there twice, else 0."""
     cdef uint8_t[256] seen
-    cdef uint32_t found = 0
     cdef uint32_t k
-    cdef uint32_t propid
+    cdef uint8_t place
     memset(seen, 0, sizeof(seen))
     for k in range(count):
-        propid = load_u32(ids + 4 * k)
-        if property_entries[propid].bit == 0:
-            found |= PROPERTY_SET
-        if seen[property_place(propid)]:
-            found |= DUPLICATE_PROPERTY
-        seen[property_place(propid)] = 1
-    return found
+        place = property_place(load_u32(ids + 4 * k))
+        if seen[place]:
+            return DUPLICATE_PROPERTY
+        seen[place] = 1
+    return 0
 
 
 cdef uint32_t second_value(const uint8_t* data, size_t size, size_t values_at, uint32_t propid) noexcept nogil:
@@ -329,7 +325,7 @@ cdef int attach_update(NotificationUpdate update, bytes data) except -1:
     update.data = update.start
     update.size = <size_t>len(data)
     if read_update(
-        update.data, update.size, &at, property_entries, &NO_COLUMNS, &properties, &update.header, &fault
+        update.data, update.size, &at, property_entries, &NO_COLUMNS, &properties, False, &update.header, &fault
     ) != 0:
         raise decode_error(&fault, FIELDS)
     return 0
@@ -453,7 +449,7 @@ cdef tuple updates_of(ChangeNotificationMessage message):
         properties = 0
         # It was read before, so it is good
         read_update(
-            update.data, message.size - at, &start, property_entries, &NO_COLUMNS, &properties, &update.header,
+            update.data, message.size - at, &start, property_entries, &NO_COLUMNS, &properties, False, &update.header,
             &fault,
         )
         update.size = start
@@ -469,11 +465,10 @@ cdef int read_message(
     const uint8_t* data, size_t size, bint strict, ChangeNotificationMessage message, Fault* fault
 ) noexcept:
     """Check a whole message and note what ``message`` needs to show it. 0, or -1 with ``fault`` set."""
-    cdef Update update
+    cdef Update update = no_update()
     cdef size_t at = HEADER_SIZE
     cdef size_t properties = 0
     cdef uint32_t found = 0
-    memset(&update, 0, sizeof(update))
     if size > MAX_PAYLOAD:
         return set_fault(fault, TOO_LARGE, FIELD_DATA, 0, MAX_PAYLOAD, size)
     if read_header(data, size, fault) != 0:
@@ -485,7 +480,7 @@ cdef int read_message(
         at = message.text.end
     else:
         for _ in range(data[1]):
-            if read_update(data, size, &at, property_entries, &NO_COLUMNS, &properties, &update, fault) != 0:
+            if read_update(data, size, &at, property_entries, &NO_COLUMNS, &properties, False, &update, fault) != 0:
                 return -1
             found |= update.violations
         if data[1] == 0:

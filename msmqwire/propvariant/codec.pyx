@@ -29,6 +29,7 @@ cdef tuple FIELDS = ("PropertyValue",)
 cdef enum:
     FIELD_VALUE = 0
     BOOL_TRUE = 0xFFFF
+    MAX_COUNT = 0xFFFFFFFF
 
 cdef list NUMBER_FORMATS = ["", "<h", "<i", "", "<b", "<B", "<H", "<I", "<q", "<Q"]  # by Kind
 cdef list DTYPES = [  # by Kind; of the value itself, or of the elements behind its count
@@ -223,6 +224,8 @@ cdef bytes encode_value(uint8_t kind, object value, str field):
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
         needed = TYPE_NAMES[KINDS[kind]]
         raise EncodeError(field, f"must be a sequence for {needed}, not {type(value).__name__}")
+    if hasattr(value, "__len__") and len(value) > MAX_COUNT:  # before they are walked one by one
+        raise too_many(len(value), field)
     if kind == KIND_UI4_VECTOR:
         return counted(b"".join([encode_number(KIND_UI4, number, field) for number in value]), 4, field)
     if kind == KIND_CLSID_VECTOR:
@@ -231,11 +234,15 @@ cdef bytes encode_value(uint8_t kind, object value, str field):
     return struct.pack("<I", len(texts)) + b"".join(texts)
 
 
+cdef object too_many(object count, str field):
+    return EncodeError(field, f"has {count} elements, at most {MAX_COUNT}")
+
+
 cdef bytes counted(bytes packed, size_t width, str field):
     """Elements behind their count."""
     cdef size_t count = <size_t>len(packed) // width
-    if count > 0xFFFFFFFF:
-        raise EncodeError(field, f"has {count} elements, at most {0xFFFFFFFF}")
+    if count > MAX_COUNT:
+        raise too_many(count, field)
     return struct.pack("<I", count) + packed
 
 
