@@ -10,7 +10,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memmove, memset
 
-from msmqwire.columns.batch cimport DECODED, Batch, prepare
+from msmqwire.columns.batch cimport DECODED, Batch, Hold, prepare
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqcn.codec cimport (
@@ -29,6 +29,8 @@ from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.mqcn.schema import NOTIFICATIONS
 
 __all__ = ["NotificationBatch", "decode_batch"]
+
+cdef Payloads NOTHING = Payloads(b"", [0])
 
 
 # Where the columns are written; NULL for those not asked for.
@@ -390,9 +392,11 @@ cdef list parts_of(Payloads payloads, NotificationColumns columns, bint strict, 
 cdef class NotificationBatch(Batch):
     @property
     def messages(self):
+        self.readable()
         return self.rows_of_payloads()[0]
 
     def property(self, propid):
+        cdef Hold _hold = Hold(self)
         if not self.wants("properties"):
             raise KeyError("'properties' was not among the columns asked for")
         return gather_property(self, propid)
@@ -404,27 +408,19 @@ cdef class NotificationBatch(Batch):
         return 0
 
 
-def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Batch out=None, int threads=1):
-    cdef Payloads source = Payloads.of(payloads, offsets)
-    cdef NotificationBatch batch
+cdef int decode_into(NotificationBatch batch, bint strict, size_t threads) except -1:
+    """Decode the payloads that the batch holds."""
     cdef NotificationColumns target
     cdef Chunk whole
     cdef Part part
     cdef list parts
-    if threads < 1:
-        raise ValueError(f"threads={threads} must be at least 1")
-    if source.nbytes >= 0x80000000 or source.table.count >= 0x7FFFFFFF:
-        raise ValueError(
-            f"{source.nbytes} bytes in {len(source)} payloads: a batch holds less than 2 GiB; decode in slices"
-        )
-    batch = prepare(NOTIFICATIONS, source, columns, out, NotificationBatch)
     batch.derived = False
     target = reserve_columns(batch)
-    parts = parts_of(source, target, strict, <size_t>threads)
-    if threads == 1:
+    parts = parts_of(batch.payloads, target, strict, max(min(threads, batch.length), <size_t>1))
+    if len(parts) == 1:
         (<Part>parts[0]).run()
     else:
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(len(parts)) as pool:
             for _ in pool.map(Part.run, parts):
                 pass
     whole = (<Part>parts[0]).chunk
@@ -434,4 +430,27 @@ def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Bat
     batch.length = whole.rows
     batch.fault_count = whole.faults
     batch.counts = {"properties[]": whole.properties}
+    return 0
+
+
+def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Batch out=None, int threads=1):
+    cdef Payloads source = Payloads.of(payloads, offsets)
+    cdef NotificationBatch batch
+    if threads < 1:
+        raise ValueError(f"threads={threads} must be at least 1")
+    if source.nbytes >= 0x80000000 or source.table.count >= 0x7FFFFFFF:
+        raise ValueError(
+            f"{source.nbytes} bytes in {len(source)} payloads: a batch holds less than 2 GiB; decode in slices"
+        )
+    batch = prepare(NOTIFICATIONS, source, columns, out, NotificationBatch)
+    batch.writing = True
+    try:
+        decode_into(batch, strict, <size_t>threads)
+    except BaseException:
+        # Memory ran out: a batch never says that it has rows for which it has no columns
+        batch.hold_payloads(NOTHING)
+        decode_into(batch, False, 1)
+        raise
+    finally:
+        batch.writing = False
     return batch

@@ -64,7 +64,7 @@ cdef struct Walk:
     size_t count
 
 
-cdef Walk walk_over(Batch batch) noexcept:
+cdef Walk walk_over(Batch batch) except *:
     cdef Walk walk
     walk.payloads = &batch.payloads.table
     walk.messages = <const int32_t*>batch.groups.data

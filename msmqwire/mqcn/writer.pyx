@@ -8,7 +8,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
-from msmqwire.columns.batch cimport DECODED, Batch
+from msmqwire.columns.batch cimport DECODED, Batch, Hold
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.encoded cimport Encoded, room_for
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, payload_at
@@ -141,6 +141,7 @@ def encode_batch(messages, *, Encoded out=None, bint closing_space=True, bint en
     cdef size_t count
     cdef uint32_t refused = NEVER_WRITTEN
     cdef Rows rows
+    cdef Hold _hold
     if not isinstance(messages, Batch):
         return encode_packets(messages, closing_space, enforce)
     batch = messages
@@ -148,6 +149,7 @@ def encode_batch(messages, *, Encoded out=None, bint closing_space=True, bint en
         raise ValueError(f"a batch of {batch.table.name} holds no change notifications")
     if not all([batch.wants(name) for name in NEEDED]):
         raise ValueError(f"a batch to be encoded needs its columns {', '.join(NEEDED)}")
+    _hold = Hold(batch)
     count = batch.payloads.table.count
     # A message is written as long as it was, but for the space that closes ObjectGuid
     out = room_for(count, <size_t>batch.payloads.nbytes + 2 * count + HEADER_SIZE, out)
