@@ -56,9 +56,11 @@ def body_bytes(event: str = "2", guid: str = GUID_TEXT, name: str = "dc1", closi
 
 
 def fault(data: bytes, *, strict: bool = False) -> tuple[str, str, int] | None:
-    """The fault of a message."""
-    message = decode(data, strict=strict)
-    return message if isinstance(message, Fault) else None
+    """The fault of a message, which the single decoder and the batch must agree on."""
+    single = decode(data, strict=strict)
+    found = mqcn.decode_batch([data], strict=strict).fault(0)
+    assert found == (single if isinstance(single, Fault) else None)
+    return found
 
 
 def make(**changes: Any) -> mqcn.NotificationUpdate:

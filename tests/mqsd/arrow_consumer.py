@@ -47,7 +47,7 @@ _pointer.restype = ctypes.c_void_p
 _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 #: Buffers of an array of each format ([validity, ...]).
-_BUFFERS = {"C": 2, "I": 2, "b": 2, "w:16": 2, "u": 3, "Z": 3, "+l": 2, "+s": 1}
+_BUFFERS = {"C": 2, "I": 2, "b": 2, "l": 2, "w:16": 2, "u": 3, "z": 3, "Z": 3, "+l": 2, "+s": 1}
 
 
 def schema_of(capsule: object) -> Schema:
@@ -93,10 +93,10 @@ def _value(schema: Schema, array: Array, index: int) -> Any:
         }
     if form == "b":
         return _bit(buffers[1], index)
-    if form in ("C", "I", "w:16"):
-        width = {"C": 1, "I": 4, "w:16": 16}[form]
+    if form in ("C", "I", "l", "w:16"):
+        width = {"C": 1, "I": 4, "l": 8, "w:16": 16}[form]
         raw = ctypes.string_at(buffers[1] + width * index, width)
-        return raw if width == 16 else int.from_bytes(raw, "little")
+        return raw if width == 16 else int.from_bytes(raw, "little", signed=form == "l")
     width = 8 if form == "Z" else 4
     start, stop = _offset(buffers[1], index, width), _offset(buffers[1], index + 1, width)
     if form == "+l":
@@ -104,7 +104,7 @@ def _value(schema: Schema, array: Array, index: int) -> Any:
         assert stop <= child.length
         return [item(schema.children[0].contents, child, i) for i in range(start, stop)]
     raw = ctypes.string_at(buffers[2] + start, stop - start)
-    return raw if form == "Z" else raw.decode()
+    return raw.decode() if form == "u" else raw
 
 
 def item(schema: Schema, array: Array, index: int) -> Any:

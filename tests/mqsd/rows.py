@@ -165,7 +165,7 @@ def fault_entries(batch: Batch) -> list[tuple[int, str, str, int]]:
 
     entries = []
     for entry in batch.faults:
-        field = mqsd.TOPOLOGY.fields[int(entry["field"])]
+        field = batch.table.fields[int(entry["field"])]
         item = "" if entry["item"] == NO_ITEM else f"[{entry['item']}]"
         entries.append((int(entry["row"]), FAULT_NAMES[int(entry["code"])], field + item, int(entry["offset"])))
     return entries

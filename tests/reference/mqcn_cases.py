@@ -243,7 +243,7 @@ def _mutate_bytes(rng: random.Random, data: bytes) -> bytes:
 def _mutate_piece(rng: random.Random, name: str, data: bytes) -> bytes:
     if name in _FEW and data:
         return bytes((rng.choice((0, 1, 2, 3, 255, (data[0] + rng.choice((-1, 1))) & 255)),))
-    if name == "PropertyId" and data:
+    if name == "PropertyId" and len(data) >= 4:
         at = 4 * rng.randrange(len(data) // 4)
         number = rng.choice(UNKNOWN) if rng.random() < 0.6 else rng.choice(PROPIDS)
         return data[:at] + struct.pack("<I", number) + data[at + 4 :]

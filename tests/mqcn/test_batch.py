@@ -1,0 +1,619 @@
+"""Many messages at once: every row of ``decode_batch`` is what the oracle says of its payload."""
+
+from __future__ import annotations
+
+import random
+import struct
+import uuid
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from msmqwire import Payloads, mqcn, mqsd
+from msmqwire.columns import allocated_bytes
+from msmqwire.errors import EncodeError
+from tests.mqcn.messages import LENIENT, read_all
+from tests.mqcn.rows import Expected, assert_arrow, assert_columns
+from tests.mqsd.rows import fault_entries
+from tests.reference import mqcn as reference
+from tests.reference import propvariant
+from tests.reference.mqcn_cases import cases
+from tests.vectors import get, load
+
+VECTORS = load("mqcn")
+C1, C2, C3 = (get("mqcn", name).data for name in ("C1-delete", "C2-change-queue", "C3-body"))
+CREATE, MACHINE = (get("mqcn", name).data for name in ("create-queue", "change-machine-with-riders"))
+MESSAGES = [vector.data for vector in VECTORS]
+TRUNCATIONS = [data[:size] for data in MESSAGES for size in range(len(data) + 1)]
+TAILS = [data + tail for data in MESSAGES for tail in (b"\0", b"\0\0", b"\xff" * 3, b"\0" * 4, bytes(60))]
+SOME = list(cases(2000, seed=20240229))
+BOTH = (False, True)
+
+
+def decoded(payloads: Any, **options: Any) -> mqcn.NotificationBatch:
+    return mqcn.decode_batch(payloads, **options)
+
+
+def assert_rows(payloads: list[bytes | None] | list[bytes], **options: Any) -> None:
+    """A batch of these payloads, its numpy columns and its Arrow export."""
+    expected = Expected(read_all(payloads, strict=options.get("strict", False)))
+    batch = mqcn.decode_batch(payloads, **options)
+    assert_columns(batch, expected)
+    assert_arrow(batch, expected)
+
+
+@pytest.mark.parametrize("strict", BOTH)
+@pytest.mark.parametrize("payloads", [MESSAGES, TRUNCATIONS, TAILS, SOME], ids=["vectors", "cut", "tails", "cases"])
+def test_rows_are_what_the_oracle_says(payloads: list[bytes], strict: bool) -> None:
+    assert_rows(payloads, strict=strict)
+
+
+@pytest.mark.parametrize("name", ["C1-delete", "C2-change-queue", "C3-body"])
+def test_every_value_of_every_byte_of_an_example(name: str) -> None:
+    """Each single-byte change: 255 at each place."""
+    data = get("mqcn", name).data
+    changed = [data[:at] + bytes((byte,)) + data[at + 1 :] for at in range(len(data)) for byte in range(256)]
+    expected = Expected(read_all(changed))
+    assert_columns(decoded(changed), expected)
+    some = changed[::7]
+    assert_columns(decoded(some, strict=True), Expected(read_all(some, strict=True)))
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_every_byte_of_every_vector_changed(part: int) -> None:
+    """Each place of each vector: its lowest and its highest bit turned, one more, one less, all zeros, all ones."""
+    changed = []
+    for data in MESSAGES[part::8]:
+        for at, byte in enumerate(data):
+            for other in {byte ^ 1, byte ^ 0x80, byte ^ 0x20, (byte + 1) & 255, (byte - 1) & 255, 0, 255} - {byte}:
+                changed.append(data[:at] + bytes((other,)) + data[at + 1 :])
+    batch = decoded(changed, strict=part % 2 == 1)
+    assert_columns(batch, Expected(read_all(changed, strict=part % 2 == 1)))
+
+
+def test_vectors_fault_and_violate_as_they_say() -> None:
+    for strict in BOTH:
+        batch = decoded(MESSAGES, strict=strict)
+        for i, vector in enumerate(VECTORS):
+            outcome = vector.outcomes[strict]
+            assert outcome.strict is strict
+            rows = range(int(batch.messages[i]), int(batch.messages[i + 1]))
+            assert batch.fault(rows[0]) == outcome.fault
+            found = {name for row in rows for name in batch.violation_names(row)}
+            assert found == set(outcome.violations)
+
+
+def test_an_empty_batch() -> None:
+    for empty in ([], Payloads(b"", [0])):
+        batch = decoded(empty)
+        assert len(batch) == 0
+        assert batch.messages.tolist() == [0]
+        assert_columns(batch, Expected([]))
+        assert_arrow(batch, Expected([]))
+        assert list(mqcn.encode_batch(batch)) == []
+
+
+def test_null_payloads_give_null_rows() -> None:
+    three = get("mqcn", "three-updates").data
+    payloads: list[bytes | None] = [None, C1, None, None, three, b"", None, C3, C2[:-1], b"\1\0", None]
+    assert_rows(payloads)
+    assert_rows([None] * 9)
+    batch = decoded(payloads)
+    assert batch.messages.tolist() == [0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13]
+    assert batch.fault(0) is None
+    assert batch.fault(7) == ("truncated", "Version", 0)
+    assert batch.violation_names(11) == ("no_updates",)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 63, 64, 65, 1023, 1024, 1025])
+def test_sizes_around_words_of_bitmaps(size: int) -> None:
+    assert_rows((SOME * 2)[:size])
+
+
+def test_aligned_and_misaligned_payloads_decode_alike() -> None:
+    data = b"".join(SOME)
+    sizes = np.array([len(payload) for payload in SOME])
+    expected = Expected(read_all(SOME))
+    for shift in (0, 1, 2, 3, 7):
+        batch = decoded(bytes(shift) + data, offsets=np.cumsum([shift, *sizes]))
+        assert_columns(batch, expected)
+
+
+def test_every_kind_of_payloads() -> None:
+    """Texts and blobs are found again wherever a payload lies."""
+    many: list[bytes | None] = [data if i % 5 else None for i, data in enumerate(SOME[:300])]
+    expected = Expected(read_all(many))
+    for type_ in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        for given in (pa.array(many, type_), pa.array([b"x", *many], type_)[1:]):
+            batch = decoded(given)
+            assert_columns(batch, expected)
+            assert_arrow(batch, expected)
+    chunks = pa.chunked_array([pa.array(many[:7], pa.binary()), pa.array(many[7:], pa.binary())])
+    assert_columns(decoded(chunks), expected)
+    assert_columns(decoded(iter(many)), expected)
+    assert_columns(decoded(Payloads.of([b"x", *many, b"y"])[1:-1]), expected)
+
+
+def test_nothing_of_a_faulty_message_is_delivered() -> None:
+    data = b"\1\3" + C1[2:] + C2[2:] + C2[2:-1]
+    batch = decoded([C1, data, C2])
+    assert len(batch) == 3
+    assert fault_entries(batch) == [(1, "truncated", "PropertyValue[1]", len(data) - 3)]
+    assert batch["properties"].offsets.tolist() == [0, 2, 2, 4]
+    assert batch["properties"].values["id"].tolist() == [1403, 1404, 115, 105]
+    row = batch.to_arrow().slice(1, 1).to_pylist()[0]
+    assert {name for name, value in row.items() if value is not None} == {"fault"}
+
+
+def test_faults_are_of_rows() -> None:
+    """Rows, not payloads: a message of three updates before a fault moves it on."""
+    three = get("mqcn", "three-updates").data
+    batch = decoded([three, b"", C1, C1[:-1]])
+    assert [entry[0] for entry in fault_entries(batch)] == [3, 5]
+    assert [batch.fault(row) is None for row in range(6)] == [True, True, True, False, True, False]
+    for row in (-1, 6):
+        with pytest.raises(IndexError):
+            batch.fault(row)
+
+
+def test_texts_are_code_units_in_the_payload() -> None:
+    path = get("mqcn", "path-lone-surrogate").data
+    strings = get("mqcn", "values-strings").data
+    vectors = get("mqcn", "values-string-vectors").data
+    batch = decoded([C1, path, C3, strings, vectors])
+    assert batch["path_name"].text(1) == "a\\\ud800"
+    assert batch["path_name"][1].tobytes() == "a\\\ud800".encode("utf-16-le", "surrogatepass")
+    assert np.shares_memory(batch["path_name"][1], np.frombuffer(path, np.uint8))
+    assert batch["domain_controller"].text(2) == "dc1"
+    assert np.shares_memory(batch["domain_controller"][2], np.frombuffer(C3, np.uint8))
+    table = batch.to_arrow()
+    assert table["path_name"][1].as_py() == "a\\\ufffd"
+    values = batch["properties"].values
+    where = np.flatnonzero(values["id"] == 121)[0]
+    assert values["text"].text(where) == "a\ud800"
+    assert np.shares_memory(values["text"][where], np.frombuffer(strings, np.uint8))
+    texts = [item["texts"] for row in table["properties"].to_pylist() for item in row or () if item["texts"]]
+    assert texts == [["", "CN=a", "\ufffd"]]
+
+
+def test_blobs_stay_in_the_payload() -> None:
+    batch = decoded([C1, MACHINE, CREATE])
+    values = batch["properties"].values
+    blob = values["bytes"][int(np.flatnonzero(values["id"] == 206)[0])]
+    assert blob.tobytes() == bytes.fromhex("010004007f000001")
+    assert np.shares_memory(blob, np.frombuffer(MACHINE, np.uint8))
+    security = values["bytes"][int(np.flatnonzero(values["id"] == 1101)[0])]
+    assert security.tobytes() == bytes.fromhex("0100048014")
+    assert np.shares_memory(security, np.frombuffer(CREATE, np.uint8))
+
+
+# --- hostile counts ---
+
+
+@pytest.mark.parametrize("count", [0xFFFFFFFF, 0xFFFFFFFE, 0x80000000, 0x7FFFFFFF, 0x10000000])
+@pytest.mark.parametrize("propid", [1101, 205, 207, 223])
+def test_a_count_of_four_thousand_million_allocates_nothing(propid: int, count: int) -> None:
+    """What a batch holds is bounded by its payloads, not by what they claim."""
+    head = b"\1\1\1\1" + bytes(56) + b"\1" + struct.pack("<I", propid)
+    honest = head + bytes(4) + b"\0" * 40
+    liar = head + struct.pack("<I", count) + b"\0" * 40
+    before = allocated_bytes()
+    usual = decoded([honest] * 100)
+    usual["properties"]
+    cost = allocated_bytes() - before
+    del usual
+    batch = decoded([liar] * 100)
+    batch["properties"]
+    assert allocated_bytes() - before <= cost + 100 * 40
+    assert fault_entries(batch) == [(row, "bad_count", "PropertyValue[0]", 65) for row in range(100)]
+
+
+def test_255_updates_of_255_properties() -> None:
+    head = b"\1\1" + bytes(56) + b"\xff" + struct.pack("<I", 115) + struct.pack("<I", 105) * 254
+    updates = [head + bytes(16) + struct.pack("<254I", *range(i, i + 254)) for i in range(255)]
+    data = b"\1\xff" + b"".join(updates)
+    expected = Expected(read_all([data, C1, data[:-1]]))
+    batch = decoded([data, C1, data[:-1]])
+    assert_columns(batch, expected)
+    assert_arrow(batch, expected)
+    assert batch.messages.tolist() == [0, 255, 256, 257]
+    assert len(batch["properties"].values["id"]) == 255 * 255 + 2
+    values, rows = batch.property(105)
+    assert len(values) == len(rows) == 255 * 254
+
+
+def test_memory_is_bounded_by_the_payloads() -> None:
+    rng = random.Random(5)
+    smallest = b"\1\1\1\1" + bytes(57)
+    dense = b"\1\1\1\1" + bytes(56) + b"\xff" + struct.pack("<I", 1403) * 255 + b"\1" * 255
+    for payloads in (
+        SOME,
+        [rng.randbytes(rng.randint(0, 90)) for _ in range(5000)],
+        [b""] * 5000,
+        [smallest] * 5000,
+        [dense] * 50,
+    ):
+        before = allocated_bytes()
+        batch = decoded(payloads)
+        batch["properties"]
+        total = sum(map(len, payloads))
+        assert allocated_bytes() - before <= 8192 + 300 * len(payloads) + 40 * total
+        del batch
+        assert allocated_bytes() == before
+
+
+# --- a property across the batch ---
+
+
+def owners(payloads: list[bytes], propid: int) -> tuple[list[int], list[reference.Property]]:
+    """The rows that have a property, and its values there."""
+    rows, items = [], []
+    for row, made in enumerate(Expected(read_all(payloads)).rows):
+        for item in made["properties"] or ():
+            if item.id == propid:
+                rows.append(row)
+                items.append(item)
+    return rows, items
+
+
+@pytest.mark.parametrize("propid", propvariant.TYPE_OF)
+def test_a_property_of_a_whole_batch(propid: int) -> None:
+    rows, items = owners(SOME, propid)
+    values, found = decoded(SOME).property(propid)
+    assert found.tolist() == rows
+    assert_gathered(propvariant.TYPE_OF[propid], values, items)
+
+
+def assert_gathered(type_: str, values: Any, items: list[reference.Property]) -> None:
+    """The values of one property, in the form that its type calls for."""
+    assert len(values) == len(items)
+    plain = [item.value for item in items]
+    if type_ in propvariant.NUMBERS:
+        assert values.dtype == np.dtype(propvariant.NUMBERS[type_])
+        assert values.tolist() == plain
+    elif type_ == "VT_CLSID":
+        assert values.shape == (len(items), 16)
+        assert values.tobytes() == b"".join(plain)
+    elif type_ == "VT_LPWSTR":
+        assert [values.text(i) for i in range(len(items))] == plain
+        assert values.offset.tolist() == [item.offset for item in items]
+    elif type_ in ("VT_BLOB", "VT_UI1|VT_VECTOR"):
+        assert [values[i].tobytes() for i in range(len(items))] == plain
+        assert values.offset.tolist() == [item.offset + 4 for item in items]
+    else:
+        np.testing.assert_array_equal(values.offsets, np.cumsum([0, *map(len, plain)]))
+        if type_ == "VT_CLSID|VT_VECTOR":
+            assert values.values.tobytes() == b"".join(guid for guids in plain for guid in guids)
+        else:
+            texts = [text for value in plain for text in value]
+            assert [values.values.text(i) for i in range(len(texts))] == texts
+
+
+def test_a_property_that_is_there_twice_is_found_twice() -> None:
+    batch = decoded([C1, get("mqcn", "duplicate-property").data, C2])
+    values, rows = batch.property(105)
+    assert values.tolist() == [1, 2, 1024]
+    assert rows.tolist() == [1, 1, 2]
+
+
+def test_a_property_that_no_row_has() -> None:
+    batch = decoded([C1, None, b"", C3])
+    for propid in propvariant.TYPE_OF:
+        if propid not in (1403, 1404):
+            values, rows = batch.property(propid)
+            assert len(values) == len(rows) == 0
+
+
+def test_a_property_takes_rows_of_the_table() -> None:
+    batch = decoded([C3, get("mqcn", "three-updates").data, C2])
+    values, rows = batch.property(115)
+    assert rows.tolist() == [2, 4]
+    assert [uuid.UUID(bytes_le=bytes(value)) for value in values] == [
+        uuid.UUID("11223344-5566-7788-99aa-bbccddeeff00")
+    ] * 2
+    assert batch["operation"][rows].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("propid", [0, 1, 7, 27, 100, 120, 1 << 32, -1])
+def test_a_property_that_does_not_exist(propid: int) -> None:
+    with pytest.raises((KeyError, ValueError)):
+        decoded([C1]).property(propid)
+
+
+def test_a_property_needs_its_column() -> None:
+    with pytest.raises(KeyError, match="properties"):
+        decoded([C1], columns=["version"]).property(105)
+
+
+def test_a_property_keeps_the_payloads() -> None:
+    data = bytes(bytearray(MACHINE))
+    values, _ = decoded([data]).property(206)
+    assert np.shares_memory(values[0], np.frombuffer(data, np.uint8))
+    assert values[0].tobytes() == bytes.fromhex("010004007f000001")
+
+
+# --- columns= ---
+
+
+@pytest.mark.parametrize("name", mqcn.NOTIFICATIONS.names)
+def test_one_column_alone(name: str) -> None:
+    full = decoded(SOME)
+    for wanted in ([name], name):
+        batch = decoded(SOME, columns=wanted)
+        table = batch.to_arrow()
+        assert table.schema.names == [name]
+        assert table[name].equals(full.to_arrow()[name])
+        table.validate(full=True)
+        np.testing.assert_array_equal(batch.messages, full.messages)
+        other = "version" if name != "version" else "index"
+        with pytest.raises(KeyError, match=other):
+            batch[other]
+
+
+@pytest.mark.parametrize("columns", [("properties", "version"), ("path_name", "domain_controller"), ("fault",), ()])
+def test_some_columns(columns: tuple[str, ...]) -> None:
+    full = decoded(SOME)
+    batch = decoded(SOME, columns=columns)
+    table = batch.to_arrow()
+    assert table.schema.names == [name for name in mqcn.NOTIFICATIONS.names if name in columns]
+    assert table.num_rows == len(batch) == len(full)
+    assert table.equals(full.to_arrow().select(table.schema.names)) or not columns
+    assert fault_entries(batch) == fault_entries(full)
+
+
+def test_every_pair_of_columns() -> None:
+    payloads = SOME[:200]
+    full = decoded(payloads).to_arrow()
+    for one in mqcn.NOTIFICATIONS.names:
+        for other in mqcn.NOTIFICATIONS.names:
+            table = decoded(payloads, columns={one, other}).to_arrow()
+            assert table.equals(full.select(table.schema.names))
+
+
+def test_columns_leave_validation_as_it_is() -> None:
+    batch = decoded([C2[:-1]], columns=["version"])
+    assert batch.fault(0) == ("truncated", "PropertyValue[1]", 85)
+    assert decoded([C1 + b"\0\0"], columns=["version"], strict=True).fault(0) == ("bad_size", "Data", 71)
+
+
+def test_unknown_columns_are_refused() -> None:
+    with pytest.raises(ValueError, match="'size'"):
+        decoded([C1], columns=["version", "size"])
+    with pytest.raises(KeyError, match="size"):
+        decoded([C1])["size"]
+
+
+# --- threads= ---
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 2000])
+def test_threads_change_nothing(count: int, threads: int) -> None:
+    payloads: list[bytes | None] = list(SOME[:count])
+    if count > 2:
+        payloads[1] = payloads[-1] = None
+    for strict in BOTH:
+        batch = decoded(payloads, threads=threads, strict=strict)
+        assert_columns(batch, Expected(read_all(payloads, strict=strict)))
+        one = decoded(payloads, strict=strict)
+        assert batch.to_arrow().equals(one.to_arrow())
+        np.testing.assert_array_equal(batch.messages, one.messages)
+
+
+def test_threads_over_many_rows() -> None:
+    payloads = SOME * 20
+    one = decoded(payloads)
+    for threads in (2, 3):
+        many = decoded(payloads, threads=threads)
+        many.to_arrow().validate(full=True)
+        assert many.to_arrow().equals(one.to_arrow())
+        assert np.array_equal(many.faults, one.faults)
+        values, rows = many.property(105)
+        np.testing.assert_array_equal(values, one.property(105)[0])
+        np.testing.assert_array_equal(rows, one.property(105)[1])
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_threads_must_be_one_or_more(threads: int) -> None:
+    with pytest.raises(ValueError, match="threads"):
+        decoded([C1], threads=threads)
+
+
+# --- out= ---
+
+
+def test_out_gives_equal_results() -> None:
+    rng = random.Random(11)
+    out: mqcn.NotificationBatch | None = None
+    for count in (10, 500, 3, 0, 1999, 100):
+        payloads = rng.sample(SOME, count)
+        for threads in (1, 2):
+            again = decoded(payloads, out=out, threads=threads)
+            assert out is None or again is out
+            out = again
+            expected = Expected(read_all(payloads))
+            assert_columns(out, expected)
+            assert_arrow(out, expected)
+            rows, items = owners(payloads, 105)
+            assert out.property(105)[0].tolist() == [item.value for item in items]
+            assert out.property(105)[1].tolist() == rows
+
+
+def test_out_takes_no_new_memory() -> None:
+    out = decoded(SOME)
+    held = allocated_bytes()
+    place = out["object_guid"].__array_interface__["data"]
+    for payloads in (SOME, SOME[:10], SOME[::-1]):
+        assert decoded(payloads, out=out) is out
+        assert out["object_guid"].__array_interface__["data"] == place
+        assert allocated_bytes() <= held + 32 * len(SOME)  # the addresses of a list of payloads
+
+
+def test_out_forgets_faults_and_violations() -> None:
+    out = decoded([b"", C2 + b"\0\0", b"\1\0", C1])
+    decoded([C1, C1, C3], out=out)
+    assert len(out.faults) == 0
+    assert out.violations.tolist() == [0, 0, 0]
+    assert_columns(out, Expected(read_all([C1, C1, C3])))
+
+
+def test_out_is_refused_while_an_arrow_consumer_holds_it() -> None:
+    out = decoded(SOME)
+    table = out.to_arrow()
+    before = table.to_pylist()
+    with pytest.raises(BufferError, match="Arrow"):
+        decoded(SOME[::-1], out=out)
+    assert table.to_pylist() == before
+    assert_columns(out, Expected(read_all(SOME)))
+    column = table["properties"]
+    del table
+    with pytest.raises(BufferError, match="Arrow"):
+        decoded(SOME, out=out)
+    part = column[10:20]
+    del column
+    with pytest.raises(BufferError, match="Arrow"):
+        decoded(SOME, out=out)
+    del part
+    assert decoded(SOME[::-1], out=out) is out
+    assert_columns(out, Expected(read_all(SOME[::-1])))
+
+
+def test_out_must_fit() -> None:
+    some = decoded([C1], columns=["version", "properties"])
+    with pytest.raises(ValueError, match="columns"):
+        decoded([C1], out=some)
+    assert decoded([C1, C1], out=some, columns=["properties", "version"]) is some
+    assert len(some) == 2
+    with pytest.raises(TypeError):
+        decoded([C1], out=[])
+    with pytest.raises((TypeError, ValueError)):
+        decoded([C1], out=mqsd.decode_batch([]))
+    with pytest.raises((TypeError, ValueError)):
+        mqsd.decode_batch([], out=some)
+
+
+def test_a_batch_is_not_made_by_hand() -> None:
+    with pytest.raises(TypeError):
+        mqcn.NotificationBatch()
+
+
+# --- encode_batch ---
+
+
+def _good(payloads: list[bytes]) -> list[bytes]:
+    """The payloads that an encoder gives back byte for byte."""
+    good = []
+    for data in payloads:
+        model = reference.read(data, strict=True)
+        if isinstance(model, reference.Message) and not model.found and reference.write(model) == data:
+            good.append(data)
+    return good
+
+
+def test_encode_batch_gives_the_payloads_back() -> None:
+    payloads = _good(SOME)
+    assert len(payloads) > 100
+    written = mqcn.encode_batch(decoded(payloads))
+    assert isinstance(written, Payloads)
+    assert list(map(bytes, written)) == payloads
+    assert written.nbytes == sum(map(len, payloads))
+    again = decoded(written)
+    assert_columns(again, Expected(read_all(payloads)))
+
+
+def test_encode_batch_of_messages() -> None:
+    payloads = _good(SOME)
+    messages = [mqcn.decode(data) for data in payloads]
+    for given in (messages, tuple(messages), iter(messages)):
+        assert list(map(bytes, mqcn.encode_batch(given))) == payloads
+    assert list(mqcn.encode_batch([])) == []
+
+
+def test_encode_batch_writes_what_a_sender_does() -> None:
+    """Reserved bytes and the extra byte are not written back, a body takes the form of its grammar."""
+    odd = [get("mqcn", "reserved-is-ignored").data, C1 + b"\xff", get("mqcn", "body-lower-case").data, C3 + b"\0"]
+    expected = [mqcn.encode(mqcn.decode(data)) for data in odd]
+    assert list(map(bytes, mqcn.encode_batch(decoded(odd)))) == expected
+    assert list(map(bytes, mqcn.encode_batch([mqcn.decode(data) for data in odd]))) == expected
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [b"", C1[:-1], b"\1\0", C1 + b"\0\0", None, *(get("mqcn", name).data for name in ("path-empty", "create-by-guid"))],
+)
+def test_encode_batch_refuses_faults_and_violations(bad: bytes | None) -> None:
+    three = get("mqcn", "three-updates").data
+    batch = decoded([C1, three, bad, C3])
+    with pytest.raises(EncodeError) as caught:
+        mqcn.encode_batch(batch)
+    assert caught.value.row == 4
+    assert "row 4" in str(caught.value)
+
+
+def test_encode_batch_says_which_message_it_refuses() -> None:
+    with pytest.raises(EncodeError) as caught:
+        mqcn.encode_batch([mqcn.decode(C1), mqcn.decode(C1 + b"\0\0")])
+    assert caught.value.row == 1
+    with pytest.raises(TypeError):
+        mqcn.encode_batch([mqcn.decode(C1), C1])
+
+
+def _lenient(payloads: list[bytes]) -> tuple[list[bytes], list[reference.Message]]:
+    """The payloads that break only what an encoder may be told not to mind."""
+    models = [(data, model) for data in payloads if isinstance(model := reference.read(data), reference.Message)]
+    kept = [(data, model) for data, model in models if set(model.found) <= LENIENT]
+    return [data for data, _ in kept], [model for _, model in kept]
+
+
+@pytest.mark.parametrize("closing_space", BOTH)
+def test_encode_batch_takes_the_options_of_encode(closing_space: bool) -> None:
+    payloads, models = _lenient(SOME)
+    assert len(payloads) > 500
+    expected = [reference.write(model, closing_space=closing_space, enforce=False) for model in models]
+    options: dict[str, Any] = {"closing_space": closing_space, "enforce": False}
+    assert list(map(bytes, mqcn.encode_batch(decoded(payloads), **options))) == expected
+    messages = [mqcn.decode(data) for data in payloads]
+    assert list(map(bytes, mqcn.encode_batch(messages, **options))) == expected
+    wrong = next(i for i, model in enumerate(models) if model.found)
+    row = len(Expected(models[:wrong]).rows)
+    with pytest.raises(EncodeError) as caught:
+        mqcn.encode_batch(decoded(payloads))
+    assert caught.value.row is not None
+    assert row <= caught.value.row < row + max(1, len(models[wrong].updates))
+
+
+def test_encode_batch_writes_into_memory_it_had() -> None:
+    payloads = _good(SOME)
+    batch = decoded(payloads)
+    out = mqcn.encode_batch(batch)
+    held = allocated_bytes()
+    place = np.frombuffer(out[0], np.uint8).__array_interface__["data"]  # type: ignore[arg-type]
+    again = mqcn.encode_batch(batch, out=out)
+    assert again is out
+    assert list(map(bytes, again)) == payloads
+    assert np.frombuffer(again[0], np.uint8).__array_interface__["data"] == place  # type: ignore[arg-type]
+    assert allocated_bytes() == held
+    view = again[0]
+    assert list(map(bytes, mqcn.encode_batch(decoded([C3, C1]), out=out))) == [C3, C1]
+    assert view == payloads[0]
+
+
+def test_encode_batch_needs_its_columns() -> None:
+    payloads = _good(SOME)[:50]
+    needed = [name for name in mqcn.NOTIFICATIONS.names if name not in ("version", "index")]
+    batch = decoded(payloads, columns=needed)
+    assert list(map(bytes, mqcn.encode_batch(batch))) == payloads
+    for name in ("operation", "object_guid", "path_name", "master_guid", "domain_controller", "properties"):
+        batch = decoded(payloads, columns=[column for column in needed if column != name])
+        with pytest.raises((KeyError, ValueError), match=name):
+            mqcn.encode_batch(batch)
+
+
+def test_encode_batch_takes_no_batch_of_another_protocol() -> None:
+    for wrong in (mqsd.decode_batch([]), [mqsd.decode(get("mqsd", "V1-request").data)], 5, None):
+        with pytest.raises((TypeError, ValueError)):
+            mqcn.encode_batch(wrong)  # type: ignore[arg-type]
+    with pytest.raises((TypeError, ValueError, KeyError)):
+        mqsd.encode_batch(decoded([C1]))
