@@ -7,16 +7,13 @@ faults or some of the capture was damaged.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from types import FrameType
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from msmqwire.cli import decode, pipeline
+from msmqwire.cli import decode, pipeline, signals
 from msmqwire.cli.console import describe_os_error, printable, say
 from msmqwire.errors import MsmqWireError
 
@@ -54,13 +51,6 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-class _Stopped(BaseException):
-    """A signal asks the process to end; raised so that temporary files are removed on the way out."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; the exit status.
 
@@ -68,16 +58,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        with _stopping_cleanly():
+        with signals.raised():
             status: int = options.run(options)
             return status
-    except _Stopped as stopped:
+    except signals.Stopped as stopped:
         if stopped.number == signal.SIGINT:
             say("msmqwire: interrupted")
-        return _die_of(stopped.number)
+        return signals.die_of(stopped.number)
     except BrokenPipeError:
         _drop_standard_output()
-        return _die_of(signal.SIGPIPE)
+        return signals.die_of(signal.SIGPIPE)
     except OSError as error:
         say(f"msmqwire: {describe_os_error(error)}")
     except MsmqWireError as error:
@@ -101,27 +91,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-@contextlib.contextmanager
-def _stopping_cleanly() -> Iterator[None]:
-    def stop(number: int, _frame: FrameType | None) -> NoReturn:
-        raise _Stopped(number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    # What the caller ignores (nohup does) stays ignored.
-    before = {
-        number: signal.signal(number, stop)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(number) is not signal.SIG_IGN
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _drop_standard_output() -> None:
     """Leave nothing there that the interpreter, as it ends, would try to write in vain and complain about."""
     try:
@@ -129,9 +98,3 @@ def _drop_standard_output() -> None:
             sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _die_of(number: int) -> int:
-    signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
-    return 128 + number

@@ -40,7 +40,7 @@ examples:
   msmqwire decode capture.pcapng | jq 'select(.fault) | {frame, fault}'
   msmqwire decode *.pcap -o packets.parquet
   msmqwire decode capture.pcap --columns frame,src,servers -T csv > servers.csv
-  ssh router tcpdump -w - udp port 1801 | msmqwire decode - -T table
+  ssh router tcpdump -U -w - udp port 1801 | msmqwire decode -
 """
 
 
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     _write(reader, options, form, terminal=terminal)
     if not options.quiet:
         report(reader.stats, reader.rows, reader.faults)
-    return 2 if reader.faults or reader.stats.damaged else 0
+    return 2 if reader.faults or reader.stats.damaged or reader.stats.problems else 0
 
 
 def _reader(options: argparse.Namespace) -> TableReader:

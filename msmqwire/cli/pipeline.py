@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msmqwire.cli import signals
 from msmqwire.cli.arguments import ports
 from msmqwire.cli.console import CommandError, optional, printable, say
 from msmqwire.cli.progress import task_progress
@@ -148,7 +149,8 @@ def _with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
     descriptor, log = tempfile.mkstemp(prefix="msmqwire-spark-", suffix=".log")
     failed = False
     try:
-        with _standard_error_to(descriptor):
+        # A JVM whose start is interrupted stays for ever. Once it has started it follows us.
+        with signals.deferred(), _standard_error_to(descriptor):
             spark = _session(master)
         try:
             return work(spark)

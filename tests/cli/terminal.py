@@ -9,7 +9,7 @@ import struct
 import subprocess
 import termios
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.cli.support import COMMAND, ROOT, environ
@@ -43,9 +43,11 @@ class Terminal:
         return b"".join(self._read).decode().replace("\r\n", "\n")
 
 
-def start(arguments: Sequence[object], **streams: Any) -> subprocess.Popen[bytes]:
-    """The command with its streams where they are told, its width asked of the terminal."""
-    environment = environ(TERM="xterm-256color")
+def start(
+    arguments: Sequence[object], variables: Mapping[str, str] | None = None, **options: Any
+) -> subprocess.Popen[bytes]:
+    """The command with its streams where ``Popen`` is told, its width asked of the terminal."""
+    environment = environ(TERM="xterm-256color", **(variables or {}))
     for name in ("COLUMNS", "NO_COLOR"):
         environment.pop(name, None)
-    return subprocess.Popen([*COMMAND, *map(str, arguments)], env=environment, cwd=ROOT, **streams)
+    return subprocess.Popen([*COMMAND, *map(str, arguments)], env=environment, cwd=ROOT, **options)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +94,38 @@ def test_failfast_is_one_line_and_adds_nothing(tmp_path: Path, logs: Path) -> No
     assert said.startswith(f"msmqwire: nothing was added to {lake}: truncated: DirectoryServiceServerArray at byte 64")
     assert not list(lake.rglob("*.parquet"))
     assert list(logs.glob("msmqwire-*")) == []
+
+
+def others_in_session(leader: int) -> list[int]:
+    """Processes that a process started which led a session, and that outlive it."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # After the name in parentheses: state, parent, group, session
+            state, _, _, session = status.read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and state != "Z":
+                found.append(int(status.parent.name))
+    return found
+
+
+def test_ctrl_c_while_spark_starts_leaves_nothing_behind(tmp_path: Path, logs: Path) -> None:
+    require_program("java")
+    lake = tmp_path / "lake"
+    process = start(
+        ["pipeline", LOCAL, "--lake", lake],
+        {"TMPDIR": str(logs)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + _MINUTES
+    while len(others_in_session(process.pid)) < 2:  # itself, and the JVM
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(_MINUTES) == -signal.SIGINT
+    while others_in_session(process.pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert list(logs.glob("msmqwire-*")) == []
+    assert not list(lake.rglob("*.parquet"))
 
 
 def test_a_jvm_that_does_not_start_leaves_its_log(tmp_path: Path, logs: Path) -> None:

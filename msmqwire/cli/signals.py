@@ -1,0 +1,71 @@
+"""Signals that ask a command to stop: raised, so that it cleans up on its way out, and then obeyed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import NoReturn
+
+__all__ = ["Stopped", "deferred", "die_of", "raised"]
+
+_ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(BaseException):
+    """A signal asks the process to end."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@contextlib.contextmanager
+def raised() -> Iterator[None]:
+    """Raise ``Stopped`` when a signal asks the process to end; what nohup has had ignored stays ignored."""
+
+    def stop(number: int, _: FrameType | None) -> NoReturn:
+        raise Stopped(number)
+
+    with _handled(stop):
+        yield
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[None]:
+    """Hold a signal back until the block has ended; who sends another one does not want to wait."""
+    held: list[int] = []
+
+    def hold(number: int, _: FrameType | None) -> None:
+        if held:
+            raise Stopped(number)
+        held.append(number)
+
+    with _handled(hold):
+        yield
+    if held:
+        raise Stopped(held[0])
+
+
+@contextlib.contextmanager
+def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {
+        number: signal.signal(number, handler) for number in _ASKING if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+def die_of(number: int) -> int:
+    """End the process by a signal, as a shell expects of a command that was stopped by it."""
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    return 128 + number
