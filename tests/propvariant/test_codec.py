@@ -267,6 +267,13 @@ def test_encode_refuses(type_: str, wrong: Any) -> None:
     assert caught.value.reason
 
 
+@pytest.mark.parametrize("type_", ["VT_UI4|VT_VECTOR", "VT_CLSID|VT_VECTOR", "VT_LPWSTR|VT_VECTOR"])
+def test_more_elements_than_a_count_can_say(type_: str) -> None:
+    """The length is looked at first: walking so many elements would take hours."""
+    with pytest.raises(EncodeError):
+        propvariant.encode(VT[type_], range(1 << 32))
+
+
 @pytest.mark.parametrize(
     ("type_", "value", "data"),
     [
