@@ -17,13 +17,13 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.properties.lookup cimport KIND_LPWSTR, KIND_LPWSTR_VECTOR, PROPID_LIMIT
+from msmqwire.properties.lookup cimport KIND_BLOB, KIND_LPWSTR, PROPID_LIMIT
 from msmqwire.mqcn.fields cimport (
     BACKSLASH, DUPLICATE_PROPERTY, FIRST_VISIBLE, HEADER_SIZE, LAST_VISIBLE, MAX_COMPUTER, MAX_QUEUE_NAME,
     PATH_NAME_SYNTAX, PROPERTY_COUNT, PROPERTY_SET, SEMICOLON, USE_GUID,
 )
 from msmqwire.mqcn.text cimport is_path_name
-from msmqwire.propvariant.codec cimport count_before, text_size, texts_size
+from msmqwire.propvariant.codec cimport text_size, value_size
 from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_units_outside, wire_unlikely
@@ -63,13 +63,11 @@ cdef enum:
     PROPID_D_OBJTYPE = 1404
 
 
-# What there is to know of a PROPID on the wire: the layout of its value (see ValueLayout) and its bit.
+# What there is to know of a PROPID on the wire.
 cdef struct PropertyEntry:
-    uint32_t base
-    uint32_t mask
-    uint32_t bit   # OTHERS for one that 3.3.5.2 does not name
-    uint8_t shift
-    uint8_t kind
+    uint32_t width  # of its value; UNSIZED where the value itself tells
+    uint32_t kind
+    uint64_t bit    # OTHERS for one that 3.3.5.2 does not name
 
 
 cdef PropertyEntry[5633] property_entries  # by PROPID; the last is that of all from PROPID_LIMIT on
@@ -266,14 +264,15 @@ cdef inline int read_update(
         entry = &entries[propid if propid < PROPID_LIMIT else PROPID_LIMIT]
         seen |= entry.bit
         sum += entry.bit
-        needed = entry.base + (<size_t>(count_before(data, size, at) & entry.mask) << entry.shift)
-        # Texts and unknown PROPIDs have a base that is larger than any payload
+        needed = entry.width
+        # Whatever has no width of its own, or is unknown, has one that is larger than any payload. A width that
+        # depends on nothing that was read lets the processor run ahead, where a count would have to be waited for.
         if needed > size - at:
             needed = 0
             if entry.kind == KIND_LPWSTR:
                 needed = text_size(data, size, at)
-            elif entry.kind == KIND_LPWSTR_VECTOR:
-                needed = texts_size(data, size, at)
+            elif entry.kind >= KIND_BLOB:
+                needed = value_size(entry.kind, data, size, at)
             if wire_unlikely(needed == 0):
                 return update_fault(data, size, start, fault)
         if both or id_column != NULL:

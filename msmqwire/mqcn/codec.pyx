@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from msmqwire.columns.payloads cimport address, steady_bytes
@@ -16,7 +16,7 @@ from msmqwire.mqcn.fields cimport (
 from msmqwire.mqcn.text cimport MAX_NAME_UNITS, Body, is_path_name, largest_body, read_body, write_body
 from msmqwire.properties.lookup cimport KIND_NONE, property_kind, property_place
 from msmqwire.propvariant.codec cimport (
-    decode_value, encode_value, text_size, value_fault, value_layouts, value_size
+    UNSIZED, decode_value, encode_value, text_size, value_fault, value_layouts, value_size
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport (
@@ -53,19 +53,19 @@ cdef enum:
 
 cdef int fill_entries() except -1:
     cdef PropertyEntry* entry
+    cdef uint8_t kind
     cdef uint32_t propid
     cdef uint32_t bit
     assert len(SENT) == SENT_COUNT
     for propid in range(<uint32_t>PROPID_LIMIT + 1):
         entry = &property_entries[propid]
-        entry.kind = property_kind(propid)
-        entry.base = value_layouts[entry.kind].base
-        entry.mask = value_layouts[entry.kind].mask
-        entry.shift = value_layouts[entry.kind].shift
+        kind = property_kind(propid)
+        entry.kind = kind
+        entry.width = UNSIZED if value_layouts[kind].mask else value_layouts[kind].base
         entry.bit = OTHERS
     for bit in range(<uint32_t>SENT_COUNT):
         propid = by_name("PROPID_" + SENT[bit]).number
-        property_entries[propid].bit = <uint32_t>1 << bit
+        property_entries[propid].bit = <uint64_t>1 << bit
     return 0
 
 
