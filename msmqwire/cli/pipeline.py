@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
@@ -121,13 +122,13 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
 
 def _error_of_task(text: str) -> str | None:
     """What an error of ours said that was raised in a task, from the tracebacks that Spark hands on."""
-    ours = re.findall(r"^msmqwire\.errors\.\w+: (.*)$", text, re.MULTILINE)
+    ours: list[str] = re.findall(r"^msmqwire\.errors\.\w+: (.*)$", text, re.MULTILINE)
     return ours[-1] if ours else None
 
 
 def _reason(text: str) -> str:
     """One line of an error of Spark: the exception of a Python worker, where there is one."""
-    raised = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
+    raised: list[str] = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
     lines = [*raised[-1:], *text.strip().splitlines(), "it did not say why"]
     return lines[0].rstrip(".;: ")
 
@@ -143,9 +144,10 @@ def _with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
     CommandError
         Spark has failed.
     """
-    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    # Not by a plain import: it tells type checkers nothing.
+    bridge_error: type[Exception] = import_module("py4j.protocol").Py4JError
     descriptor, log = tempfile.mkstemp(prefix="msmqwire-spark-", suffix=".log")
     failed = False
     try:
@@ -158,7 +160,7 @@ def _with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
             # That a session is broken is no reason to hide why.
             with contextlib.suppress(Exception):
                 spark.stop()
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, bridge_error) as error:
         failed = True
         raise CommandError(f"Spark has failed: {_reason(str(error))}; its log is {log}") from error
     finally:

@@ -46,10 +46,6 @@ class Sink(io.BufferedIOBase):
         """Whether people read this as it is written."""
         return self._file.isatty()
 
-    def fileno(self) -> int:
-        """The file descriptor, for who must ask the terminal its width."""
-        return self._file.fileno()
-
     def write(self, data: ReadableBuffer, /) -> int:
         """Write all of ``data``.
 
