@@ -107,7 +107,7 @@ static inline uint64_t wire_find_in_block(
         zeros |= (uint64_t)(both >> 16) << i;
     }
     if (i < stop) {
-        const uint32_t both = wire_find_unit_or_null(array + 2 * (count - 16), unit);
+        const uint32_t both = wire_find_unit_or_null(array + 2 * count - 32, unit);
         found |= (uint64_t)((both & 0xFFFF) >> (16 - (stop - i))) << i;
         zeros |= (uint64_t)((both >> 16) >> (16 - (stop - i))) << i;
     }

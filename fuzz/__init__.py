@@ -1,0 +1,1 @@
+"""Fuzzing of every parser: README.md says how."""

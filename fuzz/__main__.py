@@ -1,0 +1,135 @@
+"""Build the instrumented targets and fuzz each for a bounded time: ``python -m fuzz --help``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+from tests import vectors
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+BUILD = ROOT / "build" / "fuzz"
+
+# Each has a kernel target in kernels.pyx, a surface target in surface.py, a dictionary and a corpus
+TARGETS = ("topology", "server_array")
+
+# Undefined behaviour traps: no runtime of its own is needed, and libFuzzer reports the signal
+SANITIZE = ["-fsanitize=address,undefined", "-fsanitize-trap=undefined"]
+LIMITS = ["-timeout=1", "-rss_limit_mb=512", "-malloc_limit_mb=64", "-max_len=4096"]
+
+
+def run(command: list[str], **variables: str) -> None:
+    """Run a command of the build; its failure is ours."""
+    subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, **variables})
+
+
+def build_extensions(clang: str) -> None:
+    """The package with coverage instrumentation and sanitizers, beside the release build."""
+    base = ["--build-base", str(BUILD), "--build-lib", str(BUILD / "lib")]
+    build = [sys.executable, "setup.py", "--quiet", "build", "--parallel", "2", *base]
+    run(build, MSMQWIRE_BUILD="fuzz", CC=clang, LDSHARED=f"{clang} -shared")
+
+
+def build_kernel_target(clang: str, target: str) -> None:
+    """One executable: libFuzzer, the harness and the targets; it loads the instrumented extensions."""
+    source = BUILD / "kernels.c"
+    cython = [sys.executable, "-m", "cython", "-3", "-X", "cdivision=True", "-I", str(ROOT)]
+    run([*cython, str(HERE / "kernels.pyx"), "-o", str(source)])
+    library = sysconfig.get_config_var("LIBDIR")
+    run(
+        [
+            *(clang, "-g", "-O1", "-w", *SANITIZE, "-fsanitize=fuzzer", f"-DTARGET=fuzz_{target}"),
+            *("-I", str(ROOT), "-I", str(BUILD), "-I", sysconfig.get_path("include")),
+            *(str(HERE / "harness.c"), str(source), "-rdynamic", "-L", library, f"-Wl,-rpath,{library}"),
+            *(f"-lpython{sysconfig.get_config_var('LDVERSION')}", "-lm", "-o", str(BUILD / target)),
+        ]
+    )
+
+
+def seeds(target: str) -> Path:
+    """A folder with the golden vectors, where libFuzzer also keeps what it finds worth keeping."""
+    folder = BUILD / "corpus" / target
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, vector in enumerate(vectors.load("mqsd")):
+        data = vector.data if target == "topology" else vector.data[64:]
+        (folder / f"vector-{number}").write_bytes(data)
+    return folder
+
+
+def environment(preload: str | None = None) -> dict[str, str]:
+    """What an instrumented interpreter needs to find the instrumented package, numpy and the tests."""
+    paths = [str(BUILD / "lib"), str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    asan = "detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=32"
+    # The safe path keeps the checkout's own, uninstrumented extensions out of reach
+    python = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1", "PYTHONMALLOC": "malloc"}
+    variables = {**python, "ASAN_OPTIONS": asan}
+    return {**os.environ, **variables, **({"LD_PRELOAD": preload} if preload else {})}
+
+
+def fuzz(name: str, command: list[str], target: str, seconds: int, executions: int, preload: str | None = None) -> bool:
+    """Fuzz one target for the time, and for the executions if they are not reached by then; whether all went well."""
+    regressions = HERE / "corpus" / target
+    dictionary = HERE / "dictionaries" / f"{target}.dict"
+    fixed = [*LIMITS, f"-dict={dictionary}", f"-artifact_prefix={regressions}/", "-print_final_stats=1"]
+    done = 0
+    begin = time.monotonic()
+    for bound in (f"-max_total_time={seconds}", None):
+        if bound is None:
+            if done >= executions:
+                break
+            bound = f"-runs={executions - done}"
+        arguments = [*command, *fixed, bound, str(seeds(target)), str(regressions)]
+        result = subprocess.run(arguments, cwd=ROOT, env=environment(preload), capture_output=True, text=True)
+        counted = re.search(r"stat::number_of_executed_units:\s*(\d+)", result.stderr)
+        done += int(counted.group(1)) if counted else 0
+        if result.returncode:
+            print(result.stderr[-4000:], file=sys.stderr)
+            print(f"{name}: FAILED; the input is in {regressions}: mend it and keep the file under a telling name")
+            return False
+    print(f"{name}: {done:,} executions in {time.monotonic() - begin:.0f} s")
+    if done < executions:
+        print(f"{name}: FAILED, fewer than {executions:,} executions")
+    return done >= executions
+
+
+def surface_command(target: str) -> tuple[list[str], str]:
+    """How atheris is run on extensions that were built with AddressSanitizer, and what must be loaded first."""
+    import atheris
+
+    return [sys.executable, "-m", "fuzz.surface", target], str(Path(atheris.path()) / "asan_with_fuzzer.so")
+
+
+def main() -> int:
+    """Build, then fuzz every target; 0 when each ran as long as it should and found nothing."""
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    parser.add_argument("targets", nargs="*", help=f"any of {', '.join(TARGETS)}; default: all")
+    parser.add_argument("--seconds", type=int, default=10, help="time for each target (default %(default)s)")
+    parser.add_argument("--kernel-executions", type=int, default=1_000_000, help="at least (default %(default)s)")
+    parser.add_argument("--surface-executions", type=int, default=200_000, help="at least (default %(default)s)")
+    options = parser.parse_args()
+    clang = shutil.which("clang")
+    if clang is None:
+        print("fuzzing needs clang: apt-get install -y clang libclang-rt-14-dev", file=sys.stderr)
+        return 1
+    chosen = options.targets or list(TARGETS)
+    build_extensions(clang)
+    good = True
+    for target in chosen:
+        build_kernel_target(clang, target)
+        command = [str(BUILD / target)]
+        good &= fuzz(f"kernel {target}", command, target, options.seconds, options.kernel_executions)
+        command, preload = surface_command(target)
+        good &= fuzz(f"surface {target}", command, target, options.seconds, options.surface_executions, preload)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
