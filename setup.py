@@ -5,6 +5,7 @@
 - ``release`` (default): optimised, no checks that the kernels make themselves;
 - ``trace``: line tracing for coverage and debuggers, annotated HTML beside each ``.pyx``;
 - ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, debug symbols (import it under ``LD_PRELOAD=libasan``);
+- ``fuzz``: coverage for libFuzzer and the same sanitizers, for clang (``make fuzz`` sets it);
 - ``none``: no extensions, for an environment that gets its dependencies first and is built in place afterwards.
 """
 
@@ -29,6 +30,7 @@ EXTENSIONS = [
     "msmqwire.columns.arrow",
     "msmqwire.columns.convert",
     "msmqwire.columns.batch",
+    "msmqwire.columns.encoded",
     "msmqwire.properties.lookup",
     "msmqwire.propvariant.codec",
     "msmqwire.mqcn.text",
@@ -58,6 +60,11 @@ BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
     "sanitize": (
         ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
         ["-fsanitize=address,undefined"],
+        {},
+    ),
+    "fuzz": (
+        ["-O1", "-g", "-w", "-fsanitize=fuzzer-no-link,address,undefined", "-fsanitize-trap=undefined"],
+        ["-fsanitize=address"],
         {},
     ),
     "none": ([], [], {}),
