@@ -63,6 +63,10 @@ bench: $(DONE)/bench build ## measure the speed as the manual states it (1,000,0
 bench-quick: $(DONE)/bench build ## the same benchmarks on few rows: do they run, are their answers right
 	$(PY) -m pytest benchmarks --quick $(ARGS)
 
+.PHONY: fuzz
+fuzz: $(DONE)/fuzz build ## fuzz every parser for 10 s (needs clang; ARGS="topology --seconds 3600" for longer)
+	$(PY) -m fuzz $(ARGS)
+
 .PHONY: clean
 clean: ## remove .venv and everything that was built
 	rm -rf $(VENV) build dist *.egg-info $(LAKE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
