@@ -40,6 +40,7 @@ EXTENSIONS = [
     "msmqwire.mqcn.writer",
     "msmqwire.mqsd.codec",
     "msmqwire.mqsd.batch",
+    "msmqwire.mqsd.writer",
     "msmqwire.capture.layers",
     "msmqwire.capture.pcap",
     "msmqwire.capture.pcapng",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from msmqwire.mqsd.batch import decode_batch, encode_batch
+from msmqwire.mqsd.batch import decode_batch
 from msmqwire.mqsd.codec import (
     DirectoryServiceServer,
     TopologyClientRequest,
@@ -13,6 +13,7 @@ from msmqwire.mqsd.codec import (
     encode,
 )
 from msmqwire.mqsd.schema import REPLY_COLUMNS, REQUEST_COLUMNS, TOPOLOGY, Violation
+from msmqwire.mqsd.writer import encode_batch
 
 __all__ = [
     "HEADER_DTYPE",

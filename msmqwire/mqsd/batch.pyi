@@ -1,14 +1,13 @@
 """MS-MQSD packets by the million."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from msmqwire.columns.batch import Batch
-from msmqwire.columns.payloads import Payloads
-from msmqwire.mqsd.codec import TopologyPacket, Transport
+from msmqwire.mqsd.codec import Transport
 
 def decode_batch(
     payloads: Any,
@@ -47,22 +46,4 @@ def decode_batch(
         A column that does not exist, offsets that leave the data, or an ``out`` of other columns.
     BufferError
         An Arrow consumer still holds ``out``.
-    """
-
-def encode_batch(packets: Batch | Iterable[TopologyPacket], *, out: Payloads | None = None) -> Payloads:
-    """Write packets behind each other: the inverse of ``decode_batch``.
-
-    Parameters
-    ----------
-    packets : Batch, or iterable of packets
-        A batch needs ``type``, ``version``, ``violations`` and the columns of the packets it holds, as
-        ``mqsd.REQUEST_COLUMNS`` names them.
-    out : Payloads, optional
-        What ``encode_batch`` returned before: its memory is written again, unless a slice, a view or a batch of it
-        is still held.
-
-    Raises
-    ------
-    EncodeError
-        With row and field: a row that is null, has a fault, or is not what a conforming sender writes.
     """
