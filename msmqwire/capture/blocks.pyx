@@ -13,12 +13,13 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
 from msmqwire.capture.frames cimport (
-    BLOCK_TOO_LARGE, LARGEST_RECORD, LOST, MORE, RECORD_CUT, SECTION, SKIP, SMALLEST_ROW, Account, Problem,
+    BLOCK_ENDS_DIFFER, INTERFACE, LARGEST_RECORD, LOST, MORE, RECORD_CUT, SECTION, SKIP, SMALLEST_ROW, Account, Problem,
     Rows, Stop, Window, damaged,
 )
-from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, read_pcap_header, record_length, walk_pcap
+from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
 from msmqwire.capture.pcapng cimport (
-    Interface, Section, block_length, holds_packet, is_section, read_interface, read_section, walk_pcapng,
+    Interface, Section, block_length, find_block, is_frame, is_section, number, read_interface, read_section,
+    walk_pcapng,
 )
 from msmqwire.columns.batch cimport Batch, prepare
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
@@ -188,11 +189,13 @@ cdef class FileReader:
     cdef Buffer carry
     cdef size_t carried
     cdef uint64_t offset     # of the first byte that is carried
-    cdef uint64_t skip       # bytes to be passed over, of a block
-    cdef uint64_t skip_from  # where in the file it begins
-    cdef uint64_t skip_length
-    cdef bint skip_counted   # as a damaged frame
+    cdef uint64_t skip_length  # of a block that is passed over, else 0
+    cdef uint64_t skip_from    # where in the file it begins
+    cdef uint32_t skip_kind
+    cdef bint searching      # for a plausible record
+    cdef uint64_t lost_from  # where in the file no record could begin
     cdef uint64_t settled    # frames that are in the stats
+    cdef bint short          # the first read gave less than was asked for: it may be all there is for now
     cdef bint ended
 
     def __init__(self, str name, read_into, ports, Pool pool, stats):
@@ -214,6 +217,7 @@ cdef class FileReader:
             if not count:
                 break
             self.carried += count
+        self.short = self.carried < FIRST_READ
         if self.carried >= header and is_section(self.carry.data):
             self.pcapng = True
         elif self.carried >= header and read_pcap_header(self.carry.data, &self.pcap):
@@ -248,23 +252,19 @@ cdef class FileReader:
         cdef size_t start = LARGEST_RECORD - self.carried
         cdef size_t count
         cdef Window window
-        cdef Stop stop
         memcpy(slot.data.data + start, self.carry.data, self.carried)
         view = memoryview(slot.data)
-        count = self.read(view[LARGEST_RECORD:])
+        count = 0 if self.short else self.read(view[LARGEST_RECORD:])
         del view
         window.data = slot.data.data + start
         window.size = self.carried + count
         window.position = 0
         window.offset = self.offset
-        self.ended = count == 0
-        stop = self.walk(&window, &rows)
-        if stop == LOST:
-            self.ended = True
-        elif self.ended:
-            self.cut_short(&window)
+        self.ended = count == 0 and not self.short
+        self.short = False
+        self.walk(&window, &rows)
         if self.ended:
-            self.stats.bytes_skipped += window.size - window.position
+            self.finish(&window)
         else:
             self.carried = window.size - window.position
             memcpy(self.carry.data, window.data + window.position, self.carried)
@@ -272,48 +272,97 @@ cdef class FileReader:
         self.settle(rows.count)
         return self.block(slot, columns, &rows, window.size) if rows.count else None
 
-    cdef int cut_short(self, Window* window) noexcept:
-        """The file ends inside a record: one damaged frame, unless its record was counted when it was passed over."""
-        cdef uint64_t needed = 0
-        cdef size_t left = window.size - window.position
-        if left or self.skip and not self.skip_counted:
-            self.account.frames += 1
-            if left:
-                needed = self.bytes_needed(window)
-                damaged(&self.account, window.offset + window.position, RECORD_CUT, needed, left)
-            else:
-                needed = self.skip_length
-                damaged(&self.account, self.skip_from, RECORD_CUT, needed, needed - self.skip)
-        return 0
-
-    cdef uint64_t bytes_needed(self, Window* window) noexcept:
-        """The size of the record at the position, of its header when that is cut."""
-        cdef size_t left = window.size - window.position
-        if self.pcapng:
-            return 12 if left < 8 else block_length(window, &self.section)
-        return record_length(window, &self.pcap)
-
-    cdef Stop walk(self, Window* window, Rows* rows) except *:
-        """All whole records of the window."""
+    cdef int walk(self, Window* window, Rows* rows) except -1:
+        """All whole records of the window; what is behind the position waits for more of the file."""
         cdef const uint64_t* ports = <const uint64_t*>self.ports.data
         cdef Stop stop
         while True:
-            if self.skip:
-                self.pass_over(window)
-            if not self.pcapng:
-                with nogil:
-                    stop = walk_pcap(window, &self.pcap, ports, rows, &self.account)
-                return stop
+            if self.skip_length and not self.pass_over(window):
+                return 0
+            if self.searching and not self.search(window):
+                return 0
             with nogil:
-                stop = walk_pcapng(window, &self.section, ports, rows, &self.account)
+                if self.pcapng:
+                    stop = walk_pcapng(window, &self.section, ports, rows, &self.account)
+                else:
+                    stop = walk_pcap(window, &self.pcap, ports, rows, &self.account, self.ended)
             if stop == SECTION:
                 stop = read_section(window, &self.section, &self.account)
-            elif stop != MORE and stop != LOST and stop != SKIP:
+            elif stop == INTERFACE:
                 self.add_interface(window)
             if stop == SKIP:
-                self.skip_block(window)
-            elif stop == MORE or stop == LOST:
-                return stop
+                self.skip_from = window.offset + window.position
+                self.skip_length = block_length(window, &self.section)
+                self.skip_kind = number(window.data + window.position, self.section.swapped)
+            elif stop == LOST:
+                self.lose(window.offset + window.position)
+                window.position += 1
+            elif stop == MORE:
+                if not self.ended or window.position == window.size:
+                    return 0
+                self.cut_short(window)
+
+    cdef int cut_short(self, Window* window) noexcept:
+        """The file ends inside the record at the position, or its length is wrong and others follow: look for them."""
+        cdef uint64_t offset = window.offset + window.position
+        cdef uint64_t needed = (
+            block_length(window, &self.section) if self.pcapng else record_length(window, &self.pcap)
+        )
+        self.account.frames += 1
+        damaged(&self.account, offset, RECORD_CUT, needed, window.size - window.position)
+        self.lose(offset)
+        window.position += 1
+        return 0
+
+    cdef void lose(self, uint64_t offset) noexcept:
+        """The bytes from ``offset`` on belong to no record, until one is found again."""
+        self.searching = True
+        self.lost_from = offset
+
+    cdef bint search(self, Window* window) except -1:
+        """Find the next plausible record; false when the window holds none."""
+        cdef bint found
+        with nogil:
+            if self.pcapng:
+                found = find_block(window, &self.section, self.ended)
+            else:
+                found = find_record(window, &self.pcap, self.ended)
+        if found:
+            self.searching = False
+            self.stats.bytes_skipped += window.offset + window.position - self.lost_from
+        return found
+
+    cdef bint pass_over(self, Window* window) noexcept:
+        """Pass over a block that no window holds, up to the length at its end; false when the window ends first."""
+        cdef uint64_t here = window.offset + window.position
+        cdef uint64_t last = self.skip_from + self.skip_length - 4
+        cdef uint32_t length
+        window.position += <size_t>min(last - here, <uint64_t>(window.size - window.position))
+        if window.offset + window.position < last or window.size - window.position < 4:
+            return False
+        length = number(window.data + window.position, self.section.swapped)
+        if length != self.skip_length:
+            self.account.frames += 1
+            damaged(&self.account, self.skip_from, BLOCK_ENDS_DIFFER, self.skip_length, length)
+            self.lose(self.skip_from)
+        else:
+            window.position += 4
+            if is_frame(self.skip_kind):
+                self.account.frames += 1
+                self.account.other += 1
+        self.skip_length = 0
+        return True
+
+    cdef int finish(self, const Window* window) except -1:
+        """The file has ended; bytes that are still being searched, or passed over, belong to no record."""
+        cdef uint64_t end = window.offset + window.size
+        if self.searching:
+            self.stats.bytes_skipped += end - self.lost_from
+        elif self.skip_length:
+            self.account.frames += 1
+            damaged(&self.account, self.skip_from, RECORD_CUT, self.skip_length, end - self.skip_from)
+            self.stats.bytes_skipped += end - self.skip_from
+        return 0
 
     cdef int add_interface(self, Window* window) except -1:
         cdef size_t count = self.section.count
@@ -327,23 +376,6 @@ cdef class FileReader:
         self.section.interfaces = <Interface*>self.interfaces.data
         self.section.count = count + 1
         return 0
-
-    cdef int skip_block(self, Window* window) except -1:
-        """Pass over a block that is larger than any window; a packet in it is lost."""
-        self.skip_from = window.offset + window.position
-        self.skip_length = block_length(window, &self.section)
-        self.skip = self.skip_length
-        self.skip_counted = holds_packet(window, &self.section)
-        if self.skip_counted:
-            self.account.frames += 1
-            damaged(&self.account, self.skip_from, BLOCK_TOO_LARGE, self.skip_length, LARGEST_RECORD)
-        return 0
-
-    cdef void pass_over(self, Window* window) noexcept:
-        cdef uint64_t left = window.size - window.position
-        cdef uint64_t count = min(left, self.skip)
-        window.position += count
-        self.skip -= count
 
     cdef int settle(self, size_t rows) except -1:
         """Move what the kernels counted into the stats."""
@@ -378,6 +410,7 @@ cdef class FileReader:
             block.capture = compact_columns(columns.batch, block.payloads, self.pool.most_rows)
         else:
             block.capture = prepare(CAPTURE, block.payloads, self.pool.columns, columns.batch)
+        block.capture.payloads = self.pool.nothing  # where a payload came from can be kept without keeping the payload
         block.capture.names["file"] = (self.name,)
         return block
 

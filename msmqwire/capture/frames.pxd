@@ -11,7 +11,7 @@ cdef enum:
     LARGEST_FRAME = 262144          # captured bytes, as in libpcap and Wireshark: beyond it a length is not believed
     LARGEST_RECORD = 262144 + 65536  # a frame with all that its file format writes around it
     SMALLEST_ROW = 44               # bytes that a row takes at least: 16 of record header, 20 of IP, 8 of UDP
-    PROBLEMS = 32                   # that a kernel describes; it counts all of them
+    PROBLEMS = 100                  # that are described, as in stats.py; all of them are counted
 
 # Why a kernel stopped before the end of its window.
 cdef enum Stop:
@@ -20,6 +20,7 @@ cdef enum Stop:
     SECTION    # pcapng: a section header is at the position
     INTERFACE  # pcapng: an interface description is at the position
     SKIP       # pcapng: a block larger than a window is at the position
+    FOLLOWED   # it did not: where one record ends, another begins
 
 
 # Why a record cannot be read. The texts are REASONS in stats.py, in the same order.
@@ -27,6 +28,8 @@ cdef enum Reason:
     SOUND
     RECORD_CUT
     FRAME_TOO_LARGE
+    FRAME_OVER_ORIGINAL
+    FRACTION
     BLOCK_LENGTH
     BLOCK_TOO_LARGE
     BLOCK_ENDS_DIFFER

@@ -16,8 +16,9 @@ cdef struct PcapFile:
     uint32_t link
 
 
+cdef bint find_record(Window* window, const PcapFile* file, bint ended) noexcept nogil
 cdef bint read_pcap_header(const uint8_t* data, PcapFile* file) noexcept nogil
 cdef uint64_t record_length(const Window* window, const PcapFile* file) noexcept nogil
 cdef Stop walk_pcap(
-    Window* window, const PcapFile* file, const uint64_t* ports, Rows* rows, Account* account
+    Window* window, const PcapFile* file, const uint64_t* ports, Rows* rows, Account* account, bint ended
 ) noexcept nogil

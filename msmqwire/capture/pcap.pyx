@@ -9,7 +9,9 @@ The magic tells the byte order of all numbers and the unit of the fractions.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames cimport FRAME_TOO_LARGE, LARGEST_FRAME, LOST, MORE, damaged
+from msmqwire.capture.frames cimport (
+    FOLLOWED, FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, LARGEST_FRAME, LOST, MORE, damaged,
+)
 from msmqwire.capture.rows cimport Frame, take_general, take_plain
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
@@ -20,6 +22,9 @@ cdef enum:
     VERSION_MAJOR = 2
     RECORD_HEADER = 16
     SECOND = 1000000000  # nanoseconds
+    MILLION = 1000000
+    DAY = 86400
+    LARGEST_ORIGINAL = 1 << 24
     AHEAD = 1024  # bytes: far enough for memory to answer while the records between are read
     CACHE_LINE = 64
 
@@ -48,9 +53,68 @@ cdef uint64_t record_length(const Window* window, const PcapFile* file) noexcept
     return RECORD_HEADER + <uint64_t>number(window.data + window.position + 8, file.swapped)
 
 
+cdef inline bint sane(const uint8_t* record, const PcapFile* file) noexcept nogil:
+    """Whether no more was captured than there was, at less than a second."""
+    return (
+        number(record + 8, file.swapped) <= number(record + 12, file.swapped)
+        and number(record + 4, file.swapped) < <uint32_t>(SECOND if file.nanoseconds else MILLION)
+    )
+
+
+cdef inline bint plausible(const uint8_t* record, const PcapFile* file) noexcept nogil:
+    """Whether these could be the 16 bytes in front of a frame; about one in 2**40 random ones could."""
+    cdef uint32_t captured = number(record + 8, file.swapped)
+    return (
+        number(record, file.swapped) != 0 and captured != 0 and captured <= <uint32_t>LARGEST_FRAME
+        and number(record + 12, file.swapped) <= <uint32_t>LARGEST_ORIGINAL and sane(record, file)
+    )
+
+
+cdef inline bint near(const uint8_t* record, const uint8_t* other, bint swapped) noexcept nogil:
+    """Whether the two were captured within a day of each other."""
+    cdef int64_t apart = <int64_t>number(record, swapped) - <int64_t>number(other, swapped)
+    return -DAY <= apart <= DAY
+
+
+cdef bint find_record(Window* window, const PcapFile* file, bint ended) noexcept nogil:
+    """Move to the next place where a record may begin: one that another follows, or that ends with the file.
+
+    When there is none, false; and what is behind the position must be looked at again together with more of the file.
+    """
+    cdef const uint8_t* record = window.data + window.position
+    cdef const uint8_t* end = window.data + window.size
+    cdef const uint8_t* next
+    cdef size_t captured
+    cdef bint found = False
+    while RECORD_HEADER <= end - record:
+        captured = number(record + 8, file.swapped)
+        if plausible(record, file):
+            if not ended and RECORD_HEADER + captured + RECORD_HEADER > <size_t>(end - record):
+                break
+            if captured <= <size_t>(end - record) - RECORD_HEADER:
+                next = record + RECORD_HEADER + captured
+                if next == end or (
+                    RECORD_HEADER <= end - next and plausible(next, file) and near(record, next, file.swapped)
+                ):
+                    found = True
+                    break
+        record += 1
+    window.position = <size_t>(record - window.data)
+    return found
+
+
+cdef Stop doubt(const uint8_t* next, const uint8_t* end, const PcapFile* file, bint ended) noexcept nogil:
+    """What to make of a record that is not sane: LOST, unless a sane one follows, or the end of the file."""
+    if end - next < RECORD_HEADER:
+        if not ended:
+            return MORE
+        return FOLLOWED if next == end else LOST
+    return FOLLOWED if number(next + 8, file.swapped) <= <uint32_t>LARGEST_FRAME and sane(next, file) else LOST
+
+
 cdef inline Stop walk(
     Window* window, const PcapFile* file, const uint64_t* ports, Rows* rows, Account* account,
-    bint swapped, bint columns,
+    bint ended, bint swapped, bint columns,
 ) noexcept nogil:
     """``walk_pcap``, compiled for each byte order, with and without columns."""
     cdef Rows target = rows[0]  # a local copy, so that no store to a column can be thought to change it
@@ -69,33 +133,54 @@ cdef inline Stop walk(
         wire_prefetch(record + AHEAD + CACHE_LINE)
         if wire_unlikely(captured > <size_t>(end - record) - RECORD_HEADER and captured <= LARGEST_FRAME):
             break
-        frame.number += 1
         frame.data = record + RECORD_HEADER
         frame.size = captured
+        frame.number += 1
         if columns:
             frame.time = <int64_t>number(record, swapped) * SECOND + <int64_t>number(record + 4, swapped) * unit
         if wire_unlikely(not take_plain(&frame, ports, columns, &target, account)):
-            frame.offset = window.offset + <size_t>(record - window.data)
             if captured > LARGEST_FRAME:
-                damaged(account, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
                 stop = LOST
+            elif sane(record, file):
+                stop = FOLLOWED
+            else:
+                stop = doubt(record + RECORD_HEADER + captured, end, file, ended)
+            if stop != FOLLOWED:
+                frame.number -= 1
                 break
+            stop = MORE
+            frame.offset = window.offset + <size_t>(record - window.data)
             take_general(&frame, ports, columns, &target, account)
         record += RECORD_HEADER + captured
     account.frames = frame.number
     window.position = <size_t>(record - window.data)
     rows[0] = target
+    if stop == LOST:
+        lose_record(window, file, account)
     return stop
 
 
+cdef void lose_record(const Window* window, const PcapFile* file, Account* account) noexcept nogil:
+    cdef const uint8_t* record = window.data + window.position
+    cdef uint64_t offset = window.offset + window.position
+    cdef uint32_t captured = number(record + 8, file.swapped)
+    account.frames += 1
+    if captured > <uint32_t>LARGEST_FRAME:
+        damaged(account, offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
+    elif captured > number(record + 12, file.swapped):
+        damaged(account, offset, FRAME_OVER_ORIGINAL, captured, number(record + 12, file.swapped))
+    else:
+        damaged(account, offset, FRACTION, 0, number(record + 4, file.swapped))
+
+
 cdef Stop walk_pcap(
-    Window* window, const PcapFile* file, const uint64_t* ports, Rows* rows, Account* account
+    Window* window, const PcapFile* file, const uint64_t* ports, Rows* rows, Account* account, bint ended
 ) noexcept nogil:
-    """Take every whole record of the window."""
+    """Take every whole record of the window; ``ended`` says that nothing follows it in the file."""
     if rows.columns:
         if file.swapped:
-            return walk(window, file, ports, rows, account, True, True)
-        return walk(window, file, ports, rows, account, False, True)
+            return walk(window, file, ports, rows, account, ended, True, True)
+        return walk(window, file, ports, rows, account, ended, False, True)
     if file.swapped:
-        return walk(window, file, ports, rows, account, True, False)
-    return walk(window, file, ports, rows, account, False, False)
+        return walk(window, file, ports, rows, account, ended, True, False)
+    return walk(window, file, ports, rows, account, ended, False, False)

@@ -4,6 +4,8 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames cimport Account, Rows, Stop, Window
+from msmqwire.wire.cursor cimport load_u32
+from msmqwire.wire.simd cimport wire_bswap32
 
 
 # An interface description, made ready for turning its time stamps into nanoseconds.
@@ -24,9 +26,14 @@ cdef struct Section:
     size_t count
 
 
+cdef inline uint32_t number(const uint8_t* source, bint swapped) noexcept nogil:
+    return wire_bswap32(load_u32(source)) if swapped else load_u32(source)
+
+
+cdef bint is_frame(uint32_t kind) noexcept nogil
 cdef bint is_section(const uint8_t* data) noexcept nogil
 cdef size_t block_length(const Window* window, const Section* section) noexcept nogil
-cdef bint holds_packet(const Window* window, const Section* section) noexcept nogil
+cdef bint find_block(Window* window, const Section* section, bint ended) noexcept nogil
 cdef Stop read_section(Window* window, Section* section, Account* account) noexcept nogil
 cdef void read_interface(Window* window, const Section* section, Interface* interface) noexcept nogil
 cdef Stop walk_pcapng(

@@ -12,11 +12,11 @@ A section sets the byte order of its numbers and starts without interfaces; an i
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames cimport (
-    BLOCK_ENDS_DIFFER, BLOCK_LENGTH, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, INTERFACE, LARGEST_FRAME, LARGEST_RECORD, LOST,
-    MORE, SECTION, SECTION_ORDER, SKIP, UNKNOWN_INTERFACE, damaged,
+    BLOCK_ENDS_DIFFER, BLOCK_LENGTH, BLOCK_TOO_LARGE, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, INTERFACE, LARGEST_FRAME,
+    LARGEST_RECORD, LOST, MORE, SECTION, SECTION_ORDER, SKIP, UNKNOWN_INTERFACE, damaged,
 )
 from msmqwire.capture.rows cimport Frame, take_general, take_plain
 from msmqwire.wire.cursor cimport load_u16, load_u32
@@ -27,7 +27,15 @@ cdef enum:
     INTERFACE_DESCRIPTION = 1
     OLD_PACKET = 2
     SIMPLE_PACKET = 3
+    NAME_RESOLUTION = 4
     ENHANCED_PACKET = 6
+    DECRYPTION_SECRETS = 10
+    JOURNAL_EXPORT = 9
+    SYSTEM_CALL = 0x204
+    SYSTEM_CALL_2 = 0x216
+    LARGE_SYSTEM_CALL = 0x221
+    CUSTOM = 0xBAD
+    CUSTOM_NOT_COPIED = 0x40000BAD
 
 cdef enum:
     BYTE_ORDER_MAGIC = 0x1A2B3C4D
@@ -48,9 +56,8 @@ cdef enum:
 cdef enum:
     SECOND = 1000000000  # nanoseconds
 
-
-cdef inline uint32_t number(const uint8_t* source, bint swapped) noexcept nogil:
-    return wire_bswap32(load_u32(source)) if swapped else load_u32(source)
+# The first second, on both sides of 1970, that 64 bits have no room for with all its nanoseconds
+cdef uint64_t SECONDS_END = 9223372036
 
 
 cdef inline uint16_t short_number(const uint8_t* source, bint swapped) noexcept nogil:
@@ -64,14 +71,18 @@ cdef bint is_section(const uint8_t* data) noexcept nogil:
 
 
 cdef size_t block_length(const Window* window, const Section* section) noexcept nogil:
-    """The length of the block at the position, of which at least 8 bytes are there."""
+    """The length of the block at the position, or of the smallest one when not even that is there."""
+    if window.size - window.position < 8:
+        return SMALLEST_BLOCK
     return number(window.data + window.position + 4, section.swapped)
 
 
-cdef bint holds_packet(const Window* window, const Section* section) noexcept nogil:
-    """Whether the block at the position is one of those that hold a packet."""
-    cdef uint32_t kind = number(window.data + window.position, section.swapped)
-    return kind == ENHANCED_PACKET or kind == SIMPLE_PACKET or kind == OLD_PACKET
+cdef bint is_frame(uint32_t kind) noexcept nogil:
+    """Whether a block of no packet is among those that Wireshark numbers as frames."""
+    return (
+        kind == JOURNAL_EXPORT or kind == SYSTEM_CALL or kind == SYSTEM_CALL_2 or kind == LARGE_SYSTEM_CALL
+        or kind == CUSTOM or kind == CUSTOM_NOT_COPIED
+    )
 
 
 # --- Sections and interfaces: seldom, and read by hand ---
@@ -115,18 +126,18 @@ cdef Stop read_section(Window* window, Section* section, Account* account) noexc
 cdef void set_resolution(Interface* interface) noexcept nogil:
     """What turns most time stamps into nanoseconds with one multiplication."""
     cdef uint32_t digits = interface.resolution
-    cdef uint64_t most = INT64_MAX
+    cdef uint64_t limit = SECONDS_END * SECOND
     interface.quick_below = 0
-    if digits > 9 or interface.seconds > INT64_MAX // SECOND or interface.seconds < INT64_MIN // SECOND:
+    if digits > 9 or interface.seconds >= <int64_t>SECONDS_END or interface.seconds <= -<int64_t>SECONDS_END:
         return
     interface.nanoseconds = interface.seconds * SECOND
     if interface.nanoseconds > 0:
-        most -= <uint64_t>interface.nanoseconds
+        limit -= <uint64_t>interface.nanoseconds
     interface.unit = 1
     while digits < 9:
         interface.unit *= 10
         digits += 1
-    interface.quick_below = most // interface.unit
+    interface.quick_below = limit // interface.unit
 
 
 cdef void read_interface(Window* window, const Section* section, Interface* interface) noexcept nogil:
@@ -165,6 +176,48 @@ cdef int64_t seconds_at(const uint8_t* source, bint swapped) noexcept nogil:
     return <int64_t>(first << 32 | second if swapped else second << 32 | first)
 
 
+# --- After damage ---
+
+
+cdef bint plausible(const uint8_t* block, bint* swapped) noexcept nogil:
+    """Whether a block of a kind that every capture has could begin with these 12 bytes; a section sets ``swapped``."""
+    cdef uint32_t kind = number(block, swapped[0])
+    cdef size_t length
+    if kind == SECTION_HEADER:
+        if not is_section(block):
+            return False
+        swapped[0] = load_u32(block + 8) != BYTE_ORDER_MAGIC
+    elif kind < INTERFACE_DESCRIPTION or kind > ENHANCED_PACKET:
+        return False
+    length = number(block + 4, swapped[0])
+    return SMALLEST_BLOCK <= length and length <= LARGEST_RECORD and not length & 3
+
+
+cdef bint find_block(Window* window, const Section* section, bint ended) noexcept nogil:
+    """Move to the next place where a block may begin: its kind is known, and it has the same length at both ends.
+
+    When there is none, false; and what is behind the position must be looked at again together with more of the file.
+    """
+    cdef const uint8_t* block = window.data + window.position
+    cdef const uint8_t* end = window.data + window.size
+    cdef size_t length
+    cdef bint swapped
+    cdef bint found = False
+    while SMALLEST_BLOCK <= end - block:
+        swapped = section.swapped
+        if wire_unlikely(plausible(block, &swapped)):
+            length = number(block + 4, swapped)
+            if length > <size_t>(end - block):
+                if not ended:
+                    break
+            elif number(block + length - 4, swapped) == length:
+                found = True
+                break
+        block += 1
+    window.position = <size_t>(block - window.data)
+    return found
+
+
 # --- Time stamps ---
 
 
@@ -177,6 +230,24 @@ cdef uint64_t nanoseconds_of(uint64_t fraction, uint32_t bits) noexcept nogil:
     high = fraction >> bits
     low = fraction & ((<uint64_t>1 << bits) - 1)
     return (high * SECOND + (low * SECOND >> bits)) >> 32
+
+
+cdef bint whole_seconds(uint64_t whole, int64_t offset, int64_t* seconds) noexcept nogil:
+    """``whole + offset``; false unless a time within that second is a number of nanoseconds in 64 bits."""
+    cdef uint64_t back = 0 - <uint64_t>offset
+    if offset < 0 and whole < back:
+        if back - whole >= SECONDS_END:
+            return False
+        seconds[0] = -<int64_t>(back - whole)
+        return True
+    if offset < 0:
+        whole -= back
+    elif <uint64_t>offset >= SECONDS_END or whole >= SECONDS_END:
+        return False
+    else:
+        whole += <uint64_t>offset
+    seconds[0] = <int64_t>whole
+    return whole < SECONDS_END
 
 
 cdef bint general_time(const Interface* interface, uint64_t stamp, int64_t* time) noexcept nogil:
@@ -206,10 +277,7 @@ cdef bint general_time(const Interface* interface, uint64_t stamp, int64_t* time
         part = stamp
         for _ in range(9, digits):
             part //= 10
-    if whole > <uint64_t>INT64_MAX or interface.seconds > 0 and <int64_t>whole > INT64_MAX - interface.seconds:
-        return False
-    seconds = <int64_t>whole + interface.seconds
-    if seconds >= INT64_MAX // SECOND or seconds <= INT64_MIN // SECOND:
+    if not whole_seconds(whole, interface.seconds, &seconds):
         return False
     time[0] = seconds * SECOND + <int64_t>part
     return True
@@ -281,12 +349,16 @@ cdef bint read_simple_packet(
 
 
 cdef bint sound_block(
-    const uint8_t* block, size_t length, size_t left, bint swapped, uint64_t offset, Stop* stop, Account* account
+    const uint8_t* block, uint32_t kind, size_t length, size_t left, bint swapped, uint64_t offset,
+    Stop* stop, Account* account,
 ) noexcept nogil:
     """Whether the block can be passed; when not, why the walk stops: its length cannot be, or is not all there."""
     stop[0] = MORE
     if length < SMALLEST_BLOCK or length & 3:
         damaged(account, offset, BLOCK_LENGTH, length, SMALLEST_BLOCK)
+        stop[0] = LOST
+    elif length > LARGEST_RECORD and not (kind == NAME_RESOLUTION or kind == DECRYPTION_SECRETS or is_frame(kind)):
+        damaged(account, offset, BLOCK_TOO_LARGE, length, LARGEST_RECORD)
         stop[0] = LOST
     elif length > LARGEST_RECORD:
         stop[0] = SKIP
@@ -330,7 +402,7 @@ cdef inline Stop walk(
             break
         frame.offset = window.offset + <size_t>(block - window.data)
         if wire_unlikely(not plainly_sound(block, length, <size_t>(end - block), swapped)):
-            if not sound_block(block, length, <size_t>(end - block), swapped, frame.offset, &stop, account):
+            if not sound_block(block, kind, length, <size_t>(end - block), swapped, frame.offset, &stop, account):
                 frame.number += stop == LOST
                 break
         taken = False
@@ -353,6 +425,9 @@ cdef inline Stop walk(
                 break
             frame.number += 1
             damaged(account, frame.offset, BLOCK_LENGTH, length, INTERFACE_FIXED)
+        elif is_frame(kind):
+            frame.number += 1
+            account.other += 1
         if taken and wire_unlikely(not take_plain(&frame, ports, columns, &target, account)):
             take_general(&frame, ports, columns, &target, account)
         block += length

@@ -12,8 +12,10 @@ REASONS = (
     "",
     "the file ends inside this record: it needs {needed} bytes, {available} are left",
     "a frame of {needed} bytes; more than {available} cannot be",
+    "{needed} bytes captured of a frame of {available}",
+    "a fraction of a second of {available} units",
     "a block of {needed} bytes; it must have at least {available}, and a multiple of 4",
-    "a packet block of {needed} bytes; more than {available} are not read",
+    "a block of {needed} bytes; one of its kind with more than {available} is not read",
     "a block that is {needed} bytes long by its first length and {available} by its last",
     "a frame of {needed} bytes in a block with room for {available}",
     "interface {needed}, where {available} were described",
@@ -57,7 +59,8 @@ class CaptureStats:
         Frames with a part of an IP datagram, which are not put together. The first of each UDP datagram to the ports
         asked for is among ``damaged``, the rest among ``other``.
     bytes_read, bytes_skipped : int
-        Bytes of the files, and how many of them belong to no readable record.
+        Bytes of the files, and how many of them belong to no record: where one is damaged so that its end is not known,
+        reading goes on at the next plausible one.
     problems : list of Problem
     """
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from msmqwire import mqsd
 from msmqwire.capture.reader import open as open_capture
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["TABLES", "TableKind", "TableReader", "arrow_schema", "read_table", "table_columns"]
 
 MOST_BATCHES = 4
+GUID_FORMS = get_args(GuidForm)
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ class TableReader(Iterator["pa.RecordBatch"]):
         strict: bool = False,
         ports: Iterable[int] | None = None,
     ) -> None:
+        if guid not in GUID_FORMS:
+            raise ValueError(f"guid={guid!r} is not one of {', '.join(map(repr, GUID_FORMS))}")
         kind = _kind(table)
         self._first, self._last = _split(table, columns)
         self.schema = arrow_schema(table, (*self._first, *self._last), guid)
@@ -122,14 +125,11 @@ class TableReader(Iterator["pa.RecordBatch"]):
         self.rows += len(block)
         for code in batch.faults["code"].tolist():
             self.faults[FAULT_NAMES[code]] += 1
-        arrays: list[pa.Array] = []
-        if self._first:
-            arrays += block.capture.to_arrow().columns
-        if self._last:
-            arrays += batch.to_arrow(guid=self._guid).columns
-        if not arrays:
-            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(block), pa.struct([])))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        first = block.capture.to_arrow()
+        if not self._last:
+            return first
+        last = batch.to_arrow(guid=self._guid)
+        return pa.RecordBatch.from_arrays([*first.columns, *last.columns], schema=self.schema)
 
     def __enter__(self) -> TableReader:
         return self
