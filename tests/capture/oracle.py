@@ -1,0 +1,347 @@
+"""A second reader of captures, slow and plain, with ``struct`` and nothing else: what the kernels must agree with.
+
+It sees the whole file at once and takes one record and one header at a time. Where the rules are our own (what is
+damaged, what is somebody else's, where reading goes on) they are said here a second time.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address
+
+from tests.capture.reading import Row
+
+LARGEST_FRAME, LARGEST_RECORD = 262_144, 262_144 + 65_536
+NUMBERED = {9, 0x204, 0x216, 0x221, 0xBAD, 0x40000BAD}
+LARGE = {0x0A0D0D0A, 4, 10, *NUMBERED}  # kinds of blocks that may well be larger than a frame
+VLANS = {0x8100, 0x88A8, 0x9100, 0x9200}
+EXTENSIONS = {0, 43, 44, 51, 60, 135, 139, 140}
+
+
+class OtherError(Exception):
+    """The frame belongs to somebody else."""
+
+
+class DamagedError(Exception):
+    """The frame cannot be read."""
+
+
+@dataclass
+class Result:
+    """What was read, and the account."""
+
+    rows: list[Row] = field(default_factory=list)
+    frames: int = 0
+    other: int = 0
+    damaged: list[int] = field(default_factory=list)  # offsets
+    skipped: int = 0
+
+
+def need(data: bytes, size: int) -> bytes:
+    """The first ``size`` bytes, if they are there."""
+    if len(data) < size:
+        raise DamagedError
+    return data[:size]
+
+
+def network_layer(frame: bytes, link: int) -> tuple[int, bytes]:
+    """The type of the network layer and all behind the link layer."""
+    if link in (228, 229):
+        return (0x0800 if link == 228 else 0x86DD), frame
+    if link in (12, 14, 101):
+        return (0x86DD if need(frame, 1)[0] >> 4 == 6 else 0x0800), frame
+    if link != 1:
+        raise OtherError
+    (kind,) = struct.unpack(">12xH", need(frame, 14))
+    rest = frame[14:]
+    while kind in VLANS:
+        _, kind = struct.unpack(">HH", need(rest, 4))
+        rest = rest[4:]
+    return kind, rest
+
+
+def transport_ipv4(packet: bytes) -> tuple[str, str, bytes, int, bool]:
+    """Addresses, what follows the header, how long that is by the packet's own account, whether it is a fragment."""
+    first, total, flags, protocol, source, target = struct.unpack(">BxHxxHxBxx4s4s", need(packet, 20))
+    header = (first & 15) * 4
+    if first >> 4 != 4 or header < 20:
+        raise DamagedError
+    if protocol != 17 or flags & 0x1FFF:
+        raise OtherError
+    total = total or len(packet)
+    if total < header or len(packet) < header:
+        raise DamagedError
+    return str(IPv4Address(source)), str(IPv4Address(target)), packet[header:], total - header, bool(flags & 0x2000)
+
+
+def transport_ipv6(packet: bytes) -> tuple[str, str, bytes, int, bool]:
+    """As ``transport_ipv4``, behind all extension headers."""
+    first, length, kind, source, target = struct.unpack(">BxxxHBx16s16s", need(packet, 40))
+    if first >> 4 != 6:
+        raise DamagedError
+    rest, fragment = packet[40:], False
+    if length == 0 and kind == 0:
+        length = len(rest)
+    while kind in EXTENSIONS:
+        following, units, flags = struct.unpack(">BBH4x", need(rest, 8))
+        size = 8 if kind == 44 else units * 4 + 8 if kind == 51 else units * 8 + 8
+        if kind == 44:
+            if flags & 0xFFF8:
+                raise OtherError
+            fragment = fragment or bool(flags & 1)
+        need(rest, size)
+        rest, kind, length = rest[size:], following, length - size
+    if length < 0:
+        raise DamagedError
+    if kind != 17:
+        raise OtherError
+    return str(IPv6Address(source)), str(IPv6Address(target)), rest, length, fragment
+
+
+def datagram(frame: bytes, link: int, ports: set[int]) -> tuple[str, int, str, int, bytes]:
+    """Addresses, ports and payload of a frame."""
+    kind, packet = network_layer(frame, link)
+    if kind == 0x0800:
+        source, target, rest, room, fragment = transport_ipv4(packet)
+    elif kind == 0x86DD:
+        source, target, rest, room, fragment = transport_ipv6(packet)
+    else:
+        raise OtherError
+    if min(len(rest), room) >= 4 and not ports & set(struct.unpack(">HH", rest[:4])):
+        raise OtherError
+    if room < 8 or len(rest) < 8 or fragment:
+        raise DamagedError
+    source_port, target_port, length = struct.unpack(">HHH2x", rest[:8])
+    if not 8 <= length <= min(room, len(rest)):
+        raise DamagedError
+    return source, source_port, target, target_port, rest[8:length]
+
+
+def is_plain(frame: bytes, link: int) -> bool:
+    """Whether it is a whole UDP datagram in IPv4 without options in Ethernet without tags: its record is believed."""
+    if link != 1 or not 42 <= len(frame) <= 42 + 0xFFFF or frame[12:15] != b"\x08\0\x45" or frame[23] != 17:
+        return False
+    total, flags, length = struct.unpack_from(">H2xH", frame, 16) + struct.unpack_from(">H", frame, 38)
+    return not flags & 0x3FFF and 8 <= length <= min(total - 20, len(frame) - 34)
+
+
+class Reader:
+    """What both formats share: the account, and the way of a frame."""
+
+    def __init__(self, data: bytes, ports: set[int]) -> None:
+        self.data = data
+        self.ports = ports
+        self.result = Result()
+
+    def damaged(self, at: int, *, counted: bool = False) -> None:
+        """A damaged record at ``at``."""
+        self.result.frames += not counted
+        self.result.damaged.append(at)
+
+    def frame(self, at: int, data: bytes, link: int, time: int | None) -> None:
+        """A frame of the record at ``at``."""
+        self.result.frames += 1
+        try:
+            source, source_port, target, target_port, payload = datagram(data, link, self.ports)
+        except OtherError:
+            self.result.other += 1
+        except DamagedError:
+            self.damaged(at, counted=True)
+        else:
+            self.result.rows.append(Row(self.result.frames, time, source, source_port, target, target_port, payload))
+
+    def lose(self, at: int, candidates: Iterator[int]) -> int:
+        """The next place where a record may begin, else the end."""
+        found = next(candidates, len(self.data))
+        self.result.skipped += found - at
+        return found
+
+    def cut(self, at: int) -> Result:
+        """The file ends inside the record at ``at``."""
+        if at < len(self.data):
+            self.damaged(at)
+            self.result.skipped += len(self.data) - at
+        return self.result
+
+
+class Pcap(Reader):
+    """The classic format."""
+
+    def read(self) -> Result:
+        """All of the file."""
+        magic = self.data[:4]
+        self.order = "<" if magic in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
+        self.nano = magic in (b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d")
+        link = struct.unpack_from(self.order + "I", self.data, 20)[0] & 0xFFFF
+        at = 24
+        while len(self.data) - at >= 16:
+            seconds, fraction, captured, _ = self.header(at)
+            if captured > LARGEST_FRAME:
+                self.damaged(at)
+                at = self.lose(at, self.candidates(at + 1))
+                continue
+            frame = self.data[at + 16 : at + 16 + captured]
+            if len(frame) < captured or not (
+                is_plain(frame, link) or self.sane(at) or self.followed(at + 16 + captured)
+            ):
+                self.damaged(at)
+                at = self.lose(at, self.candidates(at + 1))
+                continue
+            time = seconds * 1_000_000_000 + fraction * (1 if self.nano else 1000)
+            self.frame(at, frame, link, time)
+            at += 16 + captured
+        return self.cut(at)
+
+    def header(self, at: int) -> tuple[int, int, int, int]:
+        """The four numbers of a record."""
+        one, two, three, four = struct.unpack_from(self.order + "4I", self.data, at)
+        return one, two, three, four
+
+    def sane(self, at: int) -> bool:
+        """Whether the numbers of the record are in order."""
+        _, fraction, captured, original = self.header(at)
+        return fraction < (1_000_000_000 if self.nano else 1_000_000) and captured <= original
+
+    def followed(self, at: int) -> bool:
+        """Whether a record that is in order stands here, or the end."""
+        if at > len(self.data) - 16:
+            return at == len(self.data)
+        return self.header(at)[2] <= LARGEST_FRAME and self.sane(at)
+
+    def plausible(self, at: int) -> bool:
+        """Whether a record could begin here."""
+        if at > len(self.data) - 16:
+            return False
+        seconds, _, captured, original = self.header(at)
+        return self.sane(at) and seconds > 0 and 0 < captured <= LARGEST_FRAME and original <= 1 << 24
+
+    def candidates(self, start: int) -> Iterator[int]:
+        """Places from ``start`` on that look like a record behind which another follows, or the end."""
+        for at in range(start, len(self.data) - 15):
+            if self.plausible(at):
+                seconds, _, captured, _ = self.header(at)
+                following = at + 16 + captured
+                if following == len(self.data) or (
+                    self.plausible(following) and abs(self.header(following)[0] - seconds) <= 86400
+                ):
+                    yield at
+
+
+class Pcapng(Reader):
+    """The format of blocks."""
+
+    def read(self) -> Result:
+        """All of the file."""
+        self.order = "<"
+        self.interfaces: list[tuple[int, int, int, int]] = []  # link, snapshot, resolution, offset
+        at = 0
+        while len(self.data) - at >= 12:
+            kind, length = struct.unpack_from(self.order + "II", self.data, at)
+            least = 12
+            if kind == 0x0A0D0D0A:
+                magic, least = self.data[at + 8 : at + 12], 28
+                if magic not in (b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"):
+                    self.damaged(at)
+                    at = self.lose(at, self.candidates(at + 1))
+                    continue
+                self.order = "<" if magic == b"\x4d\x3c\x2b\x1a" else ">"
+                self.interfaces = []
+                (length,) = struct.unpack_from(self.order + "I", self.data, at + 4)
+            lost = length < least or length % 4 or (length > LARGEST_RECORD and kind not in LARGE)
+            if not lost and length > len(self.data) - at:
+                if length > LARGEST_RECORD:
+                    break
+                lost = True
+            resume = at + 1
+            if not lost and struct.unpack_from(self.order + "I", self.data, at + length - 4)[0] != length:
+                lost = True
+                if length > LARGEST_RECORD:
+                    resume = at + length - 4
+            if lost:
+                self.damaged(at)
+                at = self.lose(at, self.candidates(resume))
+                continue
+            self.block(at, kind, self.data[at : at + length])
+            at += length
+        return self.cut(at)
+
+    def candidates(self, start: int) -> Iterator[int]:
+        """Places from ``start`` on that look like a block with the same length at both ends."""
+        for at in range(start, len(self.data) - 11):
+            order = self.order
+            (kind,) = struct.unpack_from(order + "I", self.data, at)
+            if kind == 0x0A0D0D0A:
+                magic = self.data[at + 8 : at + 12]
+                if magic not in (b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"):
+                    continue
+                order = "<" if magic == b"\x4d\x3c\x2b\x1a" else ">"
+            elif not 1 <= kind <= 6:
+                continue
+            (length,) = struct.unpack_from(order + "I", self.data, at + 4)
+            if length % 4 or not 12 <= length <= min(LARGEST_RECORD, len(self.data) - at):
+                continue
+            if struct.unpack_from(order + "I", self.data, at + length - 4)[0] == length:
+                yield at
+
+    def block(self, at: int, kind: int, block: bytes) -> None:
+        """One block whose ends are right."""
+        if kind == 1:
+            if len(block) < 20:
+                self.damaged(at)
+            else:
+                self.interface(block)
+        elif kind in (2, 6):
+            head = (len(self.interfaces), 0, 0, 0)
+            if len(block) >= 32:
+                head = struct.unpack_from(self.order + ("HxxIII" if kind == 2 else "IIII"), block, 8)
+            if head[0] >= len(self.interfaces) or head[3] > min(len(block) - 32, LARGEST_FRAME):
+                self.damaged(at)
+                return
+            link = self.interfaces[head[0]][0]
+            self.frame(at, block[28 : 28 + head[3]], link, self.time(head[0], head[1] << 32 | head[2]))
+        elif kind == 3:
+            if len(block) < 16 or not self.interfaces:
+                self.damaged(at)
+                return
+            link, snapshot, _, _ = self.interfaces[0]
+            (size,) = struct.unpack_from(self.order + "I", block, 8)
+            size = min(size, snapshot or size)
+            if size > len(block) - 16 or size > LARGEST_FRAME:
+                self.damaged(at)
+                return
+            self.frame(at, block[12 : 12 + size], link, None)
+        elif kind in NUMBERED:
+            self.result.frames += 1
+            self.result.other += 1
+
+    def interface(self, block: bytes) -> None:
+        """An interface description."""
+        link, snapshot = struct.unpack_from(self.order + "HxxI", block, 8)
+        resolution, offset, rest = 6, 0, block[16:-4]
+        while len(rest) >= 4:
+            code, size = struct.unpack_from(self.order + "HH", rest)
+            if code == 0 or size > len(rest) - 4:
+                break
+            value = rest[4 : 4 + size]
+            if code == 9 and size == 1:
+                resolution = value[0]
+            elif code == 14 and size == 8:
+                (offset,) = struct.unpack(self.order + "q", value)
+            rest = rest[4 + (size + 3) // 4 * 4 :]
+        self.interfaces.append((link, snapshot, resolution, offset))
+
+    def time(self, number: int, stamp: int) -> int | None:
+        """A time stamp in nanoseconds, if a column can hold it."""
+        _, _, resolution, offset = self.interfaces[number]
+        units: int = 2 ** (resolution & 0x7F) if resolution & 0x80 else 10**resolution
+        seconds = stamp // units + offset
+        if not -9_223_372_036 < seconds < 9_223_372_036:
+            return None
+        return seconds * 1_000_000_000 + stamp % units * 1_000_000_000 // units
+
+
+def read(data: bytes, ports: set[int]) -> Result:
+    """A capture whose file header is sound."""
+    return (Pcapng if data[:4] == b"\x0a\x0d\x0d\x0a" else Pcap)(data, ports).read()

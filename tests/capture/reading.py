@@ -1,0 +1,97 @@
+"""What tests read of a capture: its rows as plain values, with the account checked each time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from msmqwire import capture
+
+PORTS = (1801,)
+
+
+class Row(NamedTuple):
+    """A payload and where it comes from."""
+
+    frame: int
+    time: int | None
+    src: str
+    src_port: int
+    dst: str
+    dst_port: int
+    payload: bytes
+
+
+class Dribble(io.RawIOBase):
+    """A stream that gives its bytes as many at a time as it likes."""
+
+    def __init__(self, data: bytes, sizes: Iterable[int]) -> None:
+        self._data = data
+        self._at = 0
+        self._sizes = list(sizes) or [1]
+        self._turn = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, view: Any) -> int:
+        size = min(len(view), self._sizes[self._turn % len(self._sizes)])
+        self._turn += 1
+        part = self._data[self._at : self._at + size]
+        view[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+
+def check(stats: capture.CaptureStats) -> None:
+    """What holds for every account."""
+    assert stats.frames == stats.payloads + stats.other + stats.damaged
+    assert stats.bytes_skipped <= stats.bytes_read
+    assert len(stats.problems) == min(stats.damaged, 100)
+    assert all(0 <= problem.offset <= stats.bytes_read for problem in stats.problems)
+
+
+def text(value: np.void) -> str:
+    """An address as text."""
+    size = {4: 4, 6: 16}[int(value["family"])]
+    assert not value["bytes"][size:].any()
+    return str(ip_address(value["bytes"][:size].tobytes()))
+
+
+def rows_of(block: capture.Block) -> list[Row]:
+    """The rows of a block, from its numpy views."""
+    columns, present = block.capture, block.capture.is_present("time")
+    assert len(block) == len(columns) == len(block.payloads)
+    assert not columns["transport"].any()
+    assert not columns.is_present("stream_offset").any()
+    return [
+        Row(
+            int(columns["frame"][i]),
+            int(columns["time"].view(np.int64)[i]) if present[i] else None,
+            text(columns["src"][i]),
+            int(columns["src_port"][i]),
+            text(columns["dst"][i]),
+            int(columns["dst_port"][i]),
+            bytes(block.payloads[i] or b""),
+        )
+        for i in range(len(block))
+    ]
+
+
+def read(
+    source: Any, *, ports: Iterable[int] = PORTS, block_size: int = 1 << 20
+) -> tuple[list[Row], capture.CaptureStats]:
+    """All rows of a capture, given as bytes, a path or a file, and its account."""
+    rows = []
+    if isinstance(source, bytes):
+        source = io.BytesIO(source)
+    with capture.open(source, ports=ports, block_size=block_size) as blocks:
+        for block in blocks:
+            rows += rows_of(block)
+        check(blocks.stats)
+        assert blocks.stats.payloads == len(rows)
+    return rows, blocks.stats

@@ -1,0 +1,204 @@
+"""From a capture to a table: the capture's columns in front, the packets' behind, and what was read on the way."""
+
+from __future__ import annotations
+
+import gc
+import io
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from msmqwire import capture, mqsd
+from msmqwire.columns import allocated_bytes
+from tests.capture import build
+from tests.vectors import load
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+OVER_UDP = [
+    (vector, {outcome.strict: outcome for outcome in vector.outcomes if outcome.transport == "udp"})
+    for vector in load("mqsd")
+    if any(outcome.transport == "udp" for outcome in vector.outcomes)
+]
+REQUEST = load("mqsd")[0].data
+TABLE = mqsd.TOPOLOGY.names
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_released() -> Iterator[None]:
+    gc.collect()
+    before = allocated_bytes()
+    yield
+    gc.collect()
+    assert allocated_bytes() == before
+
+
+def rows(source: Any, **options: Any) -> list[dict[str, Any]]:
+    if isinstance(source, bytes):
+        source = io.BytesIO(source)
+    found = []
+    with capture.read_table(source, **options) as reader:
+        for batch in reader:
+            batch.validate(full=True)
+            assert batch.schema.equals(reader.schema)
+            found += batch.to_pylist()
+        assert reader.rows == len(found) == reader.stats.payloads
+    return found
+
+
+def test_schema() -> None:
+    assert list(capture.TABLES) == ["topology"]
+    names = capture.table_columns("topology")
+    assert names == (*capture.CAPTURE.names, *TABLE)
+    assert names[-2:] == ("fault", "violations")
+    assert len(set(names)) == len(names)
+    schema = capture.arrow_schema("topology")
+    assert schema.names == list(names)
+    assert schema.field("request_id").type == pa.string()
+    assert schema.field("time").type == pa.timestamp("ns", "UTC")
+    assert schema.field("src").type == pa.string()
+    assert capture.arrow_schema("topology", guid="uuid").field("request_id").type == pa.uuid()
+    assert capture.arrow_schema("topology", guid="binary").field("request_id").type == pa.binary(16)
+    assert capture.arrow_schema("topology", ["fault", "frame"]).names == ["frame", "fault"]
+
+
+@pytest.mark.parametrize("form", ["pcap", "pcapng"])
+@pytest.mark.parametrize("network", ["ipv4", "ipv6"])
+def test_the_vectors_through_this_door(form: str, network: str) -> None:
+    """[MS-MQSD] 4 and all other packets: a capture gives what decoding the payload over UDP gives."""
+    ip = build.ipv4 if network == "ipv4" else build.ipv6
+    kind = build.IPV4 if network == "ipv4" else build.IPV6
+    data = getattr(build, form)([build.ethernet(kind, ip(build.udp(vector.data))) for vector, _ in OVER_UDP])
+    assert {"V1-request", "V2-reply-local-site", "V3-reply-other-site"} <= {vector.name for vector, _ in OVER_UDP}
+    for strict in (False, True):
+        found = rows(data, strict=strict)
+        for number, (row, (vector, outcomes)) in enumerate(zip(found, OVER_UDP, strict=True)):
+            outcome = outcomes[strict]
+            assert row["frame"] == number + 1
+            if outcome.fault:
+                code, field, offset = outcome.fault
+                assert row["fault"] == {"code": code, "field": field, "offset": offset}
+                continue
+            assert row["fault"] is None
+            assert row["violations"] == list(outcome.violations)
+            packet = {name: value for name, value in (outcome.packet or {}).items() if name in row}
+            for name, value in packet.items():
+                assert row[name] == plain(name, value), (vector.name, name)
+
+
+def plain(name: str, value: Any) -> Any:
+    """A value of a vector as Arrow shows it."""
+    if name.endswith("_id"):
+        return str(value)
+    if name == "connected_networks":
+        return [str(network) for network in value]
+    if name == "servers":
+        return [{**server, "name": re.sub("[\ud800-\udfff]", "\ufffd", server["name"])} for server in value]
+    return value
+
+
+def test_the_sample_captures() -> None:
+    with capture.read_table(EXAMPLES / "*.pcap*") as reader:
+        table = pa.Table.from_batches(reader, reader.schema)
+    assert table.num_rows == reader.rows == 14
+    assert reader.faults == Counter({"truncated": 1, "bad_flag": 1, "bad_count": 1})
+    assert reader.stats == capture.CaptureStats(
+        frames=20, payloads=14, other=6, bytes_read=sum(path.stat().st_size for path in EXAMPLES.glob("*.pcap*"))
+    )
+    assert Counter(table["type"].to_pylist()) == Counter({"request": 6, "reply": 5, None: 3})
+    assert {Path(str(name)).name for name in table["file"].to_pylist()} == {"local-site.pcap", "other-site.pcapng"}
+
+
+def test_columns_narrow_what_is_built() -> None:
+    whole = rows(EXAMPLES / "*.pcap*")
+    names = capture.table_columns("topology")
+    for columns in ([], ["frame"], ["fault"], ["violations", "servers", "time", "request_id"], [*names[::-1]], "type"):
+        wanted = [name for name in names if name in ([columns] if isinstance(columns, str) else columns)]
+        narrow = rows(EXAMPLES / "*.pcap*", columns=columns)
+        assert narrow == [{name: row[name] for name in wanted} for row in whole]
+    with capture.read_table(EXAMPLES / "*.pcap*", columns=["frame"]) as reader:
+        assert [batch.num_rows for batch in reader] == [4, 10]
+    assert reader.faults.total() == 3
+
+
+def test_guids_in_other_forms() -> None:
+    as_text = rows(EXAMPLES / "local-site.pcap", columns=["request_id"])
+    as_uuid = rows(EXAMPLES / "local-site.pcap", columns=["request_id"], guid="uuid")
+    as_bytes = rows(EXAMPLES / "local-site.pcap", columns=["request_id"], guid="binary")
+    for text, value, raw in zip(as_text, as_uuid, as_bytes, strict=True):
+        if text["request_id"] is not None:
+            assert str(value["request_id"]) == text["request_id"]
+            assert raw["request_id"] == value["request_id"].bytes
+
+
+def test_strict() -> None:
+    with capture.read_table(EXAMPLES / "other-site.pcapng", strict=True) as reader:
+        for _ in reader:
+            pass
+    assert reader.faults["bad_size"] == 1
+
+
+def test_ports() -> None:
+    data = build.pcap([build.plain(REQUEST, 9, 1801), build.plain(REQUEST, 9, 9999), build.plain(REQUEST, 9, 3527)])
+    assert [row["dst_port"] for row in rows(data)] == [1801]
+    assert [row["dst_port"] for row in rows(data, ports=[9999, 3527])] == [9999, 3527]
+
+
+@pytest.mark.parametrize("hold", [False, True])
+def test_many_batches(hold: bool) -> None:
+    """Whether the consumer keeps them or not."""
+    payloads = [REQUEST[:20] + i.to_bytes(4, "little") + REQUEST[24:] for i in range(30_000)]
+    data = build.pcap([build.plain(payload) for payload in payloads])
+    kept, seen = [], []
+    with capture.read_table(io.BytesIO(data), columns=["frame", "request_id"]) as reader:
+        for batch in reader:
+            if hold:
+                kept.append(batch)
+            else:
+                seen += batch["request_id"].to_pylist()
+            del batch
+    if hold:
+        seen = pa.Table.from_batches(kept)["request_id"].to_pylist()
+        assert pa.Table.from_batches(kept)["frame"].to_pylist() == list(range(1, 30_001))
+    assert seen == [f"{i:08x}-e33c-ab4f-a930-be3a33e432dd" for i in range(30_000)]
+
+
+def test_memory_does_not_grow() -> None:
+    data = build.pcap([build.plain(REQUEST)] * 60_000)
+    seen = []
+    with capture.read_table(io.BytesIO(data)) as reader:
+        for batch in reader:
+            seen.append(allocated_bytes())
+            del batch
+    assert len(seen) > 5
+    assert seen[3] == seen[-2]
+
+
+def test_what_does_not_exist() -> None:
+    with pytest.raises(ValueError, match="'messages' is no table; there is topology"):
+        capture.read_table(EXAMPLES / "local-site.pcap", "messages")
+    with pytest.raises(ValueError, match="'frames': no such column"):
+        capture.read_table(EXAMPLES / "local-site.pcap", columns=["frames"])
+    with pytest.raises(ValueError, match="guid"):
+        next(capture.read_table(EXAMPLES / "local-site.pcap", guid="hex"))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no table"):
+        capture.table_columns("messages")
+
+
+def test_importing_it_needs_no_pyarrow() -> None:
+    program = (
+        "import sys, io; sys.modules['pyarrow'] = None\n"
+        "from msmqwire import capture\n"
+        f"blocks = capture.open({str(EXAMPLES / 'local-site.pcap')!r})\n"
+        "assert sum(len(block) for block in blocks) == 4\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=EXAMPLES.parent, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
