@@ -64,7 +64,7 @@ bench-quick: $(DONE)/bench build ## the same benchmarks on few rows: do they run
 	$(PY) -m pytest benchmarks --quick $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(DONE)/fuzz build ## fuzz every parser for 10 s (needs clang; ARGS="topology --seconds 3600" for longer)
+fuzz: $(DONE)/fuzz ## fuzz every parser for 10 s (needs clang; ARGS="topology --seconds 3600" for longer)
 	$(PY) -m fuzz $(ARGS)
 
 .PHONY: clean
@@ -90,12 +90,12 @@ $(DONE)/venv: pyproject.toml | check
 
 SOURCES := setup.py $(shell find msmqwire -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
-$(DONE)/built: $(DONE)/venv $(DONE)/build-$(MSMQWIRE_BUILD) $(SOURCES) | check
+$(DONE)/built: $(DONE)/build-$(MSMQWIRE_BUILD) $(SOURCES) | check $(DONE)/venv
 	MSMQWIRE_BUILD=$(MSMQWIRE_BUILD) $(PY) setup.py --quiet build_ext --inplace --parallel 2
 	@touch $@
 
-# One extension file is shared by all builds: a change of build throws the last one away.
-$(DONE)/build-$(MSMQWIRE_BUILD): $(DONE)/venv
+# Neither Cython nor setuptools notices a change of directives or flags: another build, or another setup.py, starts over.
+$(DONE)/build-$(MSMQWIRE_BUILD): setup.py | $(DONE)/venv
 	@rm -rf build $(DONE)/build-*
 	@touch $@
 
