@@ -21,6 +21,7 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define wire_lowest_bit(mask) ((uint32_t)__builtin_ctzll(mask))
+#define wire_lowest_bit64(mask) ((uint32_t)__builtin_ctzll(mask))
 #define wire_popcount(bits) ((uint32_t)__builtin_popcount(bits))
 #define wire_bswap32(value) __builtin_bswap32(value)
 #define wire_bswap16(value) __builtin_bswap16(value)
