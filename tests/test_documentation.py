@@ -20,6 +20,7 @@ import importlib
 import io
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -78,7 +79,13 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for capture in ROOT.glob("examples/*.pcap*"):
         shutil.copy(capture, tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
+    # The installed command; behind it, for an environment without one, the sources' own
+    launcher = tmp_path / "bin" / "msmqwire"
+    launcher.parent.mkdir()
+    launcher.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m msmqwire "$@"\n')
+    launcher.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{launcher.parent}", prepend=":")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
