@@ -132,9 +132,9 @@ class Workload:
         return [self.data[a:b] for a, b in pairwise(ends)]
 
     def expected(self, start: int, stop: int) -> Columns:
-        """The truth of some rows: columns with one item per row, per network, per server or per code unit."""
+        """The truth of some rows: columns with one item per row, per network, per server, per code unit and so on."""
         bounds = {"row": (start, stop)}
-        for level, parent in (("network", "row"), ("server", "row"), ("unit", "server")):
+        for level, parent in LEVELS:
             ends = self.truth.get(f"{level}_ends")
             if ends is not None:
                 first, last = bounds[parent]
@@ -150,6 +150,16 @@ class Workload:
         return columns
 
 
+# What belongs to what, each level behind the one it belongs to: one whose ends are `<level>_ends`.
+LEVELS = (
+    ("network", "row"),
+    ("server", "row"),
+    ("unit", "server"),
+    ("update", "row"),
+    ("path", "update"),
+    ("property", "update"),
+    ("content", "property"),
+)
 # Columns of the truth that do not have one item per row.
 LEVEL = {
     "connected_networks": "network",
@@ -157,6 +167,16 @@ LEVEL = {
     "server_ipx": "server",
     "unit_ends": "server",
     "name_units": "unit",
+    "command": "update",
+    "object_guid": "update",
+    "master_guid": "update",
+    "path_ends": "update",
+    "path": "path",
+    "property_ends": "update",
+    "property_id": "property",
+    "number": "property",
+    "content_ends": "property",
+    "content": "content",
 }
 
 
@@ -169,7 +189,7 @@ class Check:
 
     def __call__(self, columns: Columns) -> None:
         """The next rows; every column of the truth must be there and equal."""
-        rows = len(columns["type"])
+        rows = len(columns["version"])
         for name, want in self.work.expected(self.rows, self.rows + rows).items():
             got = np.ascontiguousarray(columns[name])
             if got.dtype.kind == "V" or want.dtype.kind == "V":
