@@ -30,12 +30,13 @@ def register(
         Classic or Connect.
     mode, guid, form
         Of the functions in SQL, which take no settings there; see ``functions.msmq_decode_topology``. With
-        ``form="pandas"`` a null payload gives a struct of nulls.
+        ``form="pandas"`` a null payload gives a struct of nulls where a function gives a struct.
 
     Examples
     --------
     >>> register(spark)  # doctest: +SKIP
     >>> spark.sql("SELECT msmq_decode_topology(payload).request_id FROM packets")  # doctest: +SKIP
     """
-    spark.udf.register("msmq_decode_topology", decoder_udf("topology", form=form, mode=mode, guid=guid))
+    for function, table in (("msmq_decode_topology", "topology"), ("msmq_decode_notification", "notifications")):
+        spark.udf.register(function, decoder_udf(table, form=form, mode=mode, guid=guid))
     spark.dataSource.register(MsmqDataSource)

@@ -6,30 +6,42 @@
 
 A function is an Arrow UDF or, for those who prefer it, a pandas UDF with the same results at about two thirds of the
 speed; both take whole batches. A row whose payload cannot be decoded says so in its ``fault``.
+
+A packet is one row and gives a struct; a change notification tells of several changes and gives an array of structs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql.functions import col, when
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
+from pyspark.sql.types import ArrayType, DataType
 
+from msmqwire import mqcn
 from msmqwire.capture.tables import TABLES
-from msmqwire.columns import Batch, Payloads
+from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.errors import DecodeError
-from msmqwire.spark.schema import SparkGuid, convert, spark_columns, struct_type
+from msmqwire.mqcn import NotificationBatch
+from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_columns, struct_type
 
-__all__ = ["Decoder", "decoder_udf", "msmq_decode_topology", "shown"]
+__all__ = ["Decoder", "decoder_udf", "msmq_decode_notification", "msmq_decode_topology", "shown"]
 
 Form = Literal["arrow", "pandas"]
 FunctionMode = Literal["PERMISSIVE", "FAILFAST"]
 FUNCTION_MODES = ("PERMISSIVE", "FAILFAST")
 
+# Notifications are bodies of messages, which no port of a capture has: they come from columns only.
+_TABLES: dict[str, tuple[Table, Callable[..., Batch]]] = {
+    **{name: (kind.table, kind.decode_batch) for name, kind in TABLES.items()},
+    "notifications": (mqcn.NOTIFICATIONS, mqcn.decode_batch),
+}
 _SHOWN_BYTES = 32
 
 
@@ -53,7 +65,8 @@ class _ArrowColumn(pd.arrays.ArrowExtensionArray):
 class Decoder:
     """What a worker runs for one function: batches of payloads in, batches of rows out.
 
-    Sent to workers as a name and these settings; the code is imported there.
+    Sent to workers as a name and these settings; the code is imported there. ``lists`` says that a payload gives a list
+    of rows instead of one.
     """
 
     def __init__(
@@ -64,56 +77,82 @@ class Decoder:
         guid: SparkGuid = "text",
         columns: Iterable[str] | None = None,
         strict: bool = False,
-        transport: str = "unknown",
+        transport: str | None = None,
     ) -> None:
         if mode.upper() not in FUNCTION_MODES:
             raise ValueError(f"mode={mode!r} is not one of {', '.join(FUNCTION_MODES)}")
         self.table = table
         self.failfast = mode.upper() == "FAILFAST"
         self.guid = guid
-        self.strict = strict
-        self.transport = transport
-        selected = TABLES[table].table.select(columns)
+        self.options: dict[str, Any] = {"strict": strict}
+        if transport is not None:
+            self.options["transport"] = transport
+        self.lists = table == "notifications"
+        selected = _TABLES[table][0].select(columns)
         self.names = tuple(column.name for column in selected)
         self.columns = spark_columns(selected, guid)
         self.rows = 0
 
-    def decode(self, payloads: Payloads) -> pa.RecordBatch:
-        """The rows of one batch of payloads, in Spark's types.
+    @property
+    def result(self) -> DataType:
+        """What the function gives for a payload."""
+        row = struct_type(self.columns)
+        return ArrayType(row) if self.lists else row
+
+    def decode(self, payloads: Payloads) -> tuple[pa.RecordBatch, NDArray[np.int32] | None]:
+        """The rows of one batch of payloads, in Spark's types; with lists also where those of each payload begin.
 
         Raises
         ------
         DecodeError
             In mode FAILFAST, for the first payload that cannot be decoded.
         """
-        decode_batch = TABLES[self.table].decode_batch
-        batch = decode_batch(payloads, columns=self.names, strict=self.strict, transport=self.transport)
+        _, decode_batch = _TABLES[self.table]
+        batch = decode_batch(payloads, columns=self.names, **self.options)
+        starts = batch.messages if isinstance(batch, NotificationBatch) else None
         if self.failfast and len(batch.faults):
-            raise self._refusal(batch, payloads)
+            raise self._refusal(batch, payloads, starts)
         self.rows += len(payloads)
-        return convert(batch.to_arrow(guid=self.guid), self.columns)
+        return convert(batch.to_arrow(guid=self.guid), self.columns), starts
 
-    def _refusal(self, batch: Batch, payloads: Payloads) -> DecodeError:
-        row = int(batch.faults["row"][0])
-        fault, payload = batch.fault(row), payloads[row]
+    def _refusal(self, batch: Batch, payloads: Payloads, starts: NDArray[np.int32] | None) -> DecodeError:
+        at = int(batch.faults["row"][0])
+        row = at if starts is None else int(np.searchsorted(starts, at, side="right")) - 1
+        fault, payload = batch.fault(at), payloads[row]
         # faults has this row, and a null payload has no fault
         assert fault is not None
         assert payload is not None
         return DecodeError(*fault, f"row {self.rows + row} of its partition, {shown(payload)}")
 
-    def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    # Spark reads these hints when it runs, and pa.Array takes no arguments then
+    def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         """The body of an Arrow UDF; the row of a null payload is null."""
         for payloads in batches:
-            rows = self.decode(Payloads.of(payloads))
-            missing = payloads.is_null() if payloads.null_count else None
-            yield pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=missing)
+            yield self._array(Payloads.of(payloads), payloads.is_null() if payloads.null_count else None)
 
     def pandas(self, batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
         """The body of a pandas UDF. A frame has no null rows: there all members are null."""
         for payloads in batches:
-            rows = self.decode(Payloads.of(payloads.tolist()))
+            rows, _ = self.decode(Payloads.of(payloads.tolist()))
             columns = {name: _ArrowColumn(array) for name, array in zip(rows.schema.names, rows.columns, strict=True)}
             yield pd.DataFrame(columns, copy=False)
+
+    def pandas_lists(self, batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
+        """The body of a pandas UDF whose results are lists; that of a null payload is null."""
+        for payloads in batches:
+            missing = payloads.isna().to_numpy()
+            array = self._array(Payloads.of(payloads.tolist()), pa.array(missing) if missing.any() else None)
+            yield pd.Series(_ArrowColumn(array), copy=False)
+
+    def _array(self, payloads: Payloads, missing: Any) -> Any:
+        """One value for each payload, null where ``missing`` says so."""
+        rows, starts = self.decode(payloads)
+        if starts is None:
+            return pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=missing)
+        structs = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
+        # pyarrow's stubs know a type of lists of one kind only
+        type_: Any = pa.list_(pa.field("element", pa.struct(list(arrow_schema(self.columns)))))
+        return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), structs, type=type_, mask=missing)
 
 
 def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
@@ -122,12 +161,12 @@ def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
     # Spark's stubs know neither structs as results nor type hints in the place of functionType
     forms: dict[str, tuple[Any, Any]] = {
         "arrow": (arrow_udf, decoder.arrow),
-        "pandas": (pandas_udf, decoder.pandas),
+        "pandas": (pandas_udf, decoder.pandas_lists if decoder.lists else decoder.pandas),
     }
     if form not in forms:
         raise ValueError(f"form={form!r} is neither 'arrow' nor 'pandas'")
     make, body = forms[form]
-    return make(body, struct_type(decoder.columns))
+    return make(body, decoder.result)
 
 
 def _apply(table: str, payload: Column | str, form: Form, settings: Mapping[str, Any]) -> Column:
@@ -168,3 +207,33 @@ def msmq_decode_topology(
     """
     settings = {"mode": mode, "guid": guid, "columns": columns, "strict": strict, "transport": transport}
     return _apply("topology", payload, form, settings)
+
+
+def msmq_decode_notification(
+    payload: Column | str,
+    *,
+    mode: FunctionMode = "PERMISSIVE",
+    guid: SparkGuid = "text",
+    columns: Iterable[str] | None = None,
+    strict: bool = False,
+    form: Form = "arrow",
+) -> Column:
+    """Decode Change Notification Messages into an array of structs, one for each change: [MS-MQCN] 2.2.4.
+
+    The structs have the columns of the notifications table. A message that cannot be decoded or has no change gives one
+    struct as well, which says so.
+
+    Parameters
+    ----------
+    payload : Column or str
+        Bodies of MSMQ messages, binary. A null payload gives a null.
+    mode, guid, columns, strict, form
+        As for ``msmq_decode_topology``.
+
+    Examples
+    --------
+    >>> changes = df.select(explode(msmq_decode_notification("payload")).alias("change"))  # doctest: +SKIP
+    >>> changes.select("change.operation", "change.object_guid")  # doctest: +SKIP
+    """
+    settings = {"mode": mode, "guid": guid, "columns": columns, "strict": strict}
+    return _apply("notifications", payload, form, settings)

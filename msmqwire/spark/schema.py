@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 from pyspark.sql.types import (
@@ -41,6 +41,7 @@ _SCALARS: dict[wire.DataType, tuple[pa.DataType, DataType]] = {
     wire.UINT32: (pa.int64(), LongType()),
     wire.INT64: (pa.int64(), LongType()),
     wire.UINT64: (pa.decimal128(20, 0), DecimalType(20, 0)),
+    wire.BYTES: (pa.binary(), BinaryType()),
     wire.TIMESTAMP: (pa.timestamp("us", "UTC"), TimestampType()),
 }
 _TEXT = (pa.string(), StringType())
@@ -121,7 +122,7 @@ def convert(batch: pa.RecordBatch, columns: Sequence[SparkColumn]) -> pa.RecordB
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
 
 
-def _convert_column(array: pa.Array, column: SparkColumn) -> pa.Array:
+def _convert_column(array: Any, column: SparkColumn) -> Any:
     if column.name != column.source:
         return array.cast(pa.int64())
     # Microseconds cut off what nanoseconds have more; the column behind them keeps it

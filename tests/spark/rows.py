@@ -8,7 +8,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row
 
+from tests.mqcn import messages
+from tests.mqcn.rows import member_columns
 from tests.mqsd.rows import arrow_text, read_all
+from tests.reference import mqcn
 from tests.reference import mqsd as reference
 
 
@@ -31,6 +34,33 @@ def topology_rows(
     """The oracle's rows for payloads; None for a null payload."""
     outcomes = read_all(payloads, **options)
     return [None if outcome is None else spark_value(reference.row(outcome), guid) for outcome in outcomes]
+
+
+def notification_rows(
+    payloads: Sequence[bytes | None], *, guid: str = "text", **options: Any
+) -> list[list[dict[str, Any]] | None]:
+    """The oracle's rows for each body; None for a null payload."""
+    outcomes = messages.read_all(payloads, **options)
+    return [None if outcome is None else [_change(row, guid) for row in mqcn.rows(outcome)] for outcome in outcomes]
+
+
+def _change(row: dict[str, Any], guid: str) -> dict[str, Any]:
+    change = dict(row)
+    for name in ("object_guid", "master_guid"):
+        change[name] = None if row[name] is None else uuid.UUID(bytes_le=row[name])
+    if row["properties"] is not None:
+        members = member_columns(row["properties"])
+        # They are bytes in RFC order here, and in wire order in the rows
+        members["guid"] = [None if value is None else uuid.UUID(bytes=value) for value in members["guid"]]
+        members["guids"] = [
+            None if values is None else [uuid.UUID(bytes=value) for value in values] for values in members["guids"]
+        ]
+        change["properties"] = [
+            dict(zip(members, values, strict=True)) for values in zip(*members.values(), strict=True)
+        ]
+    change["fault"] = None if row["fault"] is None else row["fault"]._asdict()
+    change["violations"] = None if row["violations"] is None else list(row["violations"])
+    return {name: spark_value(value, guid) for name, value in change.items()}
 
 
 def as_dicts(rows: Iterable[Row] | DataFrame) -> list[dict[str, Any]]:
