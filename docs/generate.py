@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import Table, manual_rows
+from msmqwire.mqcn.schema import NOTIFICATIONS
 from msmqwire.wire.fault import FAULT_NAMES
 
 HERE = Path(__file__).parent
@@ -53,6 +54,7 @@ def pages() -> dict[Path, str]:
         INTRODUCTION,
         *table(CAPTURE),
         *(line for kind in TABLES.values() for line in table(kind.table)),
+        *table(NOTIFICATIONS),
         AFTERWORD,
     ]
     lines += [", ".join(f"`{name}`" for name in FAULT_NAMES if name) + "."]

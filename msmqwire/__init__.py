@@ -1,12 +1,13 @@
 """msmqwire reads Microsoft Message Queuing (MSMQ) on the wire at memory speed and speaks its directory protocols.
 
-``msmqwire.mqsd`` decodes discovery packets, ``msmqwire.capture`` reads captures, ``msmqwire.spark`` does both on Spark.
+``msmqwire.mqsd`` decodes discovery packets, ``msmqwire.mqcn`` change notifications with the property values of
+``msmqwire.propvariant``; ``msmqwire.capture`` reads captures, ``msmqwire.spark`` does all of it on Spark.
 Importing this package imports numpy and nothing else from outside the standard library.
 """
 
 from __future__ import annotations
 
-from msmqwire import capture, mqsd
+from msmqwire import capture, mqcn, mqsd, properties, propvariant
 from msmqwire.columns import Batch, Payloads
 from msmqwire.errors import (
     CaptureError,
@@ -29,5 +30,8 @@ __all__ = [
     "Payloads",
     "RoutingError",
     "capture",
+    "mqcn",
     "mqsd",
+    "properties",
+    "propvariant",
 ]

@@ -19,7 +19,9 @@ cdef str detail(const Fault* fault):
     if fault.code == TRUNCATED:
         return f"needs {fault.needed} bytes, {fault.available} left"
     if fault.code == BAD_COUNT:
-        return f"is {fault.available}, must be 1 to {fault.needed}"
+        if fault.available == 0:
+            return "is 0, must be at least 1"
+        return f"is {fault.available}, can be at most {fault.needed}"
     if fault.code == BAD_SIZE:
         return f"needs {fault.needed}, there is {fault.available}"
     if fault.code == BAD_TYPE:
