@@ -140,7 +140,7 @@ cdef Rows rows_of(Pool pool, Slot slot, ColumnSlot columns) except *:
     cdef size_t most = pool.most_rows
     cdef Batch batch
     memset(&rows, 0, sizeof(rows))
-    rows.spans = <Span*>slot.spans.data
+    rows.spans = rows.next = <Span*>slot.spans.data
     if columns is None:
         return rows
     batch = columns.batch

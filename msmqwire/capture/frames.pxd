@@ -74,7 +74,8 @@ cdef struct Account:
 # Where the rows of a block are written; NULL for columns not asked for.
 cdef struct Rows:
     Span* spans
-    size_t count
+    Span* next         # behind the last one
+    size_t count       # kept by columns alone until a kernel returns
     size_t nbytes
     bint columns       # some column was asked for
     uint8_t* presence

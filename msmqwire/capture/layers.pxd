@@ -1,7 +1,7 @@
 """From a captured frame to its UDP datagram: the common way inline, every other one in layers.pyx."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
@@ -34,6 +34,7 @@ cdef enum:
 
 cdef enum:
     UDP_HEADER = 8
+    PLAIN_ROOM = 65536 + 14 - 42  # the longest IP packet behind its link header, and one byte
 
 
 cdef inline size_t network_u16(const uint8_t* source) noexcept nogil:
@@ -50,18 +51,28 @@ cdef inline bint wanted(const uint64_t* ports, const uint8_t* udp) noexcept nogi
     return has_port(ports, udp + 2) or has_port(ports, udp)
 
 
-cdef inline bint plain_datagram(const uint8_t* frame, size_t size) noexcept nogil:
-    """A whole UDP datagram in IPv4 without options (RFC 791) in Ethernet without tags: at 34, its length at 38."""
+cdef inline size_t plain_datagram(const uint8_t* frame, size_t size, size_t room) noexcept nogil:
+    """The length of a whole UDP datagram in IPv4 without options (RFC 791) in Ethernet without tags, which is at 34.
+
+    0 when the frame is anything else, or has not 42 bytes and less than ``room`` more; ``room`` is PLAIN_ROOM, or 0
+    where frames are not of Ethernet.
+    """
     cdef size_t length
-    if wire_unlikely(size - 42 > 0xFFFF):  # too short, or too long to be plain
-        return False
+    if wire_unlikely(size - 42 >= room):
+        return 0
     # type 0x0800, version 4, 5 words of header; no fragment offset, no more fragments, protocol 17
     if wire_unlikely(load_u32(frame + 12) & 0x00FFFFFFU != 0x00450008U):
-        return False
+        return 0
     if wire_unlikely(load_u32(frame + 20) & 0xFF00FF3FU != 0x11000000U):
-        return False
+        return 0
+    # Mostly both lengths go to the end of the frame, and two comparisons are enough
+    if load_u16(frame + 16) == wire_bswap16(<uint16_t>(size - 14)):
+        if load_u16(frame + 38) == wire_bswap16(<uint16_t>(size - 34)):
+            return size - 34
     length = network_u16(frame + 38)
-    return length >= UDP_HEADER and length <= size - 34 and length + 20 <= network_u16(frame + 16)
+    if length >= UDP_HEADER and length <= size - 34 and length + 20 <= network_u16(frame + 16):
+        return length
+    return 0
 
 
 cdef int find_datagram(

@@ -12,6 +12,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from msmqwire.capture.frames cimport (
     FOLLOWED, FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, LARGEST_FRAME, LOST, MORE, damaged,
 )
+from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM
 from msmqwire.capture.rows cimport Frame, take_general, take_plain
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
@@ -121,6 +122,7 @@ cdef inline Stop walk(
     cdef const uint8_t* record = window.data + window.position
     cdef const uint8_t* end = window.data + window.size
     cdef int64_t unit = 1 if file.nanoseconds else 1000
+    cdef size_t room = PLAIN_ROOM if file.link == LINK_ETHERNET else 0
     cdef size_t captured
     cdef Frame frame
     cdef Stop stop = MORE
@@ -138,7 +140,7 @@ cdef inline Stop walk(
         frame.number += 1
         if columns:
             frame.time = <int64_t>number(record, swapped) * SECOND + <int64_t>number(record + 4, swapped) * unit
-        if wire_unlikely(not take_plain(&frame, ports, columns, &target, account)):
+        if wire_unlikely(not take_plain(&frame, room, ports, columns, &target, account)):
             if captured > LARGEST_FRAME:
                 stop = LOST
             elif sane(record, file):
@@ -154,6 +156,7 @@ cdef inline Stop walk(
         record += RECORD_HEADER + captured
     account.frames = frame.number
     window.position = <size_t>(record - window.data)
+    target.count = <size_t>(target.next - target.spans)
     rows[0] = target
     if stop == LOST:
         lose_record(window, file, account)

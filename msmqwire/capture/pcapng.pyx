@@ -18,6 +18,7 @@ from msmqwire.capture.frames cimport (
     BLOCK_ENDS_DIFFER, BLOCK_LENGTH, BLOCK_TOO_LARGE, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, INTERFACE, LARGEST_FRAME,
     LARGEST_RECORD, LOST, MORE, SECTION, SECTION_ORDER, SKIP, UNKNOWN_INTERFACE, damaged,
 )
+from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM
 from msmqwire.capture.rows cimport Frame, take_general, take_plain
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
@@ -387,7 +388,7 @@ cdef inline Stop walk(
     cdef const uint8_t* block = window.data + window.position
     cdef const uint8_t* end = window.data + window.size
     cdef uint32_t kind
-    cdef size_t length
+    cdef size_t length, room
     cdef bint taken
     cdef Frame frame
     cdef Stop stop = MORE
@@ -428,11 +429,14 @@ cdef inline Stop walk(
         elif is_frame(kind):
             frame.number += 1
             account.other += 1
-        if taken and wire_unlikely(not take_plain(&frame, ports, columns, &target, account)):
-            take_general(&frame, ports, columns, &target, account)
+        if taken:
+            room = PLAIN_ROOM if frame.link == LINK_ETHERNET else 0
+            if wire_unlikely(not take_plain(&frame, room, ports, columns, &target, account)):
+                take_general(&frame, ports, columns, &target, account)
         block += length
     account.frames = frame.number
     window.position = <size_t>(block - window.data)
+    target.count = <size_t>(target.next - target.spans)
     rows[0] = target
     return stop
 

@@ -10,10 +10,11 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.capture.frames cimport TIMED, Account, Reason, Rows, damaged
 from msmqwire.capture.layers cimport (
-    FOUND, LINK_ETHERNET, OTHER, UDP_HEADER, Datagram, find_datagram, network_u16, plain_datagram, wanted,
+    FOUND, OTHER, UDP_HEADER, Datagram, find_datagram, network_u16, plain_datagram, wanted,
 )
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6
+from msmqwire.wire.simd cimport wire_unlikely
 
 
 # What a file format knows about a frame.
@@ -67,24 +68,24 @@ cdef inline void put_columns(
 cdef inline void put_row(
     Rows* rows, bint columns, const Frame* frame, const uint8_t* ip, const uint8_t* udp, size_t size
 ) noexcept nogil:
-    rows.spans[rows.count].data = udp + UDP_HEADER
-    rows.spans[rows.count].size = size
+    rows.next.data = udp + UDP_HEADER
+    rows.next.size = size
+    rows.next += 1
+    rows.nbytes += size
     if columns:
         put_columns(rows, frame, ip, udp)
-    rows.count += 1
-    rows.nbytes += size
+        rows.count += 1
 
 
 cdef inline bint take_plain(
-    const Frame* frame, const uint64_t* ports, bint columns, Rows* rows, Account* account
+    const Frame* frame, size_t room, const uint64_t* ports, bint columns, Rows* rows, Account* account
 ) noexcept nogil:
     """Take a frame that is a plain datagram; false when it is not and must go the general way."""
-    if frame.link != LINK_ETHERNET or not plain_datagram(frame.data, frame.size):
+    cdef size_t length = plain_datagram(frame.data, frame.size, room)
+    if wire_unlikely(length == 0):
         return False
     if wanted(ports, frame.data + 34):
-        put_row(
-            rows, columns, frame, frame.data + 14, frame.data + 34, network_u16(frame.data + 38) - UDP_HEADER
-        )
+        put_row(rows, columns, frame, frame.data + 14, frame.data + 34, length - UDP_HEADER)
     else:
         account.other += 1
     return True

@@ -121,7 +121,7 @@ def datagram(frame: bytes, link: int, ports: set[int]) -> tuple[str, int, str, i
 
 def is_plain(frame: bytes, link: int) -> bool:
     """Whether it is a whole UDP datagram in IPv4 without options in Ethernet without tags: its record is believed."""
-    if link != 1 or not 42 <= len(frame) <= 42 + 0xFFFF or frame[12:15] != b"\x08\0\x45" or frame[23] != 17:
+    if link != 1 or not 42 <= len(frame) <= 14 + 0xFFFF or frame[12:15] != b"\x08\0\x45" or frame[23] != 17:
         return False
     total, flags, length = struct.unpack_from(">H2xH", frame, 16) + struct.unpack_from(">H", frame, 38)
     return not flags & 0x3FFF and 8 <= length <= min(total - 20, len(frame) - 34)
