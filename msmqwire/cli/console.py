@@ -15,7 +15,16 @@ from msmqwire.errors import MsmqWireError
 if TYPE_CHECKING:
     from msmqwire.capture import CaptureStats
 
-__all__ = ["UNPRINTABLE", "CommandError", "describe_os_error", "optional", "printable", "report", "say"]
+__all__ = [
+    "UNPRINTABLE",
+    "CommandError",
+    "describe_os_error",
+    "optional",
+    "printable",
+    "report",
+    "report_bodies",
+    "say",
+]
 
 #: What a terminal may obey instead of show, as the inside of a bracket expression: controls of C0 and C1, line and
 #: paragraph separators, marks that turn the direction of writing.
@@ -69,15 +78,25 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def report_bodies(messages: int, rows: int, faults: Mapping[str, int]) -> None:
+    """Say on standard error what became of every message body."""
+    say(f"{_count(messages, 'message')}: {_count(rows, 'row')}")
+    _report_faults("message", faults)
+
+
+def _report_faults(what: str, faults: Mapping[str, int]) -> None:
+    if faults:
+        each = ", ".join(f"{code} {count:,}" for code, count in sorted(faults.items(), key=lambda item: -item[1]))
+        say(f"{_count(sum(faults.values()), what)} with faults: {each}")
+
+
 def report(stats: CaptureStats, rows: int, faults: Mapping[str, int]) -> None:
     """Say on standard error what became of every frame: read, decoded, faulty, damaged or lost."""
     say(
         f"{_count(stats.frames, 'frame')}: {_count(rows, 'row')}, {stats.other:,} of other protocols, "
         f"{stats.damaged:,} damaged"
     )
-    if faults:
-        each = ", ".join(f"{code} {count:,}" for code, count in sorted(faults.items(), key=lambda item: -item[1]))
-        say(f"{_count(sum(faults.values()), 'payload')} with faults: {each}")
+    _report_faults("payload", faults)
     if stats.bytes_skipped:
         say(f"{_count(stats.bytes_skipped, 'byte')} of {stats.bytes_read:,} skipped")
     for file, offset, what in stats.problems[:_PROBLEMS_SHOWN]:

@@ -1,4 +1,4 @@
-"""``msmqwire decode``: captures in, rows out."""
+"""``msmqwire decode``: captures in, or bodies of messages, rows out."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import column_names, ports
-from msmqwire.cli.console import CommandError, optional, report
+from msmqwire.cli.console import CommandError, optional, report, report_bodies
 from msmqwire.cli.forms import FORMS, chosen_form, table_writer
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import open_target, standard_output
 
 if TYPE_CHECKING:
     from msmqwire.capture.tables import TableReader
+    from msmqwire.cli.bodies import BodyReader
 
 __all__ = ["add", "run"]
 
@@ -40,6 +41,7 @@ examples:
   msmqwire decode capture.pcapng | jq 'select(.fault) | {frame, fault}'
   msmqwire decode *.pcap -o packets.parquet
   msmqwire decode capture.pcap --columns frame,src,servers -T csv > servers.csv
+  msmqwire decode --kind notification body.bin bodies.parquet
   ssh router tcpdump -U -w - udp port 1801 | msmqwire decode -
 """
 
@@ -49,15 +51,22 @@ def add(subcommands: Any) -> None:
     parser = subcommands.add_parser(
         "decode",
         help="read captures as a table",
-        description="Read captures (pcap or pcapng) and write the packets in them as a table.",
+        description="Read captures (pcap or pcapng), or bodies of messages, and write what is in them as a table.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a capture; - is standard input")
+    parser.add_argument(
+        "--kind",
+        choices=("capture", "notification"),
+        default="capture",
+        help="what FILE is: a capture (default), or the body of a change notification, MS-MQCN; a Parquet file has one "
+        "in each row, in the column payload",
+    )
     parser.add_argument("-T", "--form", choices=FORMS, help="the form to write, see below")
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
-    parser.add_argument("--table", default="topology", help="topology (default): the packets of discovery, MS-MQSD")
+    parser.add_argument("--table", help="topology (default): the packets of discovery, MS-MQSD")
     parser.add_argument("--columns", type=column_names, metavar="A,B", help="only these columns, in this order")
     parser.add_argument(
         "--strict", action="store_true", help="what a conforming receiver would discard is a fault, not a violation"
@@ -71,25 +80,48 @@ def add(subcommands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Decode; the exit status."""
     optional("pyarrow", "msmqwire decode")
-    from msmqwire.capture.tables import TABLES, table_columns
-
-    if options.table not in TABLES:
-        raise CommandError(f"--table {options.table}: no such table; there is {', '.join(TABLES)}")
-    columns = table_columns(options.table)
-    for name in options.columns or ():
-        if name not in columns:
-            raise CommandError(f"--columns {name}: no such column; {options.table} has {', '.join(columns)}")
+    if options.kind == "capture":
+        _check_table(options)
+    elif options.table or options.ports:
+        raise CommandError(
+            f"{'--table' if options.table else '--ports'} is for captures, not for --kind {options.kind}"
+        )
     terminal = options.output == "-" and standard_output().isatty()
     form = chosen_form(options.form, options.output, terminal=terminal)
     if options.guid == "binary" and form != "parquet":
         raise CommandError(f"--guid binary is for Parquet; {form} shows GUIDs as text")
     if form == "table":
         optional("rich", "the table on a terminal")
+    if options.kind == "notification":
+        bodies = _body_reader(options)
+        _write(bodies, options, form, terminal=terminal)
+        if not options.quiet:
+            report_bodies(bodies.stats.messages, bodies.rows, bodies.faults)
+        return 2 if bodies.faults else 0
     reader = _reader(options)
     _write(reader, options, form, terminal=terminal)
     if not options.quiet:
         report(reader.stats, reader.rows, reader.faults)
     return 2 if reader.faults or reader.stats.damaged or reader.stats.problems else 0
+
+
+def _check_table(options: argparse.Namespace) -> None:
+    from msmqwire.capture.tables import TABLES, table_columns
+
+    options.table = options.table or "topology"
+    if options.table not in TABLES:
+        raise CommandError(f"--table {options.table}: no such table; there is {', '.join(TABLES)}")
+    columns = table_columns(options.table)
+    for name in options.columns or ():
+        if name not in columns:
+            raise CommandError(f"--columns {name}: no such column; {options.table} has {', '.join(columns)}")
+
+
+def _body_reader(options: argparse.Namespace) -> BodyReader:
+    from msmqwire.cli.bodies import BodyReader
+
+    files = [_checked(name, "body") for name in options.files]
+    return BodyReader(files, columns=options.columns, guid=options.guid, strict=options.strict)
 
 
 def _reader(options: argparse.Namespace) -> TableReader:
@@ -105,19 +137,19 @@ def _reader(options: argparse.Namespace) -> TableReader:
     )
 
 
-def _checked(name: str) -> str:
-    """A capture to be read, unless it is plain already that it cannot be."""
+def _checked(name: str, what: str = "capture") -> str:
+    """A file to be read, unless it is plain already that it cannot be."""
     if name == "-":
         if sys.stdin is None:
             raise CommandError("standard input is closed")
         if sys.stdin.isatty():
-            raise CommandError("standard input is a terminal: pipe a capture into msmqwire, or name a file")
+            raise CommandError(f"standard input is a terminal: pipe a {what} into msmqwire, or name a file")
     elif os.path.isdir(name):
-        raise CommandError(f"{name} is a directory; name the captures in it: {os.path.join(name, '*')}")
+        raise CommandError(f"{name} is a directory; name the files in it: {os.path.join(name, '*')}")
     return name
 
 
-def _write(reader: TableReader, options: argparse.Namespace, form: str, *, terminal: bool) -> None:
+def _write(reader: TableReader | BodyReader, options: argparse.Namespace, form: str, *, terminal: bool) -> None:
     import pyarrow as pa
 
     schema: pa.Schema = reader.schema

@@ -56,8 +56,8 @@ _FALSE: Any = pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(b"\0")])[
 def json_text(array: Array) -> Array:
     """JSON values as a string array without nulls: a null is the text ``null``.
 
-    For integers, booleans, text, times (ISO 8601 in UTC with nanoseconds), and lists and structs of these; no table has
-    floating-point numbers, so there is no NaN.
+    For integers, booleans, text, times (ISO 8601 in UTC with nanoseconds), bytes (hexadecimal), and lists and structs
+    of these; no table has floating-point numbers, so there is no NaN.
     """
     kind = array.type
     if array.null_count == len(array):
@@ -70,13 +70,15 @@ def json_text(array: Array) -> Array:
         values = _quoted(_escaped(array))
     elif pa.types.is_timestamp(kind):
         values = _quoted(_times(array))
+    elif _is_bytes(kind):
+        values = _quoted(plain_text(array))
     else:
         values = plain_text(array)
     return pc.fill_null(values, text("null"))
 
 
 def plain_text(array: Array) -> Array:
-    """Numbers, booleans, text and times as they are read by people and cells; null stays null."""
+    """Numbers, booleans, text, times and bytes as they are read by people and cells; null stays null."""
     kind = array.type
     if pa.types.is_string(kind):
         return array
@@ -84,6 +86,9 @@ def plain_text(array: Array) -> Array:
         return _times(array)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
         return array.cast(pa.string())
+    if _is_bytes(kind):
+        digits = strings([value.hex() if value is not None else "" for value in array.to_pylist()])
+        return _null_where(array, digits)
     raise TypeError(f"no text form for {kind}")
 
 
@@ -94,6 +99,10 @@ def utf8_of(array: Array) -> memoryview:
         return memoryview(b"")
     ends = memoryview(offsets).cast("i")
     return memoryview(data)[ends[array.offset] : ends[array.offset + len(array)]]
+
+
+def _is_bytes(kind: Any) -> bool:
+    return pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
 
 
 def _times(array: Array) -> Array:

@@ -15,6 +15,7 @@ from rich.text import Text
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import printable
 from msmqwire.cli.forms.cells import plain_text
+from msmqwire.mqcn import NOTIFICATIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,17 +38,15 @@ class Writer:
     """Draws batches in chunks of rows, below one heading all of them in the same widths.
 
     A table with its capture columns is drawn as a list of packets: where and when each was seen, and below each other
-    the fields that it carries. A choice of columns is drawn as just these.
+    the fields that it carries; the whole table of notifications is drawn likewise. A choice of columns is drawn as just
+    these.
     """
 
     def __init__(self, sink: Sink, schema: pa.Schema) -> None:
         # Given to rich, what a terminal cannot show must not fail.
         self._text = io.TextIOWrapper(sink, encoding="utf-8", errors="replace", write_through=True)
         self._console = _Console(file=self._text, markup=False, highlight=False, emoji=False)
-        as_packets = set(CAPTURE.names) <= set(schema.names)
-        self._layout: _Packets | _Columns = (
-            _Packets(schema.names, narrow=self._console.width < _NARROW) if as_packets else _Columns(schema.names)
-        )
+        self._layout = _layout(schema.names, narrow=self._console.width < _NARROW)
         self._widths: list[int] = []
         self._file: str | None = None
 
@@ -111,7 +110,7 @@ class _Packets:
     by_file = True
     last = 21 + _GUID  # a label and a GUID
     numbers = frozenset({"frame"})
-    headers = ("frame", "time (UTC)", "from → to", "packet")
+    headers: tuple[str, ...] = ("frame", "time (UTC)", "from → to", "packet")
 
     def __init__(self, names: list[str], *, narrow: bool) -> None:
         self._narrow = narrow
@@ -120,15 +119,15 @@ class _Packets:
 
     def cells(self, row: Row) -> list[Text]:
         route = f"{_endpoint(row['src'], row['src_port'])} → {_endpoint(row['dst'], row['dst_port'])}"
-        return [Text(shown(row["frame"])), Text(shown(row["time"])), Text(route), self._packet(row)]
+        return [Text(shown(row["frame"])), Text(shown(row["time"])), Text(route), self._packet(row, row.get("type"))]
 
-    def _packet(self, row: Row) -> Text:
+    def _packet(self, row: Row, name: Any) -> Text:
         if row.get("fault") is not None:
             return Text.assemble(("fault ", "bold red"), shown(row["fault"]))
-        title = Text(shown(row.get("type")), "bold cyan")
+        title = Text(shown(name), "bold cyan")
         for violation in row.get("violations") or ():
             title.append(f"  ! {violation}", "yellow")
-        there = {name: _lines(row[name]) for name in self._fields if row[name]}
+        there = {name: self._lines(name, row[name]) for name in self._fields if row[name]}
         longest = max(map(len, there), default=0)
         lines = [title]
         for name, (first, *more) in there.items():
@@ -138,6 +137,38 @@ class _Packets:
                 lines.append(Text.assemble((f" {name:{longest}} ", "dim"), first))
                 lines += [Text(" " * (longest + 2) + text) for text in more]
         return Text("\n").join(lines)
+
+    def _lines(self, name: str, value: Any) -> list[str]:
+        return _lines(value)
+
+
+class _Changes(_Packets):
+    """One change a row, each of its properties on a line."""
+
+    by_file = False
+    numbers = frozenset({"row"})
+
+    def __init__(self, names: list[str], *, narrow: bool) -> None:
+        super().__init__(names, narrow=narrow)
+        self._where = [name for name in names if name in ("file", "row")]
+        self.headers = (*self._where, "change")
+        apart = {*self._where, "version", "index", "operation", "object"}
+        self._fields = [name for name in self._fields if name not in apart]
+
+    def cells(self, row: Row) -> list[Text]:
+        name = " ".join(filter(None, (row["operation"], row["object"])))
+        return [*(Text(shown(row[place])) for place in self._where), self._packet(row, name)]
+
+    def _lines(self, name: str, value: Any) -> list[str]:
+        return [shown(item) for item in value] if name == "properties" else _lines(value)
+
+
+def _layout(names: list[str], *, narrow: bool) -> _Packets | _Columns:
+    if set(CAPTURE.names) <= set(names):
+        return _Packets(names, narrow=narrow)
+    if {"file", *NOTIFICATIONS.names} <= set(names):
+        return _Changes(names, narrow=narrow)
+    return _Columns(names)
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
@@ -177,7 +208,7 @@ def shown(value: Any) -> str:
         return _shown_struct(value)
     if isinstance(value, list):
         return ", ".join(_items(value))
-    text = printable(str(value))
+    text = value.hex() if isinstance(value, bytes) else printable(str(value))
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
 
 
@@ -195,6 +226,10 @@ def _lines(value: Any) -> list[str]:
 def _shown_struct(value: dict[str, Any]) -> str:
     if set(value) == {"code", "field", "offset"}:
         return f"{value['code']}: {value['field']} at byte {value['offset']}"
+    if {"id", "name", "type"} < set(value):
+        # A property: its value is the one member that is there
+        worth = [shown(item) for name, item in value.items() if name not in ("id", "name", "type") and item is not None]
+        return " ".join([value["name"], *worth])
     # The first member says which, the flags that are set say what it can.
     (_, first), *others = value.items()
     notes = [name if member is True else f"{name} {shown(member)}" for name, member in others if member]
