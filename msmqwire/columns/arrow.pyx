@@ -51,7 +51,9 @@ cdef int fill_schema(ArrowNode node, ArrowSchema* schema) except -1:
     cdef Py_ssize_t i
     schema.format = node.format
     schema.name = node.name
-    schema.metadata = NULL if node.metadata is None else <const char*>node.metadata
+    schema.metadata = NULL
+    if node.metadata is not None:
+        schema.metadata = <const char*>node.metadata
     schema.flags = ARROW_FLAG_NULLABLE
     schema.dictionary = NULL
     schema.children = <ArrowSchema**>calloc_or_raise(<size_t>len(node.children), sizeof(void*))
