@@ -18,8 +18,15 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 BUILD = ROOT / "build" / "fuzz"
 
-# Each has a kernel target in kernels.pyx, a surface target in surface.py, a dictionary and a corpus
-TARGETS = ("topology", "server_array")
+# Each has a kernel target in kernels_<format>.pyx, a surface target in surface.py, a dictionary and a corpus. The
+# golden vectors of the format are its seeds, from the byte on where its input begins.
+TARGETS = {
+    "topology": ("mqsd", 0),
+    "server_array": ("mqsd", 64),
+    "notification_message": ("mqcn", 0),
+    "notification_body": ("mqcn", 2),
+    "property_values": ("mqcn", 60),
+}
 
 # Undefined behaviour traps: no runtime of its own is needed, and libFuzzer reports the signal
 SANITIZE = ["-fsanitize=address,undefined", "-fsanitize-trap=undefined"]
@@ -40,13 +47,15 @@ def build_extensions(clang: str) -> None:
 
 def build_kernel_target(clang: str, target: str) -> None:
     """One executable: libFuzzer, the harness and the targets; it loads the instrumented extensions."""
-    source = BUILD / "kernels.c"
+    module = f"kernels_{TARGETS[target][0]}"
+    source = BUILD / f"{module}.c"
     cython = [sys.executable, "-m", "cython", "-3", "-X", "cdivision=True", "-I", str(ROOT)]
-    run([*cython, str(HERE / "kernels.pyx"), "-o", str(source)])
+    run([*cython, str(HERE / f"{module}.pyx"), "-o", str(source)])
     library = sysconfig.get_config_var("LIBDIR")
     run(
         [
-            *(clang, "-g", "-O1", "-w", *SANITIZE, "-fsanitize=fuzzer", f"-DTARGET=fuzz_{target}"),
+            *(clang, "-g", "-O1", "-w", *SANITIZE, "-fsanitize=fuzzer"),
+            *(f"-DMODULE={module}", f"-DTARGET=fuzz_{target}"),
             *("-I", str(ROOT), "-I", str(BUILD), "-I", sysconfig.get_path("include")),
             *(str(HERE / "harness.c"), str(source), "-rdynamic", "-L", library, f"-Wl,-rpath,{library}"),
             *(f"-lpython{sysconfig.get_config_var('LDVERSION')}", "-lm", "-o", str(BUILD / target)),
@@ -58,9 +67,9 @@ def seeds(target: str) -> Path:
     """A folder with the golden vectors, where libFuzzer also keeps what it finds worth keeping."""
     folder = BUILD / "corpus" / target
     folder.mkdir(parents=True, exist_ok=True)
-    for number, vector in enumerate(vectors.load("mqsd")):
-        data = vector.data if target == "topology" else vector.data[64:]
-        (folder / f"vector-{number}").write_bytes(data)
+    name, start = TARGETS[target]
+    for number, vector in enumerate(vectors.load(name)):
+        (folder / f"vector-{number}").write_bytes(vector.data[start:])
     return folder
 
 

@@ -1,7 +1,8 @@
 /* Hands libFuzzer's inputs to one kernel target.
  *
  * The interpreter is started once, to load the instrumented extensions and link the kernels to one another as Python
- * does; the targets themselves run without it and without the GIL. TARGET is fuzz_<name> of kernels.pyx.
+ * does; the targets themselves run without it and without the GIL. TARGET is fuzz_<name> of MODULE, which is
+ * kernels_<format>.
  */
 #include <Python.h>
 
@@ -9,13 +10,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-PyMODINIT_FUNC PyInit_kernels(void);
+#define JOINED(a, b) a##b
+#define INIT(module) JOINED(PyInit_, module)
+
+PyMODINIT_FUNC INIT(MODULE)(void);
 int TARGET(const uint8_t *data, size_t size);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc;
     (void)argv;
-    PyImport_AppendInittab("kernels", PyInit_kernels);
+    PyImport_AppendInittab("kernels", INIT(MODULE));
     Py_InitializeEx(0);
     if (PyImport_ImportModule("kernels") == NULL) {
         PyErr_Print();

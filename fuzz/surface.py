@@ -9,9 +9,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from msmqwire import mqsd
+from msmqwire import mqcn, mqsd, propvariant
+from msmqwire.properties.lookup import KINDS
+from msmqwire.properties.vartype import TYPE_NAMES
+from tests.mqcn import messages
+from tests.mqcn import rows as notification_rows
 from tests.mqsd import rows
+from tests.propvariant import values
+from tests.reference import mqcn as mqcn_reference
 from tests.reference import mqsd as reference
+
+# A change by GUID up to its NumberOfProperties
+HEAD = b"\1\1\1\1" + bytes(56)
 
 
 def topology(data: bytes) -> None:
@@ -35,7 +44,60 @@ def server_array(data: bytes) -> None:
     topology(header + bytes(32) + data)
 
 
-TARGETS: dict[str, Callable[[bytes], None]] = {"topology": topology, "server_array": server_array}
+def notification_message(data: bytes) -> None:
+    """``decode``, ``decode_batch`` and ``encode`` say what the oracle says; strictness follows from the input."""
+    strict = bool(sum(data) & 1)
+    expected = mqcn_reference.read(data, strict=strict)
+    message = messages.decode(data, strict=strict)
+    messages.assert_message(message, expected)
+    batch = mqcn.decode_batch([data], strict=strict)
+    assert batch.messages.tolist() == [0, len(mqcn_reference.rows(expected))]
+    entry = batch.fault(0)
+    assert (entry and tuple(entry)) == (tuple(expected) if isinstance(expected, mqcn_reference.Fault) else None)
+    # All columns take fifty times as long as all the rest: they are for one input in many
+    if sum(data) % 1024 < 2:
+        notification_rows.assert_columns(batch, notification_rows.Expected([expected]))
+    if isinstance(expected, mqcn_reference.Message) and not set(expected.found) - messages.LENIENT:
+        assert isinstance(message, mqcn.ChangeNotificationMessage)
+        written = mqcn_reference.write(expected, enforce=False)
+        assert mqcn.encode(message, enforce=False) == written
+        assert bytes(mqcn.encode_batch(batch, enforce=False)[0]) == written
+
+
+def notification_body(data: bytes) -> None:
+    """The same for a message of version 2 with this body: [MS-MQCN] 2.2.5."""
+    notification_message(b"\2\1" + data)
+
+
+def property_values(data: bytes) -> None:
+    """The same for a change that ends with these PROPIDs and values, and for what follows as a value of its own."""
+    notification_message(HEAD + data)
+    if data:
+        property_value(KINDS[1 + data[0] % (len(KINDS) - 1)], data[1:])
+
+
+def property_value(vt: int, data: bytes) -> None:
+    """``propvariant`` says what the oracle says: [MS-MQCN] 2.2.3."""
+    type_ = TYPE_NAMES[vt]
+    expected = values.read(type_, data)
+    found = values.fault_of(propvariant.decode, vt, data, exact=False)
+    if isinstance(expected, reference.Fault):
+        assert found == expected
+        assert values.fault_of(propvariant.size, vt, data) == expected
+        return
+    value, end = expected
+    assert values.plain(type_, found) == value
+    assert propvariant.size(vt, data) == end
+    assert propvariant.encode(vt, found) == data[:end]
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "topology": topology,
+    "server_array": server_array,
+    "notification_message": notification_message,
+    "notification_body": notification_body,
+    "property_values": property_values,
+}
 
 
 def main() -> None:

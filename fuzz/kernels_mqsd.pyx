@@ -1,16 +1,12 @@
 # cython: language_level=3
-"""The fuzz targets of the kernels: pure C functions over exact-size copies, with the invariants each must keep.
-
-libFuzzer calls ``fuzz_<target>`` with the GIL released (harness.c). Every input is read twice, from a copy that begins
-at an aligned address and from one that begins one byte further, since memory around a payload must not matter. A broken
-invariant aborts, so that libFuzzer keeps the input.
-"""
+"""The fuzz targets of the MS-MQSD kernel: see checks.pxd."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
-from libc.stdlib cimport abort, free, malloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
+from fuzz.checks cimport exact_copy, must
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.mqsd.codec cimport (
     COMMA, REQUEST, TRANSPORT_IPX, ServerColumns, Topology, read_topology, write_reply, write_request, write_server,
@@ -19,20 +15,6 @@ from msmqwire.wire.fault cimport Fault
 
 cdef enum:
     SMALLEST_SERVER = 8  # bytes of an entry of a server array with the code unit that closes it
-
-
-cdef void must(bint condition) noexcept nogil:
-    if not condition:
-        abort()
-
-
-cdef uint8_t* exact_copy(const uint8_t* data, size_t size, size_t shift) noexcept nogil:
-    """``size`` bytes that end where the allocation ends, so that AddressSanitizer sees the first byte read behind."""
-    cdef uint8_t* block = <uint8_t*>malloc(size + shift)
-    if block == NULL:
-        abort()
-    memcpy(block + shift, data, size)
-    return block
 
 
 # What one reading of a topology packet gave.
@@ -85,7 +67,9 @@ cdef void rewritten(const uint8_t* data, const Reading* reading, const ServerCol
     if packet.type == REQUEST:
         written = write_request(target, data + 4, data + 20, data + 36, packet.networks, packet.network_count)
     else:
-        written = write_reply(target, data + 4, packet.networks, packet.network_count, mask_of(data), packet.servers_size)
+        written = write_reply(
+            target, data + 4, packet.networks, packet.network_count, mask_of(data), packet.servers_size
+        )
         if packet.servers_size:
             memcpy(target + written, packet.servers - 16, 16)
             at = target + written + 16
