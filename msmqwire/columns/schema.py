@@ -220,7 +220,8 @@ def arrow_type(type_: DataType, guid: GuidForm = "uuid") -> pa.DataType:
         return {"uuid": pa.uuid(), "text": pa.string(), "binary": pa.binary(16)}[guid]
     if type_ == TIMESTAMP:
         return pa.timestamp("ns", "UTC")
-    return getattr(pa, {"bool": "bool_"}.get(type_.name, type_.name))()
+    made: pa.DataType = getattr(pa, {"bool": "bool_"}.get(type_.name, type_.name))()
+    return made
 
 
 def manual_rows(columns: Sequence[Column]) -> Iterator[str]:
