@@ -302,10 +302,13 @@ cdef inline bint read_packet(
     bint swapped, bint columns,
 ) noexcept nogil:
     """An enhanced or an old packet block; false when it is damaged."""
-    cdef size_t captured = number(block + 20, swapped)
-    if wire_unlikely(length < PACKET_FIXED or captured > length - PACKET_FIXED):
-        length = 0 if length < PACKET_FIXED else length - PACKET_FIXED
-        damaged(account, frame.offset, FRAME_OVER_BLOCK, captured, length)
+    cdef size_t captured
+    if wire_unlikely(length < PACKET_FIXED):
+        damaged(account, frame.offset, BLOCK_LENGTH, length, PACKET_FIXED)
+        return False
+    captured = number(block + 20, swapped)
+    if wire_unlikely(captured > length - PACKET_FIXED):
+        damaged(account, frame.offset, FRAME_OVER_BLOCK, captured, length - PACKET_FIXED)
         return False
     if wire_unlikely(captured > LARGEST_FRAME):
         damaged(account, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)

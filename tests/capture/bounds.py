@@ -1,0 +1,199 @@
+"""Run the kernels on windows that end, or begin, at a page that must not be touched; run by test_bounds.py.
+
+The kernels are C functions; Cython gives their addresses in ``__pyx_capi__``. A window as the reader has it lies in a
+larger buffer, where reading too far would go unnoticed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import mmap
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from msmqwire.capture import layers, pcap, pcapng  # type: ignore[attr-defined]
+from tests.capture import build
+from tests.capture.test_oracle import BASES, FRAMES, broken
+
+PAGE = mmap.PAGESIZE
+INSIDE = 8 * PAGE
+MORE, LOST, SECTION, INTERFACE, SKIP = range(5)
+
+
+class Window(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
+        ("position", ctypes.c_size_t),
+        ("offset", ctypes.c_uint64),
+    ]
+
+
+class Rows(ctypes.Structure):
+    _fields_ = [
+        ("spans", ctypes.c_void_p),
+        ("next", ctypes.c_void_p),
+        ("count", ctypes.c_size_t),
+        ("nbytes", ctypes.c_size_t),
+        ("columns", ctypes.c_int),
+        ("buffers", ctypes.c_void_p * 10),
+    ]
+
+
+class PcapFile(ctypes.Structure):
+    _fields_ = [("swapped", ctypes.c_int), ("nanoseconds", ctypes.c_int), ("link", ctypes.c_uint32)]
+
+
+class Interface(ctypes.Structure):
+    _fields_ = [
+        ("link", ctypes.c_uint32),
+        ("snapshot", ctypes.c_uint32),
+        ("resolution", ctypes.c_uint8),
+        ("seconds", ctypes.c_int64),
+        ("quick_below", ctypes.c_uint64),
+        ("unit", ctypes.c_uint64),
+        ("nanoseconds", ctypes.c_int64),
+    ]
+
+
+class Section(ctypes.Structure):
+    _fields_ = [
+        ("swapped", ctypes.c_int),
+        ("begun", ctypes.c_int),
+        ("interfaces", ctypes.c_void_p),
+        ("count", ctypes.c_size_t),
+    ]
+
+
+def function(module: Any, name: str, *, result: Any = ctypes.c_int) -> Any:
+    """A C function of a compiled module."""
+    capsule = module.__pyx_capi__[name]
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.CFUNCTYPE(result)(get_pointer(capsule, get_name(capsule)))
+
+
+class Area:
+    """Some pages between two that cannot be read."""
+
+    def __init__(self) -> None:
+        self.memory = mmap.mmap(-1, INSIDE + 2 * PAGE)
+        self.first = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        protect = ctypes.CDLL(None, use_errno=True).mprotect
+        protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        for guard in (self.first, self.first + PAGE + INSIDE):
+            if protect(guard, PAGE, 0):
+                raise OSError(ctypes.get_errno(), "mprotect")
+
+    def place(self, data: bytes, *, at_the_end: bool) -> int:
+        """The address of the data, right before the one page or right behind the other."""
+        at = self.first + PAGE + (INSIDE - len(data) if at_the_end else 0)
+        ctypes.memmove(at, data, len(data))
+        return at
+
+
+class Kernels:
+    """The kernels with what they write to."""
+
+    def __init__(self) -> None:
+        self.walk_pcap = function(pcap, "walk_pcap")
+        self.find_record = function(pcap, "find_record")
+        self.read_header = function(pcap, "read_pcap_header")
+        self.walk_pcapng = function(pcapng, "walk_pcapng")
+        self.find_block = function(pcapng, "find_block")
+        self.read_section = function(pcapng, "read_section")
+        self.read_interface = function(pcapng, "read_interface", result=None)
+        self.find_datagram = function(layers, "find_datagram")
+        self.ports = ctypes.create_string_buffer(b"\xff" * 8192, 8192)
+        self.account = ctypes.create_string_buffer(8192)
+        self.interfaces = (Interface * 512)()
+        self.columns = [ctypes.create_string_buffer(65536) for _ in range(11)]
+
+    def rows(self, columns: bool) -> Rows:
+        """An empty block, with all columns or without any."""
+        rows = Rows(columns=columns)
+        rows.spans = rows.next = ctypes.addressof(self.columns[0])
+        for i in range(10):
+            rows.buffers[i] = ctypes.addressof(self.columns[i + 1]) if columns else None
+        return rows
+
+    def pcap(self, header: bytes, at: int, size: int, *, columns: bool, ended: bool) -> None:
+        """Walk the records of a window, going on behind damage."""
+        file, window, rows = PcapFile(), Window(at, size, 0, 24), self.rows(columns)
+        self.read_header(ctypes.c_char_p(header), ctypes.byref(file))
+        for _ in range(size + 1):
+            stop = self.walk_pcap(
+                ctypes.byref(window), ctypes.byref(file), self.ports, ctypes.byref(rows), self.account, int(ended)
+            )
+            if stop == MORE and (not ended or window.position == size):
+                break
+            window.position += 1
+            if not self.find_record(ctypes.byref(window), ctypes.byref(file), int(ended)):
+                break
+        assert window.position <= size
+
+    def pcapng(self, at: int, size: int, *, columns: bool, ended: bool) -> None:
+        """Walk the blocks of a window, going on behind damage."""
+        section, window, rows = Section(), Window(at, size, 0, 0), self.rows(columns)
+        for _ in range(2 * size + 2):
+            stop = self.walk_pcapng(
+                ctypes.byref(window), ctypes.byref(section), self.ports, ctypes.byref(rows), self.account
+            )
+            if stop == SECTION:
+                stop = self.read_section(ctypes.byref(window), ctypes.byref(section), self.account)
+            elif stop == INTERFACE:
+                section.interfaces = ctypes.addressof(self.interfaces)
+                place = ctypes.byref(self.interfaces[section.count])
+                self.read_interface(ctypes.byref(window), ctypes.byref(section), place)
+                section.count = min(section.count + 1, 500)
+            if stop == SKIP or (stop == MORE and (not ended or window.position == size)):
+                break
+            if stop in (MORE, LOST):
+                window.position += 1
+                if not self.find_block(ctypes.byref(window), ctypes.byref(section), int(ended)):
+                    break
+        assert window.position <= size
+
+
+def windows() -> Iterator[bytes]:
+    """Captures cut at every byte, and broken ones."""
+    for data in BASES:
+        yield from (data[:size] for size in range(24, len(data) + 1))
+    yield from broken(3000, seed=11)
+
+
+def main() -> None:
+    """Walk every window at both ends of the area; print how many there were."""
+    faulthandler.enable()
+    area, kernels, count = Area(), Kernels(), 0
+    if sys.argv[1:] == ["touch"]:
+        ctypes.string_at(area.first + PAGE + INSIDE, 1)
+    for data in windows():
+        count += 1
+        at_the_end, columns, ended = bool(count & 1), bool(count & 2), bool(count & 4)
+        if data.startswith(b"\x0a\x0d\x0d\x0a"):
+            kernels.pcapng(area.place(data, at_the_end=True), len(data), columns=columns, ended=ended)
+        else:
+            at = area.place(data[24:], at_the_end=True)
+            kernels.pcap(data[:24], at, len(data) - 24, columns=columns, ended=ended)
+        if at_the_end:
+            continue
+        if data.startswith(b"\x0a\x0d\x0d\x0a"):
+            kernels.pcapng(area.place(data, at_the_end=False), len(data), columns=columns, ended=not ended)
+    found = ctypes.create_string_buffer(256)
+    for frame in [*FRAMES, build.ethernet(0x86DD, build.ipv6(build.extension(17, 64), 0))]:
+        for size in range(len(frame) + 1):
+            for link, start in ((1, 0), (101, 14), (228, 14), (229, 14)):
+                part = frame[start:size]
+                place = ctypes.c_void_p(area.place(part, at_the_end=True))
+                kernels.find_datagram(place, ctypes.c_size_t(len(part)), link, kernels.ports, found)
+                count += 1
+    print(count)
+
+
+if __name__ == "__main__":
+    main()
