@@ -36,10 +36,13 @@ __all__ = ["SMALLEST_BLOCK_SIZE", "Block", "FileReader", "Pool"]
 cdef enum:
     FIRST_READ = 4096   # enough for every file header, and leaves the reads behind it aligned to pages
     MOST_KEPT = 4       # windows and batches that a pool keeps
-    SPARSE = 4          # a window is not kept for payloads of less than this part of it
+    SPARSE = 4          # a window is not kept for payloads that would fill less than this part of it
 
 SMALLEST_BLOCK_SIZE = FIRST_READ
 
+COMPRESSED = {
+    b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"\xfd7zXZ": "xz", b"BZh": "bzip2"
+}
 
 cdef inline bint unshared(PyObject* thing) noexcept:
     """Whether the reference through which we see it is the only one."""
@@ -188,14 +191,14 @@ cdef class FileReader:
     cdef Account account
     cdef Buffer carry
     cdef size_t carried
-    cdef uint64_t offset     # of the first byte that is carried
+    cdef uint64_t offset       # of the first byte that is carried
     cdef uint64_t skip_length  # of a block that is passed over, else 0
     cdef uint64_t skip_from    # where in the file it begins
     cdef uint32_t skip_kind
-    cdef bint searching      # for a plausible record
-    cdef uint64_t lost_from  # where in the file no record could begin
-    cdef uint64_t settled    # frames that are in the stats
-    cdef bint short          # the first read gave less than was asked for: it may be all there is for now
+    cdef bint searching        # for a plausible record
+    cdef uint64_t lost_from    # where in the file no record could begin
+    cdef uint64_t settled      # frames that are in the stats
+    cdef bint short            # the first read gave less than was asked for: it may be all there is for now
     cdef bint ended
 
     def __init__(self, str name, read_into, ports, Pool pool, stats):
@@ -270,7 +273,7 @@ cdef class FileReader:
             memcpy(self.carry.data, window.data + window.position, self.carried)
             self.offset += window.position
         self.settle(rows.count)
-        return self.block(slot, columns, &rows, window.size) if rows.count else None
+        return self.block(slot, columns, &rows) if rows.count else None
 
     cdef int walk(self, Window* window, Rows* rows) except -1:
         """All whole records of the window; what is behind the position waits for more of the file."""
@@ -396,10 +399,10 @@ cdef class FileReader:
         account.described = 0
         return 0
 
-    cdef Block block(self, Slot slot, ColumnSlot columns, const Rows* rows, size_t window):
+    cdef Block block(self, Slot slot, ColumnSlot columns, const Rows* rows):
         cdef Block block = Block.__new__(Block)
         cdef Py_ssize_t nbytes = <Py_ssize_t>rows.nbytes
-        cdef bint sparse = rows.nbytes < window // SPARSE
+        cdef bint sparse = rows.nbytes < self.pool.block_size // SPARSE
         if sparse:
             block.payloads = compact_payloads(rows)
         else:
@@ -445,6 +448,9 @@ def no_capture(str name, bytes first):
     """The CaptureError of a file that does not begin like a capture."""
     if not first:
         return CaptureError(f"{name}: is empty; expected a pcap or pcapng capture")
+    for magic, form in COMPRESSED.items():
+        if first.startswith(magic):
+            return CaptureError(f"{name}: begins with {magic.hex(' ')}: compressed ({form}); decompress it first")
     return CaptureError(
         f"{name}: begins with {first.hex(' ')}; expected a pcap capture (a1b2c3d4 or a1b23c4d in either byte order, "
         "version 2) or a pcapng capture (0a0d0d0a)"

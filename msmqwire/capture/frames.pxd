@@ -2,16 +2,14 @@
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
 
 from msmqwire.columns.payloads cimport Span
-from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4
 
 cdef enum:
-    LARGEST_FRAME = 262144          # captured bytes, as in libpcap and Wireshark: beyond it a length is not believed
+    LARGEST_FRAME = 262144  # captured bytes, as in libpcap and Wireshark: beyond it a length is not believed
     LARGEST_RECORD = 262144 + 65536  # a frame with all that its file format writes around it
-    SMALLEST_ROW = 44               # bytes that a row takes at least: 16 of record header, 20 of IP, 8 of UDP
-    PROBLEMS = 100                  # that are described, as in stats.py; all of them are counted
+    SMALLEST_ROW = 44  # bytes that a row takes at least: 16 of record header, 20 of IP, 8 of UDP
+    PROBLEMS = 100  # that are described, as in stats.py; all of them are counted
 
 # Why a kernel stopped before the end of its window.
 cdef enum Stop:
@@ -20,7 +18,7 @@ cdef enum Stop:
     SECTION    # pcapng: a section header is at the position
     INTERFACE  # pcapng: an interface description is at the position
     SKIP       # pcapng: a block larger than a window is at the position
-    FOLLOWED   # it did not: where one record ends, another begins
+    FOLLOWED   # pcap: it need not have stopped, for the record at the position is followed by another
 
 
 # Why a record cannot be read. The texts are REASONS in stats.py, in the same order.

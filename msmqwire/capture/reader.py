@@ -98,7 +98,7 @@ def open(
         The capture columns to build (``file``, ``frame``, ``time``, ``src``, ...), all of them by default; ``()`` for
         none.
     block_size : int
-        Bytes read at once; a block holds the payloads of one such read.
+        Bytes read at once, at least 4096; a block holds the payloads of one such read.
 
     Returns
     -------

@@ -111,7 +111,6 @@ def test_a_cut_file_header(size: int) -> None:
         struct.pack("<IHH", 0xA1B2C3D4, 1, 4),
         struct.pack(">IHH", 0xA1B2C3D4, 0x200, 4),
         struct.pack("<IHH", 0xA1B2C3D5, 2, 4),
-        b"\x1f\x8b\x08\0\0\0\0\0",
     ],
 )
 def test_what_is_no_pcap(first: bytes, tmp_path: Path) -> None:
