@@ -360,7 +360,8 @@ cdef list parts_of(Payloads payloads, TopologyColumns columns, size_t threads):
         part.chunk.start = rows * i // threads
         part.chunk.stop = rows * (i + 1) // threads
         part.columns = shifted(columns, part.chunk.start, <size_t>nbytes)
-        nbytes += payloads[<Py_ssize_t>part.chunk.start:<Py_ssize_t>part.chunk.stop].nbytes
+        if i + 1 < threads:
+            nbytes += payloads[<Py_ssize_t>part.chunk.start:<Py_ssize_t>part.chunk.stop].nbytes
         parts.append(part)
     return parts
 
