@@ -4,8 +4,8 @@
 >>> packets = df.select(msmq_decode_topology("payload").alias("packet"))  # doctest: +SKIP
 >>> packets.select("packet.request_id", "packet.fault.code")  # doctest: +SKIP
 
-A function is an Arrow UDF or, for those who prefer it, a pandas UDF with the same results at about two thirds of the
-speed; both take whole batches. A row whose payload cannot be decoded says so in its ``fault``.
+A function is an Arrow UDF or, for those who prefer it, a pandas UDF with the same results, somewhat slower; both take
+whole batches. A row whose payload cannot be decoded says so in its ``fault``.
 
 A packet is one row and gives a struct; a change notification tells of several changes and gives an array of structs.
 """
