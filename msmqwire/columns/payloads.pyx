@@ -110,6 +110,18 @@ cdef class Payloads:
         return schema_capsule(node), array_capsule(node, self)
 
 
+cdef Payloads decodable(object payloads, object offsets, int threads):
+    """What every ``decode_batch`` takes: payloads that one batch can hold, and at least one thread to decode them."""
+    cdef Payloads source = Payloads.of(payloads, offsets)
+    if threads < 1:
+        raise ValueError(f"threads={threads} must be at least 1")
+    if source.nbytes >= 0x80000000 or source.table.count >= 0x7FFFFFFF:
+        raise ValueError(
+            f"{source.nbytes} bytes in {len(source)} payloads: a batch holds less than 2 GiB; decode in slices"
+        )
+    return source
+
+
 cdef object payload_view(Payloads payloads, Py_ssize_t i):
     cdef Span span = payload_at(&payloads.table, <size_t>i)
     if span.data == NULL:

@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memmove, memset
 
 from msmqwire.columns.batch cimport DECODED, Batch, Hold, prepare
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, payload_at
+from msmqwire.columns.payloads cimport PayloadTable, Payloads, Span, decodable, payload_at
 from msmqwire.mqcn.codec cimport (
     CHANGE, CREATE, DELETE, MACHINE, NO_OBJECT, QUEUE, SMALLEST_PROPERTY, SMALLEST_UPDATE, PropertyColumns,
     PropertyEntry, Update, no_update, property_entries, read_header, read_update, violation_fault,
@@ -434,14 +434,8 @@ cdef int decode_into(NotificationBatch batch, bint strict, size_t threads) excep
 
 
 def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Batch out=None, int threads=1):
-    cdef Payloads source = Payloads.of(payloads, offsets)
+    cdef Payloads source = decodable(payloads, offsets, threads)
     cdef NotificationBatch batch
-    if threads < 1:
-        raise ValueError(f"threads={threads} must be at least 1")
-    if source.nbytes >= 0x80000000 or source.table.count >= 0x7FFFFFFF:
-        raise ValueError(
-            f"{source.nbytes} bytes in {len(source)} payloads: a batch holds less than 2 GiB; decode in slices"
-        )
     batch = prepare(NOTIFICATIONS, source, columns, out, NotificationBatch)
     batch.writing = True
     try:

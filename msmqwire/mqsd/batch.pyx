@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memmove, memset
 
 from msmqwire.columns.batch cimport DECODED, Batch, prepare
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, payload_at
+from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, decodable, payload_at
 from msmqwire.mqsd.codec cimport REQUEST, Topology, is_plain_request, read_topology, transport_code
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
@@ -397,17 +397,11 @@ cdef int decode_into(
 def decode_batch(
     payloads, *, offsets=None, bint strict=False, transport="unknown", columns=None, Batch out=None, int threads=1
 ):
-    cdef Payloads source = Payloads.of(payloads, offsets)
+    cdef Payloads source = decodable(payloads, offsets, threads)
     cdef const uint8_t[::1] given
     cdef const uint8_t* transports = NULL
     cdef uint32_t code = 0
     cdef Batch batch
-    if threads < 1:
-        raise ValueError(f"threads={threads} must be at least 1")
-    if source.nbytes >= 0x80000000 or source.table.count >= 0x7FFFFFFF:
-        raise ValueError(
-            f"{source.nbytes} bytes in {len(source)} payloads: a batch holds less than 2 GiB; decode in slices"
-        )
     if isinstance(transport, str):
         code = transport_code(transport)
     else:
