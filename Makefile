@@ -65,7 +65,7 @@ bench-quick: $(DONE)/bench build ## the same benchmarks on few rows: do they run
 	$(PY) -m pytest benchmarks --quick $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(DONE)/fuzz ## fuzz every parser for 10 s (needs clang; ARGS="topology --seconds 3600" for longer)
+fuzz: $(DONE)/fuzz ## fuzz every parser for 10 s at least (needs clang; ARGS="topology --seconds 3600" for longer)
 	$(PY) -m fuzz $(ARGS)
 
 .PHONY: clean

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import sysconfig
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from tests import vectors
 
@@ -30,7 +32,17 @@ TARGETS = {
 
 # Undefined behaviour traps: no runtime of its own is needed, and libFuzzer reports the signal
 SANITIZE = ["-fsanitize=address,undefined", "-fsanitize-trap=undefined"]
-LIMITS = ["-timeout=1", "-rss_limit_mb=512", "-malloc_limit_mb=64", "-max_len=4096"]
+# A second for an input, were the machine ours alone
+LIMITS = ["-timeout=5", "-rss_limit_mb=512", "-malloc_limit_mb=64", "-max_len=4096"]
+
+
+class Effort(NamedTuple):
+    """How long a target is fuzzed: for the time, and for at least so many executions."""
+
+    seconds: int
+    kernel_executions: int
+    surface_executions: int
+    seed: int
 
 
 def run(command: list[str], **variables: str) -> None:
@@ -45,19 +57,27 @@ def build_extensions(clang: str) -> None:
     run(build, MSMQWIRE_BUILD="fuzz", CC=clang, LDSHARED=f"{clang} -shared")
 
 
-def build_kernel_target(clang: str, target: str) -> None:
-    """One executable: libFuzzer, the harness and the targets; it loads the instrumented extensions."""
-    module = f"kernels_{TARGETS[target][0]}"
-    source = BUILD / f"{module}.c"
+def kernels(target: str) -> str:
+    """The module with the kernel target."""
+    return f"kernels_{TARGETS[target][0]}"
+
+
+def translate_kernels(module: str) -> None:
+    """From Cython to C, which all targets of the module are compiled from."""
     cython = [sys.executable, "-m", "cython", "-3", "-X", "cdivision=True", "-I", str(ROOT)]
-    run([*cython, str(HERE / f"{module}.pyx"), "-o", str(source)])
+    run([*cython, str(HERE / f"{module}.pyx"), "-o", str(BUILD / f"{module}.c")])
+
+
+def build_kernel_target(clang: str, target: str) -> None:
+    """One executable: libFuzzer, the harness and the target; it loads the instrumented extensions."""
+    module = kernels(target)
     library = sysconfig.get_config_var("LIBDIR")
     run(
         [
             *(clang, "-g", "-O1", "-w", *SANITIZE, "-fsanitize=fuzzer"),
             *(f"-DMODULE={module}", f"-DTARGET=fuzz_{target}"),
             *("-I", str(ROOT), "-I", str(BUILD), "-I", sysconfig.get_path("include")),
-            *(str(HERE / "harness.c"), str(source), "-rdynamic", "-L", library, f"-Wl,-rpath,{library}"),
+            *(str(HERE / "harness.c"), str(BUILD / f"{module}.c"), "-rdynamic", "-L", library, f"-Wl,-rpath,{library}"),
             *(f"-lpython{sysconfig.get_config_var('LDVERSION')}", "-lm", "-o", str(BUILD / target)),
         ]
     )
@@ -78,19 +98,41 @@ def environment(preload: str | None = None) -> dict[str, str]:
     paths = [str(BUILD / "lib"), str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     asan = "detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=32"
     # The safe path keeps the checkout's own, uninstrumented extensions out of reach
-    python = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1", "PYTHONMALLOC": "malloc"}
-    variables = {**python, "ASAN_OPTIONS": asan}
-    return {**os.environ, **variables, **({"LD_PRELOAD": preload} if preload else {})}
+    python = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
+    return {**os.environ, **python, "ASAN_OPTIONS": asan, **({"LD_PRELOAD": preload} if preload else {})}
 
 
-def fuzz(name: str, command: list[str], target: str, seconds: int, executions: int, preload: str | None = None) -> bool:
+def fuzz_kernel(clang: str, target: str, effort: Effort) -> bool:
+    """Build and fuzz the kernel target."""
+    build_kernel_target(clang, target)
+    return fuzz(f"kernel {target}", [str(BUILD / target)], target, effort, effort.kernel_executions)
+
+
+def fuzz_surface(target: str, effort: Effort) -> bool:
+    """Fuzz the Python surface under atheris, which must be loaded before extensions built with AddressSanitizer."""
+    import atheris
+
+    command = [sys.executable, "-m", "fuzz.surface", target]
+    preload = str(Path(atheris.path()) / "asan_with_fuzzer.so")
+    return fuzz(f"surface {target}", command, target, effort, effort.surface_executions, preload)
+
+
+def fuzz(
+    name: str, command: list[str], target: str, effort: Effort, executions: int, preload: str | None = None
+) -> bool:
     """Fuzz one target for the time, and for the executions if they are not reached by then; whether all went well."""
     regressions = HERE / "corpus" / target
     dictionary = HERE / "dictionaries" / f"{target}.dict"
-    fixed = [*LIMITS, f"-dict={dictionary}", f"-artifact_prefix={regressions}/", "-print_final_stats=1"]
+    fixed = [
+        *LIMITS,
+        "-print_final_stats=1",
+        f"-dict={dictionary}",
+        f"-artifact_prefix={regressions}/",
+        f"-seed={effort.seed}",
+    ]
     done = 0
     begin = time.monotonic()
-    for bound in (f"-max_total_time={seconds}", None):
+    for bound in (f"-max_total_time={effort.seconds}", None):
         if bound is None:
             if done >= executions:
                 break
@@ -109,13 +151,6 @@ def fuzz(name: str, command: list[str], target: str, seconds: int, executions: i
     return done >= executions
 
 
-def surface_command(target: str) -> tuple[list[str], str]:
-    """How atheris is run on extensions that were built with AddressSanitizer, and what must be loaded first."""
-    import atheris
-
-    return [sys.executable, "-m", "fuzz.surface", target], str(Path(atheris.path()) / "asan_with_fuzzer.so")
-
-
 def main() -> int:
     """Build, then fuzz every target; 0 when each ran as long as it should and found nothing."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
@@ -123,21 +158,27 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=10, help="time for each target (default %(default)s)")
     parser.add_argument("--kernel-executions", type=int, default=1_000_000, help="at least (default %(default)s)")
     parser.add_argument("--surface-executions", type=int, default=200_000, help="at least (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the random inputs; 0: another each time (default 1)")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--parallel", type=int, default=cores, help="targets at a time (default: a core each)")
     options = parser.parse_args()
+    unknown = [target for target in options.targets if target not in TARGETS]
+    if unknown:
+        parser.error(f"no such target: {', '.join(unknown)}; there are {', '.join(TARGETS)}")
     clang = shutil.which("clang")
     if clang is None:
-        print("fuzzing needs clang: apt-get install -y clang libclang-rt-14-dev", file=sys.stderr)
+        print("fuzzing needs clang: apt-get install -y clang libclang-rt-dev", file=sys.stderr)
         return 1
     chosen = options.targets or list(TARGETS)
     build_extensions(clang)
-    good = True
-    for target in chosen:
-        build_kernel_target(clang, target)
-        command = [str(BUILD / target)]
-        good &= fuzz(f"kernel {target}", command, target, options.seconds, options.kernel_executions)
-        command, preload = surface_command(target)
-        good &= fuzz(f"surface {target}", command, target, options.seconds, options.surface_executions, preload)
-    return 0 if good else 1
+    for module in dict.fromkeys(map(kernels, chosen)):
+        translate_kernels(module)
+    effort = Effort(options.seconds, options.kernel_executions, options.surface_executions, options.seed)
+    with ThreadPoolExecutor(options.parallel) as pool:
+        # The surface targets run longer: begun first, they do not leave a core idle at the end
+        jobs = [pool.submit(fuzz_surface, target, effort) for target in chosen]
+        jobs += [pool.submit(fuzz_kernel, clang, target, effort) for target in chosen]
+    return 0 if all(job.result() for job in jobs) else 1
 
 
 if __name__ == "__main__":
