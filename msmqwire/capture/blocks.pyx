@@ -16,6 +16,7 @@ from msmqwire.capture.frames cimport (
     BLOCK_ENDS_DIFFER, INTERFACE, LARGEST_RECORD, LOST, MORE, RECORD_CUT, SECTION, SKIP, SMALLEST_ROW, Account, Problem,
     Rows, Stop, Window, damaged,
 )
+from msmqwire.capture.layers cimport Ports
 from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
 from msmqwire.capture.pcapng cimport (
     Interface, Section, block_length, find_block, is_frame, is_section, number, read_interface, read_section,
@@ -162,7 +163,7 @@ cdef Rows rows_of(Pool pool, Slot slot, ColumnSlot columns) except *:
 
 
 cdef Buffer port_set(object ports):
-    """Ports in the form that rows.pxd describes."""
+    """Ports in the form that layers.pxd describes."""
     cdef Buffer words = allocate_zeroed(8192)
     cdef uint32_t bit
     for port in ports:
@@ -181,7 +182,9 @@ cdef class FileReader:
     """
     cdef readonly str name
     cdef object read_into
-    cdef Buffer ports
+    cdef Buffer udp_ports
+    cdef Buffer tcp_ports
+    cdef Ports ports
     cdef Pool pool
     cdef object stats
     cdef bint pcapng
@@ -204,7 +207,10 @@ cdef class FileReader:
     def __init__(self, str name, read_into, ports, Pool pool, stats):
         self.name = name
         self.read_into = read_into
-        self.ports = port_set(ports)
+        self.udp_ports = port_set(ports)
+        self.tcp_ports = port_set(())
+        self.ports.udp = <const uint64_t*>self.udp_ports.data
+        self.ports.tcp = <const uint64_t*>self.tcp_ports.data
         self.pool = pool
         self.stats = stats
         self.carry = allocate(LARGEST_RECORD)
@@ -277,7 +283,6 @@ cdef class FileReader:
 
     cdef int walk(self, Window* window, Rows* rows) except -1:
         """All whole records of the window; what is behind the position waits for more of the file."""
-        cdef const uint64_t* ports = <const uint64_t*>self.ports.data
         cdef Stop stop
         while True:
             if self.skip_length and not self.pass_over(window):
@@ -286,9 +291,9 @@ cdef class FileReader:
                 return 0
             with nogil:
                 if self.pcapng:
-                    stop = walk_pcapng(window, &self.section, ports, rows, &self.account)
+                    stop = walk_pcapng(window, &self.section, &self.ports, rows, &self.account)
                 else:
-                    stop = walk_pcap(window, &self.pcap, ports, rows, &self.account, self.ended)
+                    stop = walk_pcap(window, &self.pcap, &self.ports, rows, &self.account, self.ended)
             if stop == SECTION:
                 stop = read_section(window, &self.section, &self.account)
             elif stop == INTERFACE:

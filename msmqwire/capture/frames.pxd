@@ -43,6 +43,8 @@ cdef enum Reason:
     UDP_LENGTH
     PAYLOAD_CUT
     FRAGMENT
+    TCP_CUT
+    TCP_HEADER_LENGTH
 
 
 cdef struct Problem:

@@ -1,4 +1,8 @@
-"""From a captured frame to its UDP datagram: the common way inline, every other one in layers.pyx."""
+"""From a captured frame to its UDP datagram or TCP segment: the common way inline, every other one in layers.pyx.
+
+A set of ports, here and below, is 65536 bits in words: the bit of a port is that of its two bytes in network order read
+as a little-endian number, so that nothing need be swapped to look one up.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
@@ -16,11 +20,26 @@ cdef enum Link:
     LINK_IPV6 = 229
 
 
-# A datagram in a frame; the payload begins 8 bytes behind `udp`.
-cdef struct Datagram:
+# The ports that belong to us, for each transport.
+cdef struct Ports:
+    const uint64_t* udp
+    const uint64_t* tcp
+
+
+# Values of Protocol and Next Header
+cdef enum Protocol:
+    TCP = 6
+    UDP = 17
+
+
+# A UDP datagram or a TCP segment in a frame.
+cdef struct Packet:
     const uint8_t* ip
-    const uint8_t* udp
-    size_t size         # of the payload
+    const uint8_t* header   # of UDP or TCP; both begin with the two ports
+    const uint8_t* payload
+    size_t size         # of the payload, as far as it was captured
+    size_t missing      # bytes of it that were not captured; only a segment may lack some
+    uint32_t protocol
     bint fragment       # the frame holds a part of an IP datagram
     size_t needed       # where the frame is damaged, in the words of its reason
     size_t available
@@ -34,6 +53,7 @@ cdef enum:
 
 cdef enum:
     UDP_HEADER = 8
+    TCP_HEADER = 20
     PLAIN_ROOM = 65536 + 14 - 42  # the longest IP packet behind its link header, and one byte
 
 
@@ -46,9 +66,9 @@ cdef inline bint has_port(const uint64_t* ports, const uint8_t* port) noexcept n
     return ports[bit >> 6] >> (bit & 63) & 1
 
 
-cdef inline bint wanted(const uint64_t* ports, const uint8_t* udp) noexcept nogil:
-    """Whether the datagram's source or destination port is in the set ``ports``, whose form rows.pxd describes."""
-    return has_port(ports, udp + 2) or has_port(ports, udp)
+cdef inline bint wanted(const uint64_t* ports, const uint8_t* header) noexcept nogil:
+    """Whether the source or the destination port, with which ``header`` begins, is in the set ``ports``."""
+    return has_port(ports, header + 2) or has_port(ports, header)
 
 
 cdef inline size_t plain_datagram(const uint8_t* frame, size_t size, size_t room) noexcept nogil:
@@ -75,6 +95,6 @@ cdef inline size_t plain_datagram(const uint8_t* frame, size_t size, size_t room
     return 0
 
 
-cdef int find_datagram(
-    const uint8_t* frame, size_t size, uint32_t link, const uint64_t* ports, Datagram* found
+cdef int find_packet(
+    const uint8_t* frame, size_t size, uint32_t link, const Ports* ports, Packet* found
 ) noexcept nogil

@@ -8,7 +8,8 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames cimport (
-    FRAGMENT, IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, LINK_CUT, PAYLOAD_CUT, UDP_CUT, UDP_LENGTH,
+    FRAGMENT, IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, LINK_CUT, PAYLOAD_CUT, TCP_CUT, TCP_HEADER_LENGTH,
+    UDP_CUT, UDP_LENGTH,
 )
 
 # Values of EtherType
@@ -20,10 +21,9 @@ cdef enum:
     TYPE_OLD_QINQ_1 = 0x9100
     TYPE_OLD_QINQ_2 = 0x9200
 
-# Values of Protocol and Next Header
+# Values of Next Header, beside those of Protocol
 cdef enum:
     HOP_BY_HOP = 0
-    UDP = 17
     ROUTING = 43
     FRAGMENT_HEADER = 44
     AUTHENTICATION = 51
@@ -43,13 +43,13 @@ cdef struct Layer:
     uint32_t type
 
 
-cdef int short_of(Datagram* found, int reason, size_t needed, size_t available) noexcept nogil:
+cdef int short_of(Packet* found, int reason, size_t needed, size_t available) noexcept nogil:
     found.needed = needed
     found.available = available
     return reason
 
 
-cdef int read_ethernet(Layer* layer, Datagram* found) noexcept nogil:
+cdef int read_ethernet(Layer* layer, Packet* found) noexcept nogil:
     """IEEE 802.3 with any number of VLAN tags; leaves the EtherType, or the length that stands in its place."""
     layer.position = 14
     if layer.captured < 14:
@@ -66,7 +66,7 @@ cdef int read_ethernet(Layer* layer, Datagram* found) noexcept nogil:
     return FOUND
 
 
-cdef int read_link(uint32_t link, Layer* layer, Datagram* found) noexcept nogil:
+cdef int read_link(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
     """Leave the position at the network header and its EtherType in ``type``."""
     if link == LINK_ETHERNET:
         return read_ethernet(layer, found)
@@ -84,7 +84,7 @@ cdef int read_link(uint32_t link, Layer* layer, Datagram* found) noexcept nogil:
     return FOUND
 
 
-cdef int read_ipv4(Layer* layer, Datagram* found) noexcept nogil:
+cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
     """RFC 791; leaves the position behind the options and the protocol in ``type``."""
     cdef const uint8_t* ip = layer.frame + layer.position
     cdef size_t left = layer.captured - layer.position
@@ -99,7 +99,7 @@ cdef int read_ipv4(Layer* layer, Datagram* found) noexcept nogil:
     if header < 20:
         return short_of(found, IP_HEADER_LENGTH, 20, header)
     found.fragment = network_u16(ip + 6) & 0x3FFF != 0
-    if layer.type != UDP or network_u16(ip + 6) & 0x1FFF:
+    if (layer.type != UDP and layer.type != TCP) or network_u16(ip + 6) & 0x1FFF:
         return OTHER  # the ports are in the first fragment
     if total == 0:
         total = left  # a sender that leaves cutting to its network card does not know the length yet
@@ -112,7 +112,7 @@ cdef int read_ipv4(Layer* layer, Datagram* found) noexcept nogil:
     return FOUND
 
 
-cdef int read_ipv6(Layer* layer, Datagram* found) noexcept nogil:
+cdef int read_ipv6(Layer* layer, Packet* found) noexcept nogil:
     """RFC 8200; leaves the position behind the extension headers and the last next header in ``type``."""
     cdef const uint8_t* ip = layer.frame + layer.position
     cdef const uint8_t* extension
@@ -157,7 +157,7 @@ cdef int read_ipv6(Layer* layer, Datagram* found) noexcept nogil:
     return FOUND
 
 
-cdef int read_udp(const Layer* layer, const uint64_t* ports, Datagram* found) noexcept nogil:
+cdef int read_udp(const Layer* layer, const uint64_t* ports, Packet* found) noexcept nogil:
     """RFC 768: the datagram, if it is to or from ``ports`` and all of it is there."""
     cdef const uint8_t* udp = layer.frame + layer.position
     cdef size_t left = layer.captured - layer.position
@@ -176,20 +176,46 @@ cdef int read_udp(const Layer* layer, const uint64_t* ports, Datagram* found) no
         return short_of(found, UDP_LENGTH, length, room)
     if length > left:
         return short_of(found, PAYLOAD_CUT, length, left)
-    found.udp = udp
+    found.header = udp
+    found.payload = udp + UDP_HEADER
     found.size = length - UDP_HEADER
     return FOUND
 
 
-cdef int find_datagram(
-    const uint8_t* frame, size_t size, uint32_t link, const uint64_t* ports, Datagram* found
+cdef int read_tcp(const Layer* layer, const uint64_t* ports, Packet* found) noexcept nogil:
+    """RFC 9293: the segment, if it is to or from ``ports`` and its header is there but for options."""
+    cdef const uint8_t* tcp = layer.frame + layer.position
+    cdef size_t left = layer.captured - layer.position
+    cdef size_t room = layer.end - layer.position
+    cdef size_t header
+    if left >= 4 and room >= 4 and not wanted(ports, tcp):
+        return OTHER
+    if room < TCP_HEADER:
+        return short_of(found, TCP_CUT, TCP_HEADER, room)
+    if left < TCP_HEADER:
+        return short_of(found, TCP_CUT, TCP_HEADER, left)
+    if found.fragment:
+        return FRAGMENT
+    header = <size_t>(tcp[12] >> 4) * 4
+    if header < TCP_HEADER or header > room:
+        return short_of(found, TCP_HEADER_LENGTH, header, room)
+    found.header = tcp
+    found.payload = tcp + min(header, left)
+    found.size = min(left, room) - min(header, left)
+    found.missing = room - header - found.size
+    return FOUND
+
+
+cdef int find_packet(
+    const uint8_t* frame, size_t size, uint32_t link, const Ports* ports, Packet* found
 ) noexcept nogil:
-    """FOUND and the datagram; OTHER; or the Reason why the frame is damaged, with ``needed`` and ``available``."""
+    """FOUND and the packet; OTHER; or the Reason why the frame is damaged, with ``needed`` and ``available``."""
     cdef Layer layer
     cdef int status
     layer.frame = frame
     layer.captured = size
     found.fragment = False
+    found.missing = 0
     found.needed = 0
     found.available = 0
     status = read_link(link, &layer, found)
@@ -204,6 +230,9 @@ cdef int find_datagram(
         return OTHER
     if status != FOUND:
         return status
-    if layer.type != UDP:
-        return OTHER
-    return read_udp(&layer, ports, found)
+    found.protocol = layer.type
+    if layer.type == UDP:
+        return read_udp(&layer, ports.udp, found)
+    if layer.type == TCP:
+        return read_tcp(&layer, ports.tcp, found)
+    return OTHER

@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from msmqwire.capture.frames cimport (
     FOLLOWED, FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, LARGEST_FRAME, LOST, MORE, damaged,
 )
-from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM
+from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
 from msmqwire.capture.rows cimport Frame, take_general, take_plain
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
@@ -114,7 +114,7 @@ cdef Stop doubt(const uint8_t* next, const uint8_t* end, const PcapFile* file, b
 
 
 cdef inline Stop walk(
-    Window* window, const PcapFile* file, const uint64_t* ports, Rows* rows, Account* account,
+    Window* window, const PcapFile* file, const Ports* ports, Rows* rows, Account* account,
     bint ended, bint swapped, bint columns,
 ) noexcept nogil:
     """``walk_pcap``, compiled for each byte order, with and without columns."""
@@ -140,7 +140,7 @@ cdef inline Stop walk(
         frame.number += 1
         if columns:
             frame.time = <int64_t>number(record, swapped) * SECOND + <int64_t>number(record + 4, swapped) * unit
-        if wire_unlikely(not take_plain(&frame, room, ports, columns, &target, account)):
+        if wire_unlikely(not take_plain(&frame, room, ports.udp, columns, &target, account)):
             if captured > LARGEST_FRAME:
                 stop = LOST
             elif sane(record, file):
@@ -177,7 +177,7 @@ cdef void lose_record(const Window* window, const PcapFile* file, Account* accou
 
 
 cdef Stop walk_pcap(
-    Window* window, const PcapFile* file, const uint64_t* ports, Rows* rows, Account* account, bint ended
+    Window* window, const PcapFile* file, const Ports* ports, Rows* rows, Account* account, bint ended
 ) noexcept nogil:
     """Take every whole record of the window; ``ended`` says that nothing follows it in the file."""
     if rows.columns:

@@ -18,7 +18,7 @@ from msmqwire.capture.frames cimport (
     BLOCK_ENDS_DIFFER, BLOCK_LENGTH, BLOCK_TOO_LARGE, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, INTERFACE, LARGEST_FRAME,
     LARGEST_RECORD, LOST, MORE, SECTION, SECTION_ORDER, SKIP, UNKNOWN_INTERFACE, damaged,
 )
-from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM
+from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
 from msmqwire.capture.rows cimport Frame, take_general, take_plain
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
@@ -382,7 +382,7 @@ cdef inline bint plainly_sound(const uint8_t* block, size_t length, size_t left,
 
 
 cdef inline Stop walk(
-    Window* window, const Section* section, const uint64_t* ports, Rows* rows, Account* account,
+    Window* window, const Section* section, const Ports* ports, Rows* rows, Account* account,
     bint swapped, bint columns,
 ) noexcept nogil:
     """``walk_pcapng``, compiled for each byte order, with and without columns."""
@@ -434,7 +434,7 @@ cdef inline Stop walk(
             account.other += 1
         if taken:
             room = PLAIN_ROOM if frame.link == LINK_ETHERNET else 0
-            if wire_unlikely(not take_plain(&frame, room, ports, columns, &target, account)):
+            if wire_unlikely(not take_plain(&frame, room, ports.udp, columns, &target, account)):
                 take_general(&frame, ports, columns, &target, account)
         block += length
     account.frames = frame.number
@@ -445,7 +445,7 @@ cdef inline Stop walk(
 
 
 cdef Stop walk_pcapng(
-    Window* window, const Section* section, const uint64_t* ports, Rows* rows, Account* account
+    Window* window, const Section* section, const Ports* ports, Rows* rows, Account* account
 ) noexcept nogil:
     """Take every whole block of the window, up to one that changes the section."""
     if rows.columns:

@@ -1,8 +1,4 @@
-"""One frame into the rows of a block.
-
-``ports`` here and below is a set of 65536 bits in words: the bit of a port is that of its two bytes in network order
-read as a little-endian number, so that nothing need be swapped to look one up.
-"""
+"""One frame into the rows of a block."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -10,7 +6,7 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.capture.frames cimport TIMED, Account, Reason, Rows, damaged
 from msmqwire.capture.layers cimport (
-    FOUND, OTHER, UDP_HEADER, Datagram, find_datagram, network_u16, plain_datagram, wanted,
+    FOUND, OTHER, UDP, UDP_HEADER, Packet, Ports, find_packet, network_u16, plain_datagram, wanted,
 )
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6
@@ -92,15 +88,15 @@ cdef inline bint take_plain(
 
 
 cdef inline void take_general(
-    const Frame* frame, const uint64_t* ports, bint columns, Rows* rows, Account* account
+    const Frame* frame, const Ports* ports, bint columns, Rows* rows, Account* account
 ) noexcept nogil:
     """One row, or one more among the others or the damaged."""
-    cdef Datagram found
-    cdef int status = find_datagram(frame.data, frame.size, frame.link, ports, &found)
+    cdef Packet found
+    cdef int status = find_packet(frame.data, frame.size, frame.link, ports, &found)
     account.fragments += found.fragment
-    if status == FOUND:
-        put_row(rows, columns, frame, found.ip, found.udp, found.size)
-    elif status == OTHER:
+    if status == FOUND and found.protocol == UDP:
+        put_row(rows, columns, frame, found.ip, found.header, found.size)
+    elif status == FOUND or status == OTHER:
         account.other += 1
     else:
         damaged(account, frame.offset, <Reason>status, found.needed, found.available)

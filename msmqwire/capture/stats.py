@@ -28,7 +28,9 @@ REASONS = (
     "the UDP header is cut: it needs {needed} bytes, {available} are there",
     "a UDP datagram of {needed} bytes in an IP packet with room for {available}",
     "the frame is cut: a UDP datagram of {needed} bytes, {available} are there",
-    "a fragment of a UDP datagram; fragments are not put together",
+    "a fragment of an IP packet; fragments are not put together",
+    "the TCP header is cut: it needs {needed} bytes, {available} are there",
+    "a TCP header of {needed} bytes in an IP packet with room for {available}",
 )
 MOST_PROBLEMS = 100
 

@@ -107,8 +107,9 @@ class Kernels:
         self.find_block = function(pcapng, "find_block")
         self.read_section = function(pcapng, "read_section")
         self.read_interface = function(pcapng, "read_interface", result=None)
-        self.find_datagram = function(layers, "find_datagram")
-        self.ports = ctypes.create_string_buffer(b"\xff" * 8192, 8192)
+        self.find_packet = function(layers, "find_packet")
+        self.all_ports = ctypes.create_string_buffer(b"\xff" * 8192, 8192)
+        self.ports = (ctypes.c_void_p * 2)(*[ctypes.addressof(self.all_ports)] * 2)
         self.account = ctypes.create_string_buffer(8192)
         self.interfaces = (Interface * 512)()
         self.columns = [ctypes.create_string_buffer(65536) for _ in range(11)]
@@ -190,7 +191,7 @@ def main() -> None:
             for link, start in ((1, 0), (101, 14), (228, 14), (229, 14)):
                 part = frame[start:size]
                 place = ctypes.c_void_p(area.place(part, at_the_end=True))
-                kernels.find_datagram(place, ctypes.c_size_t(len(part)), link, kernels.ports, found)
+                kernels.find_packet(place, ctypes.c_size_t(len(part)), link, kernels.ports, found)
                 count += 1
     print(count)
 

@@ -62,21 +62,22 @@ def network_layer(frame: bytes, link: int) -> tuple[int, bytes]:
     return kind, rest
 
 
-def transport_ipv4(packet: bytes) -> tuple[str, str, bytes, int, bool]:
-    """Addresses, what follows the header, how long that is by the packet's own account, whether it is a fragment."""
+def transport_ipv4(packet: bytes) -> tuple[int, str, str, bytes, int, bool]:
+    """Protocol, addresses, what follows the header, how long that is by its own account, whether it is a fragment."""
     first, total, flags, protocol, source, target = struct.unpack(">BxHxxHxBxx4s4s", need(packet, 20))
     header = (first & 15) * 4
     if first >> 4 != 4 or header < 20:
         raise DamagedError
-    if protocol != 17 or flags & 0x1FFF:
+    if protocol not in (6, 17) or flags & 0x1FFF:
         raise OtherError
     total = total or len(packet)
     if total < header or len(packet) < header:
         raise DamagedError
-    return str(IPv4Address(source)), str(IPv4Address(target)), packet[header:], total - header, bool(flags & 0x2000)
+    addresses = str(IPv4Address(source)), str(IPv4Address(target))
+    return protocol, *addresses, packet[header:], total - header, bool(flags & 0x2000)
 
 
-def transport_ipv6(packet: bytes) -> tuple[str, str, bytes, int, bool]:
+def transport_ipv6(packet: bytes) -> tuple[int, str, str, bytes, int, bool]:
     """As ``transport_ipv4``, behind all extension headers."""
     first, length, kind, source, target = struct.unpack(">BxxxHBx16s16s", need(packet, 40))
     if first >> 4 != 6:
@@ -95,19 +96,21 @@ def transport_ipv6(packet: bytes) -> tuple[str, str, bytes, int, bool]:
         rest, kind, length = rest[size:], following, length - size
     if length < 0:
         raise DamagedError
-    if kind != 17:
-        raise OtherError
-    return str(IPv6Address(source)), str(IPv6Address(target)), rest, length, fragment
+    return kind, str(IPv6Address(source)), str(IPv6Address(target)), rest, length, fragment
 
 
 def datagram(frame: bytes, link: int, ports: set[int]) -> tuple[str, int, str, int, bytes]:
     """Addresses, ports and payload of a frame."""
     kind, packet = network_layer(frame, link)
     if kind == 0x0800:
-        source, target, rest, room, fragment = transport_ipv4(packet)
+        protocol, source, target, rest, room, fragment = transport_ipv4(packet)
     elif kind == 0x86DD:
-        source, target, rest, room, fragment = transport_ipv6(packet)
+        protocol, source, target, rest, room, fragment = transport_ipv6(packet)
     else:
+        raise OtherError
+    if protocol == 6:
+        ports = set()
+    elif protocol != 17:
         raise OtherError
     if min(len(rest), room) >= 4 and not ports & set(struct.unpack(">HH", rest[:4])):
         raise OtherError
