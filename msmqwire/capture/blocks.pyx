@@ -211,6 +211,7 @@ cdef class FileReader:
         self.tcp_ports = port_set(())
         self.ports.udp = <const uint64_t*>self.udp_ports.data
         self.ports.tcp = <const uint64_t*>self.tcp_ports.data
+        self.ports.ipx = self.ports.udp
         self.pool = pool
         self.stats = stats
         self.carry = allocate(LARGEST_RECORD)

@@ -45,6 +45,8 @@ cdef enum Reason:
     FRAGMENT
     TCP_CUT
     TCP_HEADER_LENGTH
+    IPX_CUT
+    IPX_LENGTH
 
 
 cdef struct Problem:

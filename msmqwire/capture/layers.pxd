@@ -1,4 +1,4 @@
-"""From a captured frame to its UDP datagram or TCP segment: the common way inline, every other one in layers.pyx.
+"""From a captured frame to its UDP datagram, TCP segment or IPX packet: the common way inline, every other one in layers.pyx.
 
 A set of ports, here and below, is 65536 bits in words: the bit of a port is that of its two bytes in network order read
 as a little-endian number, so that nothing need be swapped to look one up.
@@ -12,29 +12,35 @@ from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
 
 # Link types as capture files number them (the LINKTYPE_ registry of tcpdump.org)
 cdef enum Link:
+    LINK_NULL = 0
     LINK_ETHERNET = 1
     LINK_RAW_BSD = 12
     LINK_RAW_OPENBSD = 14
     LINK_RAW = 101
+    LINK_LOOP = 108
+    LINK_LINUX_SLL = 113
     LINK_IPV4 = 228
     LINK_IPV6 = 229
+    LINK_LINUX_SLL2 = 276
 
 
 # The ports that belong to us, for each transport.
 cdef struct Ports:
     const uint64_t* udp
     const uint64_t* tcp
+    const uint64_t* ipx  # sockets, as IPX calls them
 
 
-# Values of Protocol and Next Header
+# Values of Protocol and Next Header, and one beyond them
 cdef enum Protocol:
     TCP = 6
     UDP = 17
+    IPX_PACKET = 256
 
 
-# A UDP datagram or a TCP segment in a frame.
+# A UDP datagram, a TCP segment or an IPX packet in a frame.
 cdef struct Packet:
-    const uint8_t* ip
+    const uint8_t* ip       # or the header of IPX
     const uint8_t* header   # of UDP or TCP; both begin with the two ports
     const uint8_t* payload
     size_t size         # of the payload, as far as it was captured
@@ -54,6 +60,7 @@ cdef enum:
 cdef enum:
     UDP_HEADER = 8
     TCP_HEADER = 20
+    IPX_HEADER = 30
     PLAIN_ROOM = 65536 + 14 - 42  # the longest IP packet behind its link header, and one byte
 
 

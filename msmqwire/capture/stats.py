@@ -27,10 +27,12 @@ REASONS = (
     "an IP packet of {available} bytes with headers of {needed}",
     "the UDP header is cut: it needs {needed} bytes, {available} are there",
     "a UDP datagram of {needed} bytes in an IP packet with room for {available}",
-    "the frame is cut: a UDP datagram of {needed} bytes, {available} are there",
+    "the frame is cut: a datagram of {needed} bytes, {available} are there",
     "a fragment of an IP packet; fragments are not put together",
     "the TCP header is cut: it needs {needed} bytes, {available} are there",
     "a TCP header of {needed} bytes in an IP packet with room for {available}",
+    "the IPX header is cut: it needs {needed} bytes, {available} are there",
+    "an IPX packet of {available} bytes; it has at least {needed}",
 )
 MOST_PROBLEMS = 100
 

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 PORT = 1801
 IPV4, IPV6, ARP, VLAN, QINQ = 0x0800, 0x86DD, 0x0806, 0x8100, 0x88A8
 UDP, TCP = 17, 6
-ETHERNET, RAW, RAW_IPV4, RAW_IPV6, COOKED = 1, 101, 228, 229, 113
+ETHERNET, RAW, RAW_IPV4, RAW_IPV6, COOKED, COOKED2, LOOPBACK, OPENBSD_LOOPBACK = 1, 101, 228, 229, 113, 276, 0, 108
 
 START = 1_709_539_200_123_456_789  # 2024-03-04 08:00:00.123456789 UTC
 
@@ -78,6 +78,28 @@ def ethernet(kind: int, body: bytes, tags: Iterable[tuple[int, int]] = ()) -> by
     for tag, identifier in tags:
         header += struct.pack(">HH", tag, identifier)
     return header + struct.pack(">H", kind) + body
+
+
+def ipx(payload: bytes, source: int = 0x4003, target: int = 876, *, kind: int = 4, length: int | None = None) -> bytes:
+    """An IPX packet; ``length`` says something else than the truth."""
+    size = 30 + len(payload) if length is None else length
+    ends = bytes.fromhex("00000002 ffffffffffff"), bytes.fromhex("00000002 025e00000001")
+    return (
+        struct.pack(">HHBB", 0xFFFF, size, 0, kind)
+        + struct.pack(">10sH", ends[0], target)
+        + struct.pack(">10sH", ends[1], source)
+        + payload
+    )
+
+
+def cooked(kind: int, body: bytes) -> bytes:
+    """A frame of Linux's cooked capture."""
+    return struct.pack(">HHH8sH", 0, 1, 6, bytes.fromhex("025e00000001") + b"\0\0", kind) + body
+
+
+def cooked2(kind: int, body: bytes) -> bytes:
+    """A frame of Linux's cooked capture, the second version."""
+    return struct.pack(">HxxIHBB8s", kind, 3, 1, 0, 6, bytes.fromhex("025e00000001") + b"\0\0") + body
 
 
 def plain(payload: bytes, source: int = 40000, target: int = PORT) -> bytes:

@@ -16,6 +16,8 @@ from tests.capture.reading import Row
 LARGEST_FRAME, LARGEST_RECORD = 262_144, 262_144 + 65_536
 NUMBERED = {9, 0x204, 0x216, 0x221, 0xBAD, 0x40000BAD}
 LARGE = {0x0A0D0D0A, 4, 10, *NUMBERED}  # kinds of blocks that may well be larger than a frame
+TYPED = {1: (12, 14), 113: (14, 16), 276: (0, 20)}  # link types: where in the header the type is, how long it is
+IPX = 0x8137
 VLANS = {0x8100, 0x88A8, 0x9100, 0x9200}
 EXTENSIONS = {0, 43, 44, 51, 60, 135, 139, 140}
 
@@ -52,14 +54,55 @@ def network_layer(frame: bytes, link: int) -> tuple[int, bytes]:
         return (0x0800 if link == 228 else 0x86DD), frame
     if link in (12, 14, 101):
         return (0x86DD if need(frame, 1)[0] >> 4 == 6 else 0x0800), frame
-    if link != 1:
+    if link in (0, 108):
+        return loopback(need(frame, 4)), frame[4:]
+    if link not in TYPED:
         raise OtherError
-    (kind,) = struct.unpack(">12xH", need(frame, 14))
-    rest = frame[14:]
+    at, size = TYPED[link]
+    (kind,) = struct.unpack_from(">H", need(frame, size), at)
+    rest = frame[size:]
     while kind in VLANS:
         _, kind = struct.unpack(">HH", need(rest, 4))
         rest = rest[4:]
+    if kind < 0x600 and (link == 1 or kind in (1, 4)):
+        return logical_link(rest)
     return kind, rest
+
+
+def loopback(family: bytes) -> int:
+    """The type that an address family stands for, in either byte order."""
+    kinds = {2: 0x0800, 23: IPX, 24: 0x86DD, 28: 0x86DD, 30: 0x86DD}
+    for order in "<>":
+        (number,) = struct.unpack(order + "I", family)
+        if number in kinds:
+            return kinds[number]
+    raise OtherError
+
+
+def logical_link(rest: bytes) -> tuple[int, bytes]:
+    """What stands behind a length in place of a type."""
+    points = need(rest, 3)[:2]
+    if points == b"\xff\xff":
+        return IPX, rest
+    if points == b"\xe0\xe0":
+        return IPX, rest[3:]
+    if points == b"\xaa\xaa":
+        return struct.unpack(">6xH", need(rest, 8))[0], rest[8:]
+    raise OtherError
+
+
+def ipx(packet: bytes, ports: set[int]) -> tuple[str, int, str, int, bytes]:
+    """Addresses, sockets and payload of an IPX packet."""
+    if len(packet) >= 30:
+        target, source = packet[6:18], packet[18:30]
+        sockets = struct.unpack(">10xH", source) + struct.unpack(">10xH", target)
+        if packet[5] == 5 or not ports & set(sockets):
+            raise OtherError
+    (length,) = struct.unpack(">2xH26x", need(packet, 30))
+    if length < 30:
+        raise DamagedError
+    texts = [f"{end[:4].hex()}:{end[4:10].hex()}" for end in (source, target)]
+    return texts[0], sockets[0], texts[1], sockets[1], need(packet, length)[30:]
 
 
 def transport_ipv4(packet: bytes) -> tuple[int, str, str, bytes, int, bool]:
@@ -106,6 +149,8 @@ def datagram(frame: bytes, link: int, ports: set[int]) -> tuple[str, int, str, i
         protocol, source, target, rest, room, fragment = transport_ipv4(packet)
     elif kind == 0x86DD:
         protocol, source, target, rest, room, fragment = transport_ipv6(packet)
+    elif kind == IPX:
+        return ipx(packet, ports)
     else:
         raise OtherError
     if protocol == 6:

@@ -57,16 +57,17 @@ def check(stats: capture.CaptureStats) -> None:
 
 def text(value: np.void) -> str:
     """An address as text."""
-    size = {4: 4, 6: 16}[int(value["family"])]
+    size = {4: 4, 6: 16, 10: 10}[int(value["family"])]
     assert not value["bytes"][size:].any()
-    return str(ip_address(value["bytes"][:size].tobytes()))
+    address = value["bytes"][:size].tobytes()
+    return f"{address[:4].hex()}:{address[4:].hex()}" if size == 10 else str(ip_address(address))
 
 
 def rows_of(block: capture.Block) -> list[Row]:
     """The rows of a block, from its numpy views."""
     columns, present = block.capture, block.capture.is_present("time")
     assert len(block) == len(columns) == len(block.payloads)
-    assert not columns["transport"].any()
+    assert np.array_equal(columns["transport"] == 2, columns["src"]["family"] == 10)
     assert not columns.is_present("stream_offset").any()
     return [
         Row(

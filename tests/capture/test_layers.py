@@ -31,6 +31,7 @@ FOUND = {
     "options": build.ethernet(0x0800, build.ipv4(UDP, options=b"\x94\x04\0\0")),
     "all options": build.ethernet(0x0800, build.ipv4(UDP, options=b"\1" * 40)),
     "unknown length": build.ethernet(0x0800, build.ipv4(UDP, total=0)),
+    "length in place of a type": build.ethernet(43, b"\xaa\xaa\3\0\0\0\x08\0" + build.ipv4(UDP)),
     "ipv6": build.ethernet(0x86DD, build.ipv6(UDP)),
     "hop by hop": build.ethernet(0x86DD, build.ipv6(build.extension(17, 16) + UDP, 0)),
     "chain": build.ethernet(
@@ -55,7 +56,8 @@ FOUND = {
 
 OTHER = {
     "arp": build.ethernet(0x0806, bytes(46)),
-    "length in place of a type": build.ethernet(46, b"\xaa\xaa\3\0\0\0\x08\0" + build.ipv4(UDP)),
+    "spanning tree behind a length": build.ethernet(38, b"\x42\x42\3" + bytes(43)),
+    "arp behind a length": build.ethernet(36, b"\xaa\xaa\3\0\0\0\x08\x06" + bytes(38)),
     "tag before something else": build.ethernet(0x0806, bytes(46), [(0x8100, 5)]),
     "tcp": build.ethernet(0x0800, build.ipv4(UDP, build.TCP)),
     "icmp that quotes one of ours": build.ethernet(0x0800, build.ipv4(b"\3\3\0\0\0\0\0\0" + build.ipv4(UDP), 1)),
@@ -123,11 +125,11 @@ DAMAGED = {
     ),
     "cut payload": (
         build.plain(b"payload")[:-1],
-        "the frame is cut: a UDP datagram of 15 bytes, 14 are there",
+        "the frame is cut: a datagram of 15 bytes, 14 are there",
     ),
     "cut payload over ipv6": (
         build.ethernet(0x86DD, build.ipv6(UDP))[:-7],
-        "the frame is cut: a UDP datagram of 15 bytes, 8 are there",
+        "the frame is cut: a datagram of 15 bytes, 8 are there",
     ),
 }
 
