@@ -36,9 +36,16 @@ class Pool:
     def __init__(self, block_size: int, columns: Iterable[str] | None) -> None: ...
 
 class FileReader:
-    """The blocks of one file."""
+    """The blocks of one file.
+
+    Attributes
+    ----------
+    end : int
+        How many bytes of it were read.
+    """
 
     name: str
+    end: int
     def __init__(
         self,
         name: str,

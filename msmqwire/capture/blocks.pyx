@@ -41,10 +41,6 @@ cdef enum:
 
 SMALLEST_BLOCK_SIZE = FIRST_READ
 
-COMPRESSED = {
-    b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"\xfd7zXZ": "xz", b"BZh": "bzip2"
-}
-
 cdef inline bint unshared(PyObject* thing) noexcept:
     """Whether the reference through which we see it is the only one."""
     return thing.ob_refcnt == 1
@@ -201,6 +197,7 @@ cdef class FileReader:
     cdef bint searching        # for a plausible record
     cdef uint64_t lost_from    # where in the file no record could begin
     cdef uint64_t settled      # frames that are in the stats
+    cdef readonly uint64_t end # bytes of it that were read
     cdef bint short            # the first read gave less than was asked for: it may be all there is for now
     cdef bint ended
 
@@ -244,6 +241,7 @@ cdef class FileReader:
             raise CaptureError(f"{self.name}: cannot be read without waiting; give a file in blocking mode")
         if not 0 <= count <= len(view):
             raise CaptureError(f"{self.name}: its reader says {count} bytes where {len(view)} were asked for")
+        self.end += <uint64_t>count
         self.stats.bytes_read += count
         return count
 
@@ -454,9 +452,6 @@ def no_capture(str name, bytes first):
     """The CaptureError of a file that does not begin like a capture."""
     if not first:
         return CaptureError(f"{name}: is empty; expected a pcap or pcapng capture")
-    for magic, form in COMPRESSED.items():
-        if first.startswith(magic):
-            return CaptureError(f"{name}: begins with {magic.hex(' ')}: compressed ({form}); decompress it first")
     return CaptureError(
         f"{name}: begins with {first.hex(' ')}; expected a pcap capture (a1b2c3d4 or a1b23c4d in either byte order, "
         "version 2) or a pcapng capture (0a0d0d0a)"

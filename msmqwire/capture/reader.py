@@ -9,6 +9,7 @@ from msmqwire.capture.blocks import Block, FileReader, Pool
 from msmqwire.capture.schema import DEFAULT_PORTS
 from msmqwire.capture.sources import OpenFile, Source, files_of
 from msmqwire.capture.stats import CaptureStats
+from msmqwire.errors import CaptureError
 
 __all__ = ["Capture", "open"]
 
@@ -45,6 +46,8 @@ class Capture(Iterator[Block]):
             block = self._reader.next_block()
             if block is not None:
                 return block
+            if self._file is not None and self._file.damage:
+                self.stats.cut(self._file.name, self._reader.end, self._file.damage)
             self._open_next()
         raise StopIteration
 
@@ -73,8 +76,11 @@ class Capture(Iterator[Block]):
             self._file = opener()
             try:
                 self._reader = FileReader(self._file.name, self._file.read_into, self._ports, self._pool, self.stats)
-            except BaseException:
+            except BaseException as error:
+                damage, name = self._file.damage, self._file.name
                 self.close()
+                if damage and isinstance(error, CaptureError):
+                    raise CaptureError(f"{name}: {damage}") from None
                 raise
             return
 
@@ -91,7 +97,8 @@ def open(
     Parameters
     ----------
     source : path, glob, binary file object, or a list of these
-        ``"-"`` is standard input. Files are read in the order given, those of a glob by name.
+        ``"-"`` is standard input. Files are read in the order given, those of a glob by name. They may be compressed
+        (gzip, zstd, lz4, xz, bzip2), whatever their names; zstd and lz4 need ``msmqwire[compression]``.
     ports : iterable of int
         A payload belongs to the capture when its source or destination port is one of these.
     columns : iterable of str, optional

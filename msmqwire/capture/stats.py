@@ -62,9 +62,12 @@ class CaptureStats:
     fragments : int
         Frames with a part of an IP datagram, which are not put together. The first of each UDP datagram to the ports
         asked for is among ``damaged``, the rest among ``other``.
+    cut_files : int
+        Compressed files that could not be read to their end; each is described in ``problems``, at the offset in what
+        they hold where reading ended.
     bytes_read, bytes_skipped : int
-        Bytes of the files, and how many of them belong to no record: where one is damaged so that its end is not known,
-        reading goes on at the next plausible one.
+        Bytes of the files (of what they hold, where they are compressed), and how many of them belong to no record:
+        where one is damaged so that its end is not known, reading goes on at the next plausible one.
     problems : list of Problem
     """
 
@@ -73,6 +76,7 @@ class CaptureStats:
     other: int = 0
     damaged: int = 0
     fragments: int = 0
+    cut_files: int = 0
     bytes_read: int = 0
     bytes_skipped: int = 0
     problems: list[Problem] = field(default_factory=list)
@@ -84,6 +88,12 @@ class CaptureStats:
         both = {item.name: getattr(self, item.name) + getattr(more, item.name) for item in fields(self)}
         both["problems"] = both["problems"][:MOST_PROBLEMS]
         return CaptureStats(**both)
+
+    def cut(self, file: str, offset: int, what: str) -> None:
+        """Count a file that could not be read beyond ``offset``, and say why."""
+        self.cut_files += 1
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(Problem(file, offset, what))
 
     def describe(self, file: str, offset: int, reason: int, needed: int, available: int) -> None:
         """Add a problem by the number of its reason, unless there are enough already."""

@@ -36,15 +36,6 @@ def test_a_file_that_is_no_capture(tmp_path: Path) -> None:
     assert "pcapng" in message
 
 
-@pytest.mark.parametrize(
-    ("first", "form"),
-    [(b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\x04\x22\x4d\x18", "lz4"), (b"BZh9", "bzip2")],
-)
-def test_a_compressed_file(first: bytes, form: str) -> None:
-    with pytest.raises(CaptureError, match=rf"compressed \({form}\); decompress it first"):
-        capture.open(io.BytesIO(first + bytes(100)))
-
-
 def test_an_empty_file(tmp_path: Path) -> None:
     path = tmp_path / "empty.pcap"
     path.touch()
