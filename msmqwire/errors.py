@@ -6,6 +6,7 @@ __all__ = [
     "CaptureError",
     "DecodeError",
     "DirectoryError",
+    "DirectoryNotConnected",
     "EncodeError",
     "FormatNameError",
     "MsmqWireError",
@@ -78,6 +79,10 @@ class RoutingError(MsmqWireError):
 
 class DirectoryError(MsmqWireError):
     """The directory cannot be read, or answers what cannot be."""
+
+
+class DirectoryNotConnected(DirectoryError):  # noqa: N818 - the name of the specification
+    """The directory cannot be reached, or stopped answering."""
 
 
 class CaptureError(MsmqWireError):
