@@ -23,6 +23,8 @@ from msmqwire.directory.base import (
     Scope,
     Site,
 )
+from msmqwire.directory.gates import site_gates
+from msmqwire.directory.memory import MemoryDirectory
 
 __all__ = [
     "ConnectedNetwork",
@@ -36,6 +38,7 @@ __all__ = [
     "GreaterThanOrEqual",
     "LessThan",
     "LessThanOrEqual",
+    "MemoryDirectory",
     "NotEqual",
     "OperatingSystemType",
     "PrivacyLevel",
@@ -44,4 +47,5 @@ __all__ = [
     "RoutingLink",
     "Scope",
     "Site",
+    "site_gates",
 ]

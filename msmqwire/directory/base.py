@@ -249,11 +249,21 @@ class Directory(ABC):
 def _question(
     element: type[DirectoryObject], filters: Iterable[Filter] | None, attributes: Iterable[str] | None
 ) -> tuple[tuple[Filter, ...], tuple[str, ...] | None]:
-    """The question with its iterables walked, every attribute one that the element has."""
-    all_filters = tuple(filters or ())
-    names = None if attributes is None else tuple(attributes)
+    """The question with every attribute one that the element has, every value one that the attribute could have."""
+    filters = tuple(filters or ())
+    names = None if attributes is None else tuple(dict.fromkeys(attributes))
     known = element.attribute_names()
-    for name in (*(each.attribute for each in all_filters), *(names or ())):
-        if name not in known:
-            raise ValueError(f"{element.__name__} has no attribute {name!r}")
-    return all_filters, names
+    unknown = [name for name in (*(each.attribute for each in filters), *(names or ())) if name not in known]
+    if unknown:
+        raise ValueError(f"{element.__name__} has no attribute {unknown[0]!r}")
+    return tuple(_typed(element, each) for each in filters), names
+
+
+def _typed(element: type[DirectoryObject], given: Filter) -> Filter:
+    """The filter with a value of the attribute's type; an identifier may be given as text."""
+    wanted = element.attribute_type(given.attribute)
+    if wanted is not str and isinstance(given.value, str):
+        return type(given)(given.attribute, wanted(given.value))
+    if not isinstance(given.value, wanted):
+        raise ValueError(f"{given.attribute} is compared with {given.value!r}, which is no {wanted.__name__}")
+    return given

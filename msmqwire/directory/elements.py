@@ -69,6 +69,12 @@ class Scope(enum.StrEnum):
     ENTERPRISE = "enterprise"
 
 
+_TYPES: dict[str, type] = {
+    each.__name__: each
+    for each in (UUID, str, int, bool, bytes, OperatingSystemType, DirectoryServerType, PrivacyLevel, Scope)
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DirectoryObject:
     """What all elements share ([MS-MQDMPR] 3.1.1).
@@ -88,6 +94,17 @@ class DirectoryObject:
     def attribute_names(cls) -> tuple[str, ...]:
         """The names of the attributes, ``identifier`` first."""
         return tuple(cls.__dataclass_fields__)
+
+    @classmethod
+    def attribute_type(cls, name: str) -> type:
+        """The type of an attribute's value; for a list, of its members."""
+        annotation = str(cls.__dataclass_fields__[name].type)
+        return _TYPES[annotation.removeprefix("tuple[").removesuffix(", ...]").removesuffix(" | None")]
+
+    @classmethod
+    def is_list(cls, name: str) -> bool:
+        """Whether an attribute is a list."""
+        return str(cls.__dataclass_fields__[name].type).startswith("tuple[")
 
     @classmethod
     def of(cls: type[Element], values: Mapping[str, Any]) -> Element:
@@ -290,3 +307,34 @@ class ConnectedNetwork(DirectoryObject):
 
     name: str = ""
     security: bytes = b""
+
+
+#: The elements by the names that files and messages give them.
+ELEMENTS: dict[str, type[DirectoryObject]] = {
+    "enterprise": Enterprise,
+    "connected_network": ConnectedNetwork,
+    "site": Site,
+    "queue_manager": QueueManager,
+    "routing_link": RoutingLink,
+    "queue": Queue,
+}
+
+#: The attribute that people know an object by.
+NAME_ATTRIBUTES: dict[type[DirectoryObject], str] = {
+    Enterprise: "name",
+    ConnectedNetwork: "name",
+    Site: "name",
+    QueueManager: "computer_name",
+    Queue: "pathname",
+}
+
+#: The attributes that hold identifiers of other objects, and whose.
+REFERENCES: dict[str, type[DirectoryObject]] = {
+    "site1_identifier": Site,
+    "site2_identifier": Site,
+    "site_identifier_list": Site,
+    "site_gate_identifier_list": QueueManager,
+    "out_routing_server_identifier_list": QueueManager,
+    "in_routing_server_identifier_list": QueueManager,
+    "connected_network_identifier_list": ConnectedNetwork,
+}
