@@ -34,6 +34,7 @@ EXTENSIONS = [
     "msmqwire.columns.encoded",
     "msmqwire.properties.lookup",
     "msmqwire.propvariant.codec",
+    "msmqwire.formatname.grammar",
     "msmqwire.mqcn.text",
     "msmqwire.mqcn.codec",
     "msmqwire.mqcn.members",
