@@ -49,6 +49,8 @@ EXTENSIONS = [
     "msmqwire.mqqb.layout",
     "msmqwire.mqqb.batch",
     "msmqwire.capture.layers",
+    "msmqwire.capture.flows",
+    "msmqwire.capture.streams",
     "msmqwire.capture.pcap",
     "msmqwire.capture.pcapng",
     "msmqwire.capture.blocks",

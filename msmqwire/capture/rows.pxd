@@ -4,10 +4,11 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.capture.frames cimport TIMED, Account, Reason, Rows, damaged
+from msmqwire.capture.frames cimport TIMED, Account, Frame, Reason, Rows, damaged
 from msmqwire.capture.layers cimport (
     FOUND, OTHER, TCP, UDP, UDP_HEADER, Packet, Ports, find_packet, network_u16, plain_datagram, wanted,
 )
+from msmqwire.capture.streams cimport Streams, take_segment
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6, IPX
 from msmqwire.wire.simd cimport wire_unlikely
@@ -18,17 +19,6 @@ cdef enum:
     OVER_UDP = 0
     OVER_TCP = 1
     OVER_IPX = 2
-
-
-# What a file format knows about a frame.
-cdef struct Frame:
-    const uint8_t* data
-    size_t size        # as far as it was captured
-    uint32_t link
-    bint timed
-    int64_t time
-    uint64_t number    # in its file, from 1
-    uint64_t offset    # of its record in the file
 
 
 # Where a packet goes from and to: its network header and those places in it or behind it that the rows show
@@ -86,6 +76,8 @@ cdef inline void put_columns(const Rows* rows, const Frame* frame, const Ends* e
         rows.file[row] = 0
     if rows.frame != NULL:
         rows.frame[row] = frame.number
+    if rows.first_frame != NULL:
+        rows.first_frame[row] = frame.number
     if rows.time != NULL:
         rows.time[row] = frame.time
     if rows.src != NULL:
@@ -100,6 +92,12 @@ cdef inline void put_columns(const Rows* rows, const Frame* frame, const Ends* e
         rows.transport[row] = ends.transport
     if rows.stream_offset != NULL:
         rows.stream_offset[row] = 0
+
+
+cdef inline void note_transport(Rows* rows, uint32_t transport) noexcept nogil:
+    """The next row is not of UDP."""
+    rows.others[rows.other_count] = <uint32_t>(rows.next - rows.spans) << 2 | transport
+    rows.other_count += 1
 
 
 cdef inline void put_row(
@@ -131,18 +129,25 @@ cdef inline bint take_plain(
     return True
 
 
-cdef inline void take_general(
-    const Frame* frame, const Ports* ports, bint columns, Rows* rows, Account* account
+cdef inline bint take_general(
+    const Frame* frame, const Ports* ports, bint columns, Rows* rows, Account* account, Streams* streams
 ) noexcept nogil:
-    """One row, or one more among the others or the damaged."""
+    """A row, those that a segment completes, or one more of the others or the damaged; false when there is no room."""
     cdef Packet found
     cdef int status = find_packet(frame.data, frame.size, frame.link, ports, &found)
     cdef Ends ends
+    if status == FOUND and found.protocol == TCP:
+        return take_segment(streams, frame, &found, rows, account)
     account.fragments += found.fragment
-    if status == FOUND and found.protocol != TCP:
-        ends = ends_of_ip(found.ip, found.header, OVER_UDP) if found.protocol == UDP else ends_of_ipx(found.ip)
+    if status == FOUND:
+        if found.protocol == UDP:
+            ends = ends_of_ip(found.ip, found.header, OVER_UDP)
+        else:
+            ends = ends_of_ipx(found.ip)
+            note_transport(rows, OVER_IPX)
         put_row(rows, columns, frame, &ends, found.payload, found.size)
-    elif status == FOUND or status == OTHER:
+    elif status == OTHER:
         account.other += 1
     else:
         damaged(account, frame.offset, <Reason>status, found.needed, found.available)
+    return True

@@ -110,7 +110,9 @@ class TableReader(Iterator["pa.RecordBatch"]):
         self._strict = strict
         self._guid = guid
         self._batches: list[Batch] = []
-        self._capture = open_capture(source, ports=kind.ports if ports is None else ports, columns=self._first)
+        self._capture = open_capture(
+            source, ports=kind.ports if ports is None else {"udp": ports, "ipx": ports}, columns=self._first
+        )
 
     @property
     def stats(self) -> CaptureStats:

@@ -24,6 +24,22 @@ def udp(
     return struct.pack(">4H", source, target, 8 + len(payload) if length is None else length, checksum) + payload
 
 
+def tcp(
+    payload: bytes = b"",
+    sequence: int = 0,
+    flags: int = 0x18,
+    source: int = 40000,
+    target: int = PORT,
+    *,
+    options: bytes = b"",
+    words: int | None = None,
+) -> bytes:
+    """A TCP segment; ``words`` says something else than the truth about its header."""
+    size = 5 + len(options) // 4 if words is None else words
+    head = struct.pack(">HHIIBBHHH", source, target, sequence % (1 << 32), 0, size << 4, flags, 65535, 0, 0)
+    return head + options + payload
+
+
 def ipv4(
     body: bytes,
     protocol: int = UDP,
@@ -105,6 +121,36 @@ def cooked2(kind: int, body: bytes) -> bytes:
 def plain(payload: bytes, source: int = 40000, target: int = PORT) -> bytes:
     """The common frame: a UDP datagram in IPv4 in Ethernet."""
     return ethernet(IPV4, ipv4(udp(payload, source, target)))
+
+
+def segment(
+    payload: bytes = b"",
+    sequence: int = 0,
+    flags: int = 0x18,
+    source: int = 40000,
+    target: int = PORT,
+    *,
+    src: str = "10.0.0.1",
+    dst: str = "10.0.0.2",
+) -> bytes:
+    """The common frame of a stream: a TCP segment in IPv4 in Ethernet."""
+    return ethernet(IPV4, ipv4(tcp(payload, sequence, flags, source, target), TCP, source=src, target=dst))
+
+
+# MSMQ packets
+
+
+def message(body: bytes = b"", *, session: bool = False, size: int | None = None) -> bytes:
+    """A packet that is a message as far as a stream is concerned, with a SessionHeader behind it or not."""
+    total = 16 + len(body) if size is None else size
+    return struct.pack("<BBH4sII", 16, 7, 0x13 if session else 3, b"LIOR", total, 300) + body + bytes(16 * session)
+
+
+def internal(body: bytes = b"\0\0\1\0", *, session: bool = True) -> bytes:
+    """A packet that is none, a SessionAck for one: its PacketSize counts its SessionHeader."""
+    body += bytes(16 * session)
+    flags = 0x1B if session else 0xB
+    return struct.pack("<BBH4sII", 16, 9, flags, b"LIOR", 16 + len(body), 0xFFFFFFFF) + body
 
 
 # The classic format

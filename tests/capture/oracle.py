@@ -7,11 +7,12 @@ damaged, what is somebody else's, where reading goes on) they are said here a se
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 
 from tests.capture.reading import Row
+from tests.capture.stream_oracle import Found, Segment, Streams
 
 LARGEST_FRAME, LARGEST_RECORD = 262_144, 262_144 + 65_536
 NUMBERED = {9, 0x204, 0x216, 0x221, 0xBAD, 0x40000BAD}
@@ -36,8 +37,10 @@ class Result:
 
     rows: list[Row] = field(default_factory=list)
     frames: int = 0
+    segments: int = 0
     other: int = 0
     damaged: list[int] = field(default_factory=list)  # offsets
+    streams: Streams = field(default_factory=Streams)
     skipped: int = 0
 
 
@@ -142,8 +145,20 @@ def transport_ipv6(packet: bytes) -> tuple[int, str, str, bytes, int, bool]:
     return kind, str(IPv6Address(source)), str(IPv6Address(target)), rest, length, fragment
 
 
-def datagram(frame: bytes, link: int, ports: set[int]) -> tuple[str, int, str, int, bytes]:
-    """Addresses, ports and payload of a frame."""
+def segment(source: str, target: str, rest: bytes, room: int) -> Segment:
+    """A TCP segment; of one that was cut as much as is there."""
+    if room < 20:
+        raise DamagedError
+    source_port, target_port, sequence, words, flags = struct.unpack(">HHI4xBB6x", need(rest, 20))
+    header = words // 16 * 4
+    if not 20 <= header <= room:
+        raise DamagedError
+    payload = rest[header:room]
+    return Segment(source, source_port, target, target_port, sequence, flags, payload, room - header - len(payload))
+
+
+def datagram(frame: bytes, link: int, ports: set[int]) -> tuple[str, int, str, int, bytes] | Segment:
+    """Addresses, ports and payload of a frame; or its segment."""
     kind, packet = network_layer(frame, link)
     if kind == 0x0800:
         protocol, source, target, rest, room, fragment = transport_ipv4(packet)
@@ -153,12 +168,12 @@ def datagram(frame: bytes, link: int, ports: set[int]) -> tuple[str, int, str, i
         return ipx(packet, ports)
     else:
         raise OtherError
-    if protocol == 6:
-        ports = set()
-    elif protocol != 17:
+    if protocol not in (6, 17):
         raise OtherError
     if min(len(rest), room) >= 4 and not ports & set(struct.unpack(">HH", rest[:4])):
         raise OtherError
+    if protocol == 6 and not fragment:
+        return segment(source, target, rest, room)
     if room < 8 or len(rest) < 8 or fragment:
         raise DamagedError
     source_port, target_port, length = struct.unpack(">HHH2x", rest[:8])
@@ -192,13 +207,23 @@ class Reader:
         """A frame of the record at ``at``."""
         self.result.frames += 1
         try:
-            source, source_port, target, target_port, payload = datagram(data, link, self.ports)
+            packet = datagram(data, link, self.ports)
         except OtherError:
             self.result.other += 1
         except DamagedError:
             self.damaged(at, counted=True)
         else:
-            self.result.rows.append(Row(self.result.frames, time, source, source_port, target, target_port, payload))
+            if isinstance(packet, Segment):
+                self.result.segments += 1
+                self.found(self.result.streams.take(packet, self.result.frames, time))
+            else:
+                self.result.rows.append(Row(self.result.frames, time, *packet))
+
+    def found(self, packets: Iterable[Found]) -> None:
+        """Packets out of streams."""
+        for packet in packets:
+            row = Row(packet.frame, packet.time, *packet[3:8], packet.first_frame, packet.offset)
+            self.result.rows.append(row)
 
     def lose(self, at: int, candidates: Iterator[int]) -> int:
         """The next place where a record may begin, else the end."""
@@ -390,6 +415,11 @@ class Pcapng(Reader):
         return seconds * 1_000_000_000 + stamp % units * 1_000_000_000 // units
 
 
-def read(data: bytes, ports: set[int]) -> Result:
+def read(data: bytes, ports: set[int], streams: Streams | None = None) -> Result:
     """A capture whose file header is sound."""
-    return (Pcapng if data[:4] == b"\x0a\x0d\x0d\x0a" else Pcap)(data, ports).read()
+    reader = (Pcapng if data[:4] == b"\x0a\x0d\x0d\x0a" else Pcap)(data, ports)
+    if streams is not None:
+        reader.result.streams = streams
+    reader.read()
+    reader.found(reader.result.streams.finish())
+    return reader.result

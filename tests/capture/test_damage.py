@@ -13,6 +13,7 @@ import pytest
 
 from msmqwire import capture
 from msmqwire.capture.blocks import FileReader, Pool
+from msmqwire.capture.streams import StreamTable
 from msmqwire.errors import CaptureError
 from tests.capture import build, oracle
 from tests.capture.reading import check, read
@@ -97,7 +98,14 @@ def test_a_reader_that_would_have_to_wait() -> None:
 @pytest.mark.parametrize("count", [-1, 4097, 1 << 62])
 def test_a_reader_that_cannot_count(count: int) -> None:
     with pytest.raises(CaptureError, match="its reader says"):
-        FileReader("liar", lambda view: count, (), Pool(4096, ()), capture.CaptureStats())
+        FileReader(
+            "liar",
+            lambda view: count,
+            dict.fromkeys(("udp", "tcp", "ipx"), ()),
+            Pool(4096, ()),
+            StreamTable(3, capture.StreamLimits(), 0),
+            capture.CaptureStats(),
+        )
 
 
 def test_a_reader_that_fails_later() -> None:

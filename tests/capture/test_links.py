@@ -98,7 +98,7 @@ def test_link_layers(name: str) -> None:
 def test_novell_frames(name: str) -> None:
     link, frame = NOVELL[name]
     (row,), _ = read(build.pcap([frame], link=link), ports=PORTS)
-    assert row[2:] == ("00000002:025e00000001", 0x4003, "00000002:ffffffffffff", 876, b"payload")
+    assert row[2:7] == ("00000002:025e00000001", 0x4003, "00000002:ffffffffffff", 876, b"payload")
     assert not read(build.pcap([frame], link=link), ports=[1801])[0]
 
 
