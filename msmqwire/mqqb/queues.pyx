@@ -23,7 +23,6 @@ from msmqwire.wire.format_name cimport (
 cdef const char* NOTIFY_QUEUE = "\\private$\\notify_queue$"
 cdef const char* ORDER_QUEUE = "\\private$\\order_queue$"
 
-cdef uint16_t[QUEUE_COUNT] ADDRESS_IDS
 ADDRESS_IDS[:] = [0x0064, 0x00C8, 0x012C]
 
 
