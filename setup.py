@@ -51,6 +51,7 @@ EXTENSIONS = [
     "msmqwire.mqqb.values",
     "msmqwire.mqqb.codec",
     "msmqwire.mqqb.batch",
+    "msmqwire.mqqb.writer",
     "msmqwire.capture.layers",
     "msmqwire.capture.pcap",
     "msmqwire.capture.pcapng",

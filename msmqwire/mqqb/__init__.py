@@ -21,6 +21,7 @@ from msmqwire.mqqb.groups import (
     TransactionHeader,
 )
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS, SessionViolation, Violation
+from msmqwire.mqqb.writer import encode_batch
 
 __all__ = [
     "MESSAGES",
@@ -44,4 +45,5 @@ __all__ = [
     "decode_batch",
     "decode_session_batch",
     "encode",
+    "encode_batch",
 ]

@@ -24,14 +24,14 @@ from msmqwire.mqqb.packet cimport (
     SESSION, SIGNATURE, SIGNATURE_HEADER_ID, SOAP_BODY, SOAP_BODY_ID, SOAP_HEADER, SOAP_HEADER_ID, TRANSACTION,
     TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DESTINATION_SHIFT, USER_FLAGS_AT,
     USER_HEADER_SIZE, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP,
-    USER_TRANSACTION, Packet, padded,
+    USER_TRANSACTION, WINDOW, Packet,
 )
 from msmqwire.mqqb.queues cimport (
     ADDRESS_IDS, QUEUE_DIRECT, QUEUE_ELSEWHERE, QUEUE_NONE, QUEUE_PUBLIC, QUEUE_SAME_AS_ADMIN
 )
 from msmqwire.mqqb.sessions cimport (
     CONNECTION_REFUSED, ESTABLISH_SIZE, FOR_EVER, INTERNAL_FIXED_SIZE, PACKET_ESTABLISH, PACKET_PARAMETERS,
-    PACKET_SESSION_ACK, PARAMETERS_SIZE, PING_SIGNATURE, PING_SIZE,
+    PACKET_SESSION_ACK, PING_SIGNATURE, PING_SIZE,
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.format_name cimport DIRECT_NAME, PRIVATE_QUEUE, FormatName
@@ -43,7 +43,8 @@ cdef enum:
     TRANSACTION_KEPT = 0x00FFFFFE
     SECURITY_KEPT = 0x0FFF
     PROPERTIES_KEPT = 0xF
-    PING_KEPT = 3
+    PING_KEPT = 1
+    PING_REFUSED = 2
 
 
 cdef inline void store_u16(uint8_t* target, uint32_t value) noexcept nogil:
@@ -290,7 +291,7 @@ cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil:
     cdef uint32_t base = load_u16(packet.sections[BASE] + 2) & 7 | FLAG_INTERNAL
     if packet.concluded[KIND] == PING:
         put(target, packet.sections[PINGED], PING_SIZE)
-        store_u16(target, load_u16(target) & PING_KEPT)
+        store_u16(target, load_u16(target) & PING_KEPT | (PING_REFUSED if packet.concluded[REFUSED] else 0))
         store_u16(target + 2, PING_SIGNATURE)
         return PING_SIZE
     if packet.concluded[KIND] == ESTABLISH_CONNECTION:
@@ -303,12 +304,13 @@ cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil:
         internal = PACKET_PARAMETERS
         put(end, packet.sections[PARAMETERS], 8)
         store_u16(end + 8, 0)
-        put(end + 10, packet.sections[PARAMETERS] + 10, 2)
-        end += PARAMETERS_SIZE
+        end = put(end + 10, packet.sections[WINDOW], 2)
     else:
         internal = PACKET_SESSION_ACK
         base |= FLAG_SESSION
-        end = put_session_header(end, packet)
+        put_session_header(end, packet)
+        put(end + 12, packet.sections[WINDOW], 2)
+        end += SESSION_HEADER_SIZE
     if packet.concluded[REFUSED]:
         internal |= CONNECTION_REFUSED
     put_base_header(target, base, <size_t>(end - target), FOR_EVER)

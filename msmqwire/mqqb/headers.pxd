@@ -47,6 +47,7 @@ cdef enum:
     PRIVACY_LEVELS = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 5
     MOST_HOPS = 0x1D
     AU_OR_AS = 1 << 4 | 0xF << 8       # of SecurityHeader.Flags
+    MEANT_BASE_FLAGS = 0x013F          # the bits of BaseHeader.Flags that are not reserved
 
 
 cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil
@@ -321,6 +322,6 @@ cdef inline int read_message(
     if wire_unlikely(strict and packet.violations & DISCARDABLE):
         return message_violation_fault(data, size, packet, fault)
     packet.presence |= DECODED
-    if wire_unlikely(load_u16(data + 2) == 0 and packet.parts[BODY].length == ACK_BODY_SIZE):
+    if wire_unlikely(packet.parts[BODY].length == ACK_BODY_SIZE and not load_u16(data + 2) & MEANT_BASE_FLAGS):
         recognise_ack(data, packet)
     return 0

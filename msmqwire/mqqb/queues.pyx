@@ -160,7 +160,7 @@ cdef bint is_text(const uint8_t* units, const char* text, size_t count) noexcept
 cdef bint ends_with(const uint8_t* data, const FormatName* name, const char* text) noexcept nogil:
     cdef size_t count = strlen(text)
     cdef size_t units = name.length // 2
-    return units > count and is_text(data + name.offset + 2 * (units - count), text, count)
+    return units >= count and is_text(data + name.offset + 2 * (units - count), text, count)
 
 
 cdef bint is_notify_queue(const uint8_t* data, const FormatName* name) noexcept nogil:

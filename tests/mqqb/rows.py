@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from msmqwire import Batch
+from msmqwire import Batch, mqqb
 from msmqwire.columns.schema import BOOL, BYTES, FORMAT_NAME, GUID, TEXT, TIMESTAMP, Column, Enumeration, ListOf
 from tests.mqcn.rows import rfc
 from tests.mqsd.rows import arrow_text, fault_entries
@@ -27,6 +27,13 @@ def read_all(
     return [
         None if data is None else reference.read(data, table, strict=strict, transport=transport) for data in payloads
     ]
+
+
+def decode_batch(payloads: Any, table: reference.Table, *, transport: Any = "unknown", **options: Any) -> Batch:
+    """The package over many payloads."""
+    if table == "messages":
+        return mqqb.decode_batch(payloads, **options)
+    return mqqb.decode_session_batch(payloads, transport=transport, **options)
 
 
 class Expected:
@@ -48,6 +55,7 @@ class Expected:
 def assert_columns(batch: Batch, expected: Expected) -> None:
     """Every numpy column of a batch that was decoded with all its columns."""
     assert len(batch) == len(expected.outcomes)
+    assert batch.table is {"messages": mqqb.MESSAGES, "sessions": mqqb.SESSIONS}[expected.table]
     columns = batch.table.columns
     assert tuple(column.name for column in columns) == reference.COLUMNS[expected.table]
     for column in columns:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from msmqwire.mqqb import batch as mqqb
-from tests.mqqb.rows import Expected, assert_arrow, assert_columns, read_all
+from tests.mqqb.rows import Expected, assert_arrow, assert_columns, decode_batch, read_all
 from tests.reference.mqqb import TRANSPORTS, Table, Transport
 from tests.reference.mqqb_cases import cases
 from tests.vectors import Vector, load
@@ -33,21 +30,14 @@ WAYS: list[tuple[Table, Transport, bool, float, int, int]] = [
 BLOCK = 10_000
 
 
-def decode(payloads: Any, table: Table, *, transport: Transport = "unknown", **options: Any) -> Any:
-    """The batch of a table."""
-    if table == "messages":
-        return mqqb.decode_batch(payloads, **options)
-    return mqqb.decode_session_batch(payloads, transport=transport, **options)
-
-
 def assert_agreement(payloads: list[bytes], table: Table, *, strict: bool, transport: Transport = "unknown") -> None:
     """The rows of payloads, joined and in a list, are what the oracle says."""
     expected = Expected(read_all(payloads, table, strict=strict, transport=transport), table)
     joined, offsets = b"".join(payloads), np.cumsum([0, *map(len, payloads)])
-    batch = decode(joined, table, offsets=offsets, strict=strict, transport=transport)
+    batch = decode_batch(joined, table, offsets=offsets, strict=strict, transport=transport)
     assert_columns(batch, expected)
     assert_arrow(batch, expected)
-    again = decode(payloads, table, strict=strict, transport=transport, threads=2)
+    again = decode_batch(payloads, table, strict=strict, transport=transport, threads=2)
     assert again.to_arrow().equals(batch.to_arrow())
     assert np.array_equal(again.faults, batch.faults)
 
