@@ -94,7 +94,7 @@ NOTIFY_QUEUE, ORDER_QUEUE = 3, 4
 ACK_LABEL, ACK_SIZE = "QM Ordering Ack", 36
 
 #: Direct names of the two private queues that are the same on every host; the literals of ABNF have no case.
-_NOTIFY_QUEUE_NAME = re.compile(r".+\\PRIVATE\$\\notify_queue\$", re.IGNORECASE | re.ASCII | re.DOTALL)
+_NOTIFY_QUEUE_NAME = re.compile(r".*\\PRIVATE\$\\notify_queue\$", re.IGNORECASE | re.ASCII | re.DOTALL)
 _ORDER_QUEUE_NAME = re.compile(r"(?:TCP|SPX):[^\\]+\\PRIVATE\$\\order_queue\$", re.IGNORECASE | re.ASCII)
 
 
