@@ -1,62 +1,52 @@
-"""What the oracle expects of message packets, in the shapes the package answers in: packets, numpy columns, Arrow."""
+"""What the oracle expects of a batch of message packets, in numpy columns and in Arrow arrays."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from msmqwire import Batch, mqqb
-from msmqwire.columns.schema import BYTES, FORMAT_NAME, GUID, TEXT, TIMESTAMP, Column, Enumeration, ListOf
-from msmqwire.errors import DecodeError
-from tests.mqcn.rows import assert_array, rfc
+from msmqwire.columns.schema import BOOL, BYTES, FORMAT_NAME, GUID, TEXT, TIMESTAMP, Column, Enumeration, ListOf
+from tests.mqcn.rows import rfc
 from tests.mqsd.rows import arrow_text, fault_entries
 from tests.reference import mqqb as reference
 
-Outcome = reference.Outcome
-TABLES = {"messages": mqqb.MESSAGES, "sessions": mqqb.SESSIONS}
+#: QUEUE_FORMAT_TYPE of [MS-MQMQ] 2.2.6 where it has one.
 FORMS = {"public": 1, "private": 2, "direct": 3, "distribution_list": 6, "unresolved": 255}
 
 
 def read_all(
-    payloads: Sequence[bytes | None],
-    table: reference.Table,
-    *,
-    strict: bool = False,
-    transport: reference.Transport = "unknown",
-) -> list[Outcome]:
+    payloads: Sequence[bytes | None], table: reference.Table, *, strict: bool = False, transport: Any = "unknown"
+) -> list[reference.Outcome]:
     """The oracle over many payloads; None for a null one."""
-    options: dict[str, Any] = {"strict": strict, "transport": transport}
-    return [None if data is None else reference.read(data, table, **options) for data in payloads]
+    return [
+        None if data is None else reference.read(data, table, strict=strict, transport=transport) for data in payloads
+    ]
 
 
-def decode_batch(payloads: Any, table: reference.Table, **options: Any) -> Batch:
+def decode_batch(payloads: Any, table: reference.Table, *, transport: Any = "unknown", **options: Any) -> Batch:
     """The package over many payloads."""
     if table == "messages":
         return mqqb.decode_batch(payloads, **options)
-    return mqqb.decode_session_batch(payloads, **options)
-
-
-def decode(data: Any, **options: Any) -> Any:
-    """The package over one payload, its exception turned into the oracle's fault."""
-    try:
-        return mqqb.decode(data, **options)
-    except DecodeError as error:
-        return reference.Fault(error.code, error.field, error.offset)
+    return mqqb.decode_session_batch(payloads, transport=transport, **options)
 
 
 class Expected:
     """The rows of many outcomes."""
 
-    def __init__(self, outcomes: Sequence[Outcome], table: reference.Table) -> None:
-        self.table = TABLES[table]
-        self.rows = [reference.row(outcome, table) for outcome in outcomes]
+    def __init__(self, outcomes: Sequence[reference.Outcome], table: reference.Table) -> None:
+        self.table: reference.Table = table
+        self.outcomes = outcomes
+        self.packets = [outcome.values if isinstance(outcome, reference.Packet) else {} for outcome in outcomes]
 
     def column(self, name: str) -> list[Any]:
-        return [row[name] for row in self.rows]
+        """The values of a column, None where it is null."""
+        return [values.get(name) for values in self.packets]
 
 
 # --- numpy ---
@@ -64,112 +54,106 @@ class Expected:
 
 def assert_columns(batch: Batch, expected: Expected) -> None:
     """Every numpy column of a batch that was decoded with all its columns."""
-    assert batch.table is expected.table
-    assert len(batch) == len(expected.rows)
-    for column in expected.table.columns:
+    assert len(batch) == len(expected.outcomes)
+    assert batch.table is {"messages": mqqb.MESSAGES, "sessions": mqqb.SESSIONS}[expected.table]
+    columns = batch.table.columns
+    assert tuple(column.name for column in columns) == reference.COLUMNS[expected.table]
+    for column in columns:
         _assert_column(batch, column, expected.column(column.name))
-    names = expected.table.violation_names
-    bits = [sum(1 << names.index(name) for name in found or ()) for found in expected.column("violations")]
-    assert batch.violations.tolist() == bits
-    faults = [(row, *fault) for row, fault in enumerate(expected.column("fault")) if fault is not None]
+    bits = {name: 1 << bit for bit, name in enumerate(reference.VIOLATIONS[expected.table])}
+    found = [sum(bits[name] for name in getattr(outcome, "violations", ())) for outcome in expected.outcomes]
+    assert batch.violations.dtype == np.uint32
+    np.testing.assert_array_equal(batch.violations, found)
+    faults = [(row, *fault) for row, fault in enumerate(expected.outcomes) if isinstance(fault, reference.Fault)]
     assert fault_entries(batch) == faults
 
 
 def _assert_column(batch: Batch, column: Column, values: list[Any]) -> None:
-    name, type_ = column.name, column.type
-    view = batch[name]
-    unresolved = [isinstance(value, reference.Queue) and value.form == "unresolved" for value in values]
+    view, name, type_ = batch[column.name], column.name, column.type
     present = np.array([value is not None for value in values], bool)
-    np.testing.assert_array_equal(batch.is_present(name), present & ~np.array(unresolved, bool), name)
-    there = [value for value in values if value is not None]
-    if isinstance(type_, ListOf):
-        assert view.offsets.tolist() == np.cumsum([0, *(len(value or ()) for value in values)]).tolist()
-        _assert_queues(view.values, [queue for queues in there for queue in queues], name)
-        return
+    standing = [value for value in values if value is not None]
     if type_ == FORMAT_NAME:
-        _assert_queues(view[present], there, name)
-        assert not view["form"][~present].any()
+        shown = np.array([value is not None and value.form != "unresolved" for value in values], bool)
+        np.testing.assert_array_equal(batch.is_present(name), shown, name)
+        _assert_names(view[present], standing, name)
+        assert not view["form"][~present].any(), name
+        return
+    np.testing.assert_array_equal(batch.is_present(name), present, name)
+    if isinstance(type_, ListOf):
+        np.testing.assert_array_equal(view.offsets, np.cumsum([0, *(len(items or ()) for items in values)]), name)
+        _assert_names(view.values, list(chain.from_iterable(standing)), name)
     elif type_ in (TEXT, BYTES):
-        assert view.offset[present].tolist() == [value.offset for value in there], name
-        assert view.length[present].tolist() == [len(value.data) for value in there], name
-        assert not view.length[~present].any()
-        for row in np.flatnonzero(present)[::17].tolist():
-            assert view[row].tobytes() == values[row].data
+        assert view.offset[present].tolist() == [span.offset for span in standing], name
+        assert view.length[present].tolist() == [len(span.data) for span in standing], name
+        assert not view.length[~present].any(), name
+        for row in np.flatnonzero(present)[::31].tolist():
+            got = view.text(row) if type_ == TEXT else view[row].tobytes()
+            assert got == (values[row].text if type_ == TEXT else values[row].data), name
     elif type_ == GUID:
-        assert view[present].tobytes() == b"".join(there), name
+        assert view.shape == (len(values), 16)
+        assert view.dtype == np.uint8
+        assert view[present].tobytes() == b"".join(standing), name
         assert not view[~present].any(), name
     else:
-        got = view[present].astype(np.int64) if type_ == TIMESTAMP else view[present]
-        wanted = [type_.names.index(value) for value in there] if isinstance(type_, Enumeration) else there
-        assert got.tolist() == wanted, name
-        assert not view[~present].astype(np.int64).any(), name
+        _assert_numbers(view, type_, present, standing, name)
 
 
-def _assert_queues(records: Any, queues: list[reference.Queue], name: str) -> None:
+def _assert_numbers(view: Any, type_: Any, present: NDArray[np.bool_], standing: list[Any], name: str) -> None:
+    if isinstance(type_, Enumeration):
+        assert view.dtype == np.uint8
+        assert np.array(type_.names)[view[present]].tolist() == standing, name
+    else:
+        assert view.dtype == np.dtype({BOOL: "?", TIMESTAMP: "M8[ns]"}.get(type_, type_.dtype)), name
+        plain = view.view(np.int64) if type_ == TIMESTAMP else view
+        assert plain[present].tolist() == standing, name
+    assert not view[~present].astype(np.int64).any(), name
+
+
+def _assert_names(records: Any, queues: Sequence[reference.Queue], name: str) -> None:
+    """The records of format names."""
     assert records["form"].tolist() == [FORMS[queue.form] for queue in queues], name
+    assert records["code"].tolist() == [queue.code for queue in queues], name
+    assert not records["reserved"].any()
     assert records["number"].tolist() == [queue.number or 0 for queue in queues], name
-    assert records["guid"].tobytes() == b"".join(queue.guid or bytes(16) for queue in queues), name
     assert records["offset"].tolist() == [queue.name.offset if queue.name else 0 for queue in queues], name
     assert records["length"].tolist() == [len(queue.name.data) if queue.name else 0 for queue in queues], name
+    assert records["guid"].tobytes() == b"".join([queue.guid or bytes(16) for queue in queues]), name
 
 
 # --- Arrow ---
-
-
-def arrow_value(type_: Any, value: Any) -> Any:
-    """A value of the oracle as ``to_arrow(guid="binary")`` has it."""
-    if value is None:
-        return None
-    if isinstance(type_, ListOf):
-        return [arrow_value(type_.item, item) for item in value]
-    if type_ == GUID:
-        return rfc(value)
-    if type_ == TEXT:
-        return arrow_text(value.text)
-    if type_ == FORMAT_NAME:
-        return None if value.text is None else arrow_text(value.text)
-    return value.data if type_ == BYTES else value
 
 
 def assert_arrow(batch: Batch, expected: Expected) -> None:
     """The Arrow export of a batch, column by column, against the oracle."""
     table = batch.to_arrow(guid="binary")
     table.validate(full=True)
-    assert table.schema.equals(expected.table.arrow_schema(guid="binary"))
-    assert table.num_rows == len(expected.rows)
-    for column in expected.table.columns:
-        values = [arrow_value(column.type, value) for value in expected.column(column.name)]
-        if column.type == TIMESTAMP:
-            assert table[column.name].cast(pa.int64()).to_pylist() == values
-        else:
-            assert_array(table[column.name], values, column.name)
-    faults = [None if fault is None else fault._asdict() for fault in expected.column("fault")]
-    assert_array(table["fault"], faults, "fault")
-    violations = [None if names is None else list(names) for names in expected.column("violations")]
-    assert_array(table["violations"], violations, "violations")
+    assert table.num_rows == len(expected.outcomes)
+    assert tuple(table.schema.names) == batch.table.names
+    for column in batch.table.columns:
+        values = [None if value is None else _plain(column.type, value) for value in expected.column(column.name)]
+        _assert_array(table[column.name], values, column.name)
+    faults = [outcome._asdict() if isinstance(outcome, reference.Fault) else None for outcome in expected.outcomes]
+    _assert_array(table["fault"], faults, "fault")
+    names = [
+        list(outcome.violations) if isinstance(outcome, reference.Packet) else None for outcome in expected.outcomes
+    ]
+    _assert_array(table["violations"], names, "violations")
 
 
-# --- One packet ---
+def _assert_array(column: pa.Array, values: list[Any], name: str) -> None:
+    """One Arrow array against plain values."""
+    wanted = pa.array(values, column.type)
+    if not column.equals(wanted):
+        wrong = next(i for i in range(len(values)) if column[i] != wanted[i])
+        raise AssertionError(f"{name}, row {wrong}: {column[wrong]} instead of {values[wrong]}")
 
 
-def plain(value: Any) -> Any:
-    """A value of the oracle as an attribute of a packet has it."""
-    if isinstance(value, tuple) and not isinstance(value, (reference.Queue, reference.Span)):
-        return tuple(plain(item) for item in value)
-    if isinstance(value, reference.Queue):
-        return value.text
-    if isinstance(value, reference.Span):
-        return value.data
-    return uuid.UUID(bytes_le=value) if isinstance(value, bytes) else value
-
-
-def attributes(packet: Any, table: reference.Table) -> dict[str, Any]:
-    """All that a packet says, under the names of the table's columns, nulls left out."""
-    groups = [getattr(packet, name) for name in ("transaction", "security", "soap", "multi_queue", "session")]
-    sources = [packet, *groups, packet.acknowledged] if table == "messages" else [packet]
-    found = {}
-    for name in TABLES[table].names:
-        values = [getattr(source, name) for source in sources if source is not None and hasattr(source, name)]
-        if name not in ("fault", "violations") and values and values[0] is not None:
-            found[name] = values[0]
-    return found
+def _plain(type_: Any, value: Any) -> Any:
+    """A value as Arrow shows it: GUIDs in RFC order, text as it can hold it, queues as format names."""
+    if isinstance(type_, ListOf):
+        return [_plain(type_.item, item) for item in value]
+    if type_ == GUID:
+        return rfc(value)
+    if type_ == FORMAT_NAME:
+        return None if value.text is None else arrow_text(value.text)
+    return arrow_text(value.text) if type_ == TEXT else value.data if type_ == BYTES else value

@@ -111,9 +111,13 @@ class Span(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """A queue with the GUID of its host resolved; ``unresolved`` where the packet does not tell the host."""
+    """A queue with the GUID of its host resolved; ``unresolved`` where the packet does not tell the host.
+
+    ``code`` is what says the form on the wire: DQ, AQ, RQ or FormatType.
+    """
 
     form: Literal["public", "private", "direct", "distribution_list", "unresolved"]
+    code: int
     guid: bytes | None = None
     number: int | None = None
     name: Span | None = None
@@ -131,11 +135,15 @@ class Queue(NamedTuple):
 
 @dataclass(frozen=True)
 class Packet:
-    """The columns of a packet that are not null, by name: GUIDs as on the wire, texts and bytes as spans."""
+    """The columns of a packet that are not null, by name: GUIDs as on the wire, texts and bytes as spans.
+
+    ``queue_types`` are the DQ, AQ and RQ of a message: there is more than one way to say a queue.
+    """
 
     table: Table
     values: dict[str, Any]
     violations: tuple[str, ...] = ()
+    queue_types: tuple[int, int, int] = (0, 0, 0)
 
 
 Outcome = Packet | Fault | None
@@ -172,6 +180,7 @@ class _Walk:
     reader: Reader
     values: dict[str, Any] = field(default_factory=dict)
     found: dict[str, Fault | None] = field(default_factory=dict)  # violations, and what they are in strict decoding
+    queue_types: tuple[int, int, int] = (0, 0, 0)
 
     def note(self, violation: str, condition: object, fault: Fault | None = None) -> None:
         """A violation, if the condition holds."""
@@ -209,7 +218,7 @@ class _Walk:
             return faults[0]
         ordered = {name: self.values[name] for name in COLUMNS[self.table] if self.values.get(name) is not None}
         assert len(ordered) == sum(value is not None for value in self.values.values())
-        return Packet(self.table, ordered, names)
+        return Packet(self.table, ordered, names, self.queue_types)
 
 
 class _Framed(_Walk):
@@ -369,7 +378,8 @@ class _UserMessage(_Framed):
         self.note("express_transaction", flags & 1 << 20 and mode == 0, bad_flags)
         self.note("missing_properties", not flags & 1 << 21, bad_flags)
         self.note("transaction_priority", flags & 1 << 20 and self.flags & 7)
-        self.queues(flags >> 10 & 7, flags >> 13 & 7, flags >> 16 & 7)
+        self.queue_types = flags >> 10 & 7, flags >> 13 & 7, flags >> 16 & 7
+        self.queues(*self.queue_types)
         if flags & 1 << 22:
             self.values["connector_type"] = self.reader.take("ConnectorType", 16)
 
@@ -383,7 +393,7 @@ class _UserMessage(_Framed):
         admin_queue = self.queue("AdminQueue", admin, hosts)
         self.values["admin_queue"] = admin_queue
         if response == 1:
-            self.values["response_queue"] = admin_queue
+            self.values["response_queue"] = None if admin_queue is None else admin_queue._replace(code=1)
             return
         if admin_queue is not None and admin_queue.form == "private":
             assert admin_queue.guid is not None
@@ -396,14 +406,14 @@ class _UserMessage(_Framed):
         if type_ == 0:
             return None
         if type_ == 5:
-            return Queue("public", self.reader.take(name, 16))
+            return Queue("public", type_, self.reader.take(name, 16))
         if type_ == 6:
             guid, number = self.unpack("16sI", name)
-            return Queue("private", guid, number)
+            return Queue("private", type_, guid, number)
         if type_ == 7:
-            return Queue("direct", name=self.direct_name(name))
+            return Queue("direct", type_, name=self.direct_name(name))
         (number,) = self.unpack("I", name)
-        return Queue("private", hosts[type_], number) if type_ in hosts else Queue("unresolved", None, number)
+        return Queue("private" if type_ in hosts else "unresolved", type_, hosts.get(type_), number)
 
     def direct_name(self, name: str) -> Span:
         """DirectQueueFormatName, 2.2.18.1.5.2."""
@@ -559,14 +569,14 @@ class _UserMessage(_Framed):
                     raise MalformedError("bad_terminator", name, start)
                 text = self.span(name, end - self.reader.position)
                 self.reader.take(name, 2)
-                return Queue("direct", name=text)
+                return Queue("direct", type_, name=text)
             if type_ not in (1, 2, 6):
                 raise MalformedError("bad_type", name, start)
             self.pad(header)
             guid = self.reader.take(name, 16)
             if type_ == 2:
-                return Queue("private", guid, self.reader.u32(name))
-            return Queue("public" if type_ == 1 else "distribution_list", guid)
+                return Queue("private", type_, guid, self.reader.u32(name))
+            return Queue("public" if type_ == 1 else "distribution_list", type_, guid)
         except MalformedError as error:
             raise MalformedError(error.fault.code, name, start) from None
 

@@ -1,7 +1,7 @@
 """The other half of the oracle of MQQB: what an encoder writes for the columns of a packet.
 
-Reserved and unused bits are zero, and so is padding. Of the ways to say a queue the one with the smallest number is
-taken: a private queue's host is left out where the packet names it anyway ([MS-MQMQ] 2.2.19.2).
+Reserved and unused bits are zero, and so is padding. A queue is said the way it was read, or, in the shortest form, by
+the type with the smallest number: a private queue's host is left out where the packet names it anyway.
 """
 
 from __future__ import annotations
@@ -17,12 +17,17 @@ PUBLIC, PRIVATE, DIRECT, DISTRIBUTION_LIST = 1, 2, 3, 6
 _FORMS = {"public": PUBLIC, "private": PRIVATE, "direct": DIRECT, "distribution_list": DISTRIBUTION_LIST}
 
 
-def write(packet: Packet) -> bytes:
+#: What can be written all the same: a queue on the host of the admin queue, which only a directory could tell.
+WRITABLE = {"unresolved_queue"}
+
+
+def write(packet: Packet, *, shortest: bool = False) -> bytes:
     """The bytes of a packet; ``ValueError`` for one that breaks the specification."""
-    if packet.violations:
+    if set(packet.violations) - WRITABLE:
         raise ValueError("a packet with violations is not written")
     if packet.table == "messages":
-        return _user_message(packet.values)
+        types = shortest_types(packet) if shortest else packet.queue_types
+        return _user_message(packet.values, types)
     if packet.values["kind"] == "ping":
         return _ping(packet.values)
     return _internal(packet.values)
@@ -82,10 +87,10 @@ def _session_header(values: dict[str, Any]) -> bytes:
 # --- messages ---
 
 
-def _user_message(values: dict[str, Any]) -> bytes:
+def _user_message(values: dict[str, Any], types: tuple[int, int, int]) -> bytes:
     has_debug = "debug_queue" in values or values["tracing"]
     flags = values["priority"] | has_debug << 5 | _bits(values, tracing=8)
-    parts = [_user_header(values)]
+    parts = [_user_header(values, types)]
     if "tx_sequence_id" in values:
         parts.append(_transaction_header(values))
     if "security_flags" in values:
@@ -112,46 +117,57 @@ def _user_message(values: dict[str, Any]) -> bytes:
     return _base(flags, 16 + len(content), values["time_to_reach_queue"]) + content + session
 
 
-def _user_header(values: dict[str, Any]) -> bytes:
-    source, address = values["source_queue_manager"], values["queue_manager_address"]
-    destination = _queue(values.get("destination_queue"), {address: 3})
-    hosts = {address: 3, source: 2}
-    admin = _queue(values.get("admin_queue"), hosts)
-    if values.get("admin_queue") is not None and _same(values["admin_queue"], values.get("response_queue")):
-        response = 1, b""
-    else:
-        if admin[0] == 6:
-            hosts = {values["admin_queue"].guid: 4, **hosts}
-        response = _queue(values.get("response_queue"), hosts)
-    flags = values["hop_count"] | ("express", "recoverable").index(values["delivery_mode"]) << 5
-    flags |= destination[0] << 10 | admin[0] << 13 | response[0] << 16 | 1 << 21
+def _user_header(values: dict[str, Any], types: tuple[int, int, int]) -> bytes:
+    flags = values["hop_count"] | ("express", "recoverable").index(values["delivery_mode"]) << 5 | 1 << 21
+    flags |= sum(type_ << shift for type_, shift in zip(types, (10, 13, 16), strict=True))
     flags |= _bits(values, negative_source_journaling=8, positive_source_journaling=9, sent_over_http=25)
     headers = {19: "security_flags", 20: "tx_sequence_id", 22: "connector_type", 23: "destination_queues"}
     flags |= sum(1 << bit for bit, name in {**headers, 28: "soap_header"}.items() if name in values)
-    names = ("time_to_be_received", "sent_time", "message_id")
-    lifetime, sent, number = (values[name] for name in names)
+    names = ("source_queue_manager", "queue_manager_address", "time_to_be_received", "sent_time", "message_id")
+    source, address, lifetime, sent, number = (values[name] for name in names)
     fixed = struct.pack("<16s16sIIII", source, address, lifetime, sent // 1_000_000_000, number, flags)
-    return fixed + destination[1] + admin[1] + response[1] + values.get("connector_type", b"")
+    queues = (_queue(values.get(name), type_) for name, type_ in zip(_QUEUES, types, strict=True))
+    return fixed + b"".join(queues) + values.get("connector_type", b"")
 
 
-def _same(one: Queue, other: Queue | None) -> bool:
-    return other is not None and one.text == other.text
+_QUEUES = ("destination_queue", "admin_queue", "response_queue")
 
 
-def _queue(queue: Queue | None, hosts: dict[bytes, int]) -> tuple[int, bytes]:
-    """The type of a queue and what says it; ``hosts`` has the hosts that a type of their own stands for."""
-    if queue is None:
-        return 0, b""
+def _queue(queue: Queue | None, type_: int) -> bytes:
+    """What says a queue beside its type."""
+    if queue is None or type_ == 1:
+        return b""
     if queue.name is not None:
         data = queue.name.data + b"\0\0"
-        if len(data) > 0xFFFF:
-            raise ValueError("a direct name longer than its Count can say")
-        return 7, _padded(struct.pack("<H", len(data)) + data)
-    assert queue.guid is not None
-    if queue.form == "public":
-        return 5, queue.guid
-    number = struct.pack("<I", queue.number)
-    return (hosts[queue.guid], number) if queue.guid in hosts else (6, queue.guid + number)
+        return _padded(struct.pack("<H", len(data)) + data)
+    guid = queue.guid if type_ in (5, 6) else b""
+    number = b"" if type_ == 5 else struct.pack("<I", queue.number)
+    assert guid is not None
+    return guid + number
+
+
+def shortest_types(packet: Packet) -> tuple[int, int, int]:
+    """DQ, AQ and RQ with the smallest number that says each queue ([MS-MQMQ] 2.2.19.2)."""
+    destination, admin, response = (packet.values.get(name) for name in _QUEUES)
+    hosts = {packet.values["queue_manager_address"]: 3}
+    types = [_shortest_type(destination, hosts)]
+    hosts[packet.values["source_queue_manager"]] = 2
+    types.append(_shortest_type(admin, hosts))
+    if admin is not None and admin._replace(code=0) == (response and response._replace(code=0)):
+        return types[0], types[1], 1
+    if types[1] == 6:
+        hosts[admin.guid] = 4
+    return types[0], types[1], _shortest_type(response, hosts)
+
+
+def _shortest_type(queue: Queue | None, hosts: dict[bytes, int]) -> int:
+    """A private queue's host has a type of its own where it is among ``hosts``."""
+    if queue is None:
+        return 0
+    if queue.form == "private":
+        assert queue.guid is not None
+        return hosts.get(queue.guid, 6)
+    return {"public": 5, "direct": 7, "unresolved": 4}[queue.form]
 
 
 def _transaction_header(values: dict[str, Any]) -> bytes:
@@ -165,7 +181,7 @@ def _transaction_header(values: dict[str, Any]) -> bytes:
 def _security_header(values: dict[str, Any]) -> bytes:
     names = ("security_id", "encryption_key", "signature", "sender_certificate", "provider_info")
     items = [values[name].data if name in values else b"" for name in names]
-    header = struct.pack("<HHHHII", values["security_flags"], *map(len, items))
+    header = struct.pack("<HHHHII", values["security_flags"] & 0x0FFF, *map(len, items))
     return header + b"".join(map(_padded, items))
 
 
