@@ -6,7 +6,8 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.capture.frames cimport TIMED, Account, Frame, Reason, Rows, damaged
 from msmqwire.capture.layers cimport (
-    FOUND, OTHER, TCP, UDP, UDP_HEADER, Packet, Ports, find_packet, network_u16, plain_datagram, wanted,
+    FOUND, LINK_ETHERNET, OTHER, TCP, UDP, UDP_HEADER, Packet, Ports, find_packet, network_u16, plain_datagram,
+    plain_segment, wanted,
 )
 from msmqwire.capture.streams cimport Streams, take_segment
 from msmqwire.columns.batch cimport DECODED
@@ -134,8 +135,14 @@ cdef inline bint take_general(
 ) noexcept nogil:
     """A row, those that a segment completes, or one more of the others or the damaged; false when there is no room."""
     cdef Packet found
-    cdef int status = find_packet(frame.data, frame.size, frame.link, ports, &found)
+    cdef int status
     cdef Ends ends
+    if frame.link == LINK_ETHERNET and plain_segment(frame.data, frame.size, &found):
+        if wanted(ports.tcp, found.header):
+            return take_segment(streams, frame, &found, rows, account)
+        account.other += 1
+        return True
+    status = find_packet(frame.data, frame.size, frame.link, ports, &found)
     if status == FOUND and found.protocol == TCP:
         return take_segment(streams, frame, &found, rows, account)
     account.fragments += found.fragment

@@ -145,7 +145,7 @@ def test_strict() -> None:
 
 
 def test_a_session() -> None:
-    """The messages, the notifications in them and the sessions of one capture; each table sees its own payloads only."""
+    """The messages, the notifications in them and the sessions of one capture: each table has its own payloads."""
     path = EXAMPLES / "message-session.pcap"
     messages = rows(path, table="messages")
     assert [row["fault"] for row in messages] == [None] * 5
