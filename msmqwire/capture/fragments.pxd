@@ -61,7 +61,7 @@ cdef struct Fragments:
 
 
 cdef Assembly add_part(
-    Fragments* fragments, const Part* part, uint32_t file, const Frame* frame, bint* agrees
+    Fragments* fragments, const Part* part, const Frame* frame, Account* account, bint* agrees
 ) noexcept nogil
 cdef void drop_datagram(Fragments* fragments, Datagram* datagram) noexcept nogil
 cdef void free_fragments(Fragments* fragments) noexcept nogil

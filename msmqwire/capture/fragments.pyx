@@ -61,10 +61,11 @@ cdef void free_fragments(Fragments* fragments) noexcept nogil:
 
 
 cdef Datagram* begin_datagram(
-    Fragments* fragments, const Part* part, uint32_t file, const Frame* frame
+    Fragments* fragments, const Part* part, const Frame* frame, Account* account
 ) noexcept nogil:
     """A datagram of which nothing is there yet; NULL when there is no memory."""
     cdef Datagram* datagram = <Datagram*>calloc(1, sizeof(Datagram))
+    give_up_datagrams(fragments, MOST_DATAGRAMS - 1, account)
     if datagram == NULL:
         return NULL
     memcpy(datagram.addresses, part.src, part.address_size)
@@ -72,7 +73,7 @@ cdef Datagram* begin_datagram(
     datagram.address_size = part.address_size
     datagram.protocol = part.protocol
     datagram.identification = part.identification
-    datagram.file = file
+    datagram.file = account.file
     datagram.offset = frame.offset
     datagram.older = fragments.newest
     if fragments.newest != NULL:
@@ -118,11 +119,11 @@ cdef bint copy_units(Datagram* datagram, const Part* part) noexcept nogil:
 
 
 cdef Assembly add_part(
-    Fragments* fragments, const Part* part, uint32_t file, const Frame* frame, bint* agrees
+    Fragments* fragments, const Part* part, const Frame* frame, Account* account, bint* agrees
 ) noexcept nogil:
     """Put a part to its datagram; one that is WHOLE then waits to be read.
 
-    ``agrees`` says whether what was there already was the same. The caller makes room first: no more than MOST_DATAGRAMS wait for parts at a time.
+    ``agrees`` says whether what was there already was the same.
     """
     cdef size_t end = part.offset + part.size
     cdef Datagram* datagram
@@ -131,7 +132,7 @@ cdef Assembly add_part(
         return IMPOSSIBLE
     datagram = find_datagram(fragments, part)
     if datagram == NULL:
-        datagram = begin_datagram(fragments, part, file, frame)
+        datagram = begin_datagram(fragments, part, frame, account)
     if datagram == NULL or not make_room(datagram, end):
         return IMPOSSIBLE
     if datagram.total and (end > datagram.total or (not part.more and end != datagram.total)):

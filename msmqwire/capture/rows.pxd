@@ -6,15 +6,13 @@ from libc.string cimport memcpy, memset
 
 from libc.stdlib cimport free
 
-from msmqwire.capture.fragments cimport (
-    IMPOSSIBLE, MOST_DATAGRAMS, Fragments, add_part, give_up_datagrams,
-)
+from msmqwire.capture.fragments cimport IMPOSSIBLE, Fragments, add_part
 from msmqwire.capture.frames cimport (
     FRAGMENT, FRAGMENT_DIFFERS, MOST_ASSEMBLED, TIMED, Account, Frame, Reason, Rows, damaged, describe, keep_memory,
 )
 from msmqwire.capture.layers cimport (
-    FOUND, OTHER, PART, TCP, UDP, UDP_HEADER, Packet, Ports, find_in_datagram, find_packet, network_u16,
-    plain_datagram, wanted,
+    FOUND, LINK_ETHERNET, OTHER, PART, TCP, UDP, UDP_HEADER, Packet, Ports, find_in_datagram, find_packet, network_u16,
+    plain_datagram, plain_segment, wanted,
 )
 from msmqwire.capture.streams cimport Streams, take_segment
 from msmqwire.columns.batch cimport DECODED
@@ -148,8 +146,7 @@ cdef inline bint take_part(
     if rows.assembled == MOST_ASSEMBLED:
         return False
     if fragments.whole == NULL:
-        give_up_datagrams(fragments, MOST_DATAGRAMS - 1, account)
-        if add_part(fragments, &found.part, account.file, frame, &agrees) == IMPOSSIBLE:
+        if add_part(fragments, &found.part, frame, account, &agrees) == IMPOSSIBLE:
             damaged(account, frame.offset, FRAGMENT, found.part.offset + found.part.size, 0)
             return True
         if not agrees:
@@ -185,8 +182,14 @@ cdef inline bint take_general(
 ) noexcept nogil:
     """A row, those that a segment completes, or one more of the others or the damaged; false when there is no room."""
     cdef Packet found
-    cdef int status = find_packet(frame.data, frame.size, frame.link, ports, &found)
+    cdef int status
     cdef Ends ends
+    if frame.link == LINK_ETHERNET and plain_segment(frame.data, frame.size, &found):
+        if wanted(ports.tcp, found.header):
+            return take_segment(streams, frame, &found, rows, account)
+        account.other += 1
+        return True
+    status = find_packet(frame.data, frame.size, frame.link, ports, &found)
     if status == FOUND and found.protocol == TCP:
         return take_segment(streams, frame, &found, rows, account)
     if status == PART:
