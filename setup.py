@@ -52,6 +52,7 @@ EXTENSIONS = [
     "msmqwire.mqqb.codec",
     "msmqwire.mqqb.batch",
     "msmqwire.mqqb.writer",
+    "msmqwire.capture.selection",
     "msmqwire.capture.fragments",
     "msmqwire.capture.layers",
     "msmqwire.capture.flows",

@@ -15,8 +15,8 @@ from libc.string cimport memcpy, memmove, memset
 
 from msmqwire.capture.fragments cimport give_up_datagrams
 from msmqwire.capture.frames cimport (
-    BLOCK_ENDS_DIFFER, FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, RECORD_CUT,
-    SECTION, SKIP, SMALLEST_ROW, Account, Problem, Rows, Stop, Window, damaged,
+    BLOCK_ENDS_DIFFER, FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS,
+    RECORD_CUT, SECTION, SKIP, SMALLEST_ROW, Account, Problem, Rows, Stop, Window, damaged,
 )
 from msmqwire.capture.layers cimport Ports
 from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
@@ -24,6 +24,7 @@ from msmqwire.capture.pcapng cimport (
     Interface, Section, block_length, find_block, is_frame, is_section, number, read_interface, read_section,
     walk_pcapng,
 )
+from msmqwire.capture.selection cimport PayloadSelection
 from msmqwire.capture.streams cimport PacketMemory, Streams, StreamTable, deliver_waiting, finish_streams, take_memory
 from msmqwire.columns.batch cimport Batch, prepare
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
@@ -201,7 +202,7 @@ cdef class FileReader:
 
     ``read_into`` takes a writable buffer and gives the number of bytes it put there, 0 at the end; ``ports`` are those
     of each transport; ``streams`` are the TCP streams of all files, which end with the ``last`` one; ``stats`` gets the
-    account.
+    account; ``selection`` says which payloads give rows, None all of them.
     """
     cdef readonly str name
     cdef object read_into
@@ -211,6 +212,7 @@ cdef class FileReader:
     cdef Ports ports
     cdef Pool pool
     cdef StreamTable streams
+    cdef PayloadSelection selection
     cdef bint last
     cdef object stats
     cdef bint pcapng
@@ -234,7 +236,10 @@ cdef class FileReader:
     cdef bint short            # the first read gave less than was asked for: it may be all there is for now
     cdef bint ended
 
-    def __init__(self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, bint last=True):
+    def __init__(
+        self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, PayloadSelection selection=None,
+        bint last=True,
+    ):
         self.name = name
         self.read_into = read_into
         self.udp_ports = port_set(ports["udp"])
@@ -245,6 +250,7 @@ cdef class FileReader:
         self.ports.ipx = <const uint64_t*>self.ipx_ports.data
         self.pool = pool
         self.streams = streams
+        self.selection = selection
         self.account.file = <uint32_t>len(streams.files)
         streams.files.append(name)
         self.last = last
@@ -314,6 +320,8 @@ cdef class FileReader:
         cdef ColumnSlot columns = self.pool.column_slot() if self.pool.columns else None
         cdef Rows rows = rows_of(self.pool, spans, columns)
         cdef PacketMemory memory
+        if self.selection is not None:
+            rows.selection = &self.selection.selection
         if self.data is None:
             self.next_window()
         data = self.data

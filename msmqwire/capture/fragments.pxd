@@ -37,7 +37,7 @@ cdef struct Datagram:
     uint8_t* data
     size_t capacity
     bint foreign
-    uint64_t first_frame # the one with its first byte
+    uint64_t first_frame  # the one with its first byte
     uint32_t file        # where the part is that came first
     uint64_t offset      # of its record
     Datagram* newer
@@ -55,9 +55,9 @@ cdef struct Fragments:
     Datagram* newest
     Datagram* oldest
     size_t count
-    uint8_t* whole       # a datagram that was put together and not read yet, else NULL
+    uint8_t* whole        # a datagram that was put together and not read yet, else NULL
     size_t size
-    uint64_t first_frame # with its first byte
+    uint64_t first_frame  # with its first byte
 
 
 cdef Assembly add_part(

@@ -3,6 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from msmqwire.capture.selection cimport Selection
 from msmqwire.columns.payloads cimport Span
 
 cdef enum:
@@ -104,6 +105,7 @@ cdef struct Rows:
     size_t count       # kept by columns alone until a kernel returns
     size_t nbytes
     bint columns       # some column was asked for
+    const Selection* selection  # of the payloads that give rows; NULL for all of them
     uint8_t* presence
     uint8_t* file
     uint64_t* frame

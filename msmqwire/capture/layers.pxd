@@ -1,4 +1,6 @@
-"""From a captured frame to its UDP datagram, TCP segment or IPX packet: the common way inline, every other one in layers.pyx.
+"""From a captured frame to its UDP datagram, TCP segment or IPX packet.
+
+The common ways are inline, every other one is in layers.pyx.
 
 A set of ports, here and below, is 65536 bits in words: the bit of a port is that of its two bytes in network order read
 as a little-endian number, so that nothing need be swapped to look one up.

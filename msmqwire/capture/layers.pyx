@@ -12,7 +12,7 @@ from msmqwire.capture.frames cimport (
     TCP_CUT, TCP_HEADER_LENGTH, UDP_CUT, UDP_LENGTH,
 )
 
-# Values of EtherType. Below 0x0600 it is a length (IEEE 802.3), and Linux tells two kinds of those by numbers of its own.
+# Values of EtherType. Below 0x0600 it is a length (IEEE 802.3); Linux tells two kinds of those by numbers of its own.
 cdef enum:
     TYPE_LINUX_802_3 = 0x0001
     TYPE_LINUX_802_2 = 0x0004

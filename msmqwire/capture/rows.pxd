@@ -14,6 +14,7 @@ from msmqwire.capture.layers cimport (
     FOUND, LINK_ETHERNET, OTHER, PART, TCP, UDP, UDP_HEADER, Packet, Ports, find_in_datagram, find_packet, network_u16,
     plain_datagram, plain_segment, wanted,
 )
+from msmqwire.capture.selection cimport selects
 from msmqwire.capture.streams cimport Streams, take_segment
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6, IPX
@@ -118,6 +119,12 @@ cdef inline void put_row(
         rows.count += 1
 
 
+cdef inline bint is_wanted(const Rows* rows, const Frame* frame, const Ends* ends) noexcept nogil:
+    if wire_unlikely(rows.selection != NULL):
+        return selects(rows.selection, frame.timed, frame.time, ends.family, ends.src, ends.dst)
+    return True
+
+
 cdef inline bint take_plain(
     const Frame* frame, size_t room, const uint64_t* ports, bint columns, Rows* rows, Account* account
 ) noexcept nogil:
@@ -129,9 +136,10 @@ cdef inline bint take_plain(
     if wanted(ports, frame.data + 34):
         ends = ends_of_ip(frame.data + 14, frame.data + 34, OVER_UDP)
         ends.family = IPV4  # as plain_datagram has seen
-        put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER)
-    else:
-        account.other += 1
+        if is_wanted(rows, frame, &ends):
+            put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER)
+            return True
+    account.other += 1
     return True
 
 
@@ -161,9 +169,12 @@ cdef inline bint take_part(
             return False
     elif status == FOUND:
         ends = ends_of_ip(found.ip, found.header, OVER_UDP)
-        put_row(rows, columns, frame, &ends, found.payload, found.size)
-        if rows.first_frame != NULL:
-            rows.first_frame[rows.count - 1] = fragments.first_frame
+        if is_wanted(rows, frame, &ends):
+            put_row(rows, columns, frame, &ends, found.payload, found.size)
+            if rows.first_frame != NULL:
+                rows.first_frame[rows.count - 1] = fragments.first_frame
+        else:
+            account.other += 1
     elif status == OTHER:
         account.other += 1
     else:
@@ -199,6 +210,10 @@ cdef inline bint take_general(
             ends = ends_of_ip(found.ip, found.header, OVER_UDP)
         else:
             ends = ends_of_ipx(found.ip)
+        if not is_wanted(rows, frame, &ends):
+            account.other += 1
+            return True
+        if found.protocol != UDP:
             note_transport(rows, OVER_IPX)
         put_row(rows, columns, frame, &ends, found.payload, found.size)
     elif status == OTHER:

@@ -61,7 +61,8 @@ class StreamStats:
     streams : int
         Directions of connections that had bytes to or from the ports asked for, or began to.
     packets, unselected : int
-        MSMQ packets found in them, and how many of these give no row because their kind was not asked for.
+        MSMQ packets found in them, and how many of these give no row: their kind, their time or their ends were not
+        asked for.
     bytes : int
         Payload of segments, as far as it was captured.
     framed, skipped, duplicate, held : int
@@ -124,7 +125,7 @@ class CaptureStats:
     segments : int
         Frames of TCP; ``streams`` says what was in them.
     other : int
-        Frames of other protocols and other ports.
+        Frames of other protocols and other ports, and those whose time or ends were not asked for.
     damaged : int
         Frames that cannot be read; each of the first 100 is described in ``problems``.
     fragments : int
