@@ -1,0 +1,3 @@
+"""MS-MQSD as two roles without I/O: a client that looks for directory servers, a server that answers ([MS-MQSD] 3)."""
+
+from __future__ import annotations
