@@ -132,6 +132,7 @@ class Discard:
 
     reason: DiscardReason
     detail: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -292,18 +293,18 @@ class Client:
         ``source`` tells people who sent it; nothing depends on it.
         """
         if self.state is State.IDLE:
-            return [Discard("late")]
+            return [Discard("late", "nobody waits", source)]
         asked = self._current_network
         if network != asked:
-            return [self._discard("other_network", f"{asked} was asked last")]
+            return [self._discard("other_network", f"{asked} was asked last", source)]
         try:
             reply = mqsd.decode(data, strict=True, transport="udp")
         except DecodeError as error:
-            return [self._discard("malformed", str(error))]
+            return [self._discard("malformed", str(error), source)]
         if not isinstance(reply, mqsd.TopologyServerReply):
-            return [self._discard("malformed", "a request, not a reply")]
+            return [self._discard("malformed", "a request, not a reply", source)]
         if reply.correlation_id != self.request_id:
-            return [self._discard("other_request", f"CorrelationID is {reply.correlation_id}")]
+            return [self._discard("other_request", f"CorrelationID is {reply.correlation_id}", source)]
         self._answers.append(Answer(asked, source, reply))
         event = Event.REMOTE_REPLY if reply.servers else Event.LOCAL_REPLY
         return self._handle(_Occurrence(event, now, reply=reply))
@@ -332,9 +333,9 @@ class Client:
                 return [action for action in actions if action is not None]
         return []
 
-    def _discard(self, reason: DiscardReason, detail: str) -> Discard:
+    def _discard(self, reason: DiscardReason, detail: str, source: str) -> Discard:
         self._discarded[reason] += 1
-        return Discard(reason, detail)
+        return Discard(reason, detail, source)
 
     @property
     def _current_network(self) -> NetworkAddress:

@@ -1,3 +1,14 @@
 """Sockets and clocks: what drives the roles that do no I/O themselves."""
 
 from __future__ import annotations
+
+from msmqwire.net.discovery_client import DISCOVERY_PORT, DiscoveryClient, discover, discover_sync
+from msmqwire.net.interfaces import local_networks
+
+__all__ = [
+    "DISCOVERY_PORT",
+    "DiscoveryClient",
+    "discover",
+    "discover_sync",
+    "local_networks",
+]
