@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from msmqwire.cli import decode, pipeline, signals
+from msmqwire.cli import decode, discover, pipeline, signals
 from msmqwire.cli.console import describe_os_error, printable, say
 from msmqwire.errors import MsmqWireError
 
@@ -25,6 +25,7 @@ examples:
   msmqwire decode capture.pcapng | jq .servers           JSON lines when piped
   msmqwire decode *.pcap -o packets.parquet              one Parquet file
   msmqwire pipeline captures/ --lake lake                partitioned tables, by Spark
+  msmqwire discover                                      directory servers on the local networks
 
 `msmqwire SUBCOMMAND --help` says more.
 """
@@ -86,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     subcommands = parser.add_subparsers(required=True, metavar="SUBCOMMAND", dest="subcommand")
-    for module in (decode, pipeline):
+    for module in (decode, pipeline, discover):
         module.add(subcommands)
     return parser
 

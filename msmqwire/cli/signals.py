@@ -6,11 +6,13 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
-__all__ = ["Stopped", "deferred", "die_of", "raised"]
+__all__ = ["Stopped", "deferred", "die_of", "raised", "run_until_stopped"]
+
+Result = TypeVar("Result")
 
 _ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -47,6 +49,36 @@ def deferred() -> Iterator[None]:
         yield
     if held:
         raise Stopped(held[0])
+
+
+def run_until_stopped(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine. A signal that asks to stop cancels it; when it has cleaned up, ``Stopped`` is raised.
+
+    What a handler raises in a callback of asyncio is swallowed there; so here the loop itself has the signals.
+    """
+    import asyncio
+
+    async def stoppable() -> Result:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        received: list[int] = []
+
+        def stop(number: int) -> None:
+            received.append(number)
+            if task is not None:
+                task.cancel()
+
+        if threading.current_thread() is threading.main_thread():
+            for number in _ASKING:
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    loop.add_signal_handler(number, stop, number)
+        try:
+            return await main
+        except asyncio.CancelledError:
+            if received:
+                raise Stopped(received[0]) from None
+            raise
+
+    return asyncio.run(stoppable())
 
 
 @contextlib.contextmanager

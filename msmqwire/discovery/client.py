@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from ipaddress import IPv4Address, IPv4Interface
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from msmqwire import mqsd
@@ -86,8 +86,8 @@ class Discovery:
         answered: they name none.
     answers : tuple of Answer
         Every reply that was taken, in order; two a network at most.
-    discarded : mapping of str to int
-        Datagrams of this run that were not taken, by the reason why: see ``Discard``.
+    discarded : mapping of DiscardReason to int
+        Datagrams of this run that were not taken, by the reason why: see ``DiscardReason``.
     unsent : tuple of (NetworkAddress, str)
         Networks that could not be asked, with the error.
     """
@@ -97,7 +97,7 @@ class Discovery:
     connected_networks: tuple[UUID, ...]
     servers_updated: bool
     answers: tuple[Answer, ...]
-    discarded: Mapping[str, int]
+    discarded: Mapping[DiscardReason, int]
     unsent: tuple[tuple[NetworkAddress, str], ...]
 
 
@@ -119,16 +119,22 @@ class WaitUntil:
     time: float
 
 
-DiscardReason: TypeAlias = Literal["late", "other_network", "malformed", "other_request"]
+class DiscardReason(StrEnum):
+    """Why a datagram was not taken."""
+
+    LATE = "late"
+    """No run is under way."""
+    OTHER_NETWORK = "other_network"
+    """It did not come in on the network that was asked last."""
+    MALFORMED = "malformed"
+    """It breaks [MS-MQSD] 2.2.3, or is no reply."""
+    OTHER_REQUEST = "other_request"
+    """Its CorrelationID is not the RequestID of this run."""
 
 
 @dataclass(frozen=True)
 class Discard:
-    """A datagram was not taken.
-
-    ``reason`` is ``late`` (no run is under way), ``other_network`` (not the one asked last), ``malformed`` ([MS-MQSD]
-    2.2.3 is broken, or it is no reply) or ``other_request`` (CorrelationID is not the RequestID of this run).
-    """
+    """A datagram was not taken; ``detail`` says why to people, ``source`` who sent it."""
 
     reason: DiscardReason
     detail: str = ""
@@ -256,7 +262,7 @@ class Client:
         self._kept_remote: mqsd.TopologyServerReply | None = None
         self._servers_updated = False
         self._answers: list[Answer] = []
-        self._discarded: Counter[str] = Counter()
+        self._discarded: Counter[DiscardReason] = Counter()
         self._unsent: list[tuple[NetworkAddress, str]] = []
 
     @property
@@ -293,18 +299,18 @@ class Client:
         ``source`` tells people who sent it; nothing depends on it.
         """
         if self.state is State.IDLE:
-            return [Discard("late", "nobody waits", source)]
+            return [Discard(DiscardReason.LATE, "nobody waits", source)]
         asked = self._current_network
         if network != asked:
-            return [self._discard("other_network", f"{asked} was asked last", source)]
+            return [self._discard(DiscardReason.OTHER_NETWORK, f"{asked} was asked last", source)]
         try:
             reply = mqsd.decode(data, strict=True, transport="udp")
         except DecodeError as error:
-            return [self._discard("malformed", str(error), source)]
+            return [self._discard(DiscardReason.MALFORMED, str(error), source)]
         if not isinstance(reply, mqsd.TopologyServerReply):
-            return [self._discard("malformed", "a request, not a reply", source)]
+            return [self._discard(DiscardReason.MALFORMED, "a request, not a reply", source)]
         if reply.correlation_id != self.request_id:
-            return [self._discard("other_request", f"CorrelationID is {reply.correlation_id}", source)]
+            return [self._discard(DiscardReason.OTHER_REQUEST, f"CorrelationID is {reply.correlation_id}", source)]
         self._answers.append(Answer(asked, source, reply))
         event = Event.REMOTE_REPLY if reply.servers else Event.LOCAL_REPLY
         return self._handle(_Occurrence(event, now, reply=reply))
