@@ -23,11 +23,11 @@ __all__ = [
     "TRANSITIONS",
     "Action",
     "Answer",
-    "Client",
     "Deliver",
     "Discard",
     "DiscardReason",
     "Discovery",
+    "DiscoveryClient",
     "Event",
     "NetworkAddress",
     "Send",
@@ -182,8 +182,8 @@ class _Occurrence(NamedTuple):
     reply: mqsd.TopologyServerReply | None = None
 
 
-Guard: TypeAlias = Callable[["Client"], bool]
-Step: TypeAlias = Callable[["Client", _Occurrence], Action | None]
+Guard: TypeAlias = Callable[["DiscoveryClient"], bool]
+Step: TypeAlias = Callable[["DiscoveryClient", _Occurrence], Action | None]
 
 
 class Transition(NamedTuple):
@@ -201,7 +201,7 @@ class Transition(NamedTuple):
     target: State | None
 
 
-class Client:
+class DiscoveryClient:
     """The MS-MQSD client of one queue manager.
 
     Each event is a method that returns the actions to be taken, in order. Attributes are those of [MS-MQSD] 3.1.1 under
@@ -223,7 +223,7 @@ class Client:
     Examples
     --------
     >>> from ipaddress import IPv4Address, IPv4Interface
-    >>> client = Client()
+    >>> client = DiscoveryClient()
     >>> lan = NetworkAddress(IPv4Interface("10.20.1.25/24"), IPv4Address("10.20.1.255"), "eth0")
     >>> wait, send = client.get_directory_server_list([lan], request_id=UUID(int=7), now=0.0)
     >>> wait, str(send.network), len(send.data)
@@ -475,44 +475,45 @@ class Client:
 
 
 _IDLE, _ASKED, _ANSWERED = State.IDLE, State.ASKED, State.ANSWERED
-_SEND = (Client._advance, Client._start_timer, Client._send)
-_POPULATE = (Client._populate_servers, Client._populate_networks)
+_Client = DiscoveryClient
+_SEND = (_Client._advance, _Client._start_timer, _Client._send)
+_POPULATE = (_Client._populate_servers, _Client._populate_networks)
 
 #: Exactly one line holds for an event in a state, none for what is disregarded there.
 TRANSITIONS: tuple[Transition, ...] = (
-    Transition("G1", "3.1.4.1", (_IDLE,), Event.REQUEST, Client._known, (Client._succeed,), None),
-    Transition("G2", "decision", (_IDLE,), Event.REQUEST, Client._no_network, (Client._unmark, Client._fail), None),
-    Transition("G3", "3.1.4.1", (_IDLE,), Event.REQUEST, Client._new, (Client._begin, *_SEND), _ASKED),
-    Transition("G4", "decision", (_ASKED, _ANSWERED), Event.REQUEST, Client._always, (), None),
+    Transition("G1", "3.1.4.1", (_IDLE,), Event.REQUEST, _Client._known, (_Client._succeed,), None),
+    Transition("G2", "decision", (_IDLE,), Event.REQUEST, _Client._no_network, (_Client._unmark, _Client._fail), None),
+    Transition("G3", "3.1.4.1", (_IDLE,), Event.REQUEST, _Client._new, (_Client._begin, *_SEND), _ASKED),
+    Transition("G4", "decision", (_ASKED, _ANSWERED), Event.REQUEST, _Client._always, (), None),
     Transition(
-        "A", "3.1.5.2", (_ASKED, _ANSWERED), Event.LOCAL_REPLY, Client._more,
-        (Client._keep, Client._mark, Client._stop_timer, *_SEND), _ASKED,
+        "A", "3.1.5.2", (_ASKED, _ANSWERED), Event.LOCAL_REPLY, _Client._more,
+        (_Client._keep, _Client._mark, _Client._stop_timer, *_SEND), _ASKED,
     ),
-    Transition("B", "3.1.5.2", (_ANSWERED,), Event.REMOTE_REPLY, Client._more, _SEND, _ASKED),
+    Transition("B", "3.1.5.2", (_ANSWERED,), Event.REMOTE_REPLY, _Client._more, _SEND, _ASKED),
     Transition(
-        "C", "3.1.5.2", (_ASKED, _ANSWERED), Event.LOCAL_REPLY, Client._last,
-        (Client._stop_timer, Client._mark, *_POPULATE, Client._succeed), _IDLE,
-    ),
-    Transition(
-        "D", "3.1.5.2", (_ASKED,), Event.REMOTE_REPLY, Client._always,
-        (Client._keep, Client._mark, Client._start_timer), _ANSWERED,
+        "C", "3.1.5.2", (_ASKED, _ANSWERED), Event.LOCAL_REPLY, _Client._last,
+        (_Client._stop_timer, _Client._mark, *_POPULATE, _Client._succeed), _IDLE,
     ),
     Transition(
-        "E", "3.1.5.2", (_ANSWERED,), Event.REMOTE_REPLY, Client._last,
-        (Client._stop_timer, *_POPULATE, Client._mark, Client._succeed), _IDLE,
-    ),
-    Transition("T1", "3.1.6.1", (_ASKED, _ANSWERED), Event.TIMEOUT, Client._more, _SEND, _ASKED),
-    Transition(
-        "T2", "3.1.6.1", (_ASKED,), Event.TIMEOUT, Client._silent,
-        (Client._stop_timer, Client._unmark, Client._fail), _IDLE,
+        "D", "3.1.5.2", (_ASKED,), Event.REMOTE_REPLY, _Client._always,
+        (_Client._keep, _Client._mark, _Client._start_timer), _ANSWERED,
     ),
     Transition(
-        "T3", "3.1.6.1", (_ASKED, _ANSWERED), Event.TIMEOUT, Client._heard,
-        (Client._stop_timer, *_POPULATE, Client._succeed), _IDLE,
+        "E", "3.1.5.2", (_ANSWERED,), Event.REMOTE_REPLY, _Client._last,
+        (_Client._stop_timer, *_POPULATE, _Client._mark, _Client._succeed), _IDLE,
     ),
-    Transition("U1", "decision", (_ASKED, _ANSWERED), Event.SEND_FAILED, Client._always, (), None),
+    Transition("T1", "3.1.6.1", (_ASKED, _ANSWERED), Event.TIMEOUT, _Client._more, _SEND, _ASKED),
     Transition(
-        "U2", "decision", (_ASKED, _ANSWERED), Event.ABANDON, Client._always,
-        (Client._stop_timer, Client._unmark), _IDLE,
+        "T2", "3.1.6.1", (_ASKED,), Event.TIMEOUT, _Client._silent,
+        (_Client._stop_timer, _Client._unmark, _Client._fail), _IDLE,
+    ),
+    Transition(
+        "T3", "3.1.6.1", (_ASKED, _ANSWERED), Event.TIMEOUT, _Client._heard,
+        (_Client._stop_timer, *_POPULATE, _Client._succeed), _IDLE,
+    ),
+    Transition("U1", "decision", (_ASKED, _ANSWERED), Event.SEND_FAILED, _Client._always, (), None),
+    Transition(
+        "U2", "decision", (_ASKED, _ANSWERED), Event.ABANDON, _Client._always,
+        (_Client._stop_timer, _Client._unmark), _IDLE,
     ),
 )  # fmt: skip

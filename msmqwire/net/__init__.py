@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from msmqwire.net.discovery_client import DISCOVERY_PORT, DiscoveryClient, discover, discover_sync
+from msmqwire.net.discovery_client import DISCOVERY_PORT, Discoverer, discover, discover_sync
 from msmqwire.net.interfaces import local_networks
 
 __all__ = [
     "DISCOVERY_PORT",
-    "DiscoveryClient",
+    "Discoverer",
     "discover",
     "discover_sync",
     "local_networks",

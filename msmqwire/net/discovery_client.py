@@ -1,4 +1,4 @@
-"""Directory servers looked for over UDP, with asyncio: sockets and the clock for ``msmqwire.discovery.Client``."""
+"""Directory servers looked for over UDP, with asyncio: sockets and the clock for the client of ``msmqwire.discovery``."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from typing import ParamSpec, Self, TypedDict, Unpack
 from msmqwire.discovery.client import (
     RESPONSE_TIMEOUT,
     Action,
-    Client,
     Deliver,
     Discard,
     Discovery,
+    DiscoveryClient,
     NetworkAddress,
     Send,
     WaitUntil,
 )
 from msmqwire.net.interfaces import local_networks
 
-__all__ = ["DISCOVERY_PORT", "DiscoveryClient", "Options", "discover", "discover_sync"]
+__all__ = ["DISCOVERY_PORT", "Discoverer", "Options", "discover", "discover_sync"]
 
 DISCOVERY_PORT = 1801
 """The UDP port of directory servers: [MS-MQSD] 1.9."""
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class Options(TypedDict, total=False):
-    """What ``discover`` takes: the parameters of ``DiscoveryClient``."""
+    """What ``discover`` takes: the parameters of ``Discoverer``."""
 
     enterprise_id: uuid.UUID
     site_id: uuid.UUID
@@ -52,7 +52,7 @@ class Options(TypedDict, total=False):
     watch: Callable[[Action], None] | None
 
 
-class DiscoveryClient:
+class Discoverer:
     """Looks for directory servers on the networks of this computer, one network after the other: [MS-MQSD] 3.1.
 
     It remembers: once a server has answered, asking again is answered from memory, as 3.1.4.1 wants it, until
@@ -69,7 +69,7 @@ class DiscoveryClient:
     timeout : float
         Seconds that each network is given to answer, and again after the first answer from another site.
     literal : bool
-        As for ``msmqwire.discovery.Client``.
+        As for ``msmqwire.discovery.DiscoveryClient``.
     watch : callable, optional
         Is told each action as it is taken: ``Send``, ``WaitUntil``, ``Discard``, ``Deliver``.
     """
@@ -89,7 +89,9 @@ class DiscoveryClient:
             raise ValueError(f"port {port} is not from 1 to 65535")
         if not timeout > 0:
             raise ValueError(f"a timeout of {timeout} s leaves no time to answer")
-        self._machine = Client(enterprise_id=enterprise_id, site_id=site_id, literal=literal, response_timeout=timeout)
+        self._machine = DiscoveryClient(
+            enterprise_id=enterprise_id, site_id=site_id, literal=literal, response_timeout=timeout
+        )
         self._networks = networks
         self._port = port
         self._watch = watch
@@ -135,7 +137,7 @@ class DiscoveryClient:
 
 
 async def discover(**options: Unpack[Options]) -> Discovery:
-    """Look for directory servers once; parameters are those of ``DiscoveryClient``.
+    """Look for directory servers once; parameters are those of ``Discoverer``.
 
     It takes as long as the networks take to answer: at most twice ``timeout`` for each. Cancelling it closes its
     sockets.
@@ -147,7 +149,7 @@ async def discover(**options: Unpack[Options]) -> Discovery:
     >>> result.found
     False
     """
-    async with DiscoveryClient(**options) as client:
+    async with Discoverer(**options) as client:
         return await client.get_directory_server_list()
 
 
@@ -161,7 +163,7 @@ class _Run:
 
     def __init__(
         self,
-        machine: Client,
+        machine: DiscoveryClient,
         networks: Sequence[NetworkAddress],
         port: int,
         watch: Callable[[Action], None] | None,

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from msmqwire.discovery import Client, Deliver, Discard, Send, WaitUntil
+from msmqwire.discovery import Deliver, Discard, DiscoveryClient, Send, WaitUntil
 from msmqwire.discovery.client import State
 from tests.contract.checklist import row
 from tests.discovery.runs import (
@@ -33,7 +33,7 @@ from tests.discovery.runs import (
 )
 
 
-def found_before() -> Client:
+def found_before() -> DiscoveryClient:
     """A client whose first run has ended well."""
     machine = started(A)
     delivered(machine.receive(local(), A, now=1.0))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Interface
 
 from msmqwire import mqsd
-from msmqwire.discovery import Client, Deliver, Discovery, NetworkAddress, Send, WaitUntil
+from msmqwire.discovery import Deliver, Discovery, DiscoveryClient, NetworkAddress, Send, WaitUntil
 from msmqwire.discovery.client import Action
 
 ENTERPRISE, SITE, RUN = uuid.UUID(int=0xE1), uuid.UUID(int=0x51), uuid.UUID(int=0xF1)
@@ -43,11 +43,11 @@ def request(run: uuid.UUID = RUN) -> bytes:
     return struct.pack("<BBH16s16s16s", 0, 1, 0, ENTERPRISE.bytes_le, run.bytes_le, SITE.bytes_le)
 
 
-def client(*, literal: bool = False) -> Client:
-    return Client(enterprise_id=ENTERPRISE, site_id=SITE, literal=literal)
+def client(*, literal: bool = False) -> DiscoveryClient:
+    return DiscoveryClient(enterprise_id=ENTERPRISE, site_id=SITE, literal=literal)
 
 
-def started(*networks: NetworkAddress, literal: bool = False, at: float = 0.0) -> Client:
+def started(*networks: NetworkAddress, literal: bool = False, at: float = 0.0) -> DiscoveryClient:
     """A client that has asked on the first network at time ``at``."""
     machine = client(literal=literal)
     assert sent(machine.get_directory_server_list(networks, request_id=RUN, now=at), networks[0], at)
@@ -66,7 +66,7 @@ def delivered(actions: list[Action]) -> Discovery:
     return action.result
 
 
-def variables(machine: Client) -> dict[str, object]:
+def variables(machine: DiscoveryClient) -> dict[str, object]:
     """All that a client knows but its counters."""
     names = vars(machine)
     return {name: value for name, value in names.items() if not name.startswith("_")} | {
@@ -74,7 +74,7 @@ def variables(machine: Client) -> dict[str, object]:
     }
 
 
-def server_names(machine: Client) -> list[str]:
+def server_names(machine: DiscoveryClient) -> list[str]:
     return list(machine.directory_server_list)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from msmqwire.discovery import Client, Discard, DiscardReason
+from msmqwire.discovery import Discard, DiscardReason, DiscoveryClient
 from msmqwire.discovery.client import TRANSITIONS, Event, State
 from tests.discovery.runs import (
     DIAL_UP,
@@ -35,7 +35,7 @@ from tests.discovery.runs import (
 # --- The table ---
 
 
-def _situations() -> list[Client]:
+def _situations() -> list[DiscoveryClient]:
     """A client in every combination of what guards look at."""
     found = []
     for literal, count, known, received, dial_up in itertools.product((False, True), range(3), *[(False, True)] * 3):
@@ -66,7 +66,7 @@ def test_at_most_one_rule_holds() -> None:
 def test_every_guard_and_step_explains_itself() -> None:
     for transition in TRANSITIONS:
         for part in (transition.guard, *transition.steps):
-            assert part is Client._always or (part.__doc__ or "").strip()
+            assert part is DiscoveryClient._always or (part.__doc__ or "").strip()
 
 
 # --- A run begins: 3.1.4.1 ---
@@ -434,6 +434,6 @@ def test_a_flood_of_replies_does_not_prolong_a_run() -> None:
 
 
 def test_response_timeout_is_an_argument() -> None:
-    machine = Client(response_timeout=2.0)
+    machine = DiscoveryClient(response_timeout=2.0)
     wait, _ = machine.get_directory_server_list([A], request_id=RUN, now=1.0)
     assert wait.time == 3.0  # type: ignore[union-attr]

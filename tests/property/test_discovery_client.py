@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from msmqwire import mqsd
-from msmqwire.discovery import Client, Deliver, Discard, NetworkAddress, Send, WaitUntil
+from msmqwire.discovery import Deliver, Discard, DiscoveryClient, NetworkAddress, Send, WaitUntil
 from msmqwire.discovery.client import Action, State
 from tests.property.strategies import guids, names
 from tests.reference.discovery_client import Model, Reply
@@ -48,7 +48,7 @@ class Discovery(RuleBasedStateMachine):
 
     @initialize(literal=st.booleans())
     def begin(self, literal: bool) -> None:
-        self.client = Client(enterprise_id=ENTERPRISE, site_id=SITE, literal=literal)
+        self.client = DiscoveryClient(enterprise_id=ENTERPRISE, site_id=SITE, literal=literal)
         self.model = Model(literal)
         self.now = 0.0
         self.runs = 0
