@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from msmqwire.cli import decode, discover, pipeline, signals
+from msmqwire.cli import decode, discover, pipeline, serve, signals
 from msmqwire.cli.console import describe_os_error, printable, say
 from msmqwire.errors import MsmqWireError
 
@@ -26,6 +26,7 @@ examples:
   msmqwire decode *.pcap -o packets.parquet              one Parquet file
   msmqwire pipeline captures/ --lake lake                partitioned tables, by Spark
   msmqwire discover                                      directory servers on the local networks
+  msmqwire serve --config site.toml                      answer those who look for them
 
 `msmqwire SUBCOMMAND --help` says more.
 """
@@ -87,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     subcommands = parser.add_subparsers(required=True, metavar="SUBCOMMAND", dest="subcommand")
-    for module in (decode, pipeline, discover):
+    for module in (decode, pipeline, discover, serve):
         module.add(subcommands)
     return parser
 
