@@ -359,7 +359,7 @@ class DiscoveryClient:
         )
 
     def _no_network(self) -> bool:
-        """There is no network to ask."""
+        """There is no network to ask; ValidLastSuccessfulNetworkAddress is FALSE already."""
         return not self._known() and not self.network_address_list
 
     def _new(self) -> bool:
@@ -482,7 +482,7 @@ _POPULATE = (_Client._populate_servers, _Client._populate_networks)
 #: Exactly one line holds for an event in a state, none for what is disregarded there.
 TRANSITIONS: tuple[Transition, ...] = (
     Transition("G1", "3.1.4.1", (_IDLE,), Event.REQUEST, _Client._known, (_Client._succeed,), None),
-    Transition("G2", "decision", (_IDLE,), Event.REQUEST, _Client._no_network, (_Client._unmark, _Client._fail), None),
+    Transition("G2", "decision", (_IDLE,), Event.REQUEST, _Client._no_network, (_Client._fail,), None),
     Transition("G3", "3.1.4.1", (_IDLE,), Event.REQUEST, _Client._new, (_Client._begin, *_SEND), _ASKED),
     Transition("G4", "decision", (_ASKED, _ANSWERED), Event.REQUEST, _Client._always, (), None),
     Transition(

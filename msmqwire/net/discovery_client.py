@@ -1,4 +1,4 @@
-"""Directory servers looked for over UDP, with asyncio: sockets and the clock for the client of ``msmqwire.discovery``."""
+"""Directory servers looked for over UDP, with asyncio: sockets and the clock for ``DiscoveryClient``."""
 
 from __future__ import annotations
 
@@ -305,8 +305,9 @@ class _Endpoint:
         return self._socket.fileno()
 
     def send(self, data: bytes, port: int) -> None:
-        # Out through this interface, whatever the routes prefer.
-        way = (socket.IPPROTO_IP, _IP_PKTINFO, _PKTINFO.pack(self.interface, bytes(4), bytes(4)))
+        # Out through this interface and from this address, whatever the routes prefer.
+        place = _PKTINFO.pack(self.interface, self.network.address.packed, bytes(4))
+        way = (socket.IPPROTO_IP, _IP_PKTINFO, place)
         self._socket.sendmsg([data], [way], 0, (str(self.network.broadcast), port))
 
     def receive(self) -> tuple[bytes, int, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from msmqwire import mqsd
 from msmqwire.discovery import Deliver, Discard, DiscoveryClient, NetworkAddress, Send, WaitUntil
@@ -17,7 +17,7 @@ from msmqwire.discovery.client import Action, State
 from tests.property.strategies import guids, names
 from tests.reference.discovery_client import Model, Reply
 
-ENTERPRISE, SITE = uuid.UUID(int=0xE1), uuid.UUID(int=0x51)
+ENTERPRISE, SITE, NO_RUN = uuid.UUID(int=0xE1), uuid.UUID(int=0x51), uuid.UUID(int=0)
 
 
 def _network(number: int, remote_access: bool) -> NetworkAddress:
@@ -71,7 +71,7 @@ class Discovery(RuleBasedStateMachine):
             case Deliver(result):
                 return ("complete", result.found, result.directory_servers, result.connected_networks)
 
-    @rule(networks=st.lists(st.sampled_from(NETWORKS), max_size=4, unique=True))
+    @rule(networks=st.lists(st.sampled_from(NETWORKS), max_size=3, unique=True))
     def request(self, networks: list[NetworkAddress]) -> None:
         self.runs += 1
         run = uuid.UUID(int=self.runs)
@@ -87,48 +87,59 @@ class Discovery(RuleBasedStateMachine):
         at = self.model.CurrentNetworkIndex
         return self.model.NetworkAddressList[at - 1] if at and self.model.pending else None
 
+    # What brings a run on comes up more often than what is disregarded: most rules are of the former kind.
+
     @rule(reply=replies)
     def reply_as_it_should_be(self, reply: Reply) -> None:
-        run = self.model.RequestID or uuid.UUID(int=0)
+        run = self.model.RequestID or NO_RUN
         self._receive(reply, packed(reply, run), run, self._asked)
 
-    @rule(reply=replies, network=st.sampled_from([*NETWORKS, None]))
-    def reply_on_some_network(self, reply: Reply, network: NetworkAddress | None) -> None:
-        run = self.model.RequestID or uuid.UUID(int=0)
-        self._receive(reply, packed(reply, run), run, network)
+    @rule(reply=replies)
+    def another_reply(self, reply: Reply) -> None:
+        self.reply_as_it_should_be(reply)
 
-    @rule(reply=replies, run=st.integers(0, 20))
-    def reply_to_some_request(self, reply: Reply, run: int) -> None:
-        self._receive(reply, packed(reply, uuid.UUID(int=run)), uuid.UUID(int=run), self._asked)
+    @rule(
+        reply=replies,
+        network=st.sampled_from([*NETWORKS, None]),
+        run=st.integers(0, 20).map(lambda number: uuid.UUID(int=number)),
+        damage=st.integers(-400, -1) | st.binary(min_size=1, max_size=3),
+        fault=st.integers(0, 2),
+    )
+    def reply_with_a_fault(
+        self, reply: Reply, network: NetworkAddress | None, run: uuid.UUID, damage: int | bytes, fault: int
+    ) -> None:
+        right = self.model.RequestID or NO_RUN
+        data = packed(reply, right)
+        if fault == 0:
+            self._receive(reply, data, right, network)
+        elif fault == 1:
+            self._receive(reply, packed(reply, run), run, self._asked)
+        else:
+            self._receive(None, data[:damage] if isinstance(damage, int) else data + damage, right, self._asked)
 
-    @rule(reply=replies, cut=st.integers(1, 400), tail=st.binary(max_size=3))
-    def reply_that_is_damaged(self, reply: Reply, cut: int, tail: bytes) -> None:
-        run = self.model.RequestID or uuid.UUID(int=0)
-        data = packed(reply, run)
-        data = data + tail if tail else data[: max(0, len(data) - cut)]
-        self._receive(None, data, run, self._asked)
-
-    @rule(seconds=st.sampled_from((0.0, 0.1, 7.0, 14.9, 15.0, 15.1, 60.0)))
+    @rule(seconds=st.sampled_from((0.0, 0.1, 7.0, 14.9)))
     def time_goes_by(self, seconds: float) -> None:
+        self._wait(seconds)
+
+    @rule(late=st.sampled_from((0.0, 0.0, 60.0)))
+    def timer_expires(self, late: float) -> None:
+        self._wait((0.0 if self.model.timer is None else self.model.timer - self.now) + late)
+
+    def _wait(self, seconds: float) -> None:
         self.now += seconds
         self.model.tick(self.now)
         self._agree(self.client.tick(self.now))
 
-    @precondition(lambda self: self.model.pending)
-    @rule()
-    def send_fails(self) -> None:
-        assert self._asked is not None
-        self._agree(self.client.send_failed(self._asked, "down"))
-
-    @rule()
-    def abandon(self) -> None:
-        self.model.abandon()
-        self._agree(self.client.abandon())
-
-    @rule()
-    def ask_anew_next_time(self) -> None:
-        self.model.ValidLastSuccessfulNetworkAddress = False
-        self.client.valid_last_successful_network_address = False
+    @rule(what=st.integers(0, 2))
+    def something_of_ours(self, what: int) -> None:
+        if what == 0:
+            self.model.abandon()
+            self._agree(self.client.abandon())
+        elif what == 1:
+            self.model.ValidLastSuccessfulNetworkAddress = False
+            self.client.valid_last_successful_network_address = False
+        elif self._asked is not None:
+            self._agree(self.client.send_failed(self._asked, "down"))
 
     @invariant()
     def same_variables(self) -> None:
