@@ -367,19 +367,19 @@ class DiscoveryClient:
         return not self._known() and not self._no_network()
 
     def _more(self) -> bool:
-        """More networks."""
+        """CurrentNetworkIndex is not NumberOfNetworkAddresses."""
         return self.current_network_index != self.number_of_network_addresses
 
     def _last(self) -> bool:
-        """Last network."""
+        """CurrentNetworkIndex is NumberOfNetworkAddresses."""
         return not self._more()
 
     def _silent(self) -> bool:
-        """Last network, no reply on any."""
+        """As last; LastTopologyServerReply is empty and TopologyServerReplyReceived FALSE."""
         return self._last() and self.last_topology_server_reply is None and not self.topology_server_reply_received
 
     def _heard(self) -> bool:
-        """Last network, some reply on any."""
+        """As last; not silent."""
         return self._last() and not self._silent()
 
     # --- Steps ---
