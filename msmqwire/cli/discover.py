@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ __all__ = ["add", "run"]
 
 _NIL = UUID(int=0)
 _NARROW = 100  # columns of a terminal that has no room for labels beside values
+_GUID = 36
 
 _EPILOG = """\
 The question is broadcast on every IPv4 network that this computer is connected to, one after
@@ -190,23 +192,29 @@ def _table(result: Discovery, site: UUID) -> bytes:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=standard_output(), markup=False, highlight=False, emoji=False)
+    # Drawn here and written elsewhere: rich has its own ways with a disk that is full and a reader that has gone.
+    drawn = io.StringIO()
+    console = Console(file=drawn, force_terminal=standard_output().isatty(), markup=False, highlight=False, emoji=False)
+    narrow = console.width < _NARROW
     table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
-    for header in ("from", "network", "answer"):
-        table.add_column(header, overflow="fold")
+    table.add_column("from", overflow="fold")
+    table.add_column("network", overflow="fold")
+    table.add_column("answer", overflow="fold", min_width=_GUID + 2)
     for answer in result.answers:
-        lines = list(_lines(answer, site, narrow=console.width < _NARROW))
-        table.add_row(printable(answer.source), printable(str(answer.network)), Text("\n").join(lines))
-    with console.capture() as drawn:
-        console.print(table if result.answers else Text("nobody answered", "dim"))
-        for label, values in (
-            ("directory servers", result.directory_servers),
-            ("connected networks", result.connected_networks),
-        ):
-            if values:
-                line = Text.assemble((f"{label:18} ", "dim"), printable(", ".join(map(str, values))))
-                console.print(line, soft_wrap=True)
-    return drawn.get().encode("utf-8", "replace")
+        network = printable(str(answer.network))
+        lines = _lines(answer, site, narrow=narrow)
+        table.add_row(
+            printable(answer.source), network.replace(" on ", "\non ") if narrow else network, Text("\n").join(lines)
+        )
+    console.print(table if result.answers else Text("nobody answered", "dim"))
+    for label, values in (
+        ("directory servers", result.directory_servers),
+        ("connected networks", result.connected_networks),
+    ):
+        if values:
+            line = Text.assemble((f"{label:18} ", "dim"), printable(", ".join(map(str, values))))
+            console.print(line, soft_wrap=True)
+    return drawn.getvalue().encode("utf-8", "replace")
 
 
 def _lines(answer: Answer, site: UUID, *, narrow: bool) -> Iterator[Text]:
