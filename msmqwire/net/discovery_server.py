@@ -123,7 +123,7 @@ class DiscoveryService:
         self._sockets: dict[Address, socket.socket] = {}
         self._selector = selectors.DefaultSelector()
         self._calls: deque[Callable[[], object]] = deque()
-        self._running = True
+        self._stopping = False
         self._waker, self._woken = socket.socketpair()
         for end in (self._waker, self._woken):
             end.setblocking(False)
@@ -172,19 +172,20 @@ class DiscoveryService:
             raise
 
     def run(self) -> None:
-        """Answer until ``stop`` is called.
+        """Answer until ``stop`` is called; it can be run again then.
 
         Raises
         ------
         OSError
             A socket has failed and cannot be opened again: [MS-MQSD] 3.2.5 ends the server then.
         """
-        while self._running:
+        while not self._stopping:
             for key, _ in self._selector.select():
                 if key.fileobj is self._woken:
                     self._take_calls()
                 elif self._sockets.get(key.data) is key.fileobj:  # a call may have closed it since
                     self._drain(key.data)
+        self._stopping = False
 
     def stop(self) -> None:
         """End ``run`` soon; may be called from another thread or a signal handler."""
@@ -224,13 +225,14 @@ class DiscoveryService:
         self._woken.close()
 
     def _end(self) -> None:
-        self._running = False
+        self._stopping = True
 
     def _take_calls(self) -> None:
         with contextlib.suppress(BlockingIOError):
             while self._woken.recv(4096):
                 pass
-        while self._calls:
+        # Not those that these make in turn: datagrams come between
+        for _ in range(len(self._calls)):
             self._calls.popleft()()
 
     def _drain(self, address: Address) -> None:

@@ -409,6 +409,28 @@ def test_stop_ends_a_service_that_waits_and_one_that_was_not_begun() -> None:
     service.close()
 
 
+def test_a_service_that_was_stopped_can_be_run_again() -> None:
+    with DiscoveryService(server(), [LOOPBACK]) as service, client() as asking:
+        for _ in range(2):
+            asking.sendto(V1, service.addresses[0])
+            service.call(service.stop)
+            service.run()
+            assert asking.recvfrom(2048)[0] == V3
+
+
+def test_calls_that_make_calls_do_not_keep_datagrams_waiting() -> None:
+    with DiscoveryService(server(), [LOOPBACK]) as service, client() as asking:
+
+        def again() -> None:
+            service.call(service.stop if service.server.counts.received == 100 else again)
+
+        for _ in range(100):
+            asking.sendto(V1[:8], service.addresses[0])
+        again()
+        service.run()
+    assert service.counters()["received"] == 100
+
+
 def test_calls_are_made_in_their_order_and_however_many() -> None:
     made: list[int] = []
     with running(DiscoveryService(server(), [LOOPBACK])) as service:
