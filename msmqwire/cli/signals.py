@@ -54,31 +54,28 @@ def deferred() -> Iterator[None]:
 def run_until_stopped(main: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine. A signal that asks to stop cancels it; when it has cleaned up, ``Stopped`` is raised.
 
-    What a handler raises in a callback of asyncio is swallowed there; so here the loop itself has the signals.
+    What a handler raises in a callback of asyncio is swallowed there; so here the handler only cancels.
     """
     import asyncio
 
+    received: list[int] = []
+
     async def stoppable() -> Result:
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        received: list[int] = []
+        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(main)
 
-        def stop(number: int) -> None:
+        def stop(number: int, _: FrameType | None) -> None:
             received.append(number)
-            if task is not None:
-                task.cancel()
+            loop.call_soon_threadsafe(task.cancel)
 
-        if threading.current_thread() is threading.main_thread():
-            for number in _ASKING:
-                if signal.getsignal(number) is not signal.SIG_IGN:
-                    loop.add_signal_handler(number, stop, number)
-        try:
-            return await main
-        except asyncio.CancelledError:
-            if received:
-                raise Stopped(received[0]) from None
-            raise
+        with _handled(stop):
+            return await task
 
-    return asyncio.run(stoppable())
+    try:
+        return asyncio.run(stoppable())
+    except asyncio.CancelledError:
+        if received:
+            raise Stopped(received[0]) from None
+        raise
 
 
 @contextlib.contextmanager

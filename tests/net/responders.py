@@ -79,9 +79,10 @@ def responding(bound: socket.socket, script: Script) -> Iterator[list[Asked]]:
     try:
         yield requests
     finally:
-        # Wakes the thread with an empty datagram from nobody; the error is that there is no connection to end.
+        # What has come is answered yet; then the thread gets an empty datagram from nobody. The error is that there is
+        # no connection to end.
         with contextlib.suppress(OSError):
-            bound.shutdown(socket.SHUT_RDWR)
+            bound.shutdown(socket.SHUT_RD)
         thread.join(DEADLINE)
         bound.close()
     assert not thread.is_alive()

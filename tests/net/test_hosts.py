@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ from tests.system_programs import require_program
 PORT = 1801
 ANYWHERE = ("", PORT)
 #: Seconds for what has to be waited out, after an answer that must have come in the same time.
-WAIT = 3
+WAIT = 2
 ENTERPRISE = uuid.UUID("e6eaba61-d1c6-11db-baac-0003ff4e2d22")
 SITE, OTHER_SITE = (uuid.UUID(f"e6eaba6{n}-d1c6-11db-baac-0003ff4e2d22") for n in (0, 9))
 
@@ -265,18 +266,19 @@ def test_the_table(hosts: Hosts) -> None:
         assert text in done.stdout
 
 
-def test_interrupted(hosts: Hosts) -> None:
-    """Ctrl-C while it waits: it dies of the signal, as a shell expects, and says one line."""
+@pytest.mark.parametrize(("number", "words"), [(signal.SIGINT, "msmqwire: interrupted\n"), (signal.SIGTERM, "")])
+def test_stopped_while_it_waits(hosts: Hosts, number: signal.Signals, words: str) -> None:
+    """It dies of the signal, as a shell expects, and prints nothing."""
     asked = threading.Event()
 
-    def interrupt(_: Asked) -> list[bytes]:
+    def tell(_: Asked) -> list[bytes]:
         asked.set()
         return []
 
-    with servers(hosts, near=interrupt):
+    with servers(hosts, near=tell):
         command = hosts.command("client", sys.executable, "-m", "msmqwire", "discover", "--network", "eth0")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert asked.wait(DEADLINE)
-        process.send_signal(2)
+        process.send_signal(number)
         output, said = process.communicate(timeout=DEADLINE)
-    assert (process.returncode, output, said) == (-2, "", "msmqwire: interrupted\n")
+    assert (process.returncode, output, said) == (-number, "", words)
