@@ -14,7 +14,8 @@ from msmqwire.discovery.rates import Rate
 from msmqwire.discovery.server import DEFAULT_POLICY, Policy, Site, reply_to
 from msmqwire.errors import EncodeError
 from msmqwire.mqsd import DirectoryServiceServer, TopologyClientRequest
-from msmqwire.net.discovery_server import DISCOVERY_PORT, Address
+from msmqwire.net import DISCOVERY_PORT
+from msmqwire.net.discovery_server import Address
 
 __all__ = ["SiteFile", "read_site_file"]
 

@@ -14,6 +14,8 @@ from msmqwire.discovery.client import (
     Send,
     WaitUntil,
 )
+from msmqwire.discovery.rates import Rate
+from msmqwire.discovery.server import DiscoveryServer, Policy, Refusal, Site, reply_to
 
 __all__ = [
     "RESPONSE_TIMEOUT",
@@ -23,7 +25,13 @@ __all__ = [
     "DiscardReason",
     "Discovery",
     "DiscoveryClient",
+    "DiscoveryServer",
     "NetworkAddress",
+    "Policy",
+    "Rate",
+    "Refusal",
     "Send",
+    "Site",
     "WaitUntil",
+    "reply_to",
 ]

@@ -22,10 +22,7 @@ from typing import Self
 from msmqwire.discovery.server import DiscoveryServer, Refusal
 from msmqwire.net.events import Event
 
-__all__ = ["DISCOVERY_PORT", "Address", "DiscoveryService", "open_socket"]
-
-#: UDP port of discovery requests: [MS-MQSD] 1.9.
-DISCOVERY_PORT = 1801
+__all__ = ["Address", "DiscoveryService", "dropped_by_kernel", "open_socket"]
 
 Address = tuple[str, int]
 
