@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import io
 import json
 from collections.abc import Iterator, Sequence
@@ -115,16 +114,13 @@ def _discover(networks: Sequence[NetworkAddress], options: argparse.Namespace) -
     from msmqwire.net import discover
 
     with countdown(wanted=not options.quiet) as show:
-        asked = 0
-        seconds_left = 0.0
+        asked: list[NetworkAddress] = []
 
         def watch(action: Action) -> None:
-            nonlocal asked, seconds_left
-            if isinstance(action, WaitUntil):
-                seconds_left = action.time - asyncio.get_running_loop().time()
-            elif isinstance(action, Send):
-                asked += 1
-                show(f"asking on {action.network}, {asked} of {len(networks)}", seconds_left)
+            if isinstance(action, Send):
+                asked.append(action.network)
+            if isinstance(action, Send | WaitUntil) and asked:
+                show(f"asking on {asked[-1]}, {len(asked)} of {len(networks)}", options.timeout)
 
         return run_until_stopped(
             discover(

@@ -37,7 +37,7 @@ _PKTINFO = struct.Struct("=i4s4s")  # struct in_pktinfo: interface, local addres
 _NIL = uuid.UUID(int=0)
 
 _P = ParamSpec("_P")
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 
 class Options(TypedDict, total=False):
@@ -196,6 +196,11 @@ class _Run:
         """
         try:
             for action in event(*arguments, **options):
+                if self._watch is not None:
+                    self._watch(action)
+                # Who watches may have seen enough.
+                if self.outcome.done():
+                    return
                 self._take(action)
         except Exception as error:
             self._machine.abandon()
@@ -204,8 +209,6 @@ class _Run:
                 self.outcome.set_exception(error)
 
     def _take(self, action: Action) -> None:
-        if self._watch is not None:
-            self._watch(action)
         match action:
             case WaitUntil(time):
                 if self._timer is not None:
@@ -214,7 +217,7 @@ class _Run:
             case Send(network, data):
                 self._send(network, data)
             case Discard(reason, detail, source):
-                _log.debug("discarded a datagram from %s: %s: %s", source, reason, detail)
+                _LOG.debug("discarded a datagram from %s: %s: %s", source, reason, detail)
             case Deliver(result):
                 self._close()
                 self.outcome.set_result(result)
@@ -232,7 +235,7 @@ class _Run:
             except OSError:
                 self._open(network).send(data, self._port)
         except OSError as error:
-            _log.info("cannot ask on %s: %s", network, error)
+            _LOG.info("cannot ask on %s: %s", network, error)
             self._machine.send_failed(network, error.strerror or str(error))
 
     def _receive(self, endpoint: _Endpoint) -> None:
@@ -251,11 +254,11 @@ class _Run:
                 return
 
     def _reopen(self, network: NetworkAddress, error: OSError) -> None:
-        _log.warning("the socket on %s has failed and is opened anew: %s", network, error)
+        _LOG.warning("the socket on %s has failed and is opened anew: %s", network, error)
         try:
             self._open(network)
         except OSError as again:
-            _log.warning("the socket on %s cannot be opened anew: %s", network, again)
+            _LOG.warning("the socket on %s cannot be opened anew: %s", network, again)
 
     def _open(self, network: NetworkAddress) -> _Endpoint:
         """A new socket on a network, in the place of one that failed: replies to that one must reach it."""

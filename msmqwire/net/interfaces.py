@@ -40,7 +40,9 @@ def local_networks(*, loopback: bool = False) -> list[NetworkAddress]:
 
     interfaces = psutil.net_if_stats()
     found: dict[tuple[str, str], NetworkAddress] = {}
-    for name, addresses in psutil.net_if_addrs().items():
+    for label, addresses in psutil.net_if_addrs().items():
+        # eth0:1 is a label of addresses, not an interface.
+        name = label.partition(":")[0]
         # An interface can vanish between the two looks.
         if name not in interfaces or not interfaces[name].isup:
             continue

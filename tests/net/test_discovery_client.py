@@ -470,12 +470,27 @@ def test_watch_that_raises_is_heard_of(kind: type[Action]) -> None:
         run(main)
 
 
-def test_watch_that_closes() -> None:
-    async def main(_: Loop) -> Discovery:
-        discoverer = Discoverer(networks=[A], port=port, watch=lambda action: discoverer.close())
-        return await discoverer.get_directory_server_list()
+@pytest.mark.parametrize("kind", [WaitUntil, Send, Discard, Deliver])
+def test_watch_that_closes(kind: type[Action]) -> None:
+    """Nothing is done any more, not even the action that it was told of."""
 
-    with servers(own_site) as (port, _), pytest.raises(asyncio.CancelledError):
+    def noise_first(asked: Asked) -> list[bytes]:
+        return [b"noise", reply(asked.run)]
+
+    async def main(_: Loop) -> None:
+        def watch(action: Action) -> None:
+            seen.append(action)
+            if isinstance(action, kind):
+                discoverer.close()
+
+        before, seen = descriptors(), list[Action]()
+        discoverer = Discoverer(networks=[A], port=port, watch=watch)
+        with pytest.raises(asyncio.CancelledError):
+            await discoverer.get_directory_server_list()
+        assert isinstance(seen[-1], kind)
+        assert descriptors() == before
+
+    with servers(noise_first) as (port, _):
         run(main)
 
 

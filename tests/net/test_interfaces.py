@@ -80,6 +80,13 @@ def test_network_counts_once_for_an_interface(computer: Any) -> None:
     ]
 
 
+def test_addresses_with_a_label(computer: Any) -> None:
+    """Such as eth0:1, which is no interface: eth0 is."""
+    computer["eth0"] = (UP, True, [address("10.20.1.25", "255.255.255.0")])
+    computer["eth0:1"] = ("", True, [address("10.20.1.26", "255.255.255.0"), address("10.20.7.1", "255.255.255.0")])
+    assert [str(network) for network in local_networks()] == ["10.20.1.25/24 on eth0", "10.20.7.1/24 on eth0"]
+
+
 def test_point_to_point_is_remote_access(computer: Any) -> None:
     computer["ppp0"] = (TUNNEL, True, [address("10.9.0.1", "255.255.255.255", ptp="10.9.0.2")])
     computer["tun0"] = (TUNNEL, True, [address("10.8.0.1", "255.255.255.0", ptp="10.8.0.1")])
