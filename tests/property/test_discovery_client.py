@@ -66,8 +66,8 @@ class Discovery(RuleBasedStateMachine):
                 assert isinstance(packet, mqsd.TopologyClientRequest)
                 assert (packet.enterprise_id, packet.site_id) == (ENTERPRISE, SITE)
                 return ("send", network, packet.request_id)
-            case Discard():
-                return ("discard",)
+            case Discard(reason):
+                return ("discard", reason)
             case Deliver(result):
                 return ("complete", result.found, result.directory_servers, result.connected_networks)
 

@@ -100,13 +100,14 @@ class Model:
 
     def receive(self, reply: Reply | None, correlation_id: UUID | None, address: Any, now: float) -> None:
         """``reply`` is None for one that is improperly formatted."""
-        if (
-            not self.pending
-            or address != self.NetworkAddressList[self.CurrentNetworkIndex - 1]
-            or reply is None
-            or correlation_id != self.RequestID
-        ):
-            self.done.append(("discard",))
+        if not self.pending:
+            self.done.append(("discard", "late"))
+        elif address != self.NetworkAddressList[self.CurrentNetworkIndex - 1]:
+            self.done.append(("discard", "other_network"))
+        elif reply is None:
+            self.done.append(("discard", "malformed"))
+        elif correlation_id != self.RequestID:
+            self.done.append(("discard", "other_request"))
         else:
             self._received(reply, address, now)
 
