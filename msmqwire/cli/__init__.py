@@ -1,7 +1,7 @@
 """The command ``msmqwire``: a file here for each subcommand, and what all of them share.
 
-Exit status: 0 when everything was decoded, 1 for an error of usage or of reading and writing, 2 when some payloads had
-faults or some of the capture was damaged.
+Exit status: 0 when all went well, 1 for an error of usage or of reading and writing, 2 when some payloads had faults,
+some of the capture was damaged, or nobody answered.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="msmqwire",
-        description="Read Microsoft Message Queuing (MSMQ) from network captures.",
+        description="Read Microsoft Message Queuing (MSMQ) from network captures, and speak its directory discovery.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
