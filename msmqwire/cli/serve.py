@@ -47,7 +47,7 @@ the file (TOML; [enterprise] and [site] are needed, the rest has these defaults)
   [limits]
   network_prefix = 24           # bits of an address that make its network
   network_rate = 100            # answers a second to a network, and in a row after a rest
-  network_burst = 200
+  network_burst = 256
   total_rate = 1000             # the same for all networks together
   total_burst = 2000
 

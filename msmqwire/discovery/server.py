@@ -41,7 +41,8 @@ LARGEST_REPLY = 1472
 
 _MOST_NETWORKS = 32
 _NETWORKS_REMEMBERED = 16_384
-_NETWORK_RATE, _TOTAL_RATE = Rate(100, burst=200), Rate(1000, burst=2000)
+# A burst is every host of a network of 24 bits, which all start when the power comes back
+_NETWORK_RATE, _TOTAL_RATE = Rate(100, burst=256), Rate(1000, burst=2000)
 _REQUEST, _REPLY = 1, 2
 # Offsets of [MS-MQSD] 2.2.2 and 2.2.3
 _ENTERPRISE_ID, _REQUEST_ID, _SITE_ID = slice(4, 20), slice(20, 36), slice(36, 52)
