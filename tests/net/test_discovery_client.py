@@ -494,6 +494,22 @@ def test_watch_that_closes(kind: type[Action]) -> None:
         run(main)
 
 
+def test_watch_that_closes_and_raises() -> None:
+    async def main(_: Loop) -> None:
+        def watch(_: Action) -> None:
+            discoverer.close()
+            raise KeyError("a mistake")
+
+        discoverer = Discoverer(networks=[A], port=port, watch=watch)
+        # There is nothing to close yet.
+        discoverer.close()
+        with pytest.raises(asyncio.CancelledError):
+            await discoverer.get_directory_server_list()
+
+    with servers(silent) as (port, _):
+        run(main)
+
+
 def test_a_flood_does_not_stop_the_timer() -> None:
     """Datagrams are read in portions: what else is due has its turn between them."""
     turns: list[int] = []
