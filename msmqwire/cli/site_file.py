@@ -61,7 +61,7 @@ def read_site_file(path: str) -> SiteFile:
     with open(path, "rb") as file:
         try:
             found = tomllib.load(file)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CommandError(f"{path}: no TOML: {error}") from None
     if stranger := _stranger(found, _TABLES):
         raise CommandError(f"{path}: [{stranger[0]}]: no such table; {stranger[1]}")

@@ -112,7 +112,12 @@ class Policy:
     network_rate, total_rate : Rate
         Answers to each network that requests come from, and to all of them.
     network_prefix : int
-        Bits of an address that make its network.
+        Bits of an address that make its network, 1 to 32.
+
+    Raises
+    ------
+    ValueError
+        A network of fewer bits, or more.
     """
 
     allowed: tuple[IPv4Network, ...] = ()
@@ -120,6 +125,10 @@ class Policy:
     network_rate: Rate = _NETWORK_RATE
     total_rate: Rate = _TOTAL_RATE
     network_prefix: int = 24
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.network_prefix <= 32:
+            raise ValueError(f"an IPv4 network has 1 to 32 bits, not {self.network_prefix}")
 
 
 DEFAULT_POLICY = Policy()

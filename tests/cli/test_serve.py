@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,7 @@ def test_sighup_reads_the_file_again(running: Server) -> None:
     ("text", "reason"),
     [
         ("[site", "no TOML"),
+        ("x = " + "[" * 10_000, "no TOML"),
         (OWN_SITE.replace("[site]", "[seit]"), "[seit]: no such table; is it site?"),
         (OWN_SITE.replace("nt4pec", "a,b"), "[[site.servers]] number 1 name"),
         (OWN_SITE + 'addresses = ["192.0.2.1"]\n', "192.0.2.1:0: Cannot assign requested address"),
@@ -154,6 +156,25 @@ def test_a_file_that_is_wrong_changes_nothing_and_says_why(running: Server, text
     running.reload(OWN_SITE)
     running.wait_for("reloaded")
     assert running.ask() == V2
+
+
+def test_signals_are_obeyed_under_a_flood(running: Server) -> None:
+    port = str(running.client.getpeername()[1])
+    arguments = [sys.executable, "-m", "tests.net.flood", port, str(SECONDS), "100000", SERVER_SITE_ID.bytes_le.hex()]
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as flood:
+        try:
+            running.wait_for("refused")  # it has begun
+            running.process.send_signal(signal.SIGUSR1)
+            counters = running.wait_for("counters")
+            running.reload(OWN_SITE)
+            running.wait_for("reloaded")
+            assert running.stop() == 0
+        finally:
+            flood.kill()
+    stopped = running.wait_for("stopped")
+    assert 0 < counters["received"] <= stopped["received"]
+    for counted in (counters, stopped):
+        assert counted["received"] == counted["answered"] + counted["unsent"] + sum(counted["refused"].values())
 
 
 def test_a_file_that_is_gone_changes_nothing(running: Server) -> None:

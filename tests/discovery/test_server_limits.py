@@ -126,6 +126,12 @@ def test_what_a_network_is(prefix: int, shared: bool) -> None:
     assert outcomes(ours, "10.20.1.200", 0, 1) == [Refusal.NETWORK_RATE if shared else True]
 
 
+@pytest.mark.parametrize("prefix", [-1, 0, 33])
+def test_what_no_network_is(prefix: int) -> None:
+    with pytest.raises(ValueError, match="1 to 32 bits"):
+        Policy(network_prefix=prefix)
+
+
 def test_all_networks_together_have_their_burst_and_then_their_rate() -> None:
     ours = server(unlimited(total_rate=Rate(100, burst=5)))
     found = [outcomes(ours, f"10.20.{number}.1", 0, 1)[0] for number in range(8)]
