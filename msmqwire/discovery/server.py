@@ -170,26 +170,27 @@ def reply_to(
     )
 
 
-@dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply but for its CorrelationID, which is all that differs between the clients of one site."""
+    """A reply but for its CorrelationID, which is all that differs between the clients of one site.
 
-    header: bytes
-    rest: bytes
+    Attributes
+    ----------
+    size : int
+        Bytes of the reply.
+    smallest_request : int
+        Bytes that a request needs to have for this to be no more than three times as much.
+    """
+
+    __slots__ = ("_header", "_rest", "size", "smallest_request")
+
+    def __init__(self, encoded: bytes) -> None:
+        self._header, self._rest = encoded[: _CORRELATION_ID.start], encoded[_CORRELATION_ID.stop :]
+        self.size = len(encoded)
+        self.smallest_request = -(-self.size // AMPLIFICATION)
 
     def to(self, request_id: bytes | memoryview) -> bytes:
         """The reply to one request."""
-        return self.header + request_id + self.rest
-
-    @property
-    def size(self) -> int:
-        """Bytes of the reply."""
-        return len(self.header) + 16 + len(self.rest)
-
-    @property
-    def smallest_request(self) -> int:
-        """Bytes that a request needs to have for this to be no more than three times as much."""
-        return -(-self.size // AMPLIFICATION)
+        return self._header + request_id + self._rest
 
 
 @dataclass(slots=True)
@@ -274,6 +275,7 @@ class DiscoveryServer:
             Nanoseconds of a clock that does not go back.
         """
         size = len(datagram)
+        # Over UDP its size and Type alone make a request: nothing else in it can be wrong, and more is ignored
         if size < REQUEST_SIZE or datagram[1] != _REQUEST:
             return self._refuse(Refusal.REPLY if size > 1 and datagram[1] == _REPLY else Refusal.MALFORMED)
         if self._enterprise_id is not None and datagram[_ENTERPRISE_ID] != self._enterprise_id:
@@ -327,9 +329,7 @@ def _prepared(site: Site, *, own_site: bool = False) -> Reply | Refusal:
     if isinstance(reply, Refusal):
         return reply
     data = encode(reply)
-    if len(data) > LARGEST_REPLY:
-        return Refusal.TOO_LARGE
-    return Reply(data[: _CORRELATION_ID.start], data[_CORRELATION_ID.stop :])
+    return Reply(data) if len(data) <= LARGEST_REPLY else Refusal.TOO_LARGE
 
 
 def _by_prefix(networks: Iterable[IPv4Network]) -> list[tuple[int, frozenset[int]]]:

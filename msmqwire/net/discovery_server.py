@@ -34,7 +34,7 @@ _MOST_READ = 2048
 _TURN = 1024
 #: Bytes of datagrams, as the kernel counts them, that may wait for their turn. The kernel grants what it is allowed to.
 _WAITING = 4 << 20
-#: Nanoseconds for which refusals by one rule are counted only, after one was logged.
+#: Nanoseconds for which events of a kind that others can cause are counted only, after one was logged.
 _QUIET = 60_000_000_000
 # <asm-generic/socket.h> and <linux/sock_diag.h>; neither number is in the module socket
 _SO_MEMINFO = 55
@@ -116,7 +116,7 @@ class DiscoveryService:
         self.server = server
         self._clock, self._opener = clock, opener
         self._losses = _Losses()
-        self._quiet_until = dict.fromkeys(Refusal, clock())
+        self._quiet_until: dict[str, int] = dict.fromkeys((*Refusal, "reopened"), clock())
         self._sockets: dict[Address, socket.socket] = {}
         self._selector = selectors.DefaultSelector()
         self._calls: deque[Callable[[], object]] = deque()
@@ -199,7 +199,7 @@ class DiscoveryService:
         """What became of every datagram that has come to the sockets.
 
         ``received`` is ``answered`` and ``unsent`` and all of ``refused``; what was sent here is that and
-        ``dropped_by_kernel`` and whatever still waits.
+        ``dropped_by_kernel``, and what waits. What waits at a socket when it is closed is lost.
         """
         counts, losses = self.server.counts, self._losses
         return {
@@ -243,7 +243,8 @@ class DiscoveryService:
             answer = receive(datagram, source, clock())
             if isinstance(answer, Refusal):
                 if clock() >= self._quiet_until[answer]:
-                    self._tell(answer, source)
+                    so_far = self.server.counts.refused[answer]
+                    self._tell(answer, Event("refused", rule=answer, source=_text(source), so_far=so_far))
                 continue
             try:
                 opened.sendto(answer, source)
@@ -255,16 +256,18 @@ class DiscoveryService:
 
     def _reopen(self, address: Address, source: Address, error: OSError) -> None:
         """[MS-MQSD] 3.2.5: after an error in sending the socket is closed and opened again."""
-        _LOG.warning(Event("reopened", address=_text(address), source=_text(source), error=error.strerror))
         bound = self._sockets[address].getsockname()
         self._close(address)
         self._losses.reopened += 1
         self._open(address, bound)
+        if self._clock() >= self._quiet_until["reopened"]:
+            about = {"address": _text(bound), "source": _text(source), "error": error.strerror}
+            self._tell("reopened", Event("reopened", **about, so_far=self._losses.reopened), logging.WARNING)
 
-    def _tell(self, refusal: Refusal, source: Address) -> None:
-        """Log one refusal by a rule, and then none for a while: whoever floods us must not flood the log."""
-        self._quiet_until[refusal] = self._clock() + _QUIET
-        _LOG.info(Event("refused", rule=refusal, source=_text(source), so_far=self.server.counts.refused[refusal]))
+    def _tell(self, kind: str, event: Event, level: int = logging.INFO) -> None:
+        """Log an event, and then none of its kind for a while: whoever floods us must not flood the log."""
+        self._quiet_until[kind] = self._clock() + _QUIET
+        _LOG.log(level, event)
 
     def _open(self, address: Address, bound: Address) -> None:
         opened = self._opener(bound)
