@@ -44,6 +44,7 @@ NO_GUID = "is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128"
         (("[listen]", "[xyz]"), "[xyz]: no such table; there is enterprise, site, listen, allow, limits"),
         ((f'[enterprise]\nid = "{ID}"', "enterprise = 5"), "enterprise: must be a table, [enterprise], not 5"),
         ((f'id = "{ID}"', ""), "[enterprise] id: is missing; it is text in quotes"),
+        ((f'id = "{ID}"', "id = { is = 7 }"), "[enterprise] id: must be text in quotes, not a table"),
         ((f'id = "{ID}"', "id = 7"), "[enterprise] id: must be text in quotes, not 7"),
         ((f'"{ID}"', '"{x}"'), f"[enterprise] id: '{{x}}' {NO_GUID}"),
         ((f'"{ID}"', f'"{ID}"\ncheck = "no"'), "[enterprise] check: must be true or false, not 'no'"),

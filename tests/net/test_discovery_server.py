@@ -134,6 +134,16 @@ def test_a_service_can_listen_elsewhere_and_keeps_what_stays() -> None:
                 other.recv(1)
 
 
+def test_a_datagram_for_an_address_that_is_just_given_up_is_not_read() -> None:
+    with DiscoveryService(server(), [LOOPBACK, ("127.0.0.3", 0)]) as service, client() as asking:
+        service.call(lambda: service.listen([LOOPBACK]))
+        for address in service.addresses:
+            asking.sendto(V1, address)
+        service.call(service.stop)
+        service.run()
+        assert service.counters()["received"] == 1
+
+
 def test_all_addresses_in_place_of_one_of_them() -> None:
     """A socket for 127.0.0.1 stands in the way of one for 0.0.0.0."""
     with DiscoveryService(server(), [LOOPBACK]) as service:
