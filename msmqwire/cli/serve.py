@@ -32,7 +32,7 @@ the file (TOML; [enterprise] and [site] are needed, the rest has these defaults)
   id = "e6eaba60-d1c6-11db-baac-0003ff4e2d22"
   connected_networks = ["e6eaba62-d1c6-11db-baac-0003ff4e2d22"]      # 1 to 32
 
-  [[site.servers]]              # what clients of other sites are told, in this order
+  [[site.servers]]              # what clients of other sites are told, in this order; may be absent
   name = "nt4pec"
   ip = true
   ipx = false
