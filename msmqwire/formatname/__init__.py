@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from msmqwire.formatname.binary import (
+    decode_direct,
+    decode_elements,
+    decode_private,
+    decode_private_id,
+    decode_public,
+    encode_direct,
+    encode_elements,
+    encode_private,
+    encode_private_id,
+    encode_public,
+)
 from msmqwire.formatname.model import (
     ConnectorName,
     DirectName,
@@ -16,6 +28,7 @@ from msmqwire.formatname.model import (
     parse,
     parse_path_name,
 )
+from msmqwire.formatname.queue_format import decode_queue_format, encode_queue_format
 
 __all__ = [
     "ConnectorName",
@@ -28,6 +41,18 @@ __all__ = [
     "PathName",
     "PrivateName",
     "PublicName",
+    "decode_direct",
+    "decode_elements",
+    "decode_private",
+    "decode_private_id",
+    "decode_public",
+    "decode_queue_format",
+    "encode_direct",
+    "encode_elements",
+    "encode_private",
+    "encode_private_id",
+    "encode_public",
+    "encode_queue_format",
     "parse",
     "parse_path_name",
 ]

@@ -304,21 +304,32 @@ cdef inline uint8_t suffix_to_end(const Scanner* scanner) noexcept nogil:
     return SUFFIX_NONE
 
 
-cdef inline int read_suffix(Scanner* scanner, uint32_t allowed, Expected expected, Name* name) noexcept nogil:
+cdef inline bint is_journal(const Scanner* scanner) noexcept nogil:
+    """Whether ``;JOURNAL`` is all the rest of the name."""
+    return scanner.end - scanner.at == 8 and matching(scanner, b";journal", 8) == 8
+
+
+cdef int read_suffix(Scanner* scanner, uint32_t allowed, Expected expected, Name* name) noexcept nogil:
     """The end of a name, or a semicolon and one of the suffixes whose bits are in ``allowed``."""
     cdef uint8_t suffix
+    cdef size_t most = 0
     if scanner.at == scanner.end:
         return 0
     if not is_next(scanner, c";"):
         return refuse(scanner, BAD_TEXT, FIELD_SUFFIX, expected)
     scanner.at += 1
     suffix = suffix_to_end(scanner)
-    scanner.at -= 1
-    if not allowed >> suffix & 1:
-        return refuse(scanner, BAD_TEXT, FIELD_SUFFIX, expected)
-    name.suffix = suffix
-    scanner.at = scanner.end
-    return 0
+    if allowed >> suffix & 1:
+        name.suffix = suffix
+        return 0
+    # Point at the first character with which no suffix goes on
+    if allowed >> SUFFIX_JOURNAL & 1:
+        most = matching(scanner, b"journal", 7)
+    if allowed >> SUFFIX_DEADLETTER & 1:
+        most = max(most, matching(scanner, b"deadletter", 10), matching(scanner, b"deadxact", 8))
+    if allowed >> SUFFIX_XACTONLY & 1:
+        most = matching(scanner, b"xactonly", 8)
+    return refuse_at(scanner, scanner.at + most, BAD_TEXT, FIELD_SUFFIX, expected)
 
 
 # --- Direct names: 2.1.2 ---
@@ -451,15 +462,13 @@ cdef int read_queue_name(Scanner* scanner, bint suffixes, Name* name) noexcept n
         return 0
     if not is_next(scanner, c";"):
         return refuse(scanner, BAD_TEXT, FIELD_QUEUE_NAME, QUEUE_CHARACTER)
-    scanner.at += 1
-    if suffixes and suffix_to_end(scanner) == SUFFIX_JOURNAL:
-        name.suffix = SUFFIX_JOURNAL
-        return 0
-    scanner.at -= name.queue.length + 1
+    scanner.at -= name.queue.length
     modern = run_of(scanner, SUBQUEUE, name.queue.length) == name.queue.length
     scanner.at += name.queue.length
+    if suffixes and (not modern or is_journal(scanner)):
+        return read_suffix(scanner, 1 << SUFFIX_JOURNAL, JOURNAL_OR_END, name)
     if not modern:
-        return refuse(scanner, BAD_TEXT, FIELD_QUEUE_NAME, JOURNAL_OR_END if suffixes else END)
+        return refuse(scanner, BAD_TEXT, FIELD_QUEUE_NAME, END)
     scanner.at += 1
     if read_text(scanner, SUBQUEUE, MAX_SUBQUEUE, FIELD_SUBQUEUE, SUBQUEUE_CHARACTER, &name.subqueue) != 0:
         return -1
