@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ __all__ = [
     "ADDRESS",
     "BOOL",
     "BYTES",
+    "FORMAT_NAME",
     "GUID",
     "INT64",
     "TEXT",
@@ -67,6 +69,8 @@ TEXT = Scalar("string", "span", 8)
 BYTES = Scalar("binary", "span", 8)
 # 16 bytes, the unused ones zero, and the family (4 IPv4, 6 IPv6, 10 IPX) as a u16
 ADDRESS = Scalar("address", "address", 18)
+# A queue as a packet addresses it; the layout is that of wire/format_name.pxd
+FORMAT_NAME = Scalar("format_name", "format_name", 32)
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ VIOLATIONS = ListOf(Enumeration())
 class Column:
     """One column of a table.
 
-    ``presence`` is the bit of the row's presence byte that must be set for a value to stand there; 0 means in every row
+    ``presence`` is the bit of the row's presence that must be set for a value to stand there; 0 means in every row
     that is not null.
     """
 
@@ -169,6 +173,11 @@ class Table:
             Column("violations", VIOLATIONS, "rules of the specification that the packet breaks"),
         )
 
+    @cached_property
+    def presence_width(self) -> int:
+        """Bytes of a row's presence: 1, or 4 where the columns need more than eight bits."""
+        return 1 if all(column.presence < 1 << 8 for column in self.columns) else 4
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all columns, in order."""
@@ -212,7 +221,7 @@ def arrow_type(type_: DataType, guid: GuidForm = "uuid") -> pa.DataType:
         return pa.list_(arrow_type(type_.item, guid))
     if isinstance(type_, StructOf):
         return pa.struct([(name, arrow_type(member, guid)) for name, member in type_.members])
-    if isinstance(type_, Enumeration) or type_ in (TEXT, ADDRESS):
+    if isinstance(type_, Enumeration) or type_ in (TEXT, ADDRESS, FORMAT_NAME):
         return pa.string()
     if type_ == BYTES:
         return pa.binary()
