@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msmqwire.formatname.batch import parse_batch
 from msmqwire.formatname.binary import (
     decode_direct,
     decode_elements,
@@ -29,8 +30,10 @@ from msmqwire.formatname.model import (
     parse_path_name,
 )
 from msmqwire.formatname.queue_format import decode_queue_format, encode_queue_format
+from msmqwire.formatname.schema import FORMAT_NAMES
 
 __all__ = [
+    "FORMAT_NAMES",
     "ConnectorName",
     "DirectName",
     "DistributionListName",
@@ -54,5 +57,6 @@ __all__ = [
     "encode_public",
     "encode_queue_format",
     "parse",
+    "parse_batch",
     "parse_path_name",
 ]
