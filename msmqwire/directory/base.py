@@ -170,7 +170,11 @@ class Directory(ABC):
     def _search(
         self, element: type[Element], filters: tuple[Filter, ...], attributes: tuple[str, ...] | None
     ) -> Iterator[Element]:
-        """The objects that meet the filters, in the order of the directory."""
+        """The objects that meet the filters, in the order of the directory.
+
+        The call itself finds them, and fails if they cannot be found. An object that is wrong raises when its turn has
+        come, and does not end the iterator.
+        """
 
     def read_directory(
         self, element: type[Element], filters: Iterable[Filter] | None = None, attributes: Iterable[str] | None = None
@@ -186,7 +190,7 @@ class Directory(ABC):
         ValueError
             The element has no such attribute.
         """
-        return next(self._search(element, *_question(element, filters, attributes)), None)
+        return next(self.read_all(element, filters, attributes), None)
 
     def read_all(
         self, element: type[Element], filters: Iterable[Filter] | None = None, attributes: Iterable[str] | None = None
@@ -196,7 +200,7 @@ class Directory(ABC):
         Raises
         ------
         DirectoryNotConnected, DirectoryError, ValueError
-            As :meth:`read_directory`, the first two also between two objects.
+            As :meth:`read_directory`; the first two also when the turn of an object has come: the rest can be read.
         """
         return self._search(element, *_question(element, filters, attributes))
 
@@ -212,11 +216,9 @@ class Directory(ABC):
         DirectoryNotConnected, DirectoryError, ValueError
             As :meth:`read_directory`.
         """
-        objects = self._search(element, *_question(element, filters, attributes))
-        # The first object is read at once, so that a failure shows here and not in Next.
-        first = list(itertools.islice(objects, 1))
+        objects = self.read_all(element, filters, attributes)
         handle = next(self._handles)
-        self._reads[handle] = itertools.chain(first, objects)
+        self._reads[handle] = objects
         return handle
 
     def read_directory_next(self, handle: int) -> DirectoryObject | None:
