@@ -40,9 +40,9 @@ def draw(directory: Directory) -> str:
     population = Counter(site for machine in machines.values() for site in machine.site_identifier_list)
     lines = [
         f"graph {_quoted(enterprise.name if enterprise else '')} {{",
-        "  layout = neato; overlap = false; splines = true;",
+        "  layout = neato; overlap = false; sep = "+40"; splines = true;",
         '  node [shape = box, style = rounded, fontname = "Helvetica"];',
-        '  edge [len = 2.5, fontname = "Helvetica"];',
+        '  edge [fontname = "Helvetica"];',
     ]
     for site in sites:
         names = [gate.computer_name for gate in gates.get(site.identifier, ())]
