@@ -40,7 +40,7 @@ def draw(directory: Directory) -> str:
     population = Counter(site for machine in machines.values() for site in machine.site_identifier_list)
     lines = [
         f"graph {_quoted(enterprise.name if enterprise else '')} {{",
-        "  layout = neato; overlap = false; sep = "+40"; splines = true;",
+        '  layout = neato; overlap = false; sep = "+40"; splines = true;',
         '  node [shape = box, style = rounded, fontname = "Helvetica"];',
         '  edge [fontname = "Helvetica"];',
     ]

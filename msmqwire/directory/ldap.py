@@ -10,7 +10,7 @@ from typing import TypeVar
 from msmqwire.directory.base import Directory, Equal, Filter, matches
 from msmqwire.directory.elements import DirectoryObject, Enterprise, RoutingLink, Site
 from msmqwire.directory.ldap_connection import Entry, LdapConnection, escape
-from msmqwire.directory.ldap_entry import EntryReader
+from msmqwire.directory.ldap_entry import LONG_NAME, EntryReader, utf16_length
 from msmqwire.directory.ldap_schema import CLASSES, DERIVED, MAPPING, REQUIRED
 from msmqwire.errors import DirectoryError
 
@@ -139,8 +139,11 @@ class LdapDirectory(Directory):
         if "full_path" in equal:
             return ask(equal["full_path"], assertion, names, below=False)
         for attribute in equal.keys() & _HOSTS.keys():
-            host = escape(equal[attribute].partition("\\")[0].encode("utf-8"))
-            computers = ask(root, f"(&(objectClass=computer)({_HOSTS[attribute]}={host}))", ()) if host else []
+            host, _, queue = equal[attribute].partition("\\")
+            named = f"({_HOSTS[attribute]}={escape(host.encode('utf-8'))})"
+            computers = ask(root, f"(&(objectClass=computer){named})", ()) if host else []
+            if queue and utf16_length(queue) < LONG_NAME:
+                assertion = f"(&{assertion}(cn={escape(queue.encode('utf-8'))}))"
             return [entry for computer in computers for entry in ask(computer.name, assertion, names)]
         return ask(_CONTAINERS.get(element, "") + root, assertion, names)
 

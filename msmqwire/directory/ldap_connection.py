@@ -25,6 +25,8 @@ _PAGED_RESULTS = "1.2.840.113556.1.4.319"
 #: 3.1.1.3.4.1.11).
 _SECURITY_DESCRIPTOR_PARTS = 0x7
 
+#: A part of a distinguished name, up to a comma that is not escaped (RFC 4514 3).
+_PART = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
 _ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
 
 
@@ -52,7 +54,7 @@ def escape(octets: bytes) -> str:
 
 def parent(name: str, levels: int = 1) -> str:
     """The distinguished name that many levels up."""
-    return ",".join(ldap3("ldap3.utils.dn").to_dn(name)[levels:])
+    return ",".join(_PART.findall(name)[levels:])
 
 
 def relative_names(name: str) -> list[str]:
@@ -61,7 +63,8 @@ def relative_names(name: str) -> list[str]:
     >>> relative_names(r"CN=orders\2C new,CN=msmq,CN=LEDGER,DC=contoso")
     ['orders, new', 'msmq', 'LEDGER', 'contoso']
     """
-    values = (part.partition("=")[2].strip() for part in ldap3("ldap3.utils.dn").to_dn(name))
+    # Not the parser of ldap3: it takes the comma behind an escaped space for one that is escaped.
+    values = (part.partition("=")[2] for part in _PART.findall(name))
     return [_ESCAPED.sub(_unescape, value.encode("utf-8")).decode("utf-8", "replace") for value in values]
 
 

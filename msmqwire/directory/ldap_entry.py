@@ -15,17 +15,18 @@ from msmqwire.directory.ldap_schema import (
     IDENTIFIER,
     MAPPING,
     NAME,
+    OFTEN_UNSET,
     REQUIRED,
     Row,
 )
 from msmqwire.errors import DirectoryError
 
-__all__ = ["EntryReader"]
+__all__ = ["LONG_NAME", "EntryReader", "utf16_length"]
 
 Element = TypeVar("Element", bound=DirectoryObject)
 
 #: A queue's name of this many UTF-16 code units is the beginning of a longer one and a hash ([MS-MQDSSM] 2.2.5).
-_LONG_NAME, _HASH = 64, 9
+LONG_NAME, _HASH = 64, 9
 
 _ON_THE_COMPUTER = {"qualified_computer_name": "dNSHostName", "operating_system_version": "operatingSystemVersion"}
 
@@ -38,9 +39,7 @@ class EntryReader(Generic[Element]):
     attributes : tuple of str
         The attributes to set.
     named : set of str
-        Those of them that were asked for by name: if the directory does not have one that must be there, that is an
-        error. Of the others it is left out (decision: a reader commonly may not see security descriptors, and sites
-        that were never of MSMQ 1.0 do not say so).
+        Those of them that were asked for by name, and so are not left out.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class EntryReader(Generic[Element]):
             value = getattr(self, f"_{name}")(entry) if row is None else self._mapped(entry, name, row)
             if value is not REQUIRED:
                 values[name] = value
-            elif name in self._named:
+            elif name in self._named or name not in OFTEN_UNSET:
                 raise _wrong(entry, name, "is not set")
         return self._element.of(values)
 
@@ -155,9 +154,15 @@ class EntryReader(Generic[Element]):
         return f"{host}\\{_queue_name(entry)}".lower() if host else ""
 
 
+def utf16_length(text: str) -> int:
+    """How many UTF-16 code units a text has."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 def _part(entry: Entry, index: int) -> str:
+    """The value of a part of a name such as ``CN=queue,CN=msmq,CN=computer,...`` ([MS-MQDSSM] 2.2.1)."""
     names = relative_names(entry.name)
-    if len(names) <= index:
+    if "msmq" not in map(str.lower, names[: max(index, 2)]) or len(names) <= index:
         raise DirectoryError(f"{entry.name} is not where an object of its kind stands ([MS-MQDSSM] 2.2.1)")
     return names[index]
 
@@ -165,7 +170,7 @@ def _part(entry: Entry, index: int) -> str:
 def _queue_name(entry: Entry) -> str:
     """The name of a queue ([MS-MQDSSM] 3.1.6.11.2.1)."""
     name = _part(entry, 0)
-    if len(name.encode("utf-16-le")) // 2 == _LONG_NAME:
+    if utf16_length(name) == LONG_NAME:
         rest = entry.values.get("mSMQQueueNameExt", [])
         name = name[:-_HASH] + (rest[0].decode("utf-8", "replace") if rest else "")
     return name.replace("\\", "")

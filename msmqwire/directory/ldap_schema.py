@@ -26,7 +26,17 @@ from msmqwire.directory.elements import (
     Site,
 )
 
-__all__ = ["CLASSES", "DERIVED", "DIRECTORY_SERVER_TYPES", "MAPPING", "NAME", "REQUIRED", "Row", "Syntax"]
+__all__ = [
+    "CLASSES",
+    "DERIVED",
+    "DIRECTORY_SERVER_TYPES",
+    "MAPPING",
+    "NAME",
+    "OFTEN_UNSET",
+    "REQUIRED",
+    "Row",
+    "Syntax",
+]
 
 #: Stands for the default of an attribute that must be set.
 REQUIRED: Any = object()
@@ -218,6 +228,11 @@ DERIVED: dict[type[DirectoryObject], dict[str, tuple[str, ...]]] = {
         "scope": (),
     },
 }
+
+#: Attributes that must be set but often are not, or may not be seen: security descriptors, the names of foreign
+#: systems, and that a site was never of MSMQ 1.0. When all attributes are read they are left out where they are not set
+#: (decision: [MS-MQDSSM] 3.1.6.11 would fail the read, and with it the routing of the whole enterprise).
+OFTEN_UNSET = frozenset({"security", "qualified_computer_name", "migrated_from_msmq10"})
 
 #: The bits of mSMQServiceType that tell what kind of directory server a machine is ([MS-MQDSSM] 3.1.6.11.1.5).
 DIRECTORY_SERVER_TYPES = {
