@@ -103,8 +103,8 @@ class RoutingTable(Mapping[UUID, UUID]):
 
     def nearest(self, site_ids: Iterable[UUID]) -> RoutingTableRow | None:
         """The row of whichever site is the nearest, None if none of them has one."""
-        rows = (row for site in site_ids if (row := self.row(site)) is not None)
-        return min(rows, key=attrgetter("order"), default=None)
+        rows = [row for site in site_ids if (row := self.row(site)) is not None]
+        return min(rows, key=attrgetter("order")) if len(rows) > 1 else next(iter(rows), None)
 
 
 def _least_cost_tree(graph: SiteGraph, roots: _Integers) -> tuple[_Integers, _Integers, _Integers]:

@@ -88,7 +88,7 @@ def test_empty_tables() -> None:
     for without in ([], links, sites):
         of = router(*(each for each in objects if each not in without))
         assert len(of.routing_table(named("gate-A"))) == (2 if without == [] else 0)
-    of = router(*objects)
+    of = router(*objects, link("A", "B", -1))
     for no_gate in ("m-A", "nobody"):
         assert not of.is_site_gate(named(no_gate))
         assert not of.routing_table(named(no_gate))
