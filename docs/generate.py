@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import Table, manual_rows
+from msmqwire.formatname.schema import FORMAT_NAMES
 from msmqwire.mqcn.schema import NOTIFICATIONS
 from msmqwire.wire.fault import FAULT_NAMES
 
@@ -55,6 +56,7 @@ def pages() -> dict[Path, str]:
         *table(CAPTURE),
         *(line for kind in TABLES.values() for line in table(kind.table)),
         *table(NOTIFICATIONS),
+        *table(FORMAT_NAMES),
         AFTERWORD,
     ]
     lines += [", ".join(f"`{name}`" for name in FAULT_NAMES if name) + "."]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msmqwire.errors import FormatNameError
 from msmqwire.formatname.batch import parse_batch
 from msmqwire.formatname.binary import (
     decode_direct,
@@ -38,6 +39,7 @@ __all__ = [
     "DirectName",
     "DistributionListName",
     "FormatName",
+    "FormatNameError",
     "MachineName",
     "MulticastName",
     "MultipleElementName",

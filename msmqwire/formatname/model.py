@@ -377,7 +377,7 @@ def parse(text: str, *, extended: bool = False, http_slashes: bool = False, spx:
     --------
     >>> parse("direct=os:server\\\\private$\\\\orders;journal")
     DirectName(protocol='os', address='server', queue='orders', queue_type='private', subqueue=None, suffix='journal')
-    >>> parse("DIRECT=TCP:10.0.0.256\\orders")
+    >>> parse("DIRECT=TCP:10.0.0.256\\\\orders")
     Traceback (most recent call last):
         ...
     msmqwire.errors.FormatNameError: bad_value: ProtocolAddressSpecification at character 18: expected ...
