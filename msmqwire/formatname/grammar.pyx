@@ -752,7 +752,7 @@ cdef object parts_of(const uint8_t* text, const Name* name):
     return parts
 
 
-def scan(str text, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_name=False):
+def scan(str text not None, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_name=False):
     cdef uint32_t options = (
         (EXTENDED if extended else 0) | (HTTP_SLASHES if http_slashes else 0) | (SPX if spx else 0)
         | (PATH_NAME if path_name else 0)
