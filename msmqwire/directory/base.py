@@ -18,12 +18,13 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from msmqwire.directory.elements import (
     ConnectedNetwork,
     DirectoryObject,
     DirectoryServerType,
+    Element,
     Enterprise,
     OperatingSystemType,
     PrivacyLevel,
@@ -55,10 +56,9 @@ __all__ = [
     "RoutingLink",
     "Scope",
     "Site",
+    "comparable",
     "matches",
 ]
-
-Element = TypeVar("Element", bound=DirectoryObject)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 __all__ = [
+    "ELEMENTS",
+    "NAME_ATTRIBUTES",
+    "NIL",
+    "REFERENCES",
+    "UNLIMITED",
     "ConnectedNetwork",
     "DirectoryObject",
     "DirectoryServerType",
+    "Element",
     "Enterprise",
     "OperatingSystemType",
     "PrivacyLevel",

@@ -5,18 +5,15 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterator
-from typing import TypeVar
 
 from msmqwire.directory.base import Directory, Equal, Filter, matches
-from msmqwire.directory.elements import DirectoryObject, Enterprise, RoutingLink, Site
+from msmqwire.directory.elements import DirectoryObject, Element, Enterprise, RoutingLink, Site
 from msmqwire.directory.ldap_connection import Entry, LdapConnection, escape
 from msmqwire.directory.ldap_entry import LONG_NAME, EntryReader, utf16_length
 from msmqwire.directory.ldap_schema import CLASSES, DERIVED, MAPPING, REQUIRED
 from msmqwire.errors import DirectoryError
 
 __all__ = ["LdapDirectory"]
-
-Element = TypeVar("Element", bound=DirectoryObject)
 
 #: Where objects stand below the root domain ([MS-MQDSSM] 3.1.6.15); machines and queues are anywhere in it.
 _CONTAINERS: dict[type[DirectoryObject], str] = {

@@ -99,6 +99,8 @@ class LdapConnection:
     ) -> None:
         if not url.lower().startswith(("ldap://", "ldaps://")):
             raise ValueError(f"{url!r} is no URL such as ldap://host:389 or ldaps://host:636")
+        if start_tls and url.lower().startswith("ldaps://"):
+            raise ValueError(f"{url!r} is secure from the start: start_tls is for ldap:")
         if (user is None) != (password is None):
             raise ValueError("a user and a password go together")
         if min(timeout, time_limit, size_limit, page_size) < 1:
@@ -122,9 +124,10 @@ class LdapConnection:
         with self._lock:
             connection, self._connection = self._connection, None
             if connection is not None:
-                # A server that is gone needs no goodbye.
-                with contextlib.suppress(self._library.core.exceptions.LDAPExceptionError):
-                    connection.unbind()
+                # A server that is gone needs no goodbye, but its socket is still to be closed.
+                for goodbye in (connection.unbind, connection.strategy.close):
+                    with contextlib.suppress(self._library.core.exceptions.LDAPExceptionError, OSError):
+                        goodbye()
 
     @property
     def root(self) -> str:
@@ -158,33 +161,32 @@ class LdapConnection:
         DirectoryError
             It answers anything else than success, or with more entries than the limit.
         """
+        question = (base, assertion, list(attributes), below)
         with self._lock:
-            reused = self._connection is not None
+            kept = self._connection is not None
             try:
-                return self._pages(base, assertion, list(attributes), below)
-            except DirectoryError:
-                raise
-            # The library's decoder raises anything on an answer that is none.
-            except Exception as error:
-                self.close()
-                # A server may close a connection that has been idle; one that was silent is not asked again.
-                if not reused or isinstance(error.__context__, TimeoutError):
-                    raise self._lost(error) from error
-            try:
-                return self._pages(base, assertion, list(attributes), below)
-            except DirectoryError:
-                raise
-            except Exception as error:
-                self.close()
-                raise self._lost(error) from error
+                return self._attempt(*question)
+            except DirectoryNotConnected as error:
+                silent = error.__cause__ is not None and isinstance(error.__cause__.__context__, TimeoutError)
+                # A server may have closed a connection that was idle; one that is silent, or busy, is not asked again.
+                if not kept or silent or self._connection is not None:
+                    raise
+            return self._attempt(*question)
 
-    def _lost(self, error: Exception) -> DirectoryNotConnected:
-        return DirectoryNotConnected(f"{self._url}: {error or type(error).__name__}")
+    def _attempt(self, base: str, assertion: str, attributes: list[str], below: bool) -> list[Entry]:
+        try:
+            if self._connection is None:
+                self._open()
+            return self._pages(base, assertion, attributes, below)
+        except DirectoryError:
+            raise
+        # The library's decoder raises anything on an answer that is none.
+        except Exception as error:
+            self.close()
+            raise DirectoryNotConnected(f"{self._url}: {error or type(error).__name__}") from error
 
     def _pages(self, base: str, assertion: str, attributes: list[str], below: bool) -> list[Entry]:
         library = self._library
-        if self._connection is None:
-            self._connection = self._open()
         controls = None
         if "nTSecurityDescriptor" in attributes:
             controls = library.protocol.microsoft.security_descriptor_control(sdflags=_SECURITY_DESCRIPTOR_PARTS)
@@ -216,11 +218,11 @@ class LdapConnection:
             if not cookie:
                 return entries
 
-    def _open(self) -> Any:
+    def _open(self) -> None:
         library = self._library
         tls = library.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=self._ca_file)
         server = library.Server(self._url, tls=tls, get_info=library.NONE, connect_timeout=self._timeout)
-        connection = library.Connection(
+        self._connection = connection = library.Connection(
             server,
             self._user,
             self._password,
@@ -230,14 +232,10 @@ class LdapConnection:
             read_only=True,
             receive_timeout=self._timeout,
         )
-        try:
-            connection.open()
-            if self._start_tls:
-                connection.start_tls()
-            bound, result, *_ = connection.bind()
-        except Exception as error:
-            raise self._lost(error) from error
+        connection.open()
+        if self._start_tls:
+            connection.start_tls()
+        bound, result, *_ = connection.bind()
         if not bound:
-            connection.unbind()
+            self.close()
             raise DirectoryNotConnected(f"{self._url}: {result['description']}: {result['message'] or 'refused'}")
-        return connection

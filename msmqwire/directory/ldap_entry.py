@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 from uuid import UUID
 
-from msmqwire.directory.elements import REFERENCES, DirectoryObject, DirectoryServerType, Scope
+from msmqwire.directory.elements import REFERENCES, DirectoryObject, DirectoryServerType, Element, Scope
 from msmqwire.directory.ldap_connection import Entry, LdapConnection, parent, relative_names
 from msmqwire.directory.ldap_schema import (
     BOOLEAN,
@@ -22,8 +22,6 @@ from msmqwire.directory.ldap_schema import (
 from msmqwire.errors import DirectoryError
 
 __all__ = ["LONG_NAME", "EntryReader", "utf16_length"]
-
-Element = TypeVar("Element", bound=DirectoryObject)
 
 #: A queue's name of this many UTF-16 code units is the beginning of a longer one and a hash ([MS-MQDSSM] 2.2.5).
 LONG_NAME, _HASH = 64, 9

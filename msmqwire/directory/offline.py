@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
 
 from msmqwire.directory.base import Directory, Equal, Filter
-from msmqwire.directory.elements import DirectoryObject, Queue, QueueManager
+from msmqwire.directory.elements import Element, Queue, QueueManager
 from msmqwire.directory.memory import MemoryDirectory
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
 
 __all__ = ["DIRECTORY_ONLINE_SECONDS", "QueueManagerDirectory"]
-
-Element = TypeVar("Element", bound=DirectoryObject)
 
 #: How long after it went offline, and after each check in vain, a queue manager checks ([MS-MQDMPR] 3.1.2.5).
 DIRECTORY_ONLINE_SECONDS = 60

@@ -9,10 +9,9 @@ All but BaseHeader and UserHeader are there if a flag in one of these two says s
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.batch cimport DECODED
-from msmqwire.columns.convert cimport TextSpan
 from msmqwire.mqqb.fields cimport (
     ALLOCATION_BODY_SIZE, DELIVERY_MODE, DISCARDABLE, ENCRYPTED, EXPRESS_TRANSACTION, FIELD_ADMIN_QUEUE,
     FIELD_BASE_HEADER_FLAGS, FIELD_CONNECTOR_QM_GUID, FIELD_CONNECTOR_TYPE, FIELD_DEBUG_HEADER,
@@ -27,13 +26,13 @@ from msmqwire.mqqb.fields cimport (
 )
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
 from msmqwire.mqqb.packet cimport (
-    ACK_BODY_SIZE, ADMIN_QUEUE, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE,
-    ENCRYPTION_KEY, EXTENSION_DATA, FLAG_DEBUG, LABEL, LARGEST_LABEL, LARGEST_SENDER_CERT, MESSAGE_CLASS,
-    NO_MESSAGE_CLASS, NOTIFICATION, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, RESPONSE_QUEUE, SECURITY,
-    SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SESSION, SIGNATURE, TRANSACTION,
-    TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT,
-    USER_DESTINATION_SHIFT, USER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_MULTI_QUEUE, USER_PROPERTIES,
-    USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, Packet, clear_packet, padded, read_base_header,
+    ACK_BODY_SIZE, ADMIN_QUEUE, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY,
+    DESTINATION_QUEUE, ENCRYPTION_KEY, EXTENSION_DATA, FLAG_DEBUG, LABEL, LARGEST_LABEL, LARGEST_SENDER_CERT,
+    MESSAGE_CLASS, NO_MESSAGE_CLASS, NOTIFICATION, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, RESPONSE_QUEUE,
+    SECURITY, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SESSION, SIGNATURE, TRANSACTION,
+    TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT,
+    USER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY,
+    USER_SOAP, USER_TRANSACTION, Packet, clear_packet, padded, read_base_header,
 )
 from msmqwire.mqqb.queues cimport is_notify_queue, read_multi_queue, read_queue, units_to_null
 from msmqwire.wire.cursor cimport load_u16, load_u32
@@ -47,6 +46,7 @@ cdef enum:
     PRIVACY_LEVELS = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 5
     MOST_HOPS = 0x1D
     AU_OR_AS = 1 << 4 | 0xF << 8       # of SecurityHeader.Flags
+    MEANT_BASE_FLAGS = 0x013F          # the bits of BaseHeader.Flags that are not reserved
 
 
 cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil
@@ -321,6 +321,6 @@ cdef inline int read_message(
     if wire_unlikely(strict and packet.violations & DISCARDABLE):
         return message_violation_fault(data, size, packet, fault)
     packet.presence |= DECODED
-    if wire_unlikely(load_u16(data + 2) == 0 and packet.parts[BODY].length == ACK_BODY_SIZE):
+    if wire_unlikely(packet.parts[BODY].length == ACK_BODY_SIZE and not load_u16(data + 2) & MEANT_BASE_FLAGS):
         recognise_ack(data, packet)
     return 0

@@ -4,11 +4,11 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
 
-from msmqwire.mqqb.packet cimport ADMIN_QUEUE, USER, Packet, padded
+from msmqwire.mqqb.packet cimport ADMIN_QUEUE, QUEUE_COUNT, USER, Packet, padded
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport BAD_SIZE, BAD_TERMINATOR, TRUNCATED, Fault, set_fault
 from msmqwire.wire.format_name cimport (
-    DIRECT_NAME, NO_QUEUE, PRIVATE_QUEUE, PUBLIC_QUEUE, UNRESOLVED_QUEUE, FormatName
+    DIRECT_NAME, PRIVATE_QUEUE, PUBLIC_QUEUE, UNRESOLVED_QUEUE, FormatName
 )
 from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_unlikely
 
@@ -26,6 +26,10 @@ cdef enum QueueCode:
 cdef enum:
     NOTIFY_QUEUE_NUMBER = 3
     ORDER_QUEUE_NUMBER = 4
+
+
+# HeaderID of the three MQFAddressHeaders
+cdef uint16_t[QUEUE_COUNT] ADDRESS_IDS
 
 
 cdef inline size_t units_to_null(const uint8_t* data, size_t size, size_t at, size_t units) noexcept nogil:

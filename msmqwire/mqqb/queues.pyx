@@ -23,7 +23,6 @@ from msmqwire.wire.format_name cimport (
 cdef const char* NOTIFY_QUEUE = "\\private$\\notify_queue$"
 cdef const char* ORDER_QUEUE = "\\private$\\order_queue$"
 
-cdef uint16_t[QUEUE_COUNT] ADDRESS_IDS
 ADDRESS_IDS[:] = [0x0064, 0x00C8, 0x012C]
 
 
@@ -161,7 +160,7 @@ cdef bint is_text(const uint8_t* units, const char* text, size_t count) noexcept
 cdef bint ends_with(const uint8_t* data, const FormatName* name, const char* text) noexcept nogil:
     cdef size_t count = strlen(text)
     cdef size_t units = name.length // 2
-    return units > count and is_text(data + name.offset + 2 * (units - count), text, count)
+    return units >= count and is_text(data + name.offset + 2 * (units - count), text, count)
 
 
 cdef bint is_notify_queue(const uint8_t* data, const FormatName* name) noexcept nogil:

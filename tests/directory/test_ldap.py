@@ -117,6 +117,8 @@ def test_a_wrong_address_and_half_a_user() -> None:
         LdapDirectory("localhost")
     with pytest.raises(ValueError, match="go together"):
         LdapDirectory("ldap://localhost", user="cn=admin")
+    with pytest.raises(ValueError, match="start_tls is for ldap:"):
+        LdapDirectory("ldaps://localhost", start_tls=True)
 
 
 def test_a_user(server: str) -> None:
@@ -142,6 +144,12 @@ def test_tls(tmp_path: Path) -> None:
         by_number = url.replace("localhost", "127.0.0.1")
         with pytest.raises(DirectoryNotConnected, match=r"127\.0\.0\.1"):
             LdapDirectory(by_number, start_tls=True, ca_file=str(made.certificate)).read_directory(Site)
+
+
+def test_a_password_is_not_sent_to_a_server_that_will_not_start_tls(server: str) -> None:
+    directory = LdapDirectory(server, start_tls=True, user=f"cn=admin,{ROOT}", password="secret")
+    with pytest.raises(DirectoryNotConnected, match="startTLS failed"):
+        directory.read_directory(Site)
 
 
 def test_what_active_directory_does_not_have(server: str) -> None:

@@ -10,6 +10,8 @@ from uuid import UUID
 import pytest
 
 from msmqwire.directory import Equal, MemoryDirectory, NotEqual, Queue, QueueManager, RoutingLink, Site
+from msmqwire.directory.elements import ELEMENTS
+from msmqwire.directory.ldap_schema import DERIVED, MAPPING
 from msmqwire.errors import DirectoryError
 from tests.directory.enterprise import EXAMPLE
 
@@ -168,3 +170,17 @@ def test_threads_may_read_while_an_index_is_made() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_the_manual_has_every_attribute() -> None:
+    page = (EXAMPLE.parent.parent / "docs" / "directory.md").read_text("utf-8")
+    for table, element in ELEMENTS.items():
+        section = page.split(f"\n### {table}\n")[1].split("\n### ")[0]
+        rows = [
+            [cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| `")
+        ]
+        assert [row[0] for row in rows] == [f"`{name}`" for name in element.attribute_names()]
+        for name, _, _, where in rows:
+            row = MAPPING.get(element, {}).get(name.strip("`"))
+            derived = name.strip("`") in DERIVED.get(element, {})
+            assert where == f"`{row.name}`" if row else (where == "-") != derived
