@@ -13,12 +13,14 @@ any other                 :class:`~msmqwire.errors.DirectoryError`
 
 from __future__ import annotations
 
+import enum
 import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
+from uuid import UUID
 
 from msmqwire.directory.elements import (
     ConnectedNetwork,
@@ -146,7 +148,8 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def comparable(value: Any) -> Any:
     """The value as filters and indexes compare it: text without its case."""
-    return value.casefold() if isinstance(value, str) else value
+    # Not casefold: directories compare letter by letter.
+    return value.lower() if isinstance(value, str) else value
 
 
 def matches(element: DirectoryObject, filters: Iterable[Filter]) -> bool:
@@ -262,9 +265,9 @@ def _question(
 
 
 def _typed(element: type[DirectoryObject], given: Filter) -> Filter:
-    """The filter with a value of the attribute's type; an identifier may be given as text."""
+    """The filter with a value of the attribute's type; an identifier, or one of an enumeration, may be text."""
     wanted = element.attribute_type(given.attribute)
-    if wanted is not str and isinstance(given.value, str):
+    if isinstance(given.value, str) and issubclass(wanted, (UUID, enum.Enum)):
         return type(given)(given.attribute, wanted(given.value))
     if not isinstance(given.value, wanted):
         raise ValueError(f"{given.attribute} is compared with {given.value!r}, which is no {wanted.__name__}")

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
+from msmqwire.directory.base import comparable
 from msmqwire.directory.document import Problem
 from msmqwire.directory.elements import (
     ELEMENTS,
@@ -26,6 +27,9 @@ _TABLES = {element: table for table, element in ELEMENTS.items()}
 
 #: What a site link may cost ([MS-MQDMPR] 3.1.1.8).
 _COSTS = range(1, 1_000_000)
+
+#: Numbers that are no unsigned integers of 32 bits; costs have a rule of their own.
+_SIGNED = ("actual_cost", "base_priority")
 
 
 def check(objects: Iterable[DirectoryObject]) -> list[Problem]:
@@ -65,7 +69,7 @@ def _duplicates(enterprise: _Enterprise) -> Iterator[Problem]:
     for each in enterprise.objects:
         identifiers[each.identifier].append(each)
         if type(each) in NAME_ATTRIBUTES:
-            names[type(each), getattr(each, NAME_ATTRIBUTES[type(each)]).casefold()].append(each)
+            names[type(each), comparable(getattr(each, NAME_ATTRIBUTES[type(each)]))].append(each)
     for identifier, (first, *others) in identifiers.items():
         for other in others:
             what = f"{identifier} is also that of {enterprise.title(first)}"
@@ -86,10 +90,10 @@ def _dangling(enterprise: _Enterprise) -> Iterator[Problem]:
                 target = REFERENCES[attribute]
                 if (target, identifier) not in enterprise.identifiers:
                     yield Problem(enterprise.title(each), attribute, f"there is no {_TABLES[target]} {identifier}")
-    hosts = {machine.computer_name.casefold() for machine in enterprise.machines.values()}
+    hosts = {comparable(machine.computer_name) for machine in enterprise.machines.values()}
     for queue in enterprise.queues:
         host = queue.pathname.partition("\\")[0]
-        if host.casefold() not in hosts:
+        if comparable(host) not in hosts:
             yield Problem(enterprise.title(queue), "pathname", f"there is no queue_manager {host}")
 
 
@@ -171,7 +175,9 @@ def _numbers(enterprise: _Enterprise) -> Iterator[Problem]:
     for each in enterprise.objects:
         for attribute in each.attribute_names():
             value = getattr(each, attribute)
-            if attribute.endswith(("quota", "_time", "interval", "time_to_live")) and not 0 <= value < 1 << 32:
+            if attribute in _SIGNED or each.attribute_type(attribute) is not int:
+                continue
+            if not 0 <= value < 1 << 32:
                 yield Problem(enterprise.title(each), attribute, f"{value} is no unsigned integer of 32 bits")
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from msmqwire.directory.base import comparable
 from msmqwire.directory.elements import (
     ELEMENTS,
     NAME_ATTRIBUTES,
@@ -123,7 +124,7 @@ class _Reader:
         for element, _, entry in self.entries:
             name, identifier = entry.get(NAME_ATTRIBUTES.get(element, "")), entry.get("identifier")
             if isinstance(name, str) and isinstance(identifier, str) and _IDENTIFIER.fullmatch(identifier):
-                named[element][name.casefold()].add(UUID(identifier))
+                named[element][comparable(name)].add(UUID(identifier))
         return named
 
     def _object(self, element: type[DirectoryObject], title: str, entry: dict[str, Any]) -> DirectoryObject | None:
@@ -168,7 +169,7 @@ class _Reader:
         """The identifier of another object, which may be called by its name."""
         if isinstance(given, str) and _IDENTIFIER.fullmatch(given):
             return UUID(given)
-        found = self.named[target].get(given.casefold(), ()) if isinstance(given, str) else ()
+        found = self.named[target].get(comparable(given), ()) if isinstance(given, str) else ()
         if len(found) != 1:
             kind = next(table for table, each in ELEMENTS.items() if each is target)
             how_many = "no" if not found else "more than one"

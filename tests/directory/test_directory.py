@@ -177,6 +177,8 @@ def test_no_filters_and_no_filter_are_the_same(directory: Directory) -> None:
         ([Equal("identifier", "not one")], None, "badly formed"),
         ([Equal("name", 7)], None, "name is compared with 7, which is no str"),
         ([LessThan("foreign_site", b"")], None, "no bool"),
+        ([Equal("foreign_site", "False")], None, "foreign_site is compared with 'False', which is no bool"),
+        ([Equal("security", "AQID")], None, "which is no bytes"),
     ],
 )
 def test_a_wrong_question(directory: Directory, filters: Any, attributes: Any, message: str) -> None:
