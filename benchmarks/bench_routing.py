@@ -55,7 +55,7 @@ def test_routing_table(benchmark: BenchmarkFixture, scale: Scale, report: Report
 
 
 def test_next_hops(benchmark: BenchmarkFixture, scale: Scale, report: Report, enterprise: Routes) -> None:
-    router = Router(enterprise.directory)
+    router, forgetful = Router(enterprise.directory), Router(enterprise.directory)
     source = enterprise.gates[0].identifier
     destinations = [machine.identifier for machine in enterprise.machines]
     count = len(destinations)
@@ -76,14 +76,15 @@ def test_next_hops(benchmark: BenchmarkFixture, scale: Scale, report: Report, en
             router.get_next_hops(source, each)
 
     def ask_anew() -> None:
-        router.initialize(0.0)
-        ask()
+        forgetful.initialize(0.0)
+        for each in destinations[: count // 10]:
+            forgetful.get_next_hops(source, each)
 
     contenders = [
         Contender("a dictionary, both GUIDs the key", look_up, count),
         Contender(f"{OURS}, asked before", ask, count),
-        # Sites, links and every machine are read again
-        Contender(f"{OURS}, asked for the first time", ask_anew, count),
+        # Sites, links and every machine are read again, which takes so long that a tenth must do
+        Contender(f"{OURS}, asked for the first time", ask_anew, count // 10),
     ]
     found = ratios(report, scale, f"Next hops of a gate: {count:,} machines", "hop", contenders)
     benchmark.extra_info.update(found)
