@@ -1,4 +1,4 @@
-"""A directory in memory: what loading costs beside parsing the file, and a lookup beside a dictionary and beside a scan.
+"""A directory in memory: loading beside parsing the file alone, a lookup beside a dictionary and beside a scan.
 
 Nothing here fails for being slow: a shared machine would fail it at random. Wrong answers fail.
 """

@@ -116,15 +116,13 @@ class _Reader:
                 title = entry.get(NAME_ATTRIBUTES.get(ELEMENTS[table], ""))
                 yield ELEMENTS[table], f"{name} ({title})" if isinstance(title, str) else name, entry
 
-    def _names(self) -> dict[type[DirectoryObject], dict[str, set[UUID]]]:
+    def _names(self) -> dict[type[DirectoryObject], dict[str, set[str]]]:
         """The identifiers of the objects that bear a name, without regard to its case."""
-        named: dict[type[DirectoryObject], dict[str, set[UUID]]] = {
-            each: defaultdict(set) for each in ELEMENTS.values()
-        }
+        named: dict[type[DirectoryObject], dict[str, set[str]]] = {each: defaultdict(set) for each in ELEMENTS.values()}
         for element, _, entry in self.entries:
             name, identifier = entry.get(NAME_ATTRIBUTES.get(element, "")), entry.get("identifier")
             if isinstance(name, str) and isinstance(identifier, str) and _IDENTIFIER.fullmatch(identifier):
-                named[element][comparable(name)].add(UUID(identifier))
+                named[element][comparable(name)].add(identifier.lower())
         return named
 
     def _object(self, element: type[DirectoryObject], title: str, entry: dict[str, Any]) -> DirectoryObject | None:
@@ -174,7 +172,7 @@ class _Reader:
             kind = next(table for table, each in ELEMENTS.items() if each is target)
             how_many = "no" if not found else "more than one"
             raise ValueError(f"{given!r} is no identifier and the name of {how_many} {kind}")
-        return next(iter(found))
+        return UUID(next(iter(found)))
 
     def _report(self, title: str, attribute: str, what: str) -> None:
         self.problems.append(Problem(title, attribute, what))
