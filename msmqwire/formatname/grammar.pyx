@@ -123,12 +123,15 @@ cdef enum:
     HEXADECIMAL = 64
     IPV6 = 128
 
+cdef enum:
+    NO_DIGIT = 0x80
+
 cdef uint8_t[256] IN_SET
 cdef uint8_t[256] HEX_VALUE
 
-# For each of the 32 digits, in the order of the text, the byte of the GUID in packet order that it is half of
-cdef uint8_t[16] TEXT_ORDER
-TEXT_ORDER[:] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15]
+# Where in the text of a GUID the two digits of each byte stand, in packet order
+cdef uint8_t[16] DIGITS_AT
+DIGITS_AT[:] = [6, 4, 2, 0, 11, 9, 16, 14, 19, 21, 24, 26, 28, 30, 32, 34]
 
 
 cdef int fill_sets() except -1:
@@ -145,7 +148,9 @@ cdef int fill_sets() except -1:
         bits |= HEXADECIMAL if character in "0123456789abcdefABCDEF" else 0
         bits |= IPV6 if character in "0123456789abcdefABCDEF:." else 0
         IN_SET[byte] = bits
-        HEX_VALUE[byte] = int(character, 16) if bits & HEXADECIMAL else 0
+        HEX_VALUE[byte] = int(character, 16) if bits & HEXADECIMAL else NO_DIGIT
+    for byte in (*range(0x21), *range(0x80, 0x100)):
+        HEX_VALUE[byte] = NO_DIGIT
     return 0
 
 
@@ -245,24 +250,36 @@ cdef inline int read_end(Scanner* scanner, Field field, Expected expected) noexc
     return 0
 
 
+cdef int refuse_guid(const Scanner* scanner, Field field) noexcept nogil:
+    """Point at the first character that is none of a GUID."""
+    cdef size_t i
+    cdef size_t at
+    for i in range(<size_t>GUID_TEXT_SIZE):
+        at = scanner.at + i
+        if i == 8 or i == 13 or i == 18 or i == 23:
+            if at >= scanner.end or scanner.text[at] != c"-":
+                return refuse_at(scanner, at, BAD_TEXT, field, HYPHEN)
+        elif at >= scanner.end or not IN_SET[scanner.text[at]] & HEXADECIMAL:
+            return refuse_at(scanner, at, BAD_TEXT, field, HEXADECIMAL_DIGIT)
+    return -1
+
+
 cdef inline int read_guid(Scanner* scanner, Field field, uint8_t* guid) noexcept nogil:
     """Guid of 2.1.3, without braces."""
     cdef const uint8_t* here = scanner.text + scanner.at
-    cdef size_t left = scanner.end - scanner.at
+    cdef uint8_t found = 0
+    cdef uint8_t high
+    cdef uint8_t low
     cdef size_t i
-    cdef size_t digit = 0
-    for i in range(<size_t>GUID_TEXT_SIZE):
-        if i == 8 or i == 13 or i == 18 or i == 23:
-            if i >= left or here[i] != c"-":
-                return refuse_at(scanner, scanner.at + i, BAD_TEXT, field, HYPHEN)
-            continue
-        if i >= left or not IN_SET[here[i]] & HEXADECIMAL:
-            return refuse_at(scanner, scanner.at + i, BAD_TEXT, field, HEXADECIMAL_DIGIT)
-        if digit & 1:
-            guid[TEXT_ORDER[digit >> 1]] |= HEX_VALUE[here[i]]
-        else:
-            guid[TEXT_ORDER[digit >> 1]] = <uint8_t>(HEX_VALUE[here[i]] << 4)
-        digit += 1
+    if scanner.end - scanner.at < GUID_TEXT_SIZE:
+        return refuse_guid(scanner, field)
+    for i in range(<size_t>GUID_SIZE):
+        high = HEX_VALUE[here[DIGITS_AT[i]]]
+        low = HEX_VALUE[here[DIGITS_AT[i] + 1]]
+        found |= high | low
+        guid[i] = <uint8_t>(high << 4) | low
+    if found & NO_DIGIT or here[8] != c"-" or here[13] != c"-" or here[18] != c"-" or here[23] != c"-":
+        return refuse_guid(scanner, field)
     scanner.at += GUID_TEXT_SIZE
     return 0
 
