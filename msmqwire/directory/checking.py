@@ -84,7 +84,7 @@ def _duplicates(enterprise: _Enterprise) -> Iterator[Problem]:
 
 def _dangling(enterprise: _Enterprise) -> Iterator[Problem]:
     for each in enterprise.objects:
-        for attribute in REFERENCES.keys() & each.attribute_names():
+        for attribute in filter(REFERENCES.__contains__, each.attribute_names()):
             value = getattr(each, attribute)
             for identifier in value if isinstance(value, tuple) else (value,):
                 target = REFERENCES[attribute]

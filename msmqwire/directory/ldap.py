@@ -135,13 +135,14 @@ class LdapDirectory(Directory):
         equal = {each.attribute: each.value for each in filters if isinstance(each, Equal) and each.value}
         if "full_path" in equal:
             return ask(equal["full_path"], assertion, names, below=False)
-        for attribute in equal.keys() & _HOSTS.keys():
-            host, _, queue = equal[attribute].partition("\\")
-            named = f"({_HOSTS[attribute]}={escape(host.encode('utf-8'))})"
-            computers = ask(root, f"(&(objectClass=computer){named})", ()) if host else []
-            if queue and utf16_length(queue) < LONG_NAME:
-                assertion = f"(&{assertion}(cn={escape(queue.encode('utf-8'))}))"
-            return [entry for computer in computers for entry in ask(computer.name, assertion, names)]
+        for attribute, on_the_computer in _HOSTS.items():
+            if attribute in equal:
+                host, _, queue = equal[attribute].partition("\\")
+                if queue and utf16_length(queue) < LONG_NAME:
+                    assertion = f"(&{assertion}(cn={escape(queue.encode('utf-8'))}))"
+                named = f"(&(objectClass=computer)({on_the_computer}={escape(host.encode('utf-8'))}))"
+                computers = ask(root, named, ()) if host else []
+                return [entry for computer in computers for entry in ask(computer.name, assertion, names)]
         return ask(_CONTAINERS.get(element, "") + root, assertion, names)
 
 
