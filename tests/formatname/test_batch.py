@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from msmqwire import Payloads
+from msmqwire.columns import allocated_bytes
 from msmqwire.formatname import FORMAT_NAMES, parse_batch
 from msmqwire.formatname.grammar import EXPECTED
 from tests.formatname.answers import of_batch, of_parse
@@ -146,6 +148,19 @@ def test_text_in_arrow_lives_on_without_the_texts() -> None:
     table = parse_batch(texts, columns=["queue"]).to_arrow()
     del texts
     assert table["queue"].to_pylist() == [f"queue{i}" for i in range(1_000)]
+
+
+def test_what_a_batch_holds_is_released() -> None:
+    gc.collect()
+    before = allocated_bytes()
+    batch = parse_batch(TEXTS)
+    view, table = batch["queue"], batch.to_arrow()
+    assert allocated_bytes() > before
+    del batch, view
+    assert table.to_pylist() == EXPECTED_ROWS
+    del table
+    gc.collect()
+    assert allocated_bytes() == before
 
 
 def test_an_element_needs_the_least_room_there_is() -> None:
