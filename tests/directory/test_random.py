@@ -87,17 +87,18 @@ VALUES = st.recursive(
         )
     ),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)),
-    max_leaves=6,
+    max_leaves=3,
 )  # fmt: skip
 
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
     """Something like an enterprise."""
-    tables: dict[str, Any] = {}
-    for name, element in ELEMENTS.items():
-        entry = st.dictionaries(st.sampled_from([*element.attribute_names(), "speed"]), VALUES, max_size=8)
-        tables[name] = draw(st.one_of(st.lists(entry, max_size=3), VALUES))
+    tables: dict[str, Any] = {"site": [{"identifier": "51e00000-0000-4000-8000-00000000000a", "name": "A"}]}
+    for name in draw(st.lists(st.sampled_from([*ELEMENTS, "machine"]), max_size=2)):
+        attributes = ELEMENTS[name].attribute_names() if name in ELEMENTS else ("name",)
+        entry = st.dictionaries(st.sampled_from([*attributes, "speed"]), VALUES, max_size=6)
+        tables[name] = draw(st.one_of(st.lists(entry, max_size=2), VALUES))
     return tables
 
 
