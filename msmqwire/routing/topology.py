@@ -169,8 +169,7 @@ class Topology:
     def routing_table(self, roots: tuple[UUID, ...]) -> RoutingTable:
         """The table of the gates of ``roots``, made when it is first asked for; RoutingError as there."""
         if roots not in self._tables:
-            # Without links there is no row, not even that of a root
-            self._tables[roots] = RoutingTable(self.graph, roots) if roots and self.links else NO_TABLE
+            self._tables[roots] = RoutingTable(self.graph, roots) if roots else NO_TABLE
         return self._tables[roots]
 
     def gate_of(self, site_id: UUID, from_sites: tuple[UUID, ...]) -> UUID | None:

@@ -439,6 +439,10 @@ def test_gates_come_from_links() -> None:
     assert router(*objects, *links).get_site_gate(named("m-A")) == named("a2")
     assert router(*objects, *links[::-1]).get_site_gate(named("m-A")) == named("a1")
     assert router(*objects, link("B", "C", 1, "a1")).get_site_gate(named("m-A")) is None
+    # To be one of the gates a machine need not route, to act as a gate it must
+    of = router(*objects, link("A", "B", 1, "m-A", "a1"))
+    assert of.get_site_gate_for_site(named("A")) == named("m-A")
+    assert not of.is_site_gate(named("m-A"))
 
 
 def test_no_machine_is_its_own_next_hop() -> None:
