@@ -35,6 +35,7 @@ EXTENSIONS = [
     "msmqwire.properties.lookup",
     "msmqwire.propvariant.codec",
     "msmqwire.formatname.grammar",
+    "msmqwire.formatname.parts",
     "msmqwire.formatname.batch",
     "msmqwire.mqcn.text",
     "msmqwire.mqcn.codec",

@@ -1,12 +1,9 @@
-"""The grammar of [MS-MQMQ] 2.1 as a kernel: a name is read from left to right, a fault is the first that fails.
+"""The grammar of [MS-MQMQ] 2.1 as a kernel: names are read from left to right, up to the first character that fails.
 
 All that the grammar allows is ASCII, so that up to its first fault a text has as many characters as bytes, and an
 offset in the one is an offset in the other.
 """
 
-from uuid import UUID
-
-from cpython.unicode cimport PyUnicode_DecodeASCII
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memchr, memcpy, memset
@@ -14,12 +11,6 @@ from libc.string cimport memchr, memcpy, memset
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.wire.fault cimport BAD_TEXT, BAD_TYPE, BAD_VALUE, TOO_LARGE, TRUNCATED, Fault, FaultCode, set_fault
 from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE
-
-from msmqwire.errors import FormatNameError
-from msmqwire.formatname.schema import FIELDS, KINDS, PROTOCOLS, QUEUE_TYPES, SUFFIXES
-from msmqwire.wire.fault import FAULT_NAMES
-
-__all__ = ["Parts", "scan"]
 
 cdef extern from "<arpa/inet.h>" nogil:
     int inet_pton(int family, const char* source, void* target)
@@ -46,7 +37,7 @@ cdef enum Field:
     FIELD_MULTICAST_PORT
     FIELD_COMPUTER
 
-# What a fault expected, in the order of EXPECTED
+# What a fault expected, in the order of EXPECTED in schema.py
 cdef enum Expected:
     KEYWORD
     PROTOCOL
@@ -73,34 +64,6 @@ cdef enum Expected:
     MSMQ
     WRITABLE_QUEUE
     LIST_ELEMENT
-
-EXPECTED = (
-    "DIRECT=, PUBLIC=, PRIVATE=, DL=, MACHINE=, CONNECTOR= or MULTICAST=",
-    "TCP:, OS:, IPX:, HTTP: or HTTPS:",
-    "a hexadecimal digit",
-    "'-'",
-    "'\\'",
-    "the end of the name",
-    "';JOURNAL' or the end of the name",
-    "';JOURNAL', ';DEADLETTER', ';DEADXACT' or the end of the name",
-    "';XACTONLY' or the end of the name",
-    "'@' and a domain, or the end of the name",
-    "a character of a computer name (U+0021 to U+007E), 1 to 256 of them",
-    "a character of a queue name, 1 to 124 of them",
-    "a character of a subqueue name, 1 to 32 of them",
-    "a character of a domain name (U+0021 to U+007E), 1 to 255 of them",
-    "an IPv4 or IPv6 address",
-    "a number from 0 to 255 without leading zeros",
-    "a number from 224 to 239",
-    "a number from 0 to 65535 without leading zeros",
-    "'.'",
-    "':'",
-    "'//'",
-    "a character of a host name, 1 to 256 of them",
-    "'/MSMQ'",
-    "a queue that can be written to: an element is no journal and no dead-letter queue",
-    "an element other than MACHINE=",
-)
 
 cdef enum:
     MAX_COMPUTER = 256
@@ -732,60 +695,3 @@ cdef int read_element(
     if start != 0 or scanner.end != size:
         return check_element(&scanner, start, name)
     return 0
-
-
-# --- For the model ---
-
-
-class Parts:
-    """What the kernel finds in one name, as Python values; None where a kind has no such part."""
-
-    __slots__ = (
-        "address", "computer", "domain", "guid", "kind", "port", "private_id", "protocol", "queue", "queue_type",
-        "subqueue", "suffix",
-    )
-
-
-cdef object text_of(const uint8_t* text, TextSpan span):
-    return PyUnicode_DecodeASCII(<const char*>text + span.offset, span.length, NULL) if span.length else None
-
-
-cdef object parts_of(const uint8_t* text, const Name* name):
-    parts = Parts()
-    kind = name.kind
-    has_guid = kind not in (KIND_DIRECT, KIND_MULTICAST, KIND_PATH_NAME)
-    parts.kind = KINDS[kind]
-    parts.guid = UUID(bytes_le=name.guid[:GUID_SIZE]) if has_guid else None
-    parts.private_id = name.private_id if kind == KIND_PRIVATE else None
-    parts.protocol = PROTOCOLS[name.protocol] or None
-    parts.queue_type = QUEUE_TYPES[name.queue_type] or None
-    parts.suffix = SUFFIXES[name.suffix] or None
-    parts.address = text_of(text, name.address) if kind != KIND_PATH_NAME else None
-    parts.computer = text_of(text, name.address) if kind == KIND_PATH_NAME else None
-    parts.queue = text_of(text, name.queue)
-    parts.subqueue = text_of(text, name.subqueue)
-    parts.domain = text_of(text, name.domain)
-    parts.port = name.port if kind == KIND_MULTICAST else None
-    return parts
-
-
-def scan(str text not None, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_name=False):
-    cdef uint32_t options = (
-        (EXTENDED if extended else 0) | (HTTP_SLASHES if http_slashes else 0) | (SPX if spx else 0)
-        | (PATH_NAME if path_name else 0)
-    )
-    # A lone surrogate is no more at home in a name than any other character beyond ASCII
-    cdef bytes encoded = text.encode("utf-8", "surrogatepass")
-    cdef const uint8_t* data = <const uint8_t*>encoded
-    cdef size_t size = <size_t>len(encoded)
-    cdef size_t at = 0
-    cdef Name name
-    cdef Fault fault
-    cdef list names = []
-    while at <= size:
-        if read_element(data, size, &at, options, &name, &fault) != 0:
-            raise FormatNameError(
-                FAULT_NAMES[fault.code], FIELDS[fault.field], fault.offset, EXPECTED[fault.needed], text
-            )
-        names.append(parts_of(data, &name))
-    return names

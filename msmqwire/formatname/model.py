@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
-from msmqwire.formatname.grammar import Parts, scan
+from msmqwire.formatname.parts import Parts, scan
 from msmqwire.formatname.schema import Protocol, QueueType, Suffix
 
 __all__ = [

@@ -7,6 +7,7 @@ from typing import Literal
 from msmqwire.columns.schema import ASCII, GUID, UINT16, UINT32, Column, Enumeration, ListOf, Table
 
 __all__ = [
+    "EXPECTED",
     "FIELDS",
     "FORMAT_NAMES",
     "KINDS",
@@ -70,6 +71,35 @@ FIELDS = (
     "Address",
     "Address.Port",
     "Computer",
+)
+
+# What a fault expected, in the order of the enumeration Expected in grammar.pyx
+EXPECTED = (
+    "DIRECT=, PUBLIC=, PRIVATE=, DL=, MACHINE=, CONNECTOR= or MULTICAST=",
+    "TCP:, OS:, IPX:, HTTP: or HTTPS:",
+    "a hexadecimal digit",
+    "'-'",
+    "'\\'",
+    "the end of the name",
+    "';JOURNAL' or the end of the name",
+    "';JOURNAL', ';DEADLETTER', ';DEADXACT' or the end of the name",
+    "';XACTONLY' or the end of the name",
+    "'@' and a domain, or the end of the name",
+    "a character of a computer name (U+0021 to U+007E), 1 to 256 of them",
+    "a character of a queue name, 1 to 124 of them",
+    "a character of a subqueue name, 1 to 32 of them",
+    "a character of a domain name (U+0021 to U+007E), 1 to 255 of them",
+    "an IPv4 or IPv6 address",
+    "a number from 0 to 255 without leading zeros",
+    "a number from 224 to 239",
+    "a number from 0 to 65535 without leading zeros",
+    "'.'",
+    "':'",
+    "'//'",
+    "a character of a host name, 1 to 256 of them",
+    "'/MSMQ'",
+    "a queue that can be written to: an element is no journal and no dead-letter queue",
+    "an element other than MACHINE=",
 )
 
 # The bits of a row's presence above DECODED, as batch.pyx has them

@@ -14,7 +14,7 @@ import pytest
 from msmqwire import Payloads
 from msmqwire.columns import allocated_bytes
 from msmqwire.formatname import FORMAT_NAMES, parse_batch
-from msmqwire.formatname.grammar import EXPECTED
+from msmqwire.formatname.schema import EXPECTED
 from tests.formatname.answers import of_batch, of_parse
 from tests.reference.formatname_cases import GUID, NAMES, cases
 
