@@ -186,14 +186,14 @@ class LdapConnection:
             raise DirectoryNotConnected(f"{self._url}: {error or type(error).__name__}") from error
 
     def _pages(self, base: str, assertion: str, attributes: list[str], below: bool) -> list[Entry]:
-        library = self._library
+        library, connection = self._library, self._connection
         controls = None
         if "nTSecurityDescriptor" in attributes:
             controls = library.protocol.microsoft.security_descriptor_control(sdflags=_SECURITY_DESCRIPTOR_PARTS)
         entries: list[Entry] = []
         cookie = None
         while True:
-            _, result, response, _ = self._connection.search(
+            connection.search(
                 base,
                 assertion,
                 library.SUBTREE if below else library.BASE,
@@ -204,12 +204,15 @@ class LdapConnection:
                 paged_size=self._page_size if below else None,
                 paged_cookie=cookie,
             )
+            result = connection.result
             if result["result"] in (_NO_SUCH_OBJECT, _INVALID_DN_SYNTAX):
                 return []
             if result["result"] != _SUCCESS:
                 kind = DirectoryNotConnected if result["result"] in (_BUSY, _UNAVAILABLE) else DirectoryError
                 raise kind(f"{self._url}: {result['description']}: {result['message'] or 'no more is said'}")
-            entries += (Entry(each["dn"], each["raw_attributes"]) for each in response if "raw_attributes" in each)
+            entries += (
+                Entry(each["dn"], each["raw_attributes"]) for each in connection.response if "raw_attributes" in each
+            )
             if len(entries) > self._size_limit:
                 # What the server still holds of the search goes with the connection.
                 self.close()
@@ -226,7 +229,8 @@ class LdapConnection:
             server,
             self._user,
             self._password,
-            client_strategy=library.SAFE_SYNC,
+            # One question at a time is all that is asked of it; its thread-safe kin copies every answer.
+            client_strategy=library.SYNC,
             auto_referrals=False,
             check_names=False,
             read_only=True,
@@ -235,7 +239,7 @@ class LdapConnection:
         connection.open()
         if self._start_tls:
             connection.start_tls()
-        bound, result, *_ = connection.bind()
-        if not bound:
+        if not connection.bind():
+            result = connection.result
             self.close()
             raise DirectoryNotConnected(f"{self._url}: {result['description']}: {result['message'] or 'refused'}")
