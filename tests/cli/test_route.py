@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from msmqwire.cli import main
 from tests.cli.support import EXAMPLES, msmqwire
 
 ENTERPRISE = EXAMPLES / "enterprise.toml"
@@ -57,11 +60,22 @@ in_routing_server_identifier_list = ["GB2", "GB1"]
 """
 
 
+def run(*arguments: str | Path) -> tuple[int, str, str]:
+    """The exit status of a command, and what it says on standard output and on standard error."""
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            status = main([str(each) for each in arguments])
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+    return status, output.getvalue(), errors.getvalue()
+
+
 def answer(*arguments: str | Path, status: int = 0) -> list[str]:
     """The lines on standard output; nothing is on standard error."""
-    done = msmqwire(*arguments)
-    assert (done.returncode, done.stderr.decode()) == (status, "")
-    return done.stdout.decode().splitlines()
+    found, output, errors = run(*arguments)
+    assert (found, errors) == (status, "")
+    return output.splitlines()
 
 
 def answer_json(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
@@ -71,9 +85,9 @@ def answer_json(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
 
 
 def refused(*arguments: str | Path) -> str:
-    done = msmqwire(*arguments)
-    assert (done.returncode, done.stdout) == (1, b"")
-    (text,) = done.stderr.decode().splitlines()
+    status, output, errors = run(*arguments)
+    assert (status, output) == (1, "")
+    (text,) = errors.splitlines()
     assert text.startswith("msmqwire")
     return text
 
@@ -83,6 +97,14 @@ def small(tmp_path: Path) -> Path:
     path = tmp_path / "small.toml"
     path.write_text(SMALL)
     return path
+
+
+def test_as_a_process() -> None:
+    done = msmqwire("route", "--directory", ENTERPRISE, "OFFICE8", "KIOSK7")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode().splitlines()[-1] == "2 hops, cost 0"
+    done = msmqwire("resolve", "PUBLIC=x")
+    assert (done.returncode, done.stdout) == (1, b"")
 
 
 # --- route ---
