@@ -45,11 +45,30 @@ def enterprise() -> list[DirectoryObject]:
     example = MemoryDirectory.load(EXAMPLE)
     objects: list[DirectoryObject] = []
     for settings in example.read_all(Enterprise):
-        objects.append(dataclasses.replace(settings, name=ROOT, default_time_to_live=600, security=b"\x01\x00\xff"))
+        objects.append(
+            dataclasses.replace(
+                settings,
+                name=ROOT,
+                weakened_security=True,
+                non_ldap_capable_queue_manager_notification=False,
+                default_time_to_live=600,
+                old_directory=False,
+                security=b"\x01\x00\xff",
+            )
+        )
     for site in example.read_all(Site):
         path = f"cn={site.name},cn=Sites,cn=Configuration,{ROOT}"
-        foreign = site.name == "Lugano"
-        objects.append(dataclasses.replace(site, full_path=path, foreign_site=foreign, security=b"site"))
+        objects.append(
+            dataclasses.replace(
+                site,
+                full_path=path,
+                foreign_site=site.name == "Lugano",
+                migrated_from_msmq10=site.name == "Basel",
+                intra_site_replication_interval=7 if site.name == "Geneva" else 2,
+                inter_site_replication_interval=70 if site.name == "Geneva" else 10,
+                security=b"site",
+            )
+        )
     for number, link in enumerate(example.read_all(RoutingLink)):
         path = f"cn=link{number},cn=MsmqServices,cn=Services,cn=Configuration,{ROOT}"
         objects.append(dataclasses.replace(link, full_path=path))
@@ -66,6 +85,11 @@ def enterprise() -> list[DirectoryObject]:
                 operating_system_version="10.0" if machine.routing_server else "",
                 queue_manager_quota=8192 if machine.routing_server else 0xFFFFFFFF,
                 remote_access_server=number == 0,
+                supporting_server=number == 1,
+                foreign_system=number == 2,
+                queue_manager_version="6.3" if number == 3 else "",
+                journal_quota=4096 if number == 4 else 0xFFFFFFFF,
+                public_encryption_key_list=b"\x01\x00key" if number == 5 else b"",
             )
         )
     names = [queue.pathname for queue in example.read_all(Queue)]
@@ -86,6 +110,7 @@ def enterprise() -> list[DirectoryObject]:
                 modify_time=1_200_000_000 + number,
                 security=b"queue",
                 base_priority=-3 if number == 1 else 0,
+                journal_quota=512 if number == 0 else 0xFFFFFFFF,
                 type=uuid.UUID(int=7) if number == 1 else queue.type,
                 multicast_address="234.1.1.1:8001" if number == 2 else "",
             )
@@ -125,7 +150,8 @@ def ldif(objects: Iterable[DirectoryObject]) -> str:
                 objectGUID=settings.identifier,
                 mSMQLongLived=settings.default_time_to_live,
                 mSMQVersion=3 if settings.old_directory else 200,
-                mSMQCSPName="Y",
+                mSMQCSPName="Y" if settings.non_ldap_capable_queue_manager_notification else "N",
+                mSMQNameStyle=settings.weakened_security or None,
                 nTSecurityDescriptor=settings.security,
             )
         )
@@ -136,6 +162,8 @@ def ldif(objects: Iterable[DirectoryObject]) -> str:
                 "site",
                 cn=site.name,
                 objectGUID=site.identifier,
+                mSMQInterval1=site.intra_site_replication_interval if site.name == "Geneva" else None,
+                mSMQInterval2=site.inter_site_replication_interval if site.name == "Geneva" else None,
                 mSMQSiteForeign=site.foreign_site or None,
                 mSMQNt4Stub=int(site.migrated_from_msmq10),
                 nTSecurityDescriptor=site.security,
@@ -180,6 +208,11 @@ def _machine(machine: QueueManager, elements: MemoryDirectory) -> Iterator[str]:
         nTSecurityDescriptor=machine.security,
         mSMQOSType=_SYSTEMS[machine.operating_system_type],
         mSMQQuota=-1 if machine.queue_manager_quota == 0xFFFFFFFF else machine.queue_manager_quota,
+        mSMQJournalQuota=None if machine.journal_quota == 0xFFFFFFFF else machine.journal_quota,
+        mSMQForeign=machine.foreign_system or None,
+        mSMQDependentClientServices=machine.supporting_server or None,
+        mSMQComputerTypeEx=machine.queue_manager_version,
+        mSMQEncryptKey=machine.public_encryption_key_list or None,
         mSMQSites=list(machine.site_identifier_list),
         mSMQOutRoutingServers=_paths(elements, machine.out_routing_server_identifier_list),
         mSMQInRoutingServers=_paths(elements, machine.in_routing_server_identifier_list),
@@ -207,6 +240,7 @@ def _queue(queue: Queue) -> str:
         mSMQAuthenticate=queue.authentication or None,
         mSMQTransactional=queue.transactional,
         mSMQQueueQuota=-1 if queue.quota == 0xFFFFFFFF else queue.quota,
+        mSMQQueueJournalQuota=None if queue.journal_quota == 0xFFFFFFFF else queue.journal_quota,
         mSMQPrivacyLevel=_PRIVACY[queue.privacy_level],
         mSMQBasePriority=queue.base_priority or None,
         **{"MSMQ-MulticastAddress": queue.multicast_address},

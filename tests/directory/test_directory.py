@@ -54,6 +54,14 @@ def test_all_objects_with_all_attributes(
     assert len(found) > 0
 
 
+def test_every_attribute_has_a_value_that_is_not_its_default(memory: MemoryDirectory) -> None:
+    """A gate proves that it checked something: a wrong name of an attribute would read as the default."""
+    for element in MAPPING:
+        for name in names_of(element):
+            default = element.__dataclass_fields__[name].default
+            assert any(getattr(each, name) != default for each in memory.read_all(element)) or name == "scope"
+
+
 @pytest.mark.parametrize(
     ("element", "filters"),
     [
