@@ -14,7 +14,7 @@ import pytest
 
 from msmqwire.directory import RoutingLink, Site
 from msmqwire.errors import RoutingError
-from msmqwire.routing import RoutingTable, SiteGraph
+from msmqwire.routing import RoutingTable, SiteGraph, graph
 from tests.routing.enterprises import line, link, named, site
 
 ROOT = Path(__file__).parents[2]
@@ -83,10 +83,10 @@ def test_costs_that_cannot_be_added_exactly() -> None:
         RoutingLink(identifier=one, actual_cost=999_999, site1_identifier=one, site2_identifier=other)
         for one, other in pairwise(each.identifier for each in sites)
     ]
-    graph = SiteGraph(sites, links)
-    assert len(RoutingTable(graph, [sites[count // 2].identifier])) == count
+    chain = SiteGraph(sites, links)
+    assert len(RoutingTable(chain, [sites[count // 2].identifier])) == count
     with pytest.raises(RoutingError, match=r"^ActualCost of RoutingLinks: "):
-        RoutingTable(graph, [sites[0].identifier])
+        RoutingTable(chain, [sites[0].identifier])
 
 
 def test_a_table_is_a_mapping() -> None:
@@ -104,9 +104,20 @@ def test_a_table_is_a_mapping() -> None:
 
 def test_arcs_lead_somewhere_at_the_lowest_cost() -> None:
     links = [link("A", "B", 5), link("B", "A", 3), link("A", "A", 1), link("A", "nowhere", 1), link("A", "B", 4)]
-    graph = SiteGraph([site("A"), site("B"), site("A")], links)
-    assert graph.sites == [named("A"), named("B")]
-    assert (graph.source.tolist(), graph.target.tolist(), graph.cost.tolist()) == ([0, 1], [1, 0], [3, 3])
+    arcs = SiteGraph([site("A"), site("B"), site("A")], links)
+    assert arcs.sites == [named("A"), named("B")]
+    assert (arcs.source.tolist(), arcs.target.tolist(), arcs.cost.tolist()) == ([0, 1], [1, 0], [3, 3])
+
+
+def test_more_sites_than_there_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 2 * graph._PLACE_BITS + graph._COST_BITS <= 63
+    assert 1 << graph._PLACE_BITS > 2_000_000
+    monkeypatch.setattr(graph, "_PLACE_BITS", 2)
+    sites = [site(name) for name in "ABCDE"]
+    links = [link("A", "D", 7)]
+    assert SiteGraph(sites[:4], links).target.tolist() == [3, 0]
+    with pytest.raises(RoutingError, match="^5 Sites are more than the 4 "):
+        SiteGraph(sites, links)
 
 
 def test_without_scipy_the_error_says_what_to_install() -> None:
