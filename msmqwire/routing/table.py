@@ -61,13 +61,13 @@ class RoutingTable(Mapping[UUID, UUID]):
         Raises
         ------
         RoutingError
-            scipy is not installed; or costs add up to more than can be added exactly, which takes a path of more than
-            90,000 links.
+            A root is no site of the graph; scipy is not installed; or costs add up to more than can be added exactly,
+            which takes a path of more than 90,000 links.
         """
         self._index = graph.index
         self._sites = graph.sites
         towards, cost, hops = (np.full(len(graph.sites), -1, np.int64) for _ in range(3))
-        own = sorted({graph.index[root.int] for root in roots})
+        own = sorted({_place(graph, root) for root in roots})
         if own:
             towards, cost, hops = _least_cost_tree(graph, np.array(own, np.int64))
             towards[own], cost[own], hops[own] = own, 0, 0
@@ -105,6 +105,13 @@ class RoutingTable(Mapping[UUID, UUID]):
         """The row of whichever site is the nearest, None if none of them has one."""
         rows = [row for site in site_ids if (row := self.row(site)) is not None]
         return min(rows, key=attrgetter("order")) if len(rows) > 1 else next(iter(rows), None)
+
+
+def _place(graph: SiteGraph, root: UUID) -> int:
+    place = graph.index.get(root.int)
+    if place is None:
+        raise RoutingError(f"no Site has the Identifier {root}")
+    return place
 
 
 def _least_cost_tree(graph: SiteGraph, roots: _Integers) -> tuple[_Integers, _Integers, _Integers]:

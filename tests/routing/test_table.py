@@ -100,6 +100,8 @@ def test_a_table_is_a_mapping() -> None:
     assert table.nearest([named("C")]) is None
     assert repr(table) == "RoutingTable(2 rows)"
     assert RoutingTable(SiteGraph([], [])).rows() == []
+    with pytest.raises(RoutingError, match=f"^no Site has the Identifier {named('C')}$"):
+        RoutingTable(SiteGraph(objects[:2], objects[2:3]), [named("C")])
 
 
 def test_arcs_lead_somewhere_at_the_lowest_cost() -> None:
@@ -116,7 +118,7 @@ def test_more_sites_than_there_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     sites = [site(name) for name in "ABCDE"]
     links = [link("A", "D", 7)]
     assert SiteGraph(sites[:4], links).target.tolist() == [3, 0]
-    with pytest.raises(RoutingError, match="^5 Sites are more than the 4 "):
+    with pytest.raises(RoutingError, match=r"^5 Sites: at most 4 can be routed between$"):
         SiteGraph(sites, links)
 
 
