@@ -51,9 +51,7 @@ class SiteGraph:
         by_number = {site.int: site for site in map(attrgetter("identifier"), sites)}
         self.sites: list[UUID] = list(by_number.values())
         if len(self.sites) > 1 << _PLACE_BITS:
-            raise RoutingError(
-                f"{len(self.sites):,} Sites are more than the {1 << _PLACE_BITS:,} that can be routed between"
-            )
+            raise RoutingError(f"{len(self.sites):,} Sites: at most {1 << _PLACE_BITS:,} can be routed between")
         self.index = {number: place for place, number in enumerate(by_number)}
         one, other = (self._places(links, end) for end in ("site1_identifier", "site2_identifier"))
         cost = _costs(links)
