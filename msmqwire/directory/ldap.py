@@ -7,20 +7,13 @@ import operator
 from collections.abc import Iterator
 
 from msmqwire.directory.base import Directory, Equal, Filter, matches
-from msmqwire.directory.elements import DirectoryObject, Element, Enterprise, RoutingLink, Site
+from msmqwire.directory.elements import DirectoryObject, Element
 from msmqwire.directory.ldap_connection import Entry, LdapConnection, escape
 from msmqwire.directory.ldap_entry import LONG_NAME, EntryReader, utf16_length
-from msmqwire.directory.ldap_schema import CLASSES, DERIVED, MAPPING, REQUIRED
+from msmqwire.directory.ldap_schema import CLASSES, CONTAINERS, DERIVED, MAPPING, REQUIRED
 from msmqwire.errors import DirectoryError
 
 __all__ = ["LdapDirectory"]
-
-#: Where objects stand below the root domain ([MS-MQDSSM] 3.1.6.15); machines and queues are anywhere in it.
-_CONTAINERS: dict[type[DirectoryObject], str] = {
-    Enterprise: "CN=Services,CN=Configuration,",
-    Site: "CN=Sites,CN=Configuration,",
-    RoutingLink: "CN=MsmqServices,CN=Services,CN=Configuration,",
-}
 
 #: The attributes that name the machine below which an object stands, and what of the machine they name.
 _HOSTS = {
@@ -143,7 +136,7 @@ class LdapDirectory(Directory):
                 named = f"(&(objectClass=computer)({on_the_computer}={escape(host.encode('utf-8'))}))"
                 computers = ask(root, named, ()) if host else []
                 return [entry for computer in computers for entry in ask(computer.name, assertion, names)]
-        return ask(_CONTAINERS.get(element, "") + root, assertion, names)
+        return ask(CONTAINERS.get(element, "") + root, assertion, names)
 
 
 def _assertion(element: type[DirectoryObject], filters: tuple[Filter, ...]) -> str:

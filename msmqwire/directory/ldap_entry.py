@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Any, Generic
 from uuid import UUID
 
-from msmqwire.directory.elements import REFERENCES, DirectoryObject, DirectoryServerType, Element, Scope
+from msmqwire.directory.elements import (
+    REFERENCES,
+    DirectoryObject,
+    DirectoryServerType,
+    Element,
+    QueueManager,
+    Scope,
+    Site,
+)
 from msmqwire.directory.ldap_connection import Entry, LdapConnection, parent, relative_names
 from msmqwire.directory.ldap_schema import (
     BOOLEAN,
     CLASSES,
+    CONTAINERS,
     DERIVED,
     DIRECTORY_SERVER_TYPES,
     IDENTIFIER,
@@ -22,6 +31,9 @@ from msmqwire.directory.ldap_schema import (
 from msmqwire.errors import DirectoryError
 
 __all__ = ["LONG_NAME", "EntryReader", "utf16_length"]
+
+#: From how many on the objects that others name are read all at once.
+MANY = 1000
 
 #: A queue's name of this many UTF-16 code units is the beginning of a longer one and a hash ([MS-MQDSSM] 2.2.5).
 LONG_NAME, _HASH = 64, 9
@@ -47,8 +59,11 @@ class EntryReader(Generic[Element]):
         self._attributes = attributes
         self._named = named
         self._connection = connection
-        self._computers: dict[str, Entry | None] = {}
-        self._identifiers: dict[str, UUID | None] = {}
+        self._computers = _Others(connection, "computer", "", tuple(_ON_THE_COMPUTER.values()))
+        self._others: dict[type[DirectoryObject], _Others] = {
+            each: _Others(connection, CLASSES[each], CONTAINERS.get(each, ""), ("objectGUID",))
+            for each in (Site, QueueManager)
+        }
 
     @property
     def names(self) -> frozenset[str]:
@@ -91,26 +106,16 @@ class EntryReader(Generic[Element]):
         return tuple(read) if self._element.is_list(name) else read[0]
 
     def _resolved(self, entry: Entry, attribute: str, names: list[str], missing_ok: bool) -> list[UUID]:
-        identifiers = [self._identifier(name, REFERENCES[attribute]) for name in names]
+        others = self._others[REFERENCES[attribute]]
+        identifiers = [_identifier(others.get(name)) for name in names]
         for name, identifier in zip(names, identifiers, strict=True):
             if identifier is None and not missing_ok:
                 raise _wrong(entry, attribute, f"there is no {name}")
         return [identifier for identifier in identifiers if identifier is not None]
 
-    def _identifier(self, name: str, element: type[DirectoryObject]) -> UUID | None:
-        """The identifier of the object of that name and class, None if there is none."""
-        if name not in self._identifiers:
-            found = self._connection.ask(name, f"(objectClass={CLASSES[element]})", ["objectGUID"], below=False)
-            octets = found[0].values.get("objectGUID", [b""])[0] if found else b""
-            self._identifiers[name] = IDENTIFIER.read(octets) if len(octets) == 16 else None
-        return self._identifiers[name]
-
     def _on_the_computer(self, attribute: str, computer: str) -> str:
         """A text of the object that stands for the machine, empty if it has none ([MS-MQDSSM] 3.1.6.11.1)."""
-        if computer not in self._computers:
-            found = self._connection.ask(computer, "(objectClass=*)", _ON_THE_COMPUTER.values(), below=False)
-            self._computers[computer] = found[0] if found else None
-        entry = self._computers[computer]
+        entry = self._computers.get(computer)
         octets = entry.values.get(attribute, []) if entry else []
         return octets[0].decode("utf-8", "replace") if octets else ""
 
@@ -150,6 +155,38 @@ class EntryReader(Generic[Element]):
     def _qualified_pathname(self, entry: Entry) -> str:
         host = self._on_the_computer("dNSHostName", parent(entry.name, 2))
         return f"{host}\\{_queue_name(entry)}".lower() if host else ""
+
+
+class _Others:
+    """Objects that other objects name: each is read once, and all are read at once when they prove to be many."""
+
+    def __init__(
+        self, connection: LdapConnection, object_class: str, container: str, attributes: tuple[str, ...]
+    ) -> None:
+        self._connection = connection
+        self._assertion = f"(objectClass={object_class})"
+        self._container = container
+        self._attributes = attributes
+        self._known: dict[str, Entry | None] = {}
+        self._asked = 0
+
+    def get(self, name: str) -> Entry | None:
+        """The object of that distinguished name, None if there is none of the class."""
+        if name not in self._known:
+            self._asked += 1
+            if self._asked == MANY:
+                base = self._container + self._connection.root
+                entries = self._connection.ask(base, self._assertion, self._attributes)
+                self._known |= {entry.name: entry for entry in entries}
+        if name not in self._known:
+            found = self._connection.ask(name, self._assertion, self._attributes, below=False)
+            self._known[name] = found[0] if found else None
+        return self._known[name]
+
+
+def _identifier(entry: Entry | None) -> UUID | None:
+    octets = entry.values.get("objectGUID", [b""])[0] if entry else b""
+    return IDENTIFIER.read(octets) if len(octets) == 16 else None
 
 
 def utf16_length(text: str) -> int:

@@ -28,6 +28,7 @@ from msmqwire.directory.elements import (
 
 __all__ = [
     "CLASSES",
+    "CONTAINERS",
     "DERIVED",
     "DIRECTORY_SERVER_TYPES",
     "MAPPING",
@@ -48,6 +49,14 @@ CLASSES: dict[type[DirectoryObject], str] = {
     RoutingLink: "mSMQSiteLink",
     QueueManager: "mSMQConfiguration",
     Queue: "mSMQQueue",
+}
+
+
+#: Where objects stand below the root domain ([MS-MQDSSM] 3.1.6.15); machines and queues are anywhere in it.
+CONTAINERS: dict[type[DirectoryObject], str] = {
+    Enterprise: "CN=Services,CN=Configuration,",
+    Site: "CN=Sites,CN=Configuration,",
+    RoutingLink: "CN=MsmqServices,CN=Services,CN=Configuration,",
 }
 
 

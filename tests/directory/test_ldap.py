@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -24,8 +25,9 @@ from msmqwire.directory import (
     QueueManagerDirectory,
     RoutingLink,
     Site,
+    ldap_entry,
 )
-from msmqwire.directory.ldap_connection import relative_names
+from msmqwire.directory.ldap_connection import LdapConnection, relative_names
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
 from tests.directory import slapd
 from tests.directory.enterprise import ROOT, enterprise, ldif
@@ -80,6 +82,28 @@ def test_a_connection_is_kept(directory: LdapDirectory, proxy: Proxy) -> None:
     for _ in range(3):
         assert directory.read_directory(Queue, [Equal("identifier", ORDERS)]) is not None
     assert proxy.connections == 1
+
+
+@pytest.mark.parametrize("many", [1, 3, 1000])
+def test_objects_that_others_name_are_read_one_by_one_or_all_at_once(
+    server: str, memory: MemoryDirectory, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    asked: list[bool] = []
+
+    def ask(self: LdapConnection, *question: Any, below: bool = True) -> Any:
+        asked.append(below)
+        return original(self, *question, below=below)
+
+    original = LdapConnection.ask
+    monkeypatch.setattr(LdapConnection, "ask", ask)
+    monkeypatch.setattr(ldap_entry, "MANY", many)
+    with LdapDirectory(server, base=ROOT) as directory:
+        names = ["identifier", "site1_identifier", "site2_identifier", "site_gate_identifier_list"]
+        found = [*directory.read_all(RoutingLink, attributes=names)]
+    assert found == [*memory.read_all(RoutingLink, attributes=names)]
+    # The links; then four sites and five gates, or as many of each as it takes to read the others at once.
+    assert asked.count(True) == (3 if many < 4 else 1)
+    assert asked.count(False) == (2 * (many - 1) if many < 4 else 9)
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n", b"0\x84\xff\xff\xff\xff", b"0\x03abc", b"0\x00"])
