@@ -61,7 +61,7 @@ class Router:
     Attributes
     ----------
     wait_until : float
-        When :meth:`advance` is wanted, on the clock of the caller.
+        When :meth:`tick` is wanted, on the clock of the caller.
     failure : DirectoryError or None
         Why the directory could not be read, the last time that it could not.
     """
@@ -92,7 +92,7 @@ class Router:
         self._machines: dict[UUID, QueueManager] = {}
         self._kept = lru_cache(_ANSWERS_KEPT)(self._explain)
 
-    def advance(self, now: float) -> float:
+    def tick(self, now: float) -> float:
         """The clock: initialize if the timer has run out ([MS-MQBR] 3.1.6.1); when to call again."""
         if now >= self.wait_until:
             self.initialize(now)

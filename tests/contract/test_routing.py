@@ -74,9 +74,9 @@ def test_rebuilt_every_hour() -> None:
     assert of.wait_until == 3700
     assert table(of, "gate-A") == {"B": ("B", 1)}
     directory.inner = MemoryDirectory([*objects, site("C"), gate("C"), link("A", "C", 7)])
-    assert of.advance(3699.9) == 3700
+    assert of.tick(3699.9) == 3700
     assert table(of, "gate-A") == {"B": ("B", 1)}
-    assert of.advance(3700.0) == 7300
+    assert of.tick(3700.0) == 7300
     assert table(of, "gate-A") == {"B": ("B", 1), "C": ("C", 7)}
 
 
@@ -502,7 +502,7 @@ def test_only_the_timer_rebuilds() -> None:
     directory.inner = MemoryDirectory([])
     assert hops(of, "gate-A", "m-B") == ids("gate-B")
     assert len(directory.reads) == read
-    of.advance(3600.0)
+    of.tick(3600.0)
     with pytest.raises(RoutingError):
         hops(of, "gate-A", "m-B")
 
