@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from uuid import UUID
 
 from tests.reference.routing import Enterprise, Link, Machine
@@ -48,3 +49,24 @@ def _link(rng: random.Random, names: list[UUID], gates: dict[UUID, list[UUID]], 
 
 def _some(rng: random.Random, machines: list[UUID]) -> tuple[UUID, ...]:
     return tuple(rng.sample(machines, min(len(machines), rng.choice((0, 0, 0, 1, 2)))))
+
+
+def disordered(rng: random.Random, case: Enterprise) -> Enterprise:
+    """The same after somebody has been careless: gates that do not route, references to anyone and to nobody."""
+    anyone = [machine.id for machine in case.machines] + [guid(rng)]
+
+    def mixed(references: tuple[UUID, ...]) -> tuple[UUID, ...]:
+        kept = [each if rng.random() < 0.7 else rng.choice(anyone) for each in references if rng.random() < 0.9]
+        return tuple(kept + [rng.choice(anyone) for _ in range(rng.choice((0, 0, 1)))])
+
+    machines = [
+        replace(
+            machine,
+            router=machine.router ^ (rng.random() < 0.2),
+            sites=machine.sites[rng.random() < 0.1 :],
+            out_routing=mixed(machine.out_routing),
+            in_routing=mixed(machine.in_routing),
+        )
+        for machine in case.machines
+    ]
+    return Enterprise(case.sites, tuple(replace(each, gates=mixed(each.gates)) for each in case.links), tuple(machines))

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from functools import cache
 
 import pytest
 
 from msmqwire.errors import RoutingError
-from msmqwire.routing import Router
+from msmqwire.routing import Router, find_route
 from tests.reference.routing import Enterprise, Machine, share_site
-from tests.reference.routing_cases import enterprise
+from tests.reference.routing_cases import disordered, enterprise
 from tests.routing.enterprises import directory_of
 
 CASES, PARTS = 2400, 6
+
+#: What is said where a route ends.
+REASONS = (
+    "goes in a circle",
+    "no QueueManager has such an Identifier",
+    "is both the source and the destination",
+    "SiteIdentifierList is empty",
+    "no routing server",
+    "its own have no site gate",
+    "no RoutingLinks lead from",
+    "has no site gate",
+)
 
 
 @cache
@@ -67,6 +80,25 @@ def test_hops_reach_the_destination_without_a_loop(part: int) -> None:
                 if source.id != destination.id:
                     arrived += follow(case, router, source, destination, ())
     assert arrived > 8000
+
+
+def test_disorder() -> None:
+    """Contradictory directories give the oracle's hops, and routes that arrive or errors that say why not."""
+    rng = random.Random("disorder")
+    errors: Counter[str] = Counter()
+    for ordered in cases(0):
+        case = disordered(rng, ordered)
+        router = Router(directory_of(case))
+        for source in case.machines:
+            for destination in case.machines:
+                assert hops(router, source, destination) == case.next_hops(source.id, destination.id)
+                try:
+                    route = find_route(router, source.id, destination.id)
+                    assert route.hops[-1].target.identifier == destination.id
+                    errors["none"] += 1
+                except RoutingError as error:
+                    errors[next(word for word in REASONS if word in str(error))] += 1
+    assert min(errors[word] for word in ("none", *REASONS)) > 20, errors
 
 
 def hops(router: Router, source: Machine, destination: Machine) -> list[object]:
