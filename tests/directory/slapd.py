@@ -6,6 +6,7 @@ import contextlib
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +37,15 @@ access to * by * read
 """
 
 
+def _wait(server: subprocess.Popen[str], port: int) -> None:
+    """Until the server accepts connections: it says that it starts before it listens."""
+    while server.poll() is None:
+        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("localhost", port), timeout=30):
+            return
+        time.sleep(0.005)
+    raise RuntimeError(f"slapd ended with status {server.returncode}")
+
+
 class Certificate(NamedTuple):
     """A certificate for localhost, which is its own authority, and its key."""
 
@@ -59,16 +69,10 @@ def running(folder: Path, ldif: str, *, certificate: Certificate | None = None) 
     command = [slapd, "-f", str(configuration), "-h", url, "-d", "none"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
-        said = []
-        for line in server.stderr:
-            said.append(line)
-            if "slapd starting" in line:
-                break
-        else:
-            raise RuntimeError("".join(said))
         drain = threading.Thread(target=server.stderr.read)
         drain.start()
         try:
+            _wait(server, port)
             yield url
         finally:
             server.terminate()
