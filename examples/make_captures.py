@@ -1,8 +1,9 @@
-"""Write the two sample captures beside this file, byte for byte the same on every run.
+"""Write the three sample captures beside this file, byte for byte the same on every run.
 
 ``local-site.pcap`` is ordinary traffic: machines look for a directory server and find one in their own
 site, between DNS and ARP. ``other-site.pcapng`` is the other half of life: replies from another site, IPv6,
-fields that do not belong on IP, and packets that are broken. Everything is packed with ``struct`` here and
+fields that do not belong on IP, and packets that are broken. ``message-session.pcap`` is one session in which messages
+travel, change notifications among them. Everything is packed with ``struct`` here and
 nothing is taken from msmqwire, so that the captures are evidence and not an echo of the decoder.
 """
 
@@ -17,9 +18,10 @@ from uuid import UUID
 
 HERE = Path(__file__).parent
 
-MSMQ, DNS = 1801, 53
+MSMQ, PING, DNS = 1801, 3527, 53
 IPV4, ARP, VLAN, IPV6 = 0x0800, 0x0806, 0x8100, 0x86DD
 TCP, UDP = 6, 17
+FIN, SYN, PSH, ACK = 0x01, 0x02, 0x08, 0x10
 
 # The enterprise, sites and network of the examples in [MS-MQSD] 4, and the three packets printed there.
 ENTERPRISE = UUID("e6eaba61-d1c6-11db-baac-0003ff4e2d22")
@@ -38,6 +40,13 @@ PRINTED_REMOTE_REPLY = bytes.fromhex(
     "0002000003a191f23ce34faba930be3a33e432dd01000000000000001200000062baeae6c6d1db11baac0003ff4e2d22"
     "60baeae6c6d1db11baac0003ff4e2d22310030006e00740034007000650063000000"
 )
+
+
+# A directory server and a queue manager of its site that holds a queue
+SERVER_QM = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
+CLIENT_QM = UUID("557358d1-9150-9595-4997-b6e611ea26c6")
+QUEUE = UUID("5f1c2a34-77d0-4b6e-9a51-0c8d7e2f4b19")
+NOTIFY_QUEUE, ORDER_QUEUE = 3, 4
 
 
 class Frame(NamedTuple):
@@ -66,6 +75,89 @@ def reply(correlation_id: UUID, networks: list[UUID], site: UUID | None = None, 
     packet += struct.pack("<III", len(networks), 0, len(array))
     packet += b"".join(network.bytes_le for network in networks)
     return packet + (site.bytes_le if site else b"") + array
+
+
+def packet(flags: int, content: bytes, seconds: int = 0xFFFFFFFF, behind: bytes = b"") -> bytes:
+    """A packet of a session: BaseHeader ([MS-MQMQ] 2.2.19.1) and what follows; PacketSize leaves out ``behind``."""
+    return struct.pack("<BxH4sII", 0x10, flags, b"LIOR", 16 + len(content), seconds) + content + behind
+
+
+def ping(cookie: int, manager: UUID, *, refused: bool = False) -> bytes:
+    """A Ping packet ([MS-MQQB] 2.2.7)."""
+    return struct.pack("<HHI", 2 * refused, 0x5548, cookie) + manager.bytes_le
+
+
+def establish_connection(client: UUID, server: UUID, milliseconds: int) -> bytes:
+    """An EstablishConnection packet ([MS-MQQB] 2.2.3); a ping went before it."""
+    fields = client.bytes_le + server.bytes_le + struct.pack("<IHH", milliseconds, 0x0210, 0)
+    return packet(0x000B, struct.pack("<HH", 0, 2) + fields + b"\x5a" * 512)
+
+
+def connection_parameters(recoverable_ack: int, ack: int, window: int) -> bytes:
+    """A ConnectionParameters packet ([MS-MQQB] 2.2.2), times in milliseconds."""
+    return packet(0x000B, struct.pack("<HHIIHH", 0, 3, recoverable_ack, ack, 0, window))
+
+
+def session_header(received: int, sent: int, *, stored: int = 0, recoverable: int = 0) -> bytes:
+    """A SessionHeader ([MS-MQMQ] 2.2.20.4): how many messages were received and sent on the session."""
+    return struct.pack("<HHIHHHH", received, stored, bool(stored), sent, recoverable, 64, 0)
+
+
+def session_ack(header: bytes) -> bytes:
+    """A SessionAck packet ([MS-MQQB] 2.2.6)."""
+    return packet(0x001B, struct.pack("<HH", 0, 1) + header)
+
+
+def padded(data: bytes) -> bytes:
+    """The data up to a multiple of four bytes."""
+    return data + b"\0" * (-len(data) % 4)
+
+
+def user_message(
+    source: UUID,
+    target: UUID,
+    queue: int | str,
+    number: int,
+    sent: int,
+    body: bytes,
+    *,
+    label: str = "",
+    message_class: int = 0,
+    recoverable: bool = False,
+    priority: int = 3,
+    sequence: tuple[int, int] | None = None,
+    session: bytes = b"",
+    seconds: int = 300,
+) -> bytes:
+    """A UserMessage packet ([MS-MQMQ] 2.2.20) to a private queue of the target, or to a direct name.
+
+    ``sequence`` makes it transactional: its TxSequenceID and TxSequenceNumber. A change notification is signed by
+    nobody here, and names its sender in a SecurityHeader.
+    """
+    if isinstance(queue, int):
+        flags, address, destination = 3 << 10, target.bytes_le, struct.pack("<I", queue)
+    else:
+        name = f"{queue}\0".encode("utf-16-le")
+        flags, address, destination = 7 << 10, bytes(16), padded(struct.pack("<H", len(name)) + name)
+    is_notification = queue == NOTIFY_QUEUE
+    flags |= 1 << 21 | recoverable << 5 | is_notification << 19 | (sequence is not None) << 20
+    content = source.bytes_le + address + struct.pack("<IIII", 0xFFFFFFFF, sent, number, flags) + destination
+    if sequence is not None:
+        content += struct.pack("<IQII", number << 4 | 0xE, *sequence, sequence[1] - 1)
+    if is_notification:
+        content += struct.pack("<HHHHII", 0x82, 16, 0, 0, 0, 0) + source.bytes_le
+    text = f"{label}\0".encode("utf-16-le") if label else b""
+    properties = struct.pack("<BBH20xII", 0, len(text) // 2, message_class, 0, 0)
+    properties += struct.pack("<6I", len(body), len(body), 0, 0x8004, 0x6610, 0)
+    content += padded(properties + text + body)
+    base = 0 if message_class else priority
+    return packet(base | bool(session) << 4, content, seconds, session)
+
+
+def notification_update(command: int, properties: bytes, values: bytes) -> bytes:
+    """A Notification Update ([MS-MQCN] 2.2.6) of the queue."""
+    head = struct.pack("<BB", command, 1) + QUEUE.bytes_le + SERVER_QM.bytes_le + bytes(24)
+    return head + struct.pack("<B", len(properties) // 4) + properties + values
 
 
 def dns_query(name: str, number: int) -> bytes:
@@ -111,11 +203,38 @@ def udp(src: str, src_port: int, dst: str, dst_port: int, payload: bytes) -> byt
     return ip(src, dst, UDP, struct.pack(">4H", src_port, dst_port, length, total) + payload)
 
 
-def tcp_syn(src: str, src_port: int, dst: str, dst_port: int) -> bytes:
-    """An IP packet that opens a TCP connection."""
-    fixed = struct.pack(">HHIIBBHHH", src_port, dst_port, 0x1D0C0DE5, 0, 5 << 4, 0x02, 64240, 0, 0)
-    pseudo = ip_address(src).packed + ip_address(dst).packed + struct.pack(">HH", TCP, len(fixed))
-    return ip(src, dst, TCP, fixed[:16] + struct.pack(">H", checksum(pseudo + fixed)) + fixed[18:])
+def tcp(
+    src: str, src_port: int, dst: str, dst_port: int, flags: int, seq: int, ack: int = 0, data: bytes = b""
+) -> bytes:
+    """An IP packet with one TCP segment."""
+    fixed = struct.pack(">HHIIBBHHH", src_port, dst_port, seq, ack, 5 << 4, flags, 64240, 0, 0)
+    pseudo = ip_address(src).packed + ip_address(dst).packed + struct.pack(">HH", TCP, len(fixed) + len(data))
+    total = checksum(pseudo + fixed + data)
+    return ip(src, dst, TCP, fixed[:16] + struct.pack(">H", total) + fixed[18:] + data)
+
+
+class Conversation:
+    """The frames of a TCP connection between two hosts, each of which acknowledges what it has seen."""
+
+    def __init__(self, client: str, client_port: int, server: str, server_port: int) -> None:
+        self.ends = (client, client_port), (server, server_port)
+        self.sent = [0x1D0C0DE5, 0x7A3B19C0]
+        self.frames = [self._segment(0, SYN), self._segment(1, SYN | ACK), self._segment(0, ACK)]
+
+    def _segment(self, end: int, flags: int, data: bytes = b"") -> bytes:
+        (src, src_port), (dst, dst_port) = self.ends[end], self.ends[1 - end]
+        ack = self.sent[1 - end] if flags & ACK else 0
+        packet = tcp(src, src_port, dst, dst_port, flags, self.sent[end], ack, data)
+        self.sent[end] += len(data) + bool(flags & (SYN | FIN))
+        return ethernet(IPV4, packet)
+
+    def send(self, end: int, *segments: bytes) -> None:
+        """Data from one end (0 is the client), in the segments given."""
+        self.frames += [self._segment(end, ACK | PSH, data) for data in segments]
+
+    def close(self) -> None:
+        """The client closes, then the server."""
+        self.frames += [self._segment(0, ACK | FIN), self._segment(1, ACK | FIN), self._segment(0, ACK)]
 
 
 def ethernet(kind: int, data: bytes, *, broadcast: bool = False, vlan: int | None = None) -> bytes:
@@ -177,7 +296,7 @@ def local_site() -> list[Frame]:
         ethernet(IPV4, udp(resolver, DNS, client, 53124, dns_answer(name, 0x2A01, server))),
         ethernet(IPV4, udp(client, 49712, "10.20.1.255", MSMQ, PRINTED_REQUEST), broadcast=True),
         ethernet(IPV4, udp(server, MSMQ, client, 49712, PRINTED_LOCAL_REPLY)),
-        ethernet(IPV4, tcp_syn(client, 49713, server, MSMQ)),
+        ethernet(IPV4, tcp(client, 49713, server, MSMQ, SYN, 0x1D0C0DE5)),
         ethernet(
             IPV4,
             udp(tagged, 49901, "10.20.7.255", MSMQ, request(second, CLIENT_SITE)),
@@ -222,9 +341,58 @@ def other_site() -> list[Frame]:
     return [Frame(start + 2_000_417 * index, data) for index, data in enumerate(frames)]
 
 
+def message_session() -> list[Frame]:
+    """A directory server tells a queue manager of changes and sends it an order, which is acknowledged."""
+    server, manager = "10.20.1.10", "10.20.1.25"
+    start = 1_709_539_320_000_000_000  # 2024-03-04 08:02:00 UTC
+    now = start // 1_000_000_000
+    quota = notification_update(1, struct.pack("<2I", 115, 105), CLIENT_QM.bytes_le + struct.pack("<I", 65536))
+    journal = notification_update(1, struct.pack("<2I", 115, 104), CLIENT_QM.bytes_le + b"\1")
+    delete = notification_update(2, struct.pack("<2I", 1403, 1404), b"\1\1")
+    text = (
+        f"<Notification><Event>2</Event><ObjectGuid>{str(QUEUE).upper()}</ObjectGuid >"
+        "<DomainController>mq-dc1.corp.example</DomainController></Notification>"
+    )
+    order = "<order><city>Graz</city>" + "<item>4711</item>" * 100 + "</order>"
+    first = user_message(SERVER_QM, CLIENT_QM, NOTIFY_QUEUE, 101, now, b"\1\2" + quota + journal)
+    second = user_message(SERVER_QM, CLIENT_QM, NOTIFY_QUEUE, 102, now, b"\1\1" + delete)
+    third = user_message(
+        SERVER_QM, CLIENT_QM, f"TCP:{manager}\\private$\\orders", 103, now, order.encode("utf-16-le"),
+        label="Order 4711", recoverable=True, priority=0, sequence=(0x65E57C0000000001, 1), seconds=345600,
+    )  # fmt: skip
+    news = user_message(
+        CLIENT_QM, SERVER_QM, NOTIFY_QUEUE, 7, now, b"\2\1" + text.encode("utf-16-le"),
+        session=session_header(3, 1, stored=1),
+    )  # fmt: skip
+    order_ack = user_message(
+        CLIENT_QM, SERVER_QM, ORDER_QUEUE, 8, now, struct.pack("<QII20x", 0x65E57C0000000001, 1, 0),
+        label="QM Ordering Ack", message_class=0xFF,
+    )  # fmt: skip
+    talk = Conversation(server, 50211, manager, MSMQ)
+    for end in (0, 1):
+        talk.send(end, establish_connection(SERVER_QM, CLIENT_QM, 501140046))
+    for end in (0, 1):
+        talk.send(end, connection_parameters(1496, 120000, 64))
+    # Two packets in one segment, then one in three: packets know nothing of segments
+    talk.send(0, first + second)
+    talk.send(0, third[:1460], third[1460:2920], third[2920:])
+    talk.send(1, news, order_ack)
+    talk.send(0, session_ack(session_header(2, 3, recoverable=1)))
+    talk.close()
+    pings = [
+        ethernet(IPV4, udp(server, 50210, manager, PING, ping(4, SERVER_QM))),
+        ethernet(IPV4, udp(manager, PING, server, 50210, ping(4, CLIENT_QM))),
+    ]
+    return [Frame(start + 3_100_000 * index, data) for index, data in enumerate([*pings, *talk.frames])]
+
+
 def captures() -> dict[str, bytes]:
     """The files, by name."""
-    return {"local-site.pcap": pcap(local_site()), "other-site.pcapng": pcapng(other_site())}
+    return {
+        "local-site.pcap": pcap(local_site()),
+        "other-site.pcapng": pcapng(other_site()),
+        "message-session.pcap": pcap(message_session()),
+    }
 
 
 def main() -> None:

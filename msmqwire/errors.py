@@ -6,11 +6,14 @@ __all__ = [
     "CaptureError",
     "DecodeError",
     "DirectoryError",
+    "DirectoryNotConnected",
     "EncodeError",
     "FormatNameError",
     "MsmqWireError",
     "RoutingError",
 ]
+
+_SHOWN_CHARACTERS = 40  # of a name, in front of what is wrong with it
 
 
 class MsmqWireError(Exception):
@@ -69,7 +72,41 @@ class EncodeError(MsmqWireError):
 
 
 class FormatNameError(MsmqWireError):
-    """A format name or path name does not follow its grammar."""
+    """A format name or path name does not follow its grammar.
+
+    Attributes
+    ----------
+    code : str
+        What is wrong, as in faults: ``"truncated"``, ``"bad_type"``, ``"bad_text"``, ``"bad_value"``, ``"too_large"``.
+    field : str
+        The rule at fault, by its name in the specification, e.g. ``"QueueGuid"``.
+    offset : int
+        The character of ``text`` at which it can be no name any more; ``len(text)`` where it ends too early.
+    expected : str
+        What should stand there, for people.
+    text : str
+        The name.
+    """
+
+    def __init__(self, code: str, field: str, offset: int, expected: str, text: str) -> None:
+        super().__init__(code, field, offset, expected, text)
+        self.code = code
+        self.field = field
+        self.offset = offset
+        self.expected = expected
+        self.text = text
+
+    def __str__(self) -> str:
+        start = max(self.offset - _SHOWN_CHARACTERS, 0)
+        before = ("..." if start else "") + self.text[start : self.offset]
+        found = _quoted(self.text[self.offset]) if self.offset < len(self.text) else "the end"
+        behind = f" behind {_quoted(before)}" if before else ""
+        return f"{self.code}: {self.field} at character {self.offset}: expected {self.expected}, found {found}{behind}"
+
+
+def _quoted(text: str) -> str:
+    # Names are full of backslashes, and people type them once
+    return repr(text).replace("\\\\", "\\")
 
 
 class RoutingError(MsmqWireError):
@@ -78,6 +115,10 @@ class RoutingError(MsmqWireError):
 
 class DirectoryError(MsmqWireError):
     """The directory cannot be read, or answers what cannot be."""
+
+
+class DirectoryNotConnected(DirectoryError):  # noqa: N818 - the name of the specification
+    """The directory cannot be reached, or stopped answering."""
 
 
 class CaptureError(MsmqWireError):

@@ -13,17 +13,20 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns.convert cimport (
-    TextSpan, addresses_as_text, bits_of_bools, bytes_of_spans, fault_fields, guid_texts, presence_bitmap,
-    rows_of_items, swapped_guids, texts_of_names, texts_of_spans,
+    TextSpan, addresses_as_text, bits_of_bools, bytes_of_spans, fault_fields, format_names_as_text, guid_texts,
+    presence_bitmap, rows_of_items, swapped_guids, texts_of_names, texts_of_spans,
 )
 from msmqwire.columns.payloads cimport Payloads
 from msmqwire.wire.fault cimport Fault, field_name
+from msmqwire.wire.format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_popcount
 
 import numpy as np
 
-from msmqwire.columns.schema import ADDRESS, BOOL, BYTES, GUID, TEXT, Enumeration, ListOf, StructOf
-from msmqwire.columns.views import ADDRESS_DTYPE, FAULT_DTYPE, SPAN_DTYPE, BytesColumn, ListColumn, TextColumn
+from msmqwire.columns.schema import ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, Enumeration, ListOf, StructOf
+from msmqwire.columns.views import (
+    ADDRESS_DTYPE, FAULT_DTYPE, FORMAT_NAME_DTYPE, SPAN_DTYPE, AsciiColumn, BytesColumn, ListColumn, TextColumn
+)
 from msmqwire.wire.fault import FAULT_NAMES
 
 __all__ = ["Batch", "FaultEntry"]
@@ -97,7 +100,7 @@ cdef class Batch:
             return present
         if "presence" not in self.buffers:
             return np.ones(self.length, bool)
-        presence = np.frombuffer(self.buffers["presence"], np.uint8, self.length)
+        presence = np.frombuffer(self.buffers["presence"], f"<u{self.table.presence_width}", self.length)
         return (presence & (column.presence or DECODED)) != 0
 
     @property
@@ -267,6 +270,8 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
 
 # --- numpy views ---
 
+SPAN_COLUMNS = {TEXT: TextColumn, ASCII: AsciiColumn, BYTES: BytesColumn}
+
 
 cdef object view_of(Batch batch, object type_, str path, size_t count, tuple parents):
     """The numpy view of a column, or of the part of one at ``path``; ``parents``: offsets of the lists around it."""
@@ -279,11 +284,14 @@ cdef object view_of(Batch batch, object type_, str path, size_t count, tuple par
     buffer = batch.buffers[path]
     if type_ == GUID:
         return np.frombuffer(buffer, np.uint8, count * 16).reshape(count, 16)
-    if type_ == TEXT or type_ == BYTES:
+    if type_ in SPAN_COLUMNS:
         spans = np.frombuffer(read_only(buffer), SPAN_DTYPE, count)
-        return (TextColumn if type_ == TEXT else BytesColumn)(spans, batch.payloads, parents)
+        return SPAN_COLUMNS[type_](spans, batch.payloads, parents)
     if type_ == ADDRESS:
         return np.frombuffer(buffer, ADDRESS_DTYPE, count)
+    if type_ == FORMAT_NAME:
+        # Its direct names are found by what stands here
+        return np.frombuffer(read_only(buffer), FORMAT_NAME_DTYPE, count)
     if isinstance(type_, Enumeration):
         return np.frombuffer(read_only(buffer), np.uint8, count)
     return np.frombuffer(buffer, np.dtype(type_.dtype), count)
@@ -302,7 +310,9 @@ cdef ArrowNode column_node(Batch batch, object column, Buffer rows, str guid):
     cdef Buffer validity = None
     cdef Py_ssize_t nulls = 0
     if presence is not None:
-        validity, nulls = presence_bitmap(presence.data, <uint8_t>(column.presence or DECODED), batch.length)
+        validity, nulls = presence_bitmap(
+            presence.data, batch.table.presence_width, column.presence or DECODED, batch.length
+        )
     return node_of(batch, column.type, column.name, column.name, batch.length, validity, nulls, rows, guid)
 
 
@@ -322,7 +332,7 @@ cdef ArrowNode node_of(
         for (member, member_type), bit in zip(type_.members, type_.presence or [0] * len(type_.members), strict=True):
             present, absent = None, 0
             if bit:
-                present, absent = presence_bitmap(batch.data(path + "?"), bit, count)
+                present, absent = presence_bitmap(batch.data(path + "?"), 1, bit, count)
             node.children.append(
                 node_of(batch, member_type, member, f"{path}.{member}", count, present, absent, rows, guid)
             )
@@ -341,11 +351,14 @@ cdef ArrowNode node_of(
     if type_ == TEXT:
         texts = texts_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
         return arrow_node(name, "u", length, validity, nulls, list(texts))
-    if type_ == BYTES:
+    if type_ == BYTES or type_ == ASCII:
         blobs = bytes_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
-        return arrow_node(name, "z", length, validity, nulls, list(blobs))
+        return arrow_node(name, "u" if type_ == ASCII else "z", length, validity, nulls, list(blobs))
     if type_ == ADDRESS:
         return arrow_node(name, "u", length, validity, nulls, list(addresses_as_text(buffer.data, count)))
+    if type_ == FORMAT_NAME:
+        queues = format_names_as_text(<const FormatName*>buffer.data, count, &batch.payloads.table, row)
+        return arrow_node(name, "u", length, validity, nulls, list(queues))
     if type_ == BOOL:
         return arrow_node(name, "b", length, validity, nulls, [bits_of_bools(buffer.data, count)])
     if type_ == GUID:
@@ -358,7 +371,7 @@ cdef bint holds_text(object type_):
         return holds_text(type_.item)
     if isinstance(type_, StructOf):
         return any(holds_text(member) for _, member in type_.members)
-    return type_ == TEXT or type_ == BYTES
+    return type_ in (TEXT, ASCII, BYTES, FORMAT_NAME)
 
 
 cdef ArrowNode guid_node(Buffer buffer, str name, size_t count, Buffer validity, Py_ssize_t nulls, str guid):
@@ -409,7 +422,7 @@ cdef ArrowNode violations_node(Batch batch):
     cdef uint32_t left
     cdef uint32_t bit
     cdef ArrowNode node
-    validity, nulls = presence_bitmap(batch.data("presence"), DECODED, count)
+    validity, nulls = presence_bitmap(batch.data("presence"), batch.table.presence_width, DECODED, count)
     end[0] = 0
     for i in range(count):
         end[i + 1] = end[i] + <int32_t>wire_popcount(bits[i])

@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from msmqwire.columns.buffer cimport Buffer
 from msmqwire.columns.payloads cimport PayloadTable
 from msmqwire.wire.fault cimport Fault
+from msmqwire.wire.format_name cimport FormatName
 
 
 # A text or bytes value: bytes [offset, offset + length) of the payload of its row
@@ -14,7 +15,7 @@ cdef struct TextSpan:
     uint32_t length
 
 
-cdef tuple presence_bitmap(const uint8_t* presence, uint8_t bit, size_t count)
+cdef tuple presence_bitmap(const uint8_t* presence, size_t width, uint32_t bit, size_t count)
 cdef Buffer bits_of_bools(const uint8_t* values, size_t count)
 cdef Buffer swapped_guids(const uint8_t* values, size_t count)
 cdef tuple guid_texts(const uint8_t* values, size_t count, const uint8_t* validity)
@@ -24,3 +25,6 @@ cdef tuple texts_of_names(const uint8_t* values, size_t count, tuple names)
 cdef Buffer rows_of_items(const int32_t* offsets, size_t count, const uint32_t* rows)
 cdef tuple fault_fields(const Fault* faults, size_t fault_count, size_t count, tuple fields)
 cdef tuple addresses_as_text(const uint8_t* values, size_t count)
+cdef tuple format_names_as_text(
+    const FormatName* names, size_t count, const PayloadTable* payloads, const uint32_t* rows
+)

@@ -11,7 +11,9 @@ from libc.string cimport memcpy, memset
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed, buffer_of_bytes
 from msmqwire.columns.payloads cimport PayloadTable, Span, payload_at
 from msmqwire.wire.address cimport ADDRESS_SIZE, LONGEST_ADDRESS_TEXT, format_address
+from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.fault cimport Fault, field_name
+from msmqwire.wire.format_name cimport FormatName, format_format_name, largest_format_name_text
 from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid, swap_guid
 from msmqwire.wire.utf16 cimport utf16_to_utf8
 
@@ -20,8 +22,11 @@ cdef enum:
     INT32_MAX = 0x7FFFFFFF
 
 
-cdef tuple presence_bitmap(const uint8_t* presence, uint8_t bit, size_t count):
-    """The Arrow bitmap of the rows whose presence has ``bit``, None when all have, and how many have not."""
+cdef tuple presence_bitmap(const uint8_t* presence, size_t width, uint32_t bit, size_t count):
+    """The Arrow bitmap of the rows whose presence, of 1 or 4 bytes, has ``bit``, and how many have not.
+
+    The bitmap is None when all have.
+    """
     cdef Buffer bits = allocate_zeroed((count + 7) // 8)
     cdef uint8_t* out = bits.data
     cdef size_t i
@@ -29,7 +34,7 @@ cdef tuple presence_bitmap(const uint8_t* presence, uint8_t bit, size_t count):
     cdef uint8_t one
     with nogil:
         for i in range(count):
-            one = (presence[i] & bit) != 0
+            one = ((load_u32(presence + 4 * i) if width == 4 else presence[i]) & bit) != 0
             present += one
             out[i >> 3] |= <uint8_t>(one << (i & 7))
     return (None, 0) if present == count else (bits, <Py_ssize_t>(count - present))
@@ -212,5 +217,31 @@ cdef tuple addresses_as_text(const uint8_t* values, size_t count):
     with nogil:
         for i in range(count):
             written += format_address(values + i * ADDRESS_SIZE, text.data + written)
+            end[i + 1] = <int32_t>written
+    return offsets, text
+
+
+cdef tuple format_names_as_text(
+    const FormatName* names, size_t count, const PayloadTable* payloads, const uint32_t* rows
+):
+    """Offsets and UTF-8 of format names; direct names lie in the payloads of ``rows``, NULL: name i is of payload i."""
+    cdef Buffer offsets = allocate((count + 1) * sizeof(int32_t))
+    cdef int32_t* end = <int32_t*>offsets.data
+    cdef Buffer text
+    cdef size_t i
+    cdef size_t room = 0
+    cdef size_t written = 0
+    with nogil:
+        for i in range(count):
+            room += largest_format_name_text(&names[i])
+    if room > INT32_MAX:
+        raise OverflowError(f"{count} format names may exceed an Arrow string array; decode in smaller batches")
+    text = allocate(room)
+    end[0] = 0
+    with nogil:
+        for i in range(count):
+            written += format_format_name(
+                &names[i], payload_at(payloads, i if rows == NULL else rows[i]).data, text.data + written
+            )
             end[i + 1] = <int32_t>written
     return offsets, text

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from msmqwire.columns.payloads import Payloads
 
-__all__ = ["ADDRESS_DTYPE", "FAULT_DTYPE", "SPAN_DTYPE", "BytesColumn", "ListColumn", "TextColumn"]
+__all__ = [
+    "ADDRESS_DTYPE",
+    "FAULT_DTYPE",
+    "FORMAT_NAME_DTYPE",
+    "SPAN_DTYPE",
+    "AsciiColumn",
+    "BytesColumn",
+    "ListColumn",
+    "TextColumn",
+]
 
 FAULT_DTYPE = np.dtype(
     [
@@ -26,6 +35,19 @@ FAULT_DTYPE = np.dtype(
 )
 SPAN_DTYPE = np.dtype([("offset", "<u4"), ("length", "<u4")])
 ADDRESS_DTYPE = np.dtype([("bytes", "u1", 16), ("family", "<u2")])
+FORMAT_NAME_DTYPE = np.dtype(
+    [
+        ("form", "u1"),
+        ("code", "u1"),
+        ("reserved", "<u2"),
+        ("number", "<u4"),
+        ("offset", "<u4"),
+        ("length", "<u4"),
+        ("guid", "u1", 16),
+    ]
+)
+"""A queue: ``form`` 0 none, 1 public, 2 private, 3 direct, 6 distribution list, 255 private on an unnamed host;
+``code`` as the packet has it; a direct name lies at ``offset`` of the row's own payload."""
 
 
 @dataclass(frozen=True)
@@ -103,3 +125,11 @@ class BytesColumn(SpanColumn):
     def __getitem__(self, index: int) -> NDArray[np.uint8]:
         """One value: a view into its payload."""
         return self._bytes(index)
+
+
+class AsciiColumn(BytesColumn):
+    """ASCII text that stays in payloads of UTF-8."""
+
+    def text(self, index: int) -> str:
+        """One value as a string."""
+        return self._bytes(index).tobytes().decode("ascii")

@@ -6,7 +6,8 @@ A vector is a table of ``<format>.toml``:
     what it shows, and where the rule stands.
 ``hex``
     the bytes; white space, ``|`` and ``#`` comments to the end of the line are for the reader. What stands between
-    apostrophes is UTF-16LE text.
+    apostrophes is UTF-16LE text, ``5a*512`` is 512 times the bytes in front of the asterisk, ``<name>`` is one of
+    the file's ``[pieces]``.
 ``transports``
     the transports it is meant for; all of them when absent.
 ``packet``
@@ -23,6 +24,10 @@ A notification's ``packet`` is its ``version`` and its ``rows``, one for each ch
 columns; the violations of a message of several changes are said by its rows as well. A property is its PROPID and its
 value: GUIDs in text form, bytes in hexadecimal, other values as TOML has them.
 
+A message packet says by ``table`` what it is read as; its ``packet`` are the columns of that table, where they are not
+those of ``[defaults]``. GUIDs are in text form, bytes in hexadecimal, times as TOML has them, queues as format names
+or, where the packet does not tell their host, by the number alone. ``absent`` are the defaults that are null.
+
 One vector drives decode, encode, the batch, every truncation, trailing bytes and a fuzz seed.
 """
 
@@ -33,6 +38,7 @@ import tomllib
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -40,9 +46,12 @@ from typing import Any, Literal
 from tests.reference.propvariant import TYPE_OF
 
 HERE = Path(__file__).parent
-Transport = Literal["unknown", "udp", "ipx"]
-_TRANSPORTS: tuple[Transport, ...] = ("unknown", "udp", "ipx")
-_FORMATS: dict[str, tuple[Transport, ...]] = {"mqsd": _TRANSPORTS, "mqcn": ("unknown",)}
+Transport = Literal["unknown", "udp", "tcp", "ipx"]
+_FORMATS: dict[str, tuple[Transport, ...]] = {
+    "mqsd": ("unknown", "udp", "ipx"),
+    "mqcn": ("unknown",),
+    "mqqb": ("unknown", "udp", "tcp"),
+}
 Fault = tuple[str, str, int]
 
 
@@ -66,6 +75,7 @@ class Vector:
     data: bytes
     outcomes: tuple[Outcome, ...]
     exact: bool = True
+    table: str = ""
 
     @property
     def packet(self) -> dict[str, Any] | None:
@@ -83,11 +93,16 @@ class Vector:
         return self.name
 
 
-def _data(text: str) -> bytes:
+def _data(text: str, pieces: dict[str, str] | None = None) -> bytes:
     def plain(match: re.Match[str]) -> str:
-        return (match[1] or "").encode("utf-16-le").hex() + " "
+        text, repeated, times, piece = match.groups()
+        if piece:
+            return _data((pieces or {})[piece], pieces).hex()
+        if repeated:
+            return str(repeated) * int(times)
+        return (text or "").encode("utf-16-le").hex() + " "
 
-    return bytes.fromhex(re.sub(r"#[^\n]*|\||'([^']*)'", plain, text))
+    return bytes.fromhex(re.sub(r"#[^\n]*|\||'([^']*)'|([0-9a-f]+)\*([0-9]+)|<([a-z]+)>", plain, text))
 
 
 def _units(units: list[int]) -> str:
@@ -140,6 +155,36 @@ def _notification(packet: dict[str, Any], violations: list[str]) -> None:
             row["properties"] = tuple((i, _value(TYPE_OF[i], value)) for i, value in row["properties"])
 
 
+_GUIDS = frozenset(
+    (
+        "source_queue_manager", "queue_manager_address", "connector_type", "connector_queue_manager",
+        "correlation_guid", "debug_queue", "acknowledged_source_queue_manager", "queue_manager", "client_guid",
+        "server_guid",
+    )
+)  # fmt: skip
+_BYTES = frozenset(
+    (
+        "security_id", "encryption_key", "signature", "sender_certificate", "provider_info", "extension_data", "body",
+        "multi_queue_signature",
+    )
+)  # fmt: skip
+
+
+def _message_packet(packet: dict[str, Any]) -> None:
+    """The columns of a message packet as the oracle has them, but for where texts and bytes stand."""
+    for column, value in packet.items():
+        if column in _GUIDS:
+            packet[column] = uuid.UUID(value).bytes_le
+        elif column in _BYTES:
+            packet[column] = _data(value)
+        elif isinstance(value, datetime):
+            packet[column] = int(value.timestamp()) * 1_000_000_000
+        elif column in ("label", "soap_header", "soap_body") and isinstance(value, dict):
+            packet[column] = _units(value["units"])
+        elif isinstance(value, list):
+            packet[column] = tuple(value)
+
+
 def _chosen(table: dict[str, Any], transport: str) -> Any:
     return table.get(transport, table.get("any"))
 
@@ -166,18 +211,28 @@ def _outcomes(item: dict[str, Any], transports: tuple[Transport, ...]) -> Iterat
 def load(name: str) -> tuple[Vector, ...]:
     """Every vector of one format, e.g. ``load("mqsd")``."""
     known = {
-        "name", "section", "hex", "transports", "exact", "packet", "fault", "violations", "strict_fault",
+        "name", "section", "hex", "transports", "exact", "packet", "fault", "violations", "strict_fault", "table",
+        "absent",
     }  # fmt: skip
     vectors = []
-    for item in tomllib.loads((HERE / f"{name}.toml").read_text("utf-8"))["vector"]:
+    file = tomllib.loads((HERE / f"{name}.toml").read_text("utf-8"))
+    for item in file["vector"]:
         if unknown := set(item) - known:
             raise ValueError(f"{item['name']}: {sorted(unknown)}")
-        if "rows" in item.get("packet", ()):
+        if "table" in item:
+            if "packet" in item:
+                defaults = file["defaults"].get(item["table"], {})
+                item["packet"] = {**defaults, **item["packet"]}
+                for column in item.get("absent", ()):
+                    del item["packet"][column]
+                _message_packet(item["packet"])
+        elif "rows" in item.get("packet", ()):
             _notification(item["packet"], item.get("violations", {}).get("any", []))
         else:
             _topology(item.get("packet", {}))
+        data = _data(item["hex"], file.get("pieces"))
         outcomes, exact = tuple(_outcomes(item, _FORMATS[name])), item.get("exact", True)
-        vectors.append(Vector(item["name"], item["section"], _data(item["hex"]), outcomes, exact))
+        vectors.append(Vector(item["name"], item["section"], data, outcomes, exact, item.get("table", "")))
     return tuple(vectors)
 
 

@@ -1,0 +1,55 @@
+"""The directory that the protocols read: its elements, what it answers, and where it can live."""
+
+from __future__ import annotations
+
+from msmqwire.directory.base import (
+    ConnectedNetwork,
+    Directory,
+    DirectoryObject,
+    DirectoryServerType,
+    Enterprise,
+    Equal,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    LessThan,
+    LessThanOrEqual,
+    NotEqual,
+    OperatingSystemType,
+    PrivacyLevel,
+    Queue,
+    QueueManager,
+    RoutingLink,
+    Scope,
+    Site,
+)
+from msmqwire.directory.gates import site_gates
+from msmqwire.directory.ldap import LdapDirectory
+from msmqwire.directory.memory import MemoryDirectory
+from msmqwire.directory.offline import QueueManagerDirectory
+
+__all__ = [
+    "ConnectedNetwork",
+    "Directory",
+    "DirectoryObject",
+    "DirectoryServerType",
+    "Enterprise",
+    "Equal",
+    "Filter",
+    "GreaterThan",
+    "GreaterThanOrEqual",
+    "LdapDirectory",
+    "LessThan",
+    "LessThanOrEqual",
+    "MemoryDirectory",
+    "NotEqual",
+    "OperatingSystemType",
+    "PrivacyLevel",
+    "Queue",
+    "QueueManager",
+    "QueueManagerDirectory",
+    "RoutingLink",
+    "Scope",
+    "Site",
+    "site_gates",
+]

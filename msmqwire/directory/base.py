@@ -1,0 +1,274 @@
+"""What a directory answers: the events Read Directory, Begin, Next and End ([MS-MQDMPR] 3.1.7.1.20 to 3.1.7.1.23).
+
+========================  ==================================================
+DirectoryOperationResult  here
+========================  ==================================================
+Success                   the object, or the handle
+ObjectNotFound            None from :meth:`Directory.read_directory`
+EndOfData                 None from :meth:`Directory.read_directory_next`
+DirectoryNotConnected     :class:`~msmqwire.errors.DirectoryNotConnected`
+any other                 :class:`~msmqwire.errors.DirectoryError`
+========================  ==================================================
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from uuid import UUID
+
+from msmqwire.directory.elements import (
+    ConnectedNetwork,
+    DirectoryObject,
+    DirectoryServerType,
+    Element,
+    Enterprise,
+    OperatingSystemType,
+    PrivacyLevel,
+    Queue,
+    QueueManager,
+    RoutingLink,
+    Scope,
+    Site,
+)
+from msmqwire.errors import DirectoryError
+
+__all__ = [
+    "ConnectedNetwork",
+    "Directory",
+    "DirectoryObject",
+    "DirectoryServerType",
+    "Enterprise",
+    "Equal",
+    "Filter",
+    "GreaterThan",
+    "GreaterThanOrEqual",
+    "LessThan",
+    "LessThanOrEqual",
+    "NotEqual",
+    "OperatingSystemType",
+    "PrivacyLevel",
+    "Queue",
+    "QueueManager",
+    "RoutingLink",
+    "Scope",
+    "Site",
+    "comparable",
+    "matches",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """An attribute-filter expression ([MS-MQDMPR] 3.1.7.1.20); use one of its six subclasses.
+
+    A list meets EQUALS, or an order, if one of its members does, and NOT-EQUALS if none of them is equal. Texts are
+    compared without regard to case, as directories compare names.
+
+    Attributes
+    ----------
+    attribute : str
+        The name of an attribute of the element, such as ``"identifier"``.
+    value : object
+        What it is compared with.
+    """
+
+    attribute: str
+    value: Any
+
+    symbol: ClassVar[str]
+
+    def met_by(self, element: DirectoryObject) -> bool:
+        """Whether the element meets it."""
+        found = getattr(element, self.attribute)
+        members = found if isinstance(found, tuple) else () if found is None else (found,)
+        compare, wanted = _COMPARE[self.symbol], comparable(self.value)
+        return any(compare(comparable(member), wanted) for member in members)
+
+
+class Equal(Filter):
+    """EQUALS."""
+
+    __slots__ = ()
+    symbol = "EQUALS"
+
+
+class NotEqual(Filter):
+    """NOT-EQUALS."""
+
+    __slots__ = ()
+    symbol = "NOT-EQUALS"
+
+    def met_by(self, element: DirectoryObject) -> bool:
+        """Whether the element meets it."""
+        return not Equal(self.attribute, self.value).met_by(element)
+
+
+class LessThan(Filter):
+    """LESS-THAN."""
+
+    __slots__ = ()
+    symbol = "LESS-THAN"
+
+
+class GreaterThan(Filter):
+    """GREATER-THAN."""
+
+    __slots__ = ()
+    symbol = "GREATER-THAN"
+
+
+class LessThanOrEqual(Filter):
+    """LESS-THAN-OR-EQUAL."""
+
+    __slots__ = ()
+    symbol = "LESS-THAN-OR-EQUAL"
+
+
+class GreaterThanOrEqual(Filter):
+    """GREATER-THAN-OR-EQUAL."""
+
+    __slots__ = ()
+    symbol = "GREATER-THAN-OR-EQUAL"
+
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "EQUALS": operator.eq,
+    "LESS-THAN": operator.lt,
+    "GREATER-THAN": operator.gt,
+    "LESS-THAN-OR-EQUAL": operator.le,
+    "GREATER-THAN-OR-EQUAL": operator.ge,
+}
+
+
+def comparable(value: Any) -> Any:
+    """The value as filters and indexes compare it: text without its case."""
+    # Not casefold: directories compare letter by letter.
+    return value.lower() if isinstance(value, str) else value
+
+
+def matches(element: DirectoryObject, filters: Iterable[Filter]) -> bool:
+    """Whether an element meets every filter."""
+    return all(each.met_by(element) for each in filters)
+
+
+class Directory(ABC):
+    """Something that can be asked for the objects of an enterprise.
+
+    A read names the class of the element, filters that must all be met (none, or None: every object), and the
+    attributes wanted (None: all). What is wrong in a question is a ``ValueError``; what is wrong in the directory or on
+    the way to it is a :class:`~msmqwire.errors.DirectoryError`.
+    """
+
+    def __init__(self) -> None:
+        self._reads: dict[int, Iterator[Any]] = {}
+        self._handles = itertools.count(1)
+
+    @abstractmethod
+    def _search(
+        self, element: type[Element], filters: tuple[Filter, ...], attributes: tuple[str, ...] | None
+    ) -> Iterator[Element]:
+        """The objects that meet the filters, in the order of the directory.
+
+        The call itself finds them, and fails if they cannot be found. An object that is wrong raises when its turn has
+        come, and does not end the iterator.
+        """
+
+    def read_directory(
+        self, element: type[Element], filters: Iterable[Filter] | None = None, attributes: Iterable[str] | None = None
+    ) -> Element | None:
+        """Read Directory: the first object that meets all filters, None if there is none ([MS-MQDMPR] 3.1.7.1.20).
+
+        Raises
+        ------
+        DirectoryNotConnected
+            The directory cannot be reached, or stopped answering.
+        DirectoryError
+            The directory has something that cannot be.
+        ValueError
+            The element has no such attribute.
+        """
+        return next(self.read_all(element, filters, attributes), None)
+
+    def read_all(
+        self, element: type[Element], filters: Iterable[Filter] | None = None, attributes: Iterable[str] | None = None
+    ) -> Iterator[Element]:
+        """Every object that meets all filters: Begin, Next until the end of the data, End.
+
+        Raises
+        ------
+        DirectoryNotConnected, DirectoryError, ValueError
+            As :meth:`read_directory`; the first two also when the turn of an object has come: the rest can be read.
+        """
+        return self._search(element, *_question(element, filters, attributes))
+
+    def read_directory_begin(
+        self, element: type[Element], filters: Iterable[Filter] | None = None, attributes: Iterable[str] | None = None
+    ) -> int:
+        """Read Directory Begin: a handle for the objects that meet all filters ([MS-MQDMPR] 3.1.7.1.21).
+
+        That nothing meets them is no error.
+
+        Raises
+        ------
+        DirectoryNotConnected, DirectoryError, ValueError
+            As :meth:`read_directory`.
+        """
+        objects = self.read_all(element, filters, attributes)
+        handle = next(self._handles)
+        self._reads[handle] = objects
+        return handle
+
+    def read_directory_next(self, handle: int) -> DirectoryObject | None:
+        """Read Directory Next: one more object, None at the end of the data ([MS-MQDMPR] 3.1.7.1.22).
+
+        Raises
+        ------
+        DirectoryNotConnected
+            The directory stopped answering.
+        DirectoryError
+            There is no such handle, or the directory has something that cannot be.
+        """
+        objects = self._reads.get(handle)
+        if objects is None:
+            raise DirectoryError(f"{handle!r} is not the handle of a read that has begun")
+        return next(objects, None)
+
+    def read_directory_end(self, handle: int) -> None:
+        """Read Directory End: the handle is no longer one ([MS-MQDMPR] 3.1.7.1.23).
+
+        Raises
+        ------
+        DirectoryError
+            There is no such handle.
+        """
+        if self._reads.pop(handle, None) is None:
+            raise DirectoryError(f"{handle!r} is not the handle of a read that has begun")
+
+
+def _question(
+    element: type[DirectoryObject], filters: Iterable[Filter] | None, attributes: Iterable[str] | None
+) -> tuple[tuple[Filter, ...], tuple[str, ...] | None]:
+    """The question with every attribute one that the element has, every value one that the attribute could have."""
+    filters = tuple(filters or ())
+    names = None if attributes is None else tuple(dict.fromkeys(attributes))
+    known = element.attribute_names()
+    unknown = [name for name in (*(each.attribute for each in filters), *(names or ())) if name not in known]
+    if unknown:
+        raise ValueError(f"{element.__name__} has no attribute {unknown[0]!r}")
+    return tuple(_typed(element, each) for each in filters), names
+
+
+def _typed(element: type[DirectoryObject], given: Filter) -> Filter:
+    """The filter with a value of the attribute's type; an identifier, or one of an enumeration, may be text."""
+    wanted = element.attribute_type(given.attribute)
+    if isinstance(given.value, str) and issubclass(wanted, (UUID, enum.Enum)):
+        return type(given)(given.attribute, wanted(given.value))
+    if not isinstance(given.value, wanted):
+        raise ValueError(f"{given.attribute} is compared with {given.value!r}, which is no {wanted.__name__}")
+    return given

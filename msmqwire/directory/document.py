@@ -1,0 +1,220 @@
+"""An enterprise written down as TOML or JSON: tables of objects, their attributes by name."""
+
+from __future__ import annotations
+
+import base64
+import enum
+import functools
+import json
+import os
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from msmqwire.directory.base import comparable
+from msmqwire.directory.elements import (
+    ELEMENTS,
+    NAME_ATTRIBUTES,
+    REFERENCES,
+    DirectoryObject,
+    DirectoryServerType,
+    OperatingSystemType,
+    PrivacyLevel,
+    Scope,
+)
+from msmqwire.errors import DirectoryError
+
+__all__ = ["Document", "Problem", "read_document"]
+
+_IDENTIFIER = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
+
+#: What stands for a value that could not be read.
+_NOTHING: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is wrong with an object.
+
+    Attributes
+    ----------
+    object : str
+        Which, in the words of the file.
+    attribute : str
+        Empty if it is the object as a whole.
+    what : str
+        What is wrong, for people.
+    """
+
+    object: str
+    attribute: str
+    what: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.object, self.attribute, self.what) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a file says: the objects that can be read, and what is wrong with the others."""
+
+    objects: tuple[DirectoryObject, ...]
+    problems: tuple[Problem, ...]
+
+
+def read_document(path: str | os.PathLike[str]) -> Document:
+    """Read a file: JSON if its name ends so, TOML otherwise.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    DirectoryError
+        It is no TOML or JSON.
+    """
+    file = Path(path)
+    data = file.read_bytes()
+    try:
+        text = data.decode("utf-8-sig")
+        tables = json.loads(text) if file.suffix.lower() == ".json" else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DirectoryError(f"{file}: {error}") from None
+    if not isinstance(tables, dict):
+        raise DirectoryError(f"{file}: is no object of tables such as {', '.join(ELEMENTS)}")
+    return _Reader(tables).read()
+
+
+class _Reader:
+    """Turns tables into objects; problems are collected, so that one reading finds all of them."""
+
+    def __init__(self, tables: dict[str, Any]) -> None:
+        self.problems: list[Problem] = []
+        self.entries: list[tuple[type[DirectoryObject], str, dict[str, Any]]] = list(self._entries(tables))
+        self.named = self._names()
+
+    def read(self) -> Document:
+        objects = [self._object(*entry) for entry in self.entries]
+        return Document(tuple(each for each in objects if each is not None), tuple(self.problems))
+
+    def _entries(self, tables: dict[str, Any]) -> Iterator[tuple[type[DirectoryObject], str, dict[str, Any]]]:
+        """Every entry with its class and with what it is called in messages."""
+        for table, content in tables.items():
+            if table not in ELEMENTS:
+                self._report(table, "", f"is no table of a directory: these are {', '.join(ELEMENTS)}")
+                continue
+            entries = content if isinstance(content, list) else [content]
+            for number, entry in enumerate(entries, 1):
+                name = f"{table} {number}"
+                if not isinstance(entry, dict):
+                    self._report(name, "", "has no attributes")
+                    continue
+                title = entry.get(NAME_ATTRIBUTES.get(ELEMENTS[table], ""))
+                yield ELEMENTS[table], f"{name} ({title})" if isinstance(title, str) else name, entry
+
+    def _names(self) -> dict[type[DirectoryObject], dict[str, set[str]]]:
+        """The identifiers of the objects that bear a name, without regard to its case."""
+        named: dict[type[DirectoryObject], dict[str, set[str]]] = {each: defaultdict(set) for each in ELEMENTS.values()}
+        for element, _, entry in self.entries:
+            name, identifier = entry.get(NAME_ATTRIBUTES.get(element, "")), entry.get("identifier")
+            if isinstance(name, str) and isinstance(identifier, str) and _IDENTIFIER.fullmatch(identifier):
+                named[element][comparable(name)].add(identifier.lower())
+        return named
+
+    def _object(self, element: type[DirectoryObject], title: str, entry: dict[str, Any]) -> DirectoryObject | None:
+        """The object, None if an attribute that it must have is missing or cannot be read."""
+        values: dict[str, Any] = {}
+        fields = element.__dataclass_fields__
+        for name, given in entry.items():
+            if name not in fields:
+                self._report(title, name, f"is no attribute: these are {', '.join(fields)}")
+                continue
+            value = self._value(element, title, name, given)
+            if value is not _NOTHING:
+                values[name] = value
+        needed = [name for name, field in fields.items() if field.default is MISSING and name not in values]
+        for name in needed:
+            if name not in entry:
+                self._report(title, name, "is missing")
+        return None if needed else element(**values)
+
+    def _value(self, element: type[DirectoryObject], title: str, name: str, given: Any) -> Any:
+        if name in REFERENCES:
+            convert: Callable[[Any], Any] = functools.partial(self._reference, REFERENCES[name])
+        else:
+            convert = _CONVERSIONS[element.attribute_type(name)]
+        try:
+            if not element.is_list(name):
+                return convert(given)
+            if not isinstance(given, list):
+                raise ValueError(f"{given!r} is no list")
+        except ValueError as error:
+            self._report(title, name, str(error))
+            return _NOTHING
+        members = []
+        for member in given:
+            try:
+                members.append(convert(member))
+            except ValueError as error:
+                self._report(title, name, str(error))
+        return tuple(members)
+
+    def _reference(self, target: type[DirectoryObject], given: Any) -> UUID:
+        """The identifier of another object, which may be called by its name."""
+        if isinstance(given, str) and _IDENTIFIER.fullmatch(given):
+            return UUID(given)
+        found = self.named[target].get(comparable(given), ()) if isinstance(given, str) else ()
+        if len(found) != 1:
+            kind = next(table for table, each in ELEMENTS.items() if each is target)
+            how_many = "no" if not found else "more than one"
+            raise ValueError(f"{given!r} is no identifier and the name of {how_many} {kind}")
+        return UUID(next(iter(found)))
+
+    def _report(self, title: str, attribute: str, what: str) -> None:
+        self.problems.append(Problem(title, attribute, what))
+
+
+def _identifier(given: Any) -> UUID:
+    if not isinstance(given, str) or not _IDENTIFIER.fullmatch(given):
+        raise ValueError(f"{given!r} is no identifier such as 0f8fad5b-d9cb-469f-a165-70867728950e")
+    return UUID(given)
+
+
+def _bytes(given: Any) -> bytes:
+    try:
+        return base64.b64decode(given, validate=True)
+    except (TypeError, ValueError):
+        raise ValueError(f"{given!r} is no text in base64") from None
+
+
+def _plain(wanted: type, description: str) -> Callable[[Any], Any]:
+    def convert(given: Any) -> Any:
+        # Not isinstance: true and false are integers in Python, not in a file.
+        if type(given) is not wanted:
+            raise ValueError(f"{given!r} is no {description}")
+        return given
+
+    return convert
+
+
+def _member(enumeration: type[enum.StrEnum]) -> Callable[[Any], Any]:
+    def convert(given: Any) -> Any:
+        if given not in list(enumeration):
+            raise ValueError(f"{given!r} is none of {', '.join(enumeration)}")
+        return enumeration(given)
+
+    return convert
+
+
+_CONVERSIONS: dict[type, Callable[[Any], Any]] = {
+    UUID: _identifier,
+    bytes: _bytes,
+    str: _plain(str, "text"),
+    int: _plain(int, "integer"),
+    bool: _plain(bool, "true or false"),
+    **{each: _member(each) for each in (OperatingSystemType, DirectoryServerType, PrivacyLevel, Scope)},
+}

@@ -1,0 +1,347 @@
+"""The elements of the abstract data model that a directory holds ([MS-MQDMPR] 3.1.1): what is known of an enterprise.
+
+The attributes have the names of the specification in snake_case and are those that the specification calls directory
+attributes. What only a queue manager knows (open queues, caches, references) is no business of a directory.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+__all__ = [
+    "ELEMENTS",
+    "NAME_ATTRIBUTES",
+    "NIL",
+    "REFERENCES",
+    "UNLIMITED",
+    "ConnectedNetwork",
+    "DirectoryObject",
+    "DirectoryServerType",
+    "Element",
+    "Enterprise",
+    "OperatingSystemType",
+    "PrivacyLevel",
+    "Queue",
+    "QueueManager",
+    "RoutingLink",
+    "Scope",
+    "Site",
+]
+
+Element = TypeVar("Element", bound="DirectoryObject")
+
+NIL = UUID(int=0)
+
+#: No limit: the default of the quotas ([MS-MQDSSM] 3.1.6.11.1, 3.1.6.11.2).
+UNLIMITED = 0xFFFFFFFF
+
+
+class OperatingSystemType(enum.StrEnum):
+    """OperatingSystemType of a queue manager ([MS-MQDMPR] 3.1.1.1)."""
+
+    FOREIGN = "foreign"
+    WIN95 = "win95"
+    WIN_CLIENT = "win_client"
+    WIN_SERVER = "win_server"
+    WIN_ENT = "win_ent"
+    OTHER = "other"
+
+
+class DirectoryServerType(enum.StrEnum):
+    """DirectoryServerType of a queue manager that is a directory server ([MS-MQDMPR] 3.1.1.1)."""
+
+    STANDALONE = "standalone"
+    BACKUP_SITE_CONTROLLER = "backup_site_controller"
+    PRIMARY_SITE_CONTROLLER = "primary_site_controller"
+    PRIMARY_ENTERPRISE_CONTROLLER = "primary_enterprise_controller"
+
+
+class PrivacyLevel(enum.StrEnum):
+    """PrivacyLevel of a queue ([MS-MQDMPR] 3.1.1.2)."""
+
+    NONE = "none"
+    OPTIONAL = "optional"
+    BODY = "body"
+
+
+class Scope(enum.StrEnum):
+    """Scope of a queue ([MS-MQDMPR] 3.1.1.2)."""
+
+    SITE = "site"
+    ENTERPRISE = "enterprise"
+
+
+#: The types of attributes as their annotations have them.
+_TYPES: dict[str, type] = {
+    annotation.format(each.__name__): each
+    for each in (UUID, str, int, bool, bytes, OperatingSystemType, DirectoryServerType, PrivacyLevel, Scope)
+    for annotation in ("{}", "tuple[{}, ...]", "{} | None")
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class DirectoryObject:
+    """What all elements share ([MS-MQDMPR] 3.1.1).
+
+    An element that was read with an attribute list has these attributes and no others: asking for another raises
+    AttributeError, since its value is undefined and must not be used ([MS-MQDMPR] 3.1.7.1.20).
+
+    Attributes
+    ----------
+    identifier : UUID
+        Names the object for as long as it lives.
+    """
+
+    identifier: UUID
+
+    @classmethod
+    def attribute_names(cls) -> tuple[str, ...]:
+        """The names of the attributes, ``identifier`` first."""
+        return tuple(cls.__dataclass_fields__)
+
+    @classmethod
+    def attribute_type(cls, name: str) -> type:
+        """The type of an attribute's value; for a list, of its members."""
+        return _TYPES[str(cls.__dataclass_fields__[name].type)]
+
+    @classmethod
+    def is_list(cls, name: str) -> bool:
+        """Whether an attribute is a list."""
+        return str(cls.__dataclass_fields__[name].type).startswith("tuple[")
+
+    @classmethod
+    def of(cls: type[Element], values: Mapping[str, Any]) -> Element:
+        """An element with the attributes given, and no others.
+
+        >>> of = Site.of({"identifier": NIL, "name": "Zürich"})
+        >>> of
+        Site(identifier=UUID('00000000-0000-0000-0000-000000000000'), name='Zürich')
+        """
+        element: Element = object.__new__(cls)
+        for name, value in values.items():
+            object.__setattr__(element, name, value)
+        return element
+
+    def attributes(self) -> dict[str, Any]:
+        """The attributes that were read, by name."""
+        return {name: getattr(self, name) for name in self.attribute_names() if _is_set(self, name)}
+
+    def only(self: Element, names: tuple[str, ...]) -> Element:
+        """The same element with no other attributes than these."""
+        return type(self).of({name: getattr(self, name) for name in names})
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        assert isinstance(other, DirectoryObject)
+        return self.attributes() == other.attributes()
+
+    def __hash__(self) -> int:
+        return hash(self.identifier) if _is_set(self, "identifier") else hash(type(self))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.attributes().items())
+        return f"{type(self).__name__}({values})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).of, (self.attributes(),)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in self.attribute_names():
+                raise AttributeError(f"{name} of this {type(self).__name__} was not read", name=name, obj=self)
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
+
+
+def _is_set(element: DirectoryObject, name: str) -> bool:
+    try:
+        object.__getattribute__(element, name)
+    except AttributeError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Enterprise(DirectoryObject):
+    """The enterprise that all sites belong to ([MS-MQDMPR] 3.1.1.6).
+
+    Attributes
+    ----------
+    default_time_to_live : int
+        Seconds that a message has to reach its queue.
+    security : bytes
+        A security descriptor, empty if there is none.
+    """
+
+    name: str = ""
+    weakened_security: bool = False
+    non_ldap_capable_queue_manager_notification: bool = True
+    default_time_to_live: int = 345600
+    old_directory: bool = True
+    security: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Site(DirectoryObject):
+    """A part of the enterprise whose machines reach each other cheaply ([MS-MQDMPR] 3.1.1.7).
+
+    Attributes
+    ----------
+    primary_site_controller : str
+        NetBIOS name of a machine. Active Directory does not know it, nor does it know ``public_signing_key_list``.
+    intra_site_replication_interval, inter_site_replication_interval : int
+        Seconds.
+    """
+
+    name: str
+    primary_site_controller: str = ""
+    intra_site_replication_interval: int = 2
+    inter_site_replication_interval: int = 10
+    full_path: str = ""
+    foreign_site: bool = False
+    public_signing_key_list: bytes = b""
+    migrated_from_msmq10: bool = False
+    security: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class RoutingLink(DirectoryObject):
+    """Two sites between which messages may travel, and at what cost ([MS-MQDMPR] 3.1.1.8).
+
+    Attributes
+    ----------
+    actual_cost : int
+        From 1 to 999,999.
+    site_gate_identifier_list : tuple of UUID
+        The queue managers of either site that act as its gates.
+    """
+
+    description: str = ""
+    full_path: str = ""
+    actual_cost: int
+    site1_identifier: UUID
+    site2_identifier: UUID
+    site_gate_identifier_list: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class QueueManager(DirectoryObject):
+    """A machine that hosts queues ([MS-MQDMPR] 3.1.1.1).
+
+    Attributes
+    ----------
+    computer_name : str
+        NetBIOS name; ``qualified_computer_name`` is the one in the Domain Name System.
+    create_time, modify_time : int
+        Seconds since 1970, UTC.
+    queue_manager_quota, journal_quota : int
+        As the directory has them. The first is in bytes and the second in kilobytes if [MS-MQDMPR] is to be believed,
+        other documents differ: they are never converted.
+    connected_network_identifier_list : tuple of UUID
+        Active Directory does not know it.
+    directory_server_type : DirectoryServerType or None
+        None where ``directory_server`` is false.
+    public_encryption_key_list : bytes
+        An MQDSPUBLICKEYS structure, empty if there is none.
+    """
+
+    computer_name: str
+    qualified_computer_name: str = ""
+    queue_manager_version: str = ""
+    operating_system_version: str = ""
+    operating_system_type: OperatingSystemType = OperatingSystemType.OTHER
+    create_time: int = 0
+    modify_time: int = 0
+    queue_manager_quota: int = 0x00100000
+    journal_quota: int = UNLIMITED
+    foreign_system: bool = False
+    full_path: str = ""
+    site_identifier_list: tuple[UUID, ...] = ()
+    connected_network_identifier_list: tuple[UUID, ...] = ()
+    out_routing_server_identifier_list: tuple[UUID, ...] = ()
+    in_routing_server_identifier_list: tuple[UUID, ...] = ()
+    directory_server: bool = False
+    remote_access_server: bool = False
+    routing_server: bool = False
+    supporting_server: bool = False
+    directory_server_type: DirectoryServerType | None = None
+    public_encryption_key_list: bytes = b""
+    security: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Queue(DirectoryObject):
+    r"""A public queue ([MS-MQDMPR] 3.1.1.2).
+
+    Attributes
+    ----------
+    pathname, qualified_pathname : str
+        ``machine\queue``, with the NetBIOS name and with the qualified name of the machine.
+    type : UUID
+        What kind of service the queue provides; for applications.
+    quota, journal_quota : int
+        Kilobytes.
+    """
+
+    pathname: str
+    qualified_pathname: str = ""
+    label: str = ""
+    create_time: int = 0
+    modify_time: int = 0
+    type: UUID = NIL
+    journaling: bool = False
+    quota: int = UNLIMITED
+    journal_quota: int = UNLIMITED
+    authentication: bool = False
+    privacy_level: PrivacyLevel = PrivacyLevel.OPTIONAL
+    transactional: bool = False
+    multicast_address: str = ""
+    security: bytes = b""
+    base_priority: int = 0
+    full_path: str = ""
+    directory_path: str = ""
+    scope: Scope = Scope.ENTERPRISE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ConnectedNetwork(DirectoryObject):
+    """A network whose machines reach each other directly ([MS-MQDMPR] 3.1.1.9). Active Directory has none."""
+
+    name: str = ""
+    security: bytes = b""
+
+
+#: The elements by the names that files and messages give them.
+ELEMENTS: dict[str, type[DirectoryObject]] = {
+    "enterprise": Enterprise,
+    "connected_network": ConnectedNetwork,
+    "site": Site,
+    "queue_manager": QueueManager,
+    "routing_link": RoutingLink,
+    "queue": Queue,
+}
+
+#: The attribute that people know an object by.
+NAME_ATTRIBUTES: dict[type[DirectoryObject], str] = {
+    Enterprise: "name",
+    ConnectedNetwork: "name",
+    Site: "name",
+    QueueManager: "computer_name",
+    Queue: "pathname",
+}
+
+#: The attributes that hold identifiers of other objects, and whose.
+REFERENCES: dict[str, type[DirectoryObject]] = {
+    "site1_identifier": Site,
+    "site2_identifier": Site,
+    "site_identifier_list": Site,
+    "site_gate_identifier_list": QueueManager,
+    "out_routing_server_identifier_list": QueueManager,
+    "in_routing_server_identifier_list": QueueManager,
+    "connected_network_identifier_list": ConnectedNetwork,
+}

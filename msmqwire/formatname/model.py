@@ -1,0 +1,412 @@
+"""Format names and path names as values: [MS-MQMQ] 2.1.
+
+A name compares as queues do: GUIDs and numbers by value, texts without regard to the case of ASCII letters. ``str()``
+gives a name back in the case it was written in, with keywords in capitals and GUIDs in small letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar
+from uuid import UUID
+
+from msmqwire.formatname.parts import Parts, scan
+from msmqwire.formatname.schema import Protocol, QueueType, Suffix
+
+__all__ = [
+    "ConnectorName",
+    "DirectName",
+    "DistributionListName",
+    "FormatName",
+    "MachineName",
+    "MulticastName",
+    "MultipleElementName",
+    "PathName",
+    "PrivateName",
+    "PublicName",
+    "parse",
+    "parse_path_name",
+]
+
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+_ASCII_LOWER = str.maketrans({chr(upper): chr(upper + 32) for upper in range(ord("A"), ord("Z") + 1)})
+
+
+def _folded(text: str | None) -> str:
+    return "" if text is None else text.translate(_ASCII_LOWER)
+
+
+def _with_suffix(text: str, suffix: Suffix | None) -> str:
+    return text if suffix is None else f"{text};{suffix.upper()}"
+
+
+def _with_subqueue(queue: str, subqueue: str | None) -> str:
+    return queue if subqueue is None else f"{queue};{subqueue}"
+
+
+class Name:
+    """What format names and path names have in common: checked when made, compared by what they name."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse parts that, written down, are no name, or another one."""
+        text = str(self)
+        names = scan(text, extended=True, spx=True, path_name=isinstance(self, PathName))
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if len(names) > 1 or value != getattr(names[0], field.name):
+                raise ValueError(f"{field.name}={value!r} makes {text!r}, which names something else")
+
+    def _key(self) -> Hashable:
+        """What two names of one queue have in common."""
+        values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        return tuple([_folded(value) if isinstance(value, str) else value for value in values])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Name):
+            return NotImplemented
+        return type(self) is type(other) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._key()))
+
+
+class FormatName(Name):
+    """A format name of any kind: [MS-MQMQ] 2.1.2-2.1.7.
+
+    Attributes
+    ----------
+    kind : str
+        As the ``kind`` column of a batch says it, e.g. ``"direct"``.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    def text(self, *, private_id_width: int = 1) -> str:
+        """The name as text, the numbers of private queues with at least ``private_id_width`` hexadecimal digits."""
+        return self._written(private_id_width)
+
+    def __str__(self) -> str:
+        return self._written(1)
+
+    def _written(self, private_id_width: int) -> str:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DirectName(FormatName):
+    """A queue by the address of its computer: [MS-MQMQ] 2.1.2.
+
+    Attributes
+    ----------
+    protocol : {"tcp", "os", "ipx", "spx", "http", "https"}
+        ``spx`` is no part of the grammar, but of order acknowledgments ([MS-MQQB] 2.2.4).
+    address : str
+        ProtocolAddressSpecification as written, e.g. ``"//host:8080/MSMQ"``.
+    queue : str or None
+        None for the machine's own queues, of which ``suffix`` says which.
+    queue_type : {"public", "private", "system"}
+        ``system`` for the machine's own queues.
+    subqueue : str or None
+    suffix : {"journal", "deadletter", "deadxact"} or None
+
+    Raises
+    ------
+    FormatNameError
+        These parts make no direct name. So do all names.
+    ValueError
+        They make the name of another queue: ``;JOURNAL`` as a subqueue is read as a suffix.
+
+    Examples
+    --------
+    >>> str(DirectName("os", "server", "orders", "private"))
+    'DIRECT=OS:server\\\\PRIVATE$\\\\orders'
+    """
+
+    kind: ClassVar[str] = "direct"
+
+    protocol: Protocol
+    address: str
+    queue: str | None
+    queue_type: QueueType = "public"
+    subqueue: str | None = None
+    suffix: Suffix | None = None
+
+    def _written(self, private_id_width: int) -> str:
+        return f"DIRECT={self.path}"
+
+    @property
+    def path(self) -> str:
+        """The name without ``DIRECT=``, as packets carry it."""
+        place = f"{self.protocol.upper()}:{self.address}"
+        if self.queue is None:
+            return f"{place}\\SYSTEM${_with_suffix('', self.suffix)}"
+        private = "PRIVATE$\\" if self.queue_type == "private" else ""
+        return f"{place}\\{private}{_with_suffix(_with_subqueue(self.queue, self.subqueue), self.suffix)}"
+
+    def _key(self) -> Hashable:
+        address = self._address_key()
+        return self.protocol, address, self.queue_type, _folded(self.queue), _folded(self.subqueue), self.suffix
+
+    def _address_key(self) -> Hashable:
+        """The address in small letters, over HTTP with the port that is meant where none stands."""
+        address = _folded(self.address)
+        if self.protocol not in _DEFAULT_PORTS:
+            return address
+        host, _, port = address.removesuffix("/msmq").partition("]" if address.startswith("//[") else ":")
+        port = port.lstrip(":")
+        return host, (port.lstrip("0") or "0") if port else _DEFAULT_PORTS[self.protocol]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PublicName(FormatName):
+    """A public queue by its identifier: [MS-MQMQ] 2.1.3.
+
+    ``suffix`` can be ``"journal"``, which the grammar has no place for and QUEUE_FORMAT has.
+
+    Examples
+    --------
+    >>> name = parse("public=2BBBA4EC-8E75-4B43-9C1E-0D2A5A3C2F10")
+    >>> str(name)
+    'PUBLIC=2bbba4ec-8e75-4b43-9c1e-0d2a5a3c2f10'
+    """
+
+    kind: ClassVar[str] = "public"
+
+    guid: UUID
+    suffix: Suffix | None = None
+
+    def _written(self, private_id_width: int) -> str:
+        return _with_suffix(f"PUBLIC={self.guid}", self.suffix)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PrivateName(FormatName):
+    """A private queue by its queue manager and its number there: [MS-MQMQ] 2.1.4.
+
+    Examples
+    --------
+    >>> name = PrivateName(UUID("2bbba4ec-8e75-4b43-9c1e-0d2a5a3c2f10"), 0x1F)
+    >>> str(name)
+    'PRIVATE=2bbba4ec-8e75-4b43-9c1e-0d2a5a3c2f10\\\\1F'
+    >>> name.text(private_id_width=8)
+    'PRIVATE=2bbba4ec-8e75-4b43-9c1e-0d2a5a3c2f10\\\\0000001F'
+    """
+
+    kind: ClassVar[str] = "private"
+
+    guid: UUID
+    private_id: int
+    suffix: Suffix | None = None
+
+    def _written(self, private_id_width: int) -> str:
+        return _with_suffix(f"PRIVATE={self.guid}\\{self.private_id:0{private_id_width}X}", self.suffix)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DistributionListName(FormatName):
+    """A distribution list, perhaps with the Active Directory domain it is in: [MS-MQMQ] 2.1.5."""
+
+    kind: ClassVar[str] = "distribution_list"
+
+    guid: UUID
+    domain: str | None = None
+
+    def _written(self, private_id_width: int) -> str:
+        return f"DL={self.guid}" if self.domain is None else f"DL={self.guid}@{self.domain}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MachineName(FormatName):
+    """A computer's own queues: [MS-MQMQ] 2.1.6.
+
+    ``suffix`` says which of them: ``"journal"``, ``"deadletter"`` or ``"deadxact"``. The grammar has no place for it,
+    QUEUE_FORMAT has none for a name without.
+    """
+
+    kind: ClassVar[str] = "machine"
+
+    guid: UUID
+    suffix: Suffix | None = None
+
+    def _written(self, private_id_width: int) -> str:
+        return _with_suffix(f"MACHINE={self.guid}", self.suffix)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ConnectorName(FormatName):
+    """A connector queue: [MS-MQMQ] 2.1.6. ``suffix`` can be ``"xactonly"``, which only QUEUE_FORMAT has a place for."""
+
+    kind: ClassVar[str] = "connector"
+
+    guid: UUID
+    suffix: Suffix | None = None
+
+    def _written(self, private_id_width: int) -> str:
+        return _with_suffix(f"CONNECTOR={self.guid}", self.suffix)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MulticastName(FormatName):
+    """The queues that listen at an IPv4 multicast address and port: [MS-MQMQ] 2.1.6.
+
+    Examples
+    --------
+    >>> str(MulticastName("234.1.1.1", 8001))
+    'MULTICAST=234.1.1.1:8001'
+    """
+
+    kind: ClassVar[str] = "multicast"
+
+    address: str
+    port: int
+
+    def _written(self, private_id_width: int) -> str:
+        return f"MULTICAST={self.address}:{self.port}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MultipleElementName(FormatName):
+    """Two or more format names, all of which a message goes to: [MS-MQMQ] 2.1.7.
+
+    Raises
+    ------
+    FormatNameError
+        An element is a machine name, or names a queue that cannot be written to.
+    ValueError
+        There are fewer than two elements, or one is a list itself.
+
+    Examples
+    --------
+    >>> name = parse("DIRECT=OS:a\\\\q,MULTICAST=234.1.1.1:8001")
+    >>> [element.kind for element in name.elements]
+    ['direct', 'multicast']
+    """
+
+    kind: ClassVar[str] = "multiple_element"
+
+    elements: tuple[FormatName, ...]
+
+    def _check(self) -> None:
+        if len(self.elements) < 2 or any(isinstance(element, MultipleElementName) for element in self.elements):
+            raise ValueError("a multiple-element name has two or more elements, none of them a list")
+        scan(str(self), extended=True, spx=True)
+
+    def _written(self, private_id_width: int) -> str:
+        return ",".join([element._written(private_id_width) for element in self.elements])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PathName(Name):
+    """A queue by its computer and its name: [MS-MQMQ] 2.1.1.
+
+    Attributes
+    ----------
+    computer : str
+    queue : str
+    queue_type : {"public", "private", "system"}
+    subqueue : str or None
+
+    Examples
+    --------
+    >>> parse_path_name("server\\\\private$\\\\orders")
+    PathName(computer='server', queue='orders', queue_type='private', subqueue=None)
+    """
+
+    kind: ClassVar[str] = "path_name"
+
+    computer: str
+    queue: str
+    queue_type: QueueType = "public"
+    subqueue: str | None = None
+
+    def __str__(self) -> str:
+        place = {"public": "", "private": "private$\\", "system": "system$;"}[self.queue_type]
+        return f"{self.computer}\\{place}{_with_subqueue(self.queue, self.subqueue)}"
+
+
+_CLASSES: dict[str, type[FormatName]] = {
+    kind.kind: kind
+    for kind in (
+        DirectName,
+        PublicName,
+        PrivateName,
+        DistributionListName,
+        MachineName,
+        ConnectorName,
+        MulticastName,
+    )
+}
+_MEMBERS: dict[type[Name], tuple[str, ...]] = {
+    class_: tuple([field.name for field in fields(class_)])
+    for class_ in (*_CLASSES.values(), MultipleElementName, PathName)
+}
+AnyName = TypeVar("AnyName", bound=Name)
+
+
+def _made(class_: type[AnyName], values: Iterable[Any]) -> AnyName:
+    """A name of parts that the kernel has read: they need no second look."""
+    name = object.__new__(class_)
+    for member, value in zip(_MEMBERS[class_], values, strict=True):
+        object.__setattr__(name, member, value)
+    return name
+
+
+def _element(parts: Parts) -> FormatName:
+    class_ = _CLASSES[parts.kind]
+    return _made(class_, [getattr(parts, member) for member in _MEMBERS[class_]])
+
+
+def parse(text: str, *, extended: bool = False, http_slashes: bool = False, spx: bool = False) -> FormatName:
+    """The format name that a text is: [MS-MQMQ] 2.1.2-2.1.7.
+
+    A comma always separates the elements of a multiple-element name.
+
+    Parameters
+    ----------
+    text : str
+        Keywords, protocols, suffixes and hexadecimal digits in any case.
+    extended : bool
+        Take the suffixes that QUEUE_FORMAT can express and the grammar cannot: ``PUBLIC=guid;JOURNAL``,
+        ``CONNECTOR=guid;XACTONLY``, and ``;JOURNAL``, ``;DEADLETTER`` and ``;DEADXACT`` behind ``MACHINE=guid``.
+    http_slashes : bool
+        Take ``/`` for ``\\`` behind ``/MSMQ``, as names of queues over HTTP are often written.
+    spx : bool
+        Take ``SPX:`` as a protocol, which order acknowledgments use ([MS-MQQB] 2.2.4).
+
+    Raises
+    ------
+    FormatNameError
+        It is none; ``offset`` is the character at which that shows.
+
+    Examples
+    --------
+    >>> parse("direct=os:server\\\\private$\\\\orders;journal")
+    DirectName(protocol='os', address='server', queue='orders', queue_type='private', subqueue=None, suffix='journal')
+    >>> parse("DIRECT=TCP:10.0.0.256\\\\orders")
+    Traceback (most recent call last):
+        ...
+    msmqwire.errors.FormatNameError: bad_value: ProtocolAddressSpecification at character 18: expected ...
+    """
+    names = scan(text, extended=extended, http_slashes=http_slashes, spx=spx)
+    if len(names) == 1:
+        return _element(names[0])
+    return _made(MultipleElementName, [tuple([_element(parts) for parts in names])])
+
+
+def parse_path_name(text: str) -> PathName:
+    """The path name that a text is: [MS-MQMQ] 2.1.1, with the queue names of all versions of MSMQ.
+
+    Raises
+    ------
+    FormatNameError
+        It is none; ``offset`` is the character at which that shows.
+    """
+    (parts,) = scan(text, path_name=True)
+    return _made(PathName, [getattr(parts, member) for member in _MEMBERS[PathName]])

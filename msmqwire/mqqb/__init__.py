@@ -1,0 +1,49 @@
+"""MS-MQQB: the packets in which messages travel ([MS-MQQB] 2.2, [MS-MQMQ] 2.2.20), one at a time or by the million."""
+
+from __future__ import annotations
+
+from msmqwire.mqqb.batch import MessageBatch, Notifications, decode_batch, decode_session_batch
+from msmqwire.mqqb.codec import (
+    ConnectionParameters,
+    EstablishConnection,
+    Ping,
+    SessionAck,
+    UserMessage,
+    decode,
+    encode,
+)
+from msmqwire.mqqb.groups import (
+    Acknowledgment,
+    MultiQueueFormatHeader,
+    SecurityHeader,
+    SessionHeader,
+    SoapHeader,
+    TransactionHeader,
+)
+from msmqwire.mqqb.schema import MESSAGES, SESSIONS, SessionViolation, Violation
+from msmqwire.mqqb.writer import encode_batch
+
+__all__ = [
+    "MESSAGES",
+    "SESSIONS",
+    "Acknowledgment",
+    "ConnectionParameters",
+    "EstablishConnection",
+    "MessageBatch",
+    "MultiQueueFormatHeader",
+    "Notifications",
+    "Ping",
+    "SecurityHeader",
+    "SessionAck",
+    "SessionHeader",
+    "SessionViolation",
+    "SoapHeader",
+    "TransactionHeader",
+    "UserMessage",
+    "Violation",
+    "decode",
+    "decode_batch",
+    "decode_session_batch",
+    "encode",
+    "encode_batch",
+]

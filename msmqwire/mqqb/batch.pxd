@@ -1,0 +1,7 @@
+"""The batch of messages."""
+
+from msmqwire.columns.batch cimport Batch
+
+
+cdef class MessageBatch(Batch):
+    pass

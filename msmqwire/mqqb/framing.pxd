@@ -1,0 +1,60 @@
+"""Where a message packet ends in a stream of bytes: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 3.1.5.1.2.
+
+A packet begins with its BaseHeader:
+
+    0 VersionNumber u8 0x10 | 1 Reserved u8 | 2 Flags u16 | 4 Signature "LIOR" | 8 PacketSize u32
+    12 TimeToReachQueue u32
+
+PacketSize counts the packet without a SessionHeader behind it; a SessionAck, which is internal, counts its own.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from msmqwire.wire.cursor cimport load_u16, load_u32
+
+cdef enum:
+    BASE_HEADER_SIZE = 16
+    SESSION_HEADER_SIZE = 16
+    VERSION_NUMBER = 0x10
+    PACKET_SIGNATURE = 0x524F494C    # "LIOR"
+    LARGEST_PACKET = 0x00400000      # of PacketSize
+    FLAG_INTERNAL = 1 << 3           # IN of BaseHeader.Flags
+    FLAG_SESSION = 1 << 4            # SH
+
+cdef enum Framing:
+    FRAMED           # a whole packet lies here
+    INCOMPLETE       # what lies here may be the beginning of one
+    NOT_A_PACKET
+
+
+cdef inline size_t packet_extent(const uint8_t* base_header) noexcept nogil:
+    """Bytes of the packet with a SessionHeader behind it, by a BaseHeader that is known to be good."""
+    cdef uint32_t appended = load_u16(base_header + 2) & (FLAG_INTERNAL | FLAG_SESSION)
+    return <size_t>load_u32(base_header + 8) + (SESSION_HEADER_SIZE if appended == FLAG_SESSION else 0)
+
+
+cdef inline Framing frame_packet(const uint8_t* data, size_t available, size_t* total) noexcept nogil:
+    """Look for a packet at ``data``.
+
+    ``total`` becomes the bytes that the packet takes; of a BaseHeader that is itself cut, the bytes needed to tell;
+    it is left alone where no packet begins here. A cut BaseHeader is judged by the bytes that are there.
+    """
+    cdef uint32_t size
+    cdef size_t i
+    if available < BASE_HEADER_SIZE:
+        if available > 0 and data[0] != VERSION_NUMBER:
+            return NOT_A_PACKET
+        for i in range(4, min(available, <size_t>8)):
+            if data[i] != <uint8_t>(<uint32_t>PACKET_SIGNATURE >> 8 * (i - 4)):
+                return NOT_A_PACKET
+        total[0] = BASE_HEADER_SIZE
+        return INCOMPLETE
+    size = load_u32(data + 8)
+    if (
+        data[0] != VERSION_NUMBER or load_u32(data + 4) != PACKET_SIGNATURE
+        or size < BASE_HEADER_SIZE or size > LARGEST_PACKET
+    ):
+        return NOT_A_PACKET
+    total[0] = packet_extent(data)
+    return FRAMED if available >= total[0] else INCOMPLETE

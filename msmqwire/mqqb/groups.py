@@ -1,0 +1,138 @@
+"""The optional headers of a message as values, their fields named as the columns of the messages table are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from msmqwire.formatname import FormatName
+from msmqwire.mqqb.schema import SENDER_ID_TYPES
+
+__all__ = [
+    "Acknowledgment",
+    "MultiQueueFormatHeader",
+    "SecurityHeader",
+    "SessionHeader",
+    "SoapHeader",
+    "TransactionHeader",
+]
+
+_SENDER_BITS = 0xF
+_BODY_ENCRYPTED = 1 << 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransactionHeader:
+    """Where a transactional message stands in its sequence: [MS-MQMQ] 2.2.20.5.
+
+    Attributes
+    ----------
+    tx_sequence_id : int
+        TxSequenceID: the ordinal in the low 32 bits, the time stamp in the high.
+    tx_sequence_number : int
+        From 1.
+    previous_tx_sequence_number : int
+        0 for none.
+    first_message, last_message, final_ack_required : bool
+        FM, LM and FA.
+    transaction_id : int
+        20 bits.
+    connector_queue_manager : uuid.UUID or None
+        ConnectorQMGuid.
+    """
+
+    tx_sequence_id: int
+    tx_sequence_number: int
+    previous_tx_sequence_number: int = 0
+    first_message: bool = False
+    last_message: bool = False
+    final_ack_required: bool = False
+    transaction_id: int = 0
+    connector_queue_manager: UUID | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecurityHeader:
+    """What a sender says of itself: [MS-MQMQ] 2.2.20.6. None of it is verified, and nothing is concluded from it.
+
+    Attributes
+    ----------
+    security_flags : int
+        As received; ST in the low four bits, EB 0x20, DE 0x40, AI 0x80.
+    security_id, encryption_key, signature, sender_certificate, provider_info : bytes or None
+        None when its size is 0.
+    """
+
+    security_flags: int = 0
+    security_id: bytes | None = None
+    encryption_key: bytes | None = None
+    signature: bytes | None = None
+    sender_certificate: bytes | None = None
+    provider_info: bytes | None = None
+
+    @property
+    def sender_id_type(self) -> str | None:
+        """ST: ``"none"``, ``"sid"``, ``"queue_manager"``, None for another value."""
+        type_ = self.security_flags & _SENDER_BITS
+        return SENDER_ID_TYPES[type_] if type_ < len(SENDER_ID_TYPES) else None
+
+    @property
+    def body_encrypted(self) -> bool:
+        """EB."""
+        return bool(self.security_flags & _BODY_ENCRYPTED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoapHeader:
+    """What an application sent over HTTP beside its message: [MS-MQMQ] 2.2.20.7."""
+
+    soap_header: str = ""
+    soap_body: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiQueueFormatHeader:
+    """All the queues of a message that went to several: [MS-MQMQ] 2.2.20.1.
+
+    Attributes
+    ----------
+    destination_queues, admin_queues, response_queues : tuple of FormatName or str
+        A direct name that is no format name is text.
+    multi_queue_signature : bytes
+    """
+
+    destination_queues: tuple[FormatName | str, ...] = ()
+    admin_queues: tuple[FormatName | str, ...] = ()
+    response_queues: tuple[FormatName | str, ...] = ()
+    multi_queue_signature: bytes = b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionHeader:
+    """What a sender acknowledges of the session, and where it stands in it itself: [MS-MQMQ] 2.2.20.4."""
+
+    ack_sequence_number: int = 0
+    recoverable_msg_ack_seq_number: int = 0
+    recoverable_msg_ack_flags: int = 0
+    user_msg_sequence_number: int = 0
+    recoverable_msg_seq_number: int = 0
+    window_size: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acknowledgment:
+    """The body of an OrderAck or FinalAck packet: [MS-MQQB] 2.2.4.1, 2.2.5.1.
+
+    Attributes
+    ----------
+    acknowledged_tx_sequence_id, acknowledged_tx_sequence_number, acknowledged_previous_tx_sequence_number : int
+    acknowledged_source_queue_manager : uuid.UUID or None
+        FinalAck only, as is ``acknowledged_message_id``.
+    acknowledged_message_id : int or None
+    """
+
+    acknowledged_tx_sequence_id: int
+    acknowledged_tx_sequence_number: int
+    acknowledged_previous_tx_sequence_number: int
+    acknowledged_source_queue_manager: UUID | None = None
+    acknowledged_message_id: int | None = None

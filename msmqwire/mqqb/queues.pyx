@@ -1,0 +1,188 @@
+"""Queues as message packets address them: lists of them, and the two that the protocol itself uses."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy, memset, strlen
+
+from msmqwire.mqqb.fields cimport (
+    ADDRESS_FIELD_COUNT, ADDRESS_FORMAT_NAME_LIST, ADDRESS_HEADER, ADDRESS_HEADER_ID, ADDRESS_HEADER_SIZE,
+    FIELD_DESTINATION, FIELD_MQF_SIGNATURE_HEADER, FIELD_MQF_SIGNATURE_HEADER_ID,
+    FIELD_MQF_SIGNATURE_HEADER_SIGNATURE, HAS_MULTI_QUEUE,
+)
+from msmqwire.mqqb.packet cimport (
+    ADDRESS_HEADER_FIXED_SIZE, MULTI_QUEUE_SIGNATURE, QUEUE_COUNT, SIGNATURE_HEADER_ID, Packet, padded
+)
+from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire.fault cimport (
+    BAD_HEADER, BAD_SIZE, BAD_TERMINATOR, BAD_TYPE, TRUNCATED, Fault, FaultCode, set_fault
+)
+from msmqwire.wire.format_name cimport (
+    DIRECT_NAME, DISTRIBUTION_LIST, PRIVATE_QUEUE, PUBLIC_QUEUE, FormatName
+)
+
+cdef const char* NOTIFY_QUEUE = "\\private$\\notify_queue$"
+cdef const char* ORDER_QUEUE = "\\private$\\order_queue$"
+
+ADDRESS_IDS[:] = [0x0064, 0x00C8, 0x012C]
+
+
+# --- MultiQueueFormatHeader ---
+
+
+cdef int element_fault(Fault* fault, FaultCode code, uint32_t field, uint32_t item, size_t at, size_t needed,
+                       size_t available) noexcept nogil:
+    set_fault(fault, code, field, at, needed, available)
+    fault.item = item
+    return -1
+
+
+cdef int read_element(
+    const uint8_t* data, size_t start, size_t end, size_t* at, uint32_t field, uint32_t item, FormatName* name,
+    Fault* fault,
+) noexcept nogil:
+    """An MQFFormatNameElement of the header that lies from ``start`` to ``end``: [MS-MQMQ] 2.2.18.1.4.
+
+    Decision: a public name begins at a multiple of 4, like private names and distribution lists; nothing is said of it.
+    """
+    cdef size_t here = at[0]
+    cdef size_t value
+    cdef size_t size
+    cdef size_t units
+    cdef uint32_t form
+    memset(name, 0, sizeof(name[0]))
+    if end - here < 2:
+        return element_fault(fault, TRUNCATED, field, item, here, 2, end - here)
+    form = load_u16(data + here)
+    if form == DIRECT_NAME:
+        value = here + 2
+        units = units_to_null(data, end, value, (end - value) // 2)
+        if units == (end - value) // 2:
+            return element_fault(fault, BAD_TERMINATOR, field, item, here, end - here, end - here)
+        name.offset = <uint32_t>value
+        name.length = <uint32_t>(2 * units)
+        at[0] = value + 2 * units + 2
+    elif form == PUBLIC_QUEUE or form == PRIVATE_QUEUE or form == DISTRIBUTION_LIST:
+        value = start + padded(here + 2 - start)
+        size = 20 if form == PRIVATE_QUEUE else 16
+        if value + size > end:
+            return element_fault(fault, TRUNCATED, field, item, here, value + size - here, end - here)
+        memcpy(name.guid, data + value, 16)
+        if form == PRIVATE_QUEUE:
+            name.number = load_u32(data + value + 16)
+        at[0] = value + size
+    else:
+        return element_fault(fault, BAD_TYPE, field, item, here, 0, form)
+    name.form = <uint8_t>form
+    name.code = <uint8_t>form
+    return 0
+
+
+cdef int read_address_header(
+    const uint8_t* data, size_t size, size_t* at, size_t queue, FormatName* names, Packet* packet, Fault* fault
+) noexcept nogil:
+    """An MQFAddressHeader, its names written to ``names`` unless that is NULL: [MS-MQMQ] 2.2.20.2."""
+    cdef uint32_t field = <uint32_t>(FIELD_DESTINATION + ADDRESS_FIELD_COUNT * queue)
+    cdef size_t start = at[0]
+    cdef size_t left = size - start
+    cdef size_t header_size
+    cdef size_t here = start + ADDRESS_HEADER_FIXED_SIZE
+    cdef FormatName unwanted
+    cdef uint32_t k
+    if left < ADDRESS_HEADER_FIXED_SIZE:
+        return set_fault(fault, TRUNCATED, field + ADDRESS_HEADER, start, ADDRESS_HEADER_FIXED_SIZE, left)
+    header_size = load_u32(data + start)
+    if header_size < ADDRESS_HEADER_FIXED_SIZE:
+        return set_fault(
+            fault, BAD_SIZE, field + ADDRESS_HEADER_SIZE, start, ADDRESS_HEADER_FIXED_SIZE, header_size
+        )
+    if header_size > left:
+        return set_fault(fault, BAD_SIZE, field + ADDRESS_HEADER_SIZE, start, header_size, left)
+    if load_u16(data + start + 4) != ADDRESS_IDS[queue]:
+        return set_fault(
+            fault, BAD_HEADER, field + ADDRESS_HEADER_ID, start + 4, ADDRESS_IDS[queue], load_u16(data + start + 4)
+        )
+    packet.list_counts[queue] = load_u32(data + start + 8)
+    for k in range(packet.list_counts[queue]):
+        if read_element(
+            data, start, start + header_size, &here, field + ADDRESS_FORMAT_NAME_LIST, k,
+            &unwanted if names == NULL else names + k, fault,
+        ) != 0:
+            return -1
+    at[0] = start + min(padded(header_size), left)
+    return 0
+
+
+cdef int read_multi_queue(
+    const uint8_t* data, size_t size, size_t* at, FormatName** lists, Packet* packet, Fault* fault
+) noexcept nogil:
+    """MultiQueueFormatHeader: [MS-MQMQ] 2.2.20.1."""
+    cdef size_t queue
+    cdef size_t length
+    packet.multi_queue_at = at[0]
+    for queue in range(QUEUE_COUNT):
+        if read_address_header(
+            data, size, at, queue, NULL if lists == NULL else lists[queue], packet, fault
+        ) != 0:
+            return -1
+    if size - at[0] < 8:
+        return set_fault(fault, TRUNCATED, FIELD_MQF_SIGNATURE_HEADER, at[0], 8, size - at[0])
+    if load_u16(data + at[0]) != SIGNATURE_HEADER_ID:
+        return set_fault(
+            fault, BAD_HEADER, FIELD_MQF_SIGNATURE_HEADER_ID, at[0], SIGNATURE_HEADER_ID, load_u16(data + at[0])
+        )
+    length = load_u32(data + at[0] + 4)
+    at[0] += 8
+    if length > size - at[0]:
+        return set_fault(fault, TRUNCATED, FIELD_MQF_SIGNATURE_HEADER_SIGNATURE, at[0], length, size - at[0])
+    packet.parts[MULTI_QUEUE_SIGNATURE].offset = <uint32_t>at[0]
+    packet.parts[MULTI_QUEUE_SIGNATURE].length = <uint32_t>length
+    packet.presence |= HAS_MULTI_QUEUE
+    at[0] += length
+    return 0
+
+
+# --- Queues with a meaning ---
+
+
+cdef bint is_text(const uint8_t* units, const char* text, size_t count) noexcept nogil:
+    """Whether ``count`` code units are this text in lower case, letters of ASCII in either case."""
+    cdef size_t i
+    cdef uint16_t unit
+    for i in range(count):
+        unit = load_u16(units + 2 * i)
+        if c"A" <= unit <= c"Z":
+            unit += 32
+        if unit != <uint16_t>text[i]:
+            return False
+    return True
+
+
+cdef bint ends_with(const uint8_t* data, const FormatName* name, const char* text) noexcept nogil:
+    cdef size_t count = strlen(text)
+    cdef size_t units = name.length // 2
+    return units >= count and is_text(data + name.offset + 2 * (units - count), text, count)
+
+
+cdef bint is_notify_queue(const uint8_t* data, const FormatName* name) noexcept nogil:
+    """Whether change notifications go here: [MS-MQCN] 1.9, 3.2.1.2.1."""
+    if name.form == PRIVATE_QUEUE:
+        return name.number == NOTIFY_QUEUE_NUMBER
+    return name.form == DIRECT_NAME and ends_with(data, name, NOTIFY_QUEUE)
+
+
+cdef bint is_order_queue(const uint8_t* data, const FormatName* name) noexcept nogil:
+    """Whether OrderAck and FinalAck packets go here: [MS-MQQB] 2.2.4. The address is not looked into."""
+    cdef const uint8_t* units = data + name.offset
+    cdef size_t address
+    cdef size_t i
+    if name.form == PRIVATE_QUEUE:
+        return name.number == ORDER_QUEUE_NUMBER
+    if name.form != DIRECT_NAME or not ends_with(data, name, ORDER_QUEUE):
+        return False
+    address = name.length // 2 - strlen(ORDER_QUEUE)
+    if address < 5 or not (is_text(units, "tcp:", 4) or is_text(units, "spx:", 4)):
+        return False
+    for i in range(4, address):
+        if load_u16(units + 2 * i) == c"\\":
+            return False
+    return True

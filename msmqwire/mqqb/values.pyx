@@ -1,0 +1,294 @@
+"""Values of packets as Python has them, by the table that makes the columns of batches.
+
+A column's type says what a value is: a number, a flag, a name of an enumeration, a ``uuid.UUID``, text, bytes, or a
+format name of ``msmqwire.formatname``.
+"""
+
+from cpython.bytearray cimport PyByteArray_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from msmqwire.columns.buffer cimport Buffer, allocate
+from msmqwire.columns.convert cimport TextSpan
+from msmqwire.mqqb.assemble cimport LARGEST_SESSION, largest_message, write_message, write_session
+from msmqwire.mqqb.draft cimport clear_draft, largest_number, store_number
+from msmqwire.mqqb.fields cimport HAS_MULTI_QUEUE
+from msmqwire.mqqb.headers cimport read_message
+from msmqwire.mqqb.layout cimport (
+    CONCLUDED, COPY_16, COPY_2, COPY_4, COPY_8, MESSAGE_SOURCES, QUEUE_NAME, SECONDS, SESSION_SOURCES, SPAN, Source,
+    source_of,
+)
+from msmqwire.mqqb.packet cimport (
+    ADMIN_QUEUE, DESTINATION_QUEUE, QUEUE_COUNT, RESPONSE_QUEUE, SENDER_CERT, USER, Packet
+)
+from msmqwire.mqqb.queues cimport (
+    QUEUE_DIRECT, QUEUE_ELSEWHERE, QUEUE_ON_DESTINATION, QUEUE_ON_SOURCE, QUEUE_PUBLIC, QUEUE_SAME_AS_ADMIN
+)
+from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
+from msmqwire.wire.fault cimport Fault
+from msmqwire.wire.format_name cimport (
+    DIRECT_NAME, DISTRIBUTION_LIST, PRIVATE_QUEUE, PUBLIC_QUEUE, FormatName
+)
+from msmqwire.wire.guid cimport guid_from_bytes, guid_to_bytes
+
+from msmqwire.errors import EncodeError, FormatNameError
+
+from msmqwire.columns.schema import BOOL, TEXT, Enumeration
+from msmqwire.formatname import DirectName, DistributionListName, PrivateName, PublicName, parse
+from msmqwire.mqqb.schema import MESSAGES, SESSIONS
+
+MESSAGE_COLUMNS = {column.name: column for column in MESSAGES.columns}
+SESSION_COLUMNS = {column.name: column for column in SESSIONS.columns}
+
+cdef enum:
+    LARGEST_DIRECT_NAME = 0xFFFC    # bytes: Count has 16 bits and counts a U+0000
+    LARGEST_SECURITY_DATA = 0xFFFF  # of all but ProviderInfo
+
+
+# --- Out of a packet ---
+
+
+cdef uint64_t number_of(const Source* source, const Packet* packet) noexcept:
+    cdef const uint8_t* at
+    if source.form == CONCLUDED:
+        return packet.concluded[source.place]
+    at = packet.sections[source.place] + source.offset
+    if source.form == COPY_2:
+        return load_u16(at)
+    if source.form == COPY_8:
+        return load_u64(at)
+    if source.form == COPY_4 or source.form == SECONDS:
+        return load_u32(at)
+    return load_u32(at) >> source.shift & source.mask
+
+
+cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session):
+    """What the packet over the bytes ``data`` of ``owner`` has in a column; None where that is null."""
+    column = (SESSION_COLUMNS if session else MESSAGE_COLUMNS)[name]
+    cdef Source source = source_of(SESSION_SOURCES if session else MESSAGE_SOURCES, name)
+    cdef TextSpan span
+    if column.presence and not packet.presence & <uint32_t>column.presence:
+        return None
+    if source.form == SPAN:
+        span = packet.parts[source.place]
+        if column.type == TEXT:
+            return data[span.offset:span.offset + span.length].decode("utf-16-le", "surrogatepass")
+        return memoryview(owner)[span.offset:span.offset + span.length]
+    if source.form == QUEUE_NAME:
+        return queue_of(&packet.queues[source.place], data)
+    if source.form == COPY_16:
+        return guid_from_bytes(packet.sections[source.place] + source.offset)
+    number = number_of(&source, packet)
+    if isinstance(column.type, Enumeration):
+        return column.type.names[number]
+    return number != 0 if column.type == BOOL else number
+
+
+cdef object queue_of(const FormatName* name, const uint8_t* data):
+    """A format name; the text of a direct name that is none."""
+    if name.form == PUBLIC_QUEUE:
+        return PublicName(guid_from_bytes(name.guid))
+    if name.form == PRIVATE_QUEUE:
+        return PrivateName(guid_from_bytes(name.guid), name.number)
+    if name.form == DISTRIBUTION_LIST:
+        return DistributionListName(guid_from_bytes(name.guid))
+    if name.form != DIRECT_NAME:
+        return None
+    path = data[name.offset:name.offset + name.length].decode("utf-16-le", "surrogatepass")
+    try:
+        parsed = parse(f"DIRECT={path}", http_slashes=True, spx=True)
+    except FormatNameError:
+        return f"DIRECT={path}"
+    return parsed if isinstance(parsed, DirectName) else f"DIRECT={path}"
+
+
+cdef tuple queues_of(const Packet* packet, const uint8_t* data, size_t queue):
+    """The queues of one list of a MultiQueueFormatHeader."""
+    cdef FormatName* lists[QUEUE_COUNT]
+    cdef Buffer names = allocate(packet.list_counts[queue] * sizeof(FormatName))
+    cdef Packet again
+    cdef Fault fault
+    cdef uint32_t k
+    memset(lists, 0, sizeof(lists))
+    lists[queue] = <FormatName*>names.data
+    # It was read before, so it is good
+    read_message(data, packet.extent, False, lists, &again, &fault)
+    return tuple([queue_of(&lists[queue][k], data) for k in range(packet.list_counts[queue])])
+
+
+# --- Into a packet ---
+
+
+cdef object format_name_of(object name, str field):
+    """A format name, given as one or as text."""
+    if isinstance(name, str):
+        try:
+            name = parse(name, http_slashes=True, spx=True)
+        except FormatNameError as error:
+            raise EncodeError(field, f"{name!r} is no format name: {error}") from None
+    if not isinstance(name, (DirectName, DistributionListName, PrivateName, PublicName)):
+        raise EncodeError(field, f"{name!r} is not a format name that a packet has a place for")
+    if not isinstance(name, DirectName) and (getattr(name, "suffix", None) or getattr(name, "domain", None)):
+        raise EncodeError(field, f"a packet has no place for what follows the GUID of {name}")
+    return name
+
+
+cdef class Builder:
+    def __cinit__(self, bint session=False):
+        self.payload = bytearray()
+        self.session = session
+        self.lists = [None] * QUEUE_COUNT
+        clear_draft(&self.draft)
+
+    cdef TextSpan append(self, bytes data):
+        cdef TextSpan span
+        span.offset = <uint32_t>len(self.payload)
+        span.length = <uint32_t>len(data)
+        self.payload += data
+        return span
+
+    cdef int put(self, str name, object value) except -1:
+        """Put the value of a column where the column's values come from, and say that it is there."""
+        column = (SESSION_COLUMNS if self.session else MESSAGE_COLUMNS)[name]
+        cdef Source source = source_of(SESSION_SOURCES if self.session else MESSAGE_SOURCES, name)
+        cdef uint8_t[16] guid
+        self.draft.packet.presence |= <uint32_t>column.presence
+        if source.form == SPAN:
+            packed = encodable_text(name, value) if column.type == TEXT else encodable_bytes(name, value)
+            if source.place <= SENDER_CERT and len(packed) > LARGEST_SECURITY_DATA:
+                raise EncodeError(name, f"has {len(packed)} bytes, at most {LARGEST_SECURITY_DATA}")
+            self.draft.packet.parts[source.place] = self.append(packed)
+        elif source.form == COPY_16:
+            guid_to_bytes(value, name, guid)
+            memcpy(self.draft.sections[source.place] + source.offset, guid, 16)
+        else:
+            store_number(&self.draft, &source, encodable_number(name, column, value, largest_number(&source)))
+        return 0
+
+    cdef FormatName record_of(self, object name):
+        cdef FormatName record
+        cdef TextSpan path
+        memset(&record, 0, sizeof(record))
+        if isinstance(name, DirectName):
+            path = self.append(encodable_text("direct name", name.path))
+            if path.length > LARGEST_DIRECT_NAME:
+                raise EncodeError("Count", f"{name} is too long for a packet")
+            record.form = DIRECT_NAME
+            record.offset = path.offset
+            record.length = path.length
+            return record
+        guid_to_bytes(name.guid, "GUID", record.guid)
+        if isinstance(name, PrivateName):
+            record.form = PRIVATE_QUEUE
+            record.number = name.private_id
+        else:
+            record.form = PUBLIC_QUEUE if isinstance(name, PublicName) else DISTRIBUTION_LIST
+        record.code = record.form
+        return record
+
+    cdef int put_queue(self, size_t queue, object name, str field) except -1:
+        """A queue of the UserHeader, private ones by the host that they are on."""
+        cdef FormatName* record = &self.draft.packet.queues[queue]
+        name = format_name_of(name, field)
+        if isinstance(name, DistributionListName):
+            raise EncodeError(field, "a distribution list stands in a MultiQueueFormatHeader only")
+        record[0] = self.record_of(name)
+        if record.form == DIRECT_NAME:
+            record.code = QUEUE_DIRECT
+        elif record.form == PUBLIC_QUEUE:
+            record.code = QUEUE_PUBLIC
+        elif record.guid[:16] == self.draft.sections[USER][16:32]:
+            record.code = QUEUE_ON_DESTINATION
+        elif queue == DESTINATION_QUEUE:
+            raise EncodeError(field, "a private queue must be on the queue manager that queue_manager_address names")
+        elif record.guid[:16] == self.draft.sections[USER][:16]:
+            record.code = QUEUE_ON_SOURCE
+        else:
+            record.code = QUEUE_ELSEWHERE
+        return 0
+
+    cdef int put_queues(self, object destination, object admin, object response) except -1:
+        """The queues of the UserHeader, whose GUIDs have been put."""
+        if destination is not None:
+            self.put_queue(DESTINATION_QUEUE, destination, "destination_queue")
+        if admin is not None:
+            self.put_queue(ADMIN_QUEUE, admin, "admin_queue")
+        if response is not None and response == admin:
+            self.draft.packet.queues[RESPONSE_QUEUE] = self.draft.packet.queues[ADMIN_QUEUE]
+            self.draft.packet.queues[RESPONSE_QUEUE].code = QUEUE_SAME_AS_ADMIN
+        elif response is not None:
+            self.put_queue(RESPONSE_QUEUE, response, "response_queue")
+        return 0
+
+    cdef int put_list(self, size_t queue, object names) except -1:
+        """The queues of one list of a MultiQueueFormatHeader."""
+        cdef list models = [format_name_of(name, "MultiQueueFormatHeader") for name in names]
+        cdef Buffer records = allocate(<size_t>len(models) * sizeof(FormatName))
+        cdef Py_ssize_t k
+        for k in range(len(models)):
+            (<FormatName*>records.data)[k] = self.record_of(models[k])
+        self.lists[queue] = records
+        self.draft.packet.list_counts[queue] = <uint32_t>len(models)
+        return 0
+
+    cdef bytes packed(self):
+        """The packet that was put together."""
+        cdef FormatName* lists[QUEUE_COUNT]
+        cdef size_t queue
+        if self.session:
+            return packed_session(&self.draft.packet)
+        for queue in range(QUEUE_COUNT):
+            lists[queue] = NULL if self.lists[queue] is None else <FormatName*>(<Buffer>self.lists[queue]).data
+        return packed_message(&self.draft.packet, <const uint8_t*>PyByteArray_AS_STRING(self.payload), lists)
+
+
+cdef bytes packed_message(const Packet* packet, const uint8_t* payload, FormatName** lists):
+    cdef bytes packed = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>largest_message(packet, lists))
+    return packed[:write_message(packet, payload, lists, <uint8_t*>PyBytes_AS_STRING(packed))]
+
+
+cdef bytes packed_session(const Packet* packet):
+    cdef bytes packed = PyBytes_FromStringAndSize(NULL, LARGEST_SESSION)
+    return packed[:write_session(packet, <uint8_t*>PyBytes_AS_STRING(packed))]
+
+
+cdef bytes rewritten_message(const Packet* packet, const uint8_t* data):
+    """A message that was read from ``data``, as it is written."""
+    cdef FormatName* lists[QUEUE_COUNT]
+    cdef list names = []
+    cdef Buffer buffer
+    cdef Packet again
+    cdef Fault fault
+    cdef size_t queue
+    for queue in range(QUEUE_COUNT):
+        buffer = allocate(packet.list_counts[queue] * sizeof(FormatName))
+        names.append(buffer)
+        lists[queue] = <FormatName*>buffer.data
+    if packet.presence & HAS_MULTI_QUEUE:
+        read_message(data, packet.extent, False, lists, &again, &fault)
+    return packed_message(packet, data, lists)
+
+
+cdef bytes encodable_text(str name, object text):
+    if not isinstance(text, str) or "\0" in text:
+        raise EncodeError(name, f"{text!r} must be text without U+0000")
+    return text.encode("utf-16-le", "surrogatepass")
+
+
+cdef bytes encodable_bytes(str name, object data):
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        raise EncodeError(name, f"must be bytes, not {type(data).__name__}") from None
+
+
+cdef uint64_t encodable_number(str name, object column, object value, uint64_t largest) except? 0xFFFFFFFFFFFFFFFF:
+    if isinstance(column.type, Enumeration):
+        if value not in column.type.names:
+            raise EncodeError(name, f"{value!r} is not one of {', '.join(map(repr, column.type.names))}")
+        return column.type.names.index(value)
+    if not hasattr(value, "__index__") or not 0 <= value.__index__() <= largest:
+        raise EncodeError(name, f"{value!r} must be an integer from 0 to {largest}")
+    return value.__index__()

@@ -1,0 +1,129 @@
+"""Which host and which queue manager a format name leads to ([MS-MQQB] 3.1.7.4)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from uuid import UUID
+
+from msmqwire.directory import Directory, Equal, Queue, QueueManager
+from msmqwire.errors import DirectoryError, FormatNameError
+from msmqwire.formatname import ConnectorName, DirectName, FormatName, PrivateName, PublicName, parse
+
+__all__ = ["DestinationInfo", "get_destination_info", "host_of"]
+
+NIL = UUID(int=0)
+
+_QUEUE = ("identifier", "pathname", "qualified_pathname", "full_path")
+_QUEUE_MANAGER = ("identifier", "computer_name")
+
+#: Behind the first part of a distinguished name, in which a backslash keeps a comma from ending it (RFC 4514).
+_PARENT = re.compile(r"(?:[^,\\]|\\.)*,(?P<parent>.+)", re.DOTALL)
+
+#: //host:port/MSMQ, the host perhaps an IPv6 address in brackets ([MS-MQMQ] 2.1.2).
+_HTTP_ADDRESS = re.compile(r"//(?P<host>\[[^\]]*\]|[^:/]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationInfo:
+    """What Get Destination Info returns ([MS-MQQB] 3.1.7.4).
+
+    Attributes
+    ----------
+    status : bool
+        rStatus: whether there is a destination. If not, the next two are None.
+    host_name : str or None
+        rHostName: of a direct name the address as it stands there (see :func:`host_of`), of a public queue the name of
+        its computer, empty for a private queue.
+    queue_manager_guid : UUID or None
+        rQueueManagerGuid: the Identifier of the destination, all zero for a direct name.
+    reason : str
+        Why there is no destination, for people.
+    """
+
+    status: bool
+    host_name: str | None = None
+    queue_manager_guid: UUID | None = None
+    reason: str = ""
+
+
+def get_destination_info(
+    format_name: str | FormatName, directory: Directory | None = None, *, literal: bool = False
+) -> DestinationInfo:
+    r"""Get Destination Info: where messages to a queue have to go ([MS-MQQB] 3.1.7.4).
+
+    Suffixes such as ``;JOURNAL`` choose a queue, not a host, and change nothing. Machine, multicast, multiple-element
+    names and distribution lists have no destination of this kind.
+
+    Parameters
+    ----------
+    format_name : str or FormatName
+        A name, or one that was parsed with options of :func:`msmqwire.formatname.parse`.
+    directory : Directory, optional
+        Is asked for the queue of a public or connector name, and for no other.
+    literal : bool
+        Follow the words for public and connector names: the GUID is that of the queue, which is no queue manager's, and
+        the host is the QualifiedComputerName of the queue, which has no such attribute ([MS-MQDMPR] 3.1.1.2): None.
+
+    Examples
+    --------
+    >>> get_destination_info("DIRECT=TCP:10.20.1.10\\orders").host_name
+    '10.20.1.10'
+    >>> get_destination_info("MULTICAST=234.1.1.1:8001")
+    DestinationInfo(status=False, host_name=None, queue_manager_guid=None, reason='a multicast name has no one host')
+    """
+    if isinstance(format_name, str):
+        try:
+            format_name = parse(format_name)
+        except FormatNameError as error:
+            return DestinationInfo(False, reason=str(error))
+    match format_name:
+        case DirectName(address=address):
+            return DestinationInfo(True, address, NIL)
+        case PrivateName(guid=guid):
+            return DestinationInfo(True, "", guid)
+        case PublicName(guid=guid) | ConnectorName(guid=guid):
+            return _destination_of_queue(guid, directory, literal)
+        case _:
+            return DestinationInfo(False, reason=f"a {format_name.kind.replace('_', ' ')} name has no one host")
+
+
+def host_of(address: str) -> str:
+    """The host that an address names: for HTTP the Host in it, for others the address ([MS-MQDMPR] 3.1.7.1.26).
+
+    >>> host_of("//shop.example:8080/MSMQ"), host_of("10.20.1.10"), host_of("00000012:00a0c9123456")
+    ('shop.example', '10.20.1.10', '00000012:00a0c9123456')
+    """
+    http = _HTTP_ADDRESS.match(address)
+    return http["host"].strip("[]") if http else address
+
+
+def _destination_of_queue(identifier: UUID, directory: Directory | None, literal: bool) -> DestinationInfo:
+    if directory is None:
+        return DestinationInfo(False, reason="only a directory knows where this queue is")
+    try:
+        queue = directory.read_directory(Queue, [Equal("identifier", identifier)], _QUEUE)
+        if queue is None:
+            return DestinationInfo(False, reason=f"no Queue has the Identifier {identifier}")
+        if literal:
+            return DestinationInfo(True, None, queue.identifier)
+        machine = _queue_manager_of(queue, directory)
+    except DirectoryError as error:
+        return DestinationInfo(False, reason=f"the directory cannot be read: {error}")
+    if machine is None:
+        return DestinationInfo(False, reason=f"no QueueManager has the Queue {identifier}, {queue.pathname}")
+    return DestinationInfo(True, _computer(queue.qualified_pathname) or _computer(queue.pathname), machine.identifier)
+
+
+def _queue_manager_of(queue: Queue, directory: Directory) -> QueueManager | None:
+    """The queue manager that a queue stands under in the tree of the directory, or by name where there is no tree."""
+    if path := _PARENT.fullmatch(queue.full_path):
+        return directory.read_directory(QueueManager, [Equal("full_path", path["parent"])], _QUEUE_MANAGER)
+    computer = _computer(queue.pathname)
+    machine = directory.read_directory(QueueManager, [Equal("computer_name", computer)], _QUEUE_MANAGER)
+    # Not every directory can look for a name: one that cannot answers with any machine ([MS-MQDSSM] 3.1.6.4).
+    return machine if machine is not None and machine.computer_name.casefold() == computer.casefold() else None
+
+
+def _computer(pathname: str) -> str:
+    return pathname.partition("\\")[0]

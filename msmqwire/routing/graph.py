@@ -1,0 +1,89 @@
+"""The enterprise as a graph: sites, and between them arcs that cost something ([MS-MQBR] 3.1.3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from operator import attrgetter
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from msmqwire.directory import RoutingLink, Site
+from msmqwire.errors import RoutingError
+
+__all__ = ["HIGHEST_COST", "SiteGraph"]
+
+#: ActualCost is at most this ([MS-MQDMPR] 3.1.1.8). It may be 0, since weights are "nonnegative" ([MS-MQBR] 1.3.3).
+HIGHEST_COST = 999_999
+
+# An arc is one number: two places and a cost in 63 bits
+_COST_BITS = HIGHEST_COST.bit_length()
+_PLACE_BITS = (63 - _COST_BITS) // 2
+
+
+class SiteGraph:
+    """Sites, and for each routing link an arc in either direction.
+
+    Of parallel links the cheapest counts. Links from a site to itself, and links to a site that is not there, lead
+    nowhere and are left out.
+
+    Attributes
+    ----------
+    sites : list of UUID
+        Identifiers, in the order of the directory.
+    index : dict
+        Place in ``sites`` by ``UUID.int``, which a dictionary finds in a quarter of the time that a UUID takes.
+    source, target, cost : ndarray of int64
+        The arcs, ordered by source and target; places in ``sites``.
+    """
+
+    def __init__(self, sites: Iterable[Site], links: Sequence[RoutingLink]) -> None:
+        """Read sites and links.
+
+        Raises
+        ------
+        RoutingError
+            The ActualCost of a link is no integer from 0 to 999,999; the message names the link. Or there are more than
+            two million sites.
+        """
+        by_number = {site.int: site for site in map(attrgetter("identifier"), sites)}
+        self.sites: list[UUID] = list(by_number.values())
+        if len(self.sites) > 1 << _PLACE_BITS:
+            raise RoutingError(f"{len(self.sites):,} Sites: at most {1 << _PLACE_BITS:,} can be routed between")
+        self.index = {number: place for place, number in enumerate(by_number)}
+        one, other = (self._places(links, end) for end in ("site1_identifier", "site2_identifier"))
+        cost = _costs(links)
+        leads = (one >= 0) & (other >= 0) & (one != other)
+        one, other, cost = one[leads], other[leads], cost[leads]
+        # Sorted as one number, an arc stands behind the cheaper ones between the same sites.
+        pairs = np.concatenate((one << _PLACE_BITS | other, other << _PLACE_BITS | one))
+        arcs = np.sort(pairs << _COST_BITS | np.concatenate((cost, cost)))
+        pairs = arcs >> _COST_BITS
+        cheapest = np.flatnonzero(np.diff(pairs, prepend=-1))
+        pairs = pairs[cheapest]
+        self.source: NDArray[np.int64] = pairs >> _PLACE_BITS
+        self.target: NDArray[np.int64] = pairs & ((1 << _PLACE_BITS) - 1)
+        self.cost: NDArray[np.int64] = arcs[cheapest] & ((1 << _COST_BITS) - 1)
+
+    def _places(self, links: Sequence[RoutingLink], end: str) -> NDArray[np.int64]:
+        """The place of the site at one end of every link, -1 where there is no such site."""
+        numbers = map(attrgetter(f"{end}.int"), links)
+        return np.fromiter(map(self.index.get, numbers, repeat(-1)), np.int64, len(links))
+
+
+def _costs(links: Sequence[RoutingLink]) -> NDArray[np.int64]:
+    costs = list(map(attrgetter("actual_cost"), links))
+    # The types first: numpy would take "7", True and 7.5 for costs.
+    if set(map(type, costs)) <= {int} and min(costs, default=0) >= 0 and max(costs, default=0) <= HIGHEST_COST:
+        return np.array(costs, np.int64)
+    wrong = next(each for each, cost in zip(links, costs, strict=True) if not _is_cost(cost))
+    raise RoutingError(
+        f"RoutingLink {wrong.identifier}: "
+        f"ActualCost is {wrong.actual_cost!r}, not an integer from 0 to {HIGHEST_COST:,}"
+    )
+
+
+def _is_cost(value: object) -> bool:
+    return type(value) is int and 0 <= value <= HIGHEST_COST

@@ -1,0 +1,99 @@
+"""The way that a message takes through an enterprise: next hop after next hop, up to its destination."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from msmqwire.directory import QueueManager
+from msmqwire.errors import RoutingError
+from msmqwire.routing.router import NextHops, Router, Rule
+
+__all__ = ["Hop", "Route", "find_route"]
+
+#: The attribute that a rule takes identifiers from as they stand in the directory.
+_NAMED_BY = {
+    Rule.OUT_ROUTING_SERVER: "OutRoutingServerIdentifierList",
+    Rule.IN_ROUTING_SERVER: "InRoutingServerIdentifierList",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One queue manager handing a message to the next.
+
+    Attributes
+    ----------
+    source, target : QueueManager
+        Who hands it to whom.
+    rule : Rule
+        Why to that one.
+    others : tuple of QueueManager
+        Who might have taken it as well.
+    site_id : UUID or None
+        The site that it is sent on to, with ``Rule.NEXT_SITE``.
+    cost : int
+        ActualCost of the link to that site; 0 with other rules.
+    """
+
+    source: QueueManager
+    target: QueueManager
+    rule: Rule
+    others: tuple[QueueManager, ...] = ()
+    site_id: UUID | None = None
+    cost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The hops from one queue manager to another, in order."""
+
+    hops: tuple[Hop, ...]
+
+    @property
+    def cost(self) -> int:
+        """The sum of the costs of the links."""
+        return sum(hop.cost for hop in self.hops)
+
+
+def find_route(router: Router, source_id: UUID, destination_id: UUID) -> Route:
+    """Follow the next hops of every queue manager on the way, the first of those that the directory has.
+
+    Raises
+    ------
+    RoutingError
+        A queue manager on the way finds no next hop, the directory has none of those that it finds, or the way comes
+        back to where it was.
+    """
+    hops: list[Hop] = []
+    passed = {source_id}
+    here = source_id
+    while here != destination_id or not hops:
+        hop = _hop(router, here, router.explain_next_hops(here, destination_id))
+        hops.append(hop)
+        here = hop.target.identifier
+        if here in passed and here != destination_id:
+            names = [each.source.computer_name for each in hops]
+            raise RoutingError(f"the way goes in a circle: {' → '.join([*names, hop.target.computer_name])}")
+        passed.add(here)
+    return Route(tuple(hops))
+
+
+def _hop(router: Router, source_id: UUID, found: NextHops) -> Hop:
+    source = router.get_queue_manager(source_id)
+    targets = [machine for each in found.identifiers if (machine := router.get_queue_manager(each)) is not None]
+    assert source is not None
+    if not targets:
+        attribute = _NAMED_BY.get(found.rule, "SiteGateIdentifierList")
+        raise RoutingError(
+            f"QueueManager {source.computer_name} ({source_id}) has no next hop: {attribute} has "
+            f"{', '.join(map(str, found.identifiers))}, and no QueueManager has such an Identifier"
+        )
+    others = tuple(targets[1:])
+    if found.row is None:
+        return Hop(source, targets[0], found.rule, others)
+    # The next site is a neighbour, so its own row has the cost of the link to it
+    site_id = found.row.next_hop_site_id
+    row = router.routing_table(source_id).row(site_id)
+    assert row is not None
+    return Hop(source, targets[0], found.rule, others, site_id, row.cost)

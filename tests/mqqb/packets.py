@@ -1,0 +1,95 @@
+"""Message packets of the package beside those of the oracle."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from msmqwire import mqqb
+from msmqwire.errors import DecodeError
+from tests.reference import mqqb as reference
+
+Packet = mqqb.UserMessage | mqqb.EstablishConnection | mqqb.ConnectionParameters | mqqb.SessionAck | mqqb.Ping
+
+#: The groups of a UserMessage, and the columns in each.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "transaction": (
+        "first_message", "last_message", "final_ack_required", "transaction_id", "tx_sequence_id",
+        "tx_sequence_number", "previous_tx_sequence_number", "connector_queue_manager",
+    ),
+    "security": (
+        "security_flags", "sender_id_type", "body_encrypted", "security_id", "encryption_key", "signature",
+        "sender_certificate", "provider_info",
+    ),
+    "soap": ("soap_header", "soap_body"),
+    "multi_queue": ("destination_queues", "admin_queues", "response_queues", "multi_queue_signature"),
+    "session": (
+        "ack_sequence_number", "recoverable_msg_ack_seq_number", "recoverable_msg_ack_flags",
+        "user_msg_sequence_number", "recoverable_msg_seq_number", "window_size",
+    ),
+    "acknowledged": (
+        "acknowledged_tx_sequence_id", "acknowledged_tx_sequence_number",
+        "acknowledged_previous_tx_sequence_number", "acknowledged_source_queue_manager", "acknowledged_message_id",
+    ),
+}  # fmt: skip
+GROUP_OF = {column: group for group, columns in GROUPS.items() for column in columns}
+
+
+def table_of(data: bytes) -> reference.Table:
+    """The table that a payload's one packet belongs to."""
+    internal = len(data) < 16 or data[4:8] != b"LIOR" or data[2] & 8
+    return "sessions" if internal else "messages"
+
+
+def decode(data: Any, **options: Any) -> Packet | reference.Fault:
+    """The package over one payload, its exception turned into the oracle's fault."""
+    try:
+        return mqqb.decode(data, **options)
+    except DecodeError as error:
+        return reference.Fault(error.code, error.field, error.offset)
+
+
+def value_of(packet: Any, column: str) -> Any:
+    """A column of a packet as the oracle has it, but for where it stands."""
+    if isinstance(packet, mqqb.UserMessage) and column in GROUP_OF:
+        packet = getattr(packet, GROUP_OF[column])
+    value = getattr(packet, column, None)
+    if isinstance(value, uuid.UUID):
+        return value.bytes_le
+    if isinstance(value, memoryview):
+        return bytes(value)
+    if column == "sent_time":
+        return value * 1_000_000_000
+    if isinstance(value, tuple):
+        return tuple(map(_name, value))
+    return _name(value) if column in ("destination_queue", "admin_queue", "response_queue") else value
+
+
+def _name(queue: Any) -> str | None:
+    """A format name; the letters of its keywords and of hexadecimal digits have no case."""
+    return None if queue is None else _folded(str(queue))
+
+
+def _folded(name: str) -> str:
+    return "".join(char.lower() if char.isascii() else char for char in name)
+
+
+def expected_value(value: Any, column: str) -> Any:
+    """The oracle's value of a column without its place."""
+    if isinstance(value, reference.Span):
+        return value.text if column in ("label", "soap_header", "soap_body") else value.data
+    if isinstance(value, reference.Queue):
+        return None if value.text is None else _folded(value.text)
+    return tuple(expected_value(item, column) for item in value) if isinstance(value, tuple) else value
+
+
+def assert_packet(packet: Packet | reference.Fault, expected: reference.Outcome) -> None:
+    """A packet, or the fault in place of one, is what the oracle says."""
+    if isinstance(expected, reference.Fault) or isinstance(packet, reference.Fault):
+        assert packet == expected
+        return
+    assert expected is not None
+    for column in reference.COLUMNS[expected.table]:
+        value = expected_value(expected.values.get(column), column)
+        assert value_of(packet, column) == value, column
+    assert packet.violations == expected.violations

@@ -1,0 +1,93 @@
+"""The kernel of MQQB and its oracle say the same of 400,000 payloads: for either table half valid, half mutated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.mqqb.rows import Expected, assert_arrow, assert_columns, decode_batch, read_all
+from tests.reference.mqqb import TRANSPORTS, Table, Transport
+from tests.reference.mqqb_cases import cases
+from tests.vectors import Vector, load
+
+VECTORS = load("mqqb")
+
+#: Table, transport, strictly or not, share that is mutated, seed and number of cases.
+WAYS: list[tuple[Table, Transport, bool, float, int, int]] = [
+    ("messages", "unknown", False, 0.0, 1, 50_000),
+    ("messages", "unknown", True, 0.0, 2, 50_000),
+    ("messages", "unknown", False, 1.0, 3, 50_000),
+    ("messages", "unknown", True, 1.0, 4, 50_000),
+    ("sessions", "unknown", False, 0.0, 5, 50_000),
+    ("sessions", "unknown", True, 0.0, 6, 30_000),
+    ("sessions", "tcp", False, 0.0, 7, 10_000),
+    ("sessions", "udp", True, 0.0, 8, 10_000),
+    ("sessions", "unknown", False, 1.0, 9, 50_000),
+    ("sessions", "unknown", True, 1.0, 10, 30_000),
+    ("sessions", "tcp", True, 1.0, 11, 10_000),
+    ("sessions", "udp", False, 1.0, 12, 10_000),
+]
+BLOCK = 10_000
+
+
+def assert_agreement(payloads: list[bytes], table: Table, *, strict: bool, transport: Transport = "unknown") -> None:
+    """The rows of payloads, joined and in a list, are what the oracle says."""
+    expected = Expected(read_all(payloads, table, strict=strict, transport=transport), table)
+    joined, offsets = b"".join(payloads), np.cumsum([0, *map(len, payloads)])
+    batch = decode_batch(joined, table, offsets=offsets, strict=strict, transport=transport)
+    assert_columns(batch, expected)
+    assert_arrow(batch, expected)
+    again = decode_batch(payloads, table, strict=strict, transport=transport, threads=2)
+    assert again.to_arrow().equals(batch.to_arrow())
+    assert np.array_equal(again.faults, batch.faults)
+
+
+@pytest.mark.parametrize("table", ["messages", "sessions"])
+def test_there_are_a_hundred_thousand_cases_of_each_kind(table: Table) -> None:
+    for kind in (0.0, 1.0):
+        assert sum(count for name, _, _, broken, _, count in WAYS if (name, broken) == (table, kind)) >= 100_000
+
+
+@pytest.mark.parametrize(("table", "transport", "strict", "broken", "seed", "count"), WAYS)
+def test_batches_and_the_oracle_agree(
+    table: Table, transport: Transport, strict: bool, broken: float, seed: int, count: int
+) -> None:
+    payloads = list(cases(count, seed, table, broken=broken))
+    assert len(payloads) == count
+    for start in range(0, count, BLOCK):
+        assert_agreement(payloads[start : start + BLOCK], table, strict=strict, transport=transport)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
+def test_every_truncation(vector: Vector, strict: bool) -> None:
+    data = vector.data[-4096:] if len(vector.data) > 4096 else vector.data
+    payloads = [data[:size] for size in range(len(data) + 1)] + [data + bytes(size) for size in range(1, 20)]
+    for transport in TRANSPORTS if vector.table == "sessions" else ("unknown",):
+        assert_agreement(payloads, vector.table, strict=strict, transport=transport)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
+def test_every_shorter_packet(vector: Vector) -> None:
+    """As if the sender had cut it: PacketSize knows."""
+    data = vector.data[:2000]
+    payloads = [
+        data[:8] + (size - behind).to_bytes(4, "little", signed=True) + data[12:size]
+        for size in range(16, len(data) + 1)
+        for behind in (0, 16)
+        if size >= behind
+    ]
+    assert_agreement(payloads, vector.table, strict=False)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
+def test_every_change_of_a_byte(vector: Vector) -> None:
+    """Each bit of each byte turned over, and each byte as 0 and as 255."""
+    data = vector.data[:400]
+    rest = vector.data[400:]
+    payloads = [
+        data[:at] + bytes((value,)) + data[at + 1 :] + rest
+        for at in range(len(data))
+        for value in {*(data[at] ^ 1 << bit for bit in range(8)), 0, 255}
+    ]
+    assert_agreement(payloads, vector.table, strict=False)
