@@ -8,6 +8,7 @@ from pathlib import Path
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import Table, manual_rows
 from msmqwire.mqcn.schema import NOTIFICATIONS
+from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 from msmqwire.wire.fault import FAULT_NAMES
 
 HERE = Path(__file__).parent
@@ -55,6 +56,8 @@ def pages() -> dict[Path, str]:
         *table(CAPTURE),
         *(line for kind in TABLES.values() for line in table(kind.table)),
         *table(NOTIFICATIONS),
+        *table(MESSAGES),
+        *table(SESSIONS),
         AFTERWORD,
     ]
     lines += [", ".join(f"`{name}`" for name in FAULT_NAMES if name) + "."]

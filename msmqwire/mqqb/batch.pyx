@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memmove, memset
 
 from msmqwire.columns.batch cimport Batch, prepare
 from msmqwire.columns.buffer cimport Buffer, allocate

@@ -1,7 +1,7 @@
 """A packet to be written: sections of its own, filled value by value through the table of ``layout.pyx``."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.mqqb.layout cimport (

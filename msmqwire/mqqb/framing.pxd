@@ -2,13 +2,14 @@
 
 A packet begins with its BaseHeader:
 
-    0 VersionNumber u8 0x10 | 1 Reserved u8 | 2 Flags u16 | 4 Signature "LIOR" | 8 PacketSize u32 | 12 TimeToReachQueue u32
+    0 VersionNumber u8 0x10 | 1 Reserved u8 | 2 Flags u16 | 4 Signature "LIOR" | 8 PacketSize u32
+    12 TimeToReachQueue u32
 
 PacketSize counts the packet without a SessionHeader behind it; a SessionAck, which is internal, counts its own.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.wire.cursor cimport load_u16, load_u32
 

@@ -53,7 +53,7 @@ class TransactionHeader:
 
 @dataclass(frozen=True, kw_only=True)
 class SecurityHeader:
-    """What a sender says of itself: [MS-MQMQ] 2.2.20.6. Nothing of it has been verified, and nothing is concluded from it.
+    """What a sender says of itself: [MS-MQMQ] 2.2.20.6. None of it is verified, and nothing is concluded from it.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What readers of message packets seldom need: acknowledgments, SOAP, and the search for what strict decoding faults."""
+"""What readers of messages seldom need: acknowledgments, SOAP, and which violation strict decoding faults."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t

@@ -1,7 +1,6 @@
-"""The columns of both tables by the bytes they are made of, and their widths: [MS-MQMQ] 2.2.19-2.2.20, [MS-MQQB] 2.2."""
+"""The columns of both tables by the bytes they are made of: [MS-MQMQ] 2.2.19-2.2.20, [MS-MQQB] 2.2."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.mqqb.packet cimport (

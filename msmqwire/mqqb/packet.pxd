@@ -1,7 +1,7 @@
 """What a reader finds in a packet, and a writer puts into one: places of headers, of variable parts, of queues."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
 from msmqwire.columns.convert cimport TextSpan

@@ -8,7 +8,7 @@ from msmqwire.mqqb.packet cimport ADMIN_QUEUE, QUEUE_COUNT, USER, Packet, padded
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport BAD_SIZE, BAD_TERMINATOR, TRUNCATED, Fault, set_fault
 from msmqwire.wire.format_name cimport (
-    DIRECT_NAME, NO_QUEUE, PRIVATE_QUEUE, PUBLIC_QUEUE, UNRESOLVED_QUEUE, FormatName
+    DIRECT_NAME, PRIVATE_QUEUE, PUBLIC_QUEUE, UNRESOLVED_QUEUE, FormatName
 )
 from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_unlikely
 

@@ -8,7 +8,7 @@
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.mqqb.fields cimport (

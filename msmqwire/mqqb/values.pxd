@@ -3,10 +3,9 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t
 
-from msmqwire.columns.buffer cimport Buffer
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.mqqb.draft cimport Draft
-from msmqwire.mqqb.packet cimport QUEUE_COUNT, Packet
+from msmqwire.mqqb.packet cimport Packet
 from msmqwire.wire.format_name cimport FormatName
 
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session)

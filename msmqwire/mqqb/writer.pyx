@@ -13,10 +13,10 @@ from msmqwire.mqqb.draft cimport Draft, clear_draft, largest_number, store_numbe
 from msmqwire.mqqb.fields cimport PING, UNRESOLVED_NAME
 from msmqwire.mqqb.headers cimport read_message
 from msmqwire.mqqb.layout cimport (
-    CONCLUDED, COPY_16, COPY_2, COPY_4, COPY_8, MESSAGE_SOURCES, NANOSECONDS, QUEUE_LIST, QUEUE_NAME, SECONDS,
-    SESSION_SOURCES, SPAN, Layout, Source, source_of, width_of,
+    COPY_16, COPY_2, COPY_4, COPY_8, MESSAGE_SOURCES, NANOSECONDS, QUEUE_LIST, QUEUE_NAME, SECONDS, SESSION_SOURCES,
+    SPAN, Layout, Source, source_of,
 )
-from msmqwire.mqqb.packet cimport BASE, DELIVERY, KIND, MESSAGE_CLASS, NOTIFICATION, QUEUE_COUNT, SENDER, Packet
+from msmqwire.mqqb.packet cimport BASE, KIND, QUEUE_COUNT, Packet
 from msmqwire.mqqb.sessions cimport TRANSPORT_TCP, TRANSPORT_UDP, read_session
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.format_name cimport FormatName

@@ -28,7 +28,7 @@ cdef str detail(const Fault* fault):
         return f"is 0x{fault.available:02x}"
     if fault.code == BAD_TERMINATOR:
         return "no U+0000 at its end" if fault.available == fault.needed else "U+0000 before its end"
-    if fault.code == BAD_FLAG or fault.code == BAD_NAME:
+    if fault.code == BAD_NAME or (fault.code == BAD_FLAG and fault.item != NO_ITEM):
         return f"code unit 0x{fault.available:04x}"
     return f"is 0x{fault.available:x}"
 

@@ -1,1 +1,1 @@
-"""Tests of ``msmqwire.mqsd``, and of the columns and payloads it is the first user of."""
+"""Tests of ``msmqwire.mqqb``."""
