@@ -46,6 +46,9 @@ cdef enum:
     PING_KEPT = 1
     PING_REFUSED = 2
 
+cdef enum:
+    SESSION_PRIORITY = 3   # PR, as sessions have it: it says nothing there
+
 
 cdef inline void store_u16(uint8_t* target, uint32_t value) noexcept nogil:
     cdef uint16_t narrow = <uint16_t>value
@@ -288,7 +291,7 @@ cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil:
     """Write a packet of a session, or a ping, and return its size."""
     cdef uint8_t* end = target + INTERNAL_FIXED_SIZE
     cdef uint32_t internal
-    cdef uint32_t base = load_u16(packet.sections[BASE] + 2) & 7 | FLAG_INTERNAL
+    cdef uint32_t base = SESSION_PRIORITY | FLAG_INTERNAL
     if packet.concluded[KIND] == PING:
         put(target, packet.sections[PINGED], PING_SIZE)
         store_u16(target, load_u16(target) & PING_KEPT | (PING_REFUSED if packet.concluded[REFUSED] else 0))

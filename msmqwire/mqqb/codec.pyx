@@ -19,7 +19,7 @@ from msmqwire.mqqb.fields cimport (
 )
 from msmqwire.mqqb.framing cimport FLAG_INTERNAL
 from msmqwire.mqqb.headers cimport read_message
-from msmqwire.mqqb.packet cimport BASE, KIND, Packet, clear_packet
+from msmqwire.mqqb.packet cimport KIND, Packet, clear_packet
 from msmqwire.mqqb.sessions cimport TRANSPORT_TCP, TRANSPORT_UDP, TRANSPORT_UNKNOWN, is_ping, read_session
 from msmqwire.mqqb.values cimport (
     Builder, format_name_of, packed_session, queues_of, rewritten_message, value_of
@@ -321,7 +321,6 @@ cdef int build_session(SessionPacket packet, dict values) except -1:
         wrong = f"has no {', '.join(sorted(unknown))}" if unknown else f"needs {', '.join(missing)}"
         raise TypeError(f"{type(packet).__name__} {wrong}")
     builder.put("kind", SESSION_KINDS[kind])
-    builder.draft.sections[BASE][2] = 3  # PR, as sessions have it
     for name, value in {**defaults, **values}.items():
         builder.put(name, value)
     attach(packet, builder.packed())

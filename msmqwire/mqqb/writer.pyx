@@ -16,7 +16,7 @@ from msmqwire.mqqb.layout cimport (
     COPY_16, COPY_2, COPY_4, COPY_8, MESSAGE_SOURCES, NANOSECONDS, QUEUE_LIST, QUEUE_NAME, SECONDS, SESSION_SOURCES,
     SPAN, Layout, Source, source_of,
 )
-from msmqwire.mqqb.packet cimport BASE, KIND, QUEUE_COUNT, Packet
+from msmqwire.mqqb.packet cimport KIND, QUEUE_COUNT, Packet
 from msmqwire.mqqb.sessions cimport TRANSPORT_TCP, TRANSPORT_UDP, read_session
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.format_name cimport FormatName
@@ -124,7 +124,6 @@ cdef inline size_t write_row(
     if fill_draft(columns, row, draft, obstacle) != 0:
         return 0
     if columns.sessions:
-        draft.sections[BASE][2] = 3  # PR, as sessions have it
         size = write_session(&draft.packet, target)
         status = read_session(
             target, size, TRANSPORT_UDP if draft.packet.concluded[KIND] == PING else TRANSPORT_TCP, True, &packet,

@@ -12,9 +12,9 @@ import pytest
 
 from msmqwire import mqcn
 from msmqwire.columns import allocated_bytes
+from tests.columns import arrow_consumer
 from tests.mqcn.messages import read_all
 from tests.mqcn.rows import Expected, assert_arrow, member_columns, rfc
-from tests.mqsd import arrow_consumer
 from tests.mqsd.rows import arrow_text
 from tests.reference import mqcn as reference
 from tests.reference.mqcn_cases import cases

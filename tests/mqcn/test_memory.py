@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from msmqwire import Payloads, mqcn
 from msmqwire.columns import allocated_bytes
+from tests.columns import views
 from tests.mqcn.messages import read_all
 from tests.mqcn.rows import Expected, assert_columns
 from tests.reference.mqcn_cases import cases
@@ -31,24 +32,9 @@ def _everything_is_released() -> Iterator[None]:
     assert allocated_bytes() == before
 
 
-def _arrays_of(name: str, column: Any) -> Iterator[tuple[str, NDArray[Any]]]:
-    if isinstance(column, np.ndarray):
-        yield name, column
-    elif isinstance(column, dict):
-        for member, inner in column.items():
-            yield from _arrays_of(f"{name}.{member}", inner)
-    elif hasattr(column, "values"):
-        yield f"{name}.offsets", column.offsets
-        yield from _arrays_of(f"{name}[]", column.values)
-    else:
-        yield f"{name}.offset", column.offset
-        yield f"{name}.length", column.length
-
-
 def arrays(batch: mqcn.NotificationBatch) -> Iterator[tuple[str, NDArray[Any]]]:
     """Every numpy array that a batch shows."""
-    for name in mqcn.NOTIFICATIONS.names:
-        yield from _arrays_of(name, batch[name])
+    yield from views.arrays(batch)
     yield "messages", batch.messages
 
 
@@ -63,8 +49,8 @@ def test_every_view_looks_into_the_batch() -> None:
 @pytest.mark.parametrize("name", [*mqcn.NOTIFICATIONS.names, "messages"])
 def test_a_view_keeps_its_owner(name: str) -> None:
     batch = mqcn.decode_batch(SOME)
-    views = [array for column, array in arrays(batch) if column.partition(".")[0] == name]
-    copies = [array.copy() for array in views]
+    shown = [array for column, array in arrays(batch) if column.partition(".")[0] == name]
+    copies = [array.copy() for array in shown]
     held = allocated_bytes()
     del batch
     gc.collect()
@@ -72,7 +58,7 @@ def test_a_view_keeps_its_owner(name: str) -> None:
     churn = [mqcn.decode_batch(SOME[::-1]) for _ in range(3)]
     for made in churn:
         made["properties"]
-    for view, copied in zip(views, copies, strict=True):
+    for view, copied in zip(shown, copies, strict=True):
         np.testing.assert_array_equal(view, copied)
 
 
@@ -194,13 +180,13 @@ def test_a_writable_buffer_is_copied_first() -> None:
 def test_growing_leaves_old_views_whole() -> None:
     """A Buffer never moves: a view of a batch that grew shows old bytes, never freed ones."""
     out = mqcn.decode_batch(SOME[:10])
-    views = [(array, array.copy()) for name, array in arrays(out) if name != "violations"]
+    shown = [(array, array.copy()) for name, array in arrays(out) if name != "violations"]
     mqcn.decode_batch(SOME * 20, out=out)
     out["properties"]
-    for view, copied in views:
+    for view, copied in shown:
         assert view.shape == copied.shape
         view.sum() if view.dtype.names is None else view.tobytes()
-    del views, view, copied
+    del shown, view, copied
 
 
 def test_cycles_are_collected() -> None:

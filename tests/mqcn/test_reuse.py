@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 
 from msmqwire import mqcn
+from tests.columns.processes import run
 from tests.mqcn.messages import read_all
 from tests.mqcn.rows import Expected, assert_arrow, assert_columns
-from tests.mqsd.test_bounds import ROOT
 from tests.reference.mqcn_cases import cases
 from tests.vectors import get
 
@@ -22,9 +21,7 @@ C1 = get("mqcn", "C1-delete").data
 @pytest.mark.parametrize("meeting", ["write", "read"])
 def test_threads_cannot_meet_in_a_batch(meeting: str) -> None:
     """The kernel runs without the GIL: who comes while it writes is refused, to write as to export."""
-    command = [sys.executable, "-m", "tests.mqcn.races", meeting]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
+    run("-m", "tests.mqcn.races", meeting)
 
 
 OUT_OF_MEMORY = """
@@ -60,9 +57,7 @@ print(failed)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")
 def test_a_batch_survives_a_lack_of_memory() -> None:
     """When a column cannot be had, the batch holds no rows (or those it had), never rows without columns."""
-    done = subprocess.run([sys.executable, "-c", OUT_OF_MEMORY], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout) >= 3
+    assert int(run("-c", OUT_OF_MEMORY)) >= 3
 
 
 @pytest.mark.parametrize("options", [{"columns": ["no"]}, {"threads": 0}, {"offsets": [1, 0]}])

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import subprocess
-import sys
 import threading
 import uuid
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from msmqwire import Payloads, mqsd
 from msmqwire.columns import allocated_bytes
-from tests.mqsd import arrow_consumer
+from tests.columns import arrow_consumer
+from tests.columns.processes import run
 from tests.mqsd.rows import arrow_columns, contents, read_all
 from tests.reference.mqsd_cases import cases
 from tests.vectors import load
 
-ROOT = Path(__file__).parent.parent.parent
 VECTORS = [vector.data for vector in load("mqsd")]
 PACKETS: list[bytes | None] = [*VECTORS, None, b"", None, *cases(400, seed=3)]
 EXPECTED = arrow_columns(read_all(PACKETS))
@@ -195,7 +192,7 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
 from msmqwire import mqsd
-from tests.mqsd import arrow_consumer
+from tests.columns import arrow_consumer
 from tests.vectors import load
 data = [vector.data for vector in load("mqsd")]
 batch = mqsd.decode_batch(data)
@@ -213,6 +210,4 @@ except ImportError:
 else:
     raise AssertionError("to_arrow() without pyarrow")
 """
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    run("-c", program)

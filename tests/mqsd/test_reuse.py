@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from msmqwire import mqsd
+from tests.columns.processes import run
 from tests.mqsd.rows import assert_arrow, assert_columns, read_all
 from tests.reference.mqsd_cases import cases
 from tests.vectors import get
 
-ROOT = Path(__file__).parent.parent.parent
 SOME = list(cases(500, seed=31))
 V3 = get("mqsd", "V3-reply-other-site").data
 
@@ -22,9 +20,7 @@ V3 = get("mqsd", "V3-reply-other-site").data
 @pytest.mark.parametrize("meeting", ["write", "read"])
 def test_threads_cannot_meet_in_a_batch(meeting: str) -> None:
     """The kernel runs without the GIL: who comes while it writes is refused, to write as to export."""
-    command = [sys.executable, "-m", "tests.mqsd.races", meeting]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
+    run("-m", "tests.mqsd.races", meeting)
 
 
 OUT_OF_MEMORY = """
@@ -60,9 +56,7 @@ print(failed)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")
 def test_a_batch_survives_a_lack_of_memory() -> None:
     """When a column cannot be had, the batch holds no rows (or those it had), never rows without columns."""
-    done = subprocess.run([sys.executable, "-c", OUT_OF_MEMORY], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout) >= 3
+    assert int(run("-c", OUT_OF_MEMORY)) >= 3
 
 
 @pytest.mark.parametrize("options", [{"columns": ["no"]}, {"transport": "tcp"}, {"threads": 0}, {"offsets": [1, 0]}])

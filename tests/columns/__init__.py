@@ -1,0 +1,1 @@
+"""What the tests of every batch have in common, whatever its protocol."""
