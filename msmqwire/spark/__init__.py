@@ -14,8 +14,10 @@ from msmqwire.spark.schema import SparkGuid
 
 __all__ = ["register"]
 
+# Functions of SQL by the table whose columns their structs have
 _FUNCTIONS = {
     "msmq_decode_topology": "topology",
+    "msmq_decode_message": "messages",
     "msmq_decode_notification": "notifications",
     "msmq_parse_format_name": "format_names",
 }

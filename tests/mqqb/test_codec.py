@@ -1,0 +1,260 @@
+"""One packet: every attribute is what the oracle says, and what is written is read the same."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from msmqwire import formatname, mqqb
+from msmqwire.errors import DecodeError, EncodeError
+from tests.mqqb.messages import F7, F8, FULL, GUIDS, VECTORS, some
+from tests.mqqb.packets import assert_packet, decode
+from tests.reference import mqqb as reference
+from tests.reference.mqqb_writer import write
+from tests.vectors import Vector
+
+#: What may stand in a packet that an encoder writes.
+HARMLESS = ("unresolved_queue",)
+
+
+def outcomes(vector: Vector) -> list[tuple[Any, dict[str, Any]]]:
+    """What the oracle says of a vector, and how it was asked; a message is never looked for in a datagram."""
+    ways = [
+        {"strict": outcome.strict, "transport": outcome.transport}
+        for outcome in vector.outcomes
+        if vector.table == "sessions" or outcome.transport != "udp"
+    ]
+    return [(reference.read(vector.data, vector.table, **way), way) for way in ways]  # type: ignore[arg-type]
+
+
+def belongs(data: bytes, table: reference.Table) -> bool:
+    """Whether ``decode``, which takes packets of either table, reads these bytes as one of this table."""
+    internal = data[4:8] != b"LIOR" or (len(data) > 2 and bool(data[2] & 8))
+    return internal == (table == "sessions")
+
+
+@pytest.mark.parametrize("vector", [vector for vector in VECTORS if belongs(vector.data, vector.table)], ids=str)
+def test_vector(vector: Vector) -> None:
+    for expected, way in outcomes(vector):
+        packet = decode(vector.data, **way)
+        assert_packet(packet, expected)
+        if isinstance(packet, reference.Fault):
+            continue
+        assert isinstance(expected, reference.Packet)
+        assert pickle.loads(pickle.dumps(packet)) == packet == copy.copy(packet)
+        assert hash(packet) == hash(decode(vector.data, **way))
+        if set(expected.violations) - set(HARMLESS):
+            with pytest.raises(EncodeError):
+                mqqb.encode(packet)
+        else:
+            written = mqqb.encode(packet)
+            assert written == write(expected)
+            assert mqqb.decode(written, strict=True, transport=way["transport"]) == packet
+
+
+@pytest.mark.parametrize("table", ["messages", "sessions"])
+def test_many(table: reference.Table) -> None:
+    written = 0
+    for data in some(table, 2000):
+        if not belongs(data, table):
+            continue
+        packet = decode(data)
+        expected = reference.read(data, table)
+        assert_packet(packet, expected)
+        if not isinstance(packet, reference.Fault) and not set(packet.violations) - set(HARMLESS):
+            assert mqqb.encode(packet) == write(expected)  # type: ignore[arg-type]
+            written += 1
+    assert written > 300
+
+
+def test_everything_at_once() -> None:
+    data = mqqb.encode(FULL)
+    packet = mqqb.decode(data, strict=True)
+    assert packet == FULL
+    assert isinstance(packet, mqqb.UserMessage)
+    assert packet.destination_queue == formatname.PrivateName(GUIDS[0], 3)
+    assert packet.queue_manager_address == GUIDS[0]
+    assert packet.notification == "plain"
+    assert packet.transaction is not None
+    assert packet.transaction.connector_queue_manager == GUIDS[5]
+    assert packet.delivery_mode == "recoverable"
+    assert packet.security is not None
+    assert packet.security.sender_id_type == "sid"
+    assert not packet.security.body_encrypted
+    assert packet.session is not None
+    assert len(data) == packet.packet_size + 16
+    assert packet.multi_queue is not None
+    assert [str(queue) for queue in packet.multi_queue.destination_queues] == [
+        "DIRECT=OS:server\\one",
+        f"PUBLIC={GUIDS[6]}",
+        f"DL={GUIDS[7]}",
+    ]
+
+
+def test_printed_it_is_what_builds_it() -> None:
+    names = {**vars(mqqb), **vars(formatname), "UUID": UUID}
+    for packet in (FULL, mqqb.decode(F7), mqqb.decode(F8)):
+        assert eval(repr(packet), names) == packet
+
+
+def test_the_body_is_a_view() -> None:
+    packet = mqqb.decode(F7)
+    assert isinstance(packet, mqqb.UserMessage)
+    assert np.shares_memory(np.frombuffer(packet.body, np.uint8), np.frombuffer(F7, np.uint8))
+    assert packet.body.readonly
+    writable = bytearray(F7)
+    kept = mqqb.decode(writable)
+    writable[:] = bytes(len(writable))
+    assert kept == packet
+
+
+def test_reserved_bytes_and_padding_are_no_part_of_the_value() -> None:
+    changed = bytearray(F7)
+    changed[1] = 0xAA
+    changed[3] = 0x80  # a reserved bit of BaseHeader.Flags
+    changed[-1] = 0x55
+    assert mqqb.decode(changed) == mqqb.decode(F7)
+    assert hash(mqqb.decode(changed)) == hash(mqqb.decode(F7))
+    changed[-3] ^= 1  # of the body
+    assert mqqb.decode(changed) != mqqb.decode(F7)
+    assert mqqb.decode(F7) != mqqb.decode(F8)
+    assert mqqb.decode(F7) != F7
+
+
+def test_the_transport_tells_a_ping_from_a_packet() -> None:
+    ping = mqqb.encode(mqqb.Ping(cookie=int.from_bytes(b"LIOR", "little"), queue_manager=GUIDS[0], refused=True))
+    packet = mqqb.decode(ping, transport="udp")
+    assert isinstance(packet, mqqb.Ping)
+    assert packet.refused
+    assert pickle.loads(pickle.dumps(packet)) == packet
+    with pytest.raises(DecodeError, match="bad_version"):
+        mqqb.decode(ping.ljust(40, b"\0"))
+    with pytest.raises(DecodeError, match=r"Ping\.Signature"):
+        mqqb.decode(F7, transport="udp")
+    with pytest.raises(ValueError, match="transport"):
+        mqqb.decode(F7, transport="ipx")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("class_", "values"),
+    [
+        (mqqb.Ping, {"cookie": 7, "queue_manager": GUIDS[0], "initiator_is_client": True}),
+        (
+            mqqb.EstablishConnection,
+            {"client_guid": GUIDS[0], "server_guid": GUIDS[1], "time_stamp": 9, "refused": True},
+        ),
+        (mqqb.ConnectionParameters, {"recoverable_ack_timeout": 500, "ack_timeout": 20000, "window_size": 64}),
+        (mqqb.SessionAck, {"ack_sequence_number": 1, "recoverable_msg_ack_flags": 0x80000001, "window_size": 32}),
+    ],
+)
+def test_packets_of_sessions(class_: Any, values: dict[str, Any]) -> None:
+    packet = class_(**values)
+    again: Any = mqqb.decode(mqqb.encode(packet), strict=True)
+    assert type(again) is class_
+    assert again == packet
+    assert {name: getattr(again, name) for name in values} == values
+    assert set(values) <= set(dir(packet))
+    with pytest.raises(TypeError, match="nothing"):
+        class_(**values, nothing=1)
+    with pytest.raises(TypeError, match="needs"):
+        class_()
+    with pytest.raises(AttributeError):
+        _ = packet.body
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"priority": 8}, "priority"),
+        ({"priority": -1}, "priority"),
+        ({"message_id": 1 << 32}, "message_id"),
+        ({"hop_count": 32}, "hop_count"),
+        ({"hop_count": 0x1E}, "UserHeader.Flags"),
+        ({"delivery_mode": "fast"}, "delivery_mode"),
+        ({"label": "a\0b"}, "label"),
+        ({"label": "x" * 250}, "Label"),
+        ({"label": b"x"}, "label"),
+        ({"body": "text"}, "body"),
+        ({"body": bytes(1 << 22)}, "PacketSize"),
+        ({"allocation_body_size": 1, "body": b"ab"}, "MessagePropertiesHeader"),
+        ({"privacy_level": 2}, "MessagePropertiesHeader"),
+        ({"source_queue_manager": "x"}, "source_queue_manager"),
+        ({"destination_queue": "DIRECT=nowhere"}, "destination_queue"),
+        ({"destination_queue": f"DL={GUIDS[0]}"}, "destination_queue"),
+        ({"destination_queue": f"MACHINE={GUIDS[0]}"}, "destination_queue"),
+        ({"destination_queue": f"PUBLIC={GUIDS[0]};JOURNAL"}, "destination_queue"),
+        ({"destination_queue": f"PRIVATE={GUIDS[0]}\\3", "queue_manager_address": GUIDS[1]}, "destination_queue"),
+        ({"destination_queue": 5}, "destination_queue"),
+        ({"transaction": mqqb.TransactionHeader(tx_sequence_id=1, tx_sequence_number=0)}, "TransactionHeader"),
+        ({"transaction": mqqb.SoapHeader()}, "transaction"),
+        ({"security": mqqb.SecurityHeader()}, "SecurityHeader"),
+        ({"security": mqqb.SecurityHeader(security_flags=0x11, security_id=b"x")}, "SecurityHeader"),
+        ({"security": mqqb.SecurityHeader(security_flags=2, security_id=b"x")}, "SecurityID"),
+        ({"security": mqqb.SecurityHeader(security_flags=1, security_id=bytes(0x10000))}, "security_id"),
+        ({"session": mqqb.SessionHeader(window_size=0x10000)}, "window_size"),
+    ],
+)
+def test_what_no_sender_sends_is_refused(values: dict[str, Any], field: str) -> None:
+    with pytest.raises(EncodeError) as raised:
+        mqqb.UserMessage(**values)
+    assert raised.value.field == field
+
+
+def test_a_transactional_message_is_recoverable_and_has_no_priority() -> None:
+    header = mqqb.TransactionHeader(tx_sequence_id=1, tx_sequence_number=1)
+    message = mqqb.UserMessage(transaction=header)
+    assert (message.priority, message.delivery_mode) == (0, "recoverable")
+    with pytest.raises(EncodeError, match="express_transaction"):
+        mqqb.UserMessage(transaction=header, delivery_mode="express")
+    with pytest.raises(EncodeError, match="transaction_priority"):
+        mqqb.UserMessage(transaction=header, priority=3)
+
+
+@pytest.mark.parametrize(
+    ("admin", "codes"), [(GUIDS[0], (3, 1)), (GUIDS[1], (2, 1)), (GUIDS[2], (6, 1))], ids=["there", "here", "else"]
+)
+def test_private_queues_are_said_by_the_host_they_are_on(admin: UUID, codes: tuple[int, int]) -> None:
+    name = f"PRIVATE={admin}\\1F"
+    message = mqqb.UserMessage(
+        destination_queue=f"PRIVATE={GUIDS[0]}\\5", source_queue_manager=GUIDS[1], admin_queue=name, response_queue=name
+    )
+    flags = int.from_bytes(mqqb.encode(message)[60:64], "little")
+    assert (flags >> 13 & 7, flags >> 16 & 7) == codes
+    assert str(message.admin_queue) == str(message.response_queue) == name
+
+
+def test_a_direct_name_that_is_none_is_text() -> None:
+    data = mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:a\\b"))
+    packet = mqqb.decode(data.replace("OS:".encode("utf-16-le"), "??:".encode("utf-16-le")))
+    assert isinstance(packet, mqqb.UserMessage)
+    assert packet.destination_queue == "DIRECT=??:a\\b"
+    assert mqqb.decode(mqqb.encode(packet)) == packet
+
+
+def test_what_a_sender_says_of_authentication_says_nothing() -> None:
+    """[MS-MQMQ] 2.2.20.6: AU and AS are the receiver's; a packet that sets them breaks a rule."""
+    message = mqqb.UserMessage(security=mqqb.SecurityHeader(security_flags=1, security_id=b"x", signature=b"forged"))
+    data = bytearray(mqqb.encode(message))
+    at = 64  # no queues
+    data[at] |= 0x10
+    data[at + 1] |= 0x05
+    packet = mqqb.decode(data)
+    assert packet.violations == ("security_flags",)
+    shown = [name for name in dir(packet) if "authentic" in name or "verified" in name or "level" in name]
+    assert shown == ["privacy_level"]
+
+
+def test_packets_are_made_by_their_classes() -> None:
+    with pytest.raises(TypeError):
+        type(FULL).__base__()  # type: ignore[misc]
+    empty = mqqb.UserMessage.__new__(mqqb.UserMessage)
+    assert repr(empty)
+    with pytest.raises(EncodeError, match="never built"):
+        mqqb.encode(empty)
+    with pytest.raises(TypeError):
+        mqqb.encode(None)  # type: ignore[arg-type]
