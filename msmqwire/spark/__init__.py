@@ -14,6 +14,13 @@ from msmqwire.spark.schema import SparkGuid
 
 __all__ = ["register"]
 
+# Functions of SQL by the table whose columns their structs have
+FUNCTIONS = (
+    ("msmq_decode_topology", "topology"),
+    ("msmq_decode_message", "messages"),
+    ("msmq_decode_notification", "notifications"),
+)
+
 
 def register(
     spark: SparkSession,
@@ -37,6 +44,6 @@ def register(
     >>> register(spark)  # doctest: +SKIP
     >>> spark.sql("SELECT msmq_decode_topology(payload).request_id FROM packets")  # doctest: +SKIP
     """
-    for function, table in (("msmq_decode_topology", "topology"), ("msmq_decode_notification", "notifications")):
+    for function, table in FUNCTIONS:
         spark.udf.register(function, decoder_udf(table, form=form, mode=mode, guid=guid))
     spark.dataSource.register(MsmqDataSource)

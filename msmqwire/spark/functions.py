@@ -24,22 +24,30 @@ from pyspark.sql.functions import col, when
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 from pyspark.sql.types import ArrayType, DataType
 
-from msmqwire import mqcn
+from msmqwire import mqcn, mqqb
 from msmqwire.capture.tables import TABLES
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.errors import DecodeError
 from msmqwire.mqcn import NotificationBatch
 from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_columns, struct_type
 
-__all__ = ["Decoder", "decoder_udf", "msmq_decode_notification", "msmq_decode_topology", "shown"]
+__all__ = [
+    "Decoder",
+    "decoder_udf",
+    "msmq_decode_message",
+    "msmq_decode_notification",
+    "msmq_decode_topology",
+    "shown",
+]
 
 Form = Literal["arrow", "pandas"]
 FunctionMode = Literal["PERMISSIVE", "FAILFAST"]
 FUNCTION_MODES = ("PERMISSIVE", "FAILFAST")
 
-# Notifications are bodies of messages, which no port of a capture has: they come from columns only.
+# Beside the tables of captures those of what comes from columns: bodies of messages, and single packets.
 _TABLES: dict[str, tuple[Table, Callable[..., Batch]]] = {
     **{name: (kind.table, kind.decode_batch) for name, kind in TABLES.items()},
+    "messages": (mqqb.MESSAGES, mqqb.decode_batch),
     "notifications": (mqcn.NOTIFICATIONS, mqcn.decode_batch),
 }
 _SHOWN_BYTES = 32
@@ -207,6 +215,38 @@ def msmq_decode_topology(
     """
     settings = {"mode": mode, "guid": guid, "columns": columns, "strict": strict, "transport": transport}
     return _apply("topology", payload, form, settings)
+
+
+def msmq_decode_message(
+    payload: Column | str,
+    *,
+    mode: FunctionMode = "PERMISSIVE",
+    guid: SparkGuid = "text",
+    columns: Iterable[str] | None = None,
+    strict: bool = False,
+    form: Form = "arrow",
+) -> Column:
+    """Decode UserMessage packets into a struct with the columns of the messages table: [MS-MQMQ] 2.2.20.
+
+    Queues are format names. The body of a message to the notify queue, where ``notification`` is ``plain``, is what
+    ``msmq_decode_notification`` takes.
+
+    Parameters
+    ----------
+    payload : Column or str
+        Packets as they come over TCP, binary, each with the SessionHeader that follows it. A null payload gives a null.
+    mode, guid, columns, strict, form
+        As for ``msmq_decode_topology``.
+
+    Examples
+    --------
+    >>> messages = df.select(msmq_decode_message("payload").alias("message"))  # doctest: +SKIP
+    >>> changes = messages.where("message.notification = 'plain'").select(  # doctest: +SKIP
+    ...     msmq_decode_notification("message.body").alias("changes")
+    ... )
+    """
+    settings = {"mode": mode, "guid": guid, "columns": columns, "strict": strict}
+    return _apply("messages", payload, form, settings)
 
 
 def msmq_decode_notification(
