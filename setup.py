@@ -56,6 +56,8 @@ EXTENSIONS = [
     "msmqwire.mqqb.batch",
     "msmqwire.mqqb.writer",
     "msmqwire.capture.layers",
+    "msmqwire.capture.flows",
+    "msmqwire.capture.streams",
     "msmqwire.capture.pcap",
     "msmqwire.capture.pcapng",
     "msmqwire.capture.blocks",

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from msmqwire.capture.blocks import Block
 from msmqwire.capture.reader import Capture, open
-from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, TOPOLOGY_PORTS
-from msmqwire.capture.stats import CaptureStats, Problem
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, PACKET_KINDS, TOPOLOGY_PORTS, StreamLimits
+from msmqwire.capture.stats import CaptureStats, Problem, StreamStats
 from msmqwire.capture.tables import TABLES, TableKind, TableReader, arrow_schema, read_table, table_columns
 
 __all__ = [
     "CAPTURE",
     "DEFAULT_PORTS",
+    "PACKET_KINDS",
     "TABLES",
     "TOPOLOGY_PORTS",
     "Block",
     "Capture",
     "CaptureStats",
     "Problem",
+    "StreamLimits",
+    "StreamStats",
     "TableKind",
     "TableReader",
     "arrow_schema",

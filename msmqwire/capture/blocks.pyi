@@ -1,11 +1,12 @@
 """One capture file, a window at a time."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from msmqwire.capture.stats import CaptureStats
+from msmqwire.capture.streams import StreamTable
 from msmqwire.columns import Batch, Payloads
 
 SMALLEST_BLOCK_SIZE: int
@@ -20,7 +21,7 @@ class Block:
     capture : Batch
         The capture columns that were asked for.
     transports : ndarray of uint8, or None
-        What carried each payload, as ``decode_batch(transport=)`` takes it; None when it was UDP for all of them.
+        What carried each payload, as numbers of ``TRANSPORTS``; None when it was UDP for all of them.
     """
 
     payloads: Payloads
@@ -36,16 +37,26 @@ class Pool:
     def __init__(self, block_size: int, columns: Iterable[str] | None) -> None: ...
 
 class FileReader:
-    """The blocks of one file."""
+    """The blocks of one file; TCP streams go on from one file to the next, up to the ``last``.
+
+    Attributes
+    ----------
+    end : int
+        How many bytes of it were read.
+    """
 
     name: str
+    end: int
     def __init__(
         self,
         name: str,
         read_into: Callable[[memoryview], int],
-        ports: Iterable[int],
+        ports: Mapping[str, Iterable[int]],
         pool: Pool,
+        streams: StreamTable,
         stats: CaptureStats,
+        *,
+        last: bool = True,
     ) -> None: ...
     def next_block(self) -> Block | None:
         """The next block with rows in it, None at the end of the file."""

@@ -7,25 +7,30 @@ Windows, spans and columns come from a pool and are used again when nobody looks
 """
 
 from cpython.dict cimport PyDict_GetItem
+from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
 from msmqwire.capture.frames cimport (
-    BLOCK_ENDS_DIFFER, INTERFACE, LARGEST_RECORD, LOST, MORE, RECORD_CUT, SECTION, SKIP, SMALLEST_ROW, Account, Problem,
-    Rows, Stop, Window, damaged,
+    BLOCK_ENDS_DIFFER, FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, MOST_FILES, MOST_PACKETS, RECORD_CUT, SECTION, SKIP,
+    SMALLEST_ROW, Account, Problem, Rows, Stop, Window, damaged,
 )
+from msmqwire.capture.layers cimport Ports
 from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
 from msmqwire.capture.pcapng cimport (
     Interface, Section, block_length, find_block, is_frame, is_section, number, read_interface, read_section,
     walk_pcapng,
 )
+from msmqwire.capture.streams cimport PacketMemory, Streams, StreamTable, deliver_waiting, finish_streams, take_memory
 from msmqwire.columns.batch cimport Batch, prepare
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns.payloads cimport Payloads, Span, payloads_of_spans
 from msmqwire.wire.address cimport ADDRESS_SIZE
 from msmqwire.wire.simd cimport wire_bswap16
+
+import numpy as np
 
 from msmqwire.errors import CaptureError
 
@@ -40,10 +45,6 @@ cdef enum:
 
 SMALLEST_BLOCK_SIZE = FIRST_READ
 
-COMPRESSED = {
-    b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"\xfd7zXZ": "xz", b"BZh": "bzip2"
-}
-
 cdef inline bint unshared(PyObject* thing) noexcept:
     """Whether the reference through which we see it is the only one."""
     return thing.ob_refcnt == 1
@@ -53,7 +54,7 @@ cdef class Block:
     """The payloads of one window, and where they come from."""
     cdef readonly Payloads payloads
     cdef readonly Batch capture
-    cdef readonly object transports
+    cdef Buffer others  # uint32: the rows of another transport than UDP, as frames.pxd has them
 
     def __init__(self):
         raise TypeError("a Block is made by iterating over a Capture")
@@ -64,11 +65,14 @@ cdef class Block:
     def __repr__(self):
         return f"<Block of {len(self)} payloads, {self.payloads.nbytes} bytes>"
 
-
-cdef class Slot:
-    """What a window is read into: its bytes, and the spans of its payloads."""
-    cdef Buffer data
-    cdef Buffer spans
+    @property
+    def transports(self):
+        if not self.others.size:
+            return None
+        others = np.frombuffer(self.others, np.uint32)
+        found = np.zeros(len(self), np.uint8)
+        found[others >> 2] = others & 3
+        return found
 
 
 cdef class ColumnSlot:
@@ -81,9 +85,14 @@ cdef class Pool:
     cdef readonly size_t block_size
     cdef readonly tuple columns
     cdef size_t most_rows
-    cdef list slots
+    cdef list windows
+    cdef list spans
     cdef list column_slots
     cdef size_t turn
+    # What rows need besides only until their block is made
+    cdef Buffer others
+    cdef Buffer memory
+    cdef Buffer files
     cdef Payloads nothing
 
     def __init__(self, size_t block_size, columns):
@@ -91,21 +100,30 @@ cdef class Pool:
             raise ValueError(f"block_size={block_size} must be at least {FIRST_READ}")
         self.block_size = block_size
         self.columns = tuple([column.name for column in CAPTURE.select(columns)])
-        self.most_rows = (LARGEST_RECORD + block_size) // SMALLEST_ROW + 1
-        self.slots = []
+        self.most_rows = (LARGEST_RECORD + block_size) // SMALLEST_ROW + 1 + MOST_PACKETS
+        self.windows = []
+        self.spans = []
         self.column_slots = []
         self.nothing = Payloads(b"", [0])
+        self.others = allocate(self.most_rows * sizeof(uint32_t))
+        self.memory = allocate(MOST_PACKETS * sizeof(void*))
+        self.files = allocate(MOST_FILES * sizeof(uint32_t))
 
-    cdef Slot slot(self):
-        cdef Slot slot
-        for slot in self.slots:
-            if unshared(<PyObject*>slot.data) and unshared(<PyObject*>slot.spans):
-                return slot
-        slot = Slot.__new__(Slot)
-        slot.data = allocate(LARGEST_RECORD + self.block_size)
-        slot.spans = allocate(self.most_rows * sizeof(Span))
-        self.keep(self.slots, slot)
-        return slot
+    cdef Buffer free_buffer(self, list kept, size_t size):
+        """One of those kept that nobody looks at, or a new one."""
+        cdef Buffer buffer
+        for place in range(len(kept)):
+            if unshared(PyList_GET_ITEM(kept, place)):
+                return kept[place]
+        buffer = allocate(size)
+        self.keep(kept, buffer)
+        return buffer
+
+    cdef Buffer window(self):
+        return self.free_buffer(self.windows, LARGEST_RECORD + self.block_size)
+
+    cdef Buffer row_spans(self):
+        return self.free_buffer(self.spans, self.most_rows * sizeof(Span))
 
     cdef ColumnSlot column_slot(self):
         cdef ColumnSlot slot
@@ -137,13 +155,16 @@ cdef bint is_free(ColumnSlot slot):
     return True
 
 
-cdef Rows rows_of(Pool pool, Slot slot, ColumnSlot columns) except *:
+cdef Rows rows_of(Pool pool, Buffer spans, ColumnSlot columns) except *:
     """Where a kernel writes the rows of a window; ``columns`` is None when none is asked for."""
     cdef Rows rows
     cdef size_t most = pool.most_rows
     cdef Batch batch
     memset(&rows, 0, sizeof(rows))
-    rows.spans = rows.next = <Span*>slot.spans.data
+    rows.spans = rows.next = <Span*>spans.data
+    rows.others = <uint32_t*>pool.others.data
+    rows.memory = <void**>pool.memory.data
+    rows.files = <uint32_t*>pool.files.data
     if columns is None:
         return rows
     batch = columns.batch
@@ -151,6 +172,7 @@ cdef Rows rows_of(Pool pool, Slot slot, ColumnSlot columns) except *:
     rows.presence = batch.reserve("presence", most)
     rows.file = batch.reserve_column("file", most)
     rows.frame = <uint64_t*>batch.reserve_column("frame", 8 * most)
+    rows.first_frame = <uint64_t*>batch.reserve_column("first_frame", 8 * most)
     rows.time = <int64_t*>batch.reserve_column("time", 8 * most)
     rows.src = batch.reserve_column("src", ADDRESS_SIZE * most)
     rows.src_port = <uint16_t*>batch.reserve_column("src_port", 2 * most)
@@ -162,7 +184,7 @@ cdef Rows rows_of(Pool pool, Slot slot, ColumnSlot columns) except *:
 
 
 cdef Buffer port_set(object ports):
-    """Ports in the form that rows.pxd describes."""
+    """Ports in the form that layers.pxd describes."""
     cdef Buffer words = allocate_zeroed(8192)
     cdef uint32_t bit
     for port in ports:
@@ -176,19 +198,28 @@ cdef Buffer port_set(object ports):
 cdef class FileReader:
     """The blocks of one file.
 
-    ``read_into`` takes a writable buffer and gives the number of bytes it put there, 0 at the end; ``ports`` are the
-    ports whose datagrams are payloads; ``stats`` gets the account.
+    ``read_into`` takes a writable buffer and gives the number of bytes it put there, 0 at the end; ``ports`` are those
+    of each transport; ``streams`` are the TCP streams of all files, which end with the ``last`` one; ``stats`` gets the
+    account.
     """
     cdef readonly str name
     cdef object read_into
-    cdef Buffer ports
+    cdef Buffer udp_ports
+    cdef Buffer tcp_ports
+    cdef Buffer ipx_ports
+    cdef Ports ports
     cdef Pool pool
+    cdef StreamTable streams
+    cdef bint last
     cdef object stats
     cdef bint pcapng
     cdef PcapFile pcap
     cdef Section section
     cdef Buffer interfaces
     cdef Account account
+    cdef Buffer data           # of the window that is being walked, None when the next is to be read
+    cdef Window window
+    cdef bint walked           # to its end
     cdef Buffer carry
     cdef size_t carried
     cdef uint64_t offset       # of the first byte that is carried
@@ -198,14 +229,24 @@ cdef class FileReader:
     cdef bint searching        # for a plausible record
     cdef uint64_t lost_from    # where in the file no record could begin
     cdef uint64_t settled      # frames that are in the stats
+    cdef readonly uint64_t end  # bytes of it that were read
     cdef bint short            # the first read gave less than was asked for: it may be all there is for now
     cdef bint ended
 
-    def __init__(self, str name, read_into, ports, Pool pool, stats):
+    def __init__(self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, bint last=True):
         self.name = name
         self.read_into = read_into
-        self.ports = port_set(ports)
+        self.udp_ports = port_set(ports["udp"])
+        self.tcp_ports = port_set(ports["tcp"])
+        self.ipx_ports = port_set(ports["ipx"])
+        self.ports.udp = <const uint64_t*>self.udp_ports.data
+        self.ports.tcp = <const uint64_t*>self.tcp_ports.data
+        self.ports.ipx = <const uint64_t*>self.ipx_ports.data
         self.pool = pool
+        self.streams = streams
+        self.account.file = <uint32_t>len(streams.files)
+        streams.files.append(name)
+        self.last = last
         self.stats = stats
         self.carry = allocate(LARGEST_RECORD)
         self.start()
@@ -237,58 +278,94 @@ cdef class FileReader:
             raise CaptureError(f"{self.name}: cannot be read without waiting; give a file in blocking mode")
         if not 0 <= count <= len(view):
             raise CaptureError(f"{self.name}: its reader says {count} bytes where {len(view)} were asked for")
+        self.end += <uint64_t>count
         self.stats.bytes_read += count
         return count
 
     def next_block(self):
         """The next block with rows in it, None at the end of the file."""
         cdef Block block = None
-        while block is None and not self.ended:
-            block = self.next_window()
+        while block is None and not (self.ended and self.data is None):
+            block = self.next_rows()
         return block
 
-    cdef Block next_window(self):
-        """Read and walk one window; None when it gave no rows."""
-        cdef Slot slot = self.pool.slot()
-        cdef ColumnSlot columns = self.pool.column_slot() if self.pool.columns else None
-        cdef Rows rows = rows_of(self.pool, slot, columns)
+    cdef int next_window(self) except -1:
+        """Read a window behind what the one before had over."""
         cdef size_t start = LARGEST_RECORD - self.carried
         cdef size_t count
-        cdef Window window
-        memcpy(slot.data.data + start, self.carry.data, self.carried)
-        view = memoryview(slot.data)
+        self.data = self.pool.window()
+        memcpy(self.data.data + start, self.carry.data, self.carried)
+        view = memoryview(self.data)
         count = 0 if self.short else self.read(view[LARGEST_RECORD:])
-        del view
-        window.data = slot.data.data + start
-        window.size = self.carried + count
-        window.position = 0
-        window.offset = self.offset
+        self.window.data = self.data.data + start
+        self.window.size = self.carried + count
+        self.window.position = 0
+        self.window.offset = self.offset
         self.ended = count == 0 and not self.short
         self.short = False
-        self.walk(&window, &rows)
-        if self.ended:
-            self.finish(&window)
-        else:
-            self.carried = window.size - window.position
-            memcpy(self.carry.data, window.data + window.position, self.carried)
-            self.offset += window.position
-        self.settle(rows.count)
-        return self.block(slot, columns, &rows) if rows.count else None
+        self.walked = False
+        return 0
 
-    cdef int walk(self, Window* window, Rows* rows) except -1:
-        """All whole records of the window; what is behind the position waits for more of the file."""
-        cdef const uint64_t* ports = <const uint64_t*>self.ports.data
+    cdef Block next_rows(self):
+        """The rows of a window, or as many of them as there is room for; None when there are none."""
+        cdef Buffer data
+        cdef Buffer spans = self.pool.row_spans()
+        cdef ColumnSlot columns = self.pool.column_slot() if self.pool.columns else None
+        cdef Rows rows = rows_of(self.pool, spans, columns)
+        cdef PacketMemory memory
+        if self.data is None:
+            self.next_window()
+        data = self.data
+        try:
+            if self.walk_on(&rows):
+                self.data = None
+        finally:
+            memory = take_memory(&rows)
+        rows.count = <size_t>(rows.next - rows.spans)
+        if self.streams.streams.no_memory:
+            raise MemoryError("no memory for the packets of TCP streams")
+        self.settle(rows.count - rows.packets)
+        return self.block(data, spans, memory, columns, &rows) if rows.count else None
+
+    cdef bint walk_on(self, Rows* rows) except -1:
+        """Walk the window to its end; false when the rows have no room for what is behind the position."""
+        cdef Streams* streams = &self.streams.streams
+        if not deliver_waiting(streams, rows, &self.account):
+            return False
+        if not self.walked:
+            if not self.walk(&self.window, rows):
+                return False
+            self.walked = True
+            if self.ended:
+                self.finish(&self.window)
+            else:
+                self.carried = self.window.size - self.window.position
+                memcpy(self.carry.data, self.window.data + self.window.position, self.carried)
+                self.offset += self.window.position
+        if self.ended and self.last and not finish_streams(streams, rows, &self.account):
+            return False
+        return True
+
+    cdef bint walk(self, Window* window, Rows* rows) except -1:
+        """All whole records of the window; what is behind the position waits for more of the file.
+
+        False when the rows have no room for the record at the position.
+        """
         cdef Stop stop
         while True:
             if self.skip_length and not self.pass_over(window):
-                return 0
+                return True
             if self.searching and not self.search(window):
-                return 0
+                return True
             with nogil:
                 if self.pcapng:
-                    stop = walk_pcapng(window, &self.section, ports, rows, &self.account)
+                    stop = walk_pcapng(
+                        window, &self.section, &self.ports, rows, &self.account, &self.streams.streams
+                    )
                 else:
-                    stop = walk_pcap(window, &self.pcap, ports, rows, &self.account, self.ended)
+                    stop = walk_pcap(
+                        window, &self.pcap, &self.ports, rows, &self.account, &self.streams.streams, self.ended
+                    )
             if stop == SECTION:
                 stop = read_section(window, &self.section, &self.account)
             elif stop == INTERFACE:
@@ -300,9 +377,11 @@ cdef class FileReader:
             elif stop == LOST:
                 self.lose(window.offset + window.position)
                 window.position += 1
+            elif stop == FULL:
+                return False
             elif stop == MORE:
                 if not self.ended or window.position == window.size:
-                    return 0
+                    return True
                 self.cut_short(window)
 
     cdef int cut_short(self, Window* window) noexcept:
@@ -388,25 +467,30 @@ cdef class FileReader:
         stats = self.stats
         stats.frames += account.frames - self.settled
         stats.payloads += rows
+        stats.segments += account.segments
         stats.other += account.other
         stats.damaged += account.damaged
         stats.fragments += account.fragments
         for i in range(account.described):
             problem = &account.problems[i]
-            stats.describe(self.name, problem.offset, problem.reason, problem.needed, problem.available)
+            stats.describe(
+                self.streams.files[problem.file], problem.offset, problem.reason, problem.needed, problem.available
+            )
+        for name, count in self.streams.counts().items():
+            setattr(stats.streams, name, count)
         self.settled = account.frames
-        account.other = account.damaged = account.fragments = 0
+        account.segments = account.other = account.damaged = account.fragments = 0
         account.described = 0
         return 0
 
-    cdef Block block(self, Slot slot, ColumnSlot columns, const Rows* rows):
+    cdef Block block(self, Buffer data, Buffer spans, PacketMemory memory, ColumnSlot columns, const Rows* rows):
         cdef Block block = Block.__new__(Block)
         cdef Py_ssize_t nbytes = <Py_ssize_t>rows.nbytes
         cdef bint sparse = rows.nbytes < self.pool.block_size // SPARSE
         if sparse:
             block.payloads = compact_payloads(rows)
         else:
-            block.payloads = payloads_of_spans(rows.spans, rows.count, nbytes, (slot.data, slot.spans))
+            block.payloads = payloads_of_spans(rows.spans, rows.count, nbytes, (data, spans, memory))
         if columns is None:
             block.capture = prepare(CAPTURE, block.payloads, self.pool.columns, None)
         elif sparse:
@@ -414,7 +498,9 @@ cdef class FileReader:
         else:
             block.capture = prepare(CAPTURE, block.payloads, self.pool.columns, columns.batch)
         block.capture.payloads = self.pool.nothing  # where a payload came from can be kept without keeping the payload
-        block.capture.names["file"] = (self.name,)
+        block.capture.names["file"] = (self.name, *[self.streams.files[rows.files[i]] for i in range(rows.file_count)])
+        block.others = allocate(rows.other_count * sizeof(uint32_t))
+        memcpy(block.others.data, rows.others, block.others.size)
         return block
 
 
@@ -448,9 +534,6 @@ def no_capture(str name, bytes first):
     """The CaptureError of a file that does not begin like a capture."""
     if not first:
         return CaptureError(f"{name}: is empty; expected a pcap or pcapng capture")
-    for magic, form in COMPRESSED.items():
-        if first.startswith(magic):
-            return CaptureError(f"{name}: begins with {magic.hex(' ')}: compressed ({form}); decompress it first")
     return CaptureError(
         f"{name}: begins with {first.hex(' ')}; expected a pcap capture (a1b2c3d4 or a1b23c4d in either byte order, "
         "version 2) or a pcapng capture (0a0d0d0a)"

@@ -19,6 +19,7 @@ cdef enum Stop:
     INTERFACE  # pcapng: an interface description is at the position
     SKIP       # pcapng: a block larger than a window is at the position
     FOLLOWED   # pcap: it need not have stopped, for the record at the position is followed by another
+    FULL       # the rows have no room for what the frame at the position may give
 
 
 # Why a record cannot be read. The texts are REASONS in stats.py, in the same order.
@@ -43,9 +44,19 @@ cdef enum Reason:
     UDP_LENGTH
     PAYLOAD_CUT
     FRAGMENT
+    TCP_CUT
+    TCP_HEADER_LENGTH
+    IPX_CUT
+    IPX_LENGTH
+    GAP
+    CONFLICT
+    NO_PACKET
+    UNFINISHED
+    EVICTED
 
 
 cdef struct Problem:
+    uint32_t file      # its number among the files of the capture
     uint64_t offset    # in the file, of the record
     uint64_t needed
     uint64_t available
@@ -60,8 +71,21 @@ cdef struct Window:
     uint64_t offset    # of data[0] in the file
 
 
+# What a file format knows about a frame.
+cdef struct Frame:
+    const uint8_t* data
+    size_t size        # as far as it was captured
+    uint32_t link
+    bint timed
+    int64_t time
+    uint64_t number    # in its file, from 1
+    uint64_t offset    # of its record in the file
+
+
 cdef struct Account:
+    uint32_t file      # that is being read
     uint64_t frames
+    uint64_t segments
     uint64_t other
     uint64_t damaged
     uint64_t fragments
@@ -79,6 +103,7 @@ cdef struct Rows:
     uint8_t* presence
     uint8_t* file
     uint64_t* frame
+    uint64_t* first_frame
     int64_t* time
     uint8_t* src
     uint16_t* src_port
@@ -86,6 +111,19 @@ cdef struct Rows:
     uint16_t* dst_port
     uint8_t* transport
     uint64_t* stream_offset
+    uint32_t* others       # rows of another transport than UDP: their number, and in the lowest two bits which
+    size_t other_count
+    # Of packets that come out of streams
+    size_t packets         # how many of the rows are such
+    void** memory          # blocks of memory that now belong to the rows
+    size_t memory_count
+    uint32_t* files        # what the values of the column file stand for, from 1 on; 0 is the file being read
+    size_t file_count
+
+
+cdef enum:
+    MOST_PACKETS = 262144 // 16 + 2  # rows out of streams in a block: what the largest frame may give
+    MOST_FILES = 254      # that these rows may come from, beside the one being read
 
 
 # The bits of a presence byte above DECODED, as schema.py has them
@@ -94,16 +132,24 @@ cdef enum:
     STREAMED = 4
 
 
-cdef inline void damaged(
-    Account* account, uint64_t offset, Reason reason, uint64_t needed, uint64_t available
+cdef inline void describe(
+    Account* account, uint32_t file, uint64_t offset, Reason reason, uint64_t needed, uint64_t available
 ) noexcept nogil:
-    """Count a damaged record, and describe it while there is room."""
+    """Describe what is wrong with a record while there is room."""
     cdef Problem* problem
-    account.damaged += 1
     if account.described < PROBLEMS:
         problem = &account.problems[account.described]
+        problem.file = file
         problem.offset = offset
         problem.needed = needed
         problem.available = available
         problem.reason = <uint32_t>reason
         account.described += 1
+
+
+cdef inline void damaged(
+    Account* account, uint64_t offset, Reason reason, uint64_t needed, uint64_t available
+) noexcept nogil:
+    """Count a damaged record, and describe it while there is room."""
+    account.damaged += 1
+    describe(account, account.file, offset, reason, needed, available)

@@ -8,22 +8,42 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames cimport (
-    FRAGMENT, IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, LINK_CUT, PAYLOAD_CUT, UDP_CUT, UDP_LENGTH,
+    FRAGMENT, IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, IPX_CUT, IPX_LENGTH, LINK_CUT, PAYLOAD_CUT,
+    TCP_CUT, TCP_HEADER_LENGTH, UDP_CUT, UDP_LENGTH,
 )
 
-# Values of EtherType
+# Values of EtherType. Below 0x0600 it is a length (IEEE 802.3), and Linux tells two kinds of those by numbers of its own.
 cdef enum:
+    TYPE_LINUX_802_3 = 0x0001
+    TYPE_LINUX_802_2 = 0x0004
+    SMALLEST_TYPE = 0x0600
     TYPE_IPV4 = 0x0800
+    TYPE_IPX = 0x8137
     TYPE_IPV6 = 0x86DD
     TYPE_VLAN = 0x8100          # IEEE 802.1Q
     TYPE_SERVICE_VLAN = 0x88A8  # IEEE 802.1ad
     TYPE_OLD_QINQ_1 = 0x9100
     TYPE_OLD_QINQ_2 = 0x9200
 
-# Values of Protocol and Next Header
+# Values of the address family in front of a frame of a loopback interface, on the systems that write one
+cdef enum:
+    FAMILY_IPV4 = 2
+    FAMILY_IPX = 23
+    FAMILY_IPV6_NETBSD = 24
+    FAMILY_IPV6_FREEBSD = 28
+    FAMILY_IPV6_DARWIN = 30
+
+# Logical link control (IEEE 802.2): the access points of Novell, and those of an EtherType behind (SNAP)
+cdef enum:
+    LLC_NOVELL = 0xE0E0
+    LLC_SNAP = 0xAAAA
+
+cdef enum:
+    SEQUENCED = 5  # Packet Type of IPX: the packet is one of SPX
+
+# Values of Next Header, beside those of Protocol
 cdef enum:
     HOP_BY_HOP = 0
-    UDP = 17
     ROUTING = 43
     FRAGMENT_HEADER = 44
     AUTHENTICATION = 51
@@ -43,18 +63,14 @@ cdef struct Layer:
     uint32_t type
 
 
-cdef int short_of(Datagram* found, int reason, size_t needed, size_t available) noexcept nogil:
+cdef int short_of(Packet* found, int reason, size_t needed, size_t available) noexcept nogil:
     found.needed = needed
     found.available = available
     return reason
 
 
-cdef int read_ethernet(Layer* layer, Datagram* found) noexcept nogil:
-    """IEEE 802.3 with any number of VLAN tags; leaves the EtherType, or the length that stands in its place."""
-    layer.position = 14
-    if layer.captured < 14:
-        return short_of(found, LINK_CUT, 14, layer.captured)
-    layer.type = <uint32_t>network_u16(layer.frame + 12)
+cdef int read_tags(Layer* layer, Packet* found) noexcept nogil:
+    """Skip VLAN tags, any number of them; leaves the EtherType, or the length that stands in its place."""
     while (
         layer.type == TYPE_VLAN or layer.type == TYPE_SERVICE_VLAN
         or layer.type == TYPE_OLD_QINQ_1 or layer.type == TYPE_OLD_QINQ_2
@@ -66,11 +82,76 @@ cdef int read_ethernet(Layer* layer, Datagram* found) noexcept nogil:
     return FOUND
 
 
-cdef int read_link(uint32_t link, Layer* layer, Datagram* found) noexcept nogil:
+cdef int read_logical_link(Layer* layer, Packet* found) noexcept nogil:
+    """IEEE 802.2 behind a length; leaves the EtherType that says what follows.
+
+    Novell's raw frames have no such header: they begin with the checksum of IPX, which is not used and all ones.
+    """
+    cdef const uint8_t* header = layer.frame + layer.position
+    cdef size_t left = layer.captured - layer.position
+    if left < 3:
+        return short_of(found, LINK_CUT, layer.position + 3, layer.captured)
+    if network_u16(header) == 0xFFFF:
+        layer.type = TYPE_IPX
+    elif network_u16(header) == LLC_NOVELL:
+        layer.type = TYPE_IPX
+        layer.position += 3
+    elif network_u16(header) == LLC_SNAP:
+        if left < 8:
+            return short_of(found, LINK_CUT, layer.position + 8, layer.captured)
+        layer.type = <uint32_t>network_u16(header + 6)
+        layer.position += 8
+    else:
+        return OTHER
+    return FOUND
+
+
+cdef int read_typed(Layer* layer, Packet* found, size_t header, size_t type_at) noexcept nogil:
+    """A link header of fixed length with an EtherType in it, then what may stand between it and the network header."""
+    cdef int status
+    if layer.captured < header:
+        return short_of(found, LINK_CUT, header, layer.captured)
+    layer.type = <uint32_t>network_u16(layer.frame + type_at)
+    layer.position = header
+    status = read_tags(layer, found)
+    if status == FOUND and layer.type < SMALLEST_TYPE:
+        if header == 14 or layer.type == TYPE_LINUX_802_3 or layer.type == TYPE_LINUX_802_2:
+            return read_logical_link(layer, found)
+    return status
+
+
+cdef int read_loopback(Layer* layer, Packet* found) noexcept nogil:
+    """An address family, in the byte order of whoever captured: small numbers in either."""
+    cdef const uint8_t* family = layer.frame
+    cdef uint32_t number
+    if layer.captured < 4:
+        return short_of(found, LINK_CUT, 4, layer.captured)
+    layer.position = 4
+    number = <uint32_t>(family[0] | family[3])
+    if family[1] or family[2] or (family[0] and family[3]):
+        return OTHER
+    if number == FAMILY_IPV4:
+        layer.type = TYPE_IPV4
+    elif number == FAMILY_IPV6_NETBSD or number == FAMILY_IPV6_FREEBSD or number == FAMILY_IPV6_DARWIN:
+        layer.type = TYPE_IPV6
+    elif number == FAMILY_IPX:
+        layer.type = TYPE_IPX
+    else:
+        return OTHER
+    return FOUND
+
+
+cdef int read_link(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
     """Leave the position at the network header and its EtherType in ``type``."""
-    if link == LINK_ETHERNET:
-        return read_ethernet(layer, found)
     layer.position = 0
+    if link == LINK_ETHERNET:
+        return read_typed(layer, found, 14, 12)
+    if link == LINK_LINUX_SLL:
+        return read_typed(layer, found, 16, 14)
+    if link == LINK_LINUX_SLL2:
+        return read_typed(layer, found, 20, 0)
+    if link == LINK_NULL or link == LINK_LOOP:
+        return read_loopback(layer, found)
     if link == LINK_IPV4:
         layer.type = TYPE_IPV4
     elif link == LINK_IPV6:
@@ -84,7 +165,7 @@ cdef int read_link(uint32_t link, Layer* layer, Datagram* found) noexcept nogil:
     return FOUND
 
 
-cdef int read_ipv4(Layer* layer, Datagram* found) noexcept nogil:
+cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
     """RFC 791; leaves the position behind the options and the protocol in ``type``."""
     cdef const uint8_t* ip = layer.frame + layer.position
     cdef size_t left = layer.captured - layer.position
@@ -99,7 +180,7 @@ cdef int read_ipv4(Layer* layer, Datagram* found) noexcept nogil:
     if header < 20:
         return short_of(found, IP_HEADER_LENGTH, 20, header)
     found.fragment = network_u16(ip + 6) & 0x3FFF != 0
-    if layer.type != UDP or network_u16(ip + 6) & 0x1FFF:
+    if (layer.type != UDP and layer.type != TCP) or network_u16(ip + 6) & 0x1FFF:
         return OTHER  # the ports are in the first fragment
     if total == 0:
         total = left  # a sender that leaves cutting to its network card does not know the length yet
@@ -112,7 +193,7 @@ cdef int read_ipv4(Layer* layer, Datagram* found) noexcept nogil:
     return FOUND
 
 
-cdef int read_ipv6(Layer* layer, Datagram* found) noexcept nogil:
+cdef int read_ipv6(Layer* layer, Packet* found) noexcept nogil:
     """RFC 8200; leaves the position behind the extension headers and the last next header in ``type``."""
     cdef const uint8_t* ip = layer.frame + layer.position
     cdef const uint8_t* extension
@@ -157,7 +238,7 @@ cdef int read_ipv6(Layer* layer, Datagram* found) noexcept nogil:
     return FOUND
 
 
-cdef int read_udp(const Layer* layer, const uint64_t* ports, Datagram* found) noexcept nogil:
+cdef int read_udp(const Layer* layer, const uint64_t* ports, Packet* found) noexcept nogil:
     """RFC 768: the datagram, if it is to or from ``ports`` and all of it is there."""
     cdef const uint8_t* udp = layer.frame + layer.position
     cdef size_t left = layer.captured - layer.position
@@ -176,20 +257,67 @@ cdef int read_udp(const Layer* layer, const uint64_t* ports, Datagram* found) no
         return short_of(found, UDP_LENGTH, length, room)
     if length > left:
         return short_of(found, PAYLOAD_CUT, length, left)
-    found.udp = udp
+    found.header = udp
+    found.payload = udp + UDP_HEADER
     found.size = length - UDP_HEADER
     return FOUND
 
 
-cdef int find_datagram(
-    const uint8_t* frame, size_t size, uint32_t link, const uint64_t* ports, Datagram* found
+cdef int read_tcp(const Layer* layer, const uint64_t* ports, Packet* found) noexcept nogil:
+    """RFC 9293: the segment, if it is to or from ``ports`` and its header is there but for options."""
+    cdef const uint8_t* tcp = layer.frame + layer.position
+    cdef size_t left = layer.captured - layer.position
+    cdef size_t room = layer.end - layer.position
+    cdef size_t header
+    if left >= 4 and room >= 4 and not wanted(ports, tcp):
+        return OTHER
+    if room < TCP_HEADER:
+        return short_of(found, TCP_CUT, TCP_HEADER, room)
+    if left < TCP_HEADER:
+        return short_of(found, TCP_CUT, TCP_HEADER, left)
+    if found.fragment:
+        return FRAGMENT
+    header = <size_t>(tcp[12] >> 4) * 4
+    if header < TCP_HEADER or header > room:
+        return short_of(found, TCP_HEADER_LENGTH, header, room)
+    found.header = tcp
+    found.payload = tcp + min(header, left)
+    found.size = min(left, room) - min(header, left)
+    found.missing = room - header - found.size
+    return FOUND
+
+
+cdef int read_ipx(const Layer* layer, const uint64_t* ports, Packet* found) noexcept nogil:
+    """Novell's IPX: the packet, if it is to or from the sockets ``ports`` and all of it is there."""
+    cdef const uint8_t* ipx = layer.frame + layer.position
+    cdef size_t left = layer.captured - layer.position
+    cdef size_t length
+    if left >= IPX_HEADER and (ipx[5] == SEQUENCED or not (has_port(ports, ipx + 16) or has_port(ports, ipx + 28))):
+        return OTHER
+    if left < IPX_HEADER:
+        return short_of(found, IPX_CUT, IPX_HEADER, left)
+    length = network_u16(ipx + 2)
+    if length < IPX_HEADER:
+        return short_of(found, IPX_LENGTH, IPX_HEADER, length)
+    if length > left:
+        return short_of(found, PAYLOAD_CUT, length, left)
+    found.protocol = IPX_PACKET
+    found.header = ipx
+    found.payload = ipx + IPX_HEADER
+    found.size = length - IPX_HEADER
+    return FOUND
+
+
+cdef int find_packet(
+    const uint8_t* frame, size_t size, uint32_t link, const Ports* ports, Packet* found
 ) noexcept nogil:
-    """FOUND and the datagram; OTHER; or the Reason why the frame is damaged, with ``needed`` and ``available``."""
+    """FOUND and the packet; OTHER; or the Reason why the frame is damaged, with ``needed`` and ``available``."""
     cdef Layer layer
     cdef int status
     layer.frame = frame
     layer.captured = size
     found.fragment = False
+    found.missing = 0
     found.needed = 0
     found.available = 0
     status = read_link(link, &layer, found)
@@ -200,10 +328,15 @@ cdef int find_datagram(
         status = read_ipv4(&layer, found)
     elif layer.type == TYPE_IPV6:
         status = read_ipv6(&layer, found)
+    elif layer.type == TYPE_IPX:
+        return read_ipx(&layer, ports.ipx, found)
     else:
         return OTHER
     if status != FOUND:
         return status
-    if layer.type != UDP:
-        return OTHER
-    return read_udp(&layer, ports, found)
+    found.protocol = layer.type
+    if layer.type == UDP:
+        return read_udp(&layer, ports.udp, found)
+    if layer.type == TCP:
+        return read_tcp(&layer, ports.tcp, found)
+    return OTHER

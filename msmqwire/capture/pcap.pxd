@@ -4,6 +4,8 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames cimport Account, Rows, Stop, Window
+from msmqwire.capture.layers cimport Ports
+from msmqwire.capture.streams cimport Streams
 
 cdef enum:
     PCAP_HEADER = 24
@@ -20,5 +22,5 @@ cdef bint find_record(Window* window, const PcapFile* file, bint ended) noexcept
 cdef bint read_pcap_header(const uint8_t* data, PcapFile* file) noexcept nogil
 cdef uint64_t record_length(const Window* window, const PcapFile* file) noexcept nogil
 cdef Stop walk_pcap(
-    Window* window, const PcapFile* file, const uint64_t* ports, Rows* rows, Account* account, bint ended
+    Window* window, const PcapFile* file, const Ports* ports, Rows* rows, Account* account, Streams* streams, bint ended
 ) noexcept nogil

@@ -9,11 +9,13 @@ The magic tells the byte order of all numbers and the unit of the fractions.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from msmqwire.capture.flows cimport NO_FLOW
 from msmqwire.capture.frames cimport (
-    FOLLOWED, FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, LARGEST_FRAME, LOST, MORE, damaged,
+    FOLLOWED, FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, FULL, LARGEST_FRAME, LOST, MORE, Frame, damaged,
 )
-from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM
-from msmqwire.capture.rows cimport Frame, take_general, take_plain
+from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
+from msmqwire.capture.rows cimport take_general, take_plain
+from msmqwire.capture.streams cimport Streams
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
 
@@ -114,7 +116,7 @@ cdef Stop doubt(const uint8_t* next, const uint8_t* end, const PcapFile* file, b
 
 
 cdef inline Stop walk(
-    Window* window, const PcapFile* file, const uint64_t* ports, Rows* rows, Account* account,
+    Window* window, const PcapFile* file, const Ports* ports, Rows* rows, Account* account, Streams* streams,
     bint ended, bint swapped, bint columns,
 ) noexcept nogil:
     """``walk_pcap``, compiled for each byte order, with and without columns."""
@@ -140,7 +142,7 @@ cdef inline Stop walk(
         frame.number += 1
         if columns:
             frame.time = <int64_t>number(record, swapped) * SECOND + <int64_t>number(record + 4, swapped) * unit
-        if wire_unlikely(not take_plain(&frame, room, ports, columns, &target, account)):
+        if wire_unlikely(not take_plain(&frame, room, ports.udp, columns, &target, account)):
             if captured > LARGEST_FRAME:
                 stop = LOST
             elif sane(record, file):
@@ -152,7 +154,14 @@ cdef inline Stop walk(
                 break
             stop = MORE
             frame.offset = window.offset + <size_t>(record - window.data)
-            take_general(&frame, ports, columns, &target, account)
+            if wire_unlikely(not take_general(&frame, ports, columns, &target, account, streams)):
+                frame.number -= 1
+                stop = FULL
+                break
+            if wire_unlikely(streams.waiting != NO_FLOW):
+                record += RECORD_HEADER + captured
+                stop = FULL
+                break
         record += RECORD_HEADER + captured
     account.frames = frame.number
     window.position = <size_t>(record - window.data)
@@ -177,13 +186,13 @@ cdef void lose_record(const Window* window, const PcapFile* file, Account* accou
 
 
 cdef Stop walk_pcap(
-    Window* window, const PcapFile* file, const uint64_t* ports, Rows* rows, Account* account, bint ended
+    Window* window, const PcapFile* file, const Ports* ports, Rows* rows, Account* account, Streams* streams, bint ended
 ) noexcept nogil:
-    """Take every whole record of the window; ``ended`` says that nothing follows it in the file."""
+    """Take every whole record of the window while the rows have room; ``ended``: nothing follows in the file."""
     if rows.columns:
         if file.swapped:
-            return walk(window, file, ports, rows, account, ended, True, True)
-        return walk(window, file, ports, rows, account, ended, False, True)
+            return walk(window, file, ports, rows, account, streams, ended, True, True)
+        return walk(window, file, ports, rows, account, streams, ended, False, True)
     if file.swapped:
-        return walk(window, file, ports, rows, account, ended, True, False)
-    return walk(window, file, ports, rows, account, ended, False, False)
+        return walk(window, file, ports, rows, account, streams, ended, True, False)
+    return walk(window, file, ports, rows, account, streams, ended, False, False)

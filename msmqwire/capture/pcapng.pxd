@@ -4,6 +4,8 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames cimport Account, Rows, Stop, Window
+from msmqwire.capture.layers cimport Ports
+from msmqwire.capture.streams cimport Streams
 from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.simd cimport wire_bswap32
 
@@ -37,5 +39,5 @@ cdef bint find_block(Window* window, const Section* section, bint ended) noexcep
 cdef Stop read_section(Window* window, Section* section, Account* account) noexcept nogil
 cdef void read_interface(Window* window, const Section* section, Interface* interface) noexcept nogil
 cdef Stop walk_pcapng(
-    Window* window, const Section* section, const uint64_t* ports, Rows* rows, Account* account
+    Window* window, const Section* section, const Ports* ports, Rows* rows, Account* account, Streams* streams
 ) noexcept nogil

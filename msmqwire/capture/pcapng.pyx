@@ -14,12 +14,14 @@ A section sets the byte order of its numbers and starts without interfaces; an i
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from msmqwire.capture.flows cimport NO_FLOW
 from msmqwire.capture.frames cimport (
-    BLOCK_ENDS_DIFFER, BLOCK_LENGTH, BLOCK_TOO_LARGE, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, INTERFACE, LARGEST_FRAME,
-    LARGEST_RECORD, LOST, MORE, SECTION, SECTION_ORDER, SKIP, UNKNOWN_INTERFACE, damaged,
+    BLOCK_ENDS_DIFFER, BLOCK_LENGTH, BLOCK_TOO_LARGE, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, FULL, INTERFACE,
+    LARGEST_FRAME, LARGEST_RECORD, LOST, MORE, SECTION, SECTION_ORDER, SKIP, UNKNOWN_INTERFACE, Frame, damaged,
 )
-from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM
-from msmqwire.capture.rows cimport Frame, take_general, take_plain
+from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
+from msmqwire.capture.rows cimport take_general, take_plain
+from msmqwire.capture.streams cimport Streams
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
 
@@ -382,7 +384,7 @@ cdef inline bint plainly_sound(const uint8_t* block, size_t length, size_t left,
 
 
 cdef inline Stop walk(
-    Window* window, const Section* section, const uint64_t* ports, Rows* rows, Account* account,
+    Window* window, const Section* section, const Ports* ports, Rows* rows, Account* account, Streams* streams,
     bint swapped, bint columns,
 ) noexcept nogil:
     """``walk_pcapng``, compiled for each byte order, with and without columns."""
@@ -434,8 +436,15 @@ cdef inline Stop walk(
             account.other += 1
         if taken:
             room = PLAIN_ROOM if frame.link == LINK_ETHERNET else 0
-            if wire_unlikely(not take_plain(&frame, room, ports, columns, &target, account)):
-                take_general(&frame, ports, columns, &target, account)
+            if wire_unlikely(not take_plain(&frame, room, ports.udp, columns, &target, account)):
+                if wire_unlikely(not take_general(&frame, ports, columns, &target, account, streams)):
+                    frame.number -= 1
+                    stop = FULL
+                    break
+                if wire_unlikely(streams.waiting != NO_FLOW):
+                    block += length
+                    stop = FULL
+                    break
         block += length
     account.frames = frame.number
     window.position = <size_t>(block - window.data)
@@ -445,13 +454,13 @@ cdef inline Stop walk(
 
 
 cdef Stop walk_pcapng(
-    Window* window, const Section* section, const uint64_t* ports, Rows* rows, Account* account
+    Window* window, const Section* section, const Ports* ports, Rows* rows, Account* account, Streams* streams
 ) noexcept nogil:
-    """Take every whole block of the window, up to one that changes the section."""
+    """Take every whole block of the window while the rows have room, up to one that changes the section."""
     if rows.columns:
         if section.swapped:
-            return walk(window, section, ports, rows, account, True, True)
-        return walk(window, section, ports, rows, account, False, True)
+            return walk(window, section, ports, rows, account, streams, True, True)
+        return walk(window, section, ports, rows, account, streams, False, True)
     if section.swapped:
-        return walk(window, section, ports, rows, account, True, False)
-    return walk(window, section, ports, rows, account, False, False)
+        return walk(window, section, ports, rows, account, streams, True, False)
+    return walk(window, section, ports, rows, account, streams, False, False)

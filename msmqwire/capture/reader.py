@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
+from typing import TypeAlias
 
 from msmqwire.capture.blocks import Block, FileReader, Pool
-from msmqwire.capture.schema import DEFAULT_PORTS
+from msmqwire.capture.schema import DEFAULT_PORTS, PACKET_KINDS, TRANSPORTS, StreamLimits
 from msmqwire.capture.sources import OpenFile, Source, files_of
 from msmqwire.capture.stats import CaptureStats
+from msmqwire.capture.streams import StreamTable
+from msmqwire.errors import CaptureError
 
-__all__ = ["Capture", "open"]
+__all__ = ["Capture", "Ports", "open"]
 
 BLOCK_SIZE = 1 << 20
+
+Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
+
+
+def _ports_by_transport(ports: Ports) -> dict[str, frozenset[int]]:
+    """The ports of every transport; those given for all are the same for each."""
+    if not isinstance(ports, Mapping):
+        return dict.fromkeys(TRANSPORTS, frozenset(ports))
+    unknown = [name for name in ports if name not in TRANSPORTS]
+    if unknown:
+        raise ValueError(f"{', '.join(map(repr, unknown))}: no such transport; there is {', '.join(TRANSPORTS)}")
+    return {name: frozenset(ports.get(name, ())) for name in TRANSPORTS}
+
+
+def _kinds(packets: Iterable[str]) -> int:
+    """The bits of kinds of packets."""
+    wanted = {packets} if isinstance(packets, str) else set(packets)
+    unknown = sorted(wanted.difference(PACKET_KINDS))
+    if unknown:
+        raise ValueError(f"{', '.join(map(repr, unknown))}: no kind of packet; there is {', '.join(PACKET_KINDS)}")
+    return sum(1 << bit for bit, name in enumerate(PACKET_KINDS) if name in wanted)
 
 
 class Capture(Iterator[Block]):
@@ -28,14 +53,18 @@ class Capture(Iterator[Block]):
         self,
         source: Source,
         *,
-        ports: Iterable[int] = DEFAULT_PORTS,
+        ports: Ports = DEFAULT_PORTS,
+        packets: Iterable[str] = PACKET_KINDS,
         columns: Iterable[str] | None = None,
         block_size: int = BLOCK_SIZE,
+        limits: StreamLimits | None = None,
     ) -> None:
         self.stats = CaptureStats()
-        self._ports = frozenset(ports)
+        self._ports = _ports_by_transport(ports)
         self._pool = Pool(block_size, columns)
-        self._files = iter(list(files_of(source)))
+        seed = int.from_bytes(os.urandom(8), "little")
+        self._streams = StreamTable(_kinds(packets), limits or StreamLimits(), seed)
+        self._files = list(files_of(source))
         self._file: OpenFile | None = None
         self._reader: FileReader | None = None
         self._open_next()
@@ -45,6 +74,8 @@ class Capture(Iterator[Block]):
             block = self._reader.next_block()
             if block is not None:
                 return block
+            if self._file is not None and self._file.damage:
+                self.stats.cut(self._file.name, self._reader.end, self._file.damage)
             self._open_next()
         raise StopIteration
 
@@ -59,7 +90,7 @@ class Capture(Iterator[Block]):
     def close(self) -> None:
         """Close the file that is being read; blocks stay good, and there are no more of them."""
         self._reader = None
-        self._files = iter(())
+        self._files = []
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -69,36 +100,57 @@ class Capture(Iterator[Block]):
         if self._file is not None:
             self._file.close()
         self._file = self._reader = None
-        for opener in self._files:
-            self._file = opener()
-            try:
-                self._reader = FileReader(self._file.name, self._file.read_into, self._ports, self._pool, self.stats)
-            except BaseException:
-                self.close()
-                raise
+        if not self._files:
             return
+        self._file = self._files.pop(0)()
+        try:
+            self._reader = FileReader(
+                self._file.name,
+                self._file.read_into,
+                self._ports,
+                self._pool,
+                self._streams,
+                self.stats,
+                last=not self._files,
+            )
+        except BaseException as error:
+            damage, name = self._file.damage, self._file.name
+            self.close()
+            if damage and isinstance(error, CaptureError):
+                raise CaptureError(f"{name}: {damage}") from None
+            raise
 
 
 def open(
     source: Source,
     *,
-    ports: Iterable[int] = DEFAULT_PORTS,
+    ports: Ports = DEFAULT_PORTS,
+    packets: Iterable[str] = PACKET_KINDS,
     columns: Iterable[str] | None = None,
     block_size: int = BLOCK_SIZE,
+    limits: StreamLimits | None = None,
 ) -> Capture:
-    """Read the UDP payloads of pcap and pcapng captures, a block at a time.
+    """Read the payloads of pcap and pcapng captures, a block at a time.
+
+    A payload is a UDP datagram, an IPX packet, or an MSMQ packet out of a TCP stream that was put back in order.
 
     Parameters
     ----------
     source : path, glob, binary file object, or a list of these
-        ``"-"`` is standard input. Files are read in the order given, those of a glob by name.
-    ports : iterable of int
-        A payload belongs to the capture when its source or destination port is one of these.
+        ``"-"`` is standard input. Files are read in the order given, those of a glob by name. They may be compressed
+        (gzip, zstd, lz4, xz, bzip2), whatever their names; zstd and lz4 need ``msmqwire[compression]``.
+    ports : iterable of int, or a mapping of transports to such
+        A payload belongs to the capture when its source or destination port is one of these. A mapping has ports for
+        each of ``udp``, ``tcp`` and ``ipx`` that is to be read.
+    packets : iterable of str
+        Which packets of TCP streams are payloads: ``"message"`` and ``"session"``, both by default.
     columns : iterable of str, optional
         The capture columns to build (``file``, ``frame``, ``time``, ``src``, ...), all of them by default; ``()`` for
         none.
     block_size : int
         Bytes read at once, at least 4096; a block holds the payloads of one such read.
+    limits : StreamLimits, optional
+        What may be held of TCP streams.
 
     Returns
     -------
@@ -113,4 +165,4 @@ def open(
     OSError
         A file cannot be opened or read.
     """
-    return Capture(source, ports=ports, columns=columns, block_size=block_size)
+    return Capture(source, ports=ports, packets=packets, columns=columns, block_size=block_size, limits=limits)

@@ -1,79 +1,115 @@
-"""One frame into the rows of a block.
-
-``ports`` here and below is a set of 65536 bits in words: the bit of a port is that of its two bytes in network order
-read as a little-endian number, so that nothing need be swapped to look one up.
-"""
+"""One frame into the rows of a block."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.capture.frames cimport TIMED, Account, Reason, Rows, damaged
+from msmqwire.capture.frames cimport TIMED, Account, Frame, Reason, Rows, damaged
 from msmqwire.capture.layers cimport (
-    FOUND, OTHER, UDP_HEADER, Datagram, find_datagram, network_u16, plain_datagram, wanted,
+    FOUND, LINK_ETHERNET, OTHER, TCP, UDP, UDP_HEADER, Packet, Ports, find_packet, network_u16, plain_datagram,
+    plain_segment, wanted,
 )
+from msmqwire.capture.streams cimport Streams, take_segment
 from msmqwire.columns.batch cimport DECODED
-from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6
+from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6, IPX
 from msmqwire.wire.simd cimport wire_unlikely
 
 
-# What a file format knows about a frame.
-cdef struct Frame:
-    const uint8_t* data
-    size_t size        # as far as it was captured
-    uint32_t link
-    bint timed
-    int64_t time
-    uint64_t number    # in its file, from 1
-    uint64_t offset    # of its record in the file
+# Values of the column transport, as TRANSPORTS in schema.py has them
+cdef enum:
+    OVER_UDP = 0
+    OVER_TCP = 1
+    OVER_IPX = 2
 
 
-cdef inline void put_address(uint8_t* column, size_t row, const uint8_t* address, bint ipv6) noexcept nogil:
+# Where a packet goes from and to: its network header and those places in it or behind it that the rows show
+cdef struct Ends:
+    uint16_t family
+    uint8_t transport
+    const uint8_t* src
+    const uint8_t* dst
+    const uint8_t* src_port
+    const uint8_t* dst_port
+
+
+cdef inline Ends ends_of_ip(const uint8_t* ip, const uint8_t* header, uint8_t transport) noexcept nogil:
+    """The ends of a UDP datagram or TCP segment behind an IP header of either version."""
+    cdef Ends ends
+    cdef bint ipv6 = ip[0] >> 4 == 6
+    ends.family = IPV6 if ipv6 else IPV4
+    ends.transport = transport
+    ends.src = ip + (8 if ipv6 else 12)
+    ends.dst = ip + (24 if ipv6 else 16)
+    ends.src_port = header
+    ends.dst_port = header + 2
+    return ends
+
+
+cdef inline Ends ends_of_ipx(const uint8_t* ipx) noexcept nogil:
+    """The ends of an IPX packet: network and node, then the socket."""
+    cdef Ends ends
+    ends.family = IPX
+    ends.transport = OVER_IPX
+    ends.src = ipx + 18
+    ends.dst = ipx + 6
+    ends.src_port = ipx + 28
+    ends.dst_port = ipx + 16
+    return ends
+
+
+cdef inline void put_address(uint8_t* column, size_t row, const uint8_t* address, uint16_t family) noexcept nogil:
     cdef uint8_t* target = column + ADDRESS_SIZE * row
-    cdef uint16_t family = IPV6 if ipv6 else IPV4
-    if ipv6:
+    if family == IPV6:
         memcpy(target, address, 16)
-    else:
+    elif family == IPV4:
         memcpy(target, address, 4)
         memset(target + 4, 0, 12)
+    else:
+        memcpy(target, address, 10)
+        memset(target + 10, 0, 6)
     memcpy(target + ADDRESS_FAMILY_AT, &family, 2)
 
 
-cdef inline void put_columns(
-    const Rows* rows, const Frame* frame, const uint8_t* ip, const uint8_t* udp
-) noexcept nogil:
+cdef inline void put_columns(const Rows* rows, const Frame* frame, const Ends* ends) noexcept nogil:
     cdef size_t row = rows.count
-    cdef bint ipv6 = ip[0] >> 4 == 6
     rows.presence[row] = <uint8_t>(DECODED | TIMED if frame.timed else DECODED)
     if rows.file != NULL:
         rows.file[row] = 0
     if rows.frame != NULL:
         rows.frame[row] = frame.number
+    if rows.first_frame != NULL:
+        rows.first_frame[row] = frame.number
     if rows.time != NULL:
         rows.time[row] = frame.time
     if rows.src != NULL:
-        put_address(rows.src, row, ip + (8 if ipv6 else 12), ipv6)
+        put_address(rows.src, row, ends.src, ends.family)
     if rows.src_port != NULL:
-        rows.src_port[row] = <uint16_t>network_u16(udp)
+        rows.src_port[row] = <uint16_t>network_u16(ends.src_port)
     if rows.dst != NULL:
-        put_address(rows.dst, row, ip + (24 if ipv6 else 16), ipv6)
+        put_address(rows.dst, row, ends.dst, ends.family)
     if rows.dst_port != NULL:
-        rows.dst_port[row] = <uint16_t>network_u16(udp + 2)
+        rows.dst_port[row] = <uint16_t>network_u16(ends.dst_port)
     if rows.transport != NULL:
-        rows.transport[row] = 0
+        rows.transport[row] = ends.transport
     if rows.stream_offset != NULL:
         rows.stream_offset[row] = 0
 
 
+cdef inline void note_transport(Rows* rows, uint32_t transport) noexcept nogil:
+    """The next row is not of UDP."""
+    rows.others[rows.other_count] = <uint32_t>(rows.next - rows.spans) << 2 | transport
+    rows.other_count += 1
+
+
 cdef inline void put_row(
-    Rows* rows, bint columns, const Frame* frame, const uint8_t* ip, const uint8_t* udp, size_t size
+    Rows* rows, bint columns, const Frame* frame, const Ends* ends, const uint8_t* payload, size_t size
 ) noexcept nogil:
-    rows.next.data = udp + UDP_HEADER
+    rows.next.data = payload
     rows.next.size = size
     rows.next += 1
     rows.nbytes += size
     if columns:
-        put_columns(rows, frame, ip, udp)
+        put_columns(rows, frame, ends)
         rows.count += 1
 
 
@@ -82,25 +118,43 @@ cdef inline bint take_plain(
 ) noexcept nogil:
     """Take a frame that is a plain datagram; false when it is not and must go the general way."""
     cdef size_t length = plain_datagram(frame.data, frame.size, room)
+    cdef Ends ends
     if wire_unlikely(length == 0):
         return False
     if wanted(ports, frame.data + 34):
-        put_row(rows, columns, frame, frame.data + 14, frame.data + 34, length - UDP_HEADER)
+        ends = ends_of_ip(frame.data + 14, frame.data + 34, OVER_UDP)
+        ends.family = IPV4  # as plain_datagram has seen
+        put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER)
     else:
         account.other += 1
     return True
 
 
-cdef inline void take_general(
-    const Frame* frame, const uint64_t* ports, bint columns, Rows* rows, Account* account
+cdef inline bint take_general(
+    const Frame* frame, const Ports* ports, bint columns, Rows* rows, Account* account, Streams* streams
 ) noexcept nogil:
-    """One row, or one more among the others or the damaged."""
-    cdef Datagram found
-    cdef int status = find_datagram(frame.data, frame.size, frame.link, ports, &found)
+    """A row, those that a segment completes, or one more of the others or the damaged; false when there is no room."""
+    cdef Packet found
+    cdef int status
+    cdef Ends ends
+    if frame.link == LINK_ETHERNET and plain_segment(frame.data, frame.size, &found):
+        if wanted(ports.tcp, found.header):
+            return take_segment(streams, frame, &found, rows, account)
+        account.other += 1
+        return True
+    status = find_packet(frame.data, frame.size, frame.link, ports, &found)
+    if status == FOUND and found.protocol == TCP:
+        return take_segment(streams, frame, &found, rows, account)
     account.fragments += found.fragment
     if status == FOUND:
-        put_row(rows, columns, frame, found.ip, found.udp, found.size)
+        if found.protocol == UDP:
+            ends = ends_of_ip(found.ip, found.header, OVER_UDP)
+        else:
+            ends = ends_of_ipx(found.ip)
+            note_transport(rows, OVER_IPX)
+        put_row(rows, columns, frame, &ends, found.payload, found.size)
     elif status == OTHER:
         account.other += 1
     else:
         damaged(account, frame.offset, <Reason>status, found.needed, found.available)
+    return True

@@ -2,15 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT64, Column, Enumeration, Table
 
-__all__ = ["CAPTURE", "DEFAULT_PORTS", "TOPOLOGY_PORTS", "TRANSPORTS"]
+__all__ = [
+    "CAPTURE",
+    "DEFAULT_PORTS",
+    "MESSAGE_PORTS",
+    "PACKET_KINDS",
+    "PING_PORTS",
+    "TOPOLOGY_PORTS",
+    "TOPOLOGY_SOCKETS",
+    "TRANSPORTS",
+    "StreamLimits",
+]
 
 # Where MSMQ listens: discovery and messages, ping, and change notifications sent straight to a queue manager
 DEFAULT_PORTS = frozenset({1801, 3527, 876})
-TOPOLOGY_PORTS = frozenset({1801})  # [MS-MQSD] 2.1
+TOPOLOGY_PORTS = frozenset({1801})  # UDP: [MS-MQSD] 2.1
+TOPOLOGY_SOCKETS = frozenset({876})  # IPX: the same
+MESSAGE_PORTS = frozenset({1801})  # TCP: [MS-MQQB] 2.1
+PING_PORTS = frozenset({3527})  # UDP: the same
 
 TRANSPORTS = ("udp", "tcp", "ipx")
+
+# In TCP streams: messages and what acknowledges them, and what queue managers tell each other; bits in streams.pxd
+PACKET_KINDS = ("message", "session")
+
+
+@dataclass(frozen=True)
+class StreamLimits:
+    """What reading TCP streams may hold.
+
+    Attributes
+    ----------
+    ahead : int
+        Bytes of one stream that wait for those in front of them; beyond it what is missing is given up. So it is beyond
+        1024 segments.
+    memory : int
+        Bytes of all streams; beyond it those are forgotten whose last segment is the longest ago.
+    streams : int
+        Streams that are open, likewise.
+    """
+
+    ahead: int = 1 << 20
+    memory: int = 64 << 20
+    streams: int = 1 << 16
+
+    def __post_init__(self) -> None:
+        if self.ahead < 0 or self.memory < 0 or not 1 <= self.streams < 1 << 31:
+            raise ValueError(f"{self}: ahead and memory must not be negative, streams must be 1 to 2^31 - 1")
+
 
 # The bits of a presence byte above DECODED, as frames.pxd has them
 TIMED, STREAMED = 2, 4
@@ -20,7 +63,10 @@ CAPTURE = Table(
     section="the capture file",
     columns=(
         Column("file", Enumeration(), "the file, as it was named to the reader"),
-        Column("frame", UINT64, "number of the frame in its file, from 1, as Wireshark counts"),
+        Column(
+            "frame", UINT64, "number of the frame in its file, from 1, as Wireshark counts; TCP: of the last captured"
+        ),
+        Column("first_frame", UINT64, "TCP: the frame with the payload's first byte, in its own file; else the same"),
         Column("time", TIMESTAMP, "when the frame was captured; null if the file does not say", TIMED),
         Column("src", ADDRESS, "address of the sender"),
         Column("src_port", UINT16, "port of the sender"),

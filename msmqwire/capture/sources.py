@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, TypeAlias
 
+from msmqwire.capture.compression import LONGEST_MAGIC, Decompressed, form_of
 from msmqwire.errors import CaptureError
 
 __all__ = ["OpenFile", "Source", "files_of"]
@@ -19,20 +20,62 @@ STANDARD_INPUT = "-"
 
 
 class OpenFile:
-    """A file to be read: its name as rows show it, and its bytes.
+    """A file to be read: its name as rows show it, and its bytes, decompressed if need be.
 
     ``read_into`` fills a writable buffer with what there is and gives the number of bytes, 0 at the end.
     """
 
     def __init__(self, name: str, file: Any, *, ours: bool) -> None:
         self.name = os.fsencode(name).decode(errors="replace")
-        self.read_into: Callable[[memoryview], int] = _reader(file)
         self._file = file if ours else None
+        self._decompressed: Decompressed | None = None
+        try:
+            peeked = _Peeked(_reader(file))
+            form = form_of(peeked.first)
+            if form is not None:
+                self._decompressed = Decompressed(self.name, form, peeked)
+        except BaseException:
+            self.close()
+            raise
+        self.read_into: Callable[[memoryview], int] = (
+            peeked.readinto if self._decompressed is None else self._decompressed.read_into
+        )
+
+    @property
+    def damage(self) -> str:
+        """Why a compressed file could not be read to its end; empty when nothing is wrong."""
+        return "" if self._decompressed is None else self._decompressed.damage
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
         if self._file is not None:
             self._file.close()
+
+
+class _Peeked(io.RawIOBase):
+    """A file whose first bytes were looked at, and are given again: a pipe has no way back."""
+
+    def __init__(self, read_into: Callable[[memoryview], int]) -> None:
+        self.first = b""
+        self._read_into = read_into
+        view = memoryview(bytearray(LONGEST_MAGIC))
+        while len(self.first) < LONGEST_MAGIC:
+            count = read_into(view[len(self.first) :])
+            if not count:
+                break
+            self.first = bytes(view[: len(self.first) + count])
+        self._left = self.first
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, view: Any) -> int:
+        if not self._left:
+            return self._read_into(view)
+        part = self._left[: len(view)]
+        view[: len(part)] = part
+        self._left = self._left[len(part) :]
+        return len(part)
 
 
 def _reader(file: Any) -> Callable[[memoryview], int]:

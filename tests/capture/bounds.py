@@ -13,7 +13,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from msmqwire import capture
 from msmqwire.capture import layers, pcap, pcapng  # type: ignore[attr-defined]
+from msmqwire.capture.streams import StreamTable
 from tests.capture import build
 from tests.capture.test_oracle import BASES, FRAMES, broken
 
@@ -38,7 +40,14 @@ class Rows(ctypes.Structure):
         ("count", ctypes.c_size_t),
         ("nbytes", ctypes.c_size_t),
         ("columns", ctypes.c_int),
-        ("buffers", ctypes.c_void_p * 10),
+        ("buffers", ctypes.c_void_p * 11),
+        ("others", ctypes.c_void_p),
+        ("other_count", ctypes.c_size_t),
+        ("packets", ctypes.c_size_t),
+        ("memory", ctypes.c_void_p),
+        ("memory_count", ctypes.c_size_t),
+        ("files", ctypes.c_void_p),
+        ("file_count", ctypes.c_size_t),
     ]
 
 
@@ -107,18 +116,22 @@ class Kernels:
         self.find_block = function(pcapng, "find_block")
         self.read_section = function(pcapng, "read_section")
         self.read_interface = function(pcapng, "read_interface", result=None)
-        self.find_datagram = function(layers, "find_datagram")
-        self.ports = ctypes.create_string_buffer(b"\xff" * 8192, 8192)
+        self.find_packet = function(layers, "find_packet")
+        self.all_ports = ctypes.create_string_buffer(b"\xff" * 8192, 8192)
+        self.ports = (ctypes.c_void_p * 3)(*[ctypes.addressof(self.all_ports)] * 3)
         self.account = ctypes.create_string_buffer(8192)
         self.interfaces = (Interface * 512)()
-        self.columns = [ctypes.create_string_buffer(65536) for _ in range(11)]
+        self.columns = [ctypes.create_string_buffer(65536) for _ in range(15)]
+        self.table = StreamTable(3, capture.StreamLimits(), 0)
+        self.streams = ctypes.c_void_p(id(self.table) + object.__basicsize__)  # behind the head of the object
 
     def rows(self, columns: bool) -> Rows:
         """An empty block, with all columns or without any."""
         rows = Rows(columns=columns)
         rows.spans = rows.next = ctypes.addressof(self.columns[0])
-        for i in range(10):
+        for i in range(11):
             rows.buffers[i] = ctypes.addressof(self.columns[i + 1]) if columns else None
+        rows.others, rows.memory, rows.files = (ctypes.addressof(column) for column in self.columns[12:])
         return rows
 
     def pcap(self, header: bytes, at: int, size: int, *, columns: bool, ended: bool) -> None:
@@ -127,7 +140,13 @@ class Kernels:
         self.read_header(ctypes.c_char_p(header), ctypes.byref(file))
         for _ in range(size + 1):
             stop = self.walk_pcap(
-                ctypes.byref(window), ctypes.byref(file), self.ports, ctypes.byref(rows), self.account, int(ended)
+                ctypes.byref(window),
+                ctypes.byref(file),
+                self.ports,
+                ctypes.byref(rows),
+                self.account,
+                self.streams,
+                int(ended),
             )
             if stop == MORE and (not ended or window.position == size):
                 break
@@ -141,7 +160,12 @@ class Kernels:
         section, window, rows = Section(), Window(at, size, 0, 0), self.rows(columns)
         for _ in range(2 * size + 2):
             stop = self.walk_pcapng(
-                ctypes.byref(window), ctypes.byref(section), self.ports, ctypes.byref(rows), self.account
+                ctypes.byref(window),
+                ctypes.byref(section),
+                self.ports,
+                ctypes.byref(rows),
+                self.account,
+                self.streams,
             )
             if stop == SECTION:
                 stop = self.read_section(ctypes.byref(window), ctypes.byref(section), self.account)
@@ -190,7 +214,7 @@ def main() -> None:
             for link, start in ((1, 0), (101, 14), (228, 14), (229, 14)):
                 part = frame[start:size]
                 place = ctypes.c_void_p(area.place(part, at_the_end=True))
-                kernels.find_datagram(place, ctypes.c_size_t(len(part)), link, kernels.ports, found)
+                kernels.find_packet(place, ctypes.c_size_t(len(part)), link, kernels.ports, found)
                 count += 1
     print(count)
 

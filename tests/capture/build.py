@@ -9,7 +9,7 @@ from ipaddress import ip_address
 PORT = 1801
 IPV4, IPV6, ARP, VLAN, QINQ = 0x0800, 0x86DD, 0x0806, 0x8100, 0x88A8
 UDP, TCP = 17, 6
-ETHERNET, RAW, RAW_IPV4, RAW_IPV6, COOKED = 1, 101, 228, 229, 113
+ETHERNET, RAW, RAW_IPV4, RAW_IPV6, COOKED, COOKED2, LOOPBACK, OPENBSD_LOOPBACK = 1, 101, 228, 229, 113, 276, 0, 108
 
 START = 1_709_539_200_123_456_789  # 2024-03-04 08:00:00.123456789 UTC
 
@@ -22,6 +22,22 @@ def udp(
 ) -> bytes:
     """A UDP datagram; ``length`` says something else than the truth."""
     return struct.pack(">4H", source, target, 8 + len(payload) if length is None else length, checksum) + payload
+
+
+def tcp(
+    payload: bytes = b"",
+    sequence: int = 0,
+    flags: int = 0x18,
+    source: int = 40000,
+    target: int = PORT,
+    *,
+    options: bytes = b"",
+    words: int | None = None,
+) -> bytes:
+    """A TCP segment; ``words`` says something else than the truth about its header."""
+    size = 5 + len(options) // 4 if words is None else words
+    head = struct.pack(">HHIIBBHHH", source, target, sequence % (1 << 32), 0, size << 4, flags, 65535, 0, 0)
+    return head + options + payload
 
 
 def ipv4(
@@ -80,9 +96,61 @@ def ethernet(kind: int, body: bytes, tags: Iterable[tuple[int, int]] = ()) -> by
     return header + struct.pack(">H", kind) + body
 
 
+def ipx(payload: bytes, source: int = 0x4003, target: int = 876, *, kind: int = 4, length: int | None = None) -> bytes:
+    """An IPX packet; ``length`` says something else than the truth."""
+    size = 30 + len(payload) if length is None else length
+    ends = bytes.fromhex("00000002 ffffffffffff"), bytes.fromhex("00000002 025e00000001")
+    return (
+        struct.pack(">HHBB", 0xFFFF, size, 0, kind)
+        + struct.pack(">10sH", ends[0], target)
+        + struct.pack(">10sH", ends[1], source)
+        + payload
+    )
+
+
+def cooked(kind: int, body: bytes) -> bytes:
+    """A frame of Linux's cooked capture."""
+    return struct.pack(">HHH8sH", 0, 1, 6, bytes.fromhex("025e00000001") + b"\0\0", kind) + body
+
+
+def cooked2(kind: int, body: bytes) -> bytes:
+    """A frame of Linux's cooked capture, the second version."""
+    return struct.pack(">HxxIHBB8s", kind, 3, 1, 0, 6, bytes.fromhex("025e00000001") + b"\0\0") + body
+
+
 def plain(payload: bytes, source: int = 40000, target: int = PORT) -> bytes:
     """The common frame: a UDP datagram in IPv4 in Ethernet."""
     return ethernet(IPV4, ipv4(udp(payload, source, target)))
+
+
+def segment(
+    payload: bytes = b"",
+    sequence: int = 0,
+    flags: int = 0x18,
+    source: int = 40000,
+    target: int = PORT,
+    *,
+    src: str = "10.0.0.1",
+    dst: str = "10.0.0.2",
+) -> bytes:
+    """The common frame of a stream: a TCP segment in IPv4 in Ethernet."""
+    return ethernet(IPV4, ipv4(tcp(payload, sequence, flags, source, target), TCP, source=src, target=dst))
+
+
+# MSMQ packets
+
+
+def message(body: bytes = b"", *, session: bool = False, size: int | None = None) -> bytes:
+    """A packet that is a message as far as a stream is concerned, with a SessionHeader behind it or not."""
+    total = 16 + len(body) if size is None else size
+    return struct.pack("<BBH4sII", 16, 7, 0x13 if session else 3, b"LIOR", total, 300) + body + bytes(16 * session)
+
+
+def internal(body: bytes = b"\0\0\1\0", *, session: bool = True) -> bytes:
+    """A packet that is none, a SessionAck for one: its PacketSize counts its SessionHeader."""
+    body += bytes(16 * session)
+    flags = 0x1B if session else 0xB
+    return struct.pack("<BBH4sII", 16, 9, flags, b"LIOR", 16 + len(body), 0xFFFFFFFF) + body
 
 
 # The classic format

@@ -7,15 +7,18 @@ damaged, what is somebody else's, where reading goes on) they are said here a se
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 
 from tests.capture.reading import Row
+from tests.capture.stream_oracle import Found, Segment, Streams
 
 LARGEST_FRAME, LARGEST_RECORD = 262_144, 262_144 + 65_536
 NUMBERED = {9, 0x204, 0x216, 0x221, 0xBAD, 0x40000BAD}
 LARGE = {0x0A0D0D0A, 4, 10, *NUMBERED}  # kinds of blocks that may well be larger than a frame
+TYPED = {1: (12, 14), 113: (14, 16), 276: (0, 20)}  # link types: where in the header the type is, how long it is
+IPX = 0x8137
 VLANS = {0x8100, 0x88A8, 0x9100, 0x9200}
 EXTENSIONS = {0, 43, 44, 51, 60, 135, 139, 140}
 
@@ -34,8 +37,10 @@ class Result:
 
     rows: list[Row] = field(default_factory=list)
     frames: int = 0
+    segments: int = 0
     other: int = 0
     damaged: list[int] = field(default_factory=list)  # offsets
+    streams: Streams = field(default_factory=Streams)
     skipped: int = 0
 
 
@@ -52,31 +57,73 @@ def network_layer(frame: bytes, link: int) -> tuple[int, bytes]:
         return (0x0800 if link == 228 else 0x86DD), frame
     if link in (12, 14, 101):
         return (0x86DD if need(frame, 1)[0] >> 4 == 6 else 0x0800), frame
-    if link != 1:
+    if link in (0, 108):
+        return loopback(need(frame, 4)), frame[4:]
+    if link not in TYPED:
         raise OtherError
-    (kind,) = struct.unpack(">12xH", need(frame, 14))
-    rest = frame[14:]
+    at, size = TYPED[link]
+    (kind,) = struct.unpack_from(">H", need(frame, size), at)
+    rest = frame[size:]
     while kind in VLANS:
         _, kind = struct.unpack(">HH", need(rest, 4))
         rest = rest[4:]
+    if kind < 0x600 and (link == 1 or kind in (1, 4)):
+        return logical_link(rest)
     return kind, rest
 
 
-def transport_ipv4(packet: bytes) -> tuple[str, str, bytes, int, bool]:
-    """Addresses, what follows the header, how long that is by the packet's own account, whether it is a fragment."""
+def loopback(family: bytes) -> int:
+    """The type that an address family stands for, in either byte order."""
+    kinds = {2: 0x0800, 23: IPX, 24: 0x86DD, 28: 0x86DD, 30: 0x86DD}
+    for order in "<>":
+        (number,) = struct.unpack(order + "I", family)
+        if number in kinds:
+            return kinds[number]
+    raise OtherError
+
+
+def logical_link(rest: bytes) -> tuple[int, bytes]:
+    """What stands behind a length in place of a type."""
+    points = need(rest, 3)[:2]
+    if points == b"\xff\xff":
+        return IPX, rest
+    if points == b"\xe0\xe0":
+        return IPX, rest[3:]
+    if points == b"\xaa\xaa":
+        return struct.unpack(">6xH", need(rest, 8))[0], rest[8:]
+    raise OtherError
+
+
+def ipx(packet: bytes, ports: set[int]) -> tuple[str, int, str, int, bytes]:
+    """Addresses, sockets and payload of an IPX packet."""
+    if len(packet) >= 30:
+        target, source = packet[6:18], packet[18:30]
+        sockets = struct.unpack(">10xH", source) + struct.unpack(">10xH", target)
+        if packet[5] == 5 or not ports & set(sockets):
+            raise OtherError
+    (length,) = struct.unpack(">2xH26x", need(packet, 30))
+    if length < 30:
+        raise DamagedError
+    texts = [f"{end[:4].hex()}:{end[4:10].hex()}" for end in (source, target)]
+    return texts[0], sockets[0], texts[1], sockets[1], need(packet, length)[30:]
+
+
+def transport_ipv4(packet: bytes) -> tuple[int, str, str, bytes, int, bool]:
+    """Protocol, addresses, what follows the header, how long that is by its own account, whether it is a fragment."""
     first, total, flags, protocol, source, target = struct.unpack(">BxHxxHxBxx4s4s", need(packet, 20))
     header = (first & 15) * 4
     if first >> 4 != 4 or header < 20:
         raise DamagedError
-    if protocol != 17 or flags & 0x1FFF:
+    if protocol not in (6, 17) or flags & 0x1FFF:
         raise OtherError
     total = total or len(packet)
     if total < header or len(packet) < header:
         raise DamagedError
-    return str(IPv4Address(source)), str(IPv4Address(target)), packet[header:], total - header, bool(flags & 0x2000)
+    addresses = str(IPv4Address(source)), str(IPv4Address(target))
+    return protocol, *addresses, packet[header:], total - header, bool(flags & 0x2000)
 
 
-def transport_ipv6(packet: bytes) -> tuple[str, str, bytes, int, bool]:
+def transport_ipv6(packet: bytes) -> tuple[int, str, str, bytes, int, bool]:
     """As ``transport_ipv4``, behind all extension headers."""
     first, length, kind, source, target = struct.unpack(">BxxxHBx16s16s", need(packet, 40))
     if first >> 4 != 6:
@@ -95,22 +142,38 @@ def transport_ipv6(packet: bytes) -> tuple[str, str, bytes, int, bool]:
         rest, kind, length = rest[size:], following, length - size
     if length < 0:
         raise DamagedError
-    if kind != 17:
-        raise OtherError
-    return str(IPv6Address(source)), str(IPv6Address(target)), rest, length, fragment
+    return kind, str(IPv6Address(source)), str(IPv6Address(target)), rest, length, fragment
 
 
-def datagram(frame: bytes, link: int, ports: set[int]) -> tuple[str, int, str, int, bytes]:
-    """Addresses, ports and payload of a frame."""
+def segment(source: str, target: str, rest: bytes, room: int) -> Segment:
+    """A TCP segment; of one that was cut as much as is there."""
+    if room < 20:
+        raise DamagedError
+    source_port, target_port, sequence, words, flags = struct.unpack(">HHI4xBB6x", need(rest, 20))
+    header = words // 16 * 4
+    if not 20 <= header <= room:
+        raise DamagedError
+    payload = rest[header:room]
+    return Segment(source, source_port, target, target_port, sequence, flags, payload, room - header - len(payload))
+
+
+def datagram(frame: bytes, link: int, ports: set[int]) -> tuple[str, int, str, int, bytes] | Segment:
+    """Addresses, ports and payload of a frame; or its segment."""
     kind, packet = network_layer(frame, link)
     if kind == 0x0800:
-        source, target, rest, room, fragment = transport_ipv4(packet)
+        protocol, source, target, rest, room, fragment = transport_ipv4(packet)
     elif kind == 0x86DD:
-        source, target, rest, room, fragment = transport_ipv6(packet)
+        protocol, source, target, rest, room, fragment = transport_ipv6(packet)
+    elif kind == IPX:
+        return ipx(packet, ports)
     else:
+        raise OtherError
+    if protocol not in (6, 17):
         raise OtherError
     if min(len(rest), room) >= 4 and not ports & set(struct.unpack(">HH", rest[:4])):
         raise OtherError
+    if protocol == 6 and not fragment:
+        return segment(source, target, rest, room)
     if room < 8 or len(rest) < 8 or fragment:
         raise DamagedError
     source_port, target_port, length = struct.unpack(">HHH2x", rest[:8])
@@ -144,13 +207,23 @@ class Reader:
         """A frame of the record at ``at``."""
         self.result.frames += 1
         try:
-            source, source_port, target, target_port, payload = datagram(data, link, self.ports)
+            packet = datagram(data, link, self.ports)
         except OtherError:
             self.result.other += 1
         except DamagedError:
             self.damaged(at, counted=True)
         else:
-            self.result.rows.append(Row(self.result.frames, time, source, source_port, target, target_port, payload))
+            if isinstance(packet, Segment):
+                self.result.segments += 1
+                self.found(self.result.streams.take(packet, self.result.frames, time))
+            else:
+                self.result.rows.append(Row(self.result.frames, time, *packet))
+
+    def found(self, packets: Iterable[Found]) -> None:
+        """Packets out of streams."""
+        for packet in packets:
+            row = Row(packet.frame, packet.time, *packet[3:8], packet.first_frame, packet.offset)
+            self.result.rows.append(row)
 
     def lose(self, at: int, candidates: Iterator[int]) -> int:
         """The next place where a record may begin, else the end."""
@@ -342,6 +415,11 @@ class Pcapng(Reader):
         return seconds * 1_000_000_000 + stamp % units * 1_000_000_000 // units
 
 
-def read(data: bytes, ports: set[int]) -> Result:
+def read(data: bytes, ports: set[int], streams: Streams | None = None) -> Result:
     """A capture whose file header is sound."""
-    return (Pcapng if data[:4] == b"\x0a\x0d\x0d\x0a" else Pcap)(data, ports).read()
+    reader = (Pcapng if data[:4] == b"\x0a\x0d\x0d\x0a" else Pcap)(data, ports)
+    if streams is not None:
+        reader.result.streams = streams
+    reader.read()
+    reader.found(reader.result.streams.finish())
+    return reader.result

@@ -24,6 +24,8 @@ class Row(NamedTuple):
     dst: str
     dst_port: int
     payload: bytes
+    first_frame: int | None = None  # of a packet out of a stream
+    stream_offset: int | None = None
 
 
 class Dribble(io.RawIOBase):
@@ -49,25 +51,33 @@ class Dribble(io.RawIOBase):
 
 def check(stats: capture.CaptureStats) -> None:
     """What holds for every account."""
-    assert stats.frames == stats.payloads + stats.other + stats.damaged
+    assert stats.frames == stats.payloads + stats.segments + stats.other + stats.damaged
+    streams = stats.streams
+    assert streams.bytes == streams.framed + streams.skipped + streams.duplicate + streams.held
+    assert streams.unselected <= streams.packets
     assert stats.bytes_skipped <= stats.bytes_read
-    assert len(stats.problems) == min(stats.damaged, 100)
+    assert len(stats.problems) == min(stats.damaged + stats.cut_files + streams.problems, 100)
     assert all(0 <= problem.offset <= stats.bytes_read for problem in stats.problems)
 
 
 def text(value: np.void) -> str:
     """An address as text."""
-    size = {4: 4, 6: 16}[int(value["family"])]
+    size = {4: 4, 6: 16, 10: 10}[int(value["family"])]
     assert not value["bytes"][size:].any()
-    return str(ip_address(value["bytes"][:size].tobytes()))
+    address = value["bytes"][:size].tobytes()
+    return f"{address[:4].hex()}:{address[4:].hex()}" if size == 10 else str(ip_address(address))
 
 
 def rows_of(block: capture.Block) -> list[Row]:
     """The rows of a block, from its numpy views."""
     columns, present = block.capture, block.capture.is_present("time")
     assert len(block) == len(columns) == len(block.payloads)
-    assert not columns["transport"].any()
-    assert not columns.is_present("stream_offset").any()
+    assert np.array_equal(columns["transport"] == 2, columns["src"]["family"] == 10)
+    streamed = columns.is_present("stream_offset")
+    assert np.array_equal(columns["transport"] == 1, streamed)
+    transports = np.zeros(len(block), np.uint8) if block.transports is None else block.transports
+    assert np.array_equal(columns["transport"], transports)
+    assert np.array_equal(columns["frame"][~streamed], columns["first_frame"][~streamed])
     return [
         Row(
             int(columns["frame"][i]),
@@ -77,21 +87,25 @@ def rows_of(block: capture.Block) -> list[Row]:
             text(columns["dst"][i]),
             int(columns["dst_port"][i]),
             bytes(block.payloads[i] or b""),
+            int(columns["first_frame"][i]) if streamed[i] else None,
+            int(columns["stream_offset"][i]) if streamed[i] else None,
         )
         for i in range(len(block))
     ]
 
 
 def read(
-    source: Any, *, ports: Iterable[int] = PORTS, block_size: int = 1 << 20
+    source: Any, *, ports: Iterable[int] = PORTS, block_size: int = 1 << 20, **options: Any
 ) -> tuple[list[Row], capture.CaptureStats]:
     """All rows of a capture, given as bytes, a path or a file, and its account."""
     rows = []
     if isinstance(source, bytes):
         source = io.BytesIO(source)
-    with capture.open(source, ports=ports, block_size=block_size) as blocks:
+    with capture.open(source, ports=ports, block_size=block_size, **options) as blocks:
         for block in blocks:
             rows += rows_of(block)
         check(blocks.stats)
-        assert blocks.stats.payloads == len(rows)
+        found = blocks.stats.streams.packets - blocks.stats.streams.unselected
+        assert blocks.stats.payloads + found == len(rows)
+        assert blocks.stats.streams.held == 0
     return rows, blocks.stats

@@ -31,6 +31,7 @@ FOUND = {
     "options": build.ethernet(0x0800, build.ipv4(UDP, options=b"\x94\x04\0\0")),
     "all options": build.ethernet(0x0800, build.ipv4(UDP, options=b"\1" * 40)),
     "unknown length": build.ethernet(0x0800, build.ipv4(UDP, total=0)),
+    "length in place of a type": build.ethernet(43, b"\xaa\xaa\3\0\0\0\x08\0" + build.ipv4(UDP)),
     "ipv6": build.ethernet(0x86DD, build.ipv6(UDP)),
     "hop by hop": build.ethernet(0x86DD, build.ipv6(build.extension(17, 16) + UDP, 0)),
     "chain": build.ethernet(
@@ -55,15 +56,16 @@ FOUND = {
 
 OTHER = {
     "arp": build.ethernet(0x0806, bytes(46)),
-    "length in place of a type": build.ethernet(46, b"\xaa\xaa\3\0\0\0\x08\0" + build.ipv4(UDP)),
+    "spanning tree behind a length": build.ethernet(38, b"\x42\x42\3" + bytes(43)),
+    "arp behind a length": build.ethernet(36, b"\xaa\xaa\3\0\0\0\x08\x06" + bytes(38)),
     "tag before something else": build.ethernet(0x0806, bytes(46), [(0x8100, 5)]),
-    "tcp": build.ethernet(0x0800, build.ipv4(UDP, build.TCP)),
+    "tcp to other ports": build.ethernet(0x0800, build.ipv4(build.tcp(b"x", 0, 0x18, 53, 54), build.TCP)),
     "icmp that quotes one of ours": build.ethernet(0x0800, build.ipv4(b"\3\3\0\0\0\0\0\0" + build.ipv4(UDP), 1)),
     "ipv4 in ipv4": build.ethernet(0x0800, build.ipv4(build.ipv4(UDP), 4)),
     "other ports": build.plain(b"payload", 53, 54),
     "other ports, cut": build.plain(b"payload", 53, 54)[:-3],
     "other ports, bad length": build.ethernet(0x0800, build.ipv4(build.udp(b"x", 53, 54, length=3))),
-    "tcp over ipv6": build.ethernet(0x86DD, build.ipv6(UDP, build.TCP)),
+    "tcp over ipv6": build.ethernet(0x86DD, build.ipv6(build.tcp(b"x", 0, 0x18, 53, 54), build.TCP)),
     "no next header": build.ethernet(0x86DD, build.ipv6(build.extension(59) + UDP, 0)),
     "encrypted": build.ethernet(0x86DD, build.ipv6(UDP, 50)),
 }
@@ -123,11 +125,31 @@ DAMAGED = {
     ),
     "cut payload": (
         build.plain(b"payload")[:-1],
-        "the frame is cut: a UDP datagram of 15 bytes, 14 are there",
+        "the frame is cut: a datagram of 15 bytes, 14 are there",
+    ),
+    "cut tcp": (
+        build.segment(b"payload")[: 34 + 19],
+        "the TCP header is cut: it needs 20 bytes, 19 are there",
+    ),
+    "no room for tcp": (
+        build.ethernet(0x0800, build.ipv4(build.tcp(), build.TCP, total=39)),
+        "the TCP header is cut: it needs 20 bytes, 19 are there",
+    ),
+    "tcp header too short": (
+        build.ethernet(0x0800, build.ipv4(build.tcp(b"payload", words=4), build.TCP)),
+        "a TCP header of 16 bytes in an IP packet with room for 27",
+    ),
+    "tcp header too long": (
+        build.ethernet(0x0800, build.ipv4(build.tcp(b"payload", words=7), build.TCP)),
+        "a TCP header of 28 bytes in an IP packet with room for 27",
+    ),
+    "first fragment of a segment": (
+        build.ethernet(0x0800, build.ipv4(build.tcp(b"payload"), build.TCP, fragment=0x2000)),
+        "a fragment of an IP packet",
     ),
     "cut payload over ipv6": (
         build.ethernet(0x86DD, build.ipv6(UDP))[:-7],
-        "the frame is cut: a UDP datagram of 15 bytes, 8 are there",
+        "the frame is cut: a datagram of 15 bytes, 8 are there",
     ),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -23,9 +22,8 @@ from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Packet, Raw
 from scapy.utils import EDecimal, PcapNgWriter, PcapWriter
 
-from tests.capture import build
+from tests.capture import build, wireshark
 from tests.capture.reading import Row, read
-from tests.system_programs import require_program
 from tests.vectors import load
 
 PAYLOADS = [vector.data for vector in load("mqsd")]
@@ -88,38 +86,26 @@ def timed(packets: Iterable[Packet], step: str = "0.001000001") -> list[Packet]:
 
 def tshark(path: Path) -> list[Row]:
     """The UDP payloads of a file as Wireshark sees them; fragments are not put together here either."""
-    fields = [
+    names = [
         "frame.number", "frame.time_epoch", "ip.src", "ipv6.src", "udp.srcport", "ip.dst", "ipv6.dst", "udp.dstport",
         "udp.payload",
     ]  # fmt: skip
-    command = [require_program("tshark"), "-r", str(path), "-n", "-T", "fields", "-E", "occurrence=f"]
-    command += ["-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE"]
-    command += ["-Y", "udp.port == 1801 && !icmp && !(ip.flags.mf == 1) && !(ipv6.fraghdr.more == 1)"]
-    for field in fields:
-        command += ["-e", field]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    whole = "udp.port == 1801 && !icmp && !(ip.flags.mf == 1) && !(ipv6.fraghdr.more == 1)"
+    apart = ["ip.defragment:FALSE", "ipv6.defragment:FALSE"]
     rows = []
-    for line in done.stdout.splitlines():
-        frame, time, ip_src, ipv6_src, src_port, ip_dst, ipv6_dst, dst_port, payload = line.split("\t")
+    for values in wireshark.fields(path, names, display_filter=whole, preferences=apart):
+        frame, time, ip_src, ipv6_src, src_port, ip_dst, ipv6_dst, dst_port, payload = values
         stamp = int(Decimal(time) * 10**9) if time else None
         source, target = ip_src or ipv6_src, ip_dst or ipv6_dst
         rows.append(Row(int(frame), stamp, source, int(src_port), target, int(dst_port), bytes.fromhex(payload)))
     return rows
 
 
-def count_frames(path: Path) -> int:
-    """How many frames Wireshark sees in a file."""
-    command = [require_program("tshark"), "-r", str(path), "-n", "-T", "fields", "-e", "frame.number"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    return len(done.stdout.splitlines())
-
-
 def agree(path: Path) -> list[Row]:
     """Our rows, which are tshark's."""
     rows, stats = read(path)
     assert rows == tshark(path)
-    assert stats.frames == count_frames(path)
+    assert stats.frames == len(wireshark.fields(path, ["frame.number"]))
     return rows
 
 

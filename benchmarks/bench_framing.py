@@ -1,0 +1,113 @@
+"""Captures: what it costs to find the payloads in a file, before anything is decoded, beside libpcap and dpkt."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from benchmarks.comparison import OURS, compare, mebibytes
+from benchmarks.conftest import Scale
+from benchmarks.peers import Peer
+from benchmarks.ratios import Contender, peak_growth
+from benchmarks.report import Report
+from benchmarks.workloads import Workload
+from msmqwire import capture
+
+pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
+
+PORT = 1801
+SOURCE = Path(__file__).with_name("libpcap_frames.c")
+LIBPCAP, DPKT = "libpcap, a loop in C", "dpkt, dissecting"
+TARGETS = (Peer(LIBPCAP, lambda _: None, target=3), Peer(DPKT, lambda _: None, target=400))
+
+Count = tuple[int, int]
+"""Payloads and their bytes: what a contender answers."""
+
+
+def ours(path: Path) -> Callable[[], Count]:
+    """The payloads of every block; no capture columns, since the others make none."""
+
+    def run() -> Count:
+        packets = size = 0
+        with capture.open(path, ports=[PORT], columns=()) as blocks:
+            for block in blocks:
+                packets += len(block.payloads)
+                size += block.payloads.nbytes
+        return packets, size
+
+    return run
+
+
+def libpcap(path: Path, folder: Path) -> Callable[[], Count] | None:
+    """The loop of libpcap_frames.c; None where there is no compiler or no libpcap to compile it with."""
+    library, compiler = folder / "libpcap_frames.so", shutil.which("cc")
+    build = [str(compiler), "-O3", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-lpcap"]
+    if compiler is None or subprocess.run(build, capture_output=True).returncode:
+        return None
+    function = ctypes.CDLL(str(library)).udp_payloads
+    function.argtypes = (ctypes.c_char_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p)
+
+    def run() -> Count:
+        packets, size = ctypes.c_uint64(), ctypes.c_uint64()
+        if function(str(path).encode(), PORT, ctypes.byref(packets), ctypes.byref(size)):
+            raise OSError(f"libpcap cannot read {path}")
+        return packets.value, size.value
+
+    return run
+
+
+def dpkt_frames(path: Path, wanted: int) -> Callable[[], Count]:
+    """dpkt takes the first frames apart."""
+    import dpkt
+
+    def run() -> Count:
+        packets = size = 0
+        with path.open("rb") as file:
+            for _, frame in dpkt.pcap.Reader(file):
+                datagram = dpkt.ethernet.Ethernet(frame).data.data
+                if PORT in (datagram.sport, datagram.dport):
+                    packets += 1
+                    size += len(datagram.data)
+                if packets == wanted:
+                    break
+        return packets, size
+
+    return run
+
+
+def test_framing(
+    benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload, capture_file: Path, tmp_path: Path
+) -> None:
+    rows, few = len(requests), scale.sample(4_000)
+    run = ours(capture_file)
+    assert run() == (rows, len(requests.data))
+    arrays = []
+    peer = libpcap(capture_file, tmp_path)
+    if peer is not None:
+        assert peer() == (rows, len(requests.data))
+        arrays.append(Contender(LIBPCAP, peer, rows))
+    dissect = dpkt_frames(capture_file, few)
+    assert dissect() == (few, len(requests.head(few).data))
+    compare(
+        benchmark,
+        scale,
+        report,
+        title="Capture file (pcap, UDP) to payloads",
+        yardstick=capture_file.read_bytes(),
+        mine=[(Contender(OURS, run, rows), 0.65)],
+        arrays=arrays,
+        loops=[Contender(DPKT, dissect, few, f"{few:,} packets")],
+        targets=TARGETS,
+    )
+    if peer is None:
+        report.figure(LIBPCAP, "needs cc and libpcap0.8-dev")
+    growth = peak_growth(run)
+    report.figure(f"peak memory taken, a file of {mebibytes(capture_file.stat().st_size)}", mebibytes(growth))
+    benchmark.extra_info["peak growth"] = growth

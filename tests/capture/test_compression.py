@@ -1,0 +1,173 @@
+"""Compressed captures give the rows of what they hold; damaged ones those that can be had, and say so."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import lz4.frame
+import pytest
+
+from msmqwire import capture
+from msmqwire.errors import CaptureError
+from tests.capture import build
+from tests.capture.reading import Dribble, read
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+FORMS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "zstd": zstd.compress,
+    "lz4": lz4.frame.compress,
+    "xz": lzma.compress,
+    "bzip2": lambda data: bz2.compress(data, 1),
+}
+FRAMES = [build.plain(os.urandom(1400)) for _ in range(300)]  # several blocks of every form
+DATA = build.pcap(FRAMES)
+ROWS, _ = read(DATA)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_are_those_of_the_plain_file(form: str, tmp_path: Path) -> None:
+    compressed = FORMS[form](DATA)
+    assert read(compressed)[0] == ROWS
+    path = tmp_path / "named.pcap"  # the name says nothing of the form
+    path.write_bytes(compressed)
+    rows, stats = read(path)
+    assert rows == ROWS
+    assert (stats.bytes_read, stats.bytes_skipped, stats.cut_files) == (len(DATA), 0, 0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_streams_behind_each_other(form: str) -> None:
+    """As ``cat a.gz b.gz`` makes them, and compressors that write in blocks."""
+    parts = [DATA[at : at + 10_000] for at in range(0, len(DATA), 10_000)]
+    assert read(b"".join(map(FORMS[form], parts)))[0] == ROWS
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stream_that_dribbles(form: str) -> None:
+    assert read(Dribble(FORMS[form](DATA), [1, 7, 10_000]))[0] == ROWS
+
+
+def test_from_a_pipe() -> None:
+    reader, writer = os.pipe()
+
+    def write() -> None:
+        with open(writer, "wb") as pipe:
+            pipe.write(gzip.compress(DATA))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with open(reader, "rb") as pipe:
+        assert read(pipe)[0] == ROWS
+    thread.join()
+
+
+def test_what_gzip_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(DATA)
+    subprocess.run(["gzip", str(path)], check=True)
+    assert read(path.with_suffix(".pcap.gz"))[0] == ROWS
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stream_cut_anywhere(form: str) -> None:
+    """What can be had is had: rows from the front, and one problem that says that there were more."""
+    compressed = FORMS[form](DATA)
+    seen = set()
+    for size in [*range(6, 40), *range(40, len(compressed), 9973), len(compressed) - 1]:
+        try:
+            rows, stats = read(compressed[:size])
+        except CaptureError as error:
+            assert f"{form} stream is" in str(error)  # noqa: PT017 - both outcomes are right, at different places
+            continue
+        assert rows == ROWS[: len(rows)]
+        assert stats.cut_files == 1
+        assert stats.problems[-1].what.startswith(f"the {form} stream is cut")
+        assert stats.problems[-1].offset == stats.bytes_read
+        seen.add(len(rows))
+    assert max(seen) >= len(ROWS) // 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stream_with_a_byte_changed(form: str) -> None:
+    """Nothing but a CaptureError comes out, and the account adds up."""
+    compressed = FORMS[form](DATA)
+    for place in range(0, len(compressed), 4999):
+        try:
+            _, stats = read(compressed[:place] + bytes([compressed[place] ^ 0x55]) + compressed[place + 1 :])
+        except CaptureError:
+            continue
+        assert stats.frames <= 2 * len(FRAMES)
+
+
+def test_bytes_behind_a_stream_are_damage() -> None:
+    rows, stats = read(gzip.compress(DATA) + b"something else")
+    assert rows == ROWS
+    assert stats.cut_files == 1
+    assert "damaged behind" in stats.problems[0].what
+
+
+def test_the_next_file_is_read_behind_a_cut_one(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "b.pcap", tmp_path / "a.pcap.gz"
+    whole.write_bytes(DATA)
+    cut.write_bytes(gzip.compress(DATA)[:-20])
+    with capture.open([cut, whole]) as blocks:
+        names = [name for block in blocks for name in block.capture.to_arrow()["file"].to_pylist()]
+    assert names.count(str(whole)) == len(ROWS)
+    assert blocks.stats.cut_files == 1
+
+
+def test_a_bomb_is_not_read_to_its_end() -> None:
+    """Frames of zeros shrink without end, but none that were captured: their times differ."""
+    block = build.pcap_record(build.plain(bytes(1400))) * 1000
+    compressor = zstd.ZstdCompressor(level=19)
+    bomb = compressor.compress(build.pcap_header()) + b"".join(compressor.compress(block) for _ in range(100))
+    bomb += compressor.flush()
+    assert len(bomb) < 100_000
+    rows, stats = read(bomb)
+    assert 40_000 < len(rows) < 60_000
+    assert stats.cut_files == 1
+    assert "no capture does" in stats.problems[-1].what
+    assert stats.bytes_read < 70 << 20
+
+
+def test_a_disk_that_fails_is_no_damage() -> None:
+    class Failing(io.RawIOBase):
+        data = io.BytesIO(gzip.compress(DATA)[:100])
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, view: memoryview) -> int:  # type: ignore[override]
+            count = self.data.readinto(view)
+            if not count:
+                raise OSError(5, "Input/output error")
+            return count
+
+    with pytest.raises(OSError, match="Input/output error"):
+        read(Failing())
+
+
+def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lz4", None)
+    monkeypatch.setitem(sys.modules, "lz4.frame", None)
+    with pytest.raises(CaptureError, match=r"compressed \(lz4\).*pip install 'msmqwire\[compression\]'"):
+        capture.open(io.BytesIO(FORMS["lz4"](DATA)))
+
+
+def test_a_compressed_file_that_is_no_capture() -> None:
+    with pytest.raises(CaptureError, match="expected a pcap"):
+        capture.open(io.BytesIO(gzip.compress(b"These are notes, and quite long ones at that.")))

@@ -1,0 +1,531 @@
+"""Packets out of TCP streams: whatever order their segments come in, and an account of every byte."""
+
+from __future__ import annotations
+
+import gc
+import io
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msmqwire import capture
+from msmqwire.columns import allocated_bytes
+from tests.capture import build, oracle
+from tests.capture.build import internal, message, segment
+from tests.capture.reading import Dribble, Row, check, read
+from tests.capture.stream_oracle import FIN, RST, SYN, Streams
+
+ACK = 0x10
+SESSION = internal()
+PACKETS = [message(b"%d" % i * i, session=i % 3 == 0) for i in range(1, 9)]
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_released() -> Iterator[None]:
+    gc.collect()
+    before = allocated_bytes()
+    yield
+    gc.collect()
+    assert allocated_bytes() == before
+
+
+def found(frames: list[bytes], **options: Any) -> tuple[list[bytes], capture.StreamStats]:
+    """The packets of a capture of these frames, and the account of its streams."""
+    rows, stats = read(build.pcap(frames), **options)
+    return [row.payload for row in rows], stats.streams
+
+
+def cut(data: bytes, *sizes: int, first: int = 1) -> list[bytes]:
+    """Frames with the bytes of a stream, as many in each as asked for; the last has the rest."""
+    frames, at = [], 0
+    for size in (*sizes, len(data)):
+        part = data[at : at + size]
+        frames.append(segment(part, first + at))
+        at += len(part)
+    return frames
+
+
+# In order
+
+
+def test_packets_in_a_segment() -> None:
+    packets, streams = found([segment(SESSION + PACKETS[0]), segment(PACKETS[1], len(SESSION + PACKETS[0]))])
+    assert packets == [SESSION, *PACKETS[:2]]
+    assert streams == capture.StreamStats(streams=1, packets=3, bytes=sum(map(len, packets)), framed=streams.bytes)
+
+
+def test_where_packets_come_from() -> None:
+    data = b"".join(PACKETS)
+    frames = [segment(b"", 0, SYN), *cut(data, 20, 30, 3), build.plain(b"datagram"), segment(b"", 0, ACK)]
+    rows, stats = read(build.pcap(frames))
+    assert stats.segments == 6
+    at, ends = 0, [1 + 20, 1 + 50, 1 + 53, 1 + len(data)]
+    for row, packet in zip(rows, PACKETS, strict=False):
+        assert row.payload == packet
+        assert row.stream_offset == at
+        assert row.first_frame == 2 + sum(at + 1 >= end for end in ends)
+        at += len(packet)
+        assert row.frame == 2 + sum(at + 1 > end for end in ends)
+        assert row.time == (build.START + (row.frame - 1) * 1_000_001) // 1000 * 1000
+        assert row[2:6] == ("10.0.0.1", 40000, "10.0.0.2", 1801)
+    assert rows[-1] == Row(6, rows[-1].time, "10.0.0.1", 40000, "10.0.0.255", 1801, b"datagram")
+
+
+@pytest.mark.parametrize("at", range(1, 60))
+def test_cut_anywhere(at: int) -> None:
+    data = SESSION + message(b"body") + internal()
+    packets, streams = found(cut(data, at))
+    assert packets == [SESSION, message(b"body"), internal()]
+    assert (streams.framed, streams.problems) == (len(data), 0)
+
+
+def test_byte_by_byte() -> None:
+    data = b"".join(PACKETS)
+    assert found(cut(data, *[1] * len(data)))[0] == PACKETS
+
+
+def test_the_smallest_and_the_largest_packet() -> None:
+    small, large = message(), message(bytes((4 << 20) - 16))
+    data = small * 3 + large + small
+    frames = [segment(data[at : at + 60000], at) for at in range(0, len(data), 60000)]
+    packets, streams = found(frames)
+    assert packets == [small, small, small, large, small]
+    assert streams.problems == 0
+
+
+def test_over_ipv6_and_in_both_directions() -> None:
+    there = build.ethernet(0x86DD, build.ipv6(build.tcp(PACKETS[0]), build.TCP))
+    back = build.ethernet(
+        0x86DD, build.ipv6(build.tcp(PACKETS[1], 0, 0x18, 1801, 40000), build.TCP, source="::2", target="::1")
+    )
+    rows, _ = read(build.pcap([there, back]))
+    assert [row[2:7] for row in rows] == [
+        ("2001:db8::1", 40000, "2001:db8::ff", 1801, PACKETS[0]),
+        ("::2", 1801, "::1", 40000, PACKETS[1]),
+    ]
+
+
+# Out of order, twice, and differing
+
+
+def test_out_of_order() -> None:
+    data = b"".join(PACKETS)
+    frames = cut(data, 20, 20, 20, 20)
+    rows, stats = read(build.pcap([frames[0], frames[2], frames[1], *frames[3:]]))
+    assert [row.payload for row in rows] == PACKETS
+    assert stats.streams.problems == stats.streams.duplicate == 0
+    whole, _ = read(
+        build.pcap([segment(b"", 0, SYN), segment(PACKETS[1], 1 + len(PACKETS[0])), segment(PACKETS[0], 1)])
+    )
+    assert [(row.frame, row.first_frame, row.payload) for row in whole] == [(3, 3, PACKETS[0]), (2, 2, PACKETS[1])]
+
+
+def test_retransmitted() -> None:
+    frames = cut(b"".join(PACKETS), 20, 20, 20, 20)
+    packets, streams = found([frames[0], frames[0], frames[1], frames[3], frames[3], frames[2], frames[1], *frames[3:]])
+    assert packets == PACKETS
+    assert (streams.duplicate, streams.problems) == (80, 0)
+
+
+def test_the_first_copy_wins() -> None:
+    packet, other = message(b"first copy, and more"), message(b"later copy, and more")
+    packets, streams = found([segment(packet[:24], 0), segment(other[16:30], 16), segment(packet[30:], 30)])
+    assert packets == [packet[:24] + other[24:30] + packet[30:]]
+    assert (streams.conflicts, streams.duplicate) == (1, 8)
+    rows, stats = read(
+        build.pcap(
+            [segment(packet[:5], 0), segment(packet[20:], 20), segment(other[16:], 16), segment(packet[5:16], 5)]
+        )
+    )
+    assert [row.payload for row in rows] == [packet[:16] + other[16:20] + packet[20:]]
+    assert (stats.streams.conflicts, stats.streams.duplicate) == (1, 16)
+    assert stats.problems[0].what == "the bytes of this segment differ from those that came before; its stream is at 5"
+
+
+def test_keep_alives_and_window_probes() -> None:
+    data = PACKETS[0] + PACKETS[1]
+    frames = [
+        segment(data[:20], 1),
+        segment(b"\0", 20, ACK),  # a keep-alive repeats the last byte as it likes
+        segment(b"", 20, ACK),
+        segment(data[20:21], 21),  # a probe brings the next one
+        segment(data[20:], 21),
+    ]
+    packets, streams = found(frames)
+    assert packets == PACKETS[:2]
+    assert (streams.duplicate, streams.conflicts) == (2, 0)
+
+
+@pytest.mark.parametrize("before", [1, 15, 16, 30, 40])
+def test_the_sequence_number_wraps(before: int) -> None:
+    data = b"".join(PACKETS)
+    first = (1 << 32) - before
+    frames = [segment(b"", first - 1, SYN), *cut(data, 20, 20, 20, first=first)]
+    assert found(frames)[0] == PACKETS
+    frames[2], frames[3] = frames[3], frames[2]
+    assert found(frames)[0] == PACKETS
+
+
+def test_a_syn_with_data() -> None:
+    packets, streams = found([segment(PACKETS[0], 100, SYN), segment(PACKETS[1], 101 + len(PACKETS[0]))])
+    assert packets == PACKETS[:2]
+    assert streams.problems == 0
+
+
+# Lost
+
+
+def test_a_gap_is_given_up_at_the_end() -> None:
+    """Reading goes on where the packet ends that lost some bytes, whatever its body looks like."""
+    trap = message(b"x" * 30 + PACKETS[0] + b"y")
+    data = trap + PACKETS[1] + PACKETS[2]
+    rows, stats = read(build.pcap([segment(data[:20], 0), segment(data[40:], 40)]))
+    assert [row.payload for row in rows] == PACKETS[1:3]
+    assert [row.stream_offset for row in rows] == [len(trap), len(trap + PACKETS[1])]
+    streams = stats.streams
+    assert (streams.gaps, streams.missing, streams.skipped) == (1, 20, len(trap) - 20)
+    (problem,) = stats.problems
+    assert problem.what == "20 bytes in front of this segment are missing, from 20 on in its stream"
+    assert problem.offset == 24 + 16 + len(segment(data[:20], 0))
+
+
+def test_what_begins_in_a_gap_is_looked_for() -> None:
+    data = PACKETS[0] + message(b"a" * 50) + b"".join(PACKETS[1:3])
+    packets, streams = found([segment(data[:10], 0), segment(data[30:], 30)])
+    assert packets == PACKETS[1:3]
+    assert (streams.gaps, streams.no_packet) == (1, 0)
+
+
+def test_too_much_behind_a_gap() -> None:
+    limits = capture.StreamLimits(ahead=100)
+    body = message(bytes(44))
+    frames = [segment(b"", 0, SYN)] + [segment(body, 1 + 60 * i) for i in (1, 2)]
+    rows, _ = read(build.pcap([*frames, build.plain(b"later"), segment(body, 1)]), limits=limits)
+    assert [row.frame for row in rows] == [2, 3, 4]  # 120 bytes wait: it is given up, and what comes late is too late
+    rows, _ = read(build.pcap([*frames[:2], build.plain(b"later"), segment(body, 1)]), limits=limits)
+    assert [row.frame for row in rows] == [3, 4, 2]
+
+
+def test_a_reset_gives_up() -> None:
+    frames = [segment(b"", 0, SYN), segment(PACKETS[0], 21), segment(b"", 21 + len(PACKETS[0]), RST), build.plain(b"x")]
+    rows, stats = read(build.pcap(frames))
+    assert [row.payload for row in rows] == [PACKETS[0], b"x"]
+    assert stats.streams.missing == 20
+
+
+def test_ports_used_again() -> None:
+    frames = [
+        segment(b"", 100, SYN), segment(PACKETS[5][:20], 101), segment(b"", 121, FIN),
+        segment(b"", 100, SYN), segment(b"", 7000, SYN), segment(PACKETS[1], 7001),
+    ]  # fmt: skip
+    rows, stats = read(build.pcap(frames))
+    assert [(row.payload, row.stream_offset) for row in rows] == [(PACKETS[1], 0)]
+    assert (stats.streams.streams, stats.streams.unfinished, stats.streams.skipped) == (2, 1, 20)
+    (problem,) = stats.problems
+    assert problem.what == "the stream ends with this segment inside a packet of 38 bytes; 20 are there"
+
+
+def test_joined_in_the_middle() -> None:
+    data = message(b"\x10 looks like \x10?? LIOR but is not") + PACKETS[0] + PACKETS[1]
+    rows, stats = read(build.pcap([segment(data[7:60], 5007), segment(data[60:], 5060)]))
+    assert [row.payload for row in rows] == PACKETS[:2]
+    assert rows[0].stream_offset == len(data) - len(PACKETS[0] + PACKETS[1]) - 7
+    assert stats.streams.no_packet == 1
+
+
+def test_other_protocols() -> None:
+    packets, streams = found([segment(b"GET / HTTP/1.1\r\n\r\n" * 50, 0), segment(b"\x10" * 500, 900)])
+    assert packets == []
+    assert (streams.no_packet, streams.skipped) == (1, 1400)
+
+
+@pytest.mark.parametrize("size", [0, 15, (4 << 20) + 1, 0xFFFFFFFF])
+def test_a_size_that_cannot_be(size: int) -> None:
+    packets, streams = found([segment(message(size=size) + PACKETS[0], 0)])
+    assert packets == [PACKETS[0]]
+    assert (streams.no_packet, streams.skipped) == (1, 16)
+
+
+@pytest.mark.parametrize("snapshot", [54, 60, 80, 100])
+def test_frames_cut_by_the_snapshot_length(snapshot: int) -> None:
+    frames = cut(b"".join(PACKETS * 5), *[40] * 30)
+    records = [build.pcap_record(frame[:snapshot], original=len(frame)) for frame in frames]
+    data = build.pcap_header(snapshot=snapshot) + b"".join(records)
+    rows, stats = read(data)
+    expected = oracle.read(data, {1801})
+    assert rows == expected.rows
+    assert stats.streams.bytes == sum(len(frame[:snapshot]) - 54 for frame in frames)
+    assert stats.streams.missing == expected.streams.account["missing"]
+
+
+def test_every_truncation_of_a_segment() -> None:
+    whole = build.ethernet(0x0800, build.ipv4(build.tcp(PACKETS[0], options=b"\1" * 12), build.TCP, options=b"\1" * 8))
+    data = build.pcap([whole[:size] for size in range(len(whole) + 1)])
+    rows, stats = read(data)
+    expected = oracle.read(data, {1801})
+    assert rows == expected.rows
+    assert (stats.segments, stats.damaged) == (expected.segments, len(expected.damaged))
+
+
+# Limits
+
+
+def test_too_many_streams() -> None:
+    limits = capture.StreamLimits(streams=2)
+    frames = [segment(PACKETS[0][:10], 0, source=1), segment(PACKETS[1], 20, SYN, source=2)]
+    frames += [segment(PACKETS[2], 0, source=3), segment(PACKETS[0][10:], 10, source=1)]
+    rows, stats = read(build.pcap(frames), limits=limits)
+    assert [row.payload for row in rows] == PACKETS[1:3]
+    assert stats.streams.evictions == 2
+    assert stats.streams.unfinished == 1
+    ended = [segment(PACKETS[0], 0, FIN, source=port) for port in range(1, 50)]
+    _, stats = read(build.pcap(ended), limits=limits)
+    assert (stats.streams.packets, stats.streams.evictions) == (49, 0)
+
+
+def test_too_much_memory() -> None:
+    """Unfinished packets take what came of them, not what they say; the streams seen longest ago go first."""
+    frames = [segment(message(bytes(3000), size=1 << 20), 0, source=port) for port in range(1, 101)]
+    _, stats = read(build.pcap(frames), limits=capture.StreamLimits(memory=40 * 4096))
+    assert stats.streams.evictions == 59
+    assert stats.streams.unfinished == 100
+    _, stats = read(build.pcap(frames))
+    assert stats.streams.evictions == 0
+
+
+def test_limits_that_cannot_be() -> None:
+    for limits in ({"streams": 0}, {"ahead": -1}, {"memory": -1}, {"streams": 1 << 31}):
+        with pytest.raises(ValueError, match="StreamLimits"):
+            capture.StreamLimits(**limits)
+
+
+def test_more_packets_than_a_block_has_room_for() -> None:
+    """Two blocks of one window; the frame that did not fit is taken again."""
+    small = message()
+    frames = [segment(small * 4000, 1 + 64000 * i) for i in range(20)]
+    whole, _ = read(build.pcap([segment(b"", 0, SYN), *frames]), block_size=1 << 22)
+    assert len(whole) == 80000
+    assert [row.stream_offset for row in whole] == list(range(0, 16 * 80000, 16))
+    late = [segment(b"", 0, SYN), *frames[1:], build.plain(b"x"), frames[0], build.plain(b"y")]
+    rows, _ = read(build.pcap(late), block_size=1 << 22, limits=capture.StreamLimits(ahead=1 << 24))
+    assert len(rows) == 80002
+    assert rows[0].payload == b"x"
+    assert rows[-1].payload == b"y"
+    del late[-2]
+    rows, _ = read(build.pcap(late), block_size=1 << 22, limits=capture.StreamLimits(ahead=1 << 24))
+    assert [row.payload for row in rows[:2]] == [b"x", b"y"]
+    assert len(rows) == 76002
+
+
+def test_pieces_of_many_files(tmp_path: Path) -> None:
+    """More files than a column of a block can tell apart wait behind a gap."""
+    paths = []
+    for number in range(600):
+        path = tmp_path / f"{number:03}.pcap"
+        frames = [segment(b"", 0, SYN)] * (number == 0) + [segment(message(b"%04d" % number), 21 + 20 * number)]
+        path.write_bytes(build.pcap(frames))
+        paths.append(path)
+    names = []
+    with capture.open(paths) as blocks:
+        for block in blocks:
+            names += [Path(name).name for name in block.capture.to_arrow()["file"].to_pylist()]
+            assert [bytes(payload or b"")[16:] for payload in block.payloads]
+    assert names == [path.name for path in paths]
+    check(blocks.stats)
+
+
+# Files and windows
+
+
+def test_streams_go_on_in_the_next_file(tmp_path: Path) -> None:
+    data = b"".join(PACKETS)
+    frames = cut(data, 30, 40, 50)
+    for number, frame in enumerate(frames):
+        (tmp_path / f"{number}.pcap").write_bytes(build.pcap([build.plain(b"x"), frame]))
+    rows, stats = [], None
+    with capture.open(tmp_path / "*.pcap", ports={"tcp": [1801]}) as blocks:
+        for block in blocks:
+            table = block.capture.to_arrow()
+            rows += zip(table["file"].to_pylist(), table["frame"].to_pylist(), block.payloads, strict=True)
+        stats = blocks.stats
+    check(stats)
+    assert [bytes(payload) for _, _, payload in rows] == PACKETS
+    ends = [30, 70, 120, len(data)]
+    at = 0
+    for file, frame, payload in rows:
+        at += len(payload)
+        assert Path(file).name == f"{sum(at > end for end in ends)}.pcap"
+        assert frame == 2
+    assert (stats.frames, stats.segments, stats.other) == (8, 4, 4)
+
+
+def test_held_payloads_stay() -> None:
+    """Packets that were put together last as long as somebody looks at them, like those in a window."""
+    rng = random.Random(3)
+    packets = [message(rng.randbytes(rng.randrange(3000))) for _ in range(400)]
+    data = b"".join(packets)
+    frames = cut(data, *[1400] * (len(data) // 1400))
+    with capture.open(io.BytesIO(build.pcap(frames)), block_size=8192) as blocks:
+        held = [payload for block in blocks for payload in block.payloads]
+    del blocks
+    gc.collect()
+    assert [bytes(payload or b"") for payload in held] == packets
+
+
+def test_kinds_of_packets() -> None:
+    data = b"".join([SESSION, PACKETS[0], SESSION, *PACKETS[1:3], message(bytes(3000)), SESSION])
+    for sizes in ((), (20, 20), (1,) * 150):
+        frames = [*cut(data, *sizes), build.plain(b"x")]
+        messages, streams = found(frames, packets="message")
+        assert messages == [*PACKETS[:3], message(bytes(3000)), b"x"]
+        assert (streams.packets, streams.unselected) == (7, 3)
+        sessions, streams = found(frames, packets=["session"], ports={"tcp": [1801]})
+        assert sessions == [SESSION] * 3
+        assert (streams.framed, streams.unselected) == (len(data), 4)
+    assert found(frames, packets=())[0] == [b"x"]
+    with pytest.raises(ValueError, match="'messages': no kind of packet; there is message, session"):
+        found(frames, packets=["messages"])
+
+
+def test_ports_of_each_transport() -> None:
+    frames = [segment(PACKETS[0], 0), build.plain(b"x")]
+    for ports, expected in (({"udp": [1801]}, [b"x"]), ({"tcp": [1801]}, [PACKETS[0]]), ({}, [])):
+        packets, _ = found(frames, ports=ports)
+        assert packets == expected
+    with pytest.raises(ValueError, match="'sctp': no such transport"):
+        found(frames, ports={"sctp": [1801]})
+
+
+# Against the oracle
+
+
+class Sender:
+    """Streams of packets, cut into segments, and what a network may do to these."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def content(self) -> bytes:
+        """The bytes of a stream."""
+        rng = self.rng
+        parts = []
+        for _ in range(rng.randrange(1, 9)):
+            body = rng.choice((b"", bytes(rng.randrange(80)), rng.randbytes(rng.randrange(40)), PACKETS[2], b"\x10"))
+            parts.append(rng.choice((message(body, session=rng.random() < 0.5), internal())))
+            if rng.random() < 0.1:
+                parts.append(rng.choice((b"\x10" * 5, rng.randbytes(9), message(size=7), PACKETS[3][:9])))
+        return b"".join(parts)
+
+    def stream(self, source: int) -> list[tuple[int, bytes, int, int]]:
+        """The segments of a connection: its port, payload, sequence number and flags."""
+        rng, data = self.rng, self.content()
+        first = rng.choice((0, 1, 1000, (1 << 32) - rng.randrange(1, 60), (1 << 31) - 9))
+        segments = [(source, b"", first - 1, SYN)] if rng.random() < 0.7 else []
+        at = rng.choice((0, 0, 0, rng.randrange(len(data))))
+        while at < len(data):
+            size = rng.choice((1, 5, 16, 40, 200))
+            segments.append((source, data[at : at + size], first + at, 0x18))
+            at += size
+        if rng.random() < 0.5:
+            segments.append((source, b"", first + len(data), rng.choice((FIN, RST, FIN | 0x10, SYN))))
+        return segments
+
+    def disturb(self, segments: list[tuple[int, bytes, int, int]]) -> None:
+        """Swap, repeat, lose, change, join or cut some of them."""
+        rng = self.rng
+        for _ in range(rng.choice((0, 1, 1, 3, 8))):
+            at = rng.randrange(len(segments))
+            source, payload, sequence, flags = segments[at]
+            action = rng.randrange(7)
+            if action == 0:
+                other = min(len(segments) - 1, at + rng.randrange(1, 4))
+                segments[at], segments[other] = segments[other], segments[at]
+            elif action == 1:
+                segments.insert(rng.randrange(len(segments) + 1), segments[at])
+            elif action == 2 and len(segments) > 1:
+                del segments[at]
+            elif action == 3 and payload:
+                place = rng.randrange(len(payload))
+                changed = payload[:place] + rng.randbytes(1) + payload[place + 1 :]
+                segments.insert(rng.randrange(len(segments) + 1), (source, changed, sequence, flags))
+            elif action == 4 and at + 1 < len(segments) and segments[at + 1][0] == source:
+                joined = payload + segments[at + 1][1]
+                segments.insert(rng.randrange(len(segments) + 1), (source, joined, sequence, flags))
+            elif action == 5 and payload:
+                start = rng.randrange(len(payload))
+                segments.insert(rng.randrange(len(segments) + 1), (source, payload[start:], sequence + start, flags))
+            elif action == 6:
+                segments.insert(at, (source, b"\0", sequence - 1, ACK))
+
+    def frames(self) -> list[bytes]:
+        """The frames of some streams between one another, a few of them cut."""
+        rng = self.rng
+        streams = []
+        for _ in range(rng.randrange(1, 4)):
+            segments = self.stream(rng.randrange(1, 4))
+            self.disturb(segments)
+            streams.append(segments)
+        frames = []
+        while streams:
+            segments = rng.choice(streams)
+            source, payload, sequence, flags = segments.pop(0)
+            frame = segment(payload, sequence, flags, source=source)
+            frames.append(frame[: -rng.randrange(1, 30)] if rng.random() < 0.02 else frame)
+            if not segments:
+                streams.remove(segments)
+            if rng.random() < 0.05:
+                frames.append(build.plain(b"datagram"))
+        return frames
+
+
+def compare(frames: list[bytes], limits: capture.StreamLimits, **options: Any) -> Streams:
+    """Read frames here and with the oracle."""
+    data = build.pcap(frames)
+    rows, stats = read(Dribble(data, [700, 300, 1]) if options else data, limits=limits, **options)
+    expected = oracle.read(data, {1801}, Streams(limit=limits.ahead, most=limits.streams))
+    assert rows == expected.rows
+    assert (stats.segments, stats.other, stats.damaged) == (expected.segments, expected.other, len(expected.damaged))
+    counted = expected.streams.account
+    assert {name: count for name, count in vars(stats.streams).items() if count} == {
+        name: count for name, count in counted.items() if count
+    }
+    return expected.streams
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_streams(seed: int) -> None:
+    rng = random.Random(seed)
+    seen: dict[str, int] = {}
+    for number in range(300):
+        limits = capture.StreamLimits(ahead=rng.choice((0, 30, 100, 1 << 20)), streams=rng.choice((1, 2, 99)))
+        options = {"block_size": 4096} if number % 10 == 0 else {}
+        for name, count in compare(Sender(rng).frames(), limits, **options).account.items():
+            seen[name] = seen.get(name, 0) + bool(count)
+    wanted = {"gaps", "conflicts", "duplicate", "no_packet", "unfinished", "evictions", "skipped", "missing"}
+    assert all(seen[name] > 10 for name in wanted)
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=100)
+def test_any_streams_of_hypothesis(rng: random.Random) -> None:
+    compare(Sender(rng).frames(), capture.StreamLimits())
+
+
+@pytest.mark.parametrize("network", ["ipv4", "ipv6"])
+def test_every_byte_of_the_headers_changed(network: str) -> None:
+    """The quick way and the general way agree, whatever stands in a header."""
+    kind, ip = (build.IPV4, build.ipv4) if network == "ipv4" else (build.IPV6, build.ipv6)
+    frame = build.ethernet(kind, ip(build.tcp(PACKETS[0]), build.TCP))
+    compare(
+        [
+            frame[:place] + bytes([value]) + frame[place + 1 :]
+            for place in range(12, len(frame) - len(PACKETS[0]))
+            for value in (0, 1, frame[place] ^ 1, frame[place] ^ 0x20, 0x7F, 0x80, 0xFF)
+        ],
+        capture.StreamLimits(),
+    )
