@@ -55,6 +55,7 @@ EXTENSIONS = [
     "msmqwire.mqqb.codec",
     "msmqwire.mqqb.batch",
     "msmqwire.mqqb.writer",
+    "msmqwire.capture.fragments",
     "msmqwire.capture.layers",
     "msmqwire.capture.flows",
     "msmqwire.capture.streams",

@@ -13,9 +13,10 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
+from msmqwire.capture.fragments cimport give_up_datagrams
 from msmqwire.capture.frames cimport (
-    BLOCK_ENDS_DIFFER, FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, MOST_FILES, MOST_PACKETS, RECORD_CUT, SECTION, SKIP,
-    SMALLEST_ROW, Account, Problem, Rows, Stop, Window, damaged,
+    BLOCK_ENDS_DIFFER, FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, RECORD_CUT,
+    SECTION, SKIP, SMALLEST_ROW, Account, Problem, Rows, Stop, Window, damaged,
 )
 from msmqwire.capture.layers cimport Ports
 from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
@@ -106,7 +107,7 @@ cdef class Pool:
         self.column_slots = []
         self.nothing = Payloads(b"", [0])
         self.others = allocate(self.most_rows * sizeof(uint32_t))
-        self.memory = allocate(MOST_PACKETS * sizeof(void*))
+        self.memory = allocate((MOST_PACKETS + MOST_ASSEMBLED) * sizeof(void*))
         self.files = allocate(MOST_FILES * sizeof(uint32_t))
 
     cdef Buffer free_buffer(self, list kept, size_t size):
@@ -342,8 +343,9 @@ cdef class FileReader:
                 self.carried = self.window.size - self.window.position
                 memcpy(self.carry.data, self.window.data + self.window.position, self.carried)
                 self.offset += self.window.position
-        if self.ended and self.last and not finish_streams(streams, rows, &self.account):
-            return False
+        if self.ended and self.last:
+            give_up_datagrams(&streams.fragments, 0, &self.account)
+            return finish_streams(streams, rows, &self.account)
         return True
 
     cdef bint walk(self, Window* window, Rows* rows) except -1:
@@ -471,6 +473,8 @@ cdef class FileReader:
         stats.other += account.other
         stats.damaged += account.damaged
         stats.fragments += account.fragments
+        stats.incomplete_datagrams += account.incomplete
+        stats.fragment_conflicts += account.fragment_conflicts
         for i in range(account.described):
             problem = &account.problems[i]
             stats.describe(
@@ -480,6 +484,7 @@ cdef class FileReader:
             setattr(stats.streams, name, count)
         self.settled = account.frames
         account.segments = account.other = account.damaged = account.fragments = 0
+        account.incomplete = account.fragment_conflicts = 0
         account.described = 0
         return 0
 

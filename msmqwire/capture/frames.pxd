@@ -53,6 +53,8 @@ cdef enum Reason:
     NO_PACKET
     UNFINISHED
     EVICTED
+    INCOMPLETE
+    FRAGMENT_DIFFERS
 
 
 cdef struct Problem:
@@ -89,6 +91,8 @@ cdef struct Account:
     uint64_t other
     uint64_t damaged
     uint64_t fragments
+    uint64_t incomplete
+    uint64_t fragment_conflicts
     size_t described
     Problem[PROBLEMS] problems
 
@@ -117,12 +121,14 @@ cdef struct Rows:
     size_t packets         # how many of the rows are such
     void** memory          # blocks of memory that now belong to the rows
     size_t memory_count
+    size_t assembled       # IP datagrams out of fragments among those blocks
     uint32_t* files        # what the values of the column file stand for, from 1 on; 0 is the file being read
     size_t file_count
 
 
 cdef enum:
     MOST_PACKETS = 262144 // 16 + 2  # rows out of streams in a block: what the largest frame may give
+    MOST_ASSEMBLED = 1024  # datagrams out of fragments in a block
     MOST_FILES = 254      # that these rows may come from, beside the one being read
 
 
@@ -145,6 +151,12 @@ cdef inline void describe(
         problem.available = available
         problem.reason = <uint32_t>reason
         account.described += 1
+
+
+cdef inline void keep_memory(Rows* rows, void* memory) noexcept nogil:
+    """The rows free it when nobody looks at them any more."""
+    rows.memory[rows.memory_count] = memory
+    rows.memory_count += 1
 
 
 cdef inline void damaged(

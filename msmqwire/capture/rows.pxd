@@ -4,10 +4,15 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.capture.frames cimport TIMED, Account, Frame, Reason, Rows, damaged
+from libc.stdlib cimport free
+
+from msmqwire.capture.fragments cimport IMPOSSIBLE, Fragments, add_part
+from msmqwire.capture.frames cimport (
+    FRAGMENT, FRAGMENT_DIFFERS, MOST_ASSEMBLED, TIMED, Account, Frame, Reason, Rows, damaged, describe, keep_memory,
+)
 from msmqwire.capture.layers cimport (
-    FOUND, LINK_ETHERNET, OTHER, TCP, UDP, UDP_HEADER, Packet, Ports, find_packet, network_u16, plain_datagram,
-    plain_segment, wanted,
+    FOUND, LINK_ETHERNET, OTHER, PART, TCP, UDP, UDP_HEADER, Packet, Ports, find_in_datagram, find_packet, network_u16,
+    plain_datagram, plain_segment, wanted,
 )
 from msmqwire.capture.streams cimport Streams, take_segment
 from msmqwire.columns.batch cimport DECODED
@@ -130,6 +135,48 @@ cdef inline bint take_plain(
     return True
 
 
+cdef inline bint take_part(
+    const Frame* frame, Packet* found, const Ports* ports, bint columns, Rows* rows, Account* account, Streams* streams
+) noexcept nogil:
+    """Put a fragment to its datagram and take what is in a whole one; false when there is no room."""
+    cdef Fragments* fragments = &streams.fragments
+    cdef bint agrees
+    cdef int status
+    cdef Ends ends
+    if rows.assembled == MOST_ASSEMBLED:
+        return False
+    if fragments.whole == NULL:
+        if add_part(fragments, &found.part, frame, account, &agrees) == IMPOSSIBLE:
+            damaged(account, frame.offset, FRAGMENT, found.part.offset + found.part.size, 0)
+            return True
+        if not agrees:
+            account.fragment_conflicts += 1
+            describe(account, account.file, frame.offset, FRAGMENT_DIFFERS, 0, 0)
+        if fragments.whole == NULL:
+            account.fragments += 1
+            return True
+    status = find_in_datagram(fragments.whole, fragments.size, ports, found)
+    if status == FOUND and found.protocol == TCP:
+        if not take_segment(streams, frame, found, rows, account):
+            return False
+    elif status == FOUND:
+        ends = ends_of_ip(found.ip, found.header, OVER_UDP)
+        put_row(rows, columns, frame, &ends, found.payload, found.size)
+        if rows.first_frame != NULL:
+            rows.first_frame[rows.count - 1] = fragments.first_frame
+    elif status == OTHER:
+        account.other += 1
+    else:
+        damaged(account, frame.offset, <Reason>status, found.needed, found.available)
+    if status == FOUND:
+        keep_memory(rows, fragments.whole)
+        rows.assembled += 1
+    else:
+        free(fragments.whole)
+    fragments.whole = NULL
+    return True
+
+
 cdef inline bint take_general(
     const Frame* frame, const Ports* ports, bint columns, Rows* rows, Account* account, Streams* streams
 ) noexcept nogil:
@@ -145,7 +192,8 @@ cdef inline bint take_general(
     status = find_packet(frame.data, frame.size, frame.link, ports, &found)
     if status == FOUND and found.protocol == TCP:
         return take_segment(streams, frame, &found, rows, account)
-    account.fragments += found.fragment
+    if status == PART:
+        return take_part(frame, &found, ports, columns, rows, account, streams)
     if status == FOUND:
         if found.protocol == UDP:
             ends = ends_of_ip(found.ip, found.header, OVER_UDP)

@@ -20,8 +20,9 @@ from msmqwire.capture.flows cimport (
     NO_FLOW, Endpoints, Flow, Origin, Piece, add_flow, find_flow, free_table, grow_packet, hold_piece, later,
     move_to_front, open_head, piece_data, release_packet, remove_flow, start_table, take_piece,
 )
+from msmqwire.capture.fragments cimport free_fragments
 from msmqwire.capture.frames cimport (
-    CONFLICT, EVICTED, GAP, MOST_FILES, MOST_PACKETS, NO_PACKET, STREAMED, TIMED, UNFINISHED, describe,
+    CONFLICT, EVICTED, GAP, MOST_FILES, MOST_PACKETS, NO_PACKET, STREAMED, TIMED, UNFINISHED, describe, keep_memory,
 )
 from msmqwire.capture.rows cimport OVER_TCP, note_transport, put_address
 from msmqwire.columns.batch cimport DECODED
@@ -111,12 +112,6 @@ cdef inline void put_packet(
     rows.packets += 1
     if rows.columns:
         put_columns(rows, account, flow, row, offset, first_frame, last)
-
-
-cdef inline void keep_memory(Rows* rows, void* memory) noexcept nogil:
-    """The rows free it when nobody looks at them any more."""
-    rows.memory[rows.memory_count] = memory
-    rows.memory_count += 1
 
 
 # --- From bytes in order to packets ---
@@ -548,6 +543,7 @@ cdef class StreamTable:
 
     def __dealloc__(self):
         free_table(&self.streams.table)
+        free_fragments(&self.streams.fragments)
 
     def counts(self):
         """The account so far, by the names of the fields of StreamStats."""
