@@ -1,4 +1,6 @@
-"""From a captured frame to its UDP datagram, TCP segment or IPX packet: the common way inline, every other one in layers.pyx.
+"""From a captured frame to its UDP datagram, TCP segment or IPX packet.
+
+The common ways are inline, every other one is in layers.pyx.
 
 A set of ports, here and below, is 65536 bits in words: the bit of a port is that of its two bytes in network order read
 as a little-endian number, so that nothing need be swapped to look one up.
@@ -7,6 +9,7 @@ as a little-endian number, so that nothing need be swapped to look one up.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
+from msmqwire.capture.fragments cimport Part
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
 
@@ -46,7 +49,7 @@ cdef struct Packet:
     size_t size         # of the payload, as far as it was captured
     size_t missing      # bytes of it that were not captured; only a segment may lack some
     uint32_t protocol
-    bint fragment       # the frame holds a part of an IP datagram
+    Part part           # of an IP datagram, where the frame holds one
     size_t needed       # where the frame is damaged, in the words of its reason
     size_t available
 
@@ -55,6 +58,7 @@ cdef struct Packet:
 cdef enum:
     FOUND = 0
     OTHER = -1
+    PART = -2
 
 
 cdef enum:
@@ -125,3 +129,4 @@ cdef inline bint plain_segment(const uint8_t* frame, size_t size, Packet* found)
 cdef int find_packet(
     const uint8_t* frame, size_t size, uint32_t link, const Ports* ports, Packet* found
 ) noexcept nogil
+cdef int find_in_datagram(const uint8_t* whole, size_t size, const Ports* ports, Packet* found) noexcept nogil

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, get_args
@@ -141,6 +142,9 @@ class TableReader(Iterator["pa.RecordBatch"]):
         guid: GuidForm = "text",
         strict: bool = False,
         ports: Iterable[int] | None = None,
+        addresses: Iterable[str] = (),
+        since: datetime | int | None = None,
+        until: datetime | int | None = None,
     ) -> None:
         if guid not in GUID_FORMS:
             raise ValueError(f"guid={guid!r} is not one of {', '.join(map(repr, GUID_FORMS))}")
@@ -159,6 +163,9 @@ class TableReader(Iterator["pa.RecordBatch"]):
             ports=kind.ports if ports is None else dict.fromkeys(kind.ports, frozenset(ports)),
             packets=kind.packets,
             columns=self._first,
+            addresses=addresses,
+            since=since,
+            until=until,
         )
 
     @property
@@ -238,6 +245,9 @@ def read_table(
     guid: GuidForm = "text",
     strict: bool = False,
     ports: Iterable[int] | None = None,
+    addresses: Iterable[str] = (),
+    since: datetime | int | None = None,
+    until: datetime | int | None = None,
 ) -> TableReader:
     """Read captures as a table: record batches with the capture columns in front; needs pyarrow.
 
@@ -255,12 +265,24 @@ def read_table(
         Make violations faults.
     ports : iterable of int, optional
         Read payloads of these ports in place of the table's own, of the same transports.
+    addresses, since, until
+        As for ``capture.open``.
 
     Raises
     ------
     CaptureError
         A file is no capture, or a glob matches nothing.
     ValueError
-        There is no such table or column.
+        There is no such table, column, address or time.
     """
-    return TableReader(source, table, columns=columns, guid=guid, strict=strict, ports=ports)
+    return TableReader(
+        source,
+        table,
+        columns=columns,
+        guid=guid,
+        strict=strict,
+        ports=ports,
+        addresses=addresses,
+        since=since,
+        until=until,
+    )
