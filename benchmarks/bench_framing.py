@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import shutil
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -17,7 +19,7 @@ from benchmarks.conftest import Scale
 from benchmarks.peers import Peer
 from benchmarks.ratios import Contender, peak_growth
 from benchmarks.report import Report
-from benchmarks.workloads import Workload
+from benchmarks.workloads import PCAP_HEADER, Workload
 from msmqwire import capture
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
@@ -111,3 +113,48 @@ def test_framing(
     growth = peak_growth(run)
     report.figure(f"peak memory taken, a file of {mebibytes(capture_file.stat().st_size)}", mebibytes(growth))
     benchmark.extra_info["peak growth"] = growth
+
+
+class Endless(io.RawIOBase):
+    """A capture of so many bytes: the records of one that is small, again and again."""
+
+    def __init__(self, records: bytes, size: int) -> None:
+        self._header = memoryview(PCAP_HEADER)
+        self._records = memoryview(records)
+        self._left = size // len(records) * len(records)
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = (self._header or self._records[self._at :][: self._left])[: len(buffer)]
+        buffer[: len(part)] = part
+        if self._header:
+            self._header = self._header[len(part) :]
+        else:
+            self._left -= len(part)
+            self._at = (self._at + len(part)) % len(self._records)
+        return len(part)
+
+
+def test_memory(benchmark: BenchmarkFixture, scale: Scale, report: Report, capture_file: Path) -> None:
+    """A hundred times as much takes no more memory."""
+    records = capture_file.read_bytes()[len(PCAP_HEADER) :]
+    small = len(records)
+
+    def read(size: int) -> int:
+        found = 0
+        with capture.open(Endless(records, size), ports=[PORT]) as blocks:
+            for block in blocks:
+                found += len(block)
+        return found
+
+    once = read(small)
+    assert read(100 * small) == 100 * once
+    report.section("Memory taken by reading a capture, with its columns")
+    for size in (small, 100 * small):
+        growth = peak_growth(lambda size=size: read(size))  # type: ignore[misc]
+        report.figure(f"{mebibytes(size)}", mebibytes(growth))
+        benchmark.extra_info[f"peak growth, {size} bytes"] = growth
+    benchmark.pedantic(read, (small,), rounds=scale.slow_rounds, iterations=1)
