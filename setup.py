@@ -54,10 +54,12 @@ EXTENSIONS = [
     "msmqwire.mqqb.writer",
     "msmqwire.capture.layers",
     "msmqwire.capture.flows",
+    "msmqwire.capture.guesses",
     "msmqwire.capture.streams",
     "msmqwire.capture.pcap",
     "msmqwire.capture.pcapng",
     "msmqwire.capture.blocks",
+    "msmqwire.capture.joining",
 ]
 
 DIRECTIVES = {

@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from msmqwire.capture.flows cimport FlowTable
 from msmqwire.capture.frames cimport Account, Frame, Rows
+from msmqwire.capture.guesses cimport Guesses
 from msmqwire.capture.layers cimport Packet
 
 # Kinds of packets, as bits of those that give rows; in the order of PACKET_KINDS in schema.py
@@ -40,12 +41,16 @@ cdef struct Streams:
     uint32_t waiting      # the flow whose bytes in order the rows had no room for, or NO_FLOW
     bint no_memory        # was left, once
     StreamCounts counts
+    Guesses guesses       # where reading began inside a file
 
 
 cdef bint take_segment(
     Streams* streams, const Frame* frame, const Packet* found, Rows* rows, Account* account
 ) noexcept nogil
 cdef bint deliver_waiting(Streams* streams, Rows* rows, Account* account) noexcept nogil
+cdef bint take_head(
+    Streams* streams, const Frame* frame, const Packet* found, size_t passed, Rows* rows, Account* account
+) noexcept nogil
 cdef bint finish_streams(Streams* streams, Rows* rows, Account* account) noexcept nogil
 
 
