@@ -94,22 +94,19 @@ cdef class RangeReader(FileReader):
         """Find several records that follow each other; false when the first window has none."""
         cdef bint found
         self.next_window()
-        while True:
+        while self.window.position < self.window.size:
             with nogil:
                 if self.pcapng:
                     found = find_block(&self.window, &self.section, False)
+                    found = found and begins_blocks(&self.window, &self.section)
                 else:
                     found = find_record(&self.window, &self.pcap, False)
-            if not found:
-                return False
-            if self.pcapng:
-                found = begins_blocks(&self.window, &self.section)
-            else:
-                found = begins_records(&self.window, &self.pcap)
+                    found = found and begins_records(&self.window, &self.pcap)
             if found:
                 self.begin = place(self)
                 return True
-            self.window.position += 1
+            self.window.position += 1  # where none follows, or the window does not tell
+        return False
 
     def read_all(self):
         """Read all of it."""
@@ -129,6 +126,7 @@ cdef class RangeReader(FileReader):
                 self.found = False
                 self.parts = []
         self.offset = place(self)
+        self.ended = self.ended and self.data is None  # else others begin between here and the end
         self.data = None
 
 
