@@ -5,6 +5,7 @@
 - ``release`` (default): optimised, no checks that the kernels make themselves;
 - ``trace``: line tracing for coverage and debuggers, annotated HTML beside each ``.pyx``;
 - ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, debug symbols (import it under ``LD_PRELOAD=libasan``);
+- ``coverage``: which lines and branches of the kernels the tests reach, for gcov (``make coverage`` sets it);
 - ``fuzz``: coverage for libFuzzer and the same sanitizers, for clang (``make fuzz`` sets it);
 - ``none``: no extensions, for an environment that gets its dependencies first and is built in place afterwards.
 """
@@ -35,6 +36,8 @@ EXTENSIONS = [
     "msmqwire.properties.lookup",
     "msmqwire.propvariant.codec",
     "msmqwire.formatname.grammar",
+    "msmqwire.formatname.parts",
+    "msmqwire.formatname.batch",
     "msmqwire.mqcn.text",
     "msmqwire.mqcn.codec",
     "msmqwire.mqcn.members",
@@ -52,6 +55,8 @@ EXTENSIONS = [
     "msmqwire.mqqb.codec",
     "msmqwire.mqqb.batch",
     "msmqwire.mqqb.writer",
+    "msmqwire.capture.selection",
+    "msmqwire.capture.fragments",
     "msmqwire.capture.layers",
     "msmqwire.capture.flows",
     "msmqwire.capture.guesses",
@@ -78,6 +83,7 @@ BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
         ["-fsanitize=address,undefined"],
         {},
     ),
+    "coverage": (["-O0", "-w", "--coverage"], ["--coverage"], {}),
     "fuzz": (
         ["-O1", "-g", "-w", "-fsanitize=fuzzer-no-link,address,undefined", "-fsanitize-trap=undefined"],
         ["-fsanitize=address"],

@@ -159,6 +159,10 @@ LEVELS = (
     ("path", "update"),
     ("property", "update"),
     ("content", "property"),
+    ("queue", "row"),
+    ("sender", "row"),
+    ("label", "row"),
+    ("body", "row"),
 )
 # Columns of the truth that do not have one item per row.
 LEVEL = {
@@ -177,6 +181,10 @@ LEVEL = {
     "number": "property",
     "content_ends": "property",
     "content": "content",
+    "queue": "queue",
+    "sender": "sender",
+    "label": "label",
+    "body": "body",
 }
 
 
@@ -189,7 +197,7 @@ class Check:
 
     def __call__(self, columns: Columns) -> None:
         """The next rows; every column of the truth must be there and equal."""
-        rows = len(columns["version"])
+        rows = next(len(column) for name, column in columns.items() if name not in LEVEL and not name.endswith("_ends"))
         for name, want in self.work.expected(self.rows, self.rows + rows).items():
             got = np.ascontiguousarray(columns[name])
             if got.dtype.kind == "V" or want.dtype.kind == "V":

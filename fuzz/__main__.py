@@ -28,6 +28,8 @@ TARGETS = {
     "notification_message": ("mqcn", 0),
     "notification_body": ("mqcn", 2),
     "property_values": ("mqcn", 60),
+    "message_packet": ("mqqb", 0),
+    "session_packet": ("mqqb", 0),
 }
 
 # Undefined behaviour traps: no runtime of its own is needed, and libFuzzer reports the signal
@@ -89,7 +91,8 @@ def seeds(target: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     name, start = TARGETS[target]
     for number, vector in enumerate(vectors.load(name)):
-        (folder / f"vector-{number}").write_bytes(vector.data[start:])
+        if not vector.table or target.startswith(vector.table.removesuffix("s")):
+            (folder / f"vector-{number}").write_bytes(vector.data[start:])
     return folder
 
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from msmqwire import mqcn, mqsd, propvariant
+from msmqwire import mqcn, mqqb, mqsd, propvariant
 from msmqwire.properties.lookup import KINDS
 from msmqwire.properties.vartype import TYPE_NAMES
 from tests.mqcn import messages
 from tests.mqcn import rows as notification_rows
+from tests.mqqb import packets
+from tests.mqqb import rows as packet_rows
 from tests.mqsd import rows
 from tests.propvariant import values
 from tests.reference import mqcn as mqcn_reference
+from tests.reference import mqqb as mqqb_reference
 from tests.reference import mqsd as reference
+from tests.reference.mqqb_writer import WRITABLE, write
 
 # A change by GUID up to its NumberOfProperties
 HEAD = b"\1\1\1\1" + bytes(56)
@@ -91,12 +95,44 @@ def property_value(vt: int, data: bytes) -> None:
     assert propvariant.encode(vt, found) == data[:end]
 
 
+def message_packet(data: bytes) -> None:
+    """The same for the messages table: [MS-MQMQ] 2.2.20."""
+    table_row(data, "messages", "tcp")
+
+
+def session_packet(data: bytes) -> None:
+    """The same for the sessions table: [MS-MQQB] 2.2; the transport follows from the input."""
+    table_row(data, "sessions", mqqb_reference.TRANSPORTS[len(data) % 3])
+
+
+def table_row(data: bytes, table: mqqb_reference.Table, transport: mqqb_reference.Transport) -> None:
+    """A payload read for a table, as the one packet it holds and written back; strictness follows from the input."""
+    strict = bool(sum(data) & 1)
+    expected = mqqb_reference.read(data, table, strict=strict, transport=transport)
+    batch = packet_rows.decode_batch([data], table, strict=strict, transport=transport)
+    entry = batch.fault(0)
+    assert (entry and tuple(entry)) == (tuple(expected) if isinstance(expected, mqqb_reference.Fault) else None)
+    if sum(data) % 1024 < 2:
+        packet_rows.assert_columns(batch, packet_rows.Expected([expected], table))
+    if expected == mqqb_reference.Fault("bad_type", "BaseHeader.Flags", 2):
+        return  # a packet of the other table
+    packet = packets.decode(data, strict=strict, transport=transport)
+    packets.assert_packet(packet, expected)
+    if isinstance(expected, mqqb_reference.Packet) and not set(expected.violations) - WRITABLE:
+        assert not isinstance(packet, reference.Fault)
+        written = write(expected)
+        assert mqqb.encode(packet) == written
+        assert bytes(mqqb.encode_batch(batch)[0]) == written
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "topology": topology,
     "server_array": server_array,
     "notification_message": notification_message,
     "notification_body": notification_body,
     "property_values": property_values,
+    "message_packet": message_packet,
+    "session_packet": session_packet,
 }
 
 

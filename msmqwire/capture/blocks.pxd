@@ -7,6 +7,7 @@ from msmqwire.capture.frames cimport Account, Rows, Window
 from msmqwire.capture.layers cimport Ports
 from msmqwire.capture.pcap cimport PcapFile
 from msmqwire.capture.pcapng cimport Section
+from msmqwire.capture.selection cimport PayloadSelection
 from msmqwire.capture.streams cimport PacketMemory, StreamTable
 from msmqwire.columns.batch cimport Batch
 from msmqwire.columns.buffer cimport Buffer
@@ -54,6 +55,7 @@ cdef class FileReader:
     cdef Ports ports
     cdef Pool pool
     cdef StreamTable streams
+    cdef PayloadSelection selection
     cdef bint last
     cdef object stats
     cdef bint pcapng

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from msmqwire.capture.selection import PayloadSelection
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.streams import StreamTable
 from msmqwire.columns import Batch, Payloads
@@ -56,6 +57,7 @@ class FileReader:
         streams: StreamTable,
         stats: CaptureStats,
         *,
+        selection: PayloadSelection | None = None,
         last: bool = True,
     ) -> None: ...
     def next_block(self) -> Block | None:

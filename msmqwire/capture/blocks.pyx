@@ -14,9 +14,10 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
 from msmqwire.capture.flows cimport NO_FLOW
+from msmqwire.capture.fragments cimport give_up_datagrams
 from msmqwire.capture.frames cimport (
-    BLOCK_ENDS_DIFFER, FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, MOST_FILES, MOST_PACKETS, RECORD_CUT, SECTION, SKIP,
-    SMALLEST_ROW, Account, Problem, Rows, Stop, Window, damaged,
+    BLOCK_ENDS_DIFFER, FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS,
+    RECORD_CUT, SECTION, SKIP, SMALLEST_ROW, Account, Problem, Rows, Stop, Window, damaged,
 )
 from msmqwire.capture.layers cimport Ports
 from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
@@ -24,6 +25,7 @@ from msmqwire.capture.pcapng cimport (
     Interface, Section, block_length, find_block, is_frame, is_section, number, read_interface, read_section,
     walk_pcapng,
 )
+from msmqwire.capture.selection cimport PayloadSelection
 from msmqwire.capture.streams cimport PacketMemory, Streams, StreamTable, deliver_waiting, finish_streams, take_memory
 from msmqwire.columns.batch cimport Batch, prepare
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
@@ -91,7 +93,7 @@ cdef class Pool:
         self.column_slots = []
         self.nothing = Payloads(b"", [0])
         self.others = allocate(self.most_rows * sizeof(uint32_t))
-        self.memory = allocate(MOST_PACKETS * sizeof(void*))
+        self.memory = allocate((MOST_PACKETS + MOST_ASSEMBLED) * sizeof(void*))
         self.files = allocate(MOST_FILES * sizeof(uint32_t))
 
     cdef Buffer free_buffer(self, list kept, size_t size):
@@ -185,9 +187,12 @@ cdef class FileReader:
 
     ``read_into`` takes a writable buffer and gives the number of bytes it put there, 0 at the end; ``ports`` are those
     of each transport; ``streams`` are the TCP streams of all files, which end with the ``last`` one; ``stats`` gets the
-    account.
+    account; ``selection`` says which payloads give rows, None all of them.
     """
-    def __init__(self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, bint last=True):
+    def __init__(
+        self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, PayloadSelection selection=None,
+        bint last=True,
+    ):
         self.name = name
         self.read_into = read_into
         self.udp_ports = port_set(ports["udp"])
@@ -198,6 +203,7 @@ cdef class FileReader:
         self.ports.ipx = <const uint64_t*>self.ipx_ports.data
         self.pool = pool
         self.streams = streams
+        self.selection = selection
         self.account.file = <uint32_t>len(streams.files)
         streams.files.append(name)
         self.last = last
@@ -279,6 +285,8 @@ cdef class FileReader:
         cdef ColumnSlot columns = self.pool.column_slot() if self.pool.columns else None
         cdef Rows rows = rows_of(self.pool, spans, columns)
         cdef PacketMemory memory
+        if self.selection is not None:
+            rows.selection = &self.selection.selection
         if self.data is None:
             self.next_window()
         data = self.data
@@ -310,8 +318,9 @@ cdef class FileReader:
                 self.carried = self.window.size - self.window.position
                 memcpy(self.carry.data, self.window.data + self.window.position, self.carried)
                 self.offset += self.window.position
-        if self.ended and self.last and not finish_streams(streams, rows, &self.account):
-            return False
+        if self.ended and self.last:
+            give_up_datagrams(&streams.fragments, 0, &self.account)
+            return finish_streams(streams, rows, &self.account)
         return True
 
     cdef bint walk(self, Window* window, Rows* rows) except -1:
@@ -445,6 +454,8 @@ cdef class FileReader:
         stats.other += account.other
         stats.damaged += account.damaged
         stats.fragments += account.fragments
+        stats.incomplete_datagrams += account.incomplete
+        stats.fragment_conflicts += account.fragment_conflicts
         for i in range(account.described):
             problem = &account.problems[i]
             stats.describe(
@@ -454,6 +465,7 @@ cdef class FileReader:
             setattr(stats.streams, name, count)
         self.settled = account.frames
         account.segments = account.other = account.damaged = account.fragments = 0
+        account.incomplete = account.fragment_conflicts = 0
         account.described = 0
         return 0
 

@@ -3,6 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from msmqwire.capture.selection cimport Selection
 from msmqwire.columns.payloads cimport Span
 
 cdef enum:
@@ -53,6 +54,8 @@ cdef enum Reason:
     NO_PACKET
     UNFINISHED
     EVICTED
+    INCOMPLETE
+    FRAGMENT_DIFFERS
 
 
 cdef struct Problem:
@@ -95,6 +98,8 @@ cdef struct Account:
     uint64_t other
     uint64_t damaged
     uint64_t fragments
+    uint64_t incomplete
+    uint64_t fragment_conflicts
     size_t described
     Problem[PROBLEMS] problems
 
@@ -106,6 +111,7 @@ cdef struct Rows:
     size_t count       # kept by columns alone until a kernel returns
     size_t nbytes
     bint columns       # some column was asked for
+    const Selection* selection  # of the payloads that give rows; NULL for all of them
     uint8_t* presence
     uint8_t* file
     uint64_t* frame
@@ -123,12 +129,14 @@ cdef struct Rows:
     size_t packets         # how many of the rows are such
     void** memory          # blocks of memory that now belong to the rows
     size_t memory_count
+    size_t assembled       # IP datagrams out of fragments among those blocks
     uint32_t* files        # what the values of the column file stand for, from 1 on; 0 is the file being read
     size_t file_count
 
 
 cdef enum:
     MOST_PACKETS = 262144 // 16 + 2  # rows out of streams in a block: what the largest frame may give
+    MOST_ASSEMBLED = 1024  # datagrams out of fragments in a block
     MOST_FILES = 254      # that these rows may come from, beside the one being read
 
 
@@ -151,6 +159,12 @@ cdef inline void describe(
         problem.available = available
         problem.reason = <uint32_t>reason
         account.described += 1
+
+
+cdef inline void keep_memory(Rows* rows, void* memory) noexcept nogil:
+    """The rows free it when nobody looks at them any more."""
+    rows.memory[rows.memory_count] = memory
+    rows.memory_count += 1
 
 
 cdef inline void damaged(

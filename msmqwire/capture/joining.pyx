@@ -17,6 +17,7 @@ from msmqwire.capture.flows cimport (
     NO_FLOW, Flow, FlowTable, Head as PacketHead, Piece, add_flow, find_flow, free_table, hold_piece,
     move_to_its_place, open_head,
 )
+from msmqwire.capture.fragments cimport Datagram, Fragments, free_fragments
 from msmqwire.capture.frames cimport GAP, Frame, Rows
 from msmqwire.capture.guesses cimport BEGINS, CONTINUES, MOST_HEADS, NUMBERED, Guess, Guesses, read_head
 from msmqwire.capture.layers cimport Packet, Ports, find_packet
@@ -49,8 +50,11 @@ cdef class RangeReader(FileReader):
     cdef size_t heads_size
     cdef bint found
 
-    def __init__(self, name, read_into, ports, pool, StreamTable streams, seek, start, uint64_t stop):
-        FileReader.__init__(self, name, read_into, ports, pool, streams, RangeStats(), last=False)
+    def __init__(
+        self, name, read_into, ports, pool, StreamTable streams, seek, start, uint64_t stop, *, selection=None
+    ):
+        FileReader.__init__(self, name, read_into, ports, pool, streams, RangeStats(), selection=selection, last=False)
+        streams.streams.guesses.active = streams.streams.guesses.keeping = True
         self.parts = []
         self.stop = stop
         if start is None:
@@ -65,7 +69,6 @@ cdef class RangeReader(FileReader):
             self.limit = stop
             self.go_to(seek, start)
             self.found = self.find_start()
-        streams.streams.guesses.active = streams.streams.guesses.keeping = True
 
     cdef int go_to(self, object seek, uint64_t offset) except -1:
         """Go on elsewhere in the file."""
@@ -88,6 +91,7 @@ cdef class RangeReader(FileReader):
         memset(&self.account.frames, 0, sizeof(self.account.frames))
         self.settled = 0
         self.stats = RangeStats()
+        self.streams.streams.guesses.heads_size = 0
         return 0
 
     cdef bint find_start(self) except -1:
@@ -139,8 +143,8 @@ cdef class JoiningReader(FileReader):
     cdef Buffer heads
     cdef size_t heads_at
 
-    def __init__(self, name, read_into, ports, pool, streams, stats, seek, *, bint last=True):
-        FileReader.__init__(self, name, read_into, ports, pool, streams, stats, last=last)
+    def __init__(self, name, read_into, ports, pool, streams, stats, seek, *, selection=None, bint last=True):
+        FileReader.__init__(self, name, read_into, ports, pool, streams, stats, selection=selection, last=last)
         self.seek = seek
 
     @property
@@ -156,12 +160,14 @@ cdef class JoiningReader(FileReader):
         cdef Guesses* guesses = &self.streams.streams.guesses
         cdef Buffer data = self.data
         cdef Buffer shifts = None
+        cdef Fragments fragments
         stats = self.stats
         if not found.found or place(self) != found.begin or not self.reached():
             return None
         if section_state(self) != found.section_before:
             return None
         saved = saved_streams(&self.streams.streams)
+        copy_fragments(&fragments, &self.streams.streams.fragments)
         self.stats = RangeStats()
         guesses.keeping = True
         guesses.peak = 0
@@ -173,6 +179,9 @@ cdef class JoiningReader(FileReader):
         if shifts is None:
             self.data = data
             restore_streams(&self.streams.streams, saved)
+            fragments, self.streams.streams.fragments = self.streams.streams.fragments, fragments
+        free_fragments(&fragments)
+        if shifts is None:
             return None
         for block, ours in blocks:
             if not ours:
@@ -421,7 +430,35 @@ cdef void move_flow(FlowTable* table, Flow* target, Flow* flow) noexcept:
     flow.filled = 0
 
 
-# --- Streams as bytes ---
+# --- What is put back where a guess was wrong ---
+
+
+cdef int copy_fragments(Fragments* copy, const Fragments* fragments) except -1:
+    """The same datagrams once more."""
+    cdef const Datagram* datagram = fragments.oldest
+    cdef Datagram* made
+    memset(copy, 0, sizeof(copy[0]))
+    while datagram != NULL:
+        made = <Datagram*>malloc(sizeof(Datagram))
+        if made != NULL:
+            made[0] = datagram[0]
+            made.data = <uint8_t*>malloc(datagram.capacity + 1)
+        if made == NULL or made.data == NULL:
+            free(made)
+            free_fragments(copy)
+            raise MemoryError("no memory for the IP datagrams of a range")
+        if datagram.capacity:
+            memcpy(made.data, datagram.data, datagram.capacity)
+        made.newer = NULL
+        made.older = copy.newest
+        if copy.newest != NULL:
+            copy.newest.newer = made
+        else:
+            copy.oldest = made
+        copy.newest = made
+        copy.count += 1
+        datagram = datagram.newer
+    return 0
 
 
 cdef bytes saved_streams(const Streams* streams):

@@ -1,4 +1,6 @@
-"""From a captured frame to its UDP datagram, TCP segment or IPX packet: the common way inline, every other one in layers.pyx.
+"""From a captured frame to its UDP datagram, TCP segment or IPX packet.
+
+The common ways are inline, every other one is in layers.pyx.
 
 A set of ports, here and below, is 65536 bits in words: the bit of a port is that of its two bytes in network order read
 as a little-endian number, so that nothing need be swapped to look one up.
@@ -7,6 +9,7 @@ as a little-endian number, so that nothing need be swapped to look one up.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
+from msmqwire.capture.fragments cimport Part
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
 
@@ -46,7 +49,7 @@ cdef struct Packet:
     size_t size         # of the payload, as far as it was captured
     size_t missing      # bytes of it that were not captured; only a segment may lack some
     uint32_t protocol
-    bint fragment       # the frame holds a part of an IP datagram
+    Part part           # of an IP datagram, where the frame holds one
     size_t needed       # where the frame is damaged, in the words of its reason
     size_t available
 
@@ -55,6 +58,7 @@ cdef struct Packet:
 cdef enum:
     FOUND = 0
     OTHER = -1
+    PART = -2
 
 
 cdef enum:
@@ -102,6 +106,27 @@ cdef inline size_t plain_datagram(const uint8_t* frame, size_t size, size_t room
     return 0
 
 
+cdef inline bint plain_segment(const uint8_t* frame, size_t size, Packet* found) noexcept nogil:
+    """Find a whole TCP segment in IPv4 without options in Ethernet without tags; false when it is anything else."""
+    cdef size_t total, header
+    if size < 54:
+        return False
+    # type 0x0800, version 4, 5 words of header; no fragment offset, no more fragments, protocol 6
+    if load_u32(frame + 12) & 0x00FFFFFFU != 0x00450008U or load_u32(frame + 20) & 0xFF00FF3FU != 0x06000000U:
+        return False
+    total = network_u16(frame + 16)
+    header = <size_t>(frame[46] >> 4) * 4
+    if total > size - 14 or header < TCP_HEADER or header + 20 > total:
+        return False
+    found.ip = frame + 14
+    found.header = frame + 34
+    found.payload = frame + 34 + header
+    found.size = total - 20 - header
+    found.missing = 0
+    return True
+
+
 cdef int find_packet(
     const uint8_t* frame, size_t size, uint32_t link, const Ports* ports, Packet* found
 ) noexcept nogil
+cdef int find_in_datagram(const uint8_t* whole, size_t size, const Ports* ports, Packet* found) noexcept nogil

@@ -8,11 +8,11 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames cimport (
-    FRAGMENT, IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, IPX_CUT, IPX_LENGTH, LINK_CUT, PAYLOAD_CUT,
+    IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, IPX_CUT, IPX_LENGTH, LINK_CUT, PAYLOAD_CUT,
     TCP_CUT, TCP_HEADER_LENGTH, UDP_CUT, UDP_LENGTH,
 )
 
-# Values of EtherType. Below 0x0600 it is a length (IEEE 802.3), and Linux tells two kinds of those by numbers of its own.
+# Values of EtherType. Below 0x0600 it is a length (IEEE 802.3); Linux tells two kinds of those by numbers of its own.
 cdef enum:
     TYPE_LINUX_802_3 = 0x0001
     TYPE_LINUX_802_2 = 0x0004
@@ -165,23 +165,40 @@ cdef int read_link(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
     return FOUND
 
 
+cdef int read_part(const Layer* layer, size_t address_size, size_t offset, bint more, Packet* found) noexcept nogil:
+    """A part of an IP datagram, all of which must be there; the protocol and the identification are known."""
+    cdef Part* part = &found.part
+    cdef size_t left = layer.captured - layer.position
+    cdef size_t room = layer.end - layer.position
+    if room > left:
+        return short_of(found, PAYLOAD_CUT, room, left)
+    part.src = found.ip + (8 if address_size == 16 else 12)
+    part.dst = part.src + address_size
+    part.address_size = address_size
+    part.data = layer.frame + layer.position
+    part.size = room
+    part.offset = offset
+    part.more = more
+    return PART
+
+
 cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
     """RFC 791; leaves the position behind the options and the protocol in ``type``."""
     cdef const uint8_t* ip = layer.frame + layer.position
     cdef size_t left = layer.captured - layer.position
-    cdef size_t header, total
+    cdef size_t header, total, flags
     if left < 20:
         return short_of(found, IP_CUT, 20, left)
     header = <size_t>(ip[0] & 15) * 4
     total = network_u16(ip + 2)
+    flags = network_u16(ip + 6)
     layer.type = ip[9]
     if ip[0] >> 4 != 4:
         return short_of(found, IP_VERSION, 4, ip[0] >> 4)
     if header < 20:
         return short_of(found, IP_HEADER_LENGTH, 20, header)
-    found.fragment = network_u16(ip + 6) & 0x3FFF != 0
-    if (layer.type != UDP and layer.type != TCP) or network_u16(ip + 6) & 0x1FFF:
-        return OTHER  # the ports are in the first fragment
+    if layer.type != UDP and layer.type != TCP:
+        return OTHER
     if total == 0:
         total = left  # a sender that leaves cutting to its network card does not know the length yet
     if total < header:
@@ -190,15 +207,58 @@ cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
         return short_of(found, IP_CUT, header, left)
     layer.end = layer.position + total
     layer.position += header
+    if flags & 0x3FFF:
+        found.part.protocol = layer.type
+        found.part.identification = <uint32_t>network_u16(ip + 4)
+        return read_part(layer, 4, (flags & 0x1FFF) * 8, flags & 0x2000 != 0, found)
+    return FOUND
+
+
+cdef inline bint is_extension(uint32_t type) noexcept nogil:
+    return (
+        type == HOP_BY_HOP or type == ROUTING or type == FRAGMENT_HEADER or type == DESTINATION
+        or type == AUTHENTICATION or type == MOBILITY or type == HOST_IDENTITY or type == SHIM6
+    )
+
+
+cdef int read_extensions(Layer* layer, Packet* found) noexcept nogil:
+    """Extension headers of IPv6 (RFC 8200 4); leaves the position behind them and the last next header in ``type``."""
+    cdef const uint8_t* extension
+    cdef size_t left, length, flags
+    while is_extension(layer.type):
+        extension = layer.frame + layer.position
+        left = layer.captured - layer.position
+        if left < 8:
+            return short_of(found, IP_CUT, 8, left)
+        if layer.type == FRAGMENT_HEADER:
+            length = 8
+        elif layer.type == AUTHENTICATION:
+            length = <size_t>extension[1] * 4 + 8
+        else:
+            length = <size_t>extension[1] * 8 + 8
+        if length > left:
+            return short_of(found, IP_CUT, length, left)
+        flags = network_u16(extension + 2) if layer.type == FRAGMENT_HEADER else 0
+        layer.type = extension[0]
+        layer.position += length
+        if layer.end < layer.position:
+            return short_of(found, IP_TOTAL_LENGTH, layer.position, layer.end)
+        if flags & 0xFFF9:  # neither offset nor more fragments: a whole datagram, RFC 6946
+            if layer.type != UDP and layer.type != TCP and not is_extension(layer.type):
+                return OTHER
+            found.part.protocol = layer.type
+            found.part.identification = load_u32(extension + 4)
+            return read_part(layer, 16, flags & 0xFFF8, flags & 1 != 0, found)
     return FOUND
 
 
 cdef int read_ipv6(Layer* layer, Packet* found) noexcept nogil:
     """RFC 8200; leaves the position behind the extension headers and the last next header in ``type``."""
     cdef const uint8_t* ip = layer.frame + layer.position
-    cdef const uint8_t* extension
     cdef size_t left = layer.captured - layer.position
+    cdef size_t start = layer.position
     cdef size_t length
+    cdef int status
     if left < 40:
         return short_of(found, IP_CUT, 40, left)
     if ip[0] >> 4 != 6:
@@ -209,33 +269,10 @@ cdef int read_ipv6(Layer* layer, Packet* found) noexcept nogil:
     if length == 0 and layer.type == HOP_BY_HOP:
         layer.end = layer.captured  # RFC 2675: the length is in a jumbo payload option
     layer.position += 40
-    while (
-        layer.type == HOP_BY_HOP or layer.type == ROUTING or layer.type == FRAGMENT_HEADER
-        or layer.type == DESTINATION or layer.type == AUTHENTICATION or layer.type == MOBILITY
-        or layer.type == HOST_IDENTITY or layer.type == SHIM6
-    ):
-        extension = layer.frame + layer.position
-        left = layer.captured - layer.position
-        if left < 8:
-            return short_of(found, IP_CUT, 8, left)
-        if layer.type == FRAGMENT_HEADER:
-            length = 8
-            if network_u16(extension + 2) & 0xFFF9:  # neither offset nor more fragments: a whole datagram, RFC 6946
-                found.fragment = True
-            if network_u16(extension + 2) & 0xFFF8:
-                return OTHER
-        elif layer.type == AUTHENTICATION:
-            length = <size_t>extension[1] * 4 + 8
-        else:
-            length = <size_t>extension[1] * 8 + 8
-        if length > left:
-            return short_of(found, IP_CUT, length, left)
-        layer.type = extension[0]
-        layer.position += length
-    if layer.end < layer.position:
-        left = <size_t>(ip - layer.frame)
-        return short_of(found, IP_TOTAL_LENGTH, layer.position - left, layer.end - left)
-    return FOUND
+    status = read_extensions(layer, found)
+    if status == IP_TOTAL_LENGTH:
+        return short_of(found, IP_TOTAL_LENGTH, layer.position - start, layer.end - start)
+    return status
 
 
 cdef int read_udp(const Layer* layer, const uint64_t* ports, Packet* found) noexcept nogil:
@@ -250,8 +287,6 @@ cdef int read_udp(const Layer* layer, const uint64_t* ports, Packet* found) noex
         return short_of(found, UDP_CUT, UDP_HEADER, room)
     if left < UDP_HEADER:
         return short_of(found, UDP_CUT, UDP_HEADER, left)
-    if found.fragment:
-        return FRAGMENT
     length = network_u16(udp + 4)
     if length < UDP_HEADER or length > room:
         return short_of(found, UDP_LENGTH, length, room)
@@ -275,8 +310,6 @@ cdef int read_tcp(const Layer* layer, const uint64_t* ports, Packet* found) noex
         return short_of(found, TCP_CUT, TCP_HEADER, room)
     if left < TCP_HEADER:
         return short_of(found, TCP_CUT, TCP_HEADER, left)
-    if found.fragment:
-        return FRAGMENT
     header = <size_t>(tcp[12] >> 4) * 4
     if header < TCP_HEADER or header > room:
         return short_of(found, TCP_HEADER_LENGTH, header, room)
@@ -308,15 +341,35 @@ cdef int read_ipx(const Layer* layer, const uint64_t* ports, Packet* found) noex
     return FOUND
 
 
+cdef int read_transport(const Layer* layer, const Ports* ports, Packet* found) noexcept nogil:
+    found.protocol = layer.type
+    if layer.type == UDP:
+        return read_udp(layer, ports.udp, found)
+    if layer.type == TCP:
+        return read_tcp(layer, ports.tcp, found)
+    return OTHER
+
+
+cdef bint is_foreign(const Part* part, const Ports* ports) noexcept nogil:
+    """Whether a first part shows that the datagram is not ours."""
+    if part.offset or part.size < 4:
+        return False
+    if part.protocol == UDP:
+        return not wanted(ports.udp, part.data)
+    return part.protocol == TCP and not wanted(ports.tcp, part.data)
+
+
 cdef int find_packet(
     const uint8_t* frame, size_t size, uint32_t link, const Ports* ports, Packet* found
 ) noexcept nogil:
-    """FOUND and the packet; OTHER; or the Reason why the frame is damaged, with ``needed`` and ``available``."""
+    """FOUND and the packet; PART and the part of a datagram; OTHER; or the Reason why the frame is damaged.
+
+    ``needed`` and ``available`` are in the words of the reason.
+    """
     cdef Layer layer
     cdef int status
     layer.frame = frame
     layer.captured = size
-    found.fragment = False
     found.missing = 0
     found.needed = 0
     found.available = 0
@@ -332,11 +385,25 @@ cdef int find_packet(
         return read_ipx(&layer, ports.ipx, found)
     else:
         return OTHER
+    if status == PART:
+        found.part.foreign = is_foreign(&found.part, ports)
+        return PART
     if status != FOUND:
         return status
-    found.protocol = layer.type
-    if layer.type == UDP:
-        return read_udp(&layer, ports.udp, found)
-    if layer.type == TCP:
-        return read_tcp(&layer, ports.tcp, found)
-    return OTHER
+    return read_transport(&layer, ports, found)
+
+
+cdef int find_in_datagram(const uint8_t* whole, size_t size, const Ports* ports, Packet* found) noexcept nogil:
+    """What is in a datagram that was put together, as ``find_packet`` says it, which has found its last part."""
+    cdef Layer layer
+    cdef int status
+    layer.frame = whole
+    layer.position = 0
+    layer.captured = size
+    layer.end = size
+    layer.type = found.part.protocol
+    if found.part.address_size == 16:
+        status = read_extensions(&layer, found)
+        if status != FOUND:
+            return OTHER if status == PART else status  # a fragment of a fragment is nobody's
+    return read_transport(&layer, ports, found)

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from msmqwire.capture.blocks import Block, Pool
 from msmqwire.capture.joining import JoiningReader, RangeReader
 from msmqwire.capture.schema import StreamLimits
+from msmqwire.capture.selection import PayloadSelection
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.streams import StreamTable
 
@@ -55,12 +56,16 @@ class SplitReader:
         threads: int,
         kinds: int,
         limits: StreamLimits,
+        selection: PayloadSelection | None,
         last: bool = True,
     ) -> None:
         self._before = stats.bytes_read
         self._stats = stats
         file = FilePart(descriptor)
-        self._reader = JoiningReader(name, file.read_into, ports, pool, streams, stats, file.seek, last=last)
+        self._reader = JoiningReader(
+            name, file.read_into, ports, pool, streams, stats, file.seek, selection=selection, last=last
+        )
+        self._selection = selection
         self._name = name
         self._descriptor = descriptor
         self._ports = ports
@@ -101,7 +106,17 @@ class SplitReader:
             file = FilePart(self._descriptor)
             streams = StreamTable(self._kinds, self._limits, int.from_bytes(os.urandom(8), "little"))
             streams.files.extend(self._streams.files[:-1])
-            found = RangeReader(self._name, file.read_into, self._ports, pool, streams, file.seek, start, stop)
+            found = RangeReader(
+                self._name,
+                file.read_into,
+                self._ports,
+                pool,
+                streams,
+                file.seek,
+                start,
+                stop,
+                selection=self._selection,
+            )
             found.read_all()
             return found
         finally:

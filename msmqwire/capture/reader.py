@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import TypeAlias
 
 from msmqwire.capture.blocks import Block, FileReader, Pool
 from msmqwire.capture.ranges import SplitReader, cuts_of
 from msmqwire.capture.schema import DEFAULT_PORTS, PACKET_KINDS, TRANSPORTS, StreamLimits
+from msmqwire.capture.selection import PayloadSelection
 from msmqwire.capture.sources import OpenFile, Source, files_of
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.streams import StreamTable
@@ -18,6 +20,7 @@ from msmqwire.errors import CaptureError
 __all__ = ["Capture", "Ports", "open"]
 
 BLOCK_SIZE = 1 << 20
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
 
@@ -41,6 +44,25 @@ def _kinds(packets: Iterable[str]) -> int:
     return sum(1 << bit for bit, name in enumerate(PACKET_KINDS) if name in wanted)
 
 
+def _nanoseconds(name: str, time: datetime | int | None) -> int | None:
+    """Since 1970, as captures have it."""
+    if not isinstance(time, datetime):
+        return time
+    if time.tzinfo is None:
+        raise ValueError(f"{name}={time.isoformat()}: has no time zone; captures are in UTC")
+    return (time - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def _selection(
+    addresses: Iterable[str], since: datetime | int | None, until: datetime | int | None
+) -> PayloadSelection | None:
+    """Which payloads are wanted; None for all."""
+    wanted = [addresses] if isinstance(addresses, str) else list(addresses)
+    if not wanted and since is None and until is None:
+        return None
+    return PayloadSelection(wanted, _nanoseconds("since", since), _nanoseconds("until", until))
+
+
 class Capture(Iterator[Block]):
     """The blocks of one or more captures, in order; a context manager that closes what it opened.
 
@@ -59,12 +81,16 @@ class Capture(Iterator[Block]):
         columns: Iterable[str] | None = None,
         block_size: int = BLOCK_SIZE,
         limits: StreamLimits | None = None,
+        addresses: Iterable[str] = (),
+        since: datetime | int | None = None,
+        until: datetime | int | None = None,
         threads: int = 1,
     ) -> None:
         if threads < 1:
             raise ValueError(f"threads={threads} must be at least 1")
         self._threads = threads
         self.stats = CaptureStats()
+        self._selection = _selection(addresses, since, until)
         self._ports = _ports_by_transport(ports)
         self._pool = Pool(block_size, columns)
         seed = int.from_bytes(os.urandom(8), "little")
@@ -125,7 +151,16 @@ class Capture(Iterator[Block]):
         """What reads a file, in ranges where that is worth while."""
         cuts = () if self._threads == 1 or file.descriptor is None else cuts_of(os.fstat(file.descriptor).st_size)
         if not cuts:
-            return FileReader(file.name, file.read_into, self._ports, self._pool, self._streams, self.stats, last=last)
+            return FileReader(
+                file.name,
+                file.read_into,
+                self._ports,
+                self._pool,
+                self._streams,
+                self.stats,
+                selection=self._selection,
+                last=last,
+            )
         return SplitReader(
             file.name,
             file.descriptor,
@@ -137,6 +172,7 @@ class Capture(Iterator[Block]):
             threads=self._threads,
             kinds=self._kinds,
             limits=self._limits,
+            selection=self._selection,
             last=last,
         )
 
@@ -149,6 +185,9 @@ def open(
     columns: Iterable[str] | None = None,
     block_size: int = BLOCK_SIZE,
     limits: StreamLimits | None = None,
+    addresses: Iterable[str] = (),
+    since: datetime | int | None = None,
+    until: datetime | int | None = None,
     threads: int = 1,
 ) -> Capture:
     """Read the payloads of pcap and pcapng captures, a block at a time.
@@ -172,6 +211,12 @@ def open(
         Bytes read at once, at least 4096; a block holds the payloads of one such read.
     limits : StreamLimits, optional
         What may be held of TCP streams.
+    addresses : iterable of str
+        Addresses and networks (``"10.20.1.25"``, ``"2001:db8::/32"``), of which the sender or the receiver of a payload
+        must have one; empty for all.
+    since, until : datetime.datetime with a time zone, or int
+        The time, or nanoseconds since 1970, from which on and before which a payload must have been captured; a packet
+        out of a stream its last frame.
     threads : int
         How many read ranges of a big file side by side. What comes out is the same. Compressed files, pipes and open
         file objects are read from their beginning to their end.
@@ -188,7 +233,18 @@ def open(
         A file is no capture, or a glob matches nothing. Damage inside a capture raises nothing: it is in ``stats``.
     OSError
         A file cannot be opened or read.
+    ValueError
+        A port, an address, a time or a column that is none.
     """
     return Capture(
-        source, ports=ports, packets=packets, columns=columns, block_size=block_size, limits=limits, threads=threads
+        source,
+        ports=ports,
+        packets=packets,
+        columns=columns,
+        block_size=block_size,
+        limits=limits,
+        addresses=addresses,
+        since=since,
+        until=until,
+        threads=threads,
     )

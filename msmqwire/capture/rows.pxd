@@ -4,10 +4,18 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.capture.frames cimport TIMED, Account, Frame, Reason, Rows, damaged
-from msmqwire.capture.layers cimport (
-    FOUND, OTHER, TCP, UDP, UDP_HEADER, Packet, Ports, find_packet, network_u16, plain_datagram, wanted,
+from libc.stdlib cimport free
+
+from msmqwire.capture.fragments cimport IMPOSSIBLE, Fragments, add_part
+from msmqwire.capture.guesses cimport Guesses, keep_head
+from msmqwire.capture.frames cimport (
+    FRAGMENT, FRAGMENT_DIFFERS, MOST_ASSEMBLED, TIMED, Account, Frame, Reason, Rows, damaged, describe, keep_memory,
 )
+from msmqwire.capture.layers cimport (
+    FOUND, LINK_ETHERNET, OTHER, PART, TCP, UDP, UDP_HEADER, Packet, Ports, find_in_datagram, find_packet, network_u16,
+    plain_datagram, plain_segment, wanted,
+)
+from msmqwire.capture.selection cimport selects
 from msmqwire.capture.streams cimport Streams, take_segment
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6, IPX
@@ -112,6 +120,12 @@ cdef inline void put_row(
         rows.count += 1
 
 
+cdef inline bint is_wanted(const Rows* rows, const Frame* frame, const Ends* ends) noexcept nogil:
+    if wire_unlikely(rows.selection != NULL):
+        return selects(rows.selection, frame.timed, frame.time, ends.family, ends.src, ends.dst)
+    return True
+
+
 cdef inline bint take_plain(
     const Frame* frame, size_t room, const uint64_t* ports, bint columns, Rows* rows, Account* account
 ) noexcept nogil:
@@ -123,9 +137,65 @@ cdef inline bint take_plain(
     if wanted(ports, frame.data + 34):
         ends = ends_of_ip(frame.data + 14, frame.data + 34, OVER_UDP)
         ends.family = IPV4  # as plain_datagram has seen
-        put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER)
-    else:
+        if is_wanted(rows, frame, &ends):
+            put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER)
+            return True
+    account.other += 1
+    return True
+
+
+cdef inline bint leave_to_truth(Guesses* guesses, const Frame* frame, Rows* rows, Account* account) noexcept nogil:
+    """Keep a frame that others may belong to, from in front of where reading began; false when there are rows."""
+    if rows.next != rows.spans or account.described:
+        return False
+    keep_head(guesses, frame, 0)
+    return True
+
+
+cdef inline bint take_part(
+    const Frame* frame, Packet* found, const Ports* ports, bint columns, Rows* rows, Account* account, Streams* streams
+) noexcept nogil:
+    """Put a fragment to its datagram and take what is in a whole one; false when there is no room."""
+    cdef Fragments* fragments = &streams.fragments
+    cdef bint agrees
+    cdef int status
+    cdef Ends ends
+    if rows.assembled == MOST_ASSEMBLED:
+        return False
+    if fragments.whole == NULL:
+        if add_part(fragments, &found.part, frame, account, &agrees) == IMPOSSIBLE:
+            damaged(account, frame.offset, FRAGMENT, found.part.offset + found.part.size, 0)
+            return True
+        if not agrees:
+            account.fragment_conflicts += 1
+            describe(account, account.file, frame.offset, FRAGMENT_DIFFERS, 0, 0)
+        if fragments.whole == NULL:
+            account.fragments += 1
+            return True
+    status = find_in_datagram(fragments.whole, fragments.size, ports, found)
+    if status == FOUND and found.protocol == TCP:
+        if streams.guesses.keeping:  # it may be of a stream that was read before it
+            streams.guesses.wrong = True
+        if not take_segment(streams, frame, found, rows, account):
+            return False
+    elif status == FOUND:
+        ends = ends_of_ip(found.ip, found.header, OVER_UDP)
+        if is_wanted(rows, frame, &ends):
+            put_row(rows, columns, frame, &ends, found.payload, found.size)
+            if rows.first_frame != NULL:
+                rows.first_frame[rows.count - 1] = fragments.first_frame
+        else:
+            account.other += 1
+    elif status == OTHER:
         account.other += 1
+    else:
+        damaged(account, frame.offset, <Reason>status, found.needed, found.available)
+    if status == FOUND:
+        keep_memory(rows, fragments.whole)
+        rows.assembled += 1
+    else:
+        free(fragments.whole)
+    fragments.whole = NULL
     return True
 
 
@@ -134,16 +204,29 @@ cdef inline bint take_general(
 ) noexcept nogil:
     """A row, those that a segment completes, or one more of the others or the damaged; false when there is no room."""
     cdef Packet found
-    cdef int status = find_packet(frame.data, frame.size, frame.link, ports, &found)
+    cdef int status
     cdef Ends ends
+    if frame.link == LINK_ETHERNET and plain_segment(frame.data, frame.size, &found):
+        if wanted(ports.tcp, found.header):
+            return take_segment(streams, frame, &found, rows, account)
+        account.other += 1
+        return True
+    status = find_packet(frame.data, frame.size, frame.link, ports, &found)
     if status == FOUND and found.protocol == TCP:
         return take_segment(streams, frame, &found, rows, account)
-    account.fragments += found.fragment
+    if status == PART:
+        if wire_unlikely(streams.guesses.active):
+            return leave_to_truth(&streams.guesses, frame, rows, account)
+        return take_part(frame, &found, ports, columns, rows, account, streams)
     if status == FOUND:
         if found.protocol == UDP:
             ends = ends_of_ip(found.ip, found.header, OVER_UDP)
         else:
             ends = ends_of_ipx(found.ip)
+        if not is_wanted(rows, frame, &ends):
+            account.other += 1
+            return True
+        if found.protocol != UDP:
             note_transport(rows, OVER_IPX)
         put_row(rows, columns, frame, &ends, found.payload, found.size)
     elif status == OTHER:

@@ -6,11 +6,24 @@ from dataclasses import dataclass
 
 from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT64, Column, Enumeration, Table
 
-__all__ = ["CAPTURE", "DEFAULT_PORTS", "PACKET_KINDS", "TOPOLOGY_PORTS", "TRANSPORTS", "StreamLimits"]
+__all__ = [
+    "CAPTURE",
+    "DEFAULT_PORTS",
+    "MESSAGE_PORTS",
+    "PACKET_KINDS",
+    "PING_PORTS",
+    "TOPOLOGY_PORTS",
+    "TOPOLOGY_SOCKETS",
+    "TRANSPORTS",
+    "StreamLimits",
+]
 
 # Where MSMQ listens: discovery and messages, ping, and change notifications sent straight to a queue manager
 DEFAULT_PORTS = frozenset({1801, 3527, 876})
-TOPOLOGY_PORTS = frozenset({1801})  # [MS-MQSD] 2.1
+TOPOLOGY_PORTS = frozenset({1801})  # UDP: [MS-MQSD] 2.1
+TOPOLOGY_SOCKETS = frozenset({876})  # IPX: the same
+MESSAGE_PORTS = frozenset({1801})  # TCP: [MS-MQQB] 2.1
+PING_PORTS = frozenset({3527})  # UDP: the same
 
 TRANSPORTS = ("udp", "tcp", "ipx")
 

@@ -28,7 +28,7 @@ REASONS = (
     "the UDP header is cut: it needs {needed} bytes, {available} are there",
     "a UDP datagram of {needed} bytes in an IP packet with room for {available}",
     "the frame is cut: a datagram of {needed} bytes, {available} are there",
-    "a fragment of an IP packet; fragments are not put together",
+    "a fragment that ends at byte {needed} cannot be of its IP datagram",
     "the TCP header is cut: it needs {needed} bytes, {available} are there",
     "a TCP header of {needed} bytes in an IP packet with room for {available}",
     "the IPX header is cut: it needs {needed} bytes, {available} are there",
@@ -38,6 +38,8 @@ REASONS = (
     "no packet begins at {available} in the stream of this segment",
     "the stream ends with this segment inside a packet of {needed} bytes; {available} are there",
     "a stream is forgotten after this segment, at {available}: too many are open",
+    "an IP datagram in fragments, of which only {needed} bytes were captured",
+    "the bytes of this fragment differ from those that came before",
 )
 MOST_PROBLEMS = 100
 
@@ -59,7 +61,8 @@ class StreamStats:
     streams : int
         Directions of connections that had bytes to or from the ports asked for, or began to.
     packets, unselected : int
-        MSMQ packets found in them, and how many of these give no row because their kind was not asked for.
+        MSMQ packets found in them, and how many of these give no row: their kind, their time or their ends were not
+        asked for.
     bytes : int
         Payload of segments, as far as it was captured.
     framed, skipped, duplicate, held : int
@@ -111,7 +114,7 @@ class StreamStats:
 class CaptureStats:
     """What became of the frames of a capture; two of these add up.
 
-    Always ``frames == payloads + segments + other + damaged``.
+    Always ``frames == payloads + segments + fragments + other + damaged``.
 
     Attributes
     ----------
@@ -122,12 +125,15 @@ class CaptureStats:
     segments : int
         Frames of TCP; ``streams`` says what was in them.
     other : int
-        Frames of other protocols and other ports.
+        Frames of other protocols and other ports, and those whose time or ends were not asked for.
     damaged : int
         Frames that cannot be read; each of the first 100 is described in ``problems``.
     fragments : int
-        Frames with a part of an IP datagram, which are not put together. The first of each UDP datagram to the ports
-        asked for is among ``damaged``, the rest among ``other``.
+        Frames with a part of an IP datagram that was not the last one missing. The frame that completes a datagram
+        counts as what is in it.
+    incomplete_datagrams, fragment_conflicts : int
+        IP datagrams, perhaps ours, of which parts are missing; fragments with bytes that are not those that came before
+        in their place, where the first ones count.
     cut_files : int
         Compressed files that could not be read to their end; each is described in ``problems``, at the offset in what
         they hold where reading ended.
@@ -146,6 +152,8 @@ class CaptureStats:
     other: int = 0
     damaged: int = 0
     fragments: int = 0
+    incomplete_datagrams: int = 0
+    fragment_conflicts: int = 0
     cut_files: int = 0
     bytes_read: int = 0
     bytes_skipped: int = 0

@@ -4,6 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from msmqwire.capture.flows cimport FlowTable
+from msmqwire.capture.fragments cimport Fragments
 from msmqwire.capture.frames cimport Account, Frame, Rows
 from msmqwire.capture.guesses cimport Guesses
 from msmqwire.capture.layers cimport Packet
@@ -40,6 +41,7 @@ cdef struct Streams:
     size_t most_flows
     uint32_t waiting      # the flow whose bytes in order the rows had no room for, or NO_FLOW
     bint no_memory        # was left, once
+    Fragments fragments   # IP datagrams that are not whole yet
     StreamCounts counts
     Guesses guesses       # where reading began inside a file
 

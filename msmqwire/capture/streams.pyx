@@ -20,19 +20,21 @@ from msmqwire.capture.flows cimport (
     NO_FLOW, Endpoints, Flow, Origin, Piece, add_flow, find_flow, free_table, grow_packet, hold_piece, later,
     move_to_front, open_head, piece_data, release_packet, remove_flow, start_table, take_piece,
 )
+from msmqwire.capture.fragments cimport free_fragments
 from msmqwire.capture.frames cimport (
-    CONFLICT, EVICTED, GAP, MOST_FILES, MOST_PACKETS, NO_PACKET, STREAMED, TIMED, UNFINISHED, describe,
+    CONFLICT, EVICTED, GAP, MOST_FILES, MOST_PACKETS, NO_PACKET, STREAMED, TIMED, UNFINISHED, describe, keep_memory,
 )
 from msmqwire.capture.guesses cimport BEGINS, CONTINUES, DIFFERS, NUMBERED, add_guess, free_guesses, keep_head
 from msmqwire.capture.layers cimport TCP_HEADER
 from msmqwire.capture.rows cimport OVER_TCP, note_transport, put_address
+from msmqwire.capture.selection cimport selects
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_INTERNAL, FRAMED, NOT_A_PACKET, VERSION_NUMBER, Framing, frame_packet,
 )
 from msmqwire.wire.address cimport IPV4, IPV6
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
-from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32
+from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_unlikely
 
 __all__ = ["StreamTable"]
 
@@ -100,11 +102,19 @@ cdef void put_columns(
         rows.stream_offset[row] = offset
 
 
-cdef inline void put_packet(
-    Rows* rows, const Account* account, const Flow* flow, const uint8_t* data, size_t size, uint64_t offset,
-    uint64_t first_frame, const Origin* last,
+cdef inline bint put_packet(
+    Streams* streams, Rows* rows, const Account* account, const Flow* flow, const uint8_t* data, size_t size,
+    uint64_t offset, uint64_t first_frame, const Origin* last,
 ) noexcept nogil:
+    """A row for a packet, unless its time or its ends are not asked for; whether there is one."""
     cdef size_t row = <size_t>(rows.next - rows.spans)
+    cdef const Endpoints* ends = &flow.endpoints
+    if wire_unlikely(rows.selection != NULL) and not selects(
+        rows.selection, last.timed, last.time, <uint16_t>(ends.ports >> 32), <const uint8_t*>ends.src,
+        <const uint8_t*>ends.dst,
+    ):
+        streams.counts.unselected += 1
+        return False
     note_transport(rows, OVER_TCP)
     rows.next.data = data
     rows.next.size = size
@@ -113,12 +123,7 @@ cdef inline void put_packet(
     rows.packets += 1
     if rows.columns:
         put_columns(rows, account, flow, row, offset, first_frame, last)
-
-
-cdef inline void keep_memory(Rows* rows, void* memory) noexcept nogil:
-    """The rows free it when nobody looks at them any more."""
-    rows.memory[rows.memory_count] = memory
-    rows.memory_count += 1
+    return True
 
 
 # --- From bytes in order to packets ---
@@ -194,9 +199,12 @@ cdef void close_packet(Streams* streams, Flow* flow, Rows* rows, const Account* 
     streams.counts.packets += 1
     if data == NULL:
         streams.counts.unselected += 1
-    else:
-        put_packet(rows, account, flow, data, total, flow.position - total, flow.first_frame, &flow.last)
+    elif put_packet(
+        streams, rows, account, flow, data, total, flow.position - total, flow.first_frame, &flow.last
+    ):
         keep_memory(rows, data)
+    else:
+        free(data)
 
 
 cdef size_t fill_packet(
@@ -286,8 +294,9 @@ cdef bint deliver(
                 streams.counts.packets += 1
                 streams.counts.framed += total
                 if selected(streams, data):
-                    put_packet(rows, account, flow, data, total, flow.position, origin.frame, origin)
-                    used = True
+                    used |= put_packet(
+                        streams, rows, account, flow, data, total, flow.position, origin.frame, origin
+                    )
                 else:
                     streams.counts.unselected += 1
                 count = total
@@ -639,6 +648,7 @@ cdef class StreamTable:
     def __dealloc__(self):
         free_table(&self.streams.table)
         free_guesses(&self.streams.guesses)
+        free_fragments(&self.streams.fragments)
 
     def counts(self):
         """The account so far, by the names of the fields of StreamStats."""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from msmqwire import mqsd
+import numpy as np
+
+from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture.reader import open as open_capture
-from msmqwire.capture.schema import CAPTURE, TOPOLOGY_PORTS
+from msmqwire.capture.schema import CAPTURE, MESSAGE_PORTS, PING_PORTS, TOPOLOGY_PORTS, TOPOLOGY_SOCKETS
 from msmqwire.capture.sources import Source
 from msmqwire.capture.stats import CaptureStats
-from msmqwire.columns import Batch, Table
+from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns.schema import GuidForm
 from msmqwire.wire.fault import FAULT_NAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from msmqwire.capture.blocks import Block
 
@@ -30,15 +35,50 @@ GUID_FORMS = get_args(GuidForm)
 
 @dataclass(frozen=True)
 class TableKind:
-    """How payloads become a table: its columns, what decodes them, and the ports they are found at."""
+    """How payloads become a table.
+
+    Attributes
+    ----------
+    table : Table
+        Its columns.
+    decode_batch : callable
+        What decodes its payloads; those of notifications are bodies of messages.
+    ports : mapping of str to frozenset of int
+        The ports where they are found, for each transport.
+    packets : tuple of str
+        The kinds of packets in TCP streams among them.
+    transports : tuple of int
+        What ``decode_batch(transport=)`` calls each of ``TRANSPORTS``; empty where it has no such argument.
+    in_messages : bool
+        They are bodies of messages.
+    """
 
     table: Table
     decode_batch: Callable[..., Batch]
-    ports: frozenset[int]
+    ports: Mapping[str, frozenset[int]]
+    packets: tuple[str, ...] = ()
+    transports: tuple[int, ...] = ()
+    in_messages: bool = False
 
 
 TABLES: dict[str, TableKind] = {
-    "topology": TableKind(mqsd.TOPOLOGY, mqsd.decode_batch, TOPOLOGY_PORTS),
+    "topology": TableKind(
+        mqsd.TOPOLOGY,
+        mqsd.decode_batch,
+        {"udp": TOPOLOGY_PORTS, "ipx": TOPOLOGY_SOCKETS},
+        transports=(1, 0, 2),
+    ),
+    "notifications": TableKind(
+        mqcn.NOTIFICATIONS, mqcn.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",), in_messages=True
+    ),
+    "messages": TableKind(mqqb.MESSAGES, mqqb.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",)),
+    "sessions": TableKind(
+        mqqb.SESSIONS,
+        mqqb.decode_session_batch,
+        {"udp": PING_PORTS, "tcp": MESSAGE_PORTS},
+        ("session",),
+        transports=(1, 2, 0),
+    ),
 }
 
 
@@ -87,6 +127,10 @@ class TableReader(Iterator["pa.RecordBatch"]):
         How many payloads had a fault, by its code.
     rows : int
         How many rows there were so far.
+    encrypted : int
+        Of notifications: messages to the notify queue that cannot be read because they are encrypted.
+    unread : int
+        Of notifications: messages that cannot be decoded, whatever queue they were for.
     """
 
     def __init__(
@@ -98,6 +142,9 @@ class TableReader(Iterator["pa.RecordBatch"]):
         guid: GuidForm = "text",
         strict: bool = False,
         ports: Iterable[int] | None = None,
+        addresses: Iterable[str] = (),
+        since: datetime | int | None = None,
+        until: datetime | int | None = None,
     ) -> None:
         if guid not in GUID_FORMS:
             raise ValueError(f"guid={guid!r} is not one of {', '.join(map(repr, GUID_FORMS))}")
@@ -105,13 +152,20 @@ class TableReader(Iterator["pa.RecordBatch"]):
         self._first, self._last = _split(table, columns)
         self.schema = arrow_schema(table, (*self._first, *self._last), guid)
         self.faults: Counter[str] = Counter()
-        self.rows = 0
-        self._decode = kind.decode_batch
+        self.rows = self.encrypted = self.unread = 0
+        self._kind = kind
         self._strict = strict
         self._guid = guid
         self._batches: list[Batch] = []
+        self._messages: Batch | None = None
         self._capture = open_capture(
-            source, ports=kind.ports if ports is None else {"udp": ports, "ipx": ports}, columns=self._first
+            source,
+            ports=kind.ports if ports is None else dict.fromkeys(kind.ports, frozenset(ports)),
+            packets=kind.packets,
+            columns=self._first,
+            addresses=addresses,
+            since=since,
+            until=until,
         )
 
     @property
@@ -123,11 +177,15 @@ class TableReader(Iterator["pa.RecordBatch"]):
         import pyarrow as pa
 
         block = next(self._capture)
-        batch = self._decoded(block)
-        self.rows += len(block)
+        first = block.capture.to_arrow()
+        if self._kind.in_messages:
+            batch, rows = self._notifications(block)
+            first = first.take(rows)
+        else:
+            batch = self._decoded(block.payloads, **self._transport(block))
+        self.rows += len(batch)
         for code in batch.faults["code"].tolist():
             self.faults[FAULT_NAMES[code]] += 1
-        first = block.capture.to_arrow()
         if not self._last:
             return first
         last = batch.to_arrow(guid=self._guid)
@@ -145,17 +203,35 @@ class TableReader(Iterator["pa.RecordBatch"]):
         """Close the file that is being read; record batches stay good, and there are no more of them."""
         self._capture.close()
 
-    def _decoded(self, block: Block) -> Batch:
-        """Decode a block into a batch that no Arrow consumer holds any more, or into a new one."""
-        transport = "udp" if block.transports is None else block.transports
+    def _transport(self, block: Block) -> dict[str, Any]:
+        """What carried the payloads, in the decoder's own numbers."""
+        if not self._kind.transports:
+            return {}
+        if block.transports is None:
+            return {"transport": "udp"}
+        return {"transport": np.array(self._kind.transports, np.uint8)[block.transports]}
+
+    def _notifications(self, block: Block) -> tuple[Batch, NDArray[np.uint32]]:
+        """The changes in a block of messages, and the row of the block that each of them belongs to."""
+        columns = ("body", "notification")
+        messages = mqqb.decode_batch(block.payloads, columns=columns, out=self._messages)
+        self._messages = messages
+        found = messages.notifications()
+        self.encrypted += len(found.encrypted)
+        self.unread += len(messages.faults)
+        batch = self._decoded(found.payloads)
+        assert isinstance(batch, mqcn.NotificationBatch)
+        return batch, np.repeat(found.rows, np.diff(batch.messages))
+
+    def _decoded(self, payloads: Payloads, **transport: Any) -> Batch:
+        """Decode payloads into a batch that no Arrow consumer holds any more, or into a new one."""
+        decode = partial(self._kind.decode_batch, payloads, strict=self._strict, columns=self._last, **transport)
         for out in self._batches:
             try:
-                return self._decode(
-                    block.payloads, strict=self._strict, transport=transport, columns=self._last, out=out
-                )
+                return decode(out=out)
             except BufferError:
                 continue
-        batch = self._decode(block.payloads, strict=self._strict, transport=transport, columns=self._last)
+        batch = decode()
         if len(self._batches) < MOST_BATCHES:
             self._batches.append(batch)
         return batch
@@ -169,6 +245,9 @@ def read_table(
     guid: GuidForm = "text",
     strict: bool = False,
     ports: Iterable[int] | None = None,
+    addresses: Iterable[str] = (),
+    since: datetime | int | None = None,
+    until: datetime | int | None = None,
 ) -> TableReader:
     """Read captures as a table: record batches with the capture columns in front; needs pyarrow.
 
@@ -185,13 +264,25 @@ def read_table(
     strict : bool
         Make violations faults.
     ports : iterable of int, optional
-        Read payloads of these ports in place of the table's own.
+        Read payloads of these ports in place of the table's own, of the same transports.
+    addresses, since, until
+        As for ``capture.open``.
 
     Raises
     ------
     CaptureError
         A file is no capture, or a glob matches nothing.
     ValueError
-        There is no such table or column.
+        There is no such table, column, address or time.
     """
-    return TableReader(source, table, columns=columns, guid=guid, strict=strict, ports=ports)
+    return TableReader(
+        source,
+        table,
+        columns=columns,
+        guid=guid,
+        strict=strict,
+        ports=ports,
+        addresses=addresses,
+        since=since,
+        until=until,
+    )

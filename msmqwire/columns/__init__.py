@@ -4,9 +4,10 @@ from msmqwire.columns.batch import Batch, FaultEntry
 from msmqwire.columns.buffer import Buffer, allocated_bytes
 from msmqwire.columns.payloads import Payloads
 from msmqwire.columns.schema import Column, Table
-from msmqwire.columns.views import BytesColumn, ListColumn, TextColumn
+from msmqwire.columns.views import AsciiColumn, BytesColumn, ListColumn, TextColumn
 
 __all__ = [
+    "AsciiColumn",
     "Batch",
     "Buffer",
     "BytesColumn",

@@ -1,12 +1,9 @@
-"""The grammar of [MS-MQMQ] 2.1 as a kernel: a name is read from left to right, a fault is the first that fails.
+"""The grammar of [MS-MQMQ] 2.1 as a kernel: names are read from left to right, up to the first character that fails.
 
 All that the grammar allows is ASCII, so that up to its first fault a text has as many characters as bytes, and an
 offset in the one is an offset in the other.
 """
 
-from uuid import UUID
-
-from cpython.unicode cimport PyUnicode_DecodeASCII
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memchr, memcpy, memset
@@ -14,12 +11,6 @@ from libc.string cimport memchr, memcpy, memset
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.wire.fault cimport BAD_TEXT, BAD_TYPE, BAD_VALUE, TOO_LARGE, TRUNCATED, Fault, FaultCode, set_fault
 from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE
-
-from msmqwire.errors import FormatNameError
-from msmqwire.formatname.schema import FIELDS, KINDS, PROTOCOLS, QUEUE_TYPES, SUFFIXES
-from msmqwire.wire.fault import FAULT_NAMES
-
-__all__ = ["Parts", "scan"]
 
 cdef extern from "<arpa/inet.h>" nogil:
     int inet_pton(int family, const char* source, void* target)
@@ -46,7 +37,7 @@ cdef enum Field:
     FIELD_MULTICAST_PORT
     FIELD_COMPUTER
 
-# What a fault expected, in the order of EXPECTED
+# What a fault expected, in the order of EXPECTED in schema.py
 cdef enum Expected:
     KEYWORD
     PROTOCOL
@@ -74,34 +65,6 @@ cdef enum Expected:
     WRITABLE_QUEUE
     LIST_ELEMENT
 
-EXPECTED = (
-    "DIRECT=, PUBLIC=, PRIVATE=, DL=, MACHINE=, CONNECTOR= or MULTICAST=",
-    "TCP:, OS:, IPX:, HTTP: or HTTPS:",
-    "a hexadecimal digit",
-    "'-'",
-    "'\\'",
-    "the end of the name",
-    "';JOURNAL' or the end of the name",
-    "';JOURNAL', ';DEADLETTER', ';DEADXACT' or the end of the name",
-    "';XACTONLY' or the end of the name",
-    "'@' and a domain, or the end of the name",
-    "a character of a computer name (U+0021 to U+007E), 1 to 256 of them",
-    "a character of a queue name, 1 to 124 of them",
-    "a character of a subqueue name, 1 to 32 of them",
-    "a character of a domain name (U+0021 to U+007E), 1 to 255 of them",
-    "an IPv4 or IPv6 address",
-    "a number from 0 to 255 without leading zeros",
-    "a number from 224 to 239",
-    "a number from 0 to 65535 without leading zeros",
-    "'.'",
-    "':'",
-    "'//'",
-    "a character of a host name, 1 to 256 of them",
-    "'/MSMQ'",
-    "a queue that can be written to: an element is no journal and no dead-letter queue",
-    "an element other than MACHINE=",
-)
-
 cdef enum:
     MAX_COMPUTER = 256
     MAX_QUEUE_NAME = 124
@@ -123,12 +86,15 @@ cdef enum:
     HEXADECIMAL = 64
     IPV6 = 128
 
+cdef enum:
+    NO_DIGIT = 0x80
+
 cdef uint8_t[256] IN_SET
 cdef uint8_t[256] HEX_VALUE
 
-# For each of the 32 digits, in the order of the text, the byte of the GUID in packet order that it is half of
-cdef uint8_t[16] TEXT_ORDER
-TEXT_ORDER[:] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15]
+# Where in the text of a GUID the two digits of each byte stand, in packet order
+cdef uint8_t[16] DIGITS_AT
+DIGITS_AT[:] = [6, 4, 2, 0, 11, 9, 16, 14, 19, 21, 24, 26, 28, 30, 32, 34]
 
 
 cdef int fill_sets() except -1:
@@ -145,7 +111,9 @@ cdef int fill_sets() except -1:
         bits |= HEXADECIMAL if character in "0123456789abcdefABCDEF" else 0
         bits |= IPV6 if character in "0123456789abcdefABCDEF:." else 0
         IN_SET[byte] = bits
-        HEX_VALUE[byte] = int(character, 16) if bits & HEXADECIMAL else 0
+        HEX_VALUE[byte] = int(character, 16) if bits & HEXADECIMAL else NO_DIGIT
+    for byte in (*range(0x21), *range(0x80, 0x100)):
+        HEX_VALUE[byte] = NO_DIGIT
     return 0
 
 
@@ -245,24 +213,36 @@ cdef inline int read_end(Scanner* scanner, Field field, Expected expected) noexc
     return 0
 
 
+cdef int refuse_guid(const Scanner* scanner, Field field) noexcept nogil:
+    """Point at the first character that is none of a GUID."""
+    cdef size_t i
+    cdef size_t at
+    for i in range(<size_t>GUID_TEXT_SIZE):
+        at = scanner.at + i
+        if i == 8 or i == 13 or i == 18 or i == 23:
+            if at >= scanner.end or scanner.text[at] != c"-":
+                return refuse_at(scanner, at, BAD_TEXT, field, HYPHEN)
+        elif at >= scanner.end or not IN_SET[scanner.text[at]] & HEXADECIMAL:
+            return refuse_at(scanner, at, BAD_TEXT, field, HEXADECIMAL_DIGIT)
+    return -1
+
+
 cdef inline int read_guid(Scanner* scanner, Field field, uint8_t* guid) noexcept nogil:
     """Guid of 2.1.3, without braces."""
     cdef const uint8_t* here = scanner.text + scanner.at
-    cdef size_t left = scanner.end - scanner.at
+    cdef uint8_t found = 0
+    cdef uint8_t high
+    cdef uint8_t low
     cdef size_t i
-    cdef size_t digit = 0
-    for i in range(<size_t>GUID_TEXT_SIZE):
-        if i == 8 or i == 13 or i == 18 or i == 23:
-            if i >= left or here[i] != c"-":
-                return refuse_at(scanner, scanner.at + i, BAD_TEXT, field, HYPHEN)
-            continue
-        if i >= left or not IN_SET[here[i]] & HEXADECIMAL:
-            return refuse_at(scanner, scanner.at + i, BAD_TEXT, field, HEXADECIMAL_DIGIT)
-        if digit & 1:
-            guid[TEXT_ORDER[digit >> 1]] |= HEX_VALUE[here[i]]
-        else:
-            guid[TEXT_ORDER[digit >> 1]] = <uint8_t>(HEX_VALUE[here[i]] << 4)
-        digit += 1
+    if scanner.end - scanner.at < GUID_TEXT_SIZE:
+        return refuse_guid(scanner, field)
+    for i in range(<size_t>GUID_SIZE):
+        high = HEX_VALUE[here[DIGITS_AT[i]]]
+        low = HEX_VALUE[here[DIGITS_AT[i] + 1]]
+        found |= high | low
+        guid[i] = <uint8_t>(high << 4) | low
+    if found & NO_DIGIT or here[8] != c"-" or here[13] != c"-" or here[18] != c"-" or here[23] != c"-":
+        return refuse_guid(scanner, field)
     scanner.at += GUID_TEXT_SIZE
     return 0
 
@@ -304,21 +284,32 @@ cdef inline uint8_t suffix_to_end(const Scanner* scanner) noexcept nogil:
     return SUFFIX_NONE
 
 
-cdef inline int read_suffix(Scanner* scanner, uint32_t allowed, Expected expected, Name* name) noexcept nogil:
+cdef inline bint is_journal(const Scanner* scanner) noexcept nogil:
+    """Whether ``;JOURNAL`` is all the rest of the name."""
+    return scanner.end - scanner.at == 8 and matching(scanner, b";journal", 8) == 8
+
+
+cdef int read_suffix(Scanner* scanner, uint32_t allowed, Expected expected, Name* name) noexcept nogil:
     """The end of a name, or a semicolon and one of the suffixes whose bits are in ``allowed``."""
     cdef uint8_t suffix
+    cdef size_t most = 0
     if scanner.at == scanner.end:
         return 0
     if not is_next(scanner, c";"):
         return refuse(scanner, BAD_TEXT, FIELD_SUFFIX, expected)
     scanner.at += 1
     suffix = suffix_to_end(scanner)
-    scanner.at -= 1
-    if not allowed >> suffix & 1:
-        return refuse(scanner, BAD_TEXT, FIELD_SUFFIX, expected)
-    name.suffix = suffix
-    scanner.at = scanner.end
-    return 0
+    if allowed >> suffix & 1:
+        name.suffix = suffix
+        return 0
+    # Point at the first character with which no suffix goes on
+    if allowed >> SUFFIX_JOURNAL & 1:
+        most = matching(scanner, b"journal", 7)
+    if allowed >> SUFFIX_DEADLETTER & 1:
+        most = max(most, matching(scanner, b"deadletter", 10), matching(scanner, b"deadxact", 8))
+    if allowed >> SUFFIX_XACTONLY & 1:
+        most = matching(scanner, b"xactonly", 8)
+    return refuse_at(scanner, scanner.at + most, BAD_TEXT, FIELD_SUFFIX, expected)
 
 
 # --- Direct names: 2.1.2 ---
@@ -451,15 +442,13 @@ cdef int read_queue_name(Scanner* scanner, bint suffixes, Name* name) noexcept n
         return 0
     if not is_next(scanner, c";"):
         return refuse(scanner, BAD_TEXT, FIELD_QUEUE_NAME, QUEUE_CHARACTER)
-    scanner.at += 1
-    if suffixes and suffix_to_end(scanner) == SUFFIX_JOURNAL:
-        name.suffix = SUFFIX_JOURNAL
-        return 0
-    scanner.at -= name.queue.length + 1
+    scanner.at -= name.queue.length
     modern = run_of(scanner, SUBQUEUE, name.queue.length) == name.queue.length
     scanner.at += name.queue.length
+    if suffixes and (not modern or is_journal(scanner)):
+        return read_suffix(scanner, 1 << SUFFIX_JOURNAL, JOURNAL_OR_END, name)
     if not modern:
-        return refuse(scanner, BAD_TEXT, FIELD_QUEUE_NAME, JOURNAL_OR_END if suffixes else END)
+        return refuse(scanner, BAD_TEXT, FIELD_QUEUE_NAME, END)
     scanner.at += 1
     if read_text(scanner, SUBQUEUE, MAX_SUBQUEUE, FIELD_SUBQUEUE, SUBQUEUE_CHARACTER, &name.subqueue) != 0:
         return -1
@@ -706,60 +695,3 @@ cdef int read_element(
     if start != 0 or scanner.end != size:
         return check_element(&scanner, start, name)
     return 0
-
-
-# --- For the model ---
-
-
-class Parts:
-    """What the kernel finds in one name, as Python values; None where a kind has no such part."""
-
-    __slots__ = (
-        "address", "computer", "domain", "guid", "kind", "port", "private_id", "protocol", "queue", "queue_type",
-        "subqueue", "suffix",
-    )
-
-
-cdef object text_of(const uint8_t* text, TextSpan span):
-    return PyUnicode_DecodeASCII(<const char*>text + span.offset, span.length, NULL) if span.length else None
-
-
-cdef object parts_of(const uint8_t* text, const Name* name):
-    parts = Parts()
-    kind = name.kind
-    has_guid = kind not in (KIND_DIRECT, KIND_MULTICAST, KIND_PATH_NAME)
-    parts.kind = KINDS[kind]
-    parts.guid = UUID(bytes_le=name.guid[:GUID_SIZE]) if has_guid else None
-    parts.private_id = name.private_id if kind == KIND_PRIVATE else None
-    parts.protocol = PROTOCOLS[name.protocol] or None
-    parts.queue_type = QUEUE_TYPES[name.queue_type] or None
-    parts.suffix = SUFFIXES[name.suffix] or None
-    parts.address = text_of(text, name.address) if kind != KIND_PATH_NAME else None
-    parts.computer = text_of(text, name.address) if kind == KIND_PATH_NAME else None
-    parts.queue = text_of(text, name.queue)
-    parts.subqueue = text_of(text, name.subqueue)
-    parts.domain = text_of(text, name.domain)
-    parts.port = name.port if kind == KIND_MULTICAST else None
-    return parts
-
-
-def scan(str text, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_name=False):
-    cdef uint32_t options = (
-        (EXTENDED if extended else 0) | (HTTP_SLASHES if http_slashes else 0) | (SPX if spx else 0)
-        | (PATH_NAME if path_name else 0)
-    )
-    # A lone surrogate is no more at home in a name than any other character beyond ASCII
-    cdef bytes encoded = text.encode("utf-8", "surrogatepass")
-    cdef const uint8_t* data = <const uint8_t*>encoded
-    cdef size_t size = <size_t>len(encoded)
-    cdef size_t at = 0
-    cdef Name name
-    cdef Fault fault
-    cdef list names = []
-    while at <= size:
-        if read_element(data, size, &at, options, &name, &fault) != 0:
-            raise FormatNameError(
-                FAULT_NAMES[fault.code], FIELDS[fault.field], fault.offset, EXPECTED[fault.needed], text
-            )
-        names.append(parts_of(data, &name))
-    return names

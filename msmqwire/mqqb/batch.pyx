@@ -40,9 +40,9 @@ cdef dict TRANSPORTS = {"unknown": TRANSPORT_UNKNOWN, "udp": TRANSPORT_UDP, "tcp
 
 cdef enum:
     BLOCK = 32          # packets that are read before their columns are written
-    AHEAD = 6           # packets between the one that is read and the one that is fetched
+    AHEAD = 12          # packets between the one that is read and the one that is fetched
     CACHE_LINE = 64
-    FETCHED = 4         # lines at the start of a packet, where its headers are
+    FETCHED = 5         # lines at the start of a packet, where its headers are
 
 
 class Notifications(NamedTuple):

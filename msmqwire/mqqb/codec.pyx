@@ -8,7 +8,7 @@ which the columns of a batch are made, and are called as the columns are.
 from dataclasses import fields
 from uuid import UUID
 
-from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
@@ -367,22 +367,28 @@ cdef int refuse_violations(MessagePacket packet) except -1:
 def decode(data, *, bint strict=False, str transport="unknown"):
     cdef MessagePacket packet
     cdef const uint8_t* start
+    cdef size_t size
     cdef uint32_t code
     cdef type class_
     if transport not in TRANSPORTS:
         raise ValueError(f"transport={transport!r} is not one of {', '.join(map(repr, TRANSPORTS))}")
     code = TRANSPORTS[transport]
-    owner, size = steady_bytes(data)
-    start = address(owner)
+    if PyBytes_CheckExact(data):
+        owner = data
+        start = <const uint8_t*>PyBytes_AS_STRING(data)
+        size = <size_t>PyBytes_GET_SIZE(data)
+    else:
+        owner, size = steady_bytes(data)
+        start = address(owner)
     class_ = UserMessage
-    if is_ping(start, <size_t>size, code):
+    if is_ping(start, size, code):
         class_ = Ping
     elif size > 2 and start[2] & FLAG_INTERNAL:
         class_ = EstablishConnection
     packet = class_.__new__(class_)
     packet.owner = owner
     packet.data = start
-    read_packet(packet, <size_t>size, code, strict)
+    read_packet(packet, size, code, strict)
     if class_ is EstablishConnection:
         packet = of_its_kind(packet)
     return packet

@@ -39,8 +39,25 @@ from msmqwire.columns.schema import BOOL, TEXT, Enumeration
 from msmqwire.formatname import DirectName, DistributionListName, PrivateName, PublicName, parse
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
-MESSAGE_COLUMNS = {column.name: column for column in MESSAGES.columns}
-SESSION_COLUMNS = {column.name: column for column in SESSIONS.columns}
+
+cdef class Place:
+    """Where the values of a column come from, and what they are."""
+    cdef Source source
+    cdef uint32_t presence
+    cdef bint is_text
+    cdef bint is_flag
+    cdef tuple names     # of an enumeration
+
+    def __cinit__(self, column, dict sources):
+        self.source = source_of(sources, column.name)
+        self.presence = column.presence
+        self.is_text = column.type == TEXT
+        self.is_flag = column.type == BOOL
+        self.names = column.type.names if isinstance(column.type, Enumeration) else None
+
+
+cdef dict MESSAGE_PLACES = {column.name: Place(column, MESSAGE_SOURCES) for column in MESSAGES.columns}
+cdef dict SESSION_PLACES = {column.name: Place(column, SESSION_SOURCES) for column in SESSIONS.columns}
 
 cdef enum:
     LARGEST_DIRECT_NAME = 0xFFFC    # bytes: Count has 16 bits and counts a U+0000
@@ -66,14 +83,15 @@ cdef uint64_t number_of(const Source* source, const Packet* packet) noexcept:
 
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session):
     """What the packet over the bytes ``data`` of ``owner`` has in a column; None where that is null."""
-    column = (SESSION_COLUMNS if session else MESSAGE_COLUMNS)[name]
-    cdef Source source = source_of(SESSION_SOURCES if session else MESSAGE_SOURCES, name)
+    cdef Place place = (SESSION_PLACES if session else MESSAGE_PLACES)[name]
+    cdef Source source = place.source
     cdef TextSpan span
-    if column.presence and not packet.presence & <uint32_t>column.presence:
+    cdef uint64_t number
+    if place.presence and not packet.presence & place.presence:
         return None
     if source.form == SPAN:
         span = packet.parts[source.place]
-        if column.type == TEXT:
+        if place.is_text:
             return data[span.offset:span.offset + span.length].decode("utf-16-le", "surrogatepass")
         return memoryview(owner)[span.offset:span.offset + span.length]
     if source.form == QUEUE_NAME:
@@ -81,9 +99,9 @@ cdef object value_of(const Packet* packet, object owner, const uint8_t* data, st
     if source.form == COPY_16:
         return guid_from_bytes(packet.sections[source.place] + source.offset)
     number = number_of(&source, packet)
-    if isinstance(column.type, Enumeration):
-        return column.type.names[number]
-    return number != 0 if column.type == BOOL else number
+    if place.names is not None:
+        return place.names[number]
+    return number != 0 if place.is_flag else number
 
 
 cdef object queue_of(const FormatName* name, const uint8_t* data):
@@ -151,12 +169,12 @@ cdef class Builder:
 
     cdef int put(self, str name, object value) except -1:
         """Put the value of a column where the column's values come from, and say that it is there."""
-        column = (SESSION_COLUMNS if self.session else MESSAGE_COLUMNS)[name]
-        cdef Source source = source_of(SESSION_SOURCES if self.session else MESSAGE_SOURCES, name)
+        cdef Place place = (SESSION_PLACES if self.session else MESSAGE_PLACES)[name]
+        cdef Source source = place.source
         cdef uint8_t[16] guid
-        self.draft.packet.presence |= <uint32_t>column.presence
+        self.draft.packet.presence |= place.presence
         if source.form == SPAN:
-            packed = encodable_text(name, value) if column.type == TEXT else encodable_bytes(name, value)
+            packed = encodable_text(name, value) if place.is_text else encodable_bytes(name, value)
             if source.place <= SENDER_CERT and len(packed) > LARGEST_SECURITY_DATA:
                 raise EncodeError(name, f"has {len(packed)} bytes, at most {LARGEST_SECURITY_DATA}")
             self.draft.packet.parts[source.place] = self.append(packed)
@@ -164,7 +182,7 @@ cdef class Builder:
             guid_to_bytes(value, name, guid)
             memcpy(self.draft.sections[source.place] + source.offset, guid, 16)
         else:
-            store_number(&self.draft, &source, encodable_number(name, column, value, largest_number(&source)))
+            store_number(&self.draft, &source, encodable_number(name, place.names, value, largest_number(&source)))
         return 0
 
     cdef FormatName record_of(self, object name):
@@ -284,11 +302,11 @@ cdef bytes encodable_bytes(str name, object data):
         raise EncodeError(name, f"must be bytes, not {type(data).__name__}") from None
 
 
-cdef uint64_t encodable_number(str name, object column, object value, uint64_t largest) except? 0xFFFFFFFFFFFFFFFF:
-    if isinstance(column.type, Enumeration):
-        if value not in column.type.names:
-            raise EncodeError(name, f"{value!r} is not one of {', '.join(map(repr, column.type.names))}")
-        return column.type.names.index(value)
+cdef uint64_t encodable_number(str name, tuple names, object value, uint64_t largest) except? 0xFFFFFFFFFFFFFFFF:
+    if names is not None:
+        if value not in names:
+            raise EncodeError(name, f"{value!r} is not one of {', '.join(map(repr, names))}")
+        return names.index(value)
     if not hasattr(value, "__index__") or not 0 <= value.__index__() <= largest:
         raise EncodeError(name, f"{value!r} must be an integer from 0 to {largest}")
     return value.__index__()

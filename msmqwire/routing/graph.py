@@ -18,7 +18,9 @@ __all__ = ["HIGHEST_COST", "SiteGraph"]
 #: ActualCost is at most this ([MS-MQDMPR] 3.1.1.8). It may be 0, since weights are "nonnegative" ([MS-MQBR] 1.3.3).
 HIGHEST_COST = 999_999
 
+# An arc is one number: two places and a cost in 63 bits
 _COST_BITS = HIGHEST_COST.bit_length()
+_PLACE_BITS = (63 - _COST_BITS) // 2
 
 
 class SiteGraph:
@@ -43,24 +45,26 @@ class SiteGraph:
         Raises
         ------
         RoutingError
-            The ActualCost of a link is no integer from 0 to 999,999; the message names the link.
+            The ActualCost of a link is no integer from 0 to 999,999; the message names the link. Or there are more than
+            two million sites.
         """
         by_number = {site.int: site for site in map(attrgetter("identifier"), sites)}
         self.sites: list[UUID] = list(by_number.values())
+        if len(self.sites) > 1 << _PLACE_BITS:
+            raise RoutingError(f"{len(self.sites):,} Sites: at most {1 << _PLACE_BITS:,} can be routed between")
         self.index = {number: place for place, number in enumerate(by_number)}
         one, other = (self._places(links, end) for end in ("site1_identifier", "site2_identifier"))
         cost = _costs(links)
         leads = (one >= 0) & (other >= 0) & (one != other)
         one, other, cost = one[leads], other[leads], cost[leads]
         # Sorted as one number, an arc stands behind the cheaper ones between the same sites.
-        place_bits = len(self.sites).bit_length()
-        pairs = np.concatenate((one << place_bits | other, other << place_bits | one))
+        pairs = np.concatenate((one << _PLACE_BITS | other, other << _PLACE_BITS | one))
         arcs = np.sort(pairs << _COST_BITS | np.concatenate((cost, cost)))
         pairs = arcs >> _COST_BITS
         cheapest = np.flatnonzero(np.diff(pairs, prepend=-1))
         pairs = pairs[cheapest]
-        self.source: NDArray[np.int64] = pairs >> place_bits
-        self.target: NDArray[np.int64] = pairs & ((1 << place_bits) - 1)
+        self.source: NDArray[np.int64] = pairs >> _PLACE_BITS
+        self.target: NDArray[np.int64] = pairs & ((1 << _PLACE_BITS) - 1)
         self.cost: NDArray[np.int64] = arcs[cheapest] & ((1 << _COST_BITS) - 1)
 
     def _places(self, links: Sequence[RoutingLink], end: str) -> NDArray[np.int64]:

@@ -31,6 +31,49 @@ class DamagedError(Exception):
     """The frame cannot be read."""
 
 
+class PartError(Exception):
+    """The frame holds a part of an IP datagram."""
+
+    def __init__(self, key: tuple[bytes, bytes, int, int], offset: int, more: bool, data: bytes) -> None:
+        super().__init__()
+        self.key, self.offset, self.more, self.data = key, offset, more, data
+
+
+@dataclass
+class Datagram:
+    """An IP datagram that waits for parts: its bytes by their place, and where it ends if that is known."""
+
+    at: int  # the record of the part that came first
+    octets: dict[int, int] = field(default_factory=dict)
+    total: int | None = None
+
+    def add(self, part: PartError) -> bool:
+        """Put a part where nothing is yet; whether what is there already is the same."""
+        end = part.offset + len(part.data)
+        if self.total is not None and (end > self.total or (not part.more and end != self.total)):
+            raise DamagedError
+        if not part.more:
+            if any(place >= end for place in self.octets):
+                raise DamagedError
+            self.total = end
+        agrees = True
+        for place, octet in enumerate(part.data, part.offset):
+            agrees &= self.octets.setdefault(place, octet) == octet
+        return agrees
+
+    def whole(self) -> bytes | None:
+        """All of it, once it is there."""
+        if self.total is None or len(self.octets) < self.total:
+            return None
+        return bytes(self.octets[place] for place in range(self.total))
+
+    def is_foreign(self, protocol: int, ports: set[int]) -> bool:
+        """Whether its ports are there and are not ours."""
+        if protocol not in (6, 17) or not all(place in self.octets for place in range(4)):
+            return False
+        return not ports & set(struct.unpack(">HH", bytes(self.octets[place] for place in range(4))))
+
+
 @dataclass
 class Result:
     """What was read, and the account."""
@@ -39,7 +82,11 @@ class Result:
     frames: int = 0
     segments: int = 0
     other: int = 0
+    fragments: int = 0
     damaged: list[int] = field(default_factory=list)  # offsets
+    conflicts: int = 0
+    incomplete: int = 0
+    told: list[int] = field(default_factory=list)  # offsets of all that is described, in order
     streams: Streams = field(default_factory=Streams)
     skipped: int = 0
 
@@ -108,41 +155,50 @@ def ipx(packet: bytes, ports: set[int]) -> tuple[str, int, str, int, bytes]:
     return texts[0], sockets[0], texts[1], sockets[1], need(packet, length)[30:]
 
 
-def transport_ipv4(packet: bytes) -> tuple[int, str, str, bytes, int, bool]:
-    """Protocol, addresses, what follows the header, how long that is by its own account, whether it is a fragment."""
-    first, total, flags, protocol, source, target = struct.unpack(">BxHxxHxBxx4s4s", need(packet, 20))
+def ipv4(packet: bytes) -> tuple[int, str, str, bytes, int]:
+    """Protocol, addresses, what follows the header, how long that is by its own account."""
+    first, total, number, flags, protocol, source, target = struct.unpack(">BxHHHxBxx4s4s", need(packet, 20))
     header = (first & 15) * 4
     if first >> 4 != 4 or header < 20:
         raise DamagedError
-    if protocol not in (6, 17) or flags & 0x1FFF:
+    if protocol not in (6, 17):
         raise OtherError
     total = total or len(packet)
     if total < header or len(packet) < header:
         raise DamagedError
-    addresses = str(IPv4Address(source)), str(IPv4Address(target))
-    return protocol, *addresses, packet[header:], total - header, bool(flags & 0x2000)
+    if flags & 0x3FFF:
+        data = need(packet[header:], total - header)
+        key = (source, target, protocol, number)
+        raise PartError(key, (flags & 0x1FFF) * 8, bool(flags & 0x2000), data)
+    return protocol, str(IPv4Address(source)), str(IPv4Address(target)), packet[header:], total - header
 
 
-def transport_ipv6(packet: bytes) -> tuple[int, str, str, bytes, int, bool]:
-    """As ``transport_ipv4``, behind all extension headers."""
+def extensions(rest: bytes, kind: int, length: int, ends: tuple[bytes, bytes]) -> tuple[int, bytes, int]:
+    """The last next header, what follows, how long that is by its own account."""
+    while kind in EXTENSIONS:
+        following, units, flags, number = struct.unpack(">BBHI", need(rest, 8))
+        size = 8 if kind == 44 else units * 4 + 8 if kind == 51 else units * 8 + 8
+        need(rest, size)
+        fragment, rest, kind, length = kind == 44, rest[size:], following, length - size
+        if length < 0:
+            raise DamagedError
+        if fragment and flags & 0xFFF9:
+            if kind not in {6, 17, *EXTENSIONS}:
+                raise OtherError
+            raise PartError((*ends, kind, number), flags & 0xFFF8, bool(flags & 1), need(rest, length))
+    return kind, rest, length
+
+
+def ipv6(packet: bytes) -> tuple[int, str, str, bytes, int]:
+    """As ``ipv4``, behind all extension headers."""
     first, length, kind, source, target = struct.unpack(">BxxxHBx16s16s", need(packet, 40))
     if first >> 4 != 6:
         raise DamagedError
-    rest, fragment = packet[40:], False
+    rest = packet[40:]
     if length == 0 and kind == 0:
         length = len(rest)
-    while kind in EXTENSIONS:
-        following, units, flags = struct.unpack(">BBH4x", need(rest, 8))
-        size = 8 if kind == 44 else units * 4 + 8 if kind == 51 else units * 8 + 8
-        if kind == 44:
-            if flags & 0xFFF8:
-                raise OtherError
-            fragment = fragment or bool(flags & 1)
-        need(rest, size)
-        rest, kind, length = rest[size:], following, length - size
-    if length < 0:
-        raise DamagedError
-    return kind, str(IPv6Address(source)), str(IPv6Address(target)), rest, length, fragment
+    kind, rest, length = extensions(rest, kind, length, (source, target))
+    return kind, str(IPv6Address(source)), str(IPv6Address(target)), rest, length
 
 
 def segment(source: str, target: str, rest: bytes, room: int) -> Segment:
@@ -157,29 +213,44 @@ def segment(source: str, target: str, rest: bytes, room: int) -> Segment:
     return Segment(source, source_port, target, target_port, sequence, flags, payload, room - header - len(payload))
 
 
-def datagram(frame: bytes, link: int, ports: set[int]) -> tuple[str, int, str, int, bytes] | Segment:
-    """Addresses, ports and payload of a frame; or its segment."""
-    kind, packet = network_layer(frame, link)
-    if kind == 0x0800:
-        protocol, source, target, rest, room, fragment = transport_ipv4(packet)
-    elif kind == 0x86DD:
-        protocol, source, target, rest, room, fragment = transport_ipv6(packet)
-    elif kind == IPX:
-        return ipx(packet, ports)
-    else:
-        raise OtherError
+def transport(
+    protocol: int, source: str, target: str, rest: bytes, room: int, ports: set[int]
+) -> tuple[str, int, str, int, bytes] | Segment:
+    """Addresses, ports and payload of what an IP datagram carries; or its segment."""
     if protocol not in (6, 17):
         raise OtherError
     if min(len(rest), room) >= 4 and not ports & set(struct.unpack(">HH", rest[:4])):
         raise OtherError
-    if protocol == 6 and not fragment:
+    if protocol == 6:
         return segment(source, target, rest, room)
-    if room < 8 or len(rest) < 8 or fragment:
+    if room < 8 or len(rest) < 8:
         raise DamagedError
     source_port, target_port, length = struct.unpack(">HHH2x", rest[:8])
     if not 8 <= length <= min(room, len(rest)):
         raise DamagedError
     return source, source_port, target, target_port, rest[8:length]
+
+
+def datagram(frame: bytes, link: int, ports: set[int]) -> tuple[str, int, str, int, bytes] | Segment:
+    """Addresses, ports and payload of a frame; or its segment."""
+    kind, packet = network_layer(frame, link)
+    if kind == IPX:
+        return ipx(packet, ports)
+    if kind not in (0x0800, 0x86DD):
+        raise OtherError
+    return transport(*(ipv4(packet) if kind == 0x0800 else ipv6(packet)), ports)
+
+
+def whole_datagram(part: PartError, whole: bytes, ports: set[int]) -> tuple[str, int, str, int, bytes] | Segment:
+    """What is in a datagram that was put together, of which this was the last part."""
+    source, target, protocol, _ = part.key
+    if len(source) == 4:
+        return transport(protocol, str(IPv4Address(source)), str(IPv4Address(target)), whole, len(whole), ports)
+    try:
+        protocol, rest, room = extensions(whole, protocol, len(whole), (b"", b""))
+    except PartError:
+        raise OtherError from None
+    return transport(protocol, str(IPv6Address(source)), str(IPv6Address(target)), rest, room, ports)
 
 
 def is_plain(frame: bytes, link: int) -> bool:
@@ -196,18 +267,20 @@ class Reader:
     def __init__(self, data: bytes, ports: set[int]) -> None:
         self.data = data
         self.ports = ports
+        self.waiting: dict[tuple[bytes, bytes, int, int], Datagram] = {}
         self.result = Result()
 
     def damaged(self, at: int, *, counted: bool = False) -> None:
         """A damaged record at ``at``."""
         self.result.frames += not counted
         self.result.damaged.append(at)
+        self.result.told.append(at)
 
     def frame(self, at: int, data: bytes, link: int, time: int | None) -> None:
         """A frame of the record at ``at``."""
         self.result.frames += 1
         try:
-            packet = datagram(data, link, self.ports)
+            packet = self.packet(at, data, link)
         except OtherError:
             self.result.other += 1
         except DamagedError:
@@ -216,8 +289,34 @@ class Reader:
             if isinstance(packet, Segment):
                 self.result.segments += 1
                 self.found(self.result.streams.take(packet, self.result.frames, time))
+            elif packet is None:
+                self.result.fragments += 1
             else:
                 self.result.rows.append(Row(self.result.frames, time, *packet))
+
+    def packet(self, at: int, data: bytes, link: int) -> tuple[str, int, str, int, bytes] | Segment | None:
+        """What a frame holds; None if it waits for other parts of its datagram."""
+        try:
+            return datagram(data, link, self.ports)
+        except PartError as part:
+            if not part.data or part.offset + len(part.data) > 65535 or (part.more and len(part.data) % 8):
+                raise DamagedError from None
+            waiting = self.waiting.setdefault(part.key, Datagram(at))
+            if not waiting.add(part):
+                self.result.conflicts += 1
+                self.result.told.append(at)
+            whole = waiting.whole()
+            if whole is None:
+                return None
+            del self.waiting[part.key]
+            return whole_datagram(part, whole, self.ports)
+
+    def give_up(self) -> None:
+        """The capture has ended; datagrams that may be ours are not whole."""
+        for (_, _, protocol, _), datagram in self.waiting.items():
+            if not datagram.is_foreign(protocol, self.ports):
+                self.result.incomplete += 1
+                self.result.told.append(datagram.at)
 
     def found(self, packets: Iterable[Found]) -> None:
         """Packets out of streams."""
@@ -421,5 +520,6 @@ def read(data: bytes, ports: set[int], streams: Streams | None = None) -> Result
     if streams is not None:
         reader.result.streams = streams
     reader.read()
+    reader.give_up()
     reader.found(reader.result.streams.finish())
     return reader.result

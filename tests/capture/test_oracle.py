@@ -69,7 +69,9 @@ def compare(data: bytes, ports: set[int] | None = None) -> None:
     expected = oracle.read(data, ports)
     assert rows == expected.rows
     assert (stats.frames, stats.other, stats.damaged) == (expected.frames, expected.other, len(expected.damaged))
-    assert [problem.offset for problem in stats.problems] == expected.damaged[:100]
+    assert (stats.fragments, stats.fragment_conflicts) == (expected.fragments, expected.conflicts)
+    assert stats.incomplete_datagrams == expected.incomplete
+    assert [problem.offset for problem in stats.problems] == expected.told[:100]
     assert stats.bytes_skipped == expected.skipped
     assert stats.bytes_read == len(data)
 

@@ -47,7 +47,9 @@ _pointer.restype = ctypes.c_void_p
 _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 #: Buffers of an array of each format ([validity, ...]).
-_BUFFERS = {"C": 2, "I": 2, "b": 2, "l": 2, "w:16": 2, "u": 3, "z": 3, "Z": 3, "+l": 2, "+s": 1}
+_BUFFERS = {"b": 2, "w:16": 2, "u": 3, "z": 3, "Z": 3, "+l": 2, "+s": 1}
+#: Bytes of a number of each format.
+_WIDTHS = {"C": 1, "S": 2, "I": 4, "L": 8, "l": 8, "tsn:UTC": 8}
 
 
 def schema_of(capsule: object) -> Schema:
@@ -93,10 +95,11 @@ def _value(schema: Schema, array: Array, index: int) -> Any:
         }
     if form == "b":
         return _bit(buffers[1], index)
-    if form in ("C", "I", "l", "w:16"):
-        width = {"C": 1, "I": 4, "l": 8, "w:16": 16}[form]
-        raw = ctypes.string_at(buffers[1] + width * index, width)
-        return raw if width == 16 else int.from_bytes(raw, "little", signed=form == "l")
+    if form == "w:16":
+        return ctypes.string_at(buffers[1] + 16 * index, 16)
+    if form in _WIDTHS:
+        raw = ctypes.string_at(buffers[1] + _WIDTHS[form] * index, _WIDTHS[form])
+        return int.from_bytes(raw, "little", signed=form in ("l", "tsn:UTC"))
     width = 8 if form == "Z" else 4
     start, stop = _offset(buffers[1], index, width), _offset(buffers[1], index + 1, width)
     if form == "+l":
@@ -120,7 +123,7 @@ def check(schema: Schema, array: Array) -> None:
     assert array.release
     assert schema.release
     assert array.offset == 0
-    assert array.n_buffers == _BUFFERS[schema.format.decode()]
+    assert array.n_buffers == _BUFFERS.get(schema.format.decode(), 2)
     assert array.n_children == schema.n_children
     assert all(buffer is None or buffer % 64 == 0 for buffer in array.buffers[: array.n_buffers])
     nulls = 0

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
+from msmqwire import mqqb
+from msmqwire.errors import EncodeError
+from tests.mqqb.packets import assert_packet, decode, table_of
 from tests.mqqb.rows import Expected, assert_arrow, assert_columns, decode_batch, read_all
+from tests.reference import mqqb as reference
 from tests.reference.mqqb import TRANSPORTS, Table, Transport
 from tests.reference.mqqb_cases import cases
+from tests.reference.mqqb_writer import WRITABLE, write
 from tests.vectors import Vector, load
 
 VECTORS = load("mqqb")
@@ -91,3 +98,44 @@ def test_every_change_of_a_byte(vector: Vector) -> None:
         for value in {*(data[at] ^ 1 << bit for bit in range(8)), 0, 255}
     ]
     assert_agreement(payloads, vector.table, strict=False)
+
+
+def _transport(data: bytes) -> Transport:
+    """What the payload travels on, so that every packet is read as what it is."""
+    return "tcp" if data[4:8] == b"LIOR" else "udp"
+
+
+@pytest.mark.parametrize(("table", "_", "strict", "broken", "seed", "count"), WAYS)
+def test_packets_and_the_oracle_agree(
+    table: Table, _: Transport, strict: bool, broken: float, seed: int, count: int
+) -> None:
+    found: Counter[str] = Counter()
+    for data in cases(count // 20, seed + 100, table, broken=broken):
+        transport = _transport(data)
+        expected = reference.read(data, table_of(data), strict=strict, transport=transport)
+        packet = decode(data, strict=strict, transport=transport)
+        assert_packet(packet, expected)
+        if isinstance(expected, reference.Fault) or isinstance(packet, reference.Fault):
+            found["fault"] += 1
+        elif set(expected.violations) - WRITABLE:
+            found["refused"] += 1
+            with pytest.raises(EncodeError):
+                mqqb.encode(packet)
+        else:
+            found["written"] += 1
+            assert mqqb.encode(packet) == write(expected), data.hex()
+    assert found["written"] > count // 500
+    assert broken == 0 or found["fault"] > count // 100
+
+
+@pytest.mark.parametrize("table", ["messages", "sessions"])
+def test_encoded_batches_and_the_oracle_agree(table: Table) -> None:
+    """What an encoder may write, written by the batch from columns."""
+    good, written = [], []
+    for data in cases(10_000, 13, table, broken=0.2):
+        model = reference.read(data, table)
+        if isinstance(model, reference.Packet) and not set(model.violations) - WRITABLE:
+            good.append(data)
+            written.append(write(model))
+    assert len(good) > 2_000
+    assert list(map(bytes, mqqb.encode_batch(decode_batch(good, table)))) == written

@@ -1,7 +1,7 @@
 """The other half of the oracle of MQQB: what an encoder writes for the columns of a packet.
 
-Reserved and unused bits are zero, and so is padding. A queue is said the way it was read, or, in the shortest form, by
-the type with the smallest number: a private queue's host is left out where the packet names it anyway.
+Reserved and unused bits are zero, and so is padding. A queue is said the way it was read, or in the shortest way: a
+private queue's host is left out where the packet names it anyway.
 """
 
 from __future__ import annotations
@@ -147,16 +147,16 @@ def _queue(queue: Queue | None, type_: int) -> bytes:
 
 
 def shortest_types(packet: Packet) -> tuple[int, int, int]:
-    """DQ, AQ and RQ with the smallest number that says each queue ([MS-MQMQ] 2.2.19.2)."""
+    """DQ, AQ and RQ that say each queue in the fewest bytes ([MS-MQMQ] 2.2.19.2); of several hosts the destination."""
     destination, admin, response = (packet.values.get(name) for name in _QUEUES)
     hosts = {packet.values["queue_manager_address"]: 3}
     types = [_shortest_type(destination, hosts)]
-    hosts[packet.values["source_queue_manager"]] = 2
+    hosts.setdefault(packet.values["source_queue_manager"], 2)
     types.append(_shortest_type(admin, hosts))
     if admin is not None and admin._replace(code=0) == (response and response._replace(code=0)):
         return types[0], types[1], 1
     if types[1] == 6:
-        hosts[admin.guid] = 4
+        hosts.setdefault(admin.guid, 4)
     return types[0], types[1], _shortest_type(response, hosts)
 
 

@@ -1,11 +1,8 @@
-"""The grammar of format names and path names: [MS-MQMQ] 2.1."""
+"""One name, taken apart: [MS-MQMQ] 2.1."""
 
 from uuid import UUID
 
 from msmqwire.formatname.schema import Kind, Protocol, QueueType, Suffix
-
-EXPECTED: tuple[str, ...]
-"""What a fault can expect, for people."""
 
 class Parts:
     """What the kernel finds in one name, as Python values; None where a kind has no such part."""

@@ -1,0 +1,28 @@
+"""Which payloads are wanted, by when they were captured and where they go from and to."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+
+
+# The leading bits that all addresses of a network have in common.
+cdef struct Network:
+    uint16_t family
+    uint32_t bits
+    uint8_t[16] prefix
+
+
+cdef struct Selection:
+    bint by_time
+    int64_t since      # nanoseconds since 1970; the first that is wanted
+    int64_t until      # the first that is not
+    size_t count
+    Network* networks  # of which one must have either end; of no matter which when there are none
+
+
+cdef bint selects(
+    const Selection* selection, bint timed, int64_t time, uint16_t family, const uint8_t* src, const uint8_t* dst
+) noexcept nogil
+
+
+cdef class PayloadSelection:
+    cdef Selection selection

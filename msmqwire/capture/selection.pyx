@@ -1,0 +1,58 @@
+"""Which payloads are wanted, by when they were captured and where they go from and to."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy
+
+from msmqwire.wire.address cimport IPV4, IPV6
+
+from ipaddress import ip_network
+
+__all__ = ["PayloadSelection"]
+
+
+cdef bint has_address(const Network* network, uint16_t family, const uint8_t* address) noexcept nogil:
+    cdef size_t whole = network.bits >> 3
+    cdef uint32_t rest = network.bits & 7
+    if network.family != family or memcmp(network.prefix, address, whole) != 0:
+        return False
+    return rest == 0 or (network.prefix[whole] ^ address[whole]) >> (8 - rest) == 0
+
+
+cdef bint selects(
+    const Selection* selection, bint timed, int64_t time, uint16_t family, const uint8_t* src, const uint8_t* dst
+) noexcept nogil:
+    """Whether a payload is wanted; one without a time is not where times are asked for."""
+    cdef size_t i
+    if selection.by_time and not (timed and selection.since <= time < selection.until):
+        return False
+    for i in range(selection.count):
+        if has_address(&selection.networks[i], family, src) or has_address(&selection.networks[i], family, dst):
+            return True
+    return selection.count == 0
+
+
+cdef class PayloadSelection:
+    """What ``capture.open`` is asked to give: nanoseconds from ``since`` to before ``until``, and networks as text."""
+
+    def __cinit__(self, addresses, since, until):
+        cdef Network* network
+        cdef bytes prefix
+        self.selection.by_time = since is not None or until is not None
+        self.selection.since = -0x8000000000000000 if since is None else since
+        self.selection.until = 0x7FFFFFFFFFFFFFFF if until is None else until
+        networks = [ip_network(address, strict=False) for address in addresses]
+        self.selection.networks = <Network*>calloc(len(networks) + 1, sizeof(Network))
+        if self.selection.networks == NULL:
+            raise MemoryError
+        for one in networks:
+            network = &self.selection.networks[self.selection.count]
+            prefix = one.network_address.packed
+            network.family = IPV4 if one.version == 4 else IPV6
+            network.bits = one.prefixlen
+            memcpy(network.prefix, <const uint8_t*>prefix, <size_t>len(prefix))
+            self.selection.count += 1
+
+    def __dealloc__(self):
+        free(self.selection.networks)

@@ -1,0 +1,196 @@
+"""IP datagrams in parts: put together in any order, the first copy of every byte; what is missing is said."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import random
+from pathlib import Path
+
+import pytest
+from scapy.layers.inet import IP, UDP, fragment
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, PadN, fragment6
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+from scapy.utils import wrpcap
+
+from msmqwire import capture
+from tests.capture import build, oracle, wireshark
+from tests.capture.reading import read
+
+PAYLOAD = random.Random(1).randbytes(1000)
+DATAGRAM = build.udp(PAYLOAD)
+
+
+def part(start: int, end: int, *, number: int = 7, body: bytes = DATAGRAM, more: bool | None = None) -> bytes:
+    """A frame with the bytes of a datagram between two places."""
+    goes_on = end < len(body) if more is None else more
+    packet = build.ipv4(body[start:end], fragment=start // 8 | (0x2000 if goes_on else 0))
+    return build.ethernet(build.IPV4, packet[:4] + number.to_bytes(2, "big") + packet[6:])
+
+
+def part6(start: int, end: int, *, body: bytes = DATAGRAM, kind: int = build.UDP) -> bytes:
+    """The same over IPv6."""
+    header = bytes([kind, 0]) + (start | (end < len(body))).to_bytes(2, "big") + b"\0\0\0\7"
+    return build.ethernet(build.IPV6, build.ipv6(header + body[start:end], 44))
+
+
+PARTS = [part(start, min(start + 256, len(DATAGRAM))) for start in range(0, len(DATAGRAM), 256)]
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(4))])
+def test_any_order(order: tuple[int, ...]) -> None:
+    rows, stats = read(build.pcap([PARTS[index] for index in order]))
+    assert [(row.frame, row.payload) for row in rows] == [(4, PAYLOAD)]
+    assert (stats.payloads, stats.fragments, stats.other, stats.damaged) == (1, 3, 0, 0)
+
+
+@pytest.mark.parametrize("block_size", [4096, 1 << 20])
+def test_ipv6_and_windows_between_the_parts(block_size: int) -> None:
+    ends = [*range(0, len(DATAGRAM), 8), len(DATAGRAM)]
+    frames = [part6(start, end) for start, end in itertools.pairwise(ends)]
+    between = build.plain(bytes(3000))
+    rows, stats = read(build.pcap([frame for one in frames for frame in (one, between)]), block_size=block_size)
+    assert [row.payload for row in rows if any(row.payload)] == [PAYLOAD]
+    assert next(row for row in rows if any(row.payload)).src == "2001:db8::1"
+    assert stats.fragments == len(frames) - 1
+
+
+def test_extension_headers_behind_the_fragment_header() -> None:
+    body = build.extension(build.UDP, 16) + DATAGRAM
+    rows, _ = read(build.pcap([part6(0, 512, body=body, kind=60), part6(512, len(body), body=body, kind=60)]))
+    assert [row.payload for row in rows] == [PAYLOAD]
+
+
+def test_datagrams_between_each_other() -> None:
+    bodies = [build.udp(bytes([number]) * 900) for number in range(200)]
+    frames = [part(0, 448, number=number, body=body) for number, body in enumerate(bodies)]
+    frames += [part(448, len(body), number=number, body=body) for number, body in enumerate(bodies)]
+    rows, stats = read(build.pcap(frames))
+    assert [row.payload[0] for row in rows] == list(range(200))
+    assert stats.fragments == 200
+
+
+def test_repeated_and_overlapping_parts() -> None:
+    """The same bytes again change nothing; other ones do not either, and are counted."""
+    again = [PARTS[0], PARTS[0], part(128, 512), *PARTS[1:]]
+    rows, stats = read(build.pcap(again))
+    assert [row.payload for row in rows] == [PAYLOAD]
+    assert stats.fragment_conflicts == 0
+    forged = DATAGRAM[:256] + bytes(256) + DATAGRAM[512:]
+    rows, stats = read(build.pcap([PARTS[0], PARTS[1], part(128, 512, body=forged), *PARTS[2:]]))
+    assert [row.payload for row in rows] == [PAYLOAD]
+    assert stats.fragment_conflicts == 1
+
+
+def test_parts_that_cannot_be() -> None:
+    """Beyond the end or 64 KiB, or of a length that leaves a hole: damaged, and the datagram is whole without them."""
+    wrong = [
+        part(1000, 1048, body=bytes(2000)),
+        build.ethernet(build.IPV4, build.ipv4(bytes(64), fragment=0x1FFF)),
+        part(256, 500, more=True),
+        build.ethernet(build.IPV4, build.ipv4(b"", fragment=0x2000)),
+    ]
+    rows, stats = read(build.pcap([PARTS[-1], *wrong, *PARTS[:-1]]))
+    assert [row.payload for row in rows] == [PAYLOAD]
+    assert stats.damaged == len(wrong)
+    assert all("fragment" in problem.what for problem in stats.problems)
+
+
+def test_a_missing_part() -> None:
+    data = build.pcap([PARTS[0], PARTS[2], build.plain(b"next")])
+    rows, stats = read(data)
+    assert [row.payload for row in rows] == [b"next"]
+    assert (stats.fragments, stats.incomplete_datagrams) == (2, 1)
+    (problem,) = stats.problems
+    assert problem.offset == 24
+    assert problem.what == "an IP datagram in fragments, of which only 512 bytes were captured"
+
+
+def test_more_datagrams_than_wait() -> None:
+    """The one that has waited longest is given up for another; all of them are told."""
+    frames = [part(0, 512, number=number) for number in range(300)]
+    frames += [part(512, len(DATAGRAM), number=number) for number in reversed(range(300))]
+    rows, stats = read(build.pcap(frames))
+    assert len(rows) == 256
+    assert (stats.payloads, stats.fragments, stats.incomplete_datagrams) == (256, 600 - 256, 44 + 44)
+
+
+def test_datagrams_of_others() -> None:
+    """Whole or not, what is not for us is no loss."""
+    foreign = build.udp(PAYLOAD, 53, 54)
+    _, stats = read(build.pcap([part(0, 512, body=foreign), part(512, len(foreign), body=foreign)]))
+    assert (stats.payloads, stats.fragments, stats.other) == (0, 1, 1)
+    _, stats = read(build.pcap([part(0, 512, body=foreign)]))
+    assert (stats.fragments, stats.incomplete_datagrams, len(stats.problems)) == (1, 0, 0)
+    icmp = build.ethernet(build.IPV4, build.ipv4(bytes(64), 1, fragment=0x2000))
+    assert read(build.pcap([icmp]))[1].other == 1
+
+
+def test_a_datagram_that_goes_on_in_the_next_file(tmp_path: Path) -> None:
+    paths = [tmp_path / "1.pcap", tmp_path / "2.pcap"]
+    paths[0].write_bytes(build.pcap(PARTS[:2]))
+    paths[1].write_bytes(build.pcap(PARTS[2:]))
+    rows, _ = read(paths)
+    assert [(row.frame, row.payload) for row in rows] == [(2, PAYLOAD)]
+
+
+def test_first_frame_is_the_one_with_the_first_byte() -> None:
+    with capture.open(io.BytesIO(build.pcap([PARTS[1], PARTS[0], *PARTS[2:]]))) as blocks:
+        (block,) = blocks
+    assert block.capture["first_frame"].tolist() == [2]
+    assert block.capture["frame"].tolist() == [4]
+
+
+def test_a_segment_in_fragments() -> None:
+    """A TCP segment is put together before its stream."""
+    packet = bytes.fromhex("10c00b00 4c494f52 20000000 ffffffff 0000 0300 d8050000 c0d40100 0000 4000")
+    body = build.tcp(packet, sequence=1000)
+    frames = [
+        build.ethernet(build.IPV4, build.ipv4(body[start:end], build.TCP, fragment=start // 8 | more))
+        for start, end, more in ((0, 24, 0x2000), (24, 48, 0x2000), (48, len(body), 0))
+    ]
+    rows, stats = read(build.pcap([frames[2], frames[0], frames[1]]))
+    assert [(row.frame, row.payload, row.stream_offset) for row in rows] == [(3, packet, 0)]
+    assert (stats.segments, stats.fragments) == (1, 2)
+
+
+def test_random_parts_as_the_oracle_has_them() -> None:
+    random_ = random.Random(20)
+    for _ in range(300):
+        body = build.udp(random_.randbytes(random_.randrange(1, 300)))
+        frames = []
+        for _ in range(random_.randrange(1, 40)):
+            start = random_.randrange(0, len(body), 8)
+            end = min(len(body), start + 8 * random_.randrange(1, 20))
+            source = body if random_.random() < 0.9 else random_.randbytes(len(body))
+            make = random_.choice((part, part6))
+            frames.append(make(start, end, body=source))
+            if random_.random() < 0.05:
+                frames[-1] = frames[-1][: random_.randrange(len(frames[-1]))]
+        data = build.pcap(frames)
+        rows, stats = read(data)
+        expected = oracle.read(data, {1801})
+        assert rows == expected.rows
+        assert stats.fragments == expected.fragments
+        assert (stats.other, stats.damaged) == (expected.other, len(expected.damaged))
+
+
+def test_fragments_by_scapy_as_tshark_reads_them(tmp_path: Path) -> None:
+    four = Ether() / IP(src="10.0.0.1", dst="10.0.0.2", id=9) / UDP(sport=40000, dport=1801) / Raw(PAYLOAD)
+    six = (
+        Ether()
+        / IPv6(src="2001:db8::1", dst="2001:db8::2")
+        / IPv6ExtHdrFragment(id=77)
+        / IPv6ExtHdrDestOpt(options=[PadN(optdata=b"\0\0")])
+        / UDP(sport=40000, dport=1801)
+        / Raw(PAYLOAD)
+    )
+    packets = [*fragment(four, fragsize=200), *fragment6(six, 400)]
+    random.Random(5).shuffle(packets)
+    path = tmp_path / "fragments.pcap"
+    wrpcap(str(path), packets)
+    rows, _ = read(path)
+    shown = wireshark.fields(path, ["frame.number", "udp.payload"], display_filter="udp.port == 1801 && udp.payload")
+    assert [[str(row.frame), row.payload.hex()] for row in rows] == shown
+    assert len(rows) == 2

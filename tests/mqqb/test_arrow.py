@@ -1,0 +1,97 @@
+"""Batches of message packets as Arrow: with pyarrow, and for any consumer without it."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from msmqwire import mqqb
+from msmqwire.columns import allocated_bytes
+from tests.columns import arrow_consumer
+from tests.mqqb.messages import FULL, TABLES, some, vectors
+from tests.mqqb.rows import decode_batch
+from tests.reference import mqqb as reference
+
+SCHEMAS = {"messages": mqqb.MESSAGES, "sessions": mqqb.SESSIONS}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_schema_is_that_of_the_table(table: reference.Table) -> None:
+    schema = SCHEMAS[table]
+    assert schema.name == table
+    assert schema.names == (*reference.COLUMNS[table], "fault", "violations")
+    assert schema.violation_names == reference.VIOLATIONS[table]
+    assert all(column.about for column in schema.all_columns)
+    for guid in ("uuid", "text", "binary"):
+        for payloads in (some(table, 50), [], [None]):
+            got = decode_batch(payloads, table).to_arrow(guid=guid)  # type: ignore[arg-type]
+            assert got.schema.equals(schema.arrow_schema(guid=guid), check_metadata=True)  # type: ignore[arg-type]
+            got.validate(full=True)
+
+
+def test_types_of_columns() -> None:
+    types = {field.name: field.type for field in mqqb.MESSAGES.arrow_schema()}
+    assert types["destination_queue"] == pa.string()
+    assert types["response_queues"] == pa.list_(pa.string())
+    assert types["sent_time"] == pa.timestamp("ns", "UTC")
+    assert types["tx_sequence_id"] == pa.uint64()
+    assert types["source_queue_manager"] == pa.uuid()
+    assert types["body"] == pa.binary()
+    assert types["tracing"] == pa.bool_()
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_consumer_without_pyarrow_reads_the_same(table: reference.Table) -> None:
+    payloads: list[bytes | None] = [*vectors(table), None, *some(table, 60), mqqb.encode(FULL)]
+    batch = decode_batch(payloads, table)
+    capsules = batch.__arrow_c_array__()
+    schema, array = arrow_consumer.schema_of(capsules[0]), arrow_consumer.array_of(capsules[1])
+    arrow_consumer.check(schema, array)
+    rows = arrow_consumer.to_list(schema, array)
+    assert rows == [_raw(row) for row in batch.to_arrow(guid="binary").to_pylist()]
+
+
+def _raw(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as the consumer has it: times as their number."""
+    if row.get("sent_time") is not None:
+        row["sent_time"] = row["sent_time"].value
+    return row
+
+
+def test_format_names() -> None:
+    row = mqqb.decode_batch([mqqb.encode(FULL)]).to_arrow().to_pylist()[0]
+    assert row["destination_queue"] == str(FULL.destination_queue)
+    assert row["admin_queue"] == str(FULL.admin_queue)
+    assert row["response_queue"] == "DIRECT=TCP:10.0.0.1\\answers"
+    assert FULL.multi_queue is not None
+    assert row["destination_queues"] == [str(queue) for queue in FULL.multi_queue.destination_queues]
+    assert row["admin_queues"] == []
+    assert row["response_queues"] == [str(queue) for queue in FULL.multi_queue.response_queues]
+
+
+def test_a_direct_name_of_every_length() -> None:
+    """Text is converted sixteen code units at a time, and takes up to three bytes for one."""
+    names = ["DIRECT=OS:" + "h" * size + "\\q\N{EURO SIGN}" for size in range(1, 40)]
+    data = []
+    for name in names:
+        plain = mqqb.encode(mqqb.UserMessage(destination_queue=name.replace("\N{EURO SIGN}", "?")))
+        data.append(plain.replace("?".encode("utf-16-le"), "\N{EURO SIGN}".encode("utf-16-le")))
+    assert mqqb.decode_batch(data).to_arrow()["destination_queue"].to_pylist() == names
+
+
+def test_an_export_outlives_its_batch() -> None:
+    gc.collect()
+    before = allocated_bytes()
+    batch = mqqb.decode_batch([*vectors("messages"), *some("messages", 100)])
+    table = batch.to_arrow()
+    rows = table.to_pylist()
+    del batch
+    gc.collect()
+    churn = [mqqb.decode_batch(some("messages", 100, seed)) for seed in range(3)]
+    assert table.to_pylist() == rows
+    del table, churn
+    gc.collect()
+    assert allocated_bytes() == before

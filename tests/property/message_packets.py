@@ -1,0 +1,180 @@
+"""Hypothesis strategies for MQQB: packets as a caller makes them, and payloads as a network brings them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from hypothesis import strategies as st
+
+from msmqwire import mqqb
+from msmqwire.formatname import DistributionListName, FormatName, PrivateName, PublicName
+from tests.property.notifications import texts
+
+# Few, so that a private queue's host is often one that the packet names
+guids = st.sampled_from([uuid.UUID(int=k) for k in range(4)]) | st.uuids()
+u16, u32, u64 = (st.integers(0, (1 << bits) - 1) for bits in (16, 32, 64))
+_small = st.binary(max_size=30)
+_bytes = st.none() | st.binary(min_size=1, max_size=30)
+_flags = st.booleans()
+labels = texts.map(lambda text: text.replace("\0", "")[:249])
+
+private_names = st.builds(PrivateName, guids, u32)
+_names = st.text(st.sampled_from("abcXYZ019$_-."), min_size=1, max_size=20)
+direct_names = st.sampled_from(
+    (
+        "DIRECT=OS:srv1\\orders",
+        "DIRECT=TCP:10.20.1.25\\private$\\orders",
+        "DIRECT=TCP:10.20.1.25\\PRIVATE$\\order_queue$",
+        "DIRECT=OS:srv1\\PRIVATE$\\notify_queue$",
+        "DIRECT=HTTP://srv1/MSMQ\\orders",
+    )
+) | _names.map("DIRECT=OS:srv\\{}".format)
+queues: st.SearchStrategy[FormatName | str] = private_names | st.builds(PublicName, guids) | direct_names
+
+
+transactions = st.builds(
+    mqqb.TransactionHeader,
+    tx_sequence_id=u64,
+    tx_sequence_number=st.integers(1, 0xFFFFFFFF),
+    previous_tx_sequence_number=st.integers(0, 0xFFFFFFFE),
+    first_message=_flags,
+    last_message=_flags,
+    final_ack_required=_flags,
+    transaction_id=st.integers(0, 0xFFFFF),
+    connector_queue_manager=st.none() | guids,
+)
+sessions = st.builds(
+    mqqb.SessionHeader,
+    ack_sequence_number=u16,
+    recoverable_msg_ack_seq_number=u16,
+    recoverable_msg_ack_flags=u32,
+    user_msg_sequence_number=u16,
+    recoverable_msg_seq_number=u16,
+    window_size=u16,
+)
+_elements = st.lists(queues | st.builds(DistributionListName, guids), max_size=4).map(tuple)
+multi_queues = st.builds(
+    mqqb.MultiQueueFormatHeader,
+    destination_queues=_elements,
+    admin_queues=_elements,
+    response_queues=_elements,
+    multi_queue_signature=_small,
+)
+
+
+@st.composite
+def securities(draw: st.DrawFn) -> mqqb.SecurityHeader:
+    """A SecurityHeader with something in it: who sent the message, or what proves it."""
+    kind = draw(st.integers(0, 2))
+    sender = (None, draw(st.binary(min_size=8, max_size=68)), draw(guids).bytes_le)[kind]
+    signature = draw(_bytes if kind else st.binary(min_size=1, max_size=30))
+    return mqqb.SecurityHeader(
+        security_flags=kind | draw(st.sampled_from((0, 0x20, 0x40, 0x80, 0xE0))),
+        security_id=sender,
+        encryption_key=draw(_bytes),
+        signature=signature,
+        sender_certificate=draw(_bytes),
+        provider_info=draw(_bytes),
+    )
+
+
+@st.composite
+def user_messages(draw: st.DrawFn) -> mqqb.UserMessage:
+    """Any message that a queue manager may send."""
+    options: dict[str, Any] = {}
+    destination = draw(st.none() | queues)
+    address = draw(guids)
+    if isinstance(destination, PrivateName):
+        destination = PrivateName(address, destination.private_id)
+    if draw(_flags):
+        options["transaction"] = draw(transactions)
+    else:
+        options["priority"] = draw(st.integers(0, 7))
+        options["delivery_mode"] = draw(st.sampled_from(("express", "recoverable")))
+    body = draw(_small)
+    for name in (
+        "tracing", "negative_source_journaling", "positive_source_journaling", "positive_arrival_ack",
+        "positive_receive_ack", "negative_arrival_ack", "negative_receive_ack",
+    ):  # fmt: skip
+        options[name] = draw(_flags)
+    for name in (
+        "time_to_reach_queue", "time_to_be_received", "sent_time", "message_id", "correlation_ordinal", "body_type",
+        "application_tag", "hash_algorithm", "encryption_algorithm",
+    ):  # fmt: skip
+        options[name] = draw(u32)
+    return mqqb.UserMessage(
+        destination_queue=destination,
+        admin_queue=draw(st.none() | queues),
+        response_queue=draw(st.none() | queues),
+        source_queue_manager=draw(guids),
+        queue_manager_address=address,
+        hop_count=draw(st.integers(0, 0x1D)),
+        connector_type=draw(st.none() | guids),
+        label=draw(labels | st.just("QM Ordering Ack")),
+        message_class=draw(st.sampled_from((0, 0, 1, 2, 0xFF, 0x4000, 0x8003)) | u16),
+        correlation_guid=draw(guids),
+        body=draw(st.just(body) | st.binary(min_size=36, max_size=36)),
+        privacy_level=draw(st.sampled_from((0, 0, 1, 3, 5))),
+        extension_data=draw(_small),
+        debug_queue=draw(st.none() | guids),
+        security=draw(st.none() | securities()),
+        soap=draw(st.none() | st.builds(mqqb.SoapHeader, soap_header=texts, soap_body=texts)),
+        multi_queue=draw(st.none() | multi_queues),
+        session=draw(st.none() | sessions),
+        **options,
+    )
+
+
+session_packets = st.one_of(
+    st.builds(
+        mqqb.EstablishConnection,
+        client_guid=guids,
+        server_guid=guids,
+        time_stamp=u32,
+        operating_system=st.integers(0, 255).map(lambda high: high << 8 | 0x10),
+        refused=_flags,
+    ),
+    st.builds(
+        mqqb.ConnectionParameters,
+        recoverable_ack_timeout=st.integers(0x1F4, 0x1D4C0),
+        ack_timeout=st.integers(0x4E20, 0x1D4C0),
+        window_size=u16,
+        refused=_flags,
+    ),
+    st.builds(
+        mqqb.SessionAck,
+        ack_sequence_number=u16,
+        recoverable_msg_ack_seq_number=u16,
+        recoverable_msg_ack_flags=u32,
+        user_msg_sequence_number=u16,
+        recoverable_msg_seq_number=u16,
+        window_size=u16,
+        refused=_flags,
+    ),
+    st.builds(mqqb.Ping, cookie=u32, queue_manager=guids, initiator_is_client=_flags, refused=_flags),
+)
+
+
+@st.composite
+def payloads(draw: st.DrawFn) -> bytes:
+    """A packet with a few edits, after which PacketSize may still be right, or bytes that begin like one."""
+    if draw(st.booleans()):
+        data = bytearray(mqqb.encode(draw(user_messages() | session_packets)))
+    else:
+        head = draw(st.sampled_from((b"", b"\x10\0\3\0LIOR", b"\x10\0\x1b\0LIOR", b"\0\0HU")))
+        data = bytearray(head + draw(st.binary(max_size=120)))
+    for _ in range(draw(st.integers(0, 3))):
+        edit = draw(st.integers(0, 3))
+        at = draw(st.integers(0, len(data)))
+        if edit == 0:
+            del data[at:]
+        elif edit == 1:
+            data += draw(st.binary(max_size=20))
+        elif edit == 2:
+            data[at : at + 4] = draw(st.sampled_from((0, 1, 4, 16, 0x7FFFFFFF, 0xFFFFFFFF))).to_bytes(4, "little")
+        elif at < len(data):
+            data[at] = draw(st.integers(0, 255))
+    if len(data) >= 16 and draw(st.booleans()):
+        data[8:12] = len(data).to_bytes(4, "little")
+    return bytes(data)
