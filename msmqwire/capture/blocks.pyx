@@ -19,10 +19,9 @@ from msmqwire.capture.frames cimport (
     BLOCK_ENDS_DIFFER, FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS,
     RECORD_CUT, SECTION, SKIP, SMALLEST_ROW, Account, Problem, Rows, Stop, Window, damaged,
 )
-from msmqwire.capture.layers cimport Ports
-from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
+from msmqwire.capture.pcap cimport PCAP_HEADER, find_record, read_pcap_header, record_length, walk_pcap
 from msmqwire.capture.pcapng cimport (
-    Interface, Section, block_length, find_block, is_frame, is_section, number, read_interface, read_section,
+    Interface, block_length, find_block, is_frame, is_section, number, read_interface, read_section,
     walk_pcapng,
 )
 from msmqwire.capture.selection cimport PayloadSelection

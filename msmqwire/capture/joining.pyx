@@ -42,11 +42,11 @@ cdef enum:
 
 
 cdef class RangeReader(FileReader):
-    """What begins in ``start`` to ``stop`` of a file, which ``seek`` goes to; ``start`` None is the front of the file."""
+    """What begins in ``start`` to ``stop`` of a file, by a guess of what is in front of it."""
     cdef readonly uint64_t begin   # of the first record
     cdef readonly uint64_t stop
     cdef bytes section_before
-    cdef list parts                # tuples of what came in front of a block (a Buffer), the block, and problems; or None
+    cdef list parts                # frames that were kept (a Buffer), the block behind them, problems; or None
     cdef size_t heads_size
     cdef bint found
 
@@ -69,6 +69,10 @@ cdef class RangeReader(FileReader):
             self.limit = stop
             self.go_to(seek, start)
             self.found = self.find_start()
+
+    @property
+    def frames(self):
+        return self.account.frames
 
     cdef int go_to(self, object seek, uint64_t offset) except -1:
         """Go on elsewhere in the file."""
@@ -112,8 +116,7 @@ cdef class RangeReader(FileReader):
             self.window.position += 1  # where none follows, or the window does not tell
         return False
 
-    def read_all(self):
-        """Read all of it."""
+    def read_all(self, *, bint keep=True):
         cdef Guesses* guesses = &self.streams.streams.guesses
         cdef Buffer heads
         cdef Block block
@@ -125,7 +128,7 @@ cdef class RangeReader(FileReader):
                 memcpy(heads.data, guesses.heads, heads.size)
                 self.heads_size += heads.size
                 guesses.heads_size = 0
-            self.parts.append((heads, block, self.stats.taken()))
+            self.parts.append((heads, block if keep else None, self.stats.taken()))
             if guesses.wrong or self.heads_size > MOST_HEADS:
                 self.found = False
                 self.parts = []
@@ -193,7 +196,7 @@ cdef class JoiningReader(FileReader):
         for name, count in self.streams.counts().items():
             setattr(stats.streams, name, count)
         self.go_behind(found)
-        return [block for block, ours in blocks]
+        return [block for block, _ in blocks]
 
     cdef tuple joined(self, RangeReader found):
         """The blocks of a range and its problems, each with whether it is ours, between its own."""
@@ -348,7 +351,7 @@ cdef Buffer true_shifts(Streams* truth, Streams* streams):
 
 
 cdef Buffer join_streams(StreamTable truth, StreamTable found, uint64_t frames):
-    """Make the streams of a range those of the truth, ``frames`` in front of it; as ``true_shifts``, which it returns."""
+    """Make the streams of a range, ``frames`` behind the first, part of the truth; what ``true_shifts`` says."""
     cdef Streams* streams = &found.streams
     cdef FlowTable* table = &truth.streams.table
     cdef size_t peak = max(truth.streams.guesses.peak, table.memory) + max(streams.guesses.peak, streams.table.memory)

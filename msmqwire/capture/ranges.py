@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from msmqwire.capture.blocks import Block, Pool
@@ -52,7 +52,7 @@ class SplitReader:
         streams: StreamTable,
         stats: CaptureStats,
         *,
-        cuts: Iterable[int],
+        cuts: Sequence[int],
         threads: int,
         kinds: int,
         limits: StreamLimits,
@@ -78,8 +78,8 @@ class SplitReader:
         ]
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="msmqwire-range")
         self._futures: deque[Future[RangeReader]] = deque()
-        starts = [None, *cuts]
-        self._ranges = deque(zip(starts, [*starts[1:], END_OF_FILE], strict=True))
+        starts: list[int | None] = [None, *cuts]
+        self._ranges = deque(zip(starts, [*cuts, END_OF_FILE], strict=True))
         self._ahead = AHEAD * threads
         self._blocks = self._joined()
 

@@ -149,8 +149,9 @@ class Capture(Iterator[Block]):
 
     def _reader_of(self, file: OpenFile, *, last: bool) -> FileReader | SplitReader:
         """What reads a file, in ranges where that is worth while."""
-        cuts = () if self._threads == 1 or file.descriptor is None else cuts_of(os.fstat(file.descriptor).st_size)
-        if not cuts:
+        descriptor = file.descriptor if self._threads > 1 else None
+        cuts = () if descriptor is None else cuts_of(os.fstat(descriptor).st_size)
+        if descriptor is None or not cuts:
             return FileReader(
                 file.name,
                 file.read_into,
@@ -163,7 +164,7 @@ class Capture(Iterator[Block]):
             )
         return SplitReader(
             file.name,
-            file.descriptor,
+            descriptor,
             self._ports,
             self._pool,
             self._streams,

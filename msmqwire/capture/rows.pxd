@@ -7,10 +7,10 @@ from libc.string cimport memcpy, memset
 from libc.stdlib cimport free
 
 from msmqwire.capture.fragments cimport IMPOSSIBLE, Fragments, add_part
-from msmqwire.capture.guesses cimport Guesses, keep_head
 from msmqwire.capture.frames cimport (
     FRAGMENT, FRAGMENT_DIFFERS, MOST_ASSEMBLED, TIMED, Account, Frame, Reason, Rows, damaged, describe, keep_memory,
 )
+from msmqwire.capture.guesses cimport Guesses, keep_head
 from msmqwire.capture.layers cimport (
     FOUND, LINK_ETHERNET, OTHER, PART, TCP, UDP, UDP_HEADER, Packet, Ports, find_in_datagram, find_packet, network_u16,
     plain_datagram, plain_segment, wanted,

@@ -578,7 +578,9 @@ cdef bint guess_stream(
     return True
 
 
-cdef void guess_before(Streams* streams, const Flow* flow, const Endpoints* endpoints, uint32_t sequence) noexcept nogil:
+cdef void guess_before(
+    Streams* streams, const Flow* flow, const Endpoints* endpoints, uint32_t sequence
+) noexcept nogil:
     """A stream begins, if the one that may have been open is another."""
     if flow == NULL:
         add_guess(&streams.guesses, endpoints, BEGINS, sequence)
