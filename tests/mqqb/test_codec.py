@@ -228,6 +228,16 @@ def test_private_queues_are_said_by_the_host_they_are_on(admin: UUID, codes: tup
     assert str(message.admin_queue) == str(message.response_queue) == name
 
 
+def test_in_which_of_its_ways_a_queue_was_written_is_no_part_of_the_value() -> None:
+    (data,) = (vector.data for vector in VECTORS if vector.name == "admin-queue-elsewhere-that-is-the-source")
+    elsewhere = mqqb.decode(data)
+    made = eval(repr(elsewhere), {**vars(mqqb), **vars(formatname), "UUID": UUID})
+    assert mqqb.encode(made) != mqqb.encode(elsewhere)
+    assert made == elsewhere
+    assert hash(made) == hash(elsewhere)
+    assert made != mqqb.decode(F7)
+
+
 def test_a_direct_name_that_is_none_is_text() -> None:
     data = mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:a\\b"))
     packet = mqqb.decode(data.replace("OS:".encode("utf-16-le"), "??:".encode("utf-16-le")))
