@@ -59,10 +59,12 @@ EXTENSIONS = [
     "msmqwire.capture.fragments",
     "msmqwire.capture.layers",
     "msmqwire.capture.flows",
+    "msmqwire.capture.guesses",
     "msmqwire.capture.streams",
     "msmqwire.capture.pcap",
     "msmqwire.capture.pcapng",
     "msmqwire.capture.blocks",
+    "msmqwire.capture.joining",
 ]
 
 DIRECTIVES = {

@@ -31,11 +31,14 @@ class Block:
     def __len__(self) -> int: ...
 
 class Pool:
-    """Memory for windows of ``block_size`` bytes and for the columns of their rows, used again when it is free."""
+    """Memory for windows of ``block_size`` bytes and for the columns of their rows, used again when it is free.
+
+    It keeps so many of either at most.
+    """
 
     block_size: int
     columns: tuple[str, ...]
-    def __init__(self, block_size: int, columns: Iterable[str] | None) -> None: ...
+    def __init__(self, block_size: int, columns: Iterable[str] | None, *, kept: int = 4) -> None: ...
 
 class FileReader:
     """The blocks of one file; TCP streams go on from one file to the next, up to the ``last``.

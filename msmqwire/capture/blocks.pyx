@@ -13,15 +13,15 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
+from msmqwire.capture.flows cimport NO_FLOW
 from msmqwire.capture.fragments cimport give_up_datagrams
 from msmqwire.capture.frames cimport (
     BLOCK_ENDS_DIFFER, FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS,
     RECORD_CUT, SECTION, SKIP, SMALLEST_ROW, Account, Problem, Rows, Stop, Window, damaged,
 )
-from msmqwire.capture.layers cimport Ports
-from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
+from msmqwire.capture.pcap cimport PCAP_HEADER, find_record, read_pcap_header, record_length, walk_pcap
 from msmqwire.capture.pcapng cimport (
-    Interface, Section, block_length, find_block, is_frame, is_section, number, read_interface, read_section,
+    Interface, block_length, find_block, is_frame, is_section, number, read_interface, read_section,
     walk_pcapng,
 )
 from msmqwire.capture.selection cimport PayloadSelection
@@ -42,8 +42,9 @@ __all__ = ["SMALLEST_BLOCK_SIZE", "Block", "FileReader", "Pool"]
 
 cdef enum:
     FIRST_READ = 4096   # enough for every file header, and leaves the reads behind it aligned to pages
-    MOST_KEPT = 4       # windows and batches that a pool keeps
     SPARSE = 4          # a window is not kept for payloads that would fill less than this part of it
+
+cdef uint64_t END_OF_FILE = 0xFFFFFFFFFFFFFFFF
 
 SMALLEST_BLOCK_SIZE = FIRST_READ
 
@@ -54,10 +55,6 @@ cdef inline bint unshared(PyObject* thing) noexcept:
 
 cdef class Block:
     """The payloads of one window, and where they come from."""
-    cdef readonly Payloads payloads
-    cdef readonly Batch capture
-    cdef Buffer others  # uint32: the rows of another transport than UDP, as frames.pxd has them
-
     def __init__(self):
         raise TypeError("a Block is made by iterating over a Capture")
 
@@ -79,30 +76,17 @@ cdef class Block:
 
 cdef class ColumnSlot:
     """The columns of a window's rows."""
-    cdef Batch batch
 
 
 cdef class Pool:
     """Memory for windows of ``block_size`` bytes and for the columns of their rows, used again when it is free."""
-    cdef readonly size_t block_size
-    cdef readonly tuple columns
-    cdef size_t most_rows
-    cdef list windows
-    cdef list spans
-    cdef list column_slots
-    cdef size_t turn
-    # What rows need besides only until their block is made
-    cdef Buffer others
-    cdef Buffer memory
-    cdef Buffer files
-    cdef Payloads nothing
-
-    def __init__(self, size_t block_size, columns):
+    def __init__(self, size_t block_size, columns, *, size_t kept=4):
         if block_size < FIRST_READ:
             raise ValueError(f"block_size={block_size} must be at least {FIRST_READ}")
         self.block_size = block_size
         self.columns = tuple([column.name for column in CAPTURE.select(columns)])
         self.most_rows = (LARGEST_RECORD + block_size) // SMALLEST_ROW + 1 + MOST_PACKETS
+        self.kept = kept
         self.windows = []
         self.spans = []
         self.column_slots = []
@@ -139,10 +123,10 @@ cdef class Pool:
 
     cdef int keep(self, list kept, object slot) except -1:
         """Keep one more to be used again, in the place of an older one when there are many, which its holders keep."""
-        if len(kept) < MOST_KEPT:
+        if <size_t>len(kept) < self.kept:
             kept.append(slot)
         else:
-            kept[<Py_ssize_t>(self.turn % MOST_KEPT)] = slot
+            kept[<Py_ssize_t>(self.turn % self.kept)] = slot
             self.turn += 1
         return 0
 
@@ -204,38 +188,6 @@ cdef class FileReader:
     of each transport; ``streams`` are the TCP streams of all files, which end with the ``last`` one; ``stats`` gets the
     account; ``selection`` says which payloads give rows, None all of them.
     """
-    cdef readonly str name
-    cdef object read_into
-    cdef Buffer udp_ports
-    cdef Buffer tcp_ports
-    cdef Buffer ipx_ports
-    cdef Ports ports
-    cdef Pool pool
-    cdef StreamTable streams
-    cdef PayloadSelection selection
-    cdef bint last
-    cdef object stats
-    cdef bint pcapng
-    cdef PcapFile pcap
-    cdef Section section
-    cdef Buffer interfaces
-    cdef Account account
-    cdef Buffer data           # of the window that is being walked, None when the next is to be read
-    cdef Window window
-    cdef bint walked           # to its end
-    cdef Buffer carry
-    cdef size_t carried
-    cdef uint64_t offset       # of the first byte that is carried
-    cdef uint64_t skip_length  # of a block that is passed over, else 0
-    cdef uint64_t skip_from    # where in the file it begins
-    cdef uint32_t skip_kind
-    cdef bint searching        # for a plausible record
-    cdef uint64_t lost_from    # where in the file no record could begin
-    cdef uint64_t settled      # frames that are in the stats
-    cdef readonly uint64_t end  # bytes of it that were read
-    cdef bint short            # the first read gave less than was asked for: it may be all there is for now
-    cdef bint ended
-
     def __init__(
         self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, PayloadSelection selection=None,
         bint last=True,
@@ -255,6 +207,7 @@ cdef class FileReader:
         streams.files.append(name)
         self.last = last
         self.stats = stats
+        self.limit = END_OF_FILE
         self.carry = allocate(LARGEST_RECORD)
         self.start()
 
@@ -292,18 +245,29 @@ cdef class FileReader:
     def next_block(self):
         """The next block with rows in it, None at the end of the file."""
         cdef Block block = None
-        while block is None and not (self.ended and self.data is None):
+        while block is None and not (self.ended and self.data is None) and not self.reached():
             block = self.next_rows()
         return block
+
+    cdef bint reached(self) noexcept:
+        """Whether the next record is known and must be left alone."""
+        if self.searching or self.skip_length or self.streams.streams.waiting != NO_FLOW:
+            return False
+        if self.data is None:
+            return self.offset >= self.limit
+        return not self.walked and self.window.offset + self.window.position >= self.limit
 
     cdef int next_window(self) except -1:
         """Read a window behind what the one before had over."""
         cdef size_t start = LARGEST_RECORD - self.carried
+        cdef size_t most = self.pool.block_size
         cdef size_t count
+        if self.limit - self.offset < most:  # that a record reaches over the limit is seldom by much
+            most = min(most, <size_t>(self.limit - self.offset) + FIRST_READ)
         self.data = self.pool.window()
         memcpy(self.data.data + start, self.carry.data, self.carried)
         view = memoryview(self.data)
-        count = 0 if self.short else self.read(view[LARGEST_RECORD:])
+        count = 0 if self.short else self.read(view[LARGEST_RECORD:LARGEST_RECORD + most])
         self.window.data = self.data.data + start
         self.window.size = self.carried + count
         self.window.position = 0
@@ -344,6 +308,8 @@ cdef class FileReader:
         if not self.walked:
             if not self.walk(&self.window, rows):
                 return False
+            if self.reached():
+                return False
             self.walked = True
             if self.ended:
                 self.finish(&self.window)
@@ -362,6 +328,9 @@ cdef class FileReader:
         False when the rows have no room for the record at the position.
         """
         cdef Stop stop
+        window.limit = 0
+        if self.limit > window.offset:
+            window.limit = <size_t>(self.limit - window.offset)
         while True:
             if self.skip_length and not self.pass_over(window):
                 return True
@@ -390,6 +359,8 @@ cdef class FileReader:
             elif stop == FULL:
                 return False
             elif stop == MORE:
+                if window.position >= window.limit:
+                    return True
                 if not self.ended or window.position == window.size:
                     return True
                 self.cut_short(window)
@@ -464,6 +435,7 @@ cdef class FileReader:
             if count:
                 memcpy(more.data, self.interfaces.data, count * sizeof(Interface))
             self.interfaces = more
+        memset(<Interface*>self.interfaces.data + count, 0, sizeof(Interface))
         read_interface(window, &self.section, <Interface*>self.interfaces.data + count)
         self.section.interfaces = <Interface*>self.interfaces.data
         self.section.count = count + 1

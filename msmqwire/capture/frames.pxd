@@ -71,6 +71,7 @@ cdef struct Window:
     const uint8_t* data
     size_t size
     size_t position
+    size_t limit       # a record that begins here, or behind it, is left alone
     uint64_t offset    # of data[0] in the file
 
 
@@ -83,6 +84,11 @@ cdef struct Frame:
     int64_t time
     uint64_t number    # in its file, from 1
     uint64_t offset    # of its record in the file
+
+
+cdef inline size_t reach(const Window* window, size_t header) noexcept nogil:
+    """The first place in the window where no record may be read: none that begins there has a whole header or leave."""
+    return min(window.size - header + 1, window.limit) if window.size >= header else 0
 
 
 cdef struct Account:

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from msmqwire.capture.flows cimport NO_FLOW
 from msmqwire.capture.frames cimport (
-    FOLLOWED, FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, FULL, LARGEST_FRAME, LOST, MORE, Frame, damaged,
+    FOLLOWED, FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, FULL, LARGEST_FRAME, LOST, MORE, Frame, damaged, reach,
 )
 from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
 from msmqwire.capture.rows cimport take_general, take_plain
@@ -30,6 +30,7 @@ cdef enum:
     LARGEST_ORIGINAL = 1 << 24
     AHEAD = 1024  # bytes: far enough for memory to answer while the records between are read
     CACHE_LINE = 64
+    CHAIN = 8  # records that must follow each other where nobody knows whether one begins
 
 
 cdef inline uint32_t number(const uint8_t* source, bint swapped) noexcept nogil:
@@ -106,6 +107,24 @@ cdef bint find_record(Window* window, const PcapFile* file, bint ended) noexcept
     return found
 
 
+cdef bint begins_chain(const Window* window, const PcapFile* file) noexcept nogil:
+    """Whether the record at the position is followed by others, CHAIN of them or as far as the window goes."""
+    cdef const uint8_t* record = window.data + window.position
+    cdef const uint8_t* end = window.data + window.size
+    cdef const uint8_t* next
+    cdef size_t captured
+    cdef size_t _
+    for _ in range(CHAIN):
+        captured = number(record + 8, file.swapped)
+        if captured + 2 * RECORD_HEADER > <size_t>(end - record):
+            return True
+        next = record + RECORD_HEADER + captured
+        if not plausible(next, file) or not near(record, next, file.swapped):
+            return False
+        record = next
+    return True
+
+
 cdef Stop doubt(const uint8_t* next, const uint8_t* end, const PcapFile* file, bint ended) noexcept nogil:
     """What to make of a record that is not sane: LOST, unless a sane one follows, or the end of the file."""
     if end - next < RECORD_HEADER:
@@ -123,6 +142,7 @@ cdef inline Stop walk(
     cdef Rows target = rows[0]  # a local copy, so that no store to a column can be thought to change it
     cdef const uint8_t* record = window.data + window.position
     cdef const uint8_t* end = window.data + window.size
+    cdef const uint8_t* behind = window.data + reach(window, RECORD_HEADER)
     cdef int64_t unit = 1 if file.nanoseconds else 1000
     cdef size_t room = PLAIN_ROOM if file.link == LINK_ETHERNET else 0
     cdef size_t captured
@@ -131,7 +151,7 @@ cdef inline Stop walk(
     frame.link = file.link
     frame.timed = True
     frame.number = account.frames
-    while RECORD_HEADER <= end - record:
+    while record < behind:
         captured = number(record + 8, swapped)
         wire_prefetch(record + AHEAD)
         wire_prefetch(record + AHEAD + CACHE_LINE)

@@ -17,7 +17,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from msmqwire.capture.flows cimport NO_FLOW
 from msmqwire.capture.frames cimport (
     BLOCK_ENDS_DIFFER, BLOCK_LENGTH, BLOCK_TOO_LARGE, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, FULL, INTERFACE,
-    LARGEST_FRAME, LARGEST_RECORD, LOST, MORE, SECTION, SECTION_ORDER, SKIP, UNKNOWN_INTERFACE, Frame, damaged,
+    LARGEST_FRAME, LARGEST_RECORD, LOST, MORE, SECTION, SECTION_ORDER, SKIP, UNKNOWN_INTERFACE, Frame, damaged, reach,
 )
 from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
 from msmqwire.capture.rows cimport take_general, take_plain
@@ -49,6 +49,7 @@ cdef enum:
     PACKET_FIXED = 32
     AHEAD = 1024  # bytes: far enough for memory to answer while the blocks between are read
     CACHE_LINE = 64
+    CHAIN = 8  # blocks that must follow each other where nobody knows whether one begins
 
 # Codes of options
 cdef enum:
@@ -219,6 +220,28 @@ cdef bint find_block(Window* window, const Section* section, bint ended) noexcep
         block += 1
     window.position = <size_t>(block - window.data)
     return found
+
+
+cdef bint begins_chain(const Window* window, const Section* section) noexcept nogil:
+    """Whether the block at the position is followed by others, CHAIN of them or as far as the window goes."""
+    cdef const uint8_t* block = window.data + window.position
+    cdef size_t left = window.size - window.position
+    cdef size_t length
+    cdef size_t _
+    cdef bint swapped = section.swapped
+    for _ in range(CHAIN):
+        if left < SMALLEST_BLOCK:
+            return True
+        if not plausible(block, &swapped):
+            return False
+        length = number(block + 4, swapped)
+        if length > left:
+            return True
+        if number(block + length - 4, swapped) != length:
+            return False
+        block += length
+        left -= length
+    return True
 
 
 # --- Time stamps ---
@@ -392,13 +415,14 @@ cdef inline Stop walk(
     cdef Rows target = rows[0]
     cdef const uint8_t* block = window.data + window.position
     cdef const uint8_t* end = window.data + window.size
+    cdef const uint8_t* behind = window.data + reach(window, SMALLEST_BLOCK)
     cdef uint32_t kind
     cdef size_t length, room
     cdef bint taken
     cdef Frame frame
     cdef Stop stop = MORE
     frame.number = account.frames
-    while SMALLEST_BLOCK <= end - block:
+    while block < behind:
         kind = number(block, swapped)
         length = number(block + 4, swapped)
         wire_prefetch(block + AHEAD)

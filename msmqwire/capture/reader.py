@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TypeAlias
 
 from msmqwire.capture.blocks import Block, FileReader, Pool
+from msmqwire.capture.ranges import SplitReader, cuts_of
 from msmqwire.capture.schema import DEFAULT_PORTS, PACKET_KINDS, TRANSPORTS, StreamLimits
 from msmqwire.capture.selection import PayloadSelection
 from msmqwire.capture.sources import OpenFile, Source, files_of
@@ -83,16 +84,22 @@ class Capture(Iterator[Block]):
         addresses: Iterable[str] = (),
         since: datetime | int | None = None,
         until: datetime | int | None = None,
+        threads: int = 1,
     ) -> None:
+        if threads < 1:
+            raise ValueError(f"threads={threads} must be at least 1")
+        self._threads = threads
         self.stats = CaptureStats()
         self._selection = _selection(addresses, since, until)
         self._ports = _ports_by_transport(ports)
         self._pool = Pool(block_size, columns)
         seed = int.from_bytes(os.urandom(8), "little")
-        self._streams = StreamTable(_kinds(packets), limits or StreamLimits(), seed)
+        self._kinds = _kinds(packets)
+        self._limits = limits or StreamLimits()
+        self._streams = StreamTable(self._kinds, self._limits, seed)
         self._files = list(files_of(source))
         self._file: OpenFile | None = None
-        self._reader: FileReader | None = None
+        self._reader: FileReader | SplitReader | None = None
         self._open_next()
 
     def __next__(self) -> Block:
@@ -115,6 +122,8 @@ class Capture(Iterator[Block]):
 
     def close(self) -> None:
         """Close the file that is being read; blocks stay good, and there are no more of them."""
+        if isinstance(self._reader, SplitReader):
+            self._reader.close()
         self._reader = None
         self._files = []
         if self._file is not None:
@@ -130,22 +139,43 @@ class Capture(Iterator[Block]):
             return
         self._file = self._files.pop(0)()
         try:
-            self._reader = FileReader(
-                self._file.name,
-                self._file.read_into,
-                self._ports,
-                self._pool,
-                self._streams,
-                self.stats,
-                selection=self._selection,
-                last=not self._files,
-            )
+            self._reader = self._reader_of(self._file, last=not self._files)
         except BaseException as error:
             damage, name = self._file.damage, self._file.name
             self.close()
             if damage and isinstance(error, CaptureError):
                 raise CaptureError(f"{name}: {damage}") from None
             raise
+
+    def _reader_of(self, file: OpenFile, *, last: bool) -> FileReader | SplitReader:
+        """What reads a file, in ranges where that is worth while."""
+        descriptor = file.descriptor if self._threads > 1 else None
+        cuts = () if descriptor is None else cuts_of(os.fstat(descriptor).st_size)
+        if descriptor is None or not cuts:
+            return FileReader(
+                file.name,
+                file.read_into,
+                self._ports,
+                self._pool,
+                self._streams,
+                self.stats,
+                selection=self._selection,
+                last=last,
+            )
+        return SplitReader(
+            file.name,
+            descriptor,
+            self._ports,
+            self._pool,
+            self._streams,
+            self.stats,
+            cuts=cuts,
+            threads=self._threads,
+            kinds=self._kinds,
+            limits=self._limits,
+            selection=self._selection,
+            last=last,
+        )
 
 
 def open(
@@ -159,6 +189,7 @@ def open(
     addresses: Iterable[str] = (),
     since: datetime | int | None = None,
     until: datetime | int | None = None,
+    threads: int = 1,
 ) -> Capture:
     """Read the payloads of pcap and pcapng captures, a block at a time.
 
@@ -187,6 +218,9 @@ def open(
     since, until : datetime.datetime with a time zone, or int
         The time, or nanoseconds since 1970, from which on and before which a payload must have been captured; a packet
         out of a stream its last frame.
+    threads : int
+        How many read ranges of a big file side by side. What comes out is the same. Compressed files, pipes and open
+        file objects are read from their beginning to their end.
 
     Returns
     -------
@@ -213,4 +247,5 @@ def open(
         addresses=addresses,
         since=since,
         until=until,
+        threads=threads,
     )

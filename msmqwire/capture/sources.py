@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import io
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, TypeAlias
@@ -45,6 +46,14 @@ class OpenFile:
     def damage(self) -> str:
         """Why a compressed file could not be read to its end; empty when nothing is wrong."""
         return "" if self._decompressed is None else self._decompressed.damage
+
+    @property
+    def descriptor(self) -> int | None:
+        """Of a file that can be read in several places: one opened here, that is no pipe and not compressed."""
+        if self._file is None or self._decompressed is not None:
+            return None
+        number: int = self._file.fileno()
+        return number if stat.S_ISREG(os.fstat(number).st_mode) else None
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
