@@ -68,6 +68,10 @@ bench-quick: $(DONE)/bench build ## the same benchmarks on few rows: do they run
 fuzz: $(DONE)/fuzz ## fuzz every parser for 10 s at least (needs clang; ARGS="topology --seconds 3600" for longer)
 	$(PY) -m fuzz $(ARGS)
 
+.PHONY: coverage
+coverage: $(DONE)/test build ## which lines and branches of the kernels the tests reach (gcov; five minutes)
+	$(PY) -m tests.kernel_coverage $(ARGS)
+
 .PHONY: clean
 clean: ## remove .venv and everything that was built
 	rm -rf $(VENV) build dist *.egg-info $(LAKE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

@@ -5,6 +5,7 @@
 - ``release`` (default): optimised, no checks that the kernels make themselves;
 - ``trace``: line tracing for coverage and debuggers, annotated HTML beside each ``.pyx``;
 - ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, debug symbols (import it under ``LD_PRELOAD=libasan``);
+- ``coverage``: which lines and branches of the kernels the tests reach, for gcov (``make coverage`` sets it);
 - ``fuzz``: coverage for libFuzzer and the same sanitizers, for clang (``make fuzz`` sets it);
 - ``none``: no extensions, for an environment that gets its dependencies first and is built in place afterwards.
 """
@@ -76,6 +77,7 @@ BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
         ["-fsanitize=address,undefined"],
         {},
     ),
+    "coverage": (["-O0", "-w", "--coverage"], ["--coverage"], {}),
     "fuzz": (
         ["-O1", "-g", "-w", "-fsanitize=fuzzer-no-link,address,undefined", "-fsanitize-trap=undefined"],
         ["-fsanitize=address"],

@@ -1,12 +1,13 @@
-"""Write the pages of the manual that come from code: ``tables.md``, from the tables of the package."""
+"""Write what of the manual comes from code: ``tables.md``, and the parts of other pages that are marked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import Table, manual_rows
+from msmqwire.discovery.client import TRANSITIONS, Transition
 from msmqwire.mqcn.schema import NOTIFICATIONS
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 from msmqwire.wire.fault import FAULT_NAMES
@@ -49,8 +50,66 @@ def table(schema: Table) -> Iterator[str]:
     yield ""
 
 
+def state_diagram(transitions: Iterable[Transition], initial: str) -> Iterator[str]:
+    """A diagram in Mermaid's language: an arrow for each pair of states, with the rules that lead that way."""
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for transition in transitions:
+        for state in transition.states:
+            target = transition.target or state
+            arrows.setdefault((state.value, target.value), []).append(transition.rule)
+    yield "```mermaid"
+    yield "stateDiagram-v2"
+    yield f"    [*] --> {initial}"
+    for (source, target), rules in arrows.items():
+        yield f"    {source} --> {target}: {', '.join(rules)}"
+    yield "```"
+
+
+def _words(part: Callable[..., object]) -> str:
+    return part.__name__.strip("_").replace("_", " ")
+
+
+def _legend(title: str, parts: Iterable[Callable[..., object]]) -> Iterator[str]:
+    yield ""
+    yield f"| {title} | Meaning |"
+    yield "|---|---|"
+    for part in dict.fromkeys(parts):
+        if part.__doc__:
+            yield f"| {_words(part)} | {part.__doc__.rstrip('.')} |"
+
+
+def transition_tables(transitions: Iterable[Transition]) -> Iterator[str]:
+    """The rules of a state machine as a table, and what its words for guards and steps mean."""
+    rules = list(transitions)
+    yield "| Rule | In | On | When | Does | Then | Source |"
+    yield "|---|---|---|---|---|---|---|"
+    for rule in rules:
+        cells = (
+            rule.rule,
+            ", ".join(state.value for state in rule.states),
+            rule.event.value,
+            _words(rule.guard),
+            ", ".join(map(_words, rule.steps)) or "nothing",
+            rule.target.value if rule.target else "as before",
+            rule.section,
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield from _legend("When", (rule.guard for rule in rules))
+    yield from _legend("Does", (step for rule in rules for step in rule.steps))
+
+
+def filled(page: Path, name: str, lines: Iterable[str]) -> str:
+    """A page with its generated part, which stands between two comments, written anew."""
+    begin, end = f"<!-- {name}: written by `make docs`, do not edit -->\n", f"<!-- end of {name} -->\n"
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise ValueError(f"{page.name} has no place for {name}")
+    return before + begin + "\n".join(["", *lines, "", ""]) + end + after
+
+
 def pages() -> dict[Path, str]:
-    """Every generated page, by its file."""
+    """Every page that is generated or has generated parts, by its file."""
     lines = [
         INTRODUCTION,
         *table(CAPTURE),
@@ -61,7 +120,12 @@ def pages() -> dict[Path, str]:
         AFTERWORD,
     ]
     lines += [", ".join(f"`{name}`" for name in FAULT_NAMES if name) + "."]
-    return {HERE / "tables.md": "\n".join(lines) + "\n"}
+    discovery = HERE / "discovery.md"
+    rules = [*state_diagram(TRANSITIONS, "idle"), "", *transition_tables(TRANSITIONS)]
+    return {
+        HERE / "tables.md": "\n".join(lines) + "\n",
+        discovery: filled(discovery, "rules of the client", rules),
+    }
 
 
 if __name__ == "__main__":

@@ -74,10 +74,11 @@ def relative(path: Path) -> str:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory of an example: it holds the sample captures, and files may be left in it."""
+    """The working directory of an example: it holds the sample files, and files may be left in it."""
     (tmp_path / "examples").mkdir()
-    for capture in ROOT.glob("examples/*.pcap*"):
-        shutil.copy(capture, tmp_path / "examples")
+    for pattern in ("*.pcap*", "*.toml"):
+        for sample in ROOT.glob(f"examples/{pattern}"):
+            shutil.copy(sample, tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     # The installed command; behind it, for an environment without one, the sources' own
     launcher = tmp_path / "bin" / "msmqwire"

@@ -139,11 +139,11 @@ def test_reads_cython_imports(text: str, expected: list[str], tmp_path: Path) ->
     assert _imports(path) == expected
 
 
-@pytest.mark.parametrize("module", ["msmqwire", "msmqwire.mqsd", "msmqwire.errors"])
+@pytest.mark.parametrize("module", ["msmqwire", "msmqwire.mqsd", "msmqwire.net", "msmqwire.errors"])
 def test_import_needs_nothing_optional(module: str) -> None:
     program = (
         f"import sys, {module}\n"
-        "heavy = {'pyarrow', 'pyspark', 'pandas', 'rich', 'hypothesis', 'scapy'} & set(sys.modules)\n"
+        "heavy = {'pyarrow', 'pyspark', 'pandas', 'rich', 'hypothesis', 'psutil', 'scapy'} & set(sys.modules)\n"
         "sys.exit(f'imported {sorted(heavy)}' if heavy else 0)\n"
     )
     command = [sys.executable, "-c", program]

@@ -1,7 +1,7 @@
 """The command ``msmqwire``: a file here for each subcommand, and what all of them share.
 
-Exit status: 0 when everything was decoded, 1 for an error of usage or of reading and writing, 2 when some payloads had
-faults or some of the capture was damaged.
+Exit status: 0 when all went well, 1 for an error of usage or of reading and writing, 2 when some payloads had faults,
+some of the capture was damaged, or nobody answered.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from msmqwire.cli import decode, pipeline, signals
+from msmqwire.cli import decode, discover, pipeline, serve, signals
 from msmqwire.cli.console import describe_os_error, printable, say
 from msmqwire.errors import MsmqWireError
 
@@ -25,6 +25,8 @@ examples:
   msmqwire decode capture.pcapng | jq .servers           JSON lines when piped
   msmqwire decode *.pcap -o packets.parquet              one Parquet file
   msmqwire pipeline captures/ --lake lake                partitioned tables, by Spark
+  msmqwire discover                                      directory servers on the local networks
+  msmqwire serve --config site.toml                      answer those who look for them
 
 `msmqwire SUBCOMMAND --help` says more.
 """
@@ -79,14 +81,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="msmqwire",
-        description="Read Microsoft Message Queuing (MSMQ) from network captures.",
+        description="Read Microsoft Message Queuing (MSMQ) from network captures, and speak its directory discovery.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     subcommands = parser.add_subparsers(required=True, metavar="SUBCOMMAND", dest="subcommand")
-    for module in (decode, pipeline):
+    for module in (decode, pipeline, discover, serve):
         module.add(subcommands)
     return parser
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "UNPRINTABLE",
     "CommandError",
+    "counted",
     "describe_os_error",
     "optional",
     "printable",
@@ -74,32 +75,33 @@ def optional(module: str, purpose: str, extra: str = "tables") -> ModuleType:
         ) from None
 
 
-def _count(number: int, one: str, many: str = "") -> str:
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number and what it counts, in the singular or the plural."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def report_bodies(messages: int, rows: int, faults: Mapping[str, int]) -> None:
     """Say on standard error what became of every message body."""
-    say(f"{_count(messages, 'message')}: {_count(rows, 'row')}")
+    say(f"{counted(messages, 'message')}: {counted(rows, 'row')}")
     _report_faults("message", faults)
 
 
 def _report_faults(what: str, faults: Mapping[str, int]) -> None:
     if faults:
         each = ", ".join(f"{code} {count:,}" for code, count in sorted(faults.items(), key=lambda item: -item[1]))
-        say(f"{_count(sum(faults.values()), what)} with faults: {each}")
+        say(f"{counted(sum(faults.values()), what)} with faults: {each}")
 
 
 def report(stats: CaptureStats, rows: int, faults: Mapping[str, int]) -> None:
     """Say on standard error what became of every frame: read, decoded, faulty, damaged or lost."""
     say(
-        f"{_count(stats.frames, 'frame')}: {_count(rows, 'row')}, {stats.other:,} of other protocols, "
+        f"{counted(stats.frames, 'frame')}: {counted(rows, 'row')}, {stats.other:,} of other protocols, "
         f"{stats.damaged:,} damaged"
     )
     _report_faults("payload", faults)
     if stats.bytes_skipped:
-        say(f"{_count(stats.bytes_skipped, 'byte')} of {stats.bytes_read:,} skipped")
+        say(f"{counted(stats.bytes_skipped, 'byte')} of {stats.bytes_read:,} skipped")
     for file, offset, what in stats.problems[:_PROBLEMS_SHOWN]:
         say(f"{file}: at byte {offset:,}: {what}")
     if len(stats.problems) > _PROBLEMS_SHOWN:
-        say(f"... and {_count(len(stats.problems) - _PROBLEMS_SHOWN, 'more problem')}")
+        say(f"... and {counted(len(stats.problems) - _PROBLEMS_SHOWN, 'more problem')}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import stat
 import sys
@@ -11,10 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from msmqwire.cli.console import printable
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from rich.text import Text
 
-__all__ = ["progress", "task_progress"]
+__all__ = ["countdown", "progress", "task_progress"]
 
 # A command that is over before anybody wonders needs no line.
 _PATIENCE = 0.5
@@ -90,6 +94,45 @@ def task_progress(spark: SparkSession, *, wanted: bool) -> Iterator[None]:
         done.set()
         watcher.join()
         line.stop()
+
+
+@contextlib.contextmanager
+def countdown(*, wanted: bool) -> Iterator[Callable[[str, float], None]]:
+    """A function that is told what is waited for, for how many seconds at most, and draws both until told more."""
+    if not (wanted and _watched()):
+        yield lambda _text, _seconds: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    line = _Countdown()
+    live = Live(line, console=Console(stderr=True), transient=True, refresh_per_second=1 / _INTERVAL)
+    patience = threading.Timer(_PATIENCE, live.start)
+    patience.daemon = True
+    patience.start()
+    try:
+        yield line.wait_for
+    finally:
+        patience.cancel()
+        patience.join()
+        live.stop()
+
+
+class _Countdown:
+    """The line that ``countdown`` draws, as it is at the moment."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._end = time.monotonic()
+
+    def wait_for(self, text: str, seconds: float) -> None:
+        self._text, self._end = text, time.monotonic() + seconds
+
+    def __rich__(self) -> Text:
+        from rich.text import Text
+
+        left = max(0, math.ceil(self._end - time.monotonic()))
+        return Text.assemble(printable(self._text), (f"  {left} s", "dim"), no_wrap=True, overflow="ellipsis")
 
 
 def _watched() -> bool:

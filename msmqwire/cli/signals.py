@@ -6,11 +6,13 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
-__all__ = ["Stopped", "deferred", "die_of", "raised"]
+__all__ = ["Stopped", "deferred", "die_of", "raised", "run_until_stopped"]
+
+Result = TypeVar("Result")
 
 _ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -47,6 +49,33 @@ def deferred() -> Iterator[None]:
         yield
     if held:
         raise Stopped(held[0])
+
+
+def run_until_stopped(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine. A signal that asks to stop cancels it; when it has cleaned up, ``Stopped`` is raised.
+
+    What a handler raises in a callback of asyncio is swallowed there; so here the handler only cancels.
+    """
+    import asyncio
+
+    received: list[int] = []
+
+    async def stoppable() -> Result:
+        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(main)
+
+        def stop(number: int, _: FrameType | None) -> None:
+            received.append(number)
+            loop.call_soon_threadsafe(task.cancel)
+
+        with _handled(stop):
+            return await task
+
+    try:
+        return asyncio.run(stoppable())
+    except asyncio.CancelledError:
+        if received:
+            raise Stopped(received[0]) from None
+        raise
 
 
 @contextlib.contextmanager

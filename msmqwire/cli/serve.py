@@ -1,0 +1,227 @@
+"""``msmqwire serve``: answers clients that look for directory servers, [MS-MQSD] 3.2."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msmqwire.cli.console import counted, describe_os_error
+from msmqwire.errors import MsmqWireError
+
+if TYPE_CHECKING:
+    from msmqwire.cli.site_file import SiteFile
+    from msmqwire.discovery.server import DiscoveryServer, Policy, Refusal, Reply
+    from msmqwire.net.discovery_server import DiscoveryService
+
+__all__ = ["add", "run"]
+
+_LOG = logging.getLogger(__name__)
+
+_EPILOG = """\
+the file (TOML; [enterprise] and [site] are needed, the rest has these defaults):
+  [enterprise]
+  id = "e6eaba61-d1c6-11db-baac-0003ff4e2d22"
+  check = false                 # true: answer only clients of this enterprise
+
+  [site]
+  id = "e6eaba60-d1c6-11db-baac-0003ff4e2d22"
+  connected_networks = ["e6eaba62-d1c6-11db-baac-0003ff4e2d22"]      # 1 to 32
+
+  [[site.servers]]              # what clients of other sites are told, in this order; may be absent
+  name = "nt4pec"
+  ip = true
+  ipx = false
+
+  [listen]
+  addresses = ["127.0.0.1"]     # broadcasts reach 0.0.0.0, or the broadcast address of a network
+  port = 1801
+
+  [allow]
+  networks = []                 # who may have answers of more than three times the request
+
+  [limits]
+  network_prefix = 24           # bits of an address that make its network
+  network_rate = 100            # answers a second to a network, and in a row after a rest
+  network_burst = 256
+  total_rate = 1000             # the same for all networks together
+  total_burst = 2000
+
+A request has 52 bytes. An answer of more than 156 goes only to networks that [allow] names, and
+one of more than 1,472 to nobody: --check tells what the answers of a file have.
+
+signals:
+  SIGHUP            read the file again; if anything in it is wrong, go on as before and log why
+  SIGUSR1           log the counters
+  SIGTERM, SIGINT   log the counters and end
+
+The log is JSON, a line for each event, on standard error. The first refusal by a rule is logged
+with its source, then for a minute they are only counted.
+
+exit status:
+  0  ended by SIGTERM or SIGINT, or the file is right (--check)
+  1  wrong usage, a file that is wrong, or an address that cannot be listened on
+
+examples:
+  msmqwire serve --config examples/site.toml --check
+  msmqwire serve --config examples/site.toml
+  msmqwire serve --config examples/site.toml 2>&1 | jq 'select(.event == "refused")'
+  kill -HUP $(pgrep -f 'msmqwire serve')
+"""
+
+
+def add(subcommands: Any) -> None:
+    """Add the subcommand to the parser."""
+    parser = subcommands.add_parser(
+        "serve",
+        help="answer clients that look for directory servers",
+        description="Answer clients that look for directory servers (MS-MQSD), on UDP port 1801.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--config", required=True, metavar="FILE", help="the site, its servers, whom to answer: TOML")
+    parser.add_argument("--check", action="store_true", help="read FILE, say what would be answered, and end")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until a signal; the exit status."""
+    from msmqwire.cli.site_file import read_site_file
+    from msmqwire.discovery.server import DiscoveryServer
+
+    configured = read_site_file(options.config)
+    server = DiscoveryServer(configured.site, configured.policy)
+    if options.check:
+        _describe(configured, server)
+        return 0
+    with _logging():
+        _serve(options.config, configured, server)
+    return 0
+
+
+def _serve(path: str, configured: SiteFile, server: DiscoveryServer) -> None:
+    from msmqwire.net.discovery_server import DiscoveryService
+    from msmqwire.net.events import Event
+
+    with DiscoveryService(server, configured.addresses) as service:
+        handlers: dict[int, Callable[[], object]] = {
+            signal.SIGTERM: service.stop,
+            signal.SIGINT: service.stop,
+            signal.SIGHUP: lambda: service.call(lambda: _reload(path, service)),
+            signal.SIGUSR1: lambda: service.call(lambda: _LOG.info(Event("counters", **service.counters()))),
+        }
+        with _handled(handlers):
+            _log_state("listening", service)
+            try:
+                service.run()
+            finally:
+                _LOG.info(Event("stopped", **service.counters()))
+
+
+def _reload(path: str, service: DiscoveryService) -> None:
+    """Do as the file says now, all of it or nothing."""
+    from msmqwire.cli.site_file import read_site_file
+    from msmqwire.net.events import Event
+
+    try:
+        configured = read_site_file(path)
+        service.listen(configured.addresses)
+    except (OSError, MsmqWireError) as error:
+        reason = describe_os_error(error) if isinstance(error, OSError) else str(error)
+        _LOG.error(Event("not_reloaded", reason=reason, addresses=_listening(service)))
+    else:
+        service.server.configure(configured.site, configured.policy)
+        _log_state("reloaded", service)
+
+
+# --- what is said ---
+
+
+class _Outcome(NamedTuple):
+    """What becomes of the clients of a site: whether all of them are answered, and in words."""
+
+    everyone: bool
+    words: str
+
+
+def _outcomes(server: DiscoveryServer) -> dict[str, _Outcome]:
+    return {
+        "own_site": _outcome(server.reply_to_own_site, server.policy),
+        "other_sites": _outcome(server.reply_to_other_sites, server.policy),
+    }
+
+
+def _outcome(reply: Reply | Refusal, policy: Policy) -> _Outcome:
+    from msmqwire.discovery.server import LARGEST_REPLY, REQUEST_SIZE, Refusal
+
+    if isinstance(reply, Refusal):
+        reasons = {
+            Refusal.NO_NETWORKS: "connected_networks must be 1 to 32",
+            Refusal.NO_SERVERS: "[[site.servers]] names none",
+            Refusal.TOO_LARGE: f"the answer would have more than {LARGEST_REPLY:,} bytes",
+        }
+        return _Outcome(False, f"not answered: {reasons[reply]}")
+    if reply.smallest_request <= REQUEST_SIZE:
+        return _Outcome(True, f"{reply.size:,} bytes, to anyone")
+    whom = "only to networks of [allow]" if policy.allowed else "to nobody, since [allow] names no network"
+    return _Outcome(False, f"{reply.size:,} bytes, more than 3 times a request: {whom}")
+
+
+def _describe(configured: SiteFile, server: DiscoveryServer) -> None:
+    site = configured.site
+    networks, servers = len(site.connected_networks), len(site.servers)
+    outcomes = _outcomes(server)
+    print(f"enterprise {site.enterprise_id}, site {site.site_id}")
+    print(f"{counted(networks, 'connected network')}, {counted(servers, 'directory server')}")
+    print("listens on " + ", ".join(f"{host}:{port}" for host, port in configured.addresses))
+    print(f"clients of its own site: {outcomes['own_site'].words}")
+    print(f"clients of other sites:  {outcomes['other_sites'].words}")
+
+
+def _log_state(event: str, service: DiscoveryService) -> None:
+    """Where it listens, and as warnings which clients that do nothing wrong are not answered."""
+    from msmqwire.net.events import Event
+
+    _LOG.info(Event(event, addresses=_listening(service), site=service.server.site.site_id))
+    for clients, outcome in _outcomes(service.server).items():
+        if not outcome.everyone:
+            _LOG.warning(Event("restricted", clients=clients, answer=outcome.words))
+
+
+def _listening(service: DiscoveryService) -> list[str]:
+    return [f"{host}:{port}" for host, port in service.addresses]
+
+
+# --- the process ---
+
+
+@contextlib.contextmanager
+def _logging() -> Iterator[None]:
+    """The log of the package as JSON lines on standard error."""
+    from msmqwire.net.events import JsonLines
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logger = logging.getLogger("msmqwire")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+@contextlib.contextmanager
+def _handled(handlers: Mapping[int, Callable[[], object]]) -> Iterator[None]:
+    """Have signals call these, which do no more than leave word for the loop."""
+    before = {number: signal.signal(number, lambda number, _: handlers[number]()) for number in handlers}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)

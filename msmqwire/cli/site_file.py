@@ -1,0 +1,217 @@
+"""The file that tells a discovery server what it answers, to whom and where: TOML, read whole or not at all."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+import uuid
+from collections.abc import Callable, Collection
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
+from typing import Any, NamedTuple, TypeVar
+
+from msmqwire.cli.console import CommandError
+from msmqwire.discovery.rates import Rate
+from msmqwire.discovery.server import DEFAULT_POLICY, Policy, Site, reply_to
+from msmqwire.errors import EncodeError
+from msmqwire.mqsd import DirectoryServiceServer, TopologyClientRequest
+from msmqwire.net import DISCOVERY_PORT
+from msmqwire.net.discovery_server import Address
+
+__all__ = ["SiteFile", "read_site_file"]
+
+Value = TypeVar("Value")
+
+_TABLES = {
+    "enterprise": ("id", "check"),
+    "site": ("id", "connected_networks", "servers"),
+    "listen": ("addresses", "port"),
+    "allow": ("networks",),
+    "limits": ("network_prefix", "network_rate", "network_burst", "total_rate", "total_burst"),
+}
+_SERVER_KEYS = ("name", "ip", "ipx")
+_KINDS: dict[type, str] = {
+    str: "text in quotes",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    list: "a list in brackets",
+    dict: "a table",
+}
+_NO_DEFAULT: Any = object()
+
+
+class SiteFile(NamedTuple):
+    """What a file says."""
+
+    site: Site
+    policy: Policy
+    addresses: tuple[Address, ...]
+
+
+def read_site_file(path: str) -> SiteFile:
+    """Read and check a file.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    CommandError
+        Something in it is wrong; the message names the file, the table and the key.
+    """
+    with open(path, "rb") as file:
+        try:
+            found = tomllib.load(file)
+        except (ValueError, RecursionError) as error:
+            raise CommandError(f"{path}: no TOML: {error}") from None
+    if stranger := _stranger(found, _TABLES):
+        raise CommandError(f"{path}: [{stranger[0]}]: no such table; {stranger[1]}")
+    enterprise, site, listen, allow, limits = (_table(path, found, name, keys) for name, keys in _TABLES.items())
+    return SiteFile(
+        site=Site(
+            enterprise_id=enterprise.converted("id", _guid),
+            site_id=site.converted("id", _guid),
+            connected_networks=tuple(site.items("connected_networks", _guid)),
+            servers=tuple(_server(path, number, entry) for number, entry in enumerate(site.tables("servers"), 1)),
+        ),
+        policy=Policy(
+            allowed=tuple(allow.items("networks", _network, [])),
+            check_enterprise=enterprise.get("check", bool, DEFAULT_POLICY.check_enterprise),
+            network_rate=limits.rate("network", DEFAULT_POLICY.network_rate),
+            total_rate=limits.rate("total", DEFAULT_POLICY.total_rate),
+            network_prefix=limits.whole("network_prefix", 1, 32, DEFAULT_POLICY.network_prefix),
+        ),
+        addresses=_addresses(listen),
+    )
+
+
+class _Table:
+    """A table of the file, which may have no other keys than these."""
+
+    def __init__(self, path: str, name: str, values: dict[str, Any], keys: Collection[str]) -> None:
+        self.path, self.name, self.values = path, name, values
+        if stranger := _stranger(values, keys):
+            raise self.error(stranger[0], f"no such key; {stranger[1]}")
+
+    def error(self, key: str, problem: str) -> CommandError:
+        """The complaint about one key."""
+        return CommandError(f"{self.path}: {self.name} {key}: {problem}")
+
+    def get(self, key: str, kind: type[Value], default: Value = _NO_DEFAULT) -> Value:
+        """A value of one kind."""
+        if key not in self.values:
+            if default is _NO_DEFAULT:
+                raise self.error(key, f"is missing; it is {_KINDS[kind]}")
+            return default
+        value = self.values[key]
+        self._check(key, value, kind)
+        return value if kind is not float else float(value)  # type: ignore[return-value]
+
+    def _check(self, key: str, value: Any, kind: type) -> None:
+        wanted = (int, float) if kind is float else (kind,)
+        if type(value) not in wanted:
+            raise self.error(key, f"must be {_KINDS[kind]}, not {_shown(value)}")
+
+    def converted(self, key: str, convert: Callable[[str], Value]) -> Value:
+        """A text that stands for something."""
+        return self._convert(key, self.get(key, str), convert)
+
+    def items(self, key: str, convert: Callable[[str], Value], default: list[str] = _NO_DEFAULT) -> list[Value]:
+        """A list of such texts."""
+        found = []
+        for number, item in enumerate(self.get(key, list, default)):
+            self._check(f"{key}[{number}]", item, str)
+            found.append(self._convert(f"{key}[{number}]", item, convert))
+        return found
+
+    def _convert(self, key: str, text: str, convert: Callable[[str], Value]) -> Value:
+        try:
+            return convert(text)
+        except ValueError as error:
+            raise self.error(key, str(error)) from None
+
+    def tables(self, key: str) -> list[dict[str, Any]]:
+        """A list of tables, [[...]] in the file."""
+        found = self.get(key, list, [])
+        for number, item in enumerate(found):
+            self._check(f"{key}[{number}]", item, dict)
+        return found
+
+    def whole(self, key: str, low: int, high: int, default: int) -> int:
+        """A whole number between two others."""
+        number = self.get(key, int, default)
+        if not low <= number <= high:
+            raise self.error(key, f"must be from {low:,} to {high:,}, not {number:,}")
+        return number
+
+    def rate(self, name: str, default: Rate) -> Rate:
+        """A rate with its burst."""
+        burst = self.whole(f"{name}_burst", 1, 1_000_000_000, default.burst)
+        try:
+            return Rate(self.get(f"{name}_rate", float, default.per_second), burst)
+        except ValueError as error:
+            raise self.error(f"{name}_rate", str(error)) from None
+
+
+def _table(path: str, found: dict[str, Any], name: str, keys: Collection[str]) -> _Table:
+    values = found.get(name, {})
+    if not isinstance(values, dict):
+        raise CommandError(f"{path}: {name}: must be a table, [{name}], not {_shown(values)}")
+    return _Table(path, f"[{name}]", values, keys)
+
+
+def _stranger(given: Collection[str], known: Collection[str]) -> tuple[str, str] | None:
+    """The first name that is none of those known, and what may have been meant."""
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            return name, f"is it {near[0]}?" if near else f"there is {', '.join(known)}"
+    return None
+
+
+def _server(path: str, number: int, entry: dict[str, Any]) -> DirectoryServiceServer:
+    name = f"[[site.servers]] number {number}"
+    table = _Table(path, name, entry, _SERVER_KEYS)
+    server = DirectoryServiceServer(table.get("name", str), table.get("ip", bool, True), table.get("ipx", bool, False))
+    nobody = uuid.UUID(int=0)
+    request = TopologyClientRequest(enterprise_id=nobody, request_id=nobody, site_id=nobody)
+    elsewhere = Site(enterprise_id=nobody, site_id=uuid.UUID(int=1), connected_networks=(nobody,), servers=(server,))
+    try:
+        reply_to(request, elsewhere)
+    except EncodeError as error:
+        raise table.error("name", error.reason) from None
+    return server
+
+
+def _addresses(listen: _Table) -> tuple[Address, ...]:
+    port = listen.whole("port", 0, 65535, DISCOVERY_PORT)
+    addresses = listen.items("addresses", _address, ["127.0.0.1"])
+    if not addresses:
+        raise listen.error("addresses", "must name one address at least")
+    return tuple((address, port) for address in addresses)
+
+
+def _guid(text: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128") from None
+
+
+def _address(text: str) -> str:
+    try:
+        return str(IPv4Address(text))
+    except AddressValueError:
+        raise ValueError(f"{text!r} is not an IPv4 address, as in 10.20.1.10") from None
+
+
+def _network(text: str) -> IPv4Network:
+    try:
+        return IPv4Network(text)
+    except (AddressValueError, NetmaskValueError):
+        raise ValueError(f"{text!r} is not an IPv4 network, as in 10.20.0.0/16") from None
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a table"
+    return f"{value!r}" if not isinstance(value, bool) else str(value).lower()

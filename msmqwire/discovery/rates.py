@@ -1,0 +1,92 @@
+"""How often a server may answer: token buckets, in all and for each network, exact and in bounded memory.
+
+A bucket is kept as one number, the time at which it will be full again, so that a bucket that is full is the same as no
+bucket. Times are nanoseconds of any clock that does not go back, such as ``time.monotonic_ns``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+__all__ = ["NetworkBuckets", "Rate", "TokenBucket"]
+
+_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many a second in the long run, and after a rest so many at once.
+
+    Raises
+    ------
+    ValueError
+        A rate that is not above 0 and at most 1,000,000,000 a second, or a burst below 1.
+    """
+
+    per_second: float
+    burst: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.per_second <= _SECOND:
+            raise ValueError(f"{self.per_second} a second is not above 0 and at most {_SECOND:,}")
+        if self.burst < 1:
+            raise ValueError(f"a burst of {self.burst} lets nothing pass")
+
+    @property
+    def interval(self) -> int:
+        """Nanoseconds in which a bucket gains one token."""
+        return round(_SECOND / self.per_second)
+
+    @property
+    def patience(self) -> int:
+        """How far from full, in nanoseconds, a bucket may be that still holds a whole token."""
+        return (self.burst - 1) * self.interval
+
+
+class TokenBucket:
+    """One bucket, full at first."""
+
+    def __init__(self, rate: Rate) -> None:
+        self._interval, self._patience = rate.interval, rate.patience
+        self._full_at: int | None = None
+
+    def take(self, now: int) -> bool:
+        """Take a token; False, and nothing taken, if there is none."""
+        full_at = now if self._full_at is None or self._full_at < now else self._full_at
+        if full_at - now > self._patience:
+            return False
+        self._full_at = full_at + self._interval
+        return True
+
+
+class NetworkBuckets:
+    """A bucket for each network, of which so many are remembered.
+
+    Where there are more, the one that gave a token least recently is forgotten, which is to fill it: it is among those
+    nearest to full. A sender who invents addresses takes no more memory for it, and gets no more answers than the
+    bucket for all networks together holds.
+    """
+
+    def __init__(self, rate: Rate, *, prefix: int, capacity: int) -> None:
+        self._interval, self._patience = rate.interval, rate.patience
+        self._shift = 32 - prefix
+        self._capacity = capacity
+        self._full_at: OrderedDict[int, int] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._full_at)
+
+    def take(self, address: int, now: int) -> bool:
+        """Take a token of the network that an IPv4 address is in; False, and nothing taken, if it has none."""
+        network = address >> self._shift
+        full_at = self._full_at.get(network, now)
+        if full_at < now:
+            full_at = now
+        if full_at - now > self._patience:
+            return False
+        self._full_at[network] = full_at + self._interval
+        self._full_at.move_to_end(network)
+        if len(self._full_at) > self._capacity:
+            self._full_at.popitem(last=False)
+        return True

@@ -1,0 +1,326 @@
+"""Directory servers looked for over UDP, with asyncio: sockets and the clock for ``DiscoveryClient``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import struct
+import uuid
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import ParamSpec, Self, TypedDict, Unpack
+
+from msmqwire.discovery.client import (
+    RESPONSE_TIMEOUT,
+    Action,
+    Deliver,
+    Discard,
+    Discovery,
+    DiscoveryClient,
+    NetworkAddress,
+    Send,
+    WaitUntil,
+)
+from msmqwire.net.interfaces import local_networks
+
+__all__ = ["DISCOVERY_PORT", "Discoverer", "Options", "discover", "discover_sync"]
+
+DISCOVERY_PORT = 1801
+"""The UDP port of directory servers: [MS-MQSD] 1.9."""
+
+_LARGEST_DATAGRAM = 65535
+_AT_ONCE = 64  # datagrams read before others have their turn: a flood stops no timer
+_LOOPBACK = 1  # Linux gives the loopback interface of each network namespace this index
+_IP_PKTINFO = 8  # ip(7); the socket module does not name it
+_PKTINFO = struct.Struct("=i4s4s")  # struct in_pktinfo: interface, local address, destination
+_NIL = uuid.UUID(int=0)
+
+_P = ParamSpec("_P")
+_LOG = logging.getLogger(__name__)
+
+
+class Options(TypedDict, total=False):
+    """What ``discover`` takes: the parameters of ``Discoverer``."""
+
+    enterprise_id: uuid.UUID
+    site_id: uuid.UUID
+    networks: Sequence[NetworkAddress] | None
+    port: int
+    timeout: float
+    literal: bool
+    watch: Callable[[Action], None] | None
+
+
+class Discoverer:
+    """Looks for directory servers on the networks of this computer, one network after the other: [MS-MQSD] 3.1.
+
+    It remembers: once a server has answered, asking again is answered from memory, as 3.1.4.1 wants it, until
+    ``forget`` is called (or where a network is a remote access one). Use it from one event loop.
+
+    Parameters
+    ----------
+    enterprise_id, site_id : uuid.UUID, optional
+        What this computer belongs to; nil where it belongs to nothing.
+    networks : sequence of NetworkAddress, optional
+        Where to ask, in order. Without it every local network, looked up anew for each run.
+    port : int
+        The UDP port that servers listen on.
+    timeout : float
+        Seconds that each network is given to answer, and again after the first answer from another site.
+    literal : bool
+        As for ``msmqwire.discovery.DiscoveryClient``.
+    watch : callable, optional
+        Is told each action as it is taken: ``Send``, ``WaitUntil``, ``Discard``, ``Deliver``.
+    """
+
+    def __init__(
+        self,
+        *,
+        enterprise_id: uuid.UUID = _NIL,
+        site_id: uuid.UUID = _NIL,
+        networks: Sequence[NetworkAddress] | None = None,
+        port: int = DISCOVERY_PORT,
+        timeout: float = RESPONSE_TIMEOUT,
+        literal: bool = False,
+        watch: Callable[[Action], None] | None = None,
+    ) -> None:
+        if not 0 < port < 65536:
+            raise ValueError(f"port {port} is not from 1 to 65535")
+        if not timeout > 0:
+            raise ValueError(f"a timeout of {timeout} s leaves no time to answer")
+        self._machine = DiscoveryClient(
+            enterprise_id=enterprise_id, site_id=site_id, literal=literal, response_timeout=timeout
+        )
+        self._networks = networks
+        self._port = port
+        self._watch = watch
+        self._run: _Run | None = None
+
+    async def get_directory_server_list(self) -> Discovery:
+        """Ask, and wait for the answer. Who asks while others wait joins them; when all of them are cancelled it stops.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            No networks were given, and psutil, which lists them, is not installed.
+        """
+        run = self._run
+        if run is None or run.outcome.done():
+            networks = local_networks() if self._networks is None else self._networks
+            run = self._run = _Run(self._machine, networks, self._port, self._watch)
+            run.start()
+        run.waiting += 1
+        try:
+            return await asyncio.shield(run.outcome)
+        finally:
+            run.waiting -= 1
+            if not run.waiting:
+                run.stop()
+
+    def forget(self) -> None:
+        """Ask anew next time, whatever was answered before: ValidLastSuccessfulNetworkAddress := FALSE."""
+        self._machine.valid_last_successful_network_address = False
+
+    def close(self) -> None:
+        """Stop asking and close the sockets; who waits is cancelled."""
+        if self._run is not None:
+            self._run.stop()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+async def discover(**options: Unpack[Options]) -> Discovery:
+    """Look for directory servers once; parameters are those of ``Discoverer``.
+
+    It takes as long as the networks take to answer: at most twice ``timeout`` for each. Cancelling it closes its
+    sockets.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> result = asyncio.run(discover(networks=[]))
+    >>> result.found
+    False
+    """
+    async with Discoverer(**options) as client:
+        return await client.get_directory_server_list()
+
+
+def discover_sync(**options: Unpack[Options]) -> Discovery:
+    """Look for directory servers once, from a program that has no event loop; else as ``discover``."""
+    return asyncio.run(discover(**options))
+
+
+class _Run:
+    """One run of the machine: its sockets, its timer, and the future that those who asked wait for."""
+
+    def __init__(
+        self,
+        machine: DiscoveryClient,
+        networks: Sequence[NetworkAddress],
+        port: int,
+        watch: Callable[[Action], None] | None,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.outcome: asyncio.Future[Discovery] = self.loop.create_future()
+        self.waiting = 0
+        self._machine = machine
+        self._networks = networks
+        self._port = port
+        self._watch = watch
+        self._endpoints: dict[NetworkAddress, _Endpoint] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        request = self._machine.get_directory_server_list
+        self._do(request, self._networks, request_id=uuid.uuid4(), now=self.loop.time())
+
+    def stop(self) -> None:
+        """End it without a result, unless it has ended."""
+        if not self.outcome.done():
+            self._machine.abandon()
+            self._close()
+            self.outcome.cancel()
+
+    def _do(self, event: Callable[_P, list[Action]], *arguments: _P.args, **options: _P.kwargs) -> None:
+        """Hand the machine an event and take the actions that it answers with.
+
+        What fails here fails in a callback of the loop, where nobody would see it: so those who wait are told.
+        """
+        try:
+            for action in event(*arguments, **options):
+                if self._watch is not None:
+                    self._watch(action)
+                # Who watches may have seen enough.
+                if self.outcome.done():
+                    return
+                self._take(action)
+        except Exception as error:
+            self._machine.abandon()
+            self._close()
+            if not self.outcome.done():
+                self.outcome.set_exception(error)
+
+    def _take(self, action: Action) -> None:
+        match action:
+            case WaitUntil(time):
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = self.loop.call_at(time, self._expire, time)
+            case Send(network, data):
+                self._send(network, data)
+            case Discard(reason, detail, source):
+                _LOG.debug("discarded a datagram from %s: %s: %s", source, reason, detail)
+            case Deliver(result):
+                self._close()
+                self.outcome.set_result(result)
+
+    def _expire(self, deadline: float) -> None:
+        # A loop may call early, by as much as its clock resolves.
+        self._do(self._machine.tick, max(deadline, self.loop.time()))
+
+    def _send(self, network: NetworkAddress, data: bytes) -> None:
+        """Broadcast, if need be through a new socket; a network that cannot be asked is silent."""
+        try:
+            endpoint = self._endpoints.get(network) or self._open(network)
+            try:
+                endpoint.send(data, self._port)
+            except OSError:
+                self._open(network).send(data, self._port)
+        except OSError as error:
+            _LOG.info("cannot ask on %s: %s", network, error)
+            self._machine.send_failed(network, error.strerror or str(error))
+
+    def _receive(self, endpoint: _Endpoint) -> None:
+        """A socket has datagrams, or an error that it did not outlive."""
+        for _ in range(_AT_ONCE):
+            try:
+                data, interface, source = endpoint.receive()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._reopen(endpoint.network, error)
+                return
+            network = self._attribute(endpoint, interface)
+            self._do(self._machine.receive, data, network, source=source, now=self.loop.time())
+            if self.outcome.done():
+                return
+
+    def _reopen(self, network: NetworkAddress, error: OSError) -> None:
+        _LOG.warning("the socket on %s has failed and is opened anew: %s", network, error)
+        try:
+            self._open(network)
+        except OSError as again:
+            _LOG.warning("the socket on %s cannot be opened anew: %s", network, again)
+
+    def _open(self, network: NetworkAddress) -> _Endpoint:
+        """A new socket on a network, in the place of one that failed: replies to that one must reach it."""
+        port = 0
+        if (failed := self._endpoints.pop(network, None)) is not None:
+            port = failed.port
+            self._shut(failed)
+        endpoint = self._endpoints[network] = _Endpoint(network, port)
+        self.loop.add_reader(endpoint, self._receive, endpoint)
+        return endpoint
+
+    def _shut(self, endpoint: _Endpoint) -> None:
+        self.loop.remove_reader(endpoint)
+        endpoint.close()
+
+    def _attribute(self, endpoint: _Endpoint, interface: int) -> NetworkAddress | None:
+        """The network that a datagram came in on, which need not be that of the address it was sent to."""
+        if interface in (endpoint.interface, _LOOPBACK) or not endpoint.interface:
+            return endpoint.network
+        return next((other.network for other in self._endpoints.values() if other.interface == interface), None)
+
+    def _close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        while self._endpoints:
+            self._shut(self._endpoints.popitem()[1])
+
+
+class _Endpoint:
+    """A UDP socket at the computer's address on one network."""
+
+    def __init__(self, network: NetworkAddress, port: int) -> None:
+        self.network = network
+        self.interface = socket.if_nametoindex(network.interface) if network.interface else 0
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            self._socket.setblocking(False)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+            self._socket.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
+            self._socket.bind((str(network.address.ip), port))
+        except OSError:
+            self._socket.close()
+            raise
+        self.port: int = self._socket.getsockname()[1]
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, data: bytes, port: int) -> None:
+        # Out through this interface and from this address, whatever the routes prefer.
+        place = _PKTINFO.pack(self.interface, self.network.address.packed, bytes(4))
+        way = (socket.IPPROTO_IP, _IP_PKTINFO, place)
+        self._socket.sendmsg([data], [way], 0, (str(self.network.broadcast), port))
+
+    def receive(self) -> tuple[bytes, int, str]:
+        """A datagram, the index of the interface that it came in through, and its sender."""
+        data, ancillary, _, (host, port) = self._socket.recvmsg(_LARGEST_DATAGRAM, socket.CMSG_SPACE(_PKTINFO.size))
+        interface = 0
+        for level, kind, content in ancillary:
+            if (level, kind) == (socket.IPPROTO_IP, _IP_PKTINFO):
+                interface, _, _ = _PKTINFO.unpack(content)
+        return data, interface, f"{host}:{port}"
+
+    def close(self) -> None:
+        self._socket.close()

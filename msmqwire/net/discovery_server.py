@@ -1,0 +1,292 @@
+"""UDP sockets that drive a discovery server: [MS-MQSD] 3.2.3 and 3.2.5.
+
+One thread waits for datagrams and answers all that have come before it waits again; this, and replies that are prepared
+beforehand, make it fast. Everything else (a new configuration, counters, the end) happens between two datagrams.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import selectors
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from msmqwire.discovery.server import DiscoveryServer, Refusal
+from msmqwire.net.events import Event
+
+__all__ = ["Address", "DiscoveryService", "dropped_by_kernel", "open_socket"]
+
+Address = tuple[str, int]
+
+_LOG = logging.getLogger(__name__)
+
+#: A datagram is read up to here. An answer of three bytes for one to what is longer could not be sent anyway.
+_MOST_READ = 2048
+#: Datagrams of a socket before the others, and whoever calls, have their turn.
+_TURN = 1024
+#: Bytes of datagrams, as the kernel counts them, that may wait for their turn. The kernel grants what it is allowed to.
+_WAITING = 4 << 20
+#: Nanoseconds for which events of a kind that others can cause are counted only, after one was logged.
+_QUIET = 60_000_000_000
+# <asm-generic/socket.h> and <linux/sock_diag.h>; neither number is in the module socket
+_SO_MEMINFO = 55
+_MEMINFO = struct.Struct("=9I")
+#: There is no room for an answer now; nothing is wrong with the socket.
+_BUSY = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
+
+
+def open_socket(address: Address) -> socket.socket:
+    """A UDP socket for requests to an IPv4 address and port.
+
+    Raises
+    ------
+    OSError
+        With the address as its ``filename``.
+    """
+    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        opened.setblocking(False)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _WAITING)
+        opened.bind(address)
+    except OSError as error:
+        opened.close()
+        error.filename = _text(address)
+        raise
+    return opened
+
+
+def dropped_by_kernel(opened: socket.socket) -> int | None:
+    """Datagrams that the kernel had no room for, or whose checksum was wrong; None where it does not tell.
+
+    It is the counter that SO_RXQ_OVFL would attach to each datagram, as it stood when that one came. Asked for here, it
+    includes what was dropped since, costs nothing when datagrams are read, and needs Linux 4.12.
+    """
+    try:
+        found = opened.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size)
+    except OSError:
+        return None
+    return int(_MEMINFO.unpack(found)[-1]) if len(found) == _MEMINFO.size else None
+
+
+@dataclass(slots=True)
+class _Losses:
+    """What sockets lost that are closed by now, and what was lost on the way out."""
+
+    dropped: int = 0
+    unsent: int = 0
+    reopened: int = 0
+
+
+class DiscoveryService:
+    """A discovery server on UDP sockets.
+
+    Parameters
+    ----------
+    server : DiscoveryServer
+        Decides.
+    addresses : iterable of (str, int)
+        IPv4 addresses and ports to listen on; port 0 is any that is free.
+    clock : callable
+        Nanoseconds of a clock that does not go back.
+    opener : callable
+        Makes a non-blocking socket for an address.
+
+    Raises
+    ------
+    OSError
+        An address cannot be listened on.
+    """
+
+    def __init__(
+        self,
+        server: DiscoveryServer,
+        addresses: Iterable[Address],
+        *,
+        clock: Callable[[], int] = time.monotonic_ns,
+        opener: Callable[[Address], socket.socket] = open_socket,
+    ) -> None:
+        self.server = server
+        self._clock, self._opener = clock, opener
+        self._losses = _Losses()
+        self._quiet_until: dict[str, int] = dict.fromkeys((*Refusal, "reopened"), clock())
+        self._sockets: dict[Address, socket.socket] = {}
+        self._selector = selectors.DefaultSelector()
+        self._calls: deque[Callable[[], object]] = deque()
+        self._stopping = False
+        self._waker, self._woken = socket.socketpair()
+        for end in (self._waker, self._woken):
+            end.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        try:
+            self.listen(addresses)
+        except OSError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def addresses(self) -> list[Address]:
+        """Where it listens, with the ports that were found free."""
+        return [opened.getsockname() for opened in self._sockets.values()]
+
+    def listen(self, addresses: Iterable[Address]) -> None:
+        """Listen on these addresses from now on; sockets for those of before stay open, the others are closed.
+
+        Raises
+        ------
+        OSError
+            One cannot be listened on. Those of before are listened on again then.
+        """
+        wanted = list(dict.fromkeys(addresses))
+        # Closed first: one of them may stand in the way, as 127.0.0.1 does of 0.0.0.0
+        left = {address: self._sockets[address].getsockname() for address in self._sockets if address not in wanted}
+        fresh = [address for address in wanted if address not in self._sockets]
+        for address in left:
+            self._close(address)
+        try:
+            for address in fresh:
+                self._open(address, address)
+        except OSError:
+            for address in fresh:
+                self._close(address)
+            for address, bound in left.items():
+                self._open(address, bound)
+            raise
+
+    def run(self) -> None:
+        """Answer until ``stop`` is called; it can be run again then.
+
+        Raises
+        ------
+        OSError
+            A socket has failed and cannot be opened again: [MS-MQSD] 3.2.5 ends the server then.
+        """
+        while not self._stopping:
+            for key, _ in self._selector.select():
+                if key.fileobj is self._woken:
+                    self._take_calls()
+                elif self._sockets.get(key.data) is key.fileobj:  # a call may have closed it since
+                    self._drain(key.data)
+        self._stopping = False
+
+    def stop(self) -> None:
+        """End ``run`` soon; may be called from another thread or a signal handler."""
+        self.call(self._end)
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Have ``run`` call a function between two datagrams; may be called from another thread or a signal handler."""
+        self._calls.append(function)
+        # That it is full already will wake it just as well
+        with contextlib.suppress(BlockingIOError):
+            self._waker.send(b"\0")
+
+    def counters(self) -> dict[str, object]:
+        """What became of every datagram that has come to the sockets.
+
+        ``received`` is ``answered`` and ``unsent`` and all of ``refused``; what was sent here is that and
+        ``dropped_by_kernel``, and what waits. What waits at a socket when it is closed is lost.
+        """
+        counts, losses = self.server.counts, self._losses
+        return {
+            "received": counts.received,
+            "answered": counts.own_site + counts.other_sites - losses.unsent,
+            "own_site": counts.own_site,
+            "other_sites": counts.other_sites,
+            "refused": {str(rule): number for rule, number in counts.refused.items()},
+            "unsent": losses.unsent,
+            "dropped_by_kernel": self._dropped(),
+            "reopened": losses.reopened,
+        }
+
+    def close(self) -> None:
+        """Close every socket."""
+        for address in list(self._sockets):
+            self._close(address)
+        self._selector.close()
+        self._waker.close()
+        self._woken.close()
+
+    def _end(self) -> None:
+        self._stopping = True
+
+    def _take_calls(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._woken.recv(4096):
+                pass
+        # Not those that these make in turn: datagrams come between
+        for _ in range(len(self._calls)):
+            self._calls.popleft()()
+
+    def _drain(self, address: Address) -> None:
+        """Answer what waits at one socket, up to a turn."""
+        opened, receive, clock = self._sockets[address], self.server.receive, self._clock
+        for _ in range(_TURN):
+            try:
+                datagram, source = opened.recvfrom(_MOST_READ)
+            except BlockingIOError:
+                return
+            answer = receive(datagram, source, clock())
+            if isinstance(answer, Refusal):
+                if clock() >= self._quiet_until[answer]:
+                    so_far = self.server.counts.refused[answer]
+                    self._tell(answer, Event("refused", rule=answer, source=_text(source), so_far=so_far))
+                continue
+            try:
+                opened.sendto(answer, source)
+            except OSError as error:
+                self._losses.unsent += 1
+                if error.errno not in _BUSY:
+                    self._reopen(address, source, error)
+                    return
+
+    def _reopen(self, address: Address, source: Address, error: OSError) -> None:
+        """[MS-MQSD] 3.2.5: after an error in sending the socket is closed and opened again."""
+        bound = self._sockets[address].getsockname()
+        self._close(address)
+        self._losses.reopened += 1
+        self._open(address, bound)
+        if self._clock() >= self._quiet_until["reopened"]:
+            about = {"address": _text(bound), "source": _text(source), "error": error.strerror}
+            self._tell("reopened", Event("reopened", **about, so_far=self._losses.reopened), logging.WARNING)
+
+    def _tell(self, kind: str, event: Event, level: int = logging.INFO) -> None:
+        """Log an event, and then none of its kind for a while: whoever floods us must not flood the log."""
+        self._quiet_until[kind] = self._clock() + _QUIET
+        _LOG.log(level, event)
+
+    def _open(self, address: Address, bound: Address) -> None:
+        opened = self._opener(bound)
+        self._sockets[address] = opened
+        self._selector.register(opened, selectors.EVENT_READ, address)
+
+    def _close(self, address: Address) -> None:
+        opened = self._sockets.pop(address, None)
+        if opened is not None:
+            self._losses.dropped += dropped_by_kernel(opened) or 0
+            self._selector.unregister(opened)
+            opened.close()
+
+    def _dropped(self) -> int | None:
+        found = [dropped_by_kernel(opened) for opened in self._sockets.values()]
+        if None in found:
+            return None
+        return self._losses.dropped + sum(number for number in found if number is not None)
+
+
+def _text(address: Address) -> str:
+    return f"{address[0]}:{address[1]}"

@@ -1,0 +1,67 @@
+"""The IPv4 networks that this computer is connected to: NetworkAddressList of [MS-MQSD] 3.1.1.2."""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import IPv4Address, IPv4Interface
+from typing import TYPE_CHECKING
+
+from msmqwire.discovery.client import NetworkAddress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["local_networks"]
+
+
+def local_networks(*, loopback: bool = False) -> list[NetworkAddress]:
+    """Every IPv4 network of an interface that is up, in the order in which the system lists interfaces.
+
+    A network counts once for each interface that leads there, by the first address on it. Point-to-point interfaces
+    (dial-up, tunnels) are Remote Access Service addresses. An address that is alone on its network has nobody to ask,
+    and is left out.
+
+    Parameters
+    ----------
+    loopback : bool
+        List the network of this computer with itself as well, where a server for tests listens.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        psutil is not installed; the message has the command that installs it.
+    """
+    try:
+        import psutil
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "listing local networks needs psutil, which is not installed: pip install 'msmqwire[net]'", name=error.name
+        ) from None
+
+    interfaces = psutil.net_if_stats()
+    found: dict[tuple[str, str], NetworkAddress] = {}
+    for label, addresses in psutil.net_if_addrs().items():
+        # eth0:1 is a label of addresses, not an interface.
+        name = label.partition(":")[0]
+        # An interface can vanish between the two looks.
+        if name not in interfaces or not interfaces[name].isup:
+            continue
+        flags = interfaces[name].flags.split(",")
+        if "loopback" in flags and not loopback:
+            continue
+        for entry in addresses:
+            if entry.family is socket.AF_INET:
+                for network in _network(name, entry.address, entry.netmask, entry.ptp, "pointopoint" in flags):
+                    found.setdefault((name, str(network.address.network)), network)
+    return list(found.values())
+
+
+def _network(
+    interface: str, address: str, netmask: str | None, peer: str | None, point_to_point: bool
+) -> Iterator[NetworkAddress]:
+    own = IPv4Interface(f"{address}/{netmask or 32}")
+    # What an interface was told to be its broadcast address may be missing or its own; the network's is always one.
+    if own.network.prefixlen < 31:
+        yield NetworkAddress(own, own.network.broadcast_address, interface, remote_access=point_to_point)
+    elif peer is not None and peer != address:
+        yield NetworkAddress(own, IPv4Address(peer), interface, remote_access=point_to_point)

@@ -1,0 +1,115 @@
+"""The file of ``msmqwire serve``: its defaults, and what is said of one that is wrong."""
+
+from __future__ import annotations
+
+import tomllib
+from ipaddress import IPv4Network
+from pathlib import Path
+
+import pytest
+
+from msmqwire.cli.console import CommandError
+from msmqwire.cli.site_file import _TABLES, read_site_file
+from msmqwire.discovery.rates import Rate
+from msmqwire.discovery.server import Policy
+from msmqwire.mqsd import DirectoryServiceServer
+from tests.cli.site_files import OTHER_SITE
+from tests.cli.support import EXAMPLES, msmqwire
+from tests.discovery.sites import site
+
+
+def test_the_file_that_help_shows_is_right_and_has_the_defaults_it_says(tmp_path: Path) -> None:
+    said = msmqwire("serve", "--help").stdout.decode()
+    text = said[said.index("  [enterprise]") : said.index("A request has 52 bytes")]
+    shown, least = tmp_path / "shown.toml", tmp_path / "least.toml"
+    shown.write_text(text)
+    least.write_text(text[: text.index("  [listen]")].replace("check = false", "").replace("ip = true", ""))
+    assert read_site_file(str(shown)) == read_site_file(str(least))
+
+
+def test_the_example_file_has_every_key_that_there_is() -> None:
+    found = tomllib.loads((EXAMPLES / "site.toml").read_text())
+    assert {name: set(keys) for name, keys in _TABLES.items()} == {name: set(table) for name, table in found.items()}
+
+
+ID = "e6eaba61-d1c6-11db-baac-0003ff4e2d22"
+NO_GUID = "is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128"
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (("[enterprise]", "[enterprise"), "no TOML: Expected ']' at the end of a table declaration (at line 1"),
+        (("[listen]", "[lisen]"), "[lisen]: no such table; is it listen?"),
+        (("[listen]", "[xyz]"), "[xyz]: no such table; there is enterprise, site, listen, allow, limits"),
+        ((f'[enterprise]\nid = "{ID}"', "enterprise = 5"), "enterprise: must be a table, [enterprise], not 5"),
+        ((f'id = "{ID}"', ""), "[enterprise] id: is missing; it is text in quotes"),
+        ((f'id = "{ID}"', "id = { is = 7 }"), "[enterprise] id: must be text in quotes, not a table"),
+        ((f'id = "{ID}"', "id = 7"), "[enterprise] id: must be text in quotes, not 7"),
+        ((f'"{ID}"', '"{x}"'), f"[enterprise] id: '{{x}}' {NO_GUID}"),
+        ((f'"{ID}"', f'"{ID}"\ncheck = "no"'), "[enterprise] check: must be true or false, not 'no'"),
+        ((f'"{ID}"', f'"{ID}"\nchekc = true'), "[enterprise] chekc: no such key; is it check?"),
+        (('["e6eaba62', '["e6eaba'), f"[site] connected_networks[0]: 'e6eaba-d1c6-11db-baac-0003ff4e2d22' {NO_GUID}"),
+        (('["e6eaba62-d1c6-11db-baac-0003ff4e2d22"]', "[true]"),
+         "[site] connected_networks[0]: must be text in quotes, not true"),
+        (("connected_networks = [", "connected_network = ["),
+         "[site] connected_network: no such key; is it connected_networks?"),
+        (('[[site.servers]]\nname = "nt4pec"', 'servers = ["nt4pec"]'),
+         "[site] servers[0]: must be a table, not 'nt4pec'"),
+        (('name = "nt4pec"', "ip = true"), "[[site.servers]] number 1 name: is missing; it is text in quotes"),
+        (('name = "nt4pec"', 'name = "a"\n[[site.servers]]\nname = "b,c"'),
+         "[[site.servers]] number 2 name: 'b,c' must be text of one or more code units"),
+        (('"nt4pec"', '"nt4pec"\nipx = 1'), "[[site.servers]] number 1 ipx: must be true or false, not 1"),
+        (("port = 0", "port = 65536"), "[listen] port: must be from 0 to 65,535, not 65,536"),
+        (("port = 0", "port = true"), "[listen] port: must be a whole number, not true"),
+        (("port = 0", "addresses = []"), "[listen] addresses: must name one address at least"),
+        (("port = 0", 'addresses = ["::1"]'), "[listen] addresses[0]: '::1' is not an IPv4 address, as in 10.20.1.10"),
+        (("port = 0", 'addresses = "127.0.0.1"'), "[listen] addresses: must be a list in brackets, not '127.0.0.1'"),
+        (("port = 0", '[allow]\nnetworks = ["10.20"]'),
+         "[allow] networks[0]: '10.20' is not an IPv4 network, as in 10.20.0.0/16"),
+        (("port = 0", '[allow]\nnetworks = ["10.20.0.0/33"]'),
+         "[allow] networks[0]: '10.20.0.0/33' is not an IPv4 network, as in 10.20.0.0/16"),
+        (("port = 0", '[allow]\nnetworks = ["10.20.1.0/16"]'), "[allow] networks[0]: 10.20.1.0/16 has host bits set"),
+        (("port = 0", "[limits]\nnetwork_prefix = 0"), "[limits] network_prefix: must be from 1 to 32, not 0"),
+        (("port = 0", "[limits]\ntotal_rate = 0"), "[limits] total_rate: 0.0 a second is not above 0 and at most"),
+        (("port = 0", "[limits]\ntotal_rate = inf"), "[limits] total_rate: inf a second is not above 0 and at most"),
+        (("port = 0", '[limits]\nnetwork_rate = "5"'), "[limits] network_rate: must be a number, not '5'"),
+        (("port = 0", "[limits]\nnetwork_burst = 0"), "[limits] network_burst: must be from 1 to 1,000,000,000, not 0"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_file_table_and_key(tmp_path: Path, change: tuple[str, str], complaint: str) -> None:
+    path = tmp_path / "site.toml"
+    assert change[0] in OTHER_SITE
+    path.write_text(OTHER_SITE.replace(*change, 1))
+    with pytest.raises(CommandError) as caught:
+        read_site_file(str(path))
+    assert str(caught.value).startswith(f"{path}: {complaint}")
+
+
+def test_a_file_says_what_a_server_answers_whom_and_where(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text(
+        OTHER_SITE.replace("[listen]", '[listen]\naddresses = ["10.20.1.10", "10.20.1.255"]')
+        .replace("[site]", "check = true\n[site]")
+        .replace('"nt4pec"', '"nt4pec"\nip = false\nipx = true\n[[site.servers]]\nname = "second"')
+        + '[allow]\nnetworks = ["10.20.0.0/16", "192.0.2.7"]\n'
+        "[limits]\nnetwork_prefix = 16\nnetwork_rate = 0.5\nnetwork_burst = 3\ntotal_rate = 7\ntotal_burst = 9\n"
+    )
+    found = read_site_file(str(path))
+    assert found.site == site(
+        servers=(DirectoryServiceServer("nt4pec", ip=False, ipx=True), DirectoryServiceServer("second"))
+    )
+    assert found.policy == Policy(
+        allowed=(IPv4Network("10.20.0.0/16"), IPv4Network("192.0.2.7/32")),
+        check_enterprise=True,
+        network_rate=Rate(0.5, 3),
+        total_rate=Rate(7, 9),
+        network_prefix=16,
+    )
+    assert found.addresses == (("10.20.1.10", 0), ("10.20.1.255", 0))
+
+
+def test_a_file_of_what_is_needed_has_the_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text(OTHER_SITE.replace("[listen]\nport = 0", ""))
+    assert read_site_file(str(path)) == (site(), Policy(), (("127.0.0.1", 1801),))

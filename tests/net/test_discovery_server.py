@@ -1,0 +1,451 @@
+"""The discovery server on real sockets: who is answered, from where, and what happens when sending fails."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from msmqwire.discovery.rates import Rate
+from msmqwire.net.discovery_server import Address, DiscoveryService, dropped_by_kernel, open_socket
+from msmqwire.net.events import Event
+from tests.discovery.sites import SERVER_SITE_ID, V1, V2, V3, server, unlimited
+from tests.net.flood import datagrams
+
+ROOT = Path(__file__).parent.parent.parent
+LOOPBACK = ("127.0.0.1", 0)
+SO_RXQ_OVFL = 40
+SECONDS = 60
+
+
+@contextmanager
+def running(service: DiscoveryService) -> Iterator[DiscoveryService]:
+    """The service answering in a thread; what ends it early is raised here."""
+    ended: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            service.run()
+        except BaseException as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield service
+    finally:
+        service.stop()
+        thread.join(SECONDS)
+        service.close()
+        assert not thread.is_alive()
+    if ended:
+        raise ended[0]
+
+
+@contextmanager
+def client(host: str = "127.0.0.1") -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.bind((host, 0))
+        asking.settimeout(SECONDS)
+        yield asking
+
+
+def between_datagrams(service: DiscoveryService, function: Callable[[], object] = lambda: None) -> None:
+    """Have the service do something, and wait until it is done."""
+    done = threading.Event()
+
+    def call() -> None:
+        try:
+            function()
+        finally:
+            done.set()
+
+    service.call(call)
+    assert done.wait(SECONDS)
+
+
+def events(caplog: pytest.LogCaptureFixture, name: str) -> list[dict[str, object]]:
+    found = (cast(object, record.msg) for record in caplog.records)
+    return [event.fields for event in found if isinstance(event, Event) and event.name == name]
+
+
+def test_the_reply_goes_to_whoever_asked() -> None:
+    with running(DiscoveryService(server(), [LOOPBACK])) as service, client() as one, client("127.0.0.2") as two:
+        (address,) = service.addresses
+        for asking in (one, two):
+            asking.sendto(V1, address)
+        for asking in (two, one):
+            assert asking.recvfrom(2048) == (V3, address)
+
+
+def test_listens_where_it_is_told_and_answers_from_there() -> None:
+    with running(DiscoveryService(server(), [LOOPBACK, ("127.0.0.3", 0)])) as service, client() as asking:
+        assert [host for host, _ in service.addresses] == ["127.0.0.1", "127.0.0.3"]
+        for address in service.addresses:
+            asking.sendto(V1, address)
+            assert asking.recvfrom(2048) == (V3, address)
+
+
+def test_what_is_refused_has_no_answer() -> None:
+    with running(DiscoveryService(server(), [LOOPBACK])) as service, client() as asking:
+        (address,) = service.addresses
+        for data in (b"", V1[:51], V2, V3, b"\xff" * 1472, V1):
+            asking.sendto(data, address)
+        assert asking.recvfrom(2048)[0] == V3  # which is the answer to the last
+        asking.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            asking.recvfrom(2048)
+        counters = service.counters()
+        assert (counters["received"], counters["answered"], counters["other_sites"]) == (6, 1, 1)
+
+
+def test_a_datagram_of_any_size_is_one_datagram() -> None:
+    with running(DiscoveryService(server(), [LOOPBACK])) as service, client() as asking:
+        for size in (2047, 2048, 2049, 65507):
+            asking.sendto(V1 + bytes(size - len(V1)), service.addresses[0])
+            assert asking.recvfrom(2048)[0] == V3
+        assert service.counters()["received"] == 4
+
+
+def test_a_service_can_listen_elsewhere_and_keeps_what_stays() -> None:
+    with running(DiscoveryService(server(), [LOOPBACK, ("127.0.0.3", 0)])) as service, client() as asking:
+        stays, goes = service.addresses
+        between_datagrams(service, lambda: service.listen([("127.0.0.4", 0), LOOPBACK]))
+        assert service.addresses[0] == stays
+        assert [host for host, _ in service.addresses] == ["127.0.0.1", "127.0.0.4"]
+        for address in service.addresses:
+            asking.sendto(V1, address)
+            assert asking.recvfrom(2048) == (V3, address)
+        with client() as other:
+            other.connect(goes)
+            other.send(V1)
+            with pytest.raises(ConnectionRefusedError):
+                other.recv(1)
+
+
+def test_a_datagram_for_an_address_that_is_just_given_up_is_not_read() -> None:
+    with DiscoveryService(server(), [LOOPBACK, ("127.0.0.3", 0)]) as service, client() as asking:
+        service.call(lambda: service.listen([LOOPBACK]))
+        for address in service.addresses:
+            asking.sendto(V1, address)
+        service.call(service.stop)
+        service.run()
+        assert service.counters()["received"] == 1
+
+
+def test_all_addresses_in_place_of_one_of_them() -> None:
+    """A socket for 127.0.0.1 stands in the way of one for 0.0.0.0."""
+    with DiscoveryService(server(), [LOOPBACK]) as service:
+        port = service.addresses[0][1]
+        service.listen([("0.0.0.0", port)])
+        assert service.addresses == [("0.0.0.0", port)]
+
+
+def test_an_address_that_cannot_be_had_leaves_those_of_before() -> None:
+    with running(DiscoveryService(server(), [LOOPBACK])) as service, client() as taken, client() as asking:
+        (before,) = service.addresses
+        for wanted in ([taken.getsockname()], [("127.0.0.4", 0), taken.getsockname()], [("192.0.2.1", 1801)]):
+            failures: list[OSError] = []
+
+            def listen(wanted: list[Address] = wanted, failures: list[OSError] = failures) -> None:
+                try:
+                    service.listen(wanted)
+                except OSError as error:
+                    failures.append(error)
+
+            between_datagrams(service, listen)
+            assert failures[0].filename == "{}:{}".format(*wanted[-1])
+            assert service.addresses == [before]
+        asking.sendto(V1, before)
+        assert asking.recvfrom(2048) == (V3, before)
+
+
+def test_a_service_that_cannot_listen_closes_what_it_opened() -> None:
+    opened: list[socket.socket] = []
+
+    def opener(address: Address) -> socket.socket:
+        opened.append(open_socket(address))
+        return opened[-1]
+
+    with pytest.raises(OSError, match="Cannot assign"):
+        DiscoveryService(server(), [LOOPBACK, ("192.0.2.1", 1801)], opener=opener)
+    assert [one.fileno() for one in opened] == [-1]
+
+
+# --- sending fails ---
+
+
+class FailingSocket(socket.socket):
+    """A socket that cannot send, for a reason."""
+
+    reason = errno.ENETDOWN
+
+    def sendto(self, *_: Any) -> int:
+        raise OSError(self.reason, "it is said")
+
+
+class BusySocket(FailingSocket):
+    """A socket that has no room for what it should send."""
+
+    reason = errno.ENOBUFS
+
+
+class Opener:
+    """Opens sockets of these kinds in turn, and then fails."""
+
+    def __init__(self, *kinds: type[socket.socket]) -> None:
+        self.kinds = list(kinds)
+        self.opened: list[Address] = []
+
+    def __call__(self, address: Address) -> socket.socket:
+        if not self.kinds:
+            raise OSError(errno.ENETDOWN, "no socket any more")
+        made = self.kinds.pop(0)(socket.AF_INET, socket.SOCK_DGRAM)
+        made.setblocking(False)
+        made.bind(address)
+        self.opened.append(made.getsockname())
+        return made
+
+
+def test_after_a_failure_to_send_the_socket_is_opened_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    opener = Opener(FailingSocket, FailingSocket, socket.socket)
+    with running(DiscoveryService(server(), [LOOPBACK], opener=opener)) as service, client() as asking:
+        (address,) = service.addresses
+        for reopened in (1, 2):
+            asking.sendto(V1, address)
+            while service.counters()["reopened"] != reopened:
+                between_datagrams(service)
+            between_datagrams(service)  # the new socket is there
+        asking.sendto(V1, address)
+        assert asking.recvfrom(2048) == (V3, address)
+        counters = service.counters()
+    assert opener.opened == [address] * 3
+    assert (counters["answered"], counters["unsent"], counters["reopened"]) == (1, 2, 2)
+    (told,) = events(caplog, "reopened")  # of the second, a moment later, it was silent
+    assert (told["error"], told["so_far"], told["address"]) == ("it is said", 1, "{}:{}".format(*address))
+
+
+def test_a_socket_that_cannot_be_opened_again_ends_the_server() -> None:
+    service = DiscoveryService(server(), [LOOPBACK], opener=Opener(FailingSocket))
+    with client() as asking:
+        asking.sendto(V1, service.addresses[0])
+        with pytest.raises(OSError, match="no socket any more"):
+            service.run()
+    service.close()
+
+
+def test_no_room_for_an_answer_is_no_failure() -> None:
+    opener = Opener(BusySocket)
+    with running(DiscoveryService(server(), [LOOPBACK], opener=opener)) as service, client() as asking:
+        asking.sendto(V1, service.addresses[0])
+        while service.counters()["unsent"] != 1:
+            between_datagrams(service)
+        assert service.counters() | {"refused": None} == {
+            "received": 1, "answered": 0, "own_site": 0, "other_sites": 1, "refused": None, "unsent": 1,
+            "dropped_by_kernel": 0, "reopened": 0,
+        }  # fmt: skip
+
+
+# --- what is logged ---
+
+
+def test_refusals_are_logged_once_a_minute_and_rule(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    now = [0]
+    policy = unlimited(network_rate=Rate(1, burst=1))
+    service = DiscoveryService(server(policy), [LOOPBACK], clock=lambda: now[0])
+    with running(service), client() as asking:
+
+        def send(*many: bytes) -> None:
+            before = service.server.counts.received
+            for data in many:
+                asking.sendto(data, service.addresses[0])
+            while service.server.counts.received < before + len(many):
+                between_datagrams(service)
+
+        send(V2, V2, b"", V1, V1, V1)
+        now[0] = 59_999_999_999
+        send(V2)
+        now[0] = 60_000_000_000
+        send(V2, V2)
+        source = "{}:{}".format(*asking.getsockname())
+    assert events(caplog, "refused") == [
+        {"rule": "reply", "source": source, "so_far": 1},
+        {"rule": "malformed", "source": source, "so_far": 1},
+        {"rule": "network_rate", "source": source, "so_far": 1},
+        {"rule": "reply", "source": source, "so_far": 4},
+    ]
+
+
+# --- what the kernel drops ---
+
+
+def overflowed() -> tuple[socket.socket, int]:
+    """A socket that was sent more than it has room for, and how many it was sent."""
+    full = open_socket(LOOPBACK)
+    full.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    with client() as sender:
+        for _ in range(200):
+            sender.sendto(V1, full.getsockname())
+    return full, 200
+
+
+def test_kernel_drops_are_those_of_SO_RXQ_OVFL() -> None:  # noqa: N802
+    full, sent = overflowed()
+    with full, client() as sender:
+        full.setsockopt(socket.SOL_SOCKET, SO_RXQ_OVFL, 1)
+        dropped = dropped_by_kernel(full)
+        read = 0
+        while True:
+            try:
+                full.recv(1)
+            except BlockingIOError:
+                break
+            read += 1
+        assert dropped == sent - read
+        assert dropped > 0
+        sender.sendto(V1, full.getsockname())
+        full.setblocking(True)
+        _, ((level, kind, counter),), _, _ = full.recvmsg(1, 64)
+        assert (level, kind) == (socket.SOL_SOCKET, SO_RXQ_OVFL)
+        assert int.from_bytes(counter, sys.byteorder) == dropped
+
+
+def test_drops_of_a_socket_that_is_closed_are_not_forgotten() -> None:
+    full, sent = overflowed()
+    service = DiscoveryService(server(), [LOOPBACK], opener=lambda address: full)
+    dropped = service.counters()["dropped_by_kernel"]
+    assert isinstance(dropped, int)
+    assert 0 < dropped < sent
+    service.close()
+    assert service.counters()["dropped_by_kernel"] == dropped
+
+
+def test_a_kernel_that_does_not_tell() -> None:
+    """As that of a sandbox which takes the place of Linux."""
+
+    class Reticent(socket.socket):
+        def getsockopt(self, *_: Any) -> Any:
+            raise OSError(errno.ENOPROTOOPT, "Protocol not available")
+
+    with DiscoveryService(server(), [LOOPBACK], opener=Opener(Reticent)) as service:
+        assert service.counters()["dropped_by_kernel"] is None
+
+
+# --- a flood ---
+
+
+def flood(service: DiscoveryService, seconds: float, rate: int) -> dict[str, float]:
+    """Send from another process; what it says it has sent, by kind."""
+    port = service.addresses[0][1]
+    arguments = [str(port), str(seconds), str(rate), SERVER_SITE_ID.bytes_le.hex()]
+    command = [sys.executable, "-m", "tests.net.flood", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, timeout=SECONDS)
+    sent: dict[str, float] = json.loads(done.stdout)
+    return sent
+
+
+def settled(service: DiscoveryService, sent: float) -> dict[str, Any]:
+    """The counters, once as many datagrams have been received or dropped as were sent."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        counters: dict[str, Any] = service.counters()
+        if counters["received"] + counters["dropped_by_kernel"] >= sent:
+            return counters
+        assert time.monotonic() < deadline, (sent, counters)
+        between_datagrams(service)
+
+
+def test_every_datagram_of_a_flood_is_accounted_for() -> None:
+    with running(DiscoveryService(server(), [LOOPBACK])) as service:
+        sent = flood(service, 2, 100_000)
+        counters = settled(service, sent["sent"])
+    refused = {rule: number for rule, number in counters["refused"].items() if number}
+    assert counters["received"] + counters["dropped_by_kernel"] == sent["sent"]
+    assert counters["answered"] + counters["unsent"] + sum(refused.values()) == counters["received"]
+    assert refused.keys() == {"malformed", "reply"}
+    received = {"own_site": counters["own_site"], "other_sites": counters["other_sites"], **refused}
+    lost = {kind: sent[kind] - number for kind, number in received.items()}
+    assert min(lost.values()) >= 0
+    assert sum(lost.values()) == counters["dropped_by_kernel"]
+    assert counters["answered"] > 0
+
+
+def test_a_flood_beyond_the_rate_is_refused_by_name() -> None:
+    policy = unlimited(network_rate=Rate(1, burst=10))
+    with running(DiscoveryService(server(policy), [LOOPBACK])) as service:
+        with client() as asking:
+            for _ in range(500):
+                asking.sendto(V1, service.addresses[0])
+        counters = settled(service, 500)
+    assert counters["refused"]["network_rate"] == counters["received"] - counters["answered"]
+    assert counters["answered"] >= 10
+
+
+def test_the_flood_is_what_it_says() -> None:
+    """A server without sockets makes of every datagram what the flood expects."""
+    ours = server()
+    found = set()
+    for kind, data in datagrams(SERVER_SITE_ID.bytes_le):
+        before = ours.counts.own_site, ours.counts.other_sites
+        answer = ours.receive(data, ("127.0.0.1", 1024), 0)
+        after = ours.counts.own_site, ours.counts.other_sites
+        became = {(1, 0): "own_site", (0, 1): "other_sites"}.get((after[0] - before[0], after[1] - before[1]))
+        assert kind == (became or answer)
+        found.add(kind)
+    assert found == {"own_site", "other_sites", "malformed", "reply"}
+
+
+# --- stopping ---
+
+
+def test_stop_ends_a_service_that_waits_and_one_that_was_not_begun() -> None:
+    with running(DiscoveryService(server(), [LOOPBACK])):
+        pass
+    service = DiscoveryService(server(), [LOOPBACK])
+    service.stop()
+    service.run()
+    service.close()
+
+
+def test_a_service_that_was_stopped_can_be_run_again() -> None:
+    with DiscoveryService(server(), [LOOPBACK]) as service, client() as asking:
+        for _ in range(2):
+            asking.sendto(V1, service.addresses[0])
+            service.call(service.stop)
+            service.run()
+            assert asking.recvfrom(2048)[0] == V3
+
+
+def test_calls_that_make_calls_do_not_keep_datagrams_waiting() -> None:
+    with DiscoveryService(server(), [LOOPBACK]) as service, client() as asking:
+
+        def again() -> None:
+            service.call(service.stop if service.server.counts.received == 100 else again)
+
+        for _ in range(100):
+            asking.sendto(V1[:8], service.addresses[0])
+        again()
+        service.run()
+    assert service.counters()["received"] == 100
+
+
+def test_calls_are_made_in_their_order_and_however_many() -> None:
+    made: list[int] = []
+    with running(DiscoveryService(server(), [LOOPBACK])) as service:
+        for number in range(10_000):
+            service.call(lambda number=number: made.append(number))
+        between_datagrams(service)
+        assert made == list(range(10_000))
