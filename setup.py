@@ -36,6 +36,7 @@ EXTENSIONS = [
     "msmqwire.properties.lookup",
     "msmqwire.propvariant.codec",
     "msmqwire.formatname.grammar",
+    "msmqwire.formatname.batch",
     "msmqwire.mqcn.text",
     "msmqwire.mqcn.codec",
     "msmqwire.mqcn.members",

@@ -41,9 +41,9 @@ class Report:
         """A new part of the table."""
         self.lines += ["", title]
 
-    def heading(self, figure: str) -> None:
+    def heading(self, figure: str, what: str = "packet") -> None:
         """Names of the columns that follow."""
-        self.lines.append(f"  {'':{WIDTH}} {'ns/packet':>10} {figure:>12}  {'quartiles':>15}  target")
+        self.lines.append(f"  {'':{WIDTH}} {f'ns/{what}':>10} {figure:>12}  {'quartiles':>15}  target")
 
     def figure(self, name: str, value: str) -> None:
         """A line that is no ratio of CPU times."""

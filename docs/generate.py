@@ -8,6 +8,7 @@ from pathlib import Path
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import Table, manual_rows
 from msmqwire.discovery.client import TRANSITIONS, Transition
+from msmqwire.formatname.schema import FORMAT_NAMES
 from msmqwire.mqcn.schema import NOTIFICATIONS
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 from msmqwire.wire.fault import FAULT_NAMES
@@ -117,6 +118,7 @@ def pages() -> dict[Path, str]:
         *table(NOTIFICATIONS),
         *table(MESSAGES),
         *table(SESSIONS),
+        *table(FORMAT_NAMES),
         AFTERWORD,
     ]
     lines += [", ".join(f"`{name}`" for name in FAULT_NAMES if name) + "."]

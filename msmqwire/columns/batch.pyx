@@ -23,9 +23,9 @@ from msmqwire.wire.simd cimport wire_popcount
 
 import numpy as np
 
-from msmqwire.columns.schema import ADDRESS, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, Enumeration, ListOf, StructOf
+from msmqwire.columns.schema import ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, Enumeration, ListOf, StructOf
 from msmqwire.columns.views import (
-    ADDRESS_DTYPE, FAULT_DTYPE, FORMAT_NAME_DTYPE, SPAN_DTYPE, BytesColumn, ListColumn, TextColumn
+    ADDRESS_DTYPE, FAULT_DTYPE, FORMAT_NAME_DTYPE, SPAN_DTYPE, AsciiColumn, BytesColumn, ListColumn, TextColumn
 )
 from msmqwire.wire.fault import FAULT_NAMES
 
@@ -270,6 +270,8 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
 
 # --- numpy views ---
 
+SPAN_COLUMNS = {TEXT: TextColumn, ASCII: AsciiColumn, BYTES: BytesColumn}
+
 
 cdef object view_of(Batch batch, object type_, str path, size_t count, tuple parents):
     """The numpy view of a column, or of the part of one at ``path``; ``parents``: offsets of the lists around it."""
@@ -282,9 +284,9 @@ cdef object view_of(Batch batch, object type_, str path, size_t count, tuple par
     buffer = batch.buffers[path]
     if type_ == GUID:
         return np.frombuffer(buffer, np.uint8, count * 16).reshape(count, 16)
-    if type_ == TEXT or type_ == BYTES:
+    if type_ in SPAN_COLUMNS:
         spans = np.frombuffer(read_only(buffer), SPAN_DTYPE, count)
-        return (TextColumn if type_ == TEXT else BytesColumn)(spans, batch.payloads, parents)
+        return SPAN_COLUMNS[type_](spans, batch.payloads, parents)
     if type_ == ADDRESS:
         return np.frombuffer(buffer, ADDRESS_DTYPE, count)
     if type_ == FORMAT_NAME:
@@ -349,9 +351,9 @@ cdef ArrowNode node_of(
     if type_ == TEXT:
         texts = texts_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
         return arrow_node(name, "u", length, validity, nulls, list(texts))
-    if type_ == BYTES:
+    if type_ == BYTES or type_ == ASCII:
         blobs = bytes_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
-        return arrow_node(name, "z", length, validity, nulls, list(blobs))
+        return arrow_node(name, "u" if type_ == ASCII else "z", length, validity, nulls, list(blobs))
     if type_ == ADDRESS:
         return arrow_node(name, "u", length, validity, nulls, list(addresses_as_text(buffer.data, count)))
     if type_ == FORMAT_NAME:
@@ -369,7 +371,7 @@ cdef bint holds_text(object type_):
         return holds_text(type_.item)
     if isinstance(type_, StructOf):
         return any(holds_text(member) for _, member in type_.members)
-    return type_ in (TEXT, BYTES, FORMAT_NAME)
+    return type_ in (TEXT, ASCII, BYTES, FORMAT_NAME)
 
 
 cdef ArrowNode guid_node(Buffer buffer, str name, size_t count, Buffer validity, Py_ssize_t nulls, str guid):

@@ -49,6 +49,21 @@ class Payloads:
         TypeError
             None of these.
         """
+    @staticmethod
+    def of_texts(texts: Any) -> Payloads:
+        """Payloads that are texts, in UTF-8: what functions over columns of text take.
+
+        Parameters
+        ----------
+        texts
+            Payloads; a sequence of str and None; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of
+            strings, or of UTF-8 as binary.
+
+        Raises
+        ------
+        TypeError
+            None of these.
+        """
     def __len__(self) -> int: ...
     @overload
     def __getitem__(self, index: int) -> memoryview | None: ...

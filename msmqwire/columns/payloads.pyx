@@ -7,9 +7,10 @@ from cpython.buffer cimport PyBuffer_FillInfo, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcpy, memset, strcmp
+from libc.string cimport memcpy, memset
 
 from msmqwire.columns.arrow cimport (
     ArrowArray, ArrowArrayStream, ArrowNode, ArrowSchema, array_capsule, arrow_node, schema_capsule
@@ -73,12 +74,24 @@ cdef class Payloads:
             # An encoder may write its own payloads again; who reads them keeps the memory as it is
             return payloads if type(payloads) is Payloads else part(payloads, 0, len(payloads))
         if hasattr(payloads, "__arrow_c_array__"):
-            return from_arrow_array(payloads)
+            return from_arrow_array(payloads, BINARY_FORMATS)
         if hasattr(payloads, "__arrow_c_stream__"):
-            return from_arrow_stream(payloads)
+            return from_arrow_stream(payloads, BINARY_FORMATS)
         if PyObject_CheckBuffer(payloads):
             raise TypeError("one buffer of many payloads needs offsets=; for a single payload use decode()")
         return from_sequence(payloads)
+
+    @staticmethod
+    def of_texts(texts):
+        if isinstance(texts, Payloads):
+            return Payloads.of(texts)
+        if hasattr(texts, "__arrow_c_array__"):
+            return from_arrow_array(texts, TEXT_FORMATS)
+        if hasattr(texts, "__arrow_c_stream__"):
+            return from_arrow_stream(texts, TEXT_FORMATS)
+        if isinstance(texts, (str, bytes)):
+            raise TypeError("texts must be many: a list of one, or a column")
+        return from_texts(texts)
 
     def __len__(self):
         return <Py_ssize_t>self.table.count
@@ -212,6 +225,33 @@ cdef Payloads from_sequence(object payloads):
     return payloads_of_spans(span, <size_t>count, nbytes, (spans, items))
 
 
+cdef Payloads from_texts(object texts):
+    """Strings as their UTF-8, in which a lone surrogate is written like any other character."""
+    cdef list items = list(texts)
+    cdef Py_ssize_t count = len(items)
+    cdef Buffer spans = allocate(<size_t>count * sizeof(Span))
+    cdef Span* span = <Span*>spans.data
+    cdef Py_ssize_t nbytes = 0
+    cdef Py_ssize_t i, size
+    for i in range(count):
+        item = items[i]
+        if isinstance(item, str):
+            try:
+                span[i].data = <const uint8_t*>PyUnicode_AsUTF8AndSize(item, &size)
+            except UnicodeEncodeError:
+                item = items[i] = (<str>item).encode("utf-8", "surrogatepass")
+                span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
+                size = PyBytes_GET_SIZE(item)
+            span[i].size = <size_t>size
+        elif item is None:
+            span[i].data = NULL
+            span[i].size = 0
+        else:
+            raise TypeError(f"text {i} is {type(item).__name__}, not str or None")
+        nbytes += <Py_ssize_t>span[i].size
+    return payloads_of_spans(span, <size_t>count, nbytes, (spans, items))
+
+
 # --- Arrow ---
 
 
@@ -233,25 +273,30 @@ cdef ImportedArray take_array(ArrowArray* source):
     return imported
 
 
-cdef str binary_format(const ArrowSchema* schema):
-    if strcmp(schema.format, b"z") == 0 or strcmp(schema.format, b"Z") == 0 or strcmp(schema.format, b"vz") == 0:
-        return schema.format.decode()
-    raise TypeError(
-        f"payloads must be Arrow Binary, LargeBinary or BinaryView, not format {schema.format.decode()!r}"
-    )
+# The formats of arrays that hold payloads, and the layout that each has
+cdef dict BINARY_FORMATS = {"z": "z", "Z": "Z", "vz": "vz"}
+cdef dict TEXT_FORMATS = {"u": "z", "U": "Z", "vu": "vz", "z": "z", "Z": "Z", "vz": "vz"}
 
 
-cdef Payloads from_arrow_array(object producer):
+cdef str layout_of(const ArrowSchema* schema, dict formats):
+    cdef str format = schema.format.decode()
+    if format in formats:
+        return formats[format]
+    wanted = "Arrow Binary, LargeBinary or BinaryView" if formats is BINARY_FORMATS else "Arrow strings"
+    raise TypeError(f"payloads must be {wanted}, not format {format!r}")
+
+
+cdef Payloads from_arrow_array(object producer, dict formats):
     schema, capsule = producer.__arrow_c_array__()
-    cdef str format = binary_format(<const ArrowSchema*>PyCapsule_GetPointer(schema, "arrow_schema"))
-    return from_imported(take_array(<ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")), format)
+    cdef str layout = layout_of(<const ArrowSchema*>PyCapsule_GetPointer(schema, "arrow_schema"), formats)
+    return from_imported(take_array(<ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")), layout)
 
 
-cdef Payloads from_imported(ImportedArray imported, str format):
+cdef Payloads from_imported(ImportedArray imported, str layout):
     cdef ArrowArray* array = &imported.array
     cdef Payloads result
     cdef const uint8_t* data
-    if format == "vz":
+    if layout == "vz":
         return from_views(imported)
     result = Payloads.__new__(Payloads)
     data = <const uint8_t*>array.buffers[2]
@@ -263,7 +308,7 @@ cdef Payloads from_imported(ImportedArray imported, str format):
     result.table.validity_offset = <size_t>array.offset
     if array.length == 0:  # such an array may come without offsets
         result.table.layout = SPANS
-    elif format == "z":
+    elif layout == "z":
         result.table.layout = OFFSETS32
         result.table.offsets32 = <const int32_t*>array.buffers[1] + array.offset
         result.nbytes = result.table.offsets32[array.length] - result.table.offsets32[0]
@@ -301,7 +346,7 @@ cdef Payloads from_views(ImportedArray imported):
     return payloads_of_spans(span, count, nbytes, (spans, imported))
 
 
-cdef Payloads from_arrow_stream(object producer):
+cdef Payloads from_arrow_stream(object producer, dict formats):
     capsule = producer.__arrow_c_stream__()
     cdef ArrowArrayStream* stream = <ArrowArrayStream*>PyCapsule_GetPointer(capsule, "arrow_array_stream")
     cdef ArrowSchema schema
@@ -309,7 +354,7 @@ cdef Payloads from_arrow_stream(object producer):
     cdef list chunks = []
     check_stream(stream, stream.get_schema(stream, &schema))
     try:
-        format = binary_format(&schema)
+        layout = layout_of(&schema, formats)
     finally:
         schema.release(&schema)
     while True:
@@ -317,7 +362,7 @@ cdef Payloads from_arrow_stream(object producer):
         check_stream(stream, stream.get_next(stream, &array))
         if array.release == NULL:
             break
-        chunks.append(from_imported(take_array(&array), format))
+        chunks.append(from_imported(take_array(&array), layout))
     return chunks[0] if len(chunks) == 1 else chained(chunks)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ADDRESS",
+    "ASCII",
     "BOOL",
     "BYTES",
     "FORMAT_NAME",
@@ -65,6 +66,8 @@ BOOL = Scalar("bool", "?", 1)
 GUID = Scalar("uuid", "u1", 16)
 # Code units of the row's own payload: byte offset from the payload's start, and length in bytes.
 TEXT = Scalar("string", "span", 8)
+# The same of a payload that is text in UTF-8, for what can hold ASCII only
+ASCII = Scalar("string", "ascii span", 8)
 # Bytes of the row's own payload, likewise
 BYTES = Scalar("binary", "span", 8)
 # 16 bytes, the unused ones zero, and the family (4 IPv4, 6 IPv6, 10 IPX) as a u16
@@ -149,11 +152,11 @@ class Table:
     section : str
         Where the specification describes what a row is.
     columns : tuple of Column
-        Without ``fault`` and ``violations``, which every decoded table has at its end.
+        Without ``fault`` and ``violations``, which a decoded table has at its end.
     fields : tuple of str
-        Field names of faults, by the number that kernels use.
+        Field names of faults, by the number that kernels use; empty for a table without faults (capture columns).
     violations : type of IntFlag, or None
-        The bits of the ``violations`` column; None for a table that cannot have any (capture columns).
+        The bits of the ``violations`` column; None for a table without violations (capture columns, format names).
     """
 
     name: str
@@ -164,14 +167,13 @@ class Table:
 
     @property
     def all_columns(self) -> tuple[Column, ...]:
-        """The table as users see it: its columns, then ``fault`` and ``violations``."""
-        if self.violations is None:
-            return self.columns
-        return (
-            *self.columns,
-            Column("fault", FAULT, "why the payload cannot be decoded; null when it was"),
-            Column("violations", VIOLATIONS, "rules of the specification that the packet breaks"),
-        )
+        """The table as users see it: its columns, then ``fault`` and ``violations`` where there can be any."""
+        columns = list(self.columns)
+        if self.fields:
+            columns.append(Column("fault", FAULT, "why the payload cannot be decoded; null when it was"))
+        if self.violations is not None:
+            columns.append(Column("violations", VIOLATIONS, "rules of the specification that the packet breaks"))
+        return tuple(columns)
 
     @cached_property
     def presence_width(self) -> int:
@@ -221,7 +223,7 @@ def arrow_type(type_: DataType, guid: GuidForm = "uuid") -> pa.DataType:
         return pa.list_(arrow_type(type_.item, guid))
     if isinstance(type_, StructOf):
         return pa.struct([(name, arrow_type(member, guid)) for name, member in type_.members])
-    if isinstance(type_, Enumeration) or type_ in (TEXT, ADDRESS, FORMAT_NAME):
+    if isinstance(type_, Enumeration) or type_ in (TEXT, ASCII, ADDRESS, FORMAT_NAME):
         return pa.string()
     if type_ == BYTES:
         return pa.binary()

@@ -16,6 +16,7 @@ __all__ = [
     "FAULT_DTYPE",
     "FORMAT_NAME_DTYPE",
     "SPAN_DTYPE",
+    "AsciiColumn",
     "BytesColumn",
     "ListColumn",
     "TextColumn",
@@ -124,3 +125,11 @@ class BytesColumn(SpanColumn):
     def __getitem__(self, index: int) -> NDArray[np.uint8]:
         """One value: a view into its payload."""
         return self._bytes(index)
+
+
+class AsciiColumn(BytesColumn):
+    """ASCII text that stays in payloads of UTF-8."""
+
+    def text(self, index: int) -> str:
+        """One value as a string."""
+        return self._bytes(index).tobytes().decode("ascii")

@@ -24,7 +24,9 @@ from msmqwire.directory.base import (
     Site,
 )
 from msmqwire.directory.gates import site_gates
+from msmqwire.directory.ldap import LdapDirectory
 from msmqwire.directory.memory import MemoryDirectory
+from msmqwire.directory.offline import QueueManagerDirectory
 
 __all__ = [
     "ConnectedNetwork",
@@ -36,6 +38,7 @@ __all__ = [
     "Filter",
     "GreaterThan",
     "GreaterThanOrEqual",
+    "LdapDirectory",
     "LessThan",
     "LessThanOrEqual",
     "MemoryDirectory",
@@ -44,6 +47,7 @@ __all__ = [
     "PrivacyLevel",
     "Queue",
     "QueueManager",
+    "QueueManagerDirectory",
     "RoutingLink",
     "Scope",
     "Site",

@@ -13,17 +13,20 @@ any other                 :class:`~msmqwire.errors.DirectoryError`
 
 from __future__ import annotations
 
+import enum
 import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
+from uuid import UUID
 
 from msmqwire.directory.elements import (
     ConnectedNetwork,
     DirectoryObject,
     DirectoryServerType,
+    Element,
     Enterprise,
     OperatingSystemType,
     PrivacyLevel,
@@ -55,10 +58,9 @@ __all__ = [
     "RoutingLink",
     "Scope",
     "Site",
+    "comparable",
     "matches",
 ]
-
-Element = TypeVar("Element", bound=DirectoryObject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,8 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def comparable(value: Any) -> Any:
     """The value as filters and indexes compare it: text without its case."""
-    return value.casefold() if isinstance(value, str) else value
+    # Not casefold: directories compare letter by letter.
+    return value.lower() if isinstance(value, str) else value
 
 
 def matches(element: DirectoryObject, filters: Iterable[Filter]) -> bool:
@@ -170,7 +173,11 @@ class Directory(ABC):
     def _search(
         self, element: type[Element], filters: tuple[Filter, ...], attributes: tuple[str, ...] | None
     ) -> Iterator[Element]:
-        """The objects that meet the filters, in the order of the directory."""
+        """The objects that meet the filters, in the order of the directory.
+
+        The call itself finds them, and fails if they cannot be found. An object that is wrong raises when its turn has
+        come, and does not end the iterator.
+        """
 
     def read_directory(
         self, element: type[Element], filters: Iterable[Filter] | None = None, attributes: Iterable[str] | None = None
@@ -186,7 +193,7 @@ class Directory(ABC):
         ValueError
             The element has no such attribute.
         """
-        return next(self._search(element, *_question(element, filters, attributes)), None)
+        return next(self.read_all(element, filters, attributes), None)
 
     def read_all(
         self, element: type[Element], filters: Iterable[Filter] | None = None, attributes: Iterable[str] | None = None
@@ -196,7 +203,7 @@ class Directory(ABC):
         Raises
         ------
         DirectoryNotConnected, DirectoryError, ValueError
-            As :meth:`read_directory`, the first two also between two objects.
+            As :meth:`read_directory`; the first two also when the turn of an object has come: the rest can be read.
         """
         return self._search(element, *_question(element, filters, attributes))
 
@@ -212,11 +219,9 @@ class Directory(ABC):
         DirectoryNotConnected, DirectoryError, ValueError
             As :meth:`read_directory`.
         """
-        objects = self._search(element, *_question(element, filters, attributes))
-        # The first object is read at once, so that a failure shows here and not in Next.
-        first = list(itertools.islice(objects, 1))
+        objects = self.read_all(element, filters, attributes)
         handle = next(self._handles)
-        self._reads[handle] = itertools.chain(first, objects)
+        self._reads[handle] = objects
         return handle
 
     def read_directory_next(self, handle: int) -> DirectoryObject | None:
@@ -260,9 +265,9 @@ def _question(
 
 
 def _typed(element: type[DirectoryObject], given: Filter) -> Filter:
-    """The filter with a value of the attribute's type; an identifier may be given as text."""
+    """The filter with a value of the attribute's type; an identifier, or one of an enumeration, may be text."""
     wanted = element.attribute_type(given.attribute)
-    if wanted is not str and isinstance(given.value, str):
+    if isinstance(given.value, str) and issubclass(wanted, (UUID, enum.Enum)):
         return type(given)(given.attribute, wanted(given.value))
     if not isinstance(given.value, wanted):
         raise ValueError(f"{given.attribute} is compared with {given.value!r}, which is no {wanted.__name__}")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from msmqwire.directory.base import comparable
 from msmqwire.directory.elements import (
     ELEMENTS,
     NAME_ATTRIBUTES,
@@ -115,15 +116,13 @@ class _Reader:
                 title = entry.get(NAME_ATTRIBUTES.get(ELEMENTS[table], ""))
                 yield ELEMENTS[table], f"{name} ({title})" if isinstance(title, str) else name, entry
 
-    def _names(self) -> dict[type[DirectoryObject], dict[str, set[UUID]]]:
+    def _names(self) -> dict[type[DirectoryObject], dict[str, set[str]]]:
         """The identifiers of the objects that bear a name, without regard to its case."""
-        named: dict[type[DirectoryObject], dict[str, set[UUID]]] = {
-            each: defaultdict(set) for each in ELEMENTS.values()
-        }
+        named: dict[type[DirectoryObject], dict[str, set[str]]] = {each: defaultdict(set) for each in ELEMENTS.values()}
         for element, _, entry in self.entries:
             name, identifier = entry.get(NAME_ATTRIBUTES.get(element, "")), entry.get("identifier")
             if isinstance(name, str) and isinstance(identifier, str) and _IDENTIFIER.fullmatch(identifier):
-                named[element][name.casefold()].add(UUID(identifier))
+                named[element][comparable(name)].add(identifier.lower())
         return named
 
     def _object(self, element: type[DirectoryObject], title: str, entry: dict[str, Any]) -> DirectoryObject | None:
@@ -168,12 +167,12 @@ class _Reader:
         """The identifier of another object, which may be called by its name."""
         if isinstance(given, str) and _IDENTIFIER.fullmatch(given):
             return UUID(given)
-        found = self.named[target].get(given.casefold(), ()) if isinstance(given, str) else ()
+        found = self.named[target].get(comparable(given), ()) if isinstance(given, str) else ()
         if len(found) != 1:
             kind = next(table for table, each in ELEMENTS.items() if each is target)
             how_many = "no" if not found else "more than one"
             raise ValueError(f"{given!r} is no identifier and the name of {how_many} {kind}")
-        return next(iter(found))
+        return UUID(next(iter(found)))
 
     def _report(self, title: str, attribute: str, what: str) -> None:
         self.problems.append(Problem(title, attribute, what))

@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 __all__ = [
+    "ELEMENTS",
+    "NAME_ATTRIBUTES",
+    "NIL",
+    "REFERENCES",
+    "UNLIMITED",
     "ConnectedNetwork",
     "DirectoryObject",
     "DirectoryServerType",
+    "Element",
     "Enterprise",
     "OperatingSystemType",
     "PrivacyLevel",
@@ -69,9 +75,11 @@ class Scope(enum.StrEnum):
     ENTERPRISE = "enterprise"
 
 
+#: The types of attributes as their annotations have them.
 _TYPES: dict[str, type] = {
-    each.__name__: each
+    annotation.format(each.__name__): each
     for each in (UUID, str, int, bool, bytes, OperatingSystemType, DirectoryServerType, PrivacyLevel, Scope)
+    for annotation in ("{}", "tuple[{}, ...]", "{} | None")
 }
 
 
@@ -98,8 +106,7 @@ class DirectoryObject:
     @classmethod
     def attribute_type(cls, name: str) -> type:
         """The type of an attribute's value; for a list, of its members."""
-        annotation = str(cls.__dataclass_fields__[name].type)
-        return _TYPES[annotation.removeprefix("tuple[").removesuffix(", ...]").removesuffix(" | None")]
+        return _TYPES[str(cls.__dataclass_fields__[name].type)]
 
     @classmethod
     def is_list(cls, name: str) -> bool:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from msmqwire.directory.base import Directory, Equal, Filter, comparable, matches
 from msmqwire.directory.document import read_document
-from msmqwire.directory.elements import DirectoryObject
+from msmqwire.directory.elements import DirectoryObject, Element
 from msmqwire.errors import DirectoryError
 
 __all__ = ["MemoryDirectory"]
-
-Element = TypeVar("Element", bound=DirectoryObject)
 
 
 class MemoryDirectory(Directory):

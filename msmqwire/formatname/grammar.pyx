@@ -123,12 +123,15 @@ cdef enum:
     HEXADECIMAL = 64
     IPV6 = 128
 
+cdef enum:
+    NO_DIGIT = 0x80
+
 cdef uint8_t[256] IN_SET
 cdef uint8_t[256] HEX_VALUE
 
-# For each of the 32 digits, in the order of the text, the byte of the GUID in packet order that it is half of
-cdef uint8_t[16] TEXT_ORDER
-TEXT_ORDER[:] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15]
+# Where in the text of a GUID the two digits of each byte stand, in packet order
+cdef uint8_t[16] DIGITS_AT
+DIGITS_AT[:] = [6, 4, 2, 0, 11, 9, 16, 14, 19, 21, 24, 26, 28, 30, 32, 34]
 
 
 cdef int fill_sets() except -1:
@@ -145,7 +148,9 @@ cdef int fill_sets() except -1:
         bits |= HEXADECIMAL if character in "0123456789abcdefABCDEF" else 0
         bits |= IPV6 if character in "0123456789abcdefABCDEF:." else 0
         IN_SET[byte] = bits
-        HEX_VALUE[byte] = int(character, 16) if bits & HEXADECIMAL else 0
+        HEX_VALUE[byte] = int(character, 16) if bits & HEXADECIMAL else NO_DIGIT
+    for byte in (*range(0x21), *range(0x80, 0x100)):
+        HEX_VALUE[byte] = NO_DIGIT
     return 0
 
 
@@ -245,24 +250,36 @@ cdef inline int read_end(Scanner* scanner, Field field, Expected expected) noexc
     return 0
 
 
+cdef int refuse_guid(const Scanner* scanner, Field field) noexcept nogil:
+    """Point at the first character that is none of a GUID."""
+    cdef size_t i
+    cdef size_t at
+    for i in range(<size_t>GUID_TEXT_SIZE):
+        at = scanner.at + i
+        if i == 8 or i == 13 or i == 18 or i == 23:
+            if at >= scanner.end or scanner.text[at] != c"-":
+                return refuse_at(scanner, at, BAD_TEXT, field, HYPHEN)
+        elif at >= scanner.end or not IN_SET[scanner.text[at]] & HEXADECIMAL:
+            return refuse_at(scanner, at, BAD_TEXT, field, HEXADECIMAL_DIGIT)
+    return -1
+
+
 cdef inline int read_guid(Scanner* scanner, Field field, uint8_t* guid) noexcept nogil:
     """Guid of 2.1.3, without braces."""
     cdef const uint8_t* here = scanner.text + scanner.at
-    cdef size_t left = scanner.end - scanner.at
+    cdef uint8_t found = 0
+    cdef uint8_t high
+    cdef uint8_t low
     cdef size_t i
-    cdef size_t digit = 0
-    for i in range(<size_t>GUID_TEXT_SIZE):
-        if i == 8 or i == 13 or i == 18 or i == 23:
-            if i >= left or here[i] != c"-":
-                return refuse_at(scanner, scanner.at + i, BAD_TEXT, field, HYPHEN)
-            continue
-        if i >= left or not IN_SET[here[i]] & HEXADECIMAL:
-            return refuse_at(scanner, scanner.at + i, BAD_TEXT, field, HEXADECIMAL_DIGIT)
-        if digit & 1:
-            guid[TEXT_ORDER[digit >> 1]] |= HEX_VALUE[here[i]]
-        else:
-            guid[TEXT_ORDER[digit >> 1]] = <uint8_t>(HEX_VALUE[here[i]] << 4)
-        digit += 1
+    if scanner.end - scanner.at < GUID_TEXT_SIZE:
+        return refuse_guid(scanner, field)
+    for i in range(<size_t>GUID_SIZE):
+        high = HEX_VALUE[here[DIGITS_AT[i]]]
+        low = HEX_VALUE[here[DIGITS_AT[i] + 1]]
+        found |= high | low
+        guid[i] = <uint8_t>(high << 4) | low
+    if found & NO_DIGIT or here[8] != c"-" or here[13] != c"-" or here[18] != c"-" or here[23] != c"-":
+        return refuse_guid(scanner, field)
     scanner.at += GUID_TEXT_SIZE
     return 0
 
@@ -304,21 +321,32 @@ cdef inline uint8_t suffix_to_end(const Scanner* scanner) noexcept nogil:
     return SUFFIX_NONE
 
 
-cdef inline int read_suffix(Scanner* scanner, uint32_t allowed, Expected expected, Name* name) noexcept nogil:
+cdef inline bint is_journal(const Scanner* scanner) noexcept nogil:
+    """Whether ``;JOURNAL`` is all the rest of the name."""
+    return scanner.end - scanner.at == 8 and matching(scanner, b";journal", 8) == 8
+
+
+cdef int read_suffix(Scanner* scanner, uint32_t allowed, Expected expected, Name* name) noexcept nogil:
     """The end of a name, or a semicolon and one of the suffixes whose bits are in ``allowed``."""
     cdef uint8_t suffix
+    cdef size_t most = 0
     if scanner.at == scanner.end:
         return 0
     if not is_next(scanner, c";"):
         return refuse(scanner, BAD_TEXT, FIELD_SUFFIX, expected)
     scanner.at += 1
     suffix = suffix_to_end(scanner)
-    scanner.at -= 1
-    if not allowed >> suffix & 1:
-        return refuse(scanner, BAD_TEXT, FIELD_SUFFIX, expected)
-    name.suffix = suffix
-    scanner.at = scanner.end
-    return 0
+    if allowed >> suffix & 1:
+        name.suffix = suffix
+        return 0
+    # Point at the first character with which no suffix goes on
+    if allowed >> SUFFIX_JOURNAL & 1:
+        most = matching(scanner, b"journal", 7)
+    if allowed >> SUFFIX_DEADLETTER & 1:
+        most = max(most, matching(scanner, b"deadletter", 10), matching(scanner, b"deadxact", 8))
+    if allowed >> SUFFIX_XACTONLY & 1:
+        most = matching(scanner, b"xactonly", 8)
+    return refuse_at(scanner, scanner.at + most, BAD_TEXT, FIELD_SUFFIX, expected)
 
 
 # --- Direct names: 2.1.2 ---
@@ -451,15 +479,13 @@ cdef int read_queue_name(Scanner* scanner, bint suffixes, Name* name) noexcept n
         return 0
     if not is_next(scanner, c";"):
         return refuse(scanner, BAD_TEXT, FIELD_QUEUE_NAME, QUEUE_CHARACTER)
-    scanner.at += 1
-    if suffixes and suffix_to_end(scanner) == SUFFIX_JOURNAL:
-        name.suffix = SUFFIX_JOURNAL
-        return 0
-    scanner.at -= name.queue.length + 1
+    scanner.at -= name.queue.length
     modern = run_of(scanner, SUBQUEUE, name.queue.length) == name.queue.length
     scanner.at += name.queue.length
+    if suffixes and (not modern or is_journal(scanner)):
+        return read_suffix(scanner, 1 << SUFFIX_JOURNAL, JOURNAL_OR_END, name)
     if not modern:
-        return refuse(scanner, BAD_TEXT, FIELD_QUEUE_NAME, JOURNAL_OR_END if suffixes else END)
+        return refuse(scanner, BAD_TEXT, FIELD_QUEUE_NAME, END)
     scanner.at += 1
     if read_text(scanner, SUBQUEUE, MAX_SUBQUEUE, FIELD_SUBQUEUE, SUBQUEUE_CHARACTER, &name.subqueue) != 0:
         return -1
@@ -743,7 +769,7 @@ cdef object parts_of(const uint8_t* text, const Name* name):
     return parts
 
 
-def scan(str text, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_name=False):
+def scan(str text not None, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_name=False):
     cdef uint32_t options = (
         (EXTENDED if extended else 0) | (HTTP_SLASHES if http_slashes else 0) | (SPX if spx else 0)
         | (PATH_NAME if path_name else 0)

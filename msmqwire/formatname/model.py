@@ -6,9 +6,9 @@ gives a name back in the case it was written in, with keywords in capitals and G
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
 from msmqwire.formatname.grammar import Parts, scan
@@ -343,12 +343,24 @@ _CLASSES: dict[str, type[FormatName]] = {
         MulticastName,
     )
 }
-_MEMBERS = {kind: tuple(field.name for field in fields(class_)) for kind, class_ in _CLASSES.items()}  # type: ignore[arg-type]
+_MEMBERS: dict[type[Name], tuple[str, ...]] = {
+    class_: tuple([field.name for field in fields(class_)])
+    for class_ in (*_CLASSES.values(), MultipleElementName, PathName)
+}
+AnyName = TypeVar("AnyName", bound=Name)
+
+
+def _made(class_: type[AnyName], values: Iterable[Any]) -> AnyName:
+    """A name of parts that the kernel has read: they need no second look."""
+    name = object.__new__(class_)
+    for member, value in zip(_MEMBERS[class_], values, strict=True):
+        object.__setattr__(name, member, value)
+    return name
 
 
 def _element(parts: Parts) -> FormatName:
-    values: list[Any] = [getattr(parts, member) for member in _MEMBERS[parts.kind]]
-    return _CLASSES[parts.kind](*values)
+    class_ = _CLASSES[parts.kind]
+    return _made(class_, [getattr(parts, member) for member in _MEMBERS[class_]])
 
 
 def parse(text: str, *, extended: bool = False, http_slashes: bool = False, spx: bool = False) -> FormatName:
@@ -377,7 +389,7 @@ def parse(text: str, *, extended: bool = False, http_slashes: bool = False, spx:
     --------
     >>> parse("direct=os:server\\\\private$\\\\orders;journal")
     DirectName(protocol='os', address='server', queue='orders', queue_type='private', subqueue=None, suffix='journal')
-    >>> parse("DIRECT=TCP:10.0.0.256\\orders")
+    >>> parse("DIRECT=TCP:10.0.0.256\\\\orders")
     Traceback (most recent call last):
         ...
     msmqwire.errors.FormatNameError: bad_value: ProtocolAddressSpecification at character 18: expected ...
@@ -385,7 +397,7 @@ def parse(text: str, *, extended: bool = False, http_slashes: bool = False, spx:
     names = scan(text, extended=extended, http_slashes=http_slashes, spx=spx)
     if len(names) == 1:
         return _element(names[0])
-    return MultipleElementName(tuple([_element(parts) for parts in names]))
+    return _made(MultipleElementName, [tuple([_element(parts) for parts in names])])
 
 
 def parse_path_name(text: str) -> PathName:
@@ -397,5 +409,4 @@ def parse_path_name(text: str) -> PathName:
         It is none; ``offset`` is the character at which that shows.
     """
     (parts,) = scan(text, path_name=True)
-    values: list[Any] = [getattr(parts, field.name) for field in fields(PathName)]
-    return PathName(*values)
+    return _made(PathName, [getattr(parts, member) for member in _MEMBERS[PathName]])

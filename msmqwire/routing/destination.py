@@ -121,7 +121,7 @@ def _queue_manager_of(queue: Queue, directory: Directory) -> QueueManager | None
         return directory.read_directory(QueueManager, [Equal("full_path", path["parent"])], _QUEUE_MANAGER)
     computer = _computer(queue.pathname)
     machine = directory.read_directory(QueueManager, [Equal("computer_name", computer)], _QUEUE_MANAGER)
-    # Not every directory can look for a name: one that cannot answers with any machine ([MS-MQDSSM] 3.1.6.3).
+    # Not every directory can look for a name: one that cannot answers with any machine ([MS-MQDSSM] 3.1.6.4).
     return machine if machine is not None and machine.computer_name.casefold() == computer.casefold() else None
 
 

@@ -28,8 +28,8 @@ class Hop:
         Who hands it to whom.
     rule : Rule
         Why to that one.
-    others : tuple of UUID
-        Queue managers that might have taken it as well.
+    others : tuple of QueueManager
+        Who might have taken it as well.
     site_id : UUID or None
         The site that it is sent on to, with ``Rule.NEXT_SITE``.
     cost : int
@@ -39,7 +39,7 @@ class Hop:
     source: QueueManager
     target: QueueManager
     rule: Rule
-    others: tuple[UUID, ...] = ()
+    others: tuple[QueueManager, ...] = ()
     site_id: UUID | None = None
     cost: int = 0
 
@@ -89,7 +89,7 @@ def _hop(router: Router, source_id: UUID, found: NextHops) -> Hop:
             f"QueueManager {source.computer_name} ({source_id}) has no next hop: {attribute} has "
             f"{', '.join(map(str, found.identifiers))}, and no QueueManager has such an Identifier"
         )
-    others = tuple(each.identifier for each in targets[1:])
+    others = tuple(targets[1:])
     if found.row is None:
         return Hop(source, targets[0], found.rule, others)
     # The next site is a neighbour, so its own row has the cost of the link to it

@@ -135,7 +135,7 @@ class Router:
 
     def get_next_hops_for_site_gate(self, source: QueueManager, destination: QueueManager) -> tuple[UUID, ...]:
         """GetNextHopsForSiteGate: the same for a site gate; empty if there is no way ([MS-MQBR] 3.1.5.3)."""
-        return self._for_site_gate(source, destination).identifiers
+        return self._for_site_gate(source, destination, self._known.sites_of_gate(source)).identifiers
 
     def get_queue_manager(self, machine_id: UUID) -> QueueManager | None:
         """GetQueueManager: the queue manager with this Identifier, None if there is none ([MS-MQBR] 3.1.5.4)."""
@@ -164,11 +164,7 @@ class Router:
 
         One that stands on the cheapest link from any of ``from_sites`` is preferred.
         """
-        known = self._known
-        gates = [gate.identifier for gate in known.gates.get(site_id, ())] if site_id in known.position else []
-        links = known.cheapest_links(from_sites, site_id)
-        preferred = {identifier for link in links for identifier in link.site_gate_identifier_list}
-        return next((gate for gate in gates if gate in preferred), gates[0] if gates else None)
+        return self._known.gate_of(site_id, tuple(from_sites))
 
     def is_site_gate(self, machine_id: UUID) -> bool:
         """IsSiteGate: whether a machine is a routing server and a gate of a site of its own ([MS-MQBR] 3.1.5.8)."""
@@ -217,19 +213,18 @@ class Router:
         return NextHops(rule, others)
 
     def _for_router(self, source: QueueManager, destination: QueueManager) -> NextHops:
-        if self._known.sites_of_gate(source):
-            return self._for_site_gate(source, destination)
+        if roots := self._known.sites_of_gate(source):
+            return self._for_site_gate(source, destination, roots)
         if (near := _nearby(source, destination)) is not None:
             return near
         gate = self._site_gate(source)
         return NextHops(Rule.SITE_GATE, () if gate is None else _without(source, (gate,)))
 
-    def _for_site_gate(self, source: QueueManager, destination: QueueManager) -> NextHops:
+    def _for_site_gate(self, source: QueueManager, destination: QueueManager, roots: tuple[UUID, ...]) -> NextHops:
         if (near := _nearby(source, destination)) is not None:
             return near
-        roots = self._known.sites_of_gate(source)
         row = self._known.routing_table(roots).nearest(destination.site_identifier_list)
-        gate = None if row is None else self.get_site_gate_for_site(row.next_hop_site_id, roots)
+        gate = None if row is None else self._known.gate_of(row.next_hop_site_id, roots)
         return NextHops(Rule.NEXT_SITE, () if gate is None else _without(source, (gate,)), row)
 
     def _routing_server(self, machine: QueueManager) -> UUID | None:
@@ -243,7 +238,7 @@ class Router:
         gates = [known.gates.get(site, ()) for site in sites]
         if self._literal:
             del gates[1:]
-        return next((each[0].identifier for each in gates if each), None)
+        return next((each[0] for each in gates if each), None)
 
     def _failed(self, why: str) -> RoutingError:
         if self.failure is None:

@@ -103,60 +103,47 @@ class RoutingTable(Mapping[UUID, UUID]):
 
     def nearest(self, site_ids: Iterable[UUID]) -> RoutingTableRow | None:
         """The row of whichever site is the nearest, None if none of them has one."""
-        rows = (row for site in site_ids if (row := self.row(site)) is not None)
-        return min(rows, key=attrgetter("order"), default=None)
+        rows = [row for site in site_ids if (row := self.row(site)) is not None]
+        return min(rows, key=attrgetter("order")) if len(rows) > 1 else next(iter(rows), None)
 
 
 def _least_cost_tree(graph: SiteGraph, roots: _Integers) -> tuple[_Integers, _Integers, _Integers]:
     """The next site, the cost and the number of hops for every site; -1 where no path leads.
 
-    The roots count as one vertex more, from which arcs lead to their neighbours. A length in which a hop weighs less
-    than the smallest cost orders paths by cost and hops at once, and leaves no length of 0, which a sparse matrix
-    could not hold.
+    A length in which a hop weighs less than the smallest cost orders paths by cost and hops at once, and leaves no
+    length of 0, which a sparse matrix could not hold.
     """
     count = len(graph.sites)
-    neighbours, first_cost = _first_arcs(graph, roots)
-    source = np.concatenate((graph.source, np.full(len(neighbours), count)))
-    target = np.concatenate((graph.target, neighbours))
-    length = np.concatenate((graph.cost, first_cost)).astype(np.float64) * count + 1
-    distance = _distances(source, target, length, count)
-    reached = np.flatnonzero(np.isfinite(distance[:count]))
+    length = graph.cost.astype(np.float64) * count + 1
+    distance = _distances(graph.source, graph.target, length, roots, count)
+    is_root = np.zeros(count, bool)
+    is_root[roots] = True
+    reached = np.flatnonzero(np.isfinite(distance) & ~is_root)
     if distance[reached].max(initial=0) >= _EXACT:
         raise RoutingError("ActualCost of RoutingLinks: the costs of a path are too many to be added exactly")
     # Left are ties, between the arcs that are part of a best path. Let all of them be of one length but the first of a
     # path, which is longer by the rank of its site: the shortest path is then the one whose next site ranks first.
-    best = distance[source] + length == distance[target]
-    ranked = np.array(sorted(neighbours.tolist(), key=lambda place: graph.sites[place].bytes_le), np.int64)
+    best = np.flatnonzero(distance[graph.source] + length == distance[graph.target])
+    source, target = graph.source[best], graph.target[best]
+    neighbours = set(target[is_root[source]].tolist())
+    ranked = np.array(sorted(neighbours, key=lambda place: graph.sites[place].bytes_le), np.int64)
     rank = np.zeros(count)
     rank[ranked] = np.arange(len(ranked))
-    source, target, ranks = source[best], target[best], float(max(len(ranked), 1))
-    tie_length: _Floats = np.where(source == count, ranks + rank[target], ranks)
-    tie = _distances(source, target, tie_length, count)
+    ranks = float(max(len(ranked), 1))
+    tie = _distances(source, target, np.where(is_root[source], ranks + rank[target], ranks), roots, count)
     towards, cost, hops = (np.full(count, -1, np.int64) for _ in range(3))
     towards[reached] = ranked[(tie[reached] % ranks).astype(np.int64)]
     cost[reached], hops[reached] = np.divmod(distance[reached].astype(np.int64), count)
     return towards, cost, hops
 
 
-def _first_arcs(graph: SiteGraph, roots: _Integers) -> tuple[_Integers, _Integers]:
-    """The neighbours of the roots, in order, and what the cheapest arc to each costs."""
-    is_root = np.zeros(len(graph.sites), bool)
-    is_root[roots] = True
-    leads_away = is_root[graph.source] & ~is_root[graph.target]
-    target, cost = graph.target[leads_away], graph.cost[leads_away]
-    order = np.lexsort((cost, target))
-    target, cost = target[order], cost[order]
-    cheapest = np.flatnonzero(np.diff(target, prepend=-1))
-    return target[cheapest], cost[cheapest]
-
-
-def _distances(source: _Integers, target: _Integers, length: _Floats, root: int) -> _Floats:
-    """The lengths of the shortest paths from ``root``, the last vertex; arcs are ordered by source."""
+def _distances(source: _Integers, target: _Integers, length: _Floats, roots: _Integers, count: int) -> _Floats:
+    """The length of the shortest path from any of the roots to every vertex; arcs are ordered by source."""
     sparse, dijkstra = _scipy()
-    starts = np.zeros(root + 2, np.int32)
-    np.cumsum(np.bincount(source, minlength=root + 1), out=starts[1:])
-    matrix = sparse.csr_array((length, target.astype(np.int32), starts), shape=(root + 1, root + 1))
-    distances: _Floats = dijkstra(matrix, indices=root)
+    starts = np.zeros(count + 1, np.int32)
+    np.cumsum(np.bincount(source, minlength=count), out=starts[1:])
+    matrix = sparse.csr_array((length, target.astype(np.int32), starts), shape=(count, count))
+    distances: _Floats = dijkstra(matrix, indices=roots, min_only=True)
     return distances
 
 

@@ -82,6 +82,9 @@ def _read(
     return objects
 
 
+NO_TABLE = RoutingTable(SiteGraph((), ()))
+
+
 class Topology:
     """The sites and links of an enterprise, and the machines that route in it.
 
@@ -89,8 +92,10 @@ class Topology:
     ----------
     sites, links, routing_servers : sequences
         In the order of the directory.
+    position : dict
+        Where in ``sites`` a site stands, by its identifier.
     gates : dict
-        SiteGateCollection by site, for sites that have gates.
+        SiteGateCollection by site, as identifiers, for sites that have gates.
     """
 
     def __init__(
@@ -103,9 +108,16 @@ class Topology:
         self.sites = sites
         self.links = links
         self.routing_servers = routing_servers
+        self.position = {site.identifier: place for place, site in enumerate(sites)}
         known = {machine.identifier: machine for machine in (*other_gates, *routing_servers)}
-        self.gates = site_gates(links, known)
-        self._tables: dict[frozenset[UUID], RoutingTable] = {}
+        self.gates = {
+            site: tuple(gate.identifier for gate in gates)
+            for site, gates in site_gates(links, known).items()
+            if site in self.position
+        }
+        self._roots: dict[UUID, tuple[UUID, ...]] = {}
+        self._tables: dict[tuple[UUID, ...], RoutingTable] = {}
+        self._ahead: dict[tuple[UUID, tuple[UUID, ...]], UUID | None] = {}
 
     @classmethod
     def read(cls, directory: Directory) -> Topology:
@@ -130,11 +142,6 @@ class Topology:
         return SiteGraph(self.sites, self.links)
 
     @cached_property
-    def position(self) -> dict[UUID, int]:
-        """Where in ``sites`` a site stands."""
-        return {site.identifier: place for place, site in enumerate(self.sites)}
-
-    @cached_property
     def site_routing_server(self) -> dict[UUID, tuple[int, UUID]]:
         """The first routing server of a site: its place among all, and its identifier."""
         found: dict[UUID, tuple[int, UUID]] = {}
@@ -150,26 +157,34 @@ class Topology:
             found.setdefault(frozenset((link.site1_identifier, link.site2_identifier)), []).append(link)
         return found
 
-    def cheapest_links(self, site_ids: Iterable[UUID], neighbour_id: UUID) -> list[RoutingLink]:
-        """The links of least cost among those between any of the sites and a neighbour of theirs."""
-        links = [link for site in site_ids for link in self._links_between.get(frozenset((site, neighbour_id)), ())]
-        least = min((link.actual_cost for link in links), default=0)
-        return [link for link in links if link.actual_cost == least]
-
     def sites_of_gate(self, machine: QueueManager) -> tuple[UUID, ...]:
         """The sites of which a routing server is a gate and to which it belongs; none for any other machine."""
         if not machine.routing_server:
             return ()
-        return tuple(
-            site
-            for site in machine.site_identifier_list
-            if site in self.position and any(gate.identifier == machine.identifier for gate in self.gates.get(site, ()))
-        )
+        if machine.identifier not in self._roots:
+            own = machine.site_identifier_list
+            self._roots[machine.identifier] = tuple(s for s in own if machine.identifier in self.gates.get(s, ()))
+        return self._roots[machine.identifier]
 
-    def routing_table(self, roots: Iterable[UUID]) -> RoutingTable:
+    def routing_table(self, roots: tuple[UUID, ...]) -> RoutingTable:
         """The table of the gates of ``roots``, made when it is first asked for; RoutingError as there."""
-        key = frozenset(roots)
-        if key not in self._tables:
-            # Without sites or links there is no row, not even that of the root
-            self._tables[key] = RoutingTable(self.graph, key if self.links else ())
-        return self._tables[key]
+        if roots not in self._tables:
+            # Without links there is no row, not even that of a root
+            self._tables[roots] = RoutingTable(self.graph, roots) if roots and self.links else NO_TABLE
+        return self._tables[roots]
+
+    def gate_of(self, site_id: UUID, from_sites: tuple[UUID, ...]) -> UUID | None:
+        """A gate of a site, one on the cheapest link from other sites if there is one."""
+        key = site_id, from_sites
+        if key not in self._ahead:
+            gates = self.gates.get(site_id, ())
+            links = self._cheapest_links(from_sites, site_id)
+            preferred = {identifier for link in links for identifier in link.site_gate_identifier_list}
+            self._ahead[key] = next((gate for gate in gates if gate in preferred), gates[0] if gates else None)
+        return self._ahead[key]
+
+    def _cheapest_links(self, site_ids: Iterable[UUID], neighbour_id: UUID) -> list[RoutingLink]:
+        """The links of least cost among those between any of the sites and a neighbour of theirs."""
+        links = [link for site in site_ids for link in self._links_between.get(frozenset((site, neighbour_id)), ())]
+        least = min((link.actual_cost for link in links), default=0)
+        return [link for link in links if link.actual_cost == least]

@@ -14,6 +14,12 @@ from msmqwire.spark.schema import SparkGuid
 
 __all__ = ["register"]
 
+_FUNCTIONS = {
+    "msmq_decode_topology": "topology",
+    "msmq_decode_notification": "notifications",
+    "msmq_parse_format_name": "format_names",
+}
+
 
 def register(
     spark: SparkSession,
@@ -37,6 +43,6 @@ def register(
     >>> register(spark)  # doctest: +SKIP
     >>> spark.sql("SELECT msmq_decode_topology(payload).request_id FROM packets")  # doctest: +SKIP
     """
-    for function, table in (("msmq_decode_topology", "topology"), ("msmq_decode_notification", "notifications")):
+    for function, table in _FUNCTIONS.items():
         spark.udf.register(function, decoder_udf(table, form=form, mode=mode, guid=guid))
     spark.dataSource.register(MsmqDataSource)

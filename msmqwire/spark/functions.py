@@ -1,4 +1,4 @@
-"""Functions over payload columns, used as ``pyspark.sql.functions`` and after the manner of ``from_avro``.
+"""Functions over columns of payloads or names, used as ``pyspark.sql.functions`` and after the manner of ``from_avro``.
 
 >>> from msmqwire.spark.functions import msmq_decode_topology
 >>> packets = df.select(msmq_decode_topology("payload").alias("packet"))  # doctest: +SKIP
@@ -7,12 +7,14 @@
 A function is an Arrow UDF or, for those who prefer it, a pandas UDF with the same results, somewhat slower; both take
 whole batches. A row whose payload cannot be decoded says so in its ``fault``.
 
-A packet is one row and gives a struct; a change notification tells of several changes and gives an array of structs.
+A packet or a name is one row and gives a struct; a change notification tells of several changes and gives an array of
+structs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -24,31 +26,57 @@ from pyspark.sql.functions import col, when
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 from pyspark.sql.types import ArrayType, DataType
 
-from msmqwire import mqcn
+from msmqwire import formatname, mqcn
 from msmqwire.capture.tables import TABLES
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.errors import DecodeError
 from msmqwire.mqcn import NotificationBatch
 from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_columns, struct_type
 
-__all__ = ["Decoder", "decoder_udf", "msmq_decode_notification", "msmq_decode_topology", "shown"]
+__all__ = [
+    "Decoder",
+    "decoder_udf",
+    "msmq_decode_notification",
+    "msmq_decode_topology",
+    "msmq_parse_format_name",
+    "shown",
+]
 
 Form = Literal["arrow", "pandas"]
 FunctionMode = Literal["PERMISSIVE", "FAILFAST"]
 FUNCTION_MODES = ("PERMISSIVE", "FAILFAST")
 
-# Notifications are bodies of messages, which no port of a capture has: they come from columns only.
-_TABLES: dict[str, tuple[Table, Callable[..., Batch]]] = {
-    **{name: (kind.table, kind.decode_batch) for name, kind in TABLES.items()},
-    "notifications": (mqcn.NOTIFICATIONS, mqcn.decode_batch),
-}
 _SHOWN_BYTES = 32
+_SHOWN_CHARACTERS = 80
 
 
 def shown(payload: memoryview) -> str:
     """A payload as an error message shows it: its size and first bytes."""
     more = " ..." if len(payload) > _SHOWN_BYTES else ""
     return f"{len(payload)} bytes: {payload[:_SHOWN_BYTES].hex(' ', 4)}{more}"
+
+
+def _shown_text(text: memoryview) -> str:
+    more = " ..." if len(text) > _SHOWN_CHARACTERS else ""
+    return repr(bytes(text[:_SHOWN_CHARACTERS]).decode("utf-8", "replace")) + more
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a function makes of a column: rows of which table, how, and how an error shows a value of the column."""
+
+    table: Table
+    decode_batch: Callable[..., Batch]
+    values: Callable[[Any], Payloads] = Payloads.of
+    shown: Callable[[memoryview], str] = shown
+
+
+# Notifications are bodies of messages, which no port of a capture has: they come from columns only.
+_SOURCES: dict[str, _Source] = {
+    **{name: _Source(kind.table, kind.decode_batch) for name, kind in TABLES.items()},
+    "notifications": _Source(mqcn.NOTIFICATIONS, mqcn.decode_batch),
+    "format_names": _Source(formatname.FORMAT_NAMES, formatname.parse_batch, Payloads.of_texts, _shown_text),
+}
 
 
 class _ArrowColumn(pd.arrays.ArrowExtensionArray):
@@ -65,8 +93,8 @@ class _ArrowColumn(pd.arrays.ArrowExtensionArray):
 class Decoder:
     """What a worker runs for one function: batches of payloads in, batches of rows out.
 
-    Sent to workers as a name and these settings; the code is imported there. ``lists`` says that a payload gives a list
-    of rows instead of one.
+    Sent to workers as a name and these settings; the code is imported there. ``options`` are those of the batch
+    function. ``lists`` says that a payload gives a list of rows instead of one.
     """
 
     def __init__(
@@ -76,19 +104,16 @@ class Decoder:
         mode: str = "PERMISSIVE",
         guid: SparkGuid = "text",
         columns: Iterable[str] | None = None,
-        strict: bool = False,
-        transport: str | None = None,
+        **options: Any,
     ) -> None:
         if mode.upper() not in FUNCTION_MODES:
             raise ValueError(f"mode={mode!r} is not one of {', '.join(FUNCTION_MODES)}")
         self.table = table
         self.failfast = mode.upper() == "FAILFAST"
         self.guid = guid
-        self.options: dict[str, Any] = {"strict": strict}
-        if transport is not None:
-            self.options["transport"] = transport
+        self.options = options
         self.lists = table == "notifications"
-        selected = _TABLES[table][0].select(columns)
+        selected = _SOURCES[table].table.select(columns)
         self.names = tuple(column.name for column in selected)
         self.columns = spark_columns(selected, guid)
         self.rows = 0
@@ -107,8 +132,7 @@ class Decoder:
         DecodeError
             In mode FAILFAST, for the first payload that cannot be decoded.
         """
-        _, decode_batch = _TABLES[self.table]
-        batch = decode_batch(payloads, columns=self.names, **self.options)
+        batch = _SOURCES[self.table].decode_batch(payloads, columns=self.names, **self.options)
         starts = batch.messages if isinstance(batch, NotificationBatch) else None
         if self.failfast and len(batch.faults):
             raise self._refusal(batch, payloads, starts)
@@ -122,18 +146,22 @@ class Decoder:
         # faults has this row, and a null payload has no fault
         assert fault is not None
         assert payload is not None
-        return DecodeError(*fault, f"row {self.rows + row} of its partition, {shown(payload)}")
+        place = f"row {self.rows + row} of its partition, {_SOURCES[self.table].shown(payload)}"
+        return DecodeError(*fault, place)
+
+    def _values(self, column: Any) -> Payloads:
+        return _SOURCES[self.table].values(column)
 
     # Spark reads these hints when it runs, and pa.Array takes no arguments then
     def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         """The body of an Arrow UDF; the row of a null payload is null."""
         for payloads in batches:
-            yield self._array(Payloads.of(payloads), payloads.is_null() if payloads.null_count else None)
+            yield self._array(self._values(payloads), payloads.is_null() if payloads.null_count else None)
 
     def pandas(self, batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
         """The body of a pandas UDF. A frame has no null rows: there all members are null."""
         for payloads in batches:
-            rows, _ = self.decode(Payloads.of(payloads.tolist()))
+            rows, _ = self.decode(self._values(payloads.tolist()))
             columns = {name: _ArrowColumn(array) for name, array in zip(rows.schema.names, rows.columns, strict=True)}
             yield pd.DataFrame(columns, copy=False)
 
@@ -141,7 +169,7 @@ class Decoder:
         """The body of a pandas UDF whose results are lists; that of a null payload is null."""
         for payloads in batches:
             missing = payloads.isna().to_numpy()
-            array = self._array(Payloads.of(payloads.tolist()), pa.array(missing) if missing.any() else None)
+            array = self._array(self._values(payloads.tolist()), pa.array(missing) if missing.any() else None)
             yield pd.Series(_ArrowColumn(array), copy=False)
 
     def _array(self, payloads: Payloads, missing: Any) -> Any:
@@ -237,3 +265,43 @@ def msmq_decode_notification(
     """
     settings = {"mode": mode, "guid": guid, "columns": columns, "strict": strict}
     return _apply("notifications", payload, form, settings)
+
+
+def msmq_parse_format_name(
+    text: Column | str,
+    *,
+    mode: FunctionMode = "PERMISSIVE",
+    guid: SparkGuid = "text",
+    columns: Iterable[str] | None = None,
+    extended: bool = False,
+    http_slashes: bool = False,
+    spx: bool = False,
+    path_names: bool = False,
+    form: Form = "arrow",
+) -> Column:
+    """Parse format names into a struct with the columns of the format_names table: [MS-MQMQ] 2.1.
+
+    Parameters
+    ----------
+    text : Column or str
+        Names, string. A null text gives a null.
+    mode, guid, columns, form
+        As for ``msmq_decode_topology``.
+    extended, http_slashes, spx, path_names : bool
+        As for ``formatname.parse_batch``.
+
+    Examples
+    --------
+    >>> names = df.select(msmq_parse_format_name("destination_queue").alias("name"))  # doctest: +SKIP
+    >>> names.where("name.kind = 'direct'").groupBy("name.address").count()  # doctest: +SKIP
+    """
+    settings = {
+        "mode": mode,
+        "guid": guid,
+        "columns": columns,
+        "extended": extended,
+        "http_slashes": http_slashes,
+        "spx": spx,
+        "path_names": path_names,
+    }
+    return _apply("format_names", text, form, settings)

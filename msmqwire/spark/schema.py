@@ -101,7 +101,7 @@ def _types(type_: wire.DataType, guid: SparkGuid) -> tuple[pa.DataType, DataType
         )
     if type_ == wire.GUID:
         return _TEXT if guid == "text" else (pa.binary(), BinaryType())
-    if isinstance(type_, wire.Enumeration) or type_ in (wire.TEXT, wire.ADDRESS, wire.FORMAT_NAME):
+    if isinstance(type_, wire.Enumeration) or type_ in (wire.TEXT, wire.ASCII, wire.ADDRESS, wire.FORMAT_NAME):
         return _TEXT
     return _SCALARS[type_]
 

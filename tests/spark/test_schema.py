@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DecimalType, LongType, ShortType, StringType
 
-from msmqwire import mqcn, mqsd
+from msmqwire import formatname, mqcn, mqsd
 from msmqwire.columns.schema import TIMESTAMP, UINT64, Column
 from msmqwire.spark.schema import arrow_schema, convert, spark_columns, struct_type
 
@@ -20,7 +20,7 @@ COLUMNS = (Column("frame", UINT64, "counted by us"), Column("cookie", UINT64, "a
 @pytest.mark.parametrize("guid", ["text", "binary"])
 def test_both_languages_agree(guid: str) -> None:
     """The Arrow types are those that Spark itself makes of the Spark types: a batch of them passes without a cast."""
-    tables = (*mqsd.TOPOLOGY.all_columns, *mqcn.NOTIFICATIONS.columns, *COLUMNS)
+    tables = (*mqsd.TOPOLOGY.all_columns, *mqcn.NOTIFICATIONS.columns, *formatname.FORMAT_NAMES.columns, *COLUMNS)
     columns = spark_columns(tables, guid)  # type: ignore[arg-type]
     assert arrow_schema(columns) == to_arrow_schema(struct_type(columns), timezone="UTC")
 

@@ -1,0 +1,54 @@
+"""Format names ([MS-MQMQ] 2.1): what parsing a column of them costs, beside regular expressions and a parser library.
+
+Nothing here fails for being slow: a shared machine would fail it at random. Wrong answers fail.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from benchmarks import format_names as peers
+from benchmarks.comparison import OURS, compare
+from benchmarks.conftest import Scale
+from benchmarks.peers import Peer
+from benchmarks.ratios import Contender
+from benchmarks.report import Report
+
+pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
+
+RE_LOOP = "re, one expression, a loop"
+PEERS = (
+    (RE_LOOP, peers.loop(peers.match_row), 100_000, ""),
+    ("re, matches only", peers.match_only, 100_000, ", nothing taken out"),
+    ("pyparsing", peers.loop(peers.pyparsing_grammar()), 2_000, ""),
+    ("msmqwire.formatname.parse, a loop", peers.one_by_one, 20_000, ""),
+)
+ARROW = "Arrow extract_regex, one expression (RE2)"
+
+
+def contender(name: str, prepare: peers.Callable[[peers.Names], peers.Run], names: peers.Names, note: str) -> Contender:
+    return Contender(name, peers.checked(prepare(names), names.rows), len(names.texts), note)
+
+
+def test_parse_format_names(benchmark: BenchmarkFixture, scale: Scale, report: Report) -> None:
+    names = peers.format_names(scale.rows // 2)
+    loops = []
+    for name, prepare, sample, note in PEERS:
+        part = names.head(scale.sample(sample))
+        loops.append(contender(name, prepare, part, f"{len(part.texts):,} names{note}"))
+    compare(
+        benchmark,
+        scale,
+        report,
+        title="Parse format names, a few of them lists or none",
+        yardstick=names.data,
+        mine=[
+            (contender(OURS, peers.column, names, ""), None),
+            (contender(f"{OURS}, from a list of str", peers.strings, names, ""), None),
+        ],
+        loops=[*loops, contender(ARROW, peers.arrow_extract, names.head(scale.sample(100_000)), "text only, no lists")],
+        targets=[Peer(RE_LOOP, peers.loop, target=10)],
+    )

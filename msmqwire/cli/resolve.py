@@ -1,0 +1,142 @@
+"""``msmqwire resolve``: what a format name is, and where messages to it go."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msmqwire.cli.console import CommandError
+from msmqwire.cli.enterprise import find_machine, print_json, print_table
+from msmqwire.errors import RoutingError
+
+if TYPE_CHECKING:
+    from msmqwire.directory import Directory
+    from msmqwire.formatname import FormatName
+    from msmqwire.routing import DestinationInfo
+
+__all__ = ["add", "run"]
+
+NIL = UUID(int=0)
+
+_EPILOG = """\
+Names are read generously: / may stand for \\ behind /MSMQ, and suffixes may stand where only
+packets and calls can express them, as in MACHINE=guid;DEADLETTER.
+
+exit status:
+  0  there is a destination, and with --from a next hop
+  1  this is no format name; or wrong usage, or a file that cannot be read
+  2  there is no destination, or no next hop
+
+examples:
+  msmqwire resolve 'DIRECT=HTTP://shop.example:8080/MSMQ\\orders'
+  msmqwire resolve PUBLIC=0e000000-0000-4000-8000-000000000001 --directory enterprise.toml
+  msmqwire resolve 'PRIVATE=ba000000-0000-4000-8000-0000000000c7\\1F' \\
+      --directory enterprise.toml --from KIOSK7 --json
+"""
+
+
+def add(subcommands: Any) -> None:
+    """Add the subcommand to the parser."""
+    parser = subcommands.add_parser(
+        "resolve",
+        help="say what a format name is and where it leads",
+        description="Take a format name apart and find its destination, as [MS-MQQB] 3.1.7.4 has it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", metavar="NAME", help="a format name, such as DIRECT=OS:server\\queue")
+    parser.add_argument("--directory", metavar="FILE", help="an enterprise as TOML or JSON")
+    parser.add_argument(
+        "--from", dest="source", metavar="SRC", help="the queue manager that sends: show its next hops as well"
+    )
+    parser.add_argument("--json", action="store_true", help="an object with name, destination and next_hops")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Resolve; the exit status."""
+    from msmqwire.directory import MemoryDirectory
+    from msmqwire.formatname import parse
+    from msmqwire.routing import get_destination_info
+
+    if options.source and not options.directory:
+        raise CommandError("--from needs the directory in which the machine stands: --directory FILE")
+    name = parse(options.name, extended=True, http_slashes=True, spx=True)
+    directory = MemoryDirectory.load(options.directory) if options.directory else None
+    destination = get_destination_info(name, directory)
+    found = {"name": _name_as_json(name), "destination": _destination_as_json(destination, directory)}
+    if directory is not None and options.source:
+        found["next_hops"] = _next_hops_as_json(directory, options.source, destination)
+    if options.json:
+        print_json(found)
+    else:
+        print_table([[label, str(value)] for label, value in _lines(found)])
+    return 0 if destination.status and not found.get("next_hops", {}).get("reason") else 2
+
+
+def _name_as_json(name: FormatName) -> dict[str, Any]:
+    parts = {field.name: getattr(name, field.name) for field in dataclasses.fields(name)}  # type: ignore[arg-type]
+    if "elements" in parts:
+        parts["elements"] = [_name_as_json(element) for element in parts["elements"]]
+    return {"text": str(name), "kind": name.kind, **{key: value for key, value in parts.items() if value is not None}}
+
+
+def _destination_as_json(info: DestinationInfo, directory: Directory | None) -> dict[str, Any]:
+    from msmqwire.routing import host_of
+
+    if not info.status:
+        return {"status": False, "reason": info.reason}
+    shown: dict[str, Any] = {"status": True, "host_name": info.host_name, "queue_manager": info.queue_manager_guid}
+    if info.host_name and host_of(info.host_name) != info.host_name:
+        shown["host"] = host_of(info.host_name)
+    if computer_name := _computer_name(directory, info.queue_manager_guid):
+        shown["computer_name"] = computer_name
+    return shown
+
+
+def _computer_name(directory: Directory | None, identifier: UUID | None) -> str | None:
+    from msmqwire.directory import Equal, QueueManager
+
+    if directory is None or identifier is None:
+        return None
+    machine = directory.read_directory(QueueManager, [Equal("identifier", identifier)])
+    return None if machine is None else machine.computer_name
+
+
+def _next_hops_as_json(directory: Directory, source: str, destination: DestinationInfo) -> dict[str, Any]:
+    """The next hops, or why there are none; a direct name needs none, it is connected to as it stands."""
+    from msmqwire.routing import Router
+
+    sender = find_machine(directory, source)
+    shown: dict[str, Any] = {"source": sender.computer_name}
+    if destination.queue_manager_guid is None:
+        return {**shown, "reason": "there is no destination"}
+    if destination.queue_manager_guid == NIL:
+        return {**shown, "rule": "address", "queue_managers": []}
+    try:
+        found = Router(directory).explain_next_hops(sender.identifier, destination.queue_manager_guid)
+    except RoutingError as error:
+        return {**shown, "reason": str(error)}
+    names = [_computer_name(directory, each) or str(each) for each in found.identifiers]
+    return {**shown, "rule": found.rule, "queue_managers": names}
+
+
+def _lines(found: dict[str, Any]) -> list[tuple[str, object]]:
+    """The same for people: a label and a value a line."""
+    name, destination, hops = found["name"], found["destination"], found.get("next_hops")
+    parts = [(key, value) for key, value in name.items() if key not in ("text", "elements")]
+    lines = [("name", name["text"]), *parts]
+    lines += [("element", element["text"]) for element in name.get("elements", ())]
+    if destination["status"]:
+        # A private queue has no host name, a direct name no queue manager
+        shown = [(key, value) for key, value in destination.items() if value not in (True, "", NIL)]
+        lines += [(f"destination {key}", value) for key, value in shown]
+    else:
+        lines.append(("no destination", destination["reason"]))
+    if hops is not None:
+        wording = ", ".join(hops["queue_managers"]) or "the address itself" if "rule" in hops else hops["reason"]
+        lines.append((f"next hop from {hops['source']}" if "rule" in hops else "no next hop", wording))
+    return [(label.replace("_", " "), value) for label, value in lines]

@@ -1,0 +1,184 @@
+"""Finds what is wrong with an enterprise before a message gets lost in it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from uuid import UUID
+
+from msmqwire.directory.base import comparable
+from msmqwire.directory.document import Problem
+from msmqwire.directory.elements import (
+    ELEMENTS,
+    NAME_ATTRIBUTES,
+    REFERENCES,
+    DirectoryObject,
+    Enterprise,
+    Queue,
+    QueueManager,
+    RoutingLink,
+    Site,
+)
+from msmqwire.directory.gates import site_gates
+
+__all__ = ["check"]
+
+_TABLES = {element: table for table, element in ELEMENTS.items()}
+
+#: What a site link may cost ([MS-MQDMPR] 3.1.1.8).
+_COSTS = range(1, 1_000_000)
+
+#: Numbers that are no unsigned integers of 32 bits; costs have a rule of their own.
+_SIGNED = ("actual_cost", "base_priority")
+
+
+def check(objects: Iterable[DirectoryObject]) -> list[Problem]:
+    """Everything that is wrong with an enterprise, each with the object and the attribute that is.
+
+    Duplicate identifiers and names, references to objects that are not there, links whose costs cannot be or contradict
+    each other, gates that are none, sites without gates and sites that cannot be reached.
+    """
+    enterprise = _Enterprise(objects)
+    return [problem for rule in _RULES for problem in rule(enterprise)]
+
+
+class _Enterprise:
+    """The objects by class and identifier, and what to call them."""
+
+    def __init__(self, objects: Iterable[DirectoryObject]) -> None:
+        self.objects = list(objects)
+        self.sites = {each.identifier: each for each in self.objects if isinstance(each, Site)}
+        self.machines = {each.identifier: each for each in self.objects if isinstance(each, QueueManager)}
+        self.links = [each for each in self.objects if isinstance(each, RoutingLink)]
+        self.queues = [each for each in self.objects if isinstance(each, Queue)]
+        self.identifiers = {(type(each), each.identifier) for each in self.objects}
+
+    def title(self, each: DirectoryObject) -> str:
+        """The object as messages call it."""
+        if isinstance(each, RoutingLink):
+            ends = (self.sites.get(end) for end in (each.site1_identifier, each.site2_identifier))
+            name = " - ".join(end.name if end else "?" for end in ends)
+        else:
+            name = getattr(each, NAME_ATTRIBUTES[type(each)])
+        return f"{_TABLES[type(each)]} {name or each.identifier}"
+
+
+def _duplicates(enterprise: _Enterprise) -> Iterator[Problem]:
+    identifiers: defaultdict[UUID, list[DirectoryObject]] = defaultdict(list)
+    names: defaultdict[tuple[type[DirectoryObject], str], list[DirectoryObject]] = defaultdict(list)
+    for each in enterprise.objects:
+        identifiers[each.identifier].append(each)
+        if type(each) in NAME_ATTRIBUTES:
+            names[type(each), comparable(getattr(each, NAME_ATTRIBUTES[type(each)]))].append(each)
+    for identifier, (first, *others) in identifiers.items():
+        for other in others:
+            what = f"{identifier} is also that of {enterprise.title(first)}"
+            yield Problem(enterprise.title(other), "identifier", what)
+    for (element, _), (first, *others) in names.items():
+        for other in others:
+            attribute = NAME_ATTRIBUTES[element]
+            yield Problem(enterprise.title(other), attribute, f"is also that of {first.identifier}")
+    for other in [each for each in enterprise.objects if isinstance(each, Enterprise)][1:]:
+        yield Problem(enterprise.title(other), "", "there is more than one enterprise ([MS-MQDSSM] 2.2.3)")
+
+
+def _dangling(enterprise: _Enterprise) -> Iterator[Problem]:
+    for each in enterprise.objects:
+        for attribute in REFERENCES.keys() & each.attribute_names():
+            value = getattr(each, attribute)
+            for identifier in value if isinstance(value, tuple) else (value,):
+                target = REFERENCES[attribute]
+                if (target, identifier) not in enterprise.identifiers:
+                    yield Problem(enterprise.title(each), attribute, f"there is no {_TABLES[target]} {identifier}")
+    hosts = {comparable(machine.computer_name) for machine in enterprise.machines.values()}
+    for queue in enterprise.queues:
+        host = queue.pathname.partition("\\")[0]
+        if comparable(host) not in hosts:
+            yield Problem(enterprise.title(queue), "pathname", f"there is no queue_manager {host}")
+
+
+def _costs(enterprise: _Enterprise) -> Iterator[Problem]:
+    between: defaultdict[frozenset[UUID], list[RoutingLink]] = defaultdict(list)
+    for link in enterprise.links:
+        title = enterprise.title(link)
+        if link.actual_cost not in _COSTS:
+            yield Problem(title, "actual_cost", f"{link.actual_cost} is not from {_COSTS[0]} to {_COSTS[-1]:,}")
+        if link.site1_identifier == link.site2_identifier:
+            yield Problem(title, "site2_identifier", "is the same site as site1_identifier")
+        between[frozenset((link.site1_identifier, link.site2_identifier))].append(link)
+    for first, *others in between.values():
+        for other in others:
+            what = f"{other.actual_cost}, but another link between these sites costs {first.actual_cost}"
+            if other.actual_cost == first.actual_cost:
+                what = "another link between these sites costs the same"
+            yield Problem(enterprise.title(other), "actual_cost", what)
+
+
+def _gates(enterprise: _Enterprise) -> Iterator[Problem]:
+    for link in enterprise.links:
+        ends = {link.site1_identifier, link.site2_identifier}
+        for identifier in link.site_gate_identifier_list:
+            gate = enterprise.machines.get(identifier)
+            if gate is None:
+                continue
+            if not ends.intersection(gate.site_identifier_list):
+                what = f"{gate.computer_name} is in neither of the sites"
+                yield Problem(enterprise.title(link), "site_gate_identifier_list", what)
+            if not gate.routing_server:
+                what = f"is false, but {enterprise.title(link)} has it as a gate"
+                yield Problem(enterprise.title(gate), "routing_server", what)
+    if len(enterprise.sites) > 1:
+        gates = site_gates(enterprise.links, enterprise.machines)
+        for identifier, site in enterprise.sites.items():
+            if identifier not in gates:
+                yield Problem(enterprise.title(site), "", "no link has a gate in it: nothing gets in or out")
+
+
+def _reach(enterprise: _Enterprise) -> Iterator[Problem]:
+    neighbours: defaultdict[UUID, set[UUID]] = defaultdict(set)
+    for link in enterprise.links:
+        neighbours[link.site1_identifier].add(link.site2_identifier)
+        neighbours[link.site2_identifier].add(link.site1_identifier)
+    # Every site belongs to the part of the enterprise in which a walk over the links has met it.
+    part: dict[UUID, UUID] = {}
+    for start in enterprise.sites:
+        waiting = [start]
+        while waiting:
+            reached = waiting.pop()
+            if reached not in part and reached in enterprise.sites:
+                part[reached] = start
+                waiting += neighbours[reached]
+    if not part:
+        return
+    main, _ = Counter(part.values()).most_common(1)[0]
+    for identifier, site in enterprise.sites.items():
+        if part[identifier] != main:
+            what = f"no links lead to it from {enterprise.title(enterprise.sites[main])}"
+            yield Problem(enterprise.title(site), "", what)
+
+
+def _machines(enterprise: _Enterprise) -> Iterator[Problem]:
+    for machine in enterprise.machines.values():
+        title = enterprise.title(machine)
+        if not machine.site_identifier_list:
+            yield Problem(title, "site_identifier_list", "is empty: it belongs to no site")
+        if machine.directory_server_type is not None and not machine.directory_server:
+            yield Problem(title, "directory_server_type", "is given, but directory_server is false")
+        for attribute in ("out_routing_server_identifier_list", "in_routing_server_identifier_list"):
+            for identifier in getattr(machine, attribute):
+                server = enterprise.machines.get(identifier)
+                if server is not None and not server.routing_server:
+                    yield Problem(title, attribute, f"{server.computer_name} is no routing server")
+
+
+def _numbers(enterprise: _Enterprise) -> Iterator[Problem]:
+    for each in enterprise.objects:
+        for attribute in each.attribute_names():
+            value = getattr(each, attribute)
+            if attribute in _SIGNED or each.attribute_type(attribute) is not int:
+                continue
+            if not 0 <= value < 1 << 32:
+                yield Problem(enterprise.title(each), attribute, f"{value} is no unsigned integer of 32 bits")
+
+
+_RULES = (_duplicates, _dangling, _costs, _gates, _reach, _machines, _numbers)

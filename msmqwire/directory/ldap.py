@@ -1,0 +1,159 @@
+"""A directory in Active Directory, read over LDAP as [MS-MQDSSM] maps it."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterator
+
+from msmqwire.directory.base import Directory, Equal, Filter, matches
+from msmqwire.directory.elements import DirectoryObject, Element, Enterprise, RoutingLink, Site
+from msmqwire.directory.ldap_connection import Entry, LdapConnection, escape
+from msmqwire.directory.ldap_entry import LONG_NAME, EntryReader, utf16_length
+from msmqwire.directory.ldap_schema import CLASSES, DERIVED, MAPPING, REQUIRED
+from msmqwire.errors import DirectoryError
+
+__all__ = ["LdapDirectory"]
+
+#: Where objects stand below the root domain ([MS-MQDSSM] 3.1.6.15); machines and queues are anywhere in it.
+_CONTAINERS: dict[type[DirectoryObject], str] = {
+    Enterprise: "CN=Services,CN=Configuration,",
+    Site: "CN=Sites,CN=Configuration,",
+    RoutingLink: "CN=MsmqServices,CN=Services,CN=Configuration,",
+}
+
+#: The attributes that name the machine below which an object stands, and what of the machine they name.
+_HOSTS = {
+    "computer_name": "cn",
+    "qualified_computer_name": "dNSHostName",
+    "pathname": "cn",
+    "qualified_pathname": "dNSHostName",
+}
+
+
+class LdapDirectory(Directory):
+    """A directory in Active Directory, or in any server that has its schema; needs ``pip install 'msmqwire[ldap]'``.
+
+    It connects when it is first asked, keeps the connection, and connects again when the server has closed it. A read
+    fetches all that the server finds before it returns the first object, so that a failure in the midst of it is seen
+    at once. Reads from several threads take turns. Referrals are never followed.
+
+    EQUALS filters of identifiers, names, numbers and truth values are the server's to apply; whatever a server would
+    compare in another way is compared here.
+
+    Parameters
+    ----------
+    url : str
+        ``ldap://host:389`` or ``ldaps://host:636``.
+    user, password : str, optional
+        For a simple bind; anonymous without.
+    base : str, optional
+        The distinguished name of the forest's root domain, ``DC=contoso,DC=example``; the server is asked if it is not
+        given.
+    start_tls : bool
+        Secure an ``ldap:`` connection before anything else is said.
+    ca_file : str, optional
+        The certificates of authorities to trust instead of the system's. The server's certificate is always verified.
+    timeout : int
+        Seconds to wait for a connection, and for each answer.
+    time_limit : int
+        Seconds that the server may search for; the default is that of [MS-MQDSSM] 3.1.6.15.
+    size_limit : int
+        Objects that a read may find; more are an error.
+    page_size : int
+        Objects that the server sends at a time.
+
+    Raises
+    ------
+    ValueError
+        The URL is none, a password goes with no user, or a limit is none.
+    ImportError
+        ldap3 is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        user: str | None = None,
+        password: str | None = None,
+        base: str | None = None,
+        start_tls: bool = False,
+        ca_file: str | None = None,
+        timeout: int = 30,
+        time_limit: int = 120,
+        size_limit: int = 1_000_000,
+        page_size: int = 1000,
+    ) -> None:
+        super().__init__()
+        self._connection = LdapConnection(
+            url,
+            user=user,
+            password=password,
+            base=base,
+            start_tls=start_tls,
+            ca_file=ca_file,
+            timeout=timeout,
+            time_limit=time_limit,
+            size_limit=size_limit,
+            page_size=page_size,
+        )
+
+    def __enter__(self) -> LdapDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; a later read opens another."""
+        self._connection.close()
+
+    def _search(
+        self, element: type[Element], filters: tuple[Filter, ...], attributes: tuple[str, ...] | None
+    ) -> Iterator[Element]:
+        if element not in CLASSES:
+            raise DirectoryError(f"Active Directory has no {element.__name__} ([MS-MQDSSM] 3.1.6.3)")
+        known = (*MAPPING[element], *DERIVED[element])
+        named = (*(attributes or ()), *(each.attribute for each in filters))
+        for name in named:
+            if name not in known:
+                raise DirectoryError(f"Active Directory has no {name} of {element.__name__} ([MS-MQDSSM] 3.1.6.20)")
+        wanted = dict.fromkeys((*(known if attributes is None else attributes), *named))
+        reader = EntryReader(element, tuple(wanted), frozenset(named), self._connection)
+        entries = self._entries(element, filters, reader.names)
+        # Neither map nor filter ends when an object is wrong: Read Directory Next goes on behind it.
+        found = filter(functools.partial(matches, filters=filters), map(reader.element, entries))
+        return found if attributes is None else map(operator.methodcaller("only", attributes), found)
+
+    def _entries(
+        self, element: type[DirectoryObject], filters: tuple[Filter, ...], names: frozenset[str]
+    ) -> list[Entry]:
+        """The entries among which are all that meet the filters, as few as the server can tell."""
+        ask, root = self._connection.ask, self._connection.root
+        assertion = _assertion(element, filters)
+        equal = {each.attribute: each.value for each in filters if isinstance(each, Equal) and each.value}
+        if "full_path" in equal:
+            return ask(equal["full_path"], assertion, names, below=False)
+        for attribute in equal.keys() & _HOSTS.keys():
+            host, _, queue = equal[attribute].partition("\\")
+            named = f"({_HOSTS[attribute]}={escape(host.encode('utf-8'))})"
+            computers = ask(root, f"(&(objectClass=computer){named})", ()) if host else []
+            if queue and utf16_length(queue) < LONG_NAME:
+                assertion = f"(&{assertion}(cn={escape(queue.encode('utf-8'))}))"
+            return [entry for computer in computers for entry in ask(computer.name, assertion, names)]
+        return ask(_CONTAINERS.get(element, "") + root, assertion, names)
+
+
+def _assertion(element: type[DirectoryObject], filters: tuple[Filter, ...]) -> str:
+    """The filter for the server (RFC 4515): the class, and every EQUALS that it can be trusted with."""
+    parts = [f"(objectClass={CLASSES[element]})"]
+    for each in filters:
+        row = MAPPING[element].get(each.attribute)
+        if not isinstance(each, Equal) or row is None or row.syntax.write is None or each.value == "":
+            continue
+        part = f"({row.name}={escape(row.syntax.write(each.value))})"
+        # Where the attribute is not set its default counts, of which the server knows nothing.
+        unset = row.unset is not REQUIRED and row.unset == each.value
+        parts.append(f"(|{part}(!({row.name}=*)))" if unset else part)
+    return f"(&{''.join(parts)})"

@@ -1,0 +1,241 @@
+"""A connection to an LDAP server: opened when needed, verified, bounded in time and size, never redirected."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import re
+import ssl
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from msmqwire.errors import DirectoryError, DirectoryNotConnected
+
+__all__ = ["Entry", "LdapConnection", "escape", "ldap3", "parent", "relative_names"]
+
+# Result codes (RFC 4511 4.1.9).
+_SUCCESS, _NO_SUCH_OBJECT, _INVALID_DN_SYNTAX, _BUSY, _UNAVAILABLE = 0, 32, 34, 51, 52
+
+_PAGED_RESULTS = "1.2.840.113556.1.4.319"
+
+#: Of a security descriptor the owner, the group and who may do what: the rest is for administrators only ([MS-ADTS]
+#: 3.1.1.3.4.1.11).
+_SECURITY_DESCRIPTOR_PARTS = 0x7
+
+#: A part of a distinguished name, up to a comma that is not escaped (RFC 4514 3).
+_PART = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
+_ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
+
+
+def ldap3(module: str = "ldap3") -> ModuleType:
+    """The library that speaks LDAP, which is optional.
+
+    Raises
+    ------
+    ImportError
+        It is not installed; the message has the command that installs it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ImportError(
+            "a directory in LDAP needs ldap3, which is not installed: pip install 'msmqwire[ldap]'"
+        ) from None
+
+
+def escape(octets: bytes) -> str:
+    """The octets as a filter's value, every one of them escaped (RFC 4515 3)."""
+    escaped: str = ldap3("ldap3.utils.conv").escape_bytes(octets)
+    return escaped
+
+
+def parent(name: str, levels: int = 1) -> str:
+    """The distinguished name that many levels up."""
+    return ",".join(_PART.findall(name)[levels:])
+
+
+def relative_names(name: str) -> list[str]:
+    r"""The values of the parts of a distinguished name, the last part first (RFC 4514 3).
+
+    >>> relative_names(r"CN=orders\2C new,CN=msmq,CN=LEDGER,DC=contoso")
+    ['orders, new', 'msmq', 'LEDGER', 'contoso']
+    """
+    # Not the parser of ldap3: it takes the comma behind an escaped space for one that is escaped.
+    values = (part.partition("=")[2] for part in _PART.findall(name))
+    return [_ESCAPED.sub(_unescape, value.encode("utf-8")).decode("utf-8", "replace") for value in values]
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(match[1].decode("ascii")) if len(match[1]) == 2 else match[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An object of an LDAP server: its distinguished name, and the octets of its attributes by their names."""
+
+    name: str
+    values: Mapping[str, list[bytes]]
+
+
+class LdapConnection:
+    """Asks a server, one question at a time whoever asks; the parameters are those of ``LdapDirectory``."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        user: str | None,
+        password: str | None,
+        base: str | None,
+        start_tls: bool,
+        ca_file: str | None,
+        timeout: int,
+        time_limit: int,
+        size_limit: int,
+        page_size: int,
+    ) -> None:
+        if not url.lower().startswith(("ldap://", "ldaps://")):
+            raise ValueError(f"{url!r} is no URL such as ldap://host:389 or ldaps://host:636")
+        if start_tls and url.lower().startswith("ldaps://"):
+            raise ValueError(f"{url!r} is secure from the start: start_tls is for ldap:")
+        if (user is None) != (password is None):
+            raise ValueError("a user and a password go together")
+        if min(timeout, time_limit, size_limit, page_size) < 1:
+            raise ValueError("timeout, time_limit, size_limit and page_size are 1 or more")
+        self._library = ldap3()
+        self._url = url
+        self._user = user
+        self._password = password
+        self._base = base
+        self._start_tls = start_tls
+        self._ca_file = ca_file
+        self._timeout = timeout
+        self._time_limit = time_limit
+        self._size_limit = size_limit
+        self._page_size = page_size
+        self._connection: Any = None
+        self._lock = threading.RLock()
+
+    def close(self) -> None:
+        """Close it; the next question opens another."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                # A server that is gone needs no goodbye, but its socket is still to be closed.
+                for goodbye in (connection.unbind, connection.strategy.close):
+                    with contextlib.suppress(self._library.core.exceptions.LDAPExceptionError, OSError):
+                        goodbye()
+
+    @property
+    def root(self) -> str:
+        """The distinguished name of the forest's root domain ([MS-ADTS] 3.1.1.3.2.16).
+
+        Raises
+        ------
+        DirectoryNotConnected
+            The server cannot be asked.
+        DirectoryError
+            The server does not say.
+        """
+        if self._base is None:
+            asked = ("rootDomainNamingContext", "namingContexts")
+            entries = self.ask("", "(objectClass=*)", asked, below=False)
+            for attribute in asked:
+                names = entries[0].values.get(attribute, []) if entries else []
+                if len(names) == 1:
+                    self._base = names[0].decode("utf-8")
+                    return self._base
+            raise DirectoryError(f"{self._url} does not say what its root domain is: give its base")
+        return self._base
+
+    def ask(self, base: str, assertion: str, attributes: Iterable[str], *, below: bool = True) -> list[Entry]:
+        """The entries that meet a filter, at and below a distinguished name or at it alone.
+
+        Raises
+        ------
+        DirectoryNotConnected
+            The server cannot be reached, refuses the user, is busy, or stopped answering.
+        DirectoryError
+            It answers anything else than success, or with more entries than the limit.
+        """
+        question = (base, assertion, list(attributes), below)
+        with self._lock:
+            kept = self._connection is not None
+            try:
+                return self._attempt(*question)
+            except DirectoryNotConnected as error:
+                silent = error.__cause__ is not None and isinstance(error.__cause__.__context__, TimeoutError)
+                # A server may have closed a connection that was idle; one that is silent, or busy, is not asked again.
+                if not kept or silent or self._connection is not None:
+                    raise
+            return self._attempt(*question)
+
+    def _attempt(self, base: str, assertion: str, attributes: list[str], below: bool) -> list[Entry]:
+        try:
+            if self._connection is None:
+                self._open()
+            return self._pages(base, assertion, attributes, below)
+        except DirectoryError:
+            raise
+        # The library's decoder raises anything on an answer that is none.
+        except Exception as error:
+            self.close()
+            raise DirectoryNotConnected(f"{self._url}: {error or type(error).__name__}") from error
+
+    def _pages(self, base: str, assertion: str, attributes: list[str], below: bool) -> list[Entry]:
+        library = self._library
+        controls = None
+        if "nTSecurityDescriptor" in attributes:
+            controls = library.protocol.microsoft.security_descriptor_control(sdflags=_SECURITY_DESCRIPTOR_PARTS)
+        entries: list[Entry] = []
+        cookie = None
+        while True:
+            _, result, response, _ = self._connection.search(
+                base,
+                assertion,
+                library.SUBTREE if below else library.BASE,
+                library.DEREF_NEVER,
+                attributes or [library.NO_ATTRIBUTES],
+                time_limit=self._time_limit,
+                controls=controls,
+                paged_size=self._page_size if below else None,
+                paged_cookie=cookie,
+            )
+            if result["result"] in (_NO_SUCH_OBJECT, _INVALID_DN_SYNTAX):
+                return []
+            if result["result"] != _SUCCESS:
+                kind = DirectoryNotConnected if result["result"] in (_BUSY, _UNAVAILABLE) else DirectoryError
+                raise kind(f"{self._url}: {result['description']}: {result['message'] or 'no more is said'}")
+            entries += (Entry(each["dn"], each["raw_attributes"]) for each in response if "raw_attributes" in each)
+            if len(entries) > self._size_limit:
+                # What the server still holds of the search goes with the connection.
+                self.close()
+                raise DirectoryError(f"{self._url}: more than {self._size_limit:,} objects")
+            cookie = result.get("controls", {}).get(_PAGED_RESULTS, {}).get("value", {}).get("cookie")
+            if not cookie:
+                return entries
+
+    def _open(self) -> None:
+        library = self._library
+        tls = library.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=self._ca_file)
+        server = library.Server(self._url, tls=tls, get_info=library.NONE, connect_timeout=self._timeout)
+        self._connection = connection = library.Connection(
+            server,
+            self._user,
+            self._password,
+            client_strategy=library.SAFE_SYNC,
+            auto_referrals=False,
+            check_names=False,
+            read_only=True,
+            receive_timeout=self._timeout,
+        )
+        connection.open()
+        if self._start_tls:
+            connection.start_tls()
+        bound, result, *_ = connection.bind()
+        if not bound:
+            self.close()
+            raise DirectoryNotConnected(f"{self._url}: {result['description']}: {result['message'] or 'refused'}")

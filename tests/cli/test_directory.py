@@ -1,0 +1,111 @@
+"""``msmqwire directory``: what it prints, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import EXAMPLES, msmqwire
+from tests.system_programs import require_program
+
+ENTERPRISE = EXAMPLES / "enterprise.toml"
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    text = ENTERPRISE.read_text("utf-8")
+    path = tmp_path / "broken.toml"
+    path.write_text(
+        text.replace("actual_cost = 3", "actual_cost = -3")
+        .replace('["DEPOT"', '["DEP\x1bOT"')
+        .replace('site_identifier_list = ["Lugano"]', 'site_identifier_list = ["Lug\\u001bano"]'),
+        "utf-8",
+    )
+    return path
+
+
+def test_check_of_an_enterprise_that_is_well() -> None:
+    done = msmqwire("directory", "check", ENTERPRISE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"24 objects: no findings\n")
+
+
+def test_check_of_one_that_is_not(broken: Path) -> None:
+    done = msmqwire("directory", "check", broken)
+    assert done.returncode == 2
+    lines = done.stdout.decode().splitlines()
+    assert "routing_link Zurich - Basel: actual_cost: -3 is not from 1 to 999,999" in lines
+    assert (
+        "queue_manager 6 (LUGGATE): site_identifier_list: 'Lug\\x1bano' is no identifier and the name of no site"
+        in lines
+    )
+    assert "site Lugano: no link has a gate in it: nothing gets in or out" in lines
+    assert b"\x1b" not in done.stdout
+    assert done.stderr == f"24 objects: {len(lines)} findings\n".encode()
+
+
+def test_check_as_json(broken: Path) -> None:
+    done = msmqwire("directory", "check", "--json", broken)
+    assert done.returncode == 2
+    findings = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {
+        "object": "routing_link Zurich - Basel",
+        "attribute": "actual_cost",
+        "what": "-3 is not from 1 to 999,999",
+    } in findings
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("none.toml", None, b"none.toml: No such file or directory"),
+        ("bad.toml", b"[[", b"bad.toml: "),
+        ("bad.json", b"[1]", b"is no object of tables"),
+    ],
+)
+def test_check_of_a_file_that_cannot_be_read(tmp_path: Path, name: str, data: bytes | None, message: bytes) -> None:
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    done = msmqwire("directory", "check", tmp_path / name)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert message in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_draw(tmp_path: Path) -> None:
+    require_program("dot")
+    drawn = msmqwire("directory", "draw", ENTERPRISE)
+    assert drawn.returncode == 0
+    assert drawn.stdout.startswith(b'graph "Contoso" {')
+    for form in ("dot", "gv"):
+        assert msmqwire("directory", "draw", ENTERPRISE, "-o", tmp_path / f"e.{form}").returncode == 0
+        assert (tmp_path / f"e.{form}").read_bytes() == drawn.stdout
+    assert msmqwire("directory", "draw", ENTERPRISE, "-o", tmp_path / "e.svg").returncode == 0
+    svg = (tmp_path / "e.svg").read_text("utf-8")
+    assert "<svg" in svg
+    assert ">ZURGATE2<" in svg
+    assert ">25<" in svg
+
+
+def test_draw_what_cannot_be_drawn(tmp_path: Path, broken: Path) -> None:
+    for arguments, message in (
+        ([ENTERPRISE, "-o", tmp_path / "e.docx"], b"a drawing is .svg, .dot or .gv"),
+        ([broken], b"site_identifier_list"),
+        ([ENTERPRISE, "-o", tmp_path / "no" / "e.dot"], b"e.dot"),
+    ):
+        done = msmqwire("directory", "draw", *arguments)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert message in done.stderr
+
+
+def test_draw_without_graphviz(tmp_path: Path) -> None:
+    done = msmqwire("directory", "draw", ENTERPRISE, "-o", tmp_path / "e.svg", env={"PATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert b"needs Graphviz" in done.stderr
+    assert not (tmp_path / "e.svg").exists()
+
+
+def test_usage() -> None:
+    assert msmqwire("directory").returncode == 1
+    assert b"check" in msmqwire("directory", "--help").stdout

@@ -1,0 +1,184 @@
+"""What `check` finds wrong with an enterprise, and that it finds nothing wrong with one that is well."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from msmqwire.directory import (
+    ConnectedNetwork,
+    DirectoryObject,
+    DirectoryServerType,
+    Enterprise,
+    MemoryDirectory,
+    Queue,
+    QueueManager,
+    RoutingLink,
+    Site,
+)
+from msmqwire.directory.checking import check
+from msmqwire.directory.elements import ELEMENTS
+from tests.directory.enterprise import EXAMPLE
+
+NORTH, SOUTH, GATE, PEER, NOBODY = (UUID(int=number) for number in range(1, 6))
+
+
+def well() -> dict[str, Any]:
+    """Two sites with a link between them, by the names that the cases below change them by."""
+    return {
+        "enterprise": Enterprise(identifier=UUID(int=100), name="Contoso"),
+        "north": Site(identifier=NORTH, name="North"),
+        "south": Site(identifier=SOUTH, name="South"),
+        "gate": QueueManager(identifier=GATE, computer_name="GATE", site_identifier_list=(NORTH,), routing_server=True),
+        "peer": QueueManager(identifier=PEER, computer_name="PEER", site_identifier_list=(SOUTH,), routing_server=True),
+        "link": RoutingLink(
+            identifier=UUID(int=200),
+            actual_cost=7,
+            site1_identifier=NORTH,
+            site2_identifier=SOUTH,
+            site_gate_identifier_list=(GATE, PEER),
+        ),
+        "queue": Queue(identifier=UUID(int=300), pathname="gate\\orders"),
+        "network": ConnectedNetwork(identifier=UUID(int=400), name="Backbone"),
+    }
+
+
+def link(number: int, cost: int, one: UUID = NORTH, two: UUID = SOUTH) -> RoutingLink:
+    return dataclasses.replace(
+        well()["link"], identifier=UUID(int=number), actual_cost=cost, site1_identifier=one, site2_identifier=two
+    )
+
+
+def test_nothing_is_wrong() -> None:
+    assert check(well().values()) == []
+    example = MemoryDirectory.load(EXAMPLE)
+    assert check(each for element in ELEMENTS.values() for each in example.read_all(element)) == []
+    assert check([]) == []
+
+
+def test_one_site_needs_neither_gates_nor_links() -> None:
+    objects = well()
+    for name in ("south", "peer", "link"):
+        del objects[name]
+    assert check(objects.values()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "findings"),
+    [
+        ("link", {"actual_cost": -1}, ["routing_link North - South: actual_cost: -1 is not from 1 to 999,999"]),
+        ("link", {"actual_cost": 0}, ["routing_link North - South: actual_cost: 0 is not from 1 to 999,999"]),
+        ("link", {"actual_cost": 1_000_000}, [
+            "routing_link North - South: actual_cost: 1000000 is not from 1 to 999,999",
+        ]),
+        ("link", {"site2_identifier": NORTH}, [
+            "routing_link North - North: site2_identifier: is the same site as site1_identifier",
+            "routing_link North - North: site_gate_identifier_list: PEER is in neither of the sites",
+            "site South: no link has a gate in it: nothing gets in or out",
+            "site South: no links lead to it from site North",
+        ]),
+        ("link", {"site2_identifier": NOBODY}, [
+            f"routing_link North - ?: site2_identifier: there is no site {NOBODY}",
+            "routing_link North - ?: site_gate_identifier_list: PEER is in neither of the sites",
+            "site South: no link has a gate in it: nothing gets in or out",
+            "site South: no links lead to it from site North",
+        ]),
+        ("link", {"site_gate_identifier_list": (GATE, NOBODY)}, [
+            f"routing_link North - South: site_gate_identifier_list: there is no queue_manager {NOBODY}",
+            "site South: no link has a gate in it: nothing gets in or out",
+        ]),
+        ("link", {"site_gate_identifier_list": (GATE, NORTH)}, [
+            f"routing_link North - South: site_gate_identifier_list: there is no queue_manager {NORTH}",
+            "site South: no link has a gate in it: nothing gets in or out",
+        ]),
+        ("peer", {"routing_server": False}, [
+            "queue_manager PEER: routing_server: is false, but routing_link North - South has it as a gate",
+        ]),
+        ("peer", {"computer_name": "gate"}, [f"queue_manager gate: computer_name: is also that of {GATE}"]),
+        ("peer", {"site_identifier_list": (SOUTH, NOBODY)}, [
+            f"queue_manager PEER: site_identifier_list: there is no site {NOBODY}",
+        ]),
+        ("peer", {"connected_network_identifier_list": (NOBODY,)}, [
+            f"queue_manager PEER: connected_network_identifier_list: there is no connected_network {NOBODY}",
+        ]),
+        ("peer", {"directory_server_type": DirectoryServerType.STANDALONE}, [
+            "queue_manager PEER: directory_server_type: is given, but directory_server is false",
+        ]),
+        ("peer", {"journal_quota": -1}, ["queue_manager PEER: journal_quota: -1 is no unsigned integer of 32 bits"]),
+        ("queue", {"pathname": "nobody\\orders"}, ["queue nobody\\orders: pathname: there is no queue_manager nobody"]),
+        ("queue", {"quota": 1 << 32}, ["queue gate\\orders: quota: 4294967296 is no unsigned integer of 32 bits"]),
+        ("south", {"name": "NORTH"}, [f"site NORTH: name: is also that of {NORTH}"]),
+        ("enterprise", {"identifier": NORTH}, [f"site North: identifier: {NORTH} is also that of enterprise Contoso"]),
+        ("enterprise", {"name": ""}, []),
+    ],
+)  # fmt: skip
+def test_one_thing_is_wrong(name: str, change: dict[str, Any], findings: list[str]) -> None:
+    objects = well()
+    objects[name] = dataclasses.replace(objects[name], **change)
+    assert [*map(str, check(objects.values()))] == findings
+
+
+@pytest.mark.parametrize(
+    ("added", "findings"),
+    [
+        (link(201, 8), ["routing_link North - South: actual_cost: 8, but another link between these sites costs 7"]),
+        (link(201, 8, SOUTH, NORTH), [
+            "routing_link South - North: actual_cost: 8, but another link between these sites costs 7",
+        ]),
+        (link(201, 7), ["routing_link North - South: actual_cost: another link between these sites costs the same"]),
+        (Enterprise(identifier=UUID(int=101), name="Fabrikam"), [
+            "enterprise Fabrikam: there is more than one enterprise ([MS-MQDSSM] 2.2.3)",
+        ]),
+        (Site(identifier=NOBODY, name="Far"), [
+            "site Far: no link has a gate in it: nothing gets in or out",
+            "site Far: no links lead to it from site North",
+        ]),
+        (QueueManager(identifier=NOBODY, computer_name="LOST"), [
+            "queue_manager LOST: site_identifier_list: is empty: it belongs to no site",
+        ]),
+        (QueueManager(
+            identifier=NOBODY, computer_name="LEAF", site_identifier_list=(NORTH,),
+            out_routing_server_identifier_list=(GATE, NOBODY), in_routing_server_identifier_list=(GATE,),
+        ), [
+            "queue_manager LEAF: out_routing_server_identifier_list: LEAF is no routing server",
+        ]),
+        (Queue(identifier=UUID(int=300), pathname="gate\\Invoices"), [
+            f"queue gate\\Invoices: identifier: {UUID(int=300)} is also that of queue gate\\orders",
+        ]),
+        (Queue(identifier=NOBODY, pathname="GATE\\ORDERS"), [
+            f"queue GATE\\ORDERS: pathname: is also that of {UUID(int=300)}",
+        ]),
+    ],
+)  # fmt: skip
+def test_one_thing_is_too_much(added: DirectoryObject, findings: list[str]) -> None:
+    assert [*map(str, check([*well().values(), added]))] == findings
+
+
+def test_two_halves_of_an_enterprise() -> None:
+    sites = [Site(identifier=UUID(int=number), name=f"S{number}") for number in range(1, 6)]
+    gates = [
+        QueueManager(
+            identifier=UUID(int=10 + number),
+            computer_name=f"G{number}",
+            site_identifier_list=(UUID(int=number),),
+            routing_server=True,
+        )
+        for number in range(1, 6)
+    ]
+    links = [
+        RoutingLink(
+            identifier=UUID(int=20 + one),
+            actual_cost=1,
+            site1_identifier=UUID(int=one),
+            site2_identifier=UUID(int=two),
+            site_gate_identifier_list=(UUID(int=10 + one), UUID(int=10 + two)),
+        )
+        for one, two in ((1, 2), (3, 4), (4, 5))
+    ]
+    assert [*map(str, check([*sites, *gates, *links]))] == [
+        "site S1: no links lead to it from site S3",
+        "site S2: no links lead to it from site S3",
+    ]

@@ -1,0 +1,68 @@
+"""The drawing of an enterprise, read by Graphviz itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+from uuid import UUID
+
+from msmqwire.directory import Enterprise, MemoryDirectory, QueueManager, RoutingLink, Site
+from msmqwire.directory.drawing import draw
+from tests.directory.enterprise import EXAMPLE
+from tests.system_programs import require_program
+
+
+def graph(text: str) -> dict[str, Any]:
+    """What Graphviz makes of a drawing."""
+    command = [require_program("dot"), "-Tdot_json"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == ""
+    read: dict[str, Any] = json.loads(done.stdout)
+    return read
+
+
+def test_the_example() -> None:
+    read = graph(draw(MemoryDirectory.load(EXAMPLE)))
+    labels = {node["_gvid"]: node["label"].split("\\n") for node in read["objects"]}
+    assert read["name"] == "Contoso"
+    assert sorted(labels.values()) == [
+        ["Basel", "BASGATE", "1 machine"],
+        ["Geneva", "GVAGATE", "2 machines"],
+        ["Lugano", "LUGGATE", "2 machines"],
+        ["Zurich", "ZURGATE1", "ZURGATE2", "5 machines"],
+    ]
+    costs = {(labels[edge["tail"]][0], labels[edge["head"]][0]): edge["label"] for edge in read["edges"]}
+    assert costs == {
+        ("Zurich", "Basel"): "3",
+        ("Zurich", "Geneva"): "2",
+        ("Basel", "Geneva"): "10",
+        ("Zurich", "Lugano"): "25",
+    }
+
+
+def test_names_that_would_be_more_than_names() -> None:
+    name = 'A"]; x -- y [label="\\N\x1b[31m\n<b>\\'
+    site = Site(identifier=UUID(int=1), name=name)
+    read = graph(draw(MemoryDirectory([Enterprise(identifier=UUID(int=2), name=name), site])))
+    assert len(read["objects"]) == 1
+    assert "edges" not in read
+    assert read["objects"][0]["label"].split("\\n0 machines")[0] == 'A"]; x -- y [label="\\\\N\ufffd[31m\\n<b>\\\\'
+
+
+def test_many_gates_and_none_and_a_link_to_nowhere() -> None:
+    here, there, nowhere = (UUID(int=number) for number in (1, 2, 3))
+    gates = [
+        QueueManager(identifier=UUID(int=10 + number), computer_name=f"G{number}", site_identifier_list=(here,))
+        for number in range(6)
+    ]
+    identifiers = tuple(gate.identifier for gate in gates)
+    ends = {"site1_identifier": here, "site2_identifier": nowhere}
+    link = RoutingLink(identifier=UUID(int=20), actual_cost=9, site_gate_identifier_list=identifiers, **ends)
+    sites = [Site(identifier=here, name="Here"), Site(identifier=there, name="There", foreign_site=True)]
+    read = graph(draw(MemoryDirectory([*sites, *gates, link])))
+    nodes = {node["name"]: node for node in read["objects"]}
+    assert nodes[str(here)]["label"] == "Here\\nG0\\nG1\\nG2\\nG3\\nand 2 more\\n6 machines"
+    assert nodes[str(here)]["style"] == "rounded"
+    assert nodes[str(there)]["style"] == "rounded,dashed"
+    assert str(nowhere) in nodes

@@ -1,0 +1,304 @@
+"""An LDAP server in trouble, and what only an LDAP server can get wrong."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from msmqwire.directory import (
+    ConnectedNetwork,
+    Directory,
+    Enterprise,
+    Equal,
+    LdapDirectory,
+    MemoryDirectory,
+    Queue,
+    QueueManager,
+    QueueManagerDirectory,
+    RoutingLink,
+    Site,
+)
+from msmqwire.directory.ldap_connection import relative_names
+from msmqwire.errors import DirectoryError, DirectoryNotConnected
+from tests.directory import slapd
+from tests.directory.enterprise import ROOT, enterprise, ldif
+from tests.directory.proxy import Proxy, in_front_of
+
+ORDERS = UUID("0e000000-0000-4000-8000-000000000001")
+
+
+@pytest.fixture
+def proxy(server: str) -> Iterator[Proxy]:
+    with in_front_of(server) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def directory(proxy: Proxy) -> Iterator[LdapDirectory]:
+    with LdapDirectory(proxy.url, timeout=1, page_size=2) as ldap:
+        yield ldap
+
+
+def test_a_server_that_is_down() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    directory = LdapDirectory(f"ldap://127.0.0.1:{port}", timeout=1)
+    for ask in (directory.read_directory, directory.read_all, directory.read_directory_begin):
+        with pytest.raises(DirectoryNotConnected, match=f"ldap://127.0.0.1:{port}: .*refused"):
+            ask(Site)
+
+
+@pytest.mark.parametrize("patience", [0, 14, 300, 2000])
+@pytest.mark.parametrize("hangs_up", [True, False], ids=["drops", "stalls"])
+def test_a_server_that_stops_in_mid_answer(
+    directory: LdapDirectory, proxy: Proxy, patience: int, hangs_up: bool
+) -> None:
+    proxy.hangs_up = hangs_up
+    proxy.patience = [patience, patience]
+    with pytest.raises(DirectoryNotConnected, match=r"terminated|timed out"):
+        directory.read_all(QueueManager)
+    proxy.patience.clear()
+    # Of half an answer nothing is kept, and the next question finds the server again.
+    assert len([*directory.read_all(QueueManager)]) == 10
+
+
+def test_a_server_that_dropped_an_idle_connection_is_asked_again(directory: LdapDirectory, proxy: Proxy) -> None:
+    first = [*directory.read_all(Site)]
+    proxy.drop()
+    assert [*directory.read_all(Site)] == first
+    assert proxy.connections == 2
+
+
+def test_a_connection_is_kept(directory: LdapDirectory, proxy: Proxy) -> None:
+    for _ in range(3):
+        assert directory.read_directory(Queue, [Equal("identifier", ORDERS)]) is not None
+    assert proxy.connections == 1
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n", b"0\x84\xff\xff\xff\xff", b"0\x03abc", b"0\x00"])
+def test_a_server_of_something_else(answer: bytes) -> None:
+    def serve() -> None:
+        client, _ = listener.accept()
+        with client:
+            client.recv(4096)
+            client.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        directory = LdapDirectory(f"ldap://127.0.0.1:{listener.getsockname()[1]}", timeout=1)
+        with pytest.raises(DirectoryNotConnected):
+            directory.read_directory(Site)
+        thread.join()
+
+
+def test_limits(server: str) -> None:
+    with LdapDirectory(server, size_limit=3, page_size=2) as directory:
+        with pytest.raises(DirectoryError, match="more than 3 objects"):
+            directory.read_all(Site)
+        assert directory.read_directory(Site, [Equal("name", "Basel")]) is not None
+
+
+@pytest.mark.parametrize("limit", ["timeout", "time_limit", "size_limit", "page_size"])
+def test_limits_that_are_none(limit: str) -> None:
+    with pytest.raises(ValueError, match="are 1 or more"):
+        LdapDirectory("ldap://localhost", **{limit: 0})
+
+
+def test_a_wrong_address_and_half_a_user() -> None:
+    with pytest.raises(ValueError, match=r"'localhost' is no URL such as ldap://host:389"):
+        LdapDirectory("localhost")
+    with pytest.raises(ValueError, match="go together"):
+        LdapDirectory("ldap://localhost", user="cn=admin")
+    with pytest.raises(ValueError, match="start_tls is for ldap:"):
+        LdapDirectory("ldaps://localhost", start_tls=True)
+
+
+def test_a_user(server: str) -> None:
+    user = f"cn=admin,{ROOT}"
+    with LdapDirectory(server, user=user, password="secret") as directory:
+        assert len([*directory.read_all(Site)]) == 4
+    with pytest.raises(DirectoryNotConnected, match="invalidCredentials"):
+        LdapDirectory(server, user=user, password="wrong").read_directory(Site)
+
+
+def test_referrals_are_not_followed(server: str) -> None:
+    with LdapDirectory(server, base="dc=elsewhere") as directory, pytest.raises(DirectoryError, match="referral"):
+        directory.read_all(QueueManager)
+
+
+def test_tls(tmp_path: Path) -> None:
+    made = slapd.certificate(tmp_path)
+    with slapd.running(tmp_path, ldif(enterprise()), certificate=made) as url:
+        with LdapDirectory(url, start_tls=True, ca_file=str(made.certificate)) as directory:
+            assert len([*directory.read_all(Site)]) == 4
+        with pytest.raises(DirectoryNotConnected, match="certificate"):
+            LdapDirectory(url, start_tls=True).read_directory(Site)
+        by_number = url.replace("localhost", "127.0.0.1")
+        with pytest.raises(DirectoryNotConnected, match=r"127\.0\.0\.1"):
+            LdapDirectory(by_number, start_tls=True, ca_file=str(made.certificate)).read_directory(Site)
+
+
+def test_a_password_is_not_sent_to_a_server_that_will_not_start_tls(server: str) -> None:
+    directory = LdapDirectory(server, start_tls=True, user=f"cn=admin,{ROOT}", password="secret")
+    with pytest.raises(DirectoryNotConnected, match="startTLS failed"):
+        directory.read_directory(Site)
+
+
+def test_what_active_directory_does_not_have(server: str) -> None:
+    with LdapDirectory(server) as directory:
+        with pytest.raises(DirectoryError, match="no connected_network_identifier_list of QueueManager"):
+            directory.read_directory(QueueManager, attributes=["connected_network_identifier_list"])
+        with pytest.raises(DirectoryError, match="no primary_site_controller of Site"):
+            directory.read_all(Site, [Equal("primary_site_controller", "ZURGATE1")])
+        with pytest.raises(DirectoryError, match="no ConnectedNetwork"):
+            directory.read_directory_begin(ConnectedNetwork)
+        machine = directory.read_directory(QueueManager)
+        with pytest.raises(AttributeError, match="was not read"):
+            machine.connected_network_identifier_list  # type: ignore[union-attr]  # noqa: B018
+
+
+def _entry(path: str, *lines: str) -> str:
+    return "\n".join([f"dn: {path},{ROOT}", *lines]) + "\n\n"
+
+
+def _identifier(number: int) -> str:
+    return f"objectGUID:: {base64.b64encode(UUID(int=number).bytes_le).decode()}"
+
+
+_LINKS = "cn=MsmqServices,cn=Services,cn=Configuration"
+_LEDGER = f"cn=msmq,cn=LEDGER,cn=Computers,{ROOT}"
+_SITES = f"cn=Sites,cn=Configuration,{ROOT}"
+_ENDS = (f"mSMQSite1: cn=Zurich,{_SITES}", f"mSMQSite2: cn=Basel,{_SITES}")
+
+#: Entries that are wrong, between which a right one stands.
+_WRONG = (
+    _entry(f"cn=no gate,{_LINKS}", "objectClass: mSMQSiteLink", "mSMQCost: 1", _identifier(21), *_ENDS,
+           f"mSMQSiteGates: cn=nobody,{ROOT}")
+    + _entry(f"cn=no cost,{_LINKS}", "objectClass: mSMQSiteLink", _identifier(22), *_ENDS)
+    + _entry(f"cn=right,{_LINKS}", "objectClass: mSMQSiteLink", "mSMQCost: 5", _identifier(23), *_ENDS)
+    + _entry(f"cn=no site,{_LINKS}", "objectClass: mSMQSiteLink", "mSMQCost: 1", _identifier(24), _ENDS[0],
+             f"mSMQSite2: {_LEDGER}")
+    + _entry("cn=Rome,cn=Sites,cn=Configuration", "objectClass: site", _identifier(25))
+    + _entry("cn=WIDOW,cn=Computers", "objectClass: computer")
+    + _entry("cn=msmq,cn=WIDOW,cn=Computers", "objectClass: mSMQConfiguration", _identifier(26), "mSMQOSType: 999",
+             f"mSMQOutRoutingServers: cn=nobody,{ROOT}", f"mSMQOutRoutingServers: {_LEDGER}")
+    + _entry("cn=here", "objectClass: mSMQQueue", _identifier(27))
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LdapDirectory]:
+    everything = f"{ldif(enterprise())}\n{_WRONG}"
+    with slapd.running(tmp_path_factory.mktemp("wrong"), everything) as url, LdapDirectory(url) as directory:
+        yield directory
+
+
+def test_a_wrong_object_is_named_and_does_not_end_the_read(wrong: LdapDirectory) -> None:
+    handle = wrong.read_directory_begin(RoutingLink)
+    costs, said = [], []
+    while True:
+        try:
+            link = wrong.read_directory_next(handle)
+        except DirectoryError as error:
+            said.append(str(error))
+            continue
+        if link is None:
+            break
+        costs.append(link.actual_cost)  # type: ignore[attr-defined]
+    assert costs == [3, 2, 10, 25, 5]
+    assert said == [
+        f"cn=no gate,{_LINKS},{ROOT}: site_gate_identifier_list: there is no cn=nobody,{ROOT}",
+        f"cn=no cost,{_LINKS},{ROOT}: actual_cost: is not set",
+        f"cn=no site,{_LINKS},{ROOT}: site2_identifier: there is no {_LEDGER}",
+    ]
+
+
+def test_what_is_not_set_is_an_error_if_it_was_asked_for(wrong: LdapDirectory) -> None:
+    rome = [Equal("name", "Rome")]
+    site = wrong.read_directory(Site, rome)
+    assert site is not None
+    assert (site.name, site.inter_site_replication_interval) == ("Rome", 10)
+    for attribute in ("migrated_from_msmq10", "security"):
+        with pytest.raises(AttributeError, match="was not read"):
+            getattr(site, attribute)
+        with pytest.raises(DirectoryError, match=f"^cn=Rome,.*: {attribute}: is not set$"):
+            wrong.read_directory(Site, rome, ["name", attribute])
+    with pytest.raises(DirectoryError, match="qualified_computer_name: is not set"):
+        wrong.read_directory(QueueManager, [Equal("computer_name", "WIDOW")], ["qualified_computer_name"])
+
+
+def test_values_that_cannot_be(wrong: LdapDirectory) -> None:
+    widow = [Equal("identifier", UUID(int=26))]
+    with pytest.raises(DirectoryError, match="mSMQOSType: b'999' is no value of operating_system_type"):
+        wrong.read_directory(QueueManager, widow)
+    with pytest.raises(DirectoryError, match="is not where an object of its kind stands"):
+        wrong.read_directory(Queue, [Equal("identifier", UUID(int=27))], ["pathname"])
+
+
+def test_a_routing_server_that_is_not_there_is_passed_over(wrong: LdapDirectory) -> None:
+    attribute = "out_routing_server_identifier_list"
+    machine = wrong.read_directory(QueueManager, [Equal("computer_name", "widow")], [attribute])
+    assert machine is not None
+    assert machine.out_routing_server_identifier_list == (UUID("ba000000-0000-4000-8000-0000000000c7"),)
+
+
+def test_a_hundred_thousand_entries(tmp_path: Path) -> None:
+    queues = (
+        _entry(f"cn=q{number},cn=msmq,cn=LEDGER,cn=Computers", "objectClass: mSMQQueue", _identifier(number << 64))
+        for number in range(1, 100_001)
+    )
+    everything = ldif(enterprise()) + "\n" + "".join(queues)
+    with slapd.running(tmp_path, everything) as url, LdapDirectory(url) as directory:
+        found = {each.identifier for each in directory.read_all(Queue, attributes=["identifier"])}
+        assert len(found) == 100_005
+        # One of them is found without the others.
+        queue = directory.read_directory(Queue, [Equal("pathname", "ledger\\q77777")], ["identifier"])
+        assert queue is not None
+        assert queue.identifier == UUID(int=77777 << 64)
+
+
+def test_offline_and_online_again(server: str, memory: MemoryDirectory) -> None:
+    machine = memory.read_directory(QueueManager, [Equal("computer_name", "LEDGER")])
+    queue = memory.read_directory(Queue, [Equal("identifier", ORDERS)], ["identifier", "pathname", "transactional"])
+    assert machine is not None
+    assert queue is not None
+    with in_front_of(server) as proxy, LdapDirectory(proxy.url, timeout=1) as ldap:
+        directory: Directory = QueueManagerDirectory(ldap, machine, [queue])
+        assert isinstance(directory, QueueManagerDirectory)
+        proxy.patience = [0] * 8
+        with pytest.raises(DirectoryNotConnected):
+            directory.read_directory(Enterprise)
+        assert directory.offline
+        assert directory.read_directory(QueueManager, [Equal("identifier", machine.identifier)]) == machine
+        assert not directory.check_online()
+        proxy.patience.clear()
+        assert directory.check_online()
+        assert directory.read_directory(Enterprise) is not None
+        # What was known is as the directory has it now.
+        assert directory.queues[0].label == "Orders of the day"
+
+
+def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ldap3", None)
+    with pytest.raises(ImportError, match=r"pip install 'msmqwire\[ldap\]'"):
+        LdapDirectory("ldap://localhost")
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("CN=msmq,CN=Z\\C3\\BCRICH,DC=x", ["msmq", "ZüRICH", "x"]),
+        ("CN=a\\,b\\+c\\\\d\\ ,DC=x", ["a,b+c\\d ", "x"]),
+        ("cn=a\\2Cb,dc=x", ["a,b", "x"]),
+    ],
+)
+def test_relative_names(name: str, parts: list[str]) -> None:
+    assert relative_names(name) == parts

@@ -1,0 +1,163 @@
+"""Names as values: what makes two of them the same queue, what cannot be made, what an error shows."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from msmqwire.errors import FormatNameError
+from msmqwire.formatname import (
+    ConnectorName,
+    DirectName,
+    DistributionListName,
+    MachineName,
+    MulticastName,
+    MultipleElementName,
+    PathName,
+    PrivateName,
+    PublicName,
+    parse,
+    parse_path_name,
+)
+from tests.reference.formatname_cases import GUID, NAMES
+
+ID = UUID(GUID)
+SOME = [parse(text, extended=True, spx=True, http_slashes=True) for text in NAMES[:30]]
+
+
+@pytest.mark.parametrize("name", SOME, ids=str)
+def test_a_name_is_read_from_what_it_writes(name: Any) -> None:
+    again = parse(str(name), extended=True, spx=True)
+    assert again == name
+    assert hash(again) == hash(name)
+    assert str(again) == str(name)
+    assert pickle.loads(pickle.dumps(name)) == copy.deepcopy(name) == name
+    assert repr(name) == repr(dataclasses.replace(name))
+
+
+def test_names_of_one_queue_are_equal() -> None:
+    for one, other in (
+        ("DIRECT=OS:Server\\Orders", "direct=os:SERVER\\orders"),
+        ("DIRECT=OS:m\\private$\\q;S;journal", "DIRECT=OS:M\\PRIVATE$\\Q;s;JOURNAL"),
+        (f"PUBLIC={GUID.upper()}", f"public={GUID}"),
+        (f"DL={GUID}@Example.com", f"DL={GUID}@EXAMPLE.COM"),
+        ("DIRECT=HTTP://h/MSMQ\\q", "DIRECT=HTTP://H:80/msmq\\q"),
+        ("DIRECT=HTTP://h:/MSMQ\\q", "DIRECT=HTTP://h:080/MSMQ\\q"),
+        ("DIRECT=HTTPS://[::1]/MSMQ\\q", "DIRECT=HTTPS://[::1]:443/MSMQ\\q"),
+        ("DIRECT=OS:a\\q,DIRECT=OS:b\\q", "DIRECT=OS:A\\q,DIRECT=OS:B\\q"),
+    ):
+        assert parse(one) == parse(other)
+        assert hash(parse(one)) == hash(parse(other))
+    assert parse_path_name("Server\\Private$\\q") == parse_path_name("server\\private$\\Q")
+
+
+def test_names_of_different_queues_are_not() -> None:
+    names = [
+        *SOME,
+        parse("DIRECT=HTTP://server:8080/MSMQ\\orders"),
+        parse("DIRECT=HTTP://server:0/MSMQ\\orders"),
+        parse("DIRECT=HTTPS://server:80/MSMQ\\orders"),
+        parse("DIRECT=HTTP://server/MSMQ\\private$\\other"),
+        parse_path_name("server\\orders"),
+    ]
+    assert len(set(names)) == len(names)
+    assert PublicName(ID) != MachineName(ID)
+    assert PublicName(ID) != f"PUBLIC={GUID}"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DirectName("os", "", "q"),
+        lambda: DirectName("os", "a b", "q"),
+        lambda: DirectName("os", "a", ""),
+        lambda: DirectName("os", "a", "q" * 125),
+        lambda: DirectName("os", "a", "q", subqueue="s" * 33),
+        lambda: DirectName("os", "a", "q", subqueue=""),
+        lambda: DirectName("os", "a\\q", "r"),
+        lambda: DirectName("tcp", "server", "q"),
+        lambda: DirectName("http", "//h/msm", "q"),
+        lambda: DirectName("udp", "a", "q"),  # type: ignore[arg-type]
+        lambda: PrivateName(ID, 1 << 32),
+        lambda: PrivateName(ID, -1),
+        lambda: PrivateName(ID, 1, "deadxact"),
+        lambda: PublicName(ID, "xactonly"),
+        lambda: ConnectorName(ID, "journal"),
+        lambda: DistributionListName(ID, ""),
+        lambda: DistributionListName(ID, "d" * 256),
+        lambda: MulticastName("223.0.0.1", 1),
+        lambda: MulticastName("224.0.0.1", 65_536),
+        lambda: MultipleElementName((PublicName(ID), MachineName(ID))),
+        lambda: MultipleElementName((PublicName(ID), PrivateName(ID, 1, "journal"))),
+        lambda: PathName("", "q"),
+        lambda: PathName("m", ""),
+    ],
+)
+def test_what_the_grammar_does_not_allow_cannot_be_made(make: Any) -> None:
+    with pytest.raises(FormatNameError):
+        make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DirectName("os", "a", "q", subqueue="journal"),
+        lambda: DirectName("os", "a", "SYSTEM$", suffix="journal"),
+        lambda: DirectName("os", "a", "SYSTEM$", subqueue="DEADXACT"),
+        lambda: DirectName("os", "a\\PRIVATE$", "r"),
+        lambda: DirectName("os", "a", "q,DIRECT=OS:b\\r"),
+        lambda: DirectName("OS", "a", "q"),  # type: ignore[arg-type]
+        lambda: DirectName("os", "a", None, "public", suffix="journal"),
+        lambda: PublicName(GUID),  # type: ignore[arg-type]
+        lambda: DistributionListName(ID, f"d,DL={GUID}"),
+        lambda: MultipleElementName((PublicName(ID),)),
+        lambda: MultipleElementName((PublicName(ID), MultipleElementName((PublicName(ID), PublicName(ID))))),
+        lambda: PathName("m\\private$", "q"),
+        lambda: PathName("m", "private$\\q"),
+    ],
+)
+def test_what_would_be_read_as_another_name_cannot_be_made(make: Any) -> None:
+    with pytest.raises(ValueError, match=r"names something else|two or more elements"):
+        make()
+
+
+def test_a_name_cannot_be_changed() -> None:
+    name = PublicName(ID)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        name.guid = ID  # type: ignore[misc]
+
+
+def test_an_error_points_at_the_character() -> None:
+    with pytest.raises(FormatNameError) as caught:
+        parse("DIRECT=TCP:10.0.0.1\\private$\\or\tders")
+    assert str(caught.value) == (
+        "bad_text: QueueName at character 31: expected a character of a queue name, 1 to 124 of them, found '\\t'"
+        " behind 'DIRECT=TCP:10.0.0.1\\private$\\or'"
+    )
+    with pytest.raises(FormatNameError, match=r"found the end behind '\.\.\.a\.very\.long"):
+        parse("DIRECT=OS:a.very.long.name.of.a.server.example.com")
+    assert pickle.loads(pickle.dumps(caught.value)).offset == 31
+
+
+def test_long_addresses() -> None:
+    """Bounds of the rules that have some, and a port of any length, which Python would not read as a number."""
+    assert parse("DIRECT=OS:" + "c" * 256 + "\\" + "q" * 124 + ";" + "s" * 32)
+    for text, offset in (
+        ("DIRECT=OS:" + "c" * 257 + "\\q", 266),
+        ("DIRECT=HTTP://" + "h" * 257 + "/MSMQ\\q", 270),
+        ("DIRECT=OS:c\\" + "q" * 125, 136),
+        ("DIRECT=OS:c\\q;" + "s" * 33, 46),
+        ("DIRECT=IPX:123456789:1\\q", 19),
+        (f"DL={GUID}@" + "d" * 256, 295),
+        ("DIRECT=TCP:" + "1:" * 23 + "\\q", 11),
+    ):
+        with pytest.raises(FormatNameError) as caught:
+            parse(text)
+        assert (caught.value.code, caught.value.offset) == ("too_large", offset)
+    port = "9" * 5_000
+    assert parse(f"DIRECT=HTTP://h:{port}/MSMQ\\q") == parse(f"DIRECT=HTTP://h:0{port}/MSMQ\\q")

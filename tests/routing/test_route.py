@@ -1,0 +1,108 @@
+"""Following next hops through enterprises, those that contradict themselves included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from msmqwire.directory import MemoryDirectory, RoutingLink
+from msmqwire.errors import RoutingError
+from msmqwire.routing import Route, Router, Rule, find_route
+from tests.routing.enterprises import Watched, gate, line, link, machine, named, site
+
+
+def route(source: str, destination: str, *objects: Any) -> Route:
+    return find_route(Router(MemoryDirectory(objects)), named(source), named(destination))
+
+
+def test_a_route_with_every_rule() -> None:
+    out = machine("out", "A", out_routing=("lost", "r-A", "gate-A"))
+    objects = [machine("r-A", "A", router=True), *line(3, 4), out, machine("in", "C", in_routing=("r-C",))]
+    found = route("out", "in", *objects, machine("r-C", "C", router=True))
+    assert [(hop.source.computer_name, hop.target.computer_name, hop.rule, hop.cost) for hop in found.hops] == [
+        ("out", "r-A", Rule.OUT_ROUTING_SERVER, 0),
+        ("r-A", "gate-A", Rule.SITE_GATE, 0),
+        ("gate-A", "gate-B", Rule.NEXT_SITE, 3),
+        ("gate-B", "gate-C", Rule.NEXT_SITE, 4),
+        ("gate-C", "r-C", Rule.IN_ROUTING_SERVER, 0),
+        ("r-C", "in", Rule.IN_ROUTED, 0),
+    ]
+    assert found.cost == 7
+    # The directory has no machine "lost": the next one is taken, and the one behind it is another possibility
+    assert [other.computer_name for other in found.hops[0].others] == ["gate-A"]
+    assert [hop.site_id for hop in found.hops] == [None, None, named("B"), named("C"), None, None]
+    assert [hop.rule for hop in route("m-A", "m-B", *objects).hops] == [
+        Rule.ROUTING_SERVER,
+        Rule.SITE_GATE,
+        Rule.NEXT_SITE,
+        Rule.DIRECT,
+    ]
+
+
+def test_a_message_to_oneself_by_way_of_an_out_routing_server() -> None:
+    found = route("out", "out", *line(1), machine("out", "A", out_routing=("gate-A",)))
+    assert [hop.target.computer_name for hop in found.hops] == ["gate-A", "out"]
+
+
+def test_a_circle() -> None:
+    """In-routing servers that do not route."""
+    hosts = [machine("x", "A"), machine("y", "A"), machine("z", "A", in_routing=("x", "y"))]
+    with pytest.raises(RoutingError, match=r"^the way goes in a circle: x → y → x$"):
+        route("x", "z", *line(1), *hosts)
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "attribute"),
+    [
+        ("out", "m-B", "OutRoutingServerIdentifierList"),
+        ("m-A", "in", "InRoutingServerIdentifierList"),
+    ],
+)
+def test_a_dangling_reference(source: str, destination: str, attribute: str) -> None:
+    objects = [machine("out", "A", out_routing=("lost",)), machine("in", "A", in_routing=("lost",))]
+    with pytest.raises(RoutingError) as caught:
+        route(source, destination, *line(1), *objects)
+    assert str(caught.value) == (
+        f"QueueManager {source} ({named(source)}) has no next hop: "
+        f"{attribute} has {named('lost')}, and no QueueManager has such an Identifier"
+    )
+
+
+@pytest.mark.parametrize(
+    ("objects", "source", "destination", "why"),
+    [
+        ([machine("m", "A"), machine("m-B", "B")], "m", "m-B", "shares no site .* no routing server$"),
+        ([machine("m", "A", router=True), machine("m-B", "B")], "m", "m-B", "shares no site .* no site gate$"),
+        ([machine("m"), machine("m-B", "B")], "m", "m-B", "^QueueManager m .* its SiteIdentifierList is empty$"),
+        ([*line(1)[:-1], machine("m-B")], "m-A", "m-B", "^QueueManager m-B .* its SiteIdentifierList is empty$"),
+        ([*line(1), site("E"), machine("m-E", "E")], "m-A", "m-E", "^no RoutingLinks lead .* gate-A .* m-E "),
+        ([*line(1), site("C"), link("B", "C"), machine("m-C", "C")], "m-A", "m-C", "^Site .* gate-B .* no site gate$"),
+    ],
+)
+def test_where_the_way_ends(objects: list[Any], source: str, destination: str, why: str) -> None:
+    with pytest.raises(RoutingError, match=why):
+        route(source, destination, *objects)
+
+
+def test_what_cannot_be_read_is_asked_for_again() -> None:
+    directory = Watched(line(1))
+    router = Router(directory)
+    for failing in ({RoutingLink}, set()):
+        directory.fail_begin = failing
+        try:
+            assert router.get_next_hops(named("m-A"), named("m-B")) == (named("gate-A"),)
+            assert not failing
+        except RoutingError as error:
+            assert str(error).endswith("the directory cannot be read: RoutingLink cannot be read")  # noqa: PT017
+            assert failing
+    assert router.failure is None
+
+
+def test_nothing_is_read_twice() -> None:
+    directory = Watched([*line(1, 1), gate("D")])
+    router = Router(directory)
+    for _ in range(3):
+        for source in ("m-A", "gate-A", "gate-B"):
+            router.get_next_hops(named(source), named("m-C"))
+    assert len(directory.reads) == len(set(directory.reads)) == 3 + 4
