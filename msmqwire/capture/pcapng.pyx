@@ -75,7 +75,7 @@ cdef bint is_section(const uint8_t* data) noexcept nogil:
 
 cdef size_t block_length(const Window* window, const Section* section) noexcept nogil:
     """The length of the block at the position, or of the smallest one when not even that is there."""
-    if window.size - window.position < 8:
+    if window.size - window.position < SMALLEST_BLOCK:
         return SMALLEST_BLOCK
     return number(window.data + window.position + 4, section.swapped)
 
