@@ -105,7 +105,7 @@ LINKS = (1, 0, 12, 14, 101, 108, 113, 228, 229, 276, 105, 65535)
 def sizes_of(data: bytes) -> list[int]:
     """How many bytes each read of a file gives; they follow from it, so that libFuzzer may vary them."""
     seed = sum(data[-8:])
-    return [4096] if seed % 4 == 0 else [1 + seed * factor % (16 << seed % 5) for factor in (1, 7, 31)]
+    return [4096] if seed % 2 == 0 else [1 + seed * factor % (64 << seed % 3) for factor in (1, 7, 31)]
 
 
 def capture_file(
