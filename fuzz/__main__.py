@@ -42,11 +42,12 @@ TARGETS = {
     "notification_message": Target("mqcn", 0),
     "notification_body": Target("mqcn", 2),
     "property_values": Target("mqcn", 60),
-    "pcap": Target("capture", kernel_longest=1024, surface_longest=256),
-    "pcapng": Target("capture", kernel_longest=1024, surface_longest=256),
+    # A whole file in an input, read twice; an oracle that looks for records at every byte behind damage
+    "pcap": Target("capture", kernel_longest=1024, surface_longest=256, share=0.5),
+    "pcapng": Target("capture", kernel_longest=1024, surface_longest=256, share=0.5),
     "layers": Target("capture", kernel_longest=512, surface_longest=256),
     # Some twenty segments in an input, and an oracle that takes them byte by byte
-    "streams": Target("streams", kernel_longest=512, surface_longest=64, share=0.25),
+    "streams": Target("streams", kernel_longest=512, surface_longest=64, share=0.2),
     "format_names": Target("formatname", kernel_longest=1024, surface_longest=512),
 }
 

@@ -193,9 +193,10 @@ def streams(data: bytes) -> None:
 
 def format_names(data: bytes) -> None:
     """A name, or a path name, behind a byte with the options of the grammar: [MS-MQMQ] 2.1."""
-    options = {"path_names": True} if data and data[0] & 8 else {
-        name: bool(data and data[0] & bit) for name, bit in (("extended", 1), ("http_slashes", 2), ("spx", 4))
-    }
+    bits = data[0] if data else 0
+    options = {"extended": bool(bits & 1), "http_slashes": bool(bits & 2), "spx": bool(bits & 4)}
+    if bits & 8:
+        options = {"path_names": True}
     text = data[1:].decode("utf-8", "surrogateescape")
     expected = answers.of_reference(text, **options)
     assert answers.of_parse(text, **options) == expected
