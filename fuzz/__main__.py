@@ -20,22 +20,43 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 BUILD = ROOT / "build" / "fuzz"
 
-# Each has a kernel target in kernels_<format>.pyx, a surface target in surface.py, a dictionary and a corpus. The
-# golden vectors of the format are its seeds, from the byte on where its input begins.
+
+class Target(NamedTuple):
+    """What is fuzzed: a function of kernels_<kernels>.pyx and one of surface.py, with a dictionary and a corpus.
+
+    The golden vectors of the same name are its seeds, from the byte ``start`` on where its input begins; None: there
+    are none beside the corpus. An input has at most so many bytes, fewer where the oracle is slow; a ``share`` of the
+    executions is enough where an input is many operations.
+    """
+
+    kernels: str
+    start: int | None = None
+    kernel_longest: int = 4096
+    surface_longest: int = 4096
+    share: float = 1
+
+
 TARGETS = {
-    "topology": ("mqsd", 0),
-    "server_array": ("mqsd", 64),
-    "notification_message": ("mqcn", 0),
-    "notification_body": ("mqcn", 2),
-    "property_values": ("mqcn", 60),
-    "message_packet": ("mqqb", 0),
-    "session_packet": ("mqqb", 0),
+    "topology": Target("mqsd", 0),
+    "server_array": Target("mqsd", 64),
+    "notification_message": Target("mqcn", 0),
+    "notification_body": Target("mqcn", 2),
+    "property_values": Target("mqcn", 60),
+    "message_packet": Target("mqqb", 0),
+    "session_packet": Target("mqqb", 0),
+    # A whole file in an input, read twice; an oracle that looks for records at every byte behind damage
+    "pcap": Target("capture", kernel_longest=1024, surface_longest=256, share=0.5),
+    "pcapng": Target("capture", kernel_longest=1024, surface_longest=256, share=0.5),
+    "layers": Target("capture", kernel_longest=512, surface_longest=256),
+    # Some twenty segments in an input, and an oracle that takes them byte by byte
+    "streams": Target("streams", kernel_longest=512, surface_longest=64, share=0.2),
+    "format_names": Target("formatname", kernel_longest=1024, surface_longest=512),
 }
 
 # Undefined behaviour traps: no runtime of its own is needed, and libFuzzer reports the signal
 SANITIZE = ["-fsanitize=address,undefined", "-fsanitize-trap=undefined"]
 # A second for an input, were the machine ours alone
-LIMITS = ["-timeout=5", "-rss_limit_mb=512", "-malloc_limit_mb=64", "-max_len=4096"]
+LIMITS = ["-timeout=5", "-rss_limit_mb=512", "-malloc_limit_mb=64"]
 
 
 class Effort(NamedTuple):
@@ -61,7 +82,7 @@ def build_extensions(clang: str) -> None:
 
 def kernels(target: str) -> str:
     """The module with the kernel target."""
-    return f"kernels_{TARGETS[target][0]}"
+    return f"kernels_{TARGETS[target].kernels}"
 
 
 def translate_kernels(module: str) -> None:
@@ -89,8 +110,8 @@ def seeds(target: str) -> Path:
     """A folder with the golden vectors, where libFuzzer also keeps what it finds worth keeping."""
     folder = BUILD / "corpus" / target
     folder.mkdir(parents=True, exist_ok=True)
-    name, start = TARGETS[target]
-    for number, vector in enumerate(vectors.load(name)):
+    name, start = TARGETS[target][:2]
+    for number, vector in enumerate(vectors.load(name) if start is not None else ()):
         if not vector.table or target.startswith(vector.table.removesuffix("s")):
             (folder / f"vector-{number}").write_bytes(vector.data[start:])
     return folder
@@ -108,14 +129,15 @@ def environment(preload: str | None = None) -> dict[str, str]:
 def fuzz_kernel(clang: str, target: str, effort: Effort) -> bool:
     """Build and fuzz the kernel target."""
     build_kernel_target(clang, target)
-    return fuzz(f"kernel {target}", [str(BUILD / target)], target, effort, effort.kernel_executions)
+    command = [str(BUILD / target), f"-max_len={TARGETS[target].kernel_longest}"]
+    return fuzz(f"kernel {target}", command, target, effort, effort.kernel_executions)
 
 
 def fuzz_surface(target: str, effort: Effort) -> bool:
     """Fuzz the Python surface under atheris, which must be loaded before extensions built with AddressSanitizer."""
     import atheris
 
-    command = [sys.executable, "-m", "fuzz.surface", target]
+    command = [sys.executable, "-m", "fuzz.surface", target, f"-max_len={TARGETS[target].surface_longest}"]
     preload = str(Path(atheris.path()) / "asan_with_fuzzer.so")
     return fuzz(f"surface {target}", command, target, effort, effort.surface_executions, preload)
 
@@ -124,6 +146,7 @@ def fuzz(
     name: str, command: list[str], target: str, effort: Effort, executions: int, preload: str | None = None
 ) -> bool:
     """Fuzz one target for the time, and for the executions if they are not reached by then; whether all went well."""
+    executions = int(executions * TARGETS[target].share)
     regressions = HERE / "corpus" / target
     dictionary = HERE / "dictionaries" / f"{target}.dict"
     fixed = [

@@ -6,12 +6,17 @@ ones (``make fuzz`` builds them and sets the path).
 
 from __future__ import annotations
 
+import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from msmqwire import mqcn, mqqb, mqsd, propvariant
+from msmqwire import capture, mqcn, mqqb, mqsd, propvariant
+from msmqwire.errors import CaptureError
+from msmqwire.formatname import parse_batch
 from msmqwire.properties.lookup import KINDS
 from msmqwire.properties.vartype import TYPE_NAMES
+from tests.capture import build, oracle, reading, stream_oracle
+from tests.formatname import answers
 from tests.mqcn import messages
 from tests.mqcn import rows as notification_rows
 from tests.mqqb import packets
@@ -125,6 +130,116 @@ def table_row(data: bytes, table: mqqb_reference.Table, transport: mqqb_referenc
         assert bytes(mqqb.encode_batch(batch)[0]) == written
 
 
+SMALL_FILES = reading.SmallFiles()
+PCAP_MAGICS = {struct.pack(order + "I", magic) for order in "<>" for magic in (0xA1B2C3D4, 0xA1B23C4D)}
+PCAPNG_MAGICS = {b"\x0a\x0d\x0d\x0a" + struct.pack(order + "I", 0x1A2B3C4D) for order in "<>"}
+LINKS = (1, 0, 12, 14, 101, 108, 113, 228, 229, 276, 105, 65535)
+
+
+def sizes_of(data: bytes) -> list[int]:
+    """How many bytes each read of a file gives; they follow from it, so that libFuzzer may vary them."""
+    seed = sum(data[-8:])
+    return [4096] if seed % 2 == 0 else [1 + seed * factor % (64 << seed % 3) for factor in (1, 7, 31)]
+
+
+def capture_file(
+    data: bytes, limits: capture.StreamLimits | None = None, streams: stream_oracle.Streams | None = None
+) -> None:
+    """A capture gives the rows and the account that the oracle gives, however few bytes come at a time."""
+    expected = oracle.read(data, set(reading.PORTS), streams)
+    if sum(data) % 256 == 0:
+        rows, stats = reading.read(data, limits=limits)
+        assert rows == expected.rows
+    rows, stats = SMALL_FILES.read(data, sizes_of(data), limits)
+    assert rows == [row._replace(src="", dst="") for row in expected.rows]
+    assert (stats.frames, stats.segments, stats.other) == (expected.frames, expected.segments, expected.other)
+    assert stats.damaged == len(expected.damaged)
+    assert (stats.bytes_read, stats.bytes_skipped) == (len(data), expected.skipped)
+    if not stats.streams.problems:
+        assert [problem.offset for problem in stats.problems] == expected.told[:100]
+    counted = expected.streams.account
+    assert all(count == counted[name] for name, count in vars(stats.streams).items()), (stats.streams, counted)
+
+
+def pcap(data: bytes) -> None:
+    """A whole file of the classic format: draft-ietf-opsawg-pcap."""
+    if data[:4] not in PCAP_MAGICS or len(data) < 24:
+        data = build.pcap_header() + data
+    try:
+        capture_file(data)
+    except CaptureError:
+        order = ">" if data[0] == 0xA1 else "<"
+        assert struct.unpack_from(order + "H", data, 4) != (2,)
+
+
+def pcapng(data: bytes) -> None:
+    """A whole file of blocks: draft-ietf-opsawg-pcapng."""
+    if data[:4] + data[8:12] not in PCAPNG_MAGICS or len(data) < 24:
+        data = build.section() + data
+    capture_file(data)
+
+
+def layers(data: bytes) -> None:
+    """A file of one frame, behind a byte that chooses its link type."""
+    if data:
+        capture_file(build.pcap_header(link=LINKS[data[0] % len(LINKS)]) + build.pcap_record(data[1:]))
+
+
+def content() -> bytes:
+    """What segments carry: see kernels_streams.pyx."""
+    parts = []
+    for number in range(45):
+        body = bytes([0x40 + number]) * (number * 11 % 61)
+        session = number % 3 == 0
+        internal = number % 4 == 1 and not session
+        parts.append(build.internal(body, session=False) if internal else build.message(body, session=session))
+    return b"".join(parts)
+
+
+CONTENT = content()[:2048]
+SEQUENCES = (0, 0xFFFFFF9C, 0x7FFFFFCE, 12345)
+
+
+def segments(data: bytes) -> Iterator[bytes]:
+    """The frames of a stream of operations, in the form that kernels_streams.pyx describes."""
+    while len(data) >= 4:
+        operation, position, size = struct.unpack_from("<BHB", data)
+        data = data[4:]
+        if operation & 32:
+            payload, data = data[:size], data[size:]
+        else:
+            position %= len(CONTENT)
+            payload = CONTENT[position : position + size]
+        sequence = SEQUENCES[operation & 3] + position + (0x7FFFFFF0 if operation & 128 else 0)
+        flags = operation >> 1 & 2 | operation >> 3 & 1 | operation >> 2 & 4
+        frame = build.segment(payload, sequence - bool(flags & 2), flags | 0x10, source=40000 + (operation & 3))
+        yield frame[: len(frame) - (len(payload) - len(payload) // 2)] if operation & 64 else frame
+
+
+def streams(data: bytes) -> None:
+    """Segments in any order and of any kind; limits of memory are not the oracle's."""
+    if len(data) < 2:
+        return
+    limits = capture.StreamLimits(ahead=(1 << 20, 0, 30, 300)[data[0] & 3], streams=1 + (data[0] >> 4 & 3))
+    expected = stream_oracle.Streams(limit=limits.ahead, most=limits.streams)
+    capture_file(build.pcap(segments(data[2:])), limits, expected)
+
+
+def format_names(data: bytes) -> None:
+    """A name, or a path name, behind a byte with the options of the grammar: [MS-MQMQ] 2.1."""
+    bits = data[0] if data else 0
+    options = {"extended": bool(bits & 1), "http_slashes": bool(bits & 2), "spx": bool(bits & 4)}
+    if bits & 8:
+        options = {"path_names": True}
+    text = data[1:].decode("utf-8", "surrogateescape")
+    expected = answers.of_reference(text, **options)
+    assert answers.of_parse(text, **options) == expected
+    # A column takes a hundred times as long: it is for one input in many
+    if sum(data) % 256 == 0:
+        rows = parse_batch([text], **options).to_arrow().to_pylist()
+        assert answers.of_batch(rows, **options) == [expected]
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "topology": topology,
     "server_array": server_array,
@@ -133,6 +248,11 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "property_values": property_values,
     "message_packet": message_packet,
     "session_packet": session_packet,
+    "pcap": pcap,
+    "pcapng": pcapng,
+    "layers": layers,
+    "streams": streams,
+    "format_names": format_names,
 }
 
 

@@ -76,7 +76,7 @@ cdef bint is_section(const uint8_t* data) noexcept nogil:
 
 cdef size_t block_length(const Window* window, const Section* section) noexcept nogil:
     """The length of the block at the position, or of the smallest one when not even that is there."""
-    if window.size - window.position < 8:
+    if window.size - window.position < SMALLEST_BLOCK:
         return SMALLEST_BLOCK
     return number(window.data + window.position + 4, section.swapped)
 
@@ -93,15 +93,15 @@ cdef bint is_frame(uint32_t kind) noexcept nogil:
 
 
 cdef Stop read_section(Window* window, Section* section, Account* account) noexcept nogil:
-    """Begin the section at the position: MORE when its block goes on beyond the window, else SECTION, SKIP or LOST."""
+    """Begin the section of which 12 bytes are at the position.
+
+    MORE when its block goes on beyond the window, else SECTION, SKIP or LOST.
+    """
     cdef const uint8_t* block = window.data + window.position
     cdef uint64_t offset = window.offset + window.position
     cdef size_t left = window.size - window.position
-    cdef uint32_t magic
+    cdef uint32_t magic = load_u32(block + 8)
     cdef size_t length
-    if left < SMALLEST_BLOCK:
-        return MORE
-    magic = load_u32(block + 8)
     if magic != BYTE_ORDER_MAGIC and magic != wire_bswap32(BYTE_ORDER_MAGIC):
         account.frames += 1
         damaged(account, offset, SECTION_ORDER, 0, magic)
@@ -377,29 +377,25 @@ cdef bint read_simple_packet(
     return True
 
 
-cdef bint sound_block(
-    const uint8_t* block, uint32_t kind, size_t length, size_t left, bint swapped, uint64_t offset,
-    Stop* stop, Account* account,
+cdef Stop stop_at(
+    const uint8_t* block, uint32_t kind, size_t length, size_t left, bint swapped, uint64_t offset, Account* account
 ) noexcept nogil:
-    """Whether the block can be passed; when not, why the walk stops: its length cannot be, or is not all there."""
-    stop[0] = MORE
+    """Why the walk stops at a block that is not sound: its length cannot be, or it is not all there."""
     if length < SMALLEST_BLOCK or length & 3:
         damaged(account, offset, BLOCK_LENGTH, length, SMALLEST_BLOCK)
-        stop[0] = LOST
-    elif length > LARGEST_RECORD and not (kind == NAME_RESOLUTION or kind == DECRYPTION_SECRETS or is_frame(kind)):
+        return LOST
+    if length > LARGEST_RECORD:
+        if kind == NAME_RESOLUTION or kind == DECRYPTION_SECRETS or is_frame(kind):
+            return SKIP
         damaged(account, offset, BLOCK_TOO_LARGE, length, LARGEST_RECORD)
-        stop[0] = LOST
-    elif length > LARGEST_RECORD:
-        stop[0] = SKIP
-    elif length <= left:
-        if number(block + length - 4, swapped) == length:
-            return True
-        damaged(account, offset, BLOCK_ENDS_DIFFER, length, number(block + length - 4, swapped))
-        stop[0] = LOST
-    return False
+        return LOST
+    if length > left:
+        return MORE
+    damaged(account, offset, BLOCK_ENDS_DIFFER, length, number(block + length - 4, swapped))
+    return LOST
 
 
-cdef inline bint plainly_sound(const uint8_t* block, size_t length, size_t left, bint swapped) noexcept nogil:
+cdef inline bint is_sound(const uint8_t* block, size_t length, size_t left, bint swapped) noexcept nogil:
     return (
         length - SMALLEST_BLOCK <= LARGEST_RECORD - SMALLEST_BLOCK and length <= left and not length & 3
         and number(block + length - 4, swapped) == length
@@ -431,10 +427,10 @@ cdef inline Stop walk(
             stop = SECTION
             break
         frame.offset = window.offset + <size_t>(block - window.data)
-        if wire_unlikely(not plainly_sound(block, length, <size_t>(end - block), swapped)):
-            if not sound_block(block, kind, length, <size_t>(end - block), swapped, frame.offset, &stop, account):
-                frame.number += stop == LOST
-                break
+        if wire_unlikely(not is_sound(block, length, <size_t>(end - block), swapped)):
+            stop = stop_at(block, kind, length, <size_t>(end - block), swapped, frame.offset, account)
+            frame.number += stop == LOST
+            break
         taken = False
         if kind == ENHANCED_PACKET:
             frame.number += 1

@@ -377,6 +377,7 @@ cdef bint evict(Streams* streams, Rows* rows, Account* account) noexcept nogil:
     """Forget the flow whose last segment is the longest ago; false when the rows have no room for what waits."""
     cdef Flow* flow = &streams.table.flows[streams.table.oldest]
     if not close_stream(streams, flow, rows, account):
+        streams.waiting = streams.table.oldest  # what is left comes next, even if what came made room enough
         return False
     if not flow.ended:
         streams.counts.evictions += 1
@@ -483,10 +484,11 @@ cdef bint take_segment(
     cdef uint32_t sequence
     cdef Endpoints endpoints
     cdef Flow* flow
+    cdef bint renewed
     if found.size + found.missing == 0 and not flags:
         account.segments += 1
         return True
-    if not keep_in_bounds(streams, rows, account) or not has_room(rows, found.size):
+    if not keep_in_bounds(streams, rows, account):
         return False
     read_endpoints(found, &endpoints)
     sequence = wire_bswap32(load_u32(found.header + 4))
@@ -494,9 +496,12 @@ cdef bint take_segment(
         sequence += 1
     flow = find_flow(&streams.table, &endpoints)
     if streams.guesses.active and (flow == NULL or flags & SYN):
+        if not has_room(rows, found.size):
+            return False
         if not flags & SYN:
             return guess_stream(streams, &endpoints, frame, found, rows, account)
         guess_before(streams, flow, &endpoints, sequence)
+    renewed = flow != NULL and flags & SYN and sequence != flow.first
     if flow == NULL:
         if found.size + found.missing == 0 and not flags & SYN:
             account.segments += 1
@@ -504,14 +509,17 @@ cdef bint take_segment(
         if not streams.guesses.keeping and streams.table.count >= streams.most_flows:
             if not evict(streams, rows, account):
                 return False
+    elif renewed and not close_stream(streams, flow, rows, account):
+        return False
+    if not has_room(rows, found.size):  # packets of streams that had to end took some of it
+        return False
+    if flow == NULL:
         flow = add_flow(&streams.table, &endpoints)
         if flow == NULL:
             streams.no_memory = True
             return True
-        begin_stream(streams, flow, sequence)
-    elif flags & SYN and sequence != flow.first:
-        if not close_stream(streams, flow, rows, account):
-            return False
+        renewed = True
+    if renewed:
         begin_stream(streams, flow, sequence)
     account.segments += 1
     take_part(streams, flow, frame, found, sequence, 0, rows, account)

@@ -12,7 +12,7 @@ def encode_batch(packets: Batch | Iterable[TopologyPacket], *, out: Payloads | N
     Parameters
     ----------
     packets : Batch, or iterable of packets
-        A batch needs ``type``, ``version``, ``violations`` and the columns of the packets it holds, as
+        A batch needs ``type``, ``violations`` and the columns of the packets it holds, as
         ``mqsd.REQUEST_COLUMNS`` names them.
     out : Payloads, optional
         What ``encode_batch`` returned before: its memory is written again, unless a slice, a view or a batch of it

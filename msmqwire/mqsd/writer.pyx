@@ -10,11 +10,10 @@ from msmqwire.columns.encoded cimport Encoded, room_for
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, payload_at
 from msmqwire.mqsd.batch cimport SMALLEST_SERVER, TopologyColumns
 from msmqwire.mqsd.codec cimport (
-    COMMA, FIELD_CONNECTED_NETWORK_COUNT, FIELD_CONNECTED_NETWORK_MASK, FIELD_CORRELATION_ID, FIELD_ENTERPRISE_ID,
-    FIELD_IPX_NETWORK_COUNT, FIELD_TYPE, FIELD_VERSION, IPX_NETWORKS_AT, MAX_NETWORKS, REQUEST, SERVERS_SIZE_AT,
+    COMMA, FIELD_CORRELATION_ID, FIELD_ENTERPRISE_ID, FIELD_TYPE, IPX_NETWORKS_AT, REQUEST, SERVERS_SIZE_AT,
     write_reply, write_request, write_server,
 )
-from msmqwire.wire.simd cimport wire_popcount, wire_unlikely
+from msmqwire.wire.simd cimport wire_unlikely
 
 from msmqwire.errors import EncodeError
 
@@ -36,7 +35,6 @@ cdef TopologyColumns columns_of(Batch batch):
     memset(&columns, 0, sizeof(columns))
     columns.presence = batch.data("presence")
     columns.type = batch.data("type")
-    columns.version = batch.data("version")
     columns.violations = <uint32_t*>batch.data("violations")
     if all([batch.wants(name) for name in REQUEST_FIELDS]):
         columns.enterprise_id = batch.data("enterprise_id")
@@ -62,25 +60,15 @@ cdef enum:
 
 
 cdef inline int refused_field(const TopologyColumns* columns, size_t row) noexcept nogil:
-    """The field that forbids writing the row, FIELD_TYPE for one that is null or broke rules when it was decoded."""
-    cdef uint32_t count
+    """The field that forbids writing the row, FIELD_TYPE for one that is null or broke rules when it was decoded.
+
+    What has neither a fault nor a violation has a version, counts and a mask that can be written.
+    """
     if not columns.presence[row] & DECODED or columns.violations[row]:
         return FIELD_TYPE
-    if columns.version[row]:
-        return FIELD_VERSION
     if columns.type[row] + REQUEST == REQUEST:
-        if columns.ipx_offsets == NULL:
-            return FIELD_ENTERPRISE_ID
-        count = <uint32_t>(columns.ipx_offsets[row + 1] - columns.ipx_offsets[row])
-        return FIELD_IPX_NETWORK_COUNT if count > MAX_NETWORKS else NOT_REFUSED
-    if columns.network_offsets == NULL:
-        return FIELD_CORRELATION_ID
-    count = <uint32_t>(columns.network_offsets[row + 1] - columns.network_offsets[row])
-    if count - 1 >= <uint32_t>MAX_NETWORKS:
-        return FIELD_CONNECTED_NETWORK_COUNT
-    if columns.mask[row] and wire_popcount(columns.mask[row]) != count:
-        return FIELD_CONNECTED_NETWORK_MASK
-    return NOT_REFUSED
+        return FIELD_ENTERPRISE_ID if columns.ipx_offsets == NULL else NOT_REFUSED
+    return FIELD_CORRELATION_ID if columns.network_offsets == NULL else NOT_REFUSED
 
 
 cdef inline size_t write_row(
@@ -163,8 +151,8 @@ def encode_batch(packets, *, Encoded out=None):
     batch = packets
     if batch.table is not TOPOLOGY:
         raise ValueError(f"a batch of {batch.table.name} holds no topology packets")
-    if not (batch.wants("type") and batch.wants("version") and batch.wants("violations")):
-        raise ValueError("a batch to be encoded needs its columns type, version and violations")
+    if not (batch.wants("type") and batch.wants("violations")):
+        raise ValueError("a batch to be encoded needs its columns type and violations")
     _hold = Hold(batch)
     columns = columns_of(batch)
     out = room_for(batch.length, largest_encoding(batch), out)
@@ -198,13 +186,7 @@ cdef object refusal(const TopologyColumns* columns, size_t row):
     cdef int field = refused_field(columns, row)
     if field == FIELD_TYPE:
         reason = "the row is null, has a fault, or breaks rules that no conforming sender breaks"
-    elif field == FIELD_VERSION:
-        reason = f"is {columns.version[row]}, must be 0"
-    elif field == FIELD_ENTERPRISE_ID or field == FIELD_CORRELATION_ID:
+    else:
         needed = REQUEST_FIELDS if field == FIELD_ENTERPRISE_ID else REPLY_FIELDS
         reason = f"the batch was decoded without all of the columns {', '.join(needed)}"
-    elif field == FIELD_CONNECTED_NETWORK_MASK:
-        reason = f"has {wire_popcount(columns.mask[row])} bits set; must be 0 or have one for each network"
-    else:
-        reason = f"must be at most {MAX_NETWORKS}, and at least 1 in a reply"
     return EncodeError(FIELDS[field], reason, row)

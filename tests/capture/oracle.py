@@ -387,7 +387,7 @@ class Pcap(Reader):
         if at > len(self.data) - 16:
             return False
         seconds, _, captured, original = self.header(at)
-        return self.sane(at) and seconds > 0 and 0 < captured <= LARGEST_FRAME and original <= 1 << 24
+        return seconds > 0 and 0 < captured <= LARGEST_FRAME and original <= 1 << 24 and self.sane(at)
 
     def candidates(self, start: int) -> Iterator[int]:
         """Places from ``start`` on that look like a record behind which another follows, or the end."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from msmqwire import capture
+from msmqwire.capture.blocks import SMALLEST_BLOCK_SIZE, FileReader, Pool
+from msmqwire.capture.streams import StreamTable
 
 PORTS = (1801,)
 
@@ -110,3 +112,41 @@ def read(
         assert blocks.stats.payloads + found == len(rows)
         assert blocks.stats.streams.held == 0
     return rows, blocks.stats
+
+
+class SmallFiles:
+    """Reads small captures one after the other with memory that is kept: thirty times as fast as ``capture.open``.
+
+    The rows have no addresses, which take as long as all the rest.
+    """
+
+    def __init__(self) -> None:
+        columns = ("frame", "first_frame", "time", "src_port", "dst_port", "stream_offset")
+        self._pool = Pool(SMALLEST_BLOCK_SIZE, columns)
+        self._ports = dict.fromkeys(("udp", "tcp", "ipx"), PORTS)
+
+    def read(
+        self, data: bytes, sizes: Iterable[int], limits: capture.StreamLimits | None = None
+    ) -> tuple[list[Row], capture.CaptureStats]:
+        """The rows of a file that gives as many bytes at a time as ``sizes`` say, and its account."""
+        stats = capture.CaptureStats()
+        streams = StreamTable(3, limits or capture.StreamLimits(), 0)
+        reader = FileReader("", Dribble(data, sizes).readinto, self._ports, self._pool, streams, stats)
+        rows: list[Row] = []
+        while (block := reader.next_block()) is not None:
+            rows += self._rows_of(block)
+        check(stats)
+        assert stats.payloads + stats.streams.packets == len(rows)
+        assert stats.streams.held == 0
+        return rows, stats
+
+    def _rows_of(self, block: capture.Block) -> Iterator[Row]:
+        columns = block.capture
+        timed, streamed = columns.is_present("time").tolist(), columns.is_present("stream_offset").tolist()
+        names = ("frame", "first_frame", "src_port", "dst_port", "stream_offset")
+        values = [columns[name].tolist() for name in names]
+        times = columns["time"].view(np.int64).tolist()
+        for i, (frame, first, source, target, offset) in enumerate(zip(*values, strict=True)):
+            place = (first, offset) if streamed[i] else (None, None)
+            time = times[i] if timed[i] else None
+            yield Row(frame, time, "", source, "", target, bytes(block.payloads[i] or b""), *place)

@@ -73,6 +73,7 @@ class Stream:
     position: int = 0
     waiting: dict[int, Byte] = field(default_factory=dict)
     open: list[Byte] = field(default_factory=list)
+    size: int = 0  # of the packet that is open, by its first 16 bytes
     skip: int = 0
     searching: bool = False
     ended: bool = False
@@ -120,14 +121,18 @@ class Stream:
             self.account["skipped"] += 1
             return None
         self.open.append(byte)
-        while (size := packet_size(self.content)) is None:
+        while len(self.open) <= 16:
+            size = packet_size(self.content)
+            if size is not None:
+                self.size = size
+                break
             self.account["no_packet"] += not self.searching
             self.searching = True
             self.account["skipped"] += 1
             del self.open[0]
         if len(self.open) >= 16:
             self.searching = False
-            if len(self.open) == size:
+            if len(self.open) == self.size:
                 return self.complete()
         return None
 

@@ -284,9 +284,11 @@ def test_frames_too_large(block_size: int) -> None:
     rows, stats = read(build.pcap([FRAME, large, FRAME, FRAME]), block_size=block_size)
     assert [row.payload for row in rows] == [b"hello"] * 3
     assert stats.problems[0].what == "a frame of 262145 bytes; more than 262144 cannot be"
-    rows, stats = read(build.pcapng([FRAME, large, FRAME, FRAME]), block_size=block_size)
-    assert [row.payload for row in rows] == [b"hello"] * 3
-    assert stats.problems[0].what == "a frame of 262145 bytes; more than 262144 cannot be"
+    start = build.section() + build.interface()
+    for packet in (build.packet, build.simple_packet):
+        rows, stats = read(start + packet(large) + build.packet(FRAME) * 3, block_size=block_size)
+        assert [row.payload for row in rows] == [b"hello"] * 3
+        assert stats.problems[0].what == "a frame of 262145 bytes; more than 262144 cannot be"
     rows, stats = read(build.pcapng([FRAME, large + bytes(70_000), FRAME]), block_size=block_size)
     assert [row.payload for row in rows] == [b"hello"] * 2
     assert stats.problems[0].what.startswith("a block of ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -304,22 +304,46 @@ def test_limits_that_cannot_be() -> None:
             capture.StreamLimits(**limits)
 
 
-def test_more_packets_than_a_block_has_room_for() -> None:
+@pytest.mark.parametrize("form", [build.pcap, build.pcapng])
+def test_more_packets_than_a_block_has_room_for(form: Callable[[list[bytes]], bytes]) -> None:
     """Two blocks of one window; the frame that did not fit is taken again."""
     small = message()
-    frames = [segment(small * 4000, 1 + 64000 * i) for i in range(20)]
-    whole, _ = read(build.pcap([segment(b"", 0, SYN), *frames]), block_size=1 << 22)
-    assert len(whole) == 80000
-    assert [row.stream_offset for row in whole] == list(range(0, 16 * 80000, 16))
+    frames = [segment(small * 4000, 1 + 64000 * i) for i in range(6)]
+    whole, _ = read(form([segment(b"", 0, SYN), *frames]), block_size=1 << 22)
+    assert len(whole) == 24000
+    assert [row.stream_offset for row in whole] == list(range(0, 16 * 24000, 16))
     late = [segment(b"", 0, SYN), *frames[1:], build.plain(b"x"), frames[0], build.plain(b"y")]
-    rows, _ = read(build.pcap(late), block_size=1 << 22, limits=capture.StreamLimits(ahead=1 << 24))
-    assert len(rows) == 80002
+    rows, _ = read(form(late), block_size=1 << 22, limits=capture.StreamLimits(ahead=1 << 24))
+    assert len(rows) == 24002
     assert rows[0].payload == b"x"
     assert rows[-1].payload == b"y"
     del late[-2]
-    rows, _ = read(build.pcap(late), block_size=1 << 22, limits=capture.StreamLimits(ahead=1 << 24))
+    rows, _ = read(form(late), block_size=1 << 22, limits=capture.StreamLimits(ahead=1 << 24))
     assert [row.payload for row in rows[:2]] == [b"x", b"y"]
-    assert len(rows) == 76002
+    assert len(rows) == 20002
+
+
+def test_room_is_asked_for_behind_streams_that_end() -> None:
+    """A stream that is forgotten, or whose ports are used again, gives packets in front of those of the segment."""
+    waiting = [segment(b"", 0, SYN), segment(message() * 4000, 101)]
+    for limits, last in (
+        (capture.StreamLimits(streams=1), segment(message() * 1000, 0, source=2)),
+        (capture.StreamLimits(), segment(message() * 1000, 9_999_999, SYN)),
+    ):
+        frames = [segment(message() * 4000, 64000 * i, source=1) for i in range(3)] + [*waiting, last]
+        rows, stats = read(build.pcap(frames), block_size=1 << 22, limits=limits)
+        assert len(rows) == 3 * 4000 + 4000 + 1000
+        assert stats.streams.packets == len(rows)
+
+
+def test_what_memory_is_taken_for_an_eviction_is_read_to_its_end() -> None:
+    """It goes on in the next block, even if what it gave up made room enough."""
+    pieces = [segment(message() * 4000, 17 + 64000 * i, source=2) for i in range(5)]
+    frames = [segment(b"", 0, SYN, source=2), *pieces, *[segment(PACKETS[0], 0, source=port) for port in range(3, 30)]]
+    limits = capture.StreamLimits(memory=260_000)
+    rows, stats = read(build.pcap(frames), block_size=1 << 22, limits=limits)
+    assert [row.src_port for row in rows] == [2] * 20000 + list(range(3, 30))
+    assert stats.streams.gaps == 1
 
 
 def test_pieces_of_many_files(tmp_path: Path) -> None:

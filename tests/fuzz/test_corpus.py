@@ -25,6 +25,11 @@ def test_every_target_has_a_corpus() -> None:
 
 def test_every_target_fuzzes_kernel_and_surface() -> None:
     assert set(KERNEL_TARGETS) == set(TARGETS)
-    for target, (form, _) in KERNEL_TARGETS.items():
-        assert f"fuzz_{target}(" in (FUZZ / f"kernels_{form}.pyx").read_text("utf-8")
-        assert (FUZZ / "dictionaries" / f"{target}.dict").is_file()
+    for name, target in KERNEL_TARGETS.items():
+        assert f"fuzz_{name}(" in (FUZZ / f"kernels_{target.kernels}.pyx").read_text("utf-8")
+        assert (FUZZ / "dictionaries" / f"{name}.dict").is_file()
+
+
+def test_a_kernel_target_takes_every_input_whole() -> None:
+    for path in INPUTS:
+        assert path.stat().st_size <= KERNEL_TARGETS[path.parent.name].kernel_longest, path

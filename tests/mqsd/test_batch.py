@@ -472,6 +472,29 @@ def test_encode_batch_refuses_faults_and_violations(bad: bytes, transport: Trans
     assert "row 2" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("packet", "other", "enough", "field"),
+    [(V1, V2, mqsd.REQUEST_COLUMNS, "EnterpriseID"), (V2, V1, mqsd.REPLY_COLUMNS, "CorrelationID")],
+    ids=["request", "reply"],
+)
+def test_encode_batch_says_which_columns_are_missing(
+    packet: bytes, other: bytes, enough: tuple[str, ...], field: str
+) -> None:
+    from msmqwire.errors import EncodeError
+
+    batch = mqsd.decode_batch([packet], columns=enough)
+    assert bytes(mqsd.encode_batch(batch)[0] or b"") == packet
+    for missing in set(enough) - {"type", "version", "fault", "violations"}:
+        batch = mqsd.decode_batch([packet], columns=[name for name in enough if name != missing])
+        with pytest.raises(EncodeError, match=rf"without all of the columns .*{missing}") as caught:
+            mqsd.encode_batch(batch)
+        assert (caught.value.row, caught.value.field) == (0, field)
+    with pytest.raises(EncodeError, match="without all of the columns"):
+        mqsd.encode_batch(mqsd.decode_batch([other], columns=enough))
+    with pytest.raises(ValueError, match="needs its columns type and violations"):
+        mqsd.encode_batch(mqsd.decode_batch([packet], columns=["type"]))
+
+
 def test_encode_batch_says_which_packet_it_refuses() -> None:
     from msmqwire.errors import EncodeError
 

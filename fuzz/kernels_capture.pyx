@@ -1,0 +1,445 @@
+# cython: language_level=3
+"""The fuzz targets of capture files and of the layers of a frame: see checks.pxd."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fuzz.checks cimport exact_copy, mix, must
+from msmqwire.capture.fragments cimport free_fragments, give_up_datagrams
+from msmqwire.capture.flows cimport NO_FLOW, free_table, start_table
+from msmqwire.capture.frames cimport (
+    INTERFACE, IPX_LENGTH, LINK_CUT, LOST, MORE, MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, RECORD_CUT, SECTION, SKIP, SMALLEST_ROW,
+    Account, Rows, Stop, Window, damaged,
+)
+from msmqwire.capture.layers cimport (
+    FOUND, IPX_HEADER, IPX_PACKET, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LINUX_SLL, LINK_LINUX_SLL2, LINK_LOOP,
+    LINK_NULL, LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, OTHER, PART, PLAIN_ROOM, TCP, TCP_HEADER, UDP, UDP_HEADER, Packet,
+    Ports, find_packet, network_u16, plain_datagram, wanted,
+)
+from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
+from msmqwire.capture.pcapng cimport (
+    Interface, Section, block_length, find_block, is_section, read_interface, read_section, walk_pcapng,
+)
+from msmqwire.capture.streams cimport (
+    MESSAGE_PACKETS, SESSION_PACKETS, StreamCounts, Streams, finish_streams,
+)
+from msmqwire.columns.payloads cimport Span
+from msmqwire.wire.address cimport ADDRESS_SIZE
+
+cdef enum:
+    LONGEST_INPUT = 4096
+    MOST_ROWS = MOST_PACKETS + LONGEST_INPUT // SMALLEST_ROW + 1
+    MOST_INTERFACES = LONGEST_INPUT // 20 + 1
+    TIMED = 2
+    STREAMED = 4
+
+# Where the rows of a window are written: allocated once, since nothing but their number depends on the input
+cdef Span[MOST_ROWS] SPANS
+cdef uint8_t[MOST_ROWS] PRESENCE
+cdef uint8_t[MOST_ROWS] FILE
+cdef uint64_t[MOST_ROWS] FRAME
+cdef uint64_t[MOST_ROWS] FIRST_FRAME
+cdef int64_t[MOST_ROWS] TIME
+cdef uint8_t[MOST_ROWS * ADDRESS_SIZE] SRC
+cdef uint16_t[MOST_ROWS] SRC_PORT
+cdef uint8_t[MOST_ROWS * ADDRESS_SIZE] DST
+cdef uint16_t[MOST_ROWS] DST_PORT
+cdef uint8_t[MOST_ROWS] TRANSPORT
+cdef uint64_t[MOST_ROWS] STREAM_OFFSET
+cdef uint32_t[MOST_ROWS] OTHERS
+cdef (void*)[MOST_PACKETS + MOST_ASSEMBLED] MEMORY
+cdef uint32_t[MOST_FILES] FILES
+cdef Interface[MOST_INTERFACES] INTERFACES
+
+cdef uint64_t[1024] PORT_SET
+cdef Ports PORTS
+PORTS.udp = PORTS.tcp = PORTS.ipx = PORT_SET
+for number in (1801, 3527, 876):
+    number = (number & 0xFF) << 8 | number >> 8
+    PORT_SET[number >> 6] |= <uint64_t>1 << (number & 63)
+
+cdef uint32_t[12] LINKS
+LINKS[:] = [
+    LINK_ETHERNET, LINK_NULL, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_RAW, LINK_LOOP, LINK_LINUX_SLL, LINK_IPV4,
+    LINK_IPV6, LINK_LINUX_SLL2, 105, 65535,
+]
+
+
+# One file and what reading it gave.
+cdef struct Reading:
+    bint is_pcapng
+    PcapFile pcap
+    Section section
+    bint columns
+    bint searching
+    bint passing         # over a block that the file has no room for
+    uint64_t lost_from   # or where that block begins
+    uint64_t skipped
+    uint64_t plain_rows
+    uint64_t packets     # out of streams
+    uint64_t last_frame  # that gave a row of its own
+    uint64_t checksum    # over all payloads
+    uint64_t column_checksum
+    Account account
+    Streams streams
+
+
+# --- Rows ---
+
+
+cdef void start_rows(Rows* rows, bint columns) noexcept nogil:
+    memset(rows, 0, sizeof(rows[0]))
+    rows.spans = rows.next = SPANS
+    rows.others = OTHERS
+    rows.memory = MEMORY
+    rows.files = FILES
+    rows.columns = columns
+    if columns:
+        rows.presence = PRESENCE
+        rows.file = FILE
+        rows.frame = FRAME
+        rows.first_frame = FIRST_FRAME
+        rows.time = TIME
+        rows.src = SRC
+        rows.src_port = SRC_PORT
+        rows.dst = DST
+        rows.dst_port = DST_PORT
+        rows.transport = TRANSPORT
+        rows.stream_offset = STREAM_OFFSET
+
+
+cdef void mix_columns(Reading* reading, const Rows* rows, size_t row) noexcept nogil:
+    cdef uint64_t* checksum = &reading.column_checksum
+    cdef size_t i
+    must(rows.file[row] == 0)
+    must(rows.first_frame[row] <= rows.frame[row] and rows.frame[row] <= reading.account.frames)
+    must(rows.stream_offset[row] == 0 or rows.presence[row] & STREAMED)
+    must(rows.time[row] == 0 or rows.presence[row] & TIMED)
+    if not rows.presence[row] & STREAMED:
+        must(rows.frame[row] > reading.last_frame)
+        reading.last_frame = rows.frame[row]
+    mix(checksum, rows.presence[row])
+    mix(checksum, rows.frame[row])
+    mix(checksum, rows.first_frame[row])
+    mix(checksum, <uint64_t>rows.time[row])
+    mix(checksum, rows.src_port[row])
+    mix(checksum, rows.dst_port[row])
+    mix(checksum, rows.transport[row])
+    mix(checksum, rows.stream_offset[row])
+    for i in range(<size_t>ADDRESS_SIZE):
+        mix(checksum, rows.src[ADDRESS_SIZE * row + i])
+        mix(checksum, rows.dst[ADDRESS_SIZE * row + i])
+
+
+cdef void take_rows(Reading* reading, const Window* window, Rows* rows) noexcept nogil:
+    """Payloads lie in the window, or are packets that were put together."""
+    cdef size_t count = <size_t>(rows.next - rows.spans)
+    cdef size_t put_together = 0
+    cdef size_t nbytes = 0
+    cdef const Span* span
+    cdef size_t row, i
+    must(not rows.columns or rows.count == count)
+    must(rows.packets <= rows.other_count and rows.other_count <= count)
+    must(count - rows.packets <= window.size // SMALLEST_ROW + 1)
+    for row in range(count):
+        span = &rows.spans[row]
+        if span.data < window.data or span.data > window.data + window.size:
+            put_together += 1
+        else:
+            must(span.size <= <size_t>(window.data + window.size - span.data))
+        nbytes += span.size
+        mix(&reading.checksum, span.size)
+        for i in range(span.size):
+            mix(&reading.checksum, span.data[i])
+        if rows.columns:
+            mix_columns(reading, rows, row)
+    must(put_together <= rows.packets and nbytes == rows.nbytes)
+    for i in range(rows.other_count):
+        must(rows.others[i] >> 2 < count and (i == 0 or rows.others[i] > rows.others[i - 1]))
+    for i in range(rows.memory_count):
+        free(rows.memory[i])
+    reading.plain_rows += count - rows.packets
+    reading.packets += rows.packets
+
+
+# --- Files: the way that FileReader of blocks.pyx goes through them ---
+
+
+cdef bint search(Reading* reading, Window* window, bint ended) noexcept nogil:
+    cdef bint found
+    if reading.is_pcapng:
+        found = find_block(window, &reading.section, ended)
+    else:
+        found = find_record(window, &reading.pcap, ended)
+    must(window.position <= window.size)
+    if found:
+        reading.searching = False
+        reading.skipped += window.offset + window.position - reading.lost_from
+    return found
+
+
+cdef void lose(Reading* reading, Window* window) noexcept nogil:
+    reading.searching = True
+    reading.lost_from = window.offset + window.position
+    window.position += 1
+
+
+cdef void cut_short(Reading* reading, Window* window) noexcept nogil:
+    cdef uint64_t needed
+    if reading.is_pcapng:
+        needed = block_length(window, &reading.section)
+    else:
+        needed = record_length(window, &reading.pcap)
+    must(needed > window.size - window.position)
+    reading.account.frames += 1
+    damaged(&reading.account, window.offset + window.position, RECORD_CUT, needed, window.size - window.position)
+    lose(reading, window)
+
+
+cdef void walk(Reading* reading, Window* window, Rows* rows, bint ended) noexcept nogil:
+    """All whole records of the window."""
+    cdef size_t before
+    cdef Stop stop
+    while not reading.passing:
+        if reading.searching and not search(reading, window, ended):
+            break
+        before = window.position
+        if reading.is_pcapng:
+            stop = walk_pcapng(window, &reading.section, &PORTS, rows, &reading.account, &reading.streams)
+        else:
+            stop = walk_pcap(window, &reading.pcap, &PORTS, rows, &reading.account, &reading.streams, ended)
+        must(before <= window.position and window.position <= window.size)
+        if stop == SECTION:
+            stop = read_section(window, &reading.section, &reading.account)
+        elif stop == INTERFACE:
+            must(reading.section.count < MOST_INTERFACES)
+            read_interface(window, &reading.section, &INTERFACES[reading.section.count])
+            reading.section.interfaces = INTERFACES
+            reading.section.count += 1
+        must(window.position <= window.size)
+        if stop == SKIP:
+            must(block_length(window, &reading.section) > LONGEST_INPUT)
+            reading.passing = True
+            reading.lost_from = window.offset + window.position
+        elif stop == LOST:
+            lose(reading, window)
+        elif stop == MORE:
+            if not ended or window.position == window.size:
+                break
+            cut_short(reading, window)
+        else:
+            must(stop == SECTION or stop == INTERFACE)
+    if reading.passing:
+        window.position = window.size
+
+
+cdef void finish(Reading* reading, size_t size) noexcept nogil:
+    """The account of a file that was read to its end."""
+    cdef const Account* account = &reading.account
+    cdef const StreamCounts* counts = &reading.streams.counts
+    if reading.passing:
+        reading.account.frames += 1
+        damaged(&reading.account, reading.lost_from, RECORD_CUT, size, size)
+    if reading.passing or reading.searching:
+        reading.skipped += size - reading.lost_from
+    must(reading.skipped <= size)
+    must(account.frames == reading.plain_rows + account.segments + account.other + account.damaged)
+    must(counts.bytes == counts.framed + counts.skipped + counts.duplicate and counts.held == 0)
+    must(counts.packets == reading.packets + counts.unselected)
+    must(reading.streams.table.count == 0 and reading.streams.table.memory == 0)
+
+
+cdef void read_file(
+    const uint8_t* data, size_t size, uint32_t seed, bint columns, Reading* reading
+) noexcept nogil:
+    """A file of the format that ``reading`` says, in windows of sizes that follow from ``seed``; 0: in one."""
+    cdef size_t at = 0 if reading.is_pcapng else PCAP_HEADER
+    cdef size_t end = at
+    cdef size_t shift = 0 if seed == 0 else 1
+    cdef size_t most = 1 << (4 + (seed >> 16) % 8)
+    cdef bint ended = False
+    cdef uint8_t* copied
+    cdef Window window
+    cdef Rows rows
+    start_table(&reading.streams.table, seed)
+    reading.streams.kinds = MESSAGE_PACKETS | SESSION_PACKETS
+    reading.streams.most_ahead = 1 << 20
+    reading.streams.most_memory = 64 << 20
+    reading.streams.most_flows = 1 << 16
+    reading.streams.waiting = NO_FLOW
+    reading.columns = columns
+    while not ended:
+        ended = seed == 0 or end == size
+        if seed == 0:
+            end = size
+        else:
+            seed = seed * 1103515245 + 12345 | 1
+            end += min(size - end, 1 + (seed >> 8) % most)
+        copied = exact_copy(data + at, end - at, shift)
+        window.data = copied + shift
+        window.size = end - at
+        window.position = 0
+        window.offset = at
+        start_rows(&rows, columns)
+        walk(reading, &window, &rows, ended)
+        if ended:
+            give_up_datagrams(&reading.streams.fragments, 0, &reading.account)
+            must(finish_streams(&reading.streams, &rows, &reading.account))
+        take_rows(reading, &window, &rows)
+        at += window.position
+        free(copied)
+    finish(reading, size)
+    free_table(&reading.streams.table)
+    free_fragments(&reading.streams.fragments)
+
+
+cdef void check_file(const uint8_t* data, size_t size, const Reading* empty) noexcept nogil:
+    """A file is the same in one window and in many, with columns and without."""
+    cdef Reading whole = empty[0]
+    cdef Reading parts = empty[0]
+    cdef const Account* one = &whole.account
+    cdef const Account* other = &parts.account
+    cdef uint32_t seed = 1
+    cdef size_t i
+    for i in range(size):
+        seed = 31 * seed + data[i]
+    read_file(data, size, 0, True, &whole)
+    read_file(data, size, seed | 1, seed & 2, &parts)
+    must(one.frames == other.frames and one.segments == other.segments and one.other == other.other)
+    must(one.damaged == other.damaged and one.fragments == other.fragments and one.described == other.described)
+    must(one.incomplete == other.incomplete and one.fragment_conflicts == other.fragment_conflicts)
+    for i in range(one.described):
+        must(one.problems[i].offset == other.problems[i].offset and one.problems[i].offset < size)
+        must(one.problems[i].reason == other.problems[i].reason and one.problems[i].needed == other.problems[i].needed)
+        must(one.problems[i].available == other.problems[i].available)
+    must(whole.skipped == parts.skipped and whole.plain_rows == parts.plain_rows and whole.packets == parts.packets)
+    must(whole.checksum == parts.checksum)
+    if parts.columns:
+        must(whole.column_checksum == parts.column_checksum)
+
+
+cdef public int fuzz_pcap(const uint8_t* data, size_t size) noexcept nogil:
+    """A whole file of the classic format; what does not begin like one is none."""
+    cdef Reading empty
+    memset(&empty, 0, sizeof(empty))
+    if PCAP_HEADER <= size and size <= LONGEST_INPUT and read_pcap_header(data, &empty.pcap):
+        check_file(data, size, &empty)
+    return 0
+
+
+cdef public int fuzz_pcapng(const uint8_t* data, size_t size) noexcept nogil:
+    """A whole file of blocks; what does not begin with a section header is none."""
+    cdef Reading empty
+    memset(&empty, 0, sizeof(empty))
+    empty.is_pcapng = True
+    if PCAP_HEADER <= size and size <= LONGEST_INPUT and is_section(data):
+        check_file(data, size, &empty)
+    return 0
+
+
+# --- Layers ---
+
+
+# What find_packet saw in a frame; places count from the start of the frame.
+cdef struct Seen:
+    int status
+    Packet packet
+    size_t ip
+    size_t header
+    size_t payload
+
+
+cdef void look(const uint8_t* frame, size_t size, uint32_t link, Seen* seen) noexcept nogil:
+    """What is found lies inside the frame, its headers one behind the other."""
+    cdef Packet* packet = &seen.packet
+    cdef size_t ip_header
+    memset(seen, 0, sizeof(seen[0]))
+    seen.status = find_packet(frame, size, link, &PORTS, packet)
+    if seen.status == PART:
+        must(frame <= packet.ip and packet.ip < packet.part.data)
+        must(packet.part.size <= <size_t>(frame + size - packet.part.data))
+        seen.payload = <size_t>(packet.part.data - frame)
+        return
+    if seen.status != FOUND:
+        must(seen.status == OTHER or LINK_CUT <= seen.status <= IPX_LENGTH)
+        return
+    must(frame <= packet.ip and packet.ip <= packet.header and packet.header < packet.payload)
+    must(packet.payload <= frame + size and packet.size <= <size_t>(frame + size - packet.payload))
+    seen.ip = <size_t>(packet.ip - frame)
+    seen.header = <size_t>(packet.header - frame)
+    seen.payload = <size_t>(packet.payload - frame)
+    if packet.protocol == IPX_PACKET:
+        must(seen.header == seen.ip and seen.payload == seen.header + IPX_HEADER and packet.missing == 0)
+        return
+    ip_header = 40 if packet.ip[0] >> 4 == 6 else 20
+    must(seen.header >= seen.ip + ip_header)
+    must(wanted(PORT_SET, packet.header))
+    if packet.protocol == UDP:
+        must(seen.payload == seen.header + UDP_HEADER and packet.missing == 0)
+        must(network_u16(packet.header + 4) == UDP_HEADER + packet.size)
+    else:
+        must(packet.protocol == TCP and seen.payload >= seen.header + TCP_HEADER)
+        must(packet.missing == 0 or packet.payload + packet.size == frame + size)
+
+
+cdef void check_plain(const uint8_t* frame, size_t size, const Seen* seen) noexcept nogil:
+    """The inline way and the general one say the same of a frame that both take."""
+    cdef size_t length = plain_datagram(frame, size, PLAIN_ROOM)
+    if length == 0:
+        return
+    must(length >= UDP_HEADER and length <= size - 34)
+    if wanted(PORT_SET, frame + 34):
+        must(seen.status == FOUND and seen.payload == 42 and seen.packet.size == length - UDP_HEADER)
+    else:
+        must(seen.status == OTHER)
+
+
+cdef void check_cut(const uint8_t* frame, size_t size, uint32_t link, const Seen* whole) noexcept nogil:
+    """What could be told of a part of a frame stays true when there is more of it."""
+    cdef uint8_t* copied = exact_copy(frame, size, 1)
+    cdef Seen part
+    look(copied + 1, size, link, &part)
+    if part.status == OTHER:
+        must(whole.status == OTHER)
+    elif part.status == PART:
+        must(whole.status == PART and part.payload == whole.payload)
+    elif part.status == FOUND:
+        must(whole.status == FOUND and part.packet.protocol == whole.packet.protocol)
+        must(part.header == whole.header and part.payload <= whole.payload)
+    free(copied)
+
+
+cdef public int fuzz_layers(const uint8_t* data, size_t size) noexcept nogil:
+    """The input is a frame behind a byte that chooses its link type."""
+    cdef uint8_t* aligned
+    cdef uint8_t* shifted
+    cdef uint32_t link
+    cdef Seen first
+    cdef Seen second
+    cdef size_t cut
+    if size == 0:
+        return 0
+    link = LINKS[data[0] % 12]
+    cut = data[size - 1]
+    data += 1
+    size -= 1
+    aligned = exact_copy(data, size, 0)
+    shifted = exact_copy(data, size, 1)
+    look(aligned, size, link, &first)
+    look(shifted + 1, size, link, &second)
+    must(first.status == second.status and first.ip == second.ip and first.header == second.header)
+    must(first.payload == second.payload and first.packet.size == second.packet.size)
+    must(first.packet.missing == second.packet.missing and first.packet.protocol == second.packet.protocol)
+    must(first.packet.needed == second.packet.needed and first.packet.available == second.packet.available)
+    must(first.packet.part.size == second.packet.part.size and first.packet.part.more == second.packet.part.more)
+    must(first.packet.part.offset == second.packet.part.offset)
+    if link == LINK_ETHERNET:
+        check_plain(shifted + 1, size, &second)
+    if size:
+        check_cut(data, cut % size, link, &first)
+        check_cut(data, size - 1, link, &first)
+    free(aligned)
+    free(shifted)
+    return 0

@@ -1,0 +1,337 @@
+# cython: language_level=3
+"""The fuzz target of TCP reassembly, whose input is a stream of operations: see checks.pxd.
+
+    0 limits u8: two bits each for bytes ahead, memory, streams less one, kinds of packets
+    1 room u8: how much of a block's room for packets, and for files, there is
+    operations: flow and flags u8, position in the stream u16, size u8; `ODD` ones bring their own payload behind it
+
+The other segments carry bytes of one content, a row of packets that tell their numbers, so that what comes out can be
+known. ``streams`` in surface.py reads the same form.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcmp, memcpy, memset
+
+from fuzz.checks cimport exact_copy, must
+from msmqwire.capture.flows cimport NO_FLOW, Flow, Head, Piece, find_flow, free_table, start_table
+from msmqwire.capture.frames cimport MOST_FILES, MOST_PACKETS, Account, Frame, Rows
+from msmqwire.capture.layers cimport TCP, Packet
+from msmqwire.capture.streams cimport StreamCounts, Streams, deliver_waiting, finish_streams, take_segment
+from msmqwire.columns.payloads cimport Span
+from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, VERSION_NUMBER
+from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32
+
+cdef enum:
+    FLOWS = 4
+    FLOW_MASK = 3
+    SYN_BIT = 4
+    FIN_BIT = 8
+    RST_BIT = 16
+    ODD = 32         # the payload is the input's
+    CUT = 64         # only half of the payload was captured
+    FAR = 128        # half the sequence numbers away
+    OPERATION = 4    # bytes
+    LONGEST_INPUT = 4096
+    CONTENT = 2048   # bytes; positions beyond it begin again
+    LARGEST_SEGMENT = 255
+    FILES_EVERY = 4  # operations
+    FIRST_PORT = 40000
+    FIRST_PACKET = 4096  # as in flows.pyx
+
+cdef uint8_t[CONTENT] CONTENT_BYTES
+cdef uint16_t[CONTENT] CONTENT_SIZES  # of the packet that begins there
+cdef uint32_t[FLOWS] FIRST_SEQUENCE
+FIRST_SEQUENCE[:] = [0, 0xFFFFFF9C, 0x7FFFFFCE, 12345]
+
+cdef uint64_t[4] AHEAD
+AHEAD[:] = [1 << 20, 0, 30, 300]
+cdef uint64_t[4] MEMORY_LIMITS
+MEMORY_LIMITS[:] = [64 << 20, 1000, 6000, 12000]
+cdef uint32_t[4] KINDS
+KINDS[:] = [3, 1, 2, 0]
+
+# Where rows are written: allocated once
+cdef Span[MOST_PACKETS] SPANS
+cdef uint8_t[MOST_PACKETS] PRESENCE
+cdef uint8_t[MOST_PACKETS] FILE
+cdef uint64_t[MOST_PACKETS] FRAME
+cdef uint64_t[MOST_PACKETS] FIRST_FRAME
+cdef int64_t[MOST_PACKETS] TIME
+cdef uint16_t[MOST_PACKETS] SRC_PORT
+cdef uint64_t[MOST_PACKETS] STREAM_OFFSET
+cdef uint32_t[MOST_PACKETS] OTHERS
+cdef (void*)[MOST_PACKETS] MEMORY
+cdef uint32_t[MOST_FILES] FILES
+
+
+cdef int fill_content() except -1:
+    """Packets one behind the other: every third with a SessionHeader behind it, every fourth an internal one."""
+    cdef size_t at = 0
+    cdef uint32_t number = 0
+    cdef size_t body, size, extent
+    cdef uint16_t flags
+    while at < CONTENT:
+        body = (number * 11) % 61
+        size = BASE_HEADER_SIZE + body
+        flags = 3
+        extent = size
+        if number % 3 == 0:
+            flags |= FLAG_SESSION
+            extent += 16
+        elif number % 4 == 1:
+            flags |= FLAG_INTERNAL
+        if at + extent > CONTENT:
+            break
+        CONTENT_SIZES[at] = <uint16_t>extent
+        CONTENT_BYTES[at] = VERSION_NUMBER
+        CONTENT_BYTES[at + 2] = <uint8_t>flags
+        CONTENT_BYTES[at + 4:at + 8] = b"LIOR"
+        CONTENT_BYTES[at + 8] = <uint8_t>size
+        CONTENT_BYTES[at + 12] = <uint8_t>number
+        memset(&CONTENT_BYTES[at + BASE_HEADER_SIZE], <int>(0x40 + number), extent - BASE_HEADER_SIZE)
+        at += extent
+        number += 1
+    return 0
+
+
+fill_content()
+
+
+cdef struct Run:
+    Streams streams
+    Account account
+    Rows rows
+    size_t first_packets     # of fresh rows
+    size_t first_files
+    size_t seen              # rows that were looked at
+    bint[FLOWS] odd          # the flow carried other bytes than those of the content
+    size_t[FLOWS] renewals   # how often the flow has begun and its offsets have not
+    uint64_t[FLOWS] end      # behind its last packet
+    uint64_t packets
+    uint64_t framed
+
+
+cdef void start_rows(Run* run) noexcept nogil:
+    cdef Rows* rows = &run.rows
+    memset(rows, 0, sizeof(rows[0]))
+    rows.spans = rows.next = SPANS
+    rows.others = OTHERS
+    rows.memory = MEMORY
+    rows.files = FILES
+    rows.columns = True
+    rows.presence = PRESENCE
+    rows.file = FILE
+    rows.frame = FRAME
+    rows.first_frame = FIRST_FRAME
+    rows.time = TIME
+    rows.src_port = SRC_PORT
+    rows.stream_offset = STREAM_OFFSET
+    rows.packets = run.first_packets
+    rows.file_count = run.first_files
+    run.seen = 0
+
+
+cdef void look_at_row(Run* run, size_t row) noexcept nogil:
+    """No byte of a stream is in two rows, and a stream that carries the content gives its packets."""
+    cdef const Span* span = &run.rows.spans[row]
+    cdef size_t flow = <size_t>(SRC_PORT[row] - FIRST_PORT)
+    cdef uint32_t flags = load_u16(span.data + 2) & (FLAG_INTERNAL | FLAG_SESSION)
+    cdef size_t at = 0
+    must(flow < FLOWS and FILE[row] <= run.rows.file_count)
+    must(span.size >= BASE_HEADER_SIZE and span.data[0] == VERSION_NUMBER)
+    must(load_u32(span.data + 4) == PACKET_SIGNATURE)
+    must(span.size == load_u32(span.data + 8) + <size_t>(16 if flags == FLAG_SESSION else 0))
+    if STREAM_OFFSET[row] < run.end[flow]:
+        must(run.renewals[flow] != 0)
+        run.renewals[flow] -= 1
+    run.end[flow] = STREAM_OFFSET[row] + span.size
+    if not run.odd[flow]:
+        while at < CONTENT and CONTENT_BYTES[at + 12] != span.data[12]:
+            must(CONTENT_SIZES[at] != 0)
+            at += CONTENT_SIZES[at]
+        must(at < CONTENT and span.size == CONTENT_SIZES[at])
+        must(memcmp(span.data, &CONTENT_BYTES[at], span.size) == 0)
+    run.framed += span.size
+    run.packets += 1
+
+
+cdef void look_at_rows(Run* run) noexcept nogil:
+    cdef size_t count = <size_t>(run.rows.next - run.rows.spans)
+    must(run.rows.packets == run.first_packets + count and run.rows.packets <= MOST_PACKETS)
+    must(run.rows.count == count and run.rows.other_count == count and run.rows.memory_count <= count)
+    must(run.rows.file_count <= MOST_FILES)
+    while run.seen < count:
+        look_at_row(run, run.seen)
+        run.seen += 1
+
+
+cdef void next_rows(Run* run) noexcept nogil:
+    """Rows had no room: those that are new have, and first for what waited."""
+    cdef bint delivered = False
+    cdef size_t i
+    while not delivered:
+        must(run.rows.next != run.rows.spans)
+        look_at_rows(run)
+        for i in range(run.rows.memory_count):
+            free(run.rows.memory[i])
+        start_rows(run)
+        delivered = deliver_waiting(&run.streams, &run.rows, &run.account)
+
+
+cdef void check_pieces(const Flow* flow, bint waiting, uint64_t most_ahead) noexcept nogil:
+    """They are in order, lie apart, and are ahead of the stream."""
+    cdef const Piece* piece = flow.pieces
+    cdef const Piece* last = NULL
+    cdef uint64_t position = flow.position
+    cdef size_t nbytes = 0
+    cdef size_t count = 0
+    if piece != NULL and not waiting:
+        must(piece.position > position)
+    while piece != NULL:
+        must(piece.size != 0 and piece.position >= position)
+        position = piece.position + piece.size
+        nbytes += piece.size
+        count += 1
+        last = piece
+        piece = piece.next
+    must(last == flow.last_piece and nbytes == flow.piece_bytes and count == flow.piece_count)
+    must(waiting or nbytes <= most_ahead)
+
+
+cdef void check_flows(Streams* streams) noexcept nogil:
+    """All flows are found and in one list; what they hold is what is counted."""
+    cdef const StreamCounts* counts = &streams.counts
+    cdef uint32_t index = streams.table.oldest
+    cdef uint32_t before = NO_FLOW
+    cdef uint64_t held = 0
+    cdef size_t memory = 0
+    cdef size_t count = 0
+    cdef Flow* flow
+    while index != NO_FLOW:
+        flow = &streams.table.flows[index]
+        must(flow.older == before)
+        must(find_flow(&streams.table, &flow.endpoints) == flow)
+        must(flow.filled < BASE_HEADER_SIZE or flow.filled < flow.total)
+        must(flow.data == NULL or flow.filled <= flow.capacity)
+        check_pieces(flow, index == streams.waiting, streams.most_ahead)
+        held += flow.filled + flow.piece_bytes
+        memory += flow.capacity + flow.piece_bytes + flow.piece_count * sizeof(Piece)
+        if flow.head != NULL:
+            memory += sizeof(Head)
+        count += 1
+        before = index
+        index = flow.newer
+    must(before == streams.table.newest and count == streams.table.count and count <= streams.most_flows)
+    must(memory == streams.table.memory and held == counts.held)
+    must(counts.bytes == counts.framed + counts.skipped + counts.duplicate + counts.held)
+
+
+cdef void take(Run* run, uint8_t operation, uint32_t position, const uint8_t* payload, size_t size) noexcept nogil:
+    """Offer a segment until it is taken."""
+    cdef Streams* streams = &run.streams
+    cdef size_t index = operation & FLOW_MASK
+    cdef size_t shift = run.account.frames & 1
+    cdef uint64_t begun = streams.counts.streams
+    cdef uint32_t sequence = FIRST_SEQUENCE[index] + position
+    cdef size_t captured = size // 2 if operation & CUT else size
+    cdef uint8_t* copied = exact_copy(payload, captured, shift)
+    cdef uint8_t[40] ip
+    cdef uint8_t[20] header
+    cdef Frame frame
+    cdef Packet packet
+    cdef uint16_t port = wire_bswap16(<uint16_t>(FIRST_PORT + index))
+    if operation & (ODD | FAR):
+        run.odd[index] = True
+    if operation & FAR:
+        sequence += 0x7FFFFFF0U
+    if operation & SYN_BIT:
+        sequence -= 1
+    sequence = wire_bswap32(sequence)
+    memset(ip, 0, sizeof(ip))
+    memset(header, 0, sizeof(header))
+    ip[0] = 0x60 if index == 3 else 0x45
+    memcpy(header, &port, 2)
+    memcpy(header + 4, &sequence, 4)
+    header[13] = (operation & SYN_BIT) >> 1 | (operation & FIN_BIT) >> 3 | (operation & RST_BIT) >> 2
+    run.account.frames += 1
+    run.account.file = <uint32_t>(run.account.frames // FILES_EVERY)
+    memset(&frame, 0, sizeof(frame))
+    frame.timed = True
+    frame.number = run.account.frames
+    frame.time = <int64_t>run.account.frames
+    memset(&packet, 0, sizeof(packet))
+    packet.ip = ip
+    packet.header = header
+    packet.payload = copied + shift
+    packet.size = captured
+    packet.missing = size - captured
+    packet.protocol = TCP
+    while not take_segment(streams, &frame, &packet, &run.rows, &run.account):
+        next_rows(run)
+    if streams.counts.streams != begun:
+        run.renewals[index] += 1
+    while streams.waiting != NO_FLOW:
+        next_rows(run)
+    look_at_rows(run)
+    must(streams.table.memory <= 2 * streams.most_memory + FIRST_PACKET + sizeof(Head) + size * (1 + sizeof(Piece)))
+    check_flows(streams)
+    # The rows that lie in the segment are looked at; a block keeps its window as long
+    free(copied)
+
+
+cdef void operate(Run* run, const uint8_t* data, size_t size) noexcept nogil:
+    cdef const uint8_t* payload
+    cdef uint32_t position
+    cdef size_t length
+    while size >= OPERATION:
+        position = load_u16(data + 1)
+        length = data[3]
+        if data[0] & ODD:
+            length = min(length, size - OPERATION)
+            payload = data + OPERATION
+        else:
+            position %= CONTENT
+            length = min(length, <size_t>(CONTENT - position))
+            payload = &CONTENT_BYTES[position]
+        take(run, data[0], position, payload, length)
+        if data[0] & ODD:
+            data += length
+            size -= length
+        data += OPERATION
+        size -= OPERATION
+
+
+cdef public int fuzz_streams(const uint8_t* data, size_t size) noexcept nogil:
+    """The input is a stream of operations, in the form that stands above."""
+    cdef Run run
+    cdef Streams* streams = &run.streams
+    cdef size_t i
+    if size < 2 or size > LONGEST_INPUT:
+        return 0
+    memset(&run, 0, sizeof(run))
+    start_table(&streams.table, size)
+    streams.most_ahead = AHEAD[data[0] & 3]
+    streams.most_memory = MEMORY_LIMITS[data[0] >> 2 & 3]
+    streams.most_flows = 1 + (data[0] >> 4 & 3)
+    streams.kinds = KINDS[data[0] >> 6]
+    streams.waiting = NO_FLOW
+    run.first_packets = MOST_PACKETS - (LARGEST_SEGMENT // BASE_HEADER_SIZE + 2 + (data[1] & 15))
+    run.first_files = MOST_FILES - 2 - (data[1] >> 4)
+    memset(FILES, 0xFF, sizeof(FILES))
+    start_rows(&run)
+    operate(&run, data + 2, size - 2)
+    while not finish_streams(streams, &run.rows, &run.account):
+        next_rows(&run)
+    look_at_rows(&run)
+    check_flows(streams)
+    must(streams.table.count == 0 and streams.counts.held == 0)
+    must(run.packets == streams.counts.packets - streams.counts.unselected)
+    must(run.framed <= streams.counts.framed)
+    must(streams.counts.unselected != 0 or run.framed == streams.counts.framed)
+    for i in range(run.rows.memory_count):
+        free(run.rows.memory[i])
+    free_table(&streams.table)
+    return 0
