@@ -51,19 +51,19 @@ def network(text: str) -> str:
 
 def moment(text: str) -> int:
     """A time of ISO 8601 as nanoseconds since 1970; without a zone it is UTC, as times are shown."""
-    # datetime has no nanoseconds: they are put behind its whole seconds.
-    seconds, fraction, zone = re.fullmatch(r"(.*?)(?:[.,](\d+))?(Z|[+-]\d\d:?\d\d)?", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    # datetime would drop what is below microseconds, so the fraction is taken out first.
+    fraction = re.search(r"(?<=:\d\d)[.,](\d{1,9})(?!\d)", text)
+    whole = text.replace(fraction[0], "", 1) if fraction else text
     try:
-        if fraction is not None and (len(fraction) > 9 or not re.search(r"\d:?\d\d:?\d\d$", seconds)):
+        if set(whole) & set(".,"):
             raise ValueError
-        time = datetime.fromisoformat(seconds + (zone or "+00:00") if "T" in seconds or " " in seconds else text)
+        time = datetime.fromisoformat(whole)
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a time of ISO 8601, as in 2024-03-04, 2024-03-04T08:00 or 2024-03-04T08:00:00.25+01:00"
         ) from None
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    nanoseconds = (time - _EPOCH) // timedelta(seconds=1) * 1_000_000_000 + int((fraction or "").ljust(9, "0"))
+    seconds = ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(seconds=1)
+    nanoseconds = seconds * 1_000_000_000 + int((fraction[1] if fraction else "").ljust(9, "0"))
     if not -(1 << 63) <= nanoseconds < 1 << 63:
         raise argparse.ArgumentTypeError(f"{text!r} is not between 1678 and 2262, as times of captures are")
     return nanoseconds

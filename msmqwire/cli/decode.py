@@ -195,7 +195,7 @@ def _show_every_table(every: EveryTable, sink: Sink, show: Callable[[int], None]
     if shown:
         not_shown(sink, [name for name in TABLES if name not in shown])
     else:
-        sink.write(b"no rows of any table\n")
+        sink.write(b"no rows\n")
 
 
 def _check_selection(options: argparse.Namespace) -> None:

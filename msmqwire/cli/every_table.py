@@ -14,6 +14,7 @@ from typing import IO, Any, TypedDict, cast
 
 from msmqwire import capture
 from msmqwire.capture import TABLES, CaptureStats, TableKind, TableReader
+from msmqwire.cli.console import say
 from msmqwire.cli.progress import progress
 
 __all__ = ["EveryTable", "Selection", "read_again"]
@@ -96,6 +97,8 @@ def read_again(names: Sequence[str], *, wanted: bool) -> Iterator[Callable[[], l
             if name == "-" and sys.stdin.buffer.seekable():
                 starts.append((sys.stdin.buffer, sys.stdin.buffer.tell()))
             elif name == "-" or _is_pipe(name):
+                if wanted and sys.stderr is not None and sys.stderr.isatty():
+                    say(f"reading {name} to its end first; with --table NAME its rows are shown as they come")
                 files[place] = stack.enter_context(_copy(name, wanted=wanted))
                 starts.append((files[place], 0))
 

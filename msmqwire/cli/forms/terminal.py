@@ -58,9 +58,9 @@ def heading(sink: Sink, table: str, *, first: bool) -> None:
 
 def not_shown(sink: Sink, without_rows: Sequence[str]) -> None:
     """Write what a reader might look for in vain."""
-    parts = [f"{', '.join(without_rows)} (no rows)"] if without_rows else []
-    parts += ["what is null, zero or empty", "most columns of messages", "the rest of what ends in …"]
-    sink.write(f"\nnot shown: {', '.join(parts)}; -T json --table NAME has it all\n".encode())
+    other = "" if "messages" in without_rows else ", most columns of messages"
+    none = f"no rows of {', '.join(without_rows)}\n" if without_rows else ""
+    sink.write(f"\n{none}not shown: what is null, zero or empty, what follows …{other} (-T json has them)\n".encode())
 
 
 class Writer:
