@@ -1,7 +1,7 @@
 """The command ``msmqwire``: a file here for each subcommand, and what all of them share.
 
 Exit status: 0 when all went well, 1 for an error of usage or of reading and writing, 2 when some payloads had faults,
-some of the capture was damaged, or nobody answered.
+something of the capture was lost, or nobody answered.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ __all__ = ["main"]
 
 _EPILOG = """\
 examples:
-  msmqwire decode capture.pcapng                         a table for people
-  msmqwire decode capture.pcapng | jq .servers           JSON lines when piped
+  msmqwire decode capture.pcapng                         every table, for people
+  msmqwire decode capture.pcapng | jq .servers           JSON lines when piped: of topology
+  msmqwire decode --table messages day.pcap.zst          JSON lines of messages
   msmqwire decode *.pcap -o packets.parquet              one Parquet file
   msmqwire pipeline captures/ --lake lake                partitioned tables, by Spark
   msmqwire discover                                      directory servers on the local networks
   msmqwire serve --config site.toml                      answer those who look for them
+  msmqwire directory check enterprise.toml               what is wrong with an enterprise
+  msmqwire route --directory enterprise.toml SRC DST     the way of a message, hop by hop
+  msmqwire resolve 'DIRECT=OS:host\\private$\\orders'      what a format name says
 
 `msmqwire SUBCOMMAND --help` says more.
 """
@@ -81,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="msmqwire",
-        description="Read Microsoft Message Queuing (MSMQ) from network captures, and speak its directory discovery.",
+        description="Read Microsoft Message Queuing (MSMQ) from network captures, and speak its directory protocols.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -20,6 +20,7 @@ __all__ = [
     "CommandError",
     "counted",
     "describe_os_error",
+    "is_whole",
     "optional",
     "printable",
     "report",
@@ -92,16 +93,81 @@ def _report_faults(what: str, faults: Mapping[str, int]) -> None:
         say(f"{counted(sum(faults.values()), what)} with faults: {each}")
 
 
-def report(stats: CaptureStats, rows: int, faults: Mapping[str, int]) -> None:
-    """Say on standard error what became of every frame: read, decoded, faulty, damaged or lost."""
+def report(
+    stats: CaptureStats,
+    rows: int | Mapping[str, int],
+    faults: Mapping[str, int],
+    *,
+    encrypted: int = 0,
+    unread: int = 0,
+) -> None:
+    """Say on standard error what became of every frame: read, decoded, faulty, damaged or lost.
+
+    ``rows`` are those of one table, or of each by its name; ``encrypted`` and ``unread`` are the messages that the
+    table of notifications has no rows for.
+    """
     say(
-        f"{counted(stats.frames, 'frame')}: {counted(rows, 'row')}, {stats.other:,} of other protocols, "
+        f"{counted(stats.frames, 'frame')}: {_counted_rows(rows)}, {stats.other:,} of other protocols, "
         f"{stats.damaged:,} damaged"
     )
+    _report_streams(stats)
     _report_faults("payload", faults)
+    if encrypted:
+        say(f"{counted(encrypted, 'message')} to the notify queue encrypted, and so without rows")
+    if unread:
+        say(f"{counted(unread, 'message')} with faults; --table messages tells which")
+    if stats.cut_files:
+        say(f"{counted(stats.cut_files, 'compressed file')} not read to the end")
     if stats.bytes_skipped:
         say(f"{counted(stats.bytes_skipped, 'byte')} of {stats.bytes_read:,} skipped")
     for file, offset, what in stats.problems[:_PROBLEMS_SHOWN]:
         say(f"{file}: at byte {offset:,}: {what}")
     if len(stats.problems) > _PROBLEMS_SHOWN:
         say(f"... and {counted(len(stats.problems) - _PROBLEMS_SHOWN, 'more problem')}")
+
+
+def _counted_rows(rows: int | Mapping[str, int]) -> str:
+    if isinstance(rows, int):
+        return counted(rows, "row")
+    first, *more = [(name, number) for name, number in rows.items() if number] or [("any table", 0)]
+    return ", ".join([f"{counted(first[1], 'row')} of {first[0]}", *(f"{number:,} of {name}" for name, number in more)])
+
+
+def _report_streams(stats: CaptureStats) -> None:
+    """What TCP and IP took apart, and what of it could not be put together."""
+    streams = stats.streams
+    if stats.segments:
+        losses = [
+            counted(number, one, many)
+            for number, one, many in (
+                (streams.gaps, "gap", ""),
+                (streams.missing, "byte missing", "bytes missing"),
+                (streams.conflicts, "conflict", ""),
+                (streams.skipped, "byte of no packet", "bytes of no packet"),
+                (streams.unfinished, "packet cut short", "packets cut short"),
+                (streams.evictions, "stream forgotten", "streams forgotten"),
+            )
+            if number
+        ]
+        said = f"{counted(stats.segments, 'segment')} of {counted(streams.streams, 'stream')}"
+        say(": ".join([f"{said}, {counted(streams.packets, 'packet')}", *filter(None, [", ".join(losses)])]))
+    if stats.fragments or stats.incomplete_datagrams or stats.fragment_conflicts:
+        said = counted(stats.fragments, "fragment")
+        if stats.incomplete_datagrams:
+            said += f", {counted(stats.incomplete_datagrams, 'datagram')} incomplete"
+        if stats.fragment_conflicts:
+            said += f", {counted(stats.fragment_conflicts, 'conflict')}"
+        say(said)
+
+
+def is_whole(stats: CaptureStats) -> bool:
+    """Whether nothing of a capture was lost on the way to its payloads."""
+    return not (
+        stats.damaged
+        or stats.bytes_skipped
+        or stats.incomplete_datagrams
+        or stats.fragment_conflicts
+        or stats.cut_files
+        or stats.streams.problems
+        or stats.problems
+    )

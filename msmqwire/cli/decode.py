@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import column_names, ports
-from msmqwire.cli.console import CommandError, optional, report, report_bodies
+from msmqwire.cli.arguments import column_names, moment, network, ports
+from msmqwire.cli.console import CommandError, is_whole, optional, report, report_bodies, say
 from msmqwire.cli.forms import FORMS, chosen_form, table_writer
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import open_target, standard_output
@@ -16,10 +17,23 @@ from msmqwire.cli.target import open_target, standard_output
 if TYPE_CHECKING:
     from msmqwire.capture.tables import TableReader
     from msmqwire.cli.bodies import BodyReader
+    from msmqwire.cli.every_table import EveryTable, Selection
+    from msmqwire.cli.target import Sink
 
 __all__ = ["add", "run"]
 
+ALL = "all"
+
 _EPILOG = """\
+tables (--table):
+  topology       packets of discovery, MS-MQSD
+  notifications  changes of queues and machines that messages tell of, MS-MQCN
+  messages       messages and their acknowledgments, MS-MQQB
+  sessions       pings, and the packets that open and keep up a session, MS-MQQB
+  all            each that has rows, one after the other: the default of -T table; with
+                 -T json the first member of each object, table, says which it is of
+Without --table, json, csv and parquet have topology; so has table with --columns or --ports.
+
 forms (-T):
   table     for people: a packet a row with the fields that it carries
   json      JSON lines: an object a row, every column in it, null where it has no value
@@ -31,18 +45,24 @@ Without -T the form follows the name of OUT (.parquet .json .jsonl .ndjson .csv)
 OUT it is table on a terminal and json otherwise. OUT appears when it is whole: an error,
 Ctrl-C or a full disk leaves what stood there before.
 
+Captures may be compressed (gzip, zstd, lz4, xz, bzip2), whatever their names. All tables of
+a pipe are shown when it ends; with one --table its rows are shown as they come.
+
 exit status:
   0  every frame was read and every payload decoded
   1  wrong usage, or a file that cannot be read or written, or is no capture
-  2  some payloads had faults, or some frames were damaged; standard error counts them
+  2  something was lost: payloads had faults, frames or streams were damaged or cut, or
+     change notifications were encrypted; standard error counts them
 
 examples:
   msmqwire decode capture.pcapng
   msmqwire decode capture.pcapng | jq 'select(.fault) | {frame, fault}'
-  msmqwire decode *.pcap -o packets.parquet
+  msmqwire decode --table all -T json day.pcap.zst | jq 'select(.table == "messages") | .label'
+  msmqwire decode --table messages --address 10.20.1.0/24 --since 2024-03-04T08:00 day.pcap
+  msmqwire decode *.pcap --table notifications -o changes.parquet
   msmqwire decode capture.pcap --columns frame,src,servers -T csv > servers.csv
   msmqwire decode --kind notification body.bin bodies.parquet
-  ssh router tcpdump -U -w - udp port 1801 | msmqwire decode -
+  ssh router tcpdump -U -w - port 1801 | msmqwire decode --table messages -
 """
 
 
@@ -50,8 +70,8 @@ def add(subcommands: Any) -> None:
     """Add the subcommand to the parser."""
     parser = subcommands.add_parser(
         "decode",
-        help="read captures as a table",
-        description="Read captures (pcap or pcapng), or bodies of messages, and write what is in them as a table.",
+        help="read captures as tables",
+        description="Read captures (pcap or pcapng), or bodies of messages, and write what is in them as tables.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -66,13 +86,29 @@ def add(subcommands: Any) -> None:
     )
     parser.add_argument("-T", "--form", choices=FORMS, help="the form to write, see below")
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
-    parser.add_argument("--table", help="topology (default): the packets of discovery, MS-MQSD")
+    parser.add_argument("--table", metavar="NAME", help="the table to write, see below")
     parser.add_argument("--columns", type=column_names, metavar="A,B", help="only these columns, in this order")
     parser.add_argument(
         "--strict", action="store_true", help="what a conforming receiver would discard is a fault, not a violation"
     )
     parser.add_argument("--guid", choices=("text", "binary"), default="text", help="GUIDs in Parquet (default: text)")
     parser.add_argument("--ports", type=ports, metavar="N,N", help="the ports to look at instead of the table's own")
+    parser.add_argument(
+        "--address",
+        dest="addresses",
+        action="append",
+        default=[],
+        type=network,
+        metavar="NET",
+        help="only what this address or network (10.20.1.0/24) sent or received; may be given several times",
+    )
+    parser.add_argument(
+        "--since",
+        type=moment,
+        metavar="TIME",
+        help="only what was captured then or later: ISO 8601, UTC without a zone",
+    )
+    parser.add_argument("--until", type=moment, metavar="TIME", help="only what was captured before then")
     parser.add_argument("-q", "--quiet", action="store_true", help="no counts and no progress on standard error")
     parser.set_defaults(run=run)
 
@@ -80,37 +116,118 @@ def add(subcommands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Decode; the exit status."""
     optional("pyarrow", "msmqwire decode")
-    if options.kind == "capture":
-        _check_table(options)
-    elif options.table or options.ports:
-        raise CommandError(
-            f"{'--table' if options.table else '--ports'} is for captures, not for --kind {options.kind}"
-        )
+    _check_selection(options)
     terminal = options.output == "-" and standard_output().isatty()
     form = chosen_form(options.form, options.output, terminal=terminal)
+    if options.kind == "capture":
+        _choose_table(options, form)
     if options.guid == "binary" and form != "parquet":
         raise CommandError(f"--guid binary is for Parquet; {form} shows GUIDs as text")
     if form == "table":
         optional("rich", "the table on a terminal")
     if options.kind == "notification":
-        bodies = _body_reader(options)
-        _write(bodies, options, form, terminal=terminal)
-        if not options.quiet:
-            report_bodies(bodies.stats.messages, bodies.rows, bodies.faults)
-        return 2 if bodies.faults else 0
-    reader = _reader(options)
+        return _decode_bodies(options, form, terminal=terminal)
+    if options.table == ALL:
+        return _decode_every_table(options, form, terminal=terminal)
+    return _decode_table(options, form, terminal=terminal)
+
+
+def _decode_bodies(options: argparse.Namespace, form: str, *, terminal: bool) -> int:
+    bodies = _body_reader(options)
+    _write(bodies, options, form, terminal=terminal)
+    if not options.quiet:
+        report_bodies(bodies.stats.messages, bodies.rows, bodies.faults)
+    return 2 if bodies.faults else 0
+
+
+def _decode_table(options: argparse.Namespace, form: str, *, terminal: bool) -> int:
+    reader = _reader(options, form)
     _write(reader, options, form, terminal=terminal)
     if not options.quiet:
-        report(reader.stats, reader.rows, reader.faults)
-    return 2 if reader.faults or reader.stats.damaged or reader.stats.problems else 0
+        report(reader.stats, reader.rows, reader.faults, encrypted=reader.encrypted, unread=reader.unread)
+        if options.table_by_default and not reader.rows and reader.stats.other:
+            say("topology, the table without --table, has no rows; --table all shows what there is")
+    whole = is_whole(reader.stats) and not (reader.faults or reader.encrypted or reader.unread)
+    return 0 if whole else 2
 
 
-def _check_table(options: argparse.Namespace) -> None:
+def _decode_every_table(options: argparse.Namespace, form: str, *, terminal: bool) -> int:
+    from msmqwire.cli.every_table import EveryTable, read_again
+
+    names = [_checked(name) for name in options.files]
+    with read_again(names, wanted=not options.quiet) as open_files:
+        every = EveryTable(open_files, _selection(options), strict=options.strict)
+        with (
+            progress(names, wanted=not (options.quiet or terminal)) as show,
+            open_target(options.output, names) as sink,
+        ):
+            if form == "table":
+                _show_every_table(every, sink, show)
+            else:
+                for name, reader in every.tables(lambda _: None, show):
+                    writer = table_writer(form, sink, reader.schema, table=name)
+                    for batch in reader:
+                        writer.write(batch)
+                    writer.finish()
+    if not options.quiet:
+        report(every.stats, every.rows, every.faults, encrypted=every.encrypted)
+    return 0 if is_whole(every.stats) and not (every.faults or every.encrypted) else 2
+
+
+def _show_every_table(every: EveryTable, sink: Sink, show: Callable[[int], None]) -> None:
+    """Each table that has rows, under its name."""
+    from msmqwire.capture.tables import TABLES
+    from msmqwire.cli.forms.terminal import columns_shown, heading, not_shown
+
+    shown: list[str] = []
+    for name, reader in every.tables(columns_shown, show):
+        writer = None
+        for batch in reader:
+            if not batch.num_rows:
+                continue
+            if writer is None:
+                heading(sink, name, first=not shown)
+                writer = table_writer("table", sink, reader.schema)
+                shown.append(name)
+            writer.write(batch)
+        if writer is not None:
+            writer.finish()
+    if shown:
+        not_shown(sink, [name for name in TABLES if name not in shown])
+    else:
+        sink.write(b"no rows\n")
+
+
+def _check_selection(options: argparse.Namespace) -> None:
+    if options.kind != "capture":
+        for name in ("table", "ports", "addresses", "since", "until"):
+            if getattr(options, name) not in (None, []):
+                option = "address" if name == "addresses" else name
+                raise CommandError(f"--{option} is for captures, not for --kind {options.kind}")
+    if options.since is not None and options.until is not None and options.since >= options.until:
+        raise CommandError("--until must be later than --since")
+
+
+def _selection(options: argparse.Namespace) -> Selection:
+    return {"addresses": options.addresses, "since": options.since, "until": options.until}
+
+
+def _choose_table(options: argparse.Namespace, form: str) -> None:
+    """Settle which table to write, and whether it has the columns asked for."""
     from msmqwire.capture.tables import TABLES, table_columns
 
-    options.table = options.table or "topology"
+    options.table_by_default = options.table is None
+    if options.table is None:
+        options.table = ALL if form == "table" and not (options.columns or options.ports) else "topology"
+    if options.table == ALL:
+        if form not in ("table", "json"):
+            raise CommandError(f"--table {ALL}: {form} has one table; name it: {', '.join(TABLES)}")
+        for option in ("columns", "ports"):
+            if getattr(options, option):
+                raise CommandError(f"--{option} is for one table; name it with --table: {', '.join(TABLES)}")
+        return
     if options.table not in TABLES:
-        raise CommandError(f"--table {options.table}: no such table; there is {', '.join(TABLES)}")
+        raise CommandError(f"--table {options.table}: no such table; there is {', '.join(TABLES)}, {ALL}")
     columns = table_columns(options.table)
     for name in options.columns or ():
         if name not in columns:
@@ -124,16 +241,22 @@ def _body_reader(options: argparse.Namespace) -> BodyReader:
     return BodyReader(files, columns=options.columns, guid=options.guid, strict=options.strict)
 
 
-def _reader(options: argparse.Namespace) -> TableReader:
+def _reader(options: argparse.Namespace, form: str) -> TableReader:
     from msmqwire.capture import tables
 
+    columns = options.columns
+    if form == "table" and not columns:
+        from msmqwire.cli.forms.terminal import columns_shown
+
+        columns = columns_shown(options.table)
     return tables.read_table(
         [_checked(name) for name in options.files],
         options.table,
-        columns=options.columns,
+        columns=columns,
         guid=options.guid,
         strict=options.strict,
         ports=options.ports,
+        **_selection(options),
     )
 
 

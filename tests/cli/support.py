@@ -21,6 +21,7 @@ from tests.vectors import get
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples"
 LOCAL, OTHER = EXAMPLES / "local-site.pcap", EXAMPLES / "other-site.pcapng"
+SESSION = EXAMPLES / "message-session.pcap"
 #: Packs frames with struct and knows nothing of msmqwire.
 WRITER: dict[str, Any] = runpy.run_path(str(EXAMPLES / "make_captures.py"))
 
@@ -104,7 +105,7 @@ def from_json(data: bytes) -> list[Row]:
     return rows
 
 
-_NUMBERS = {"frame", "src_port", "dst_port", "stream_offset", "version", "connected_network_mask"}
+_NUMBERS = {"frame", "first_frame", "src_port", "dst_port", "stream_offset", "version", "connected_network_mask"}
 _NESTED = {"ipx_networks", "connected_networks", "servers", "fault", "violations"}
 
 

@@ -59,7 +59,7 @@ def test_the_printed_packets(form: str, printed: Path, tmp_path: Path) -> None:
     for number, (row, vector) in enumerate(zip(rows, (V1, V2, V3), strict=True)):
         expected: dict[str, Any] = dict.fromkeys(table_columns("topology"))
         expected.update(
-            file=str(printed), frame=number + 1, time=START + 1_000_000_007 * number,
+            file=str(printed), frame=number + 1, first_frame=number + 1, time=START + 1_000_000_007 * number,
             src="10.20.1.25", src_port=49712, dst="10.20.1.10", dst_port=1801, transport="udp",
             version=0, violations=[],
         )  # fmt: skip

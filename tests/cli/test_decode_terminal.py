@@ -40,7 +40,7 @@ def test_a_terminal_gets_a_table(printed: Path) -> None:
     _, said = process.communicate(timeout=_DEADLINE)
     text = terminal.text()
     assert process.returncode == 0
-    assert said.decode() == "3 frames: 3 rows, 0 of other protocols, 0 damaged\n"
+    assert said.decode() == "3 frames: 3 rows of topology, 0 of other protocols, 0 damaged\n"
     assert _COLOUR.search(text)
     plain = _COLOUR.sub("", text)
     assert "\x1b" not in plain

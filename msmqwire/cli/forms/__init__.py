@@ -54,7 +54,11 @@ def chosen_form(form: str | None, output: str, *, terminal: bool) -> str:
     return form
 
 
-def table_writer(form: str, sink: Sink, schema: pa.Schema) -> TableWriter:
-    """The writer of one of ``FORMS``."""
-    writer: type[TableWriter] = import_module(f"{__name__}.{FORMS[form]}").Writer
+def table_writer(form: str, sink: Sink, schema: pa.Schema, *, table: str = "") -> TableWriter:
+    """The writer of one of ``FORMS``; one of ``json`` that is told the table's name puts it in front of every row."""
+    module = import_module(f"{__name__}.{FORMS[form]}")
+    if table:
+        tagged: TableWriter = module.Writer(sink, schema, table=table)
+        return tagged
+    writer: type[TableWriter] = module.Writer
     return writer(sink, schema)

@@ -18,15 +18,17 @@ __all__ = ["Writer"]
 class Writer:
     """UTF-8, a line feed after each object."""
 
-    def __init__(self, sink: Sink, schema: pa.Schema) -> None:
+    def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
         self._sink = sink
+        # The table's name, where rows of several stand behind each other, is the first member.
+        self._start = f'{{"table":{json.dumps(table)},' if table else "{"
         self._keys = [f"{json.dumps(name)}:" for name in schema.names]
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write an object a row."""
         parts: list[Array | str] = []
         for key, column in zip(self._keys, batch.columns, strict=True):
-            parts += [("," if parts else "{") + key, json_text(column)]
+            parts += [("," if parts else self._start) + key, json_text(column)]
         self._sink.write(utf8_of(joined(*parts, "}\n")))
         self._sink.flush()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -22,16 +22,45 @@ if TYPE_CHECKING:
 
     from msmqwire.cli.target import Sink
 
-__all__ = ["Writer"]
+__all__ = ["Writer", "columns_shown", "heading", "not_shown"]
+
+#: What names a row; the columns there are of these make its title.
+_TITLES = ("type", "operation", "object", "kind")
+#: Of a message, who sent what to which queue, and what for.
+_OF_MESSAGES = (
+    "kind", "source_queue_manager", "sent_time", "message_id", "destination_queue", "destination_queues", "admin_queue",
+    "response_queue", "label", "message_class_name", "correlation_ordinal", "message_size", "body", "notification",
+    "fault", "violations",
+)  # fmt: skip
 
 _CHUNK = 200  # rows drawn at once, and rows looked at to find the widths
 _LONGEST_TEXT = 64
+_LONGEST_BESIDE = 44  # a longer text stands below its label
+_MOST_BYTES = 20
 _MOST_ITEMS = 4
 _GUID = 36
 _NARROW = 100  # columns of a terminal that has no room for labels beside values
 _GAP = 2
+_TIMES = frozenset({"time", "sent_time"})
 
 Row = dict[str, Any]
+
+
+def columns_shown(table: str) -> tuple[str, ...] | None:
+    """The columns of a table that are shown when none are named; None for all."""
+    return (*CAPTURE.names, *_OF_MESSAGES) if table == "messages" else None
+
+
+def heading(sink: Sink, table: str, *, first: bool) -> None:
+    """Write the name of the table that follows."""
+    sink.write(f"{'' if first else chr(10)}# {table}\n".encode())
+
+
+def not_shown(sink: Sink, without_rows: Sequence[str]) -> None:
+    """Write what a reader might look for in vain."""
+    other = "" if "messages" in without_rows else ", most columns of messages"
+    none = f"no rows of {', '.join(without_rows)}\n" if without_rows else ""
+    sink.write(f"\n{none}not shown: what is null, zero or empty, what follows …{other} (-T json has them)\n".encode())
 
 
 class Writer:
@@ -114,17 +143,18 @@ class _Packets:
 
     def __init__(self, names: list[str], *, narrow: bool) -> None:
         self._narrow = narrow
-        apart = {*CAPTURE.names, "type", "fault", "violations"}
+        apart = {*CAPTURE.names, *_TITLES, "fault", "violations"}
+        self._titles = [name for name in _TITLES if name in names]
         self._fields = [name for name in names if name not in apart]
 
     def cells(self, row: Row) -> list[Text]:
         route = f"{_endpoint(row['src'], row['src_port'])} → {_endpoint(row['dst'], row['dst_port'])}"
-        return [Text(shown(row["frame"])), Text(shown(row["time"])), Text(route), self._packet(row, row.get("type"))]
+        return [Text(shown(row["frame"])), Text(shown(row["time"])), Text(route), self._packet(row)]
 
-    def _packet(self, row: Row, name: Any) -> Text:
+    def _packet(self, row: Row) -> Text:
         if row.get("fault") is not None:
             return Text.assemble(("fault ", "bold red"), shown(row["fault"]))
-        title = Text(shown(name), "bold cyan")
+        title = Text(" ".join(shown(row[name]) for name in self._titles if row[name] is not None), "bold cyan")
         for violation in row.get("violations") or ():
             title.append(f"  ! {violation}", "yellow")
         there = {name: self._lines(name, row[name]) for name in self._fields if row[name]}
@@ -133,13 +163,15 @@ class _Packets:
         for name, (first, *more) in there.items():
             if self._narrow:
                 lines += [Text(f" {name}", "dim"), *map(Text, (first, *more))]
+            elif len(first) > _LONGEST_BESIDE:
+                lines += [Text(f" {name}", "dim"), *(Text(f"  {text}") for text in (first, *more))]
             else:
                 lines.append(Text.assemble((f" {name:{longest}} ", "dim"), first))
                 lines += [Text(" " * (longest + 2) + text) for text in more]
         return Text("\n").join(lines)
 
     def _lines(self, name: str, value: Any) -> list[str]:
-        return _lines(value)
+        return [shown(item) for item in value] if name == "properties" else _lines(value)
 
 
 class _Changes(_Packets):
@@ -152,15 +184,11 @@ class _Changes(_Packets):
         super().__init__(names, narrow=narrow)
         self._where = [name for name in names if name in ("file", "row")]
         self.headers = (*self._where, "change")
-        apart = {*self._where, "version", "index", "operation", "object"}
+        apart = {*self._where, "version", "index"}
         self._fields = [name for name in self._fields if name not in apart]
 
     def cells(self, row: Row) -> list[Text]:
-        name = " ".join(filter(None, (row["operation"], row["object"])))
-        return [*(Text(shown(row[place])) for place in self._where), self._packet(row, name)]
-
-    def _lines(self, name: str, value: Any) -> list[str]:
-        return [shown(item) for item in value] if name == "properties" else _lines(value)
+        return [*(Text(shown(row[place])) for place in self._where), self._packet(row)]
 
 
 def _layout(names: list[str], *, narrow: bool) -> _Packets | _Columns:
@@ -174,9 +202,11 @@ def _layout(names: list[str], *, narrow: bool) -> _Packets | _Columns:
 def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
     columns: dict[str, list[Any]] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        columns[name] = plain_text(column).to_pylist() if name == "time" else column.to_pylist()
-    if "time" in columns:
-        columns["time"] = [None if text is None else _short_time(text) for text in columns["time"]]
+        columns[name] = plain_text(column).to_pylist() if name in _TIMES else column.to_pylist()
+    for name in _TIMES & columns.keys():
+        columns[name] = [None if text is None else _short_time(text) for text in columns[name]]
+    if "sent_time" in columns:  # whole seconds
+        columns["sent_time"] = [text and text.removesuffix(".000000") for text in columns["sent_time"]]
     for values in zip(*columns.values(), strict=True):
         yield dict(zip(columns, values, strict=True))
 
@@ -208,7 +238,9 @@ def shown(value: Any) -> str:
         return _shown_struct(value)
     if isinstance(value, list):
         return ", ".join(_items(value))
-    text = value.hex() if isinstance(value, bytes) else printable(str(value))
+    if isinstance(value, bytes):
+        return value.hex() if len(value) <= _MOST_BYTES else f"{value[:_MOST_BYTES].hex()}…"
+    text = printable(str(value))
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
 
 

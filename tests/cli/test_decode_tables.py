@@ -1,0 +1,271 @@
+"""``msmqwire decode``: every table of a capture, selection, and counts of what was lost on the way."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from msmqwire.capture import TABLES
+from tests.cli.support import (
+    COMMAND,
+    LOCAL,
+    OTHER,
+    ROOT,
+    SESSION,
+    START,
+    V1,
+    V2,
+    WRITER,
+    capture,
+    environ,
+    expected_rows,
+    from_json,
+    msmqwire,
+    plain_rows,
+)
+from tests.cli.terminal import Terminal, start
+
+FRAMES: list[Any] = WRITER["message_session"]()
+DEADLINE = 60
+
+
+def headings(text: str) -> list[str]:
+    """The tables that are shown, in their order."""
+    return re.findall(r"^# (\w+)$", text, re.MULTILINE)
+
+
+def without(tmp_path: Path, *numbers: int) -> Path:
+    """The session's capture without frames of these numbers, from 1."""
+    path = tmp_path / "lossy.pcap"
+    path.write_bytes(WRITER["pcap"]([frame for number, frame in enumerate(FRAMES, 1) if number not in numbers]))
+    return path
+
+
+def plain_json(data: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in data.splitlines()]
+
+
+# --- For people ---
+
+
+def test_the_table_form_shows_each_table_that_has_rows() -> None:
+    done = msmqwire("decode", SESSION, LOCAL, "-T", "table")
+    text = done.stdout.decode()
+    assert done.returncode == 0, done.stderr
+    assert headings(text) == list(TABLES)
+    for shown in (
+        "change queue", "delete queue", "PROPID_Q_QUOTA 65536", "domain_controller mq-dc1.corp.example",
+        "user_message", "order_ack", r"DIRECT=TCP:10.20.1.25\private$\orders", "Order 4711", "notification",
+        "message_size         3464", "establish_connection", "session_ack", "ack_timeout             120000",
+    ):  # fmt: skip
+        assert shown in text, shown
+    assert re.search(r"[0-9a-f]{40}… *$", text, re.MULTILINE)  # a body, shortened
+    assert not re.search(r"[0-9a-f]{41}", text)
+    assert max(map(len, text.splitlines())) <= 120
+    assert "not shown: what is null, zero or empty" in text
+    assert done.stderr.decode().splitlines() == [
+        "27 frames: 4 rows of topology, 4 of notifications, 5 of messages, 7 of sessions, 3 of other protocols, "
+        "0 damaged",
+        "18 segments of 3 streams, 10 packets",
+    ]
+
+
+def test_rows_of_a_table_come_in_the_order_of_the_wire() -> None:
+    text = msmqwire("decode", SESSION, "-T", "table").stdout.decode()
+    for name, part in zip(headings(text), re.split(r"^# \w+$", text, flags=re.MULTILINE)[1:], strict=True):
+        frames = [int(number) for number in re.findall(r"^ +(\d+)  2024-", part, re.MULTILINE)]
+        assert frames == [row["frame"] for row in expected_rows(SESSION, table=name)]
+
+
+def test_tables_without_rows_are_named() -> None:
+    text = msmqwire("decode", SESSION, "-T", "table").stdout.decode()
+    assert "no rows of topology\n" in text
+    text = msmqwire("decode", OTHER, "-T", "table").stdout.decode()
+    assert headings(text) == ["topology"]
+    assert "no rows of notifications, messages, sessions\n" in text
+
+
+@pytest.mark.parametrize("table", list(TABLES))
+def test_one_table_for_people_has_no_heading(table: str) -> None:
+    done = msmqwire("decode", SESSION, LOCAL, "-T", "table", "--table", table)
+    assert headings(done.stdout.decode()) == []
+    assert f"27 frames: {len(expected_rows(SESSION, LOCAL, table=table))} rows, ".encode() in done.stderr
+
+
+def test_a_terminal_gets_every_table() -> None:
+    terminal = Terminal(columns=120)
+    process = start(["decode", SESSION], stdout=terminal.descriptor, stderr=subprocess.PIPE)
+    process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0
+    assert headings(terminal.text()) == ["notifications", "messages", "sessions"]
+
+
+# --- For programs ---
+
+
+@pytest.mark.parametrize("table", list(TABLES))
+def test_a_table_that_is_named(table: str, tmp_path: Path) -> None:
+    expected = expected_rows(SESSION, LOCAL, table=table)
+    out = tmp_path / "out.parquet"
+    assert msmqwire("decode", SESSION, LOCAL, "--table", table, "-o", out).returncode == 0
+    assert plain_rows(pq.read_table(out)) == expected
+    done = msmqwire("decode", SESSION, LOCAL, "--table", table, "--columns", "frame,fault")
+    assert from_json(done.stdout) == [{"frame": row["frame"], "fault": row["fault"]} for row in expected]
+    done = msmqwire("decode", SESSION, LOCAL, "--table", table, "-T", "csv")
+    assert done.stdout.count(b"\r\n") == len(expected) + 1
+
+
+def test_all_tables_as_json_say_which_they_are_of() -> None:
+    rows = plain_json(msmqwire("decode", SESSION, LOCAL, "--table", "all", "-T", "json").stdout)
+    assert {next(iter(row)) for row in rows} == {"table"}
+    for table in TABLES:
+        alone = plain_json(msmqwire("decode", SESSION, LOCAL, "--table", table).stdout)
+        assert [row for row in rows if row["table"] == table] == [{"table": table, **row} for row in alone]
+
+
+def test_json_without_a_table_is_topology_and_says_when_that_is_empty() -> None:
+    assert plain_json(msmqwire("decode", LOCAL).stdout) == plain_json(
+        msmqwire("decode", LOCAL, "--table", "topology").stdout
+    )
+    done = msmqwire("decode", SESSION)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"topology, the table without --table, has no rows; --table all shows what there is\n" in done.stderr
+    assert b"--table" not in msmqwire("decode", SESSION, "--table", "topology").stderr
+
+
+# --- Files that can be read once, compressed files ---
+
+
+def test_every_table_of_standard_input(tmp_path: Path) -> None:
+    data = SESSION.read_bytes()
+    expected = [{**row, "file": "-"} for row in plain_json(msmqwire("decode", SESSION, "--table", "all").stdout)]
+    arguments = ("decode", "-", "--table", "all", "-T", "json")
+    assert plain_json(msmqwire(*arguments, input=data).stdout) == expected
+    assert plain_json(msmqwire(*arguments, input=gzip.compress(data)).stdout) == expected
+    with SESSION.open("rb") as file:  # not a pipe: it can be read again
+        assert plain_json(msmqwire(*arguments, stdin=file).stdout) == expected
+
+
+def test_every_table_of_a_named_pipe() -> None:
+    command = [
+        "bash",
+        "-c",
+        'exec "$@" <(cat examples/message-session.pcap)',
+        "bash",
+        *COMMAND,
+        "decode",
+        "-T",
+        "table",
+    ]
+    done = subprocess.run(command, capture_output=True, env=environ(), cwd=ROOT, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    assert headings(done.stdout.decode()) == ["notifications", "messages", "sessions"]
+
+
+def test_a_compressed_file_that_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "cut.pcap.gz"
+    path.write_bytes(gzip.compress(SESSION.read_bytes())[:-40])
+    for arguments in (("-T", "table"), ("--table", "messages")):
+        done = msmqwire("decode", path, *arguments)
+        assert done.returncode == 2
+        assert b"1 compressed file not read to the end\n" in done.stderr
+
+
+def test_someone_who_watches_a_pipe_is_told_how_to_see_rows_at_once(tmp_path: Path) -> None:
+    for arguments, told in (((), True), (("--table", "messages"), False), (("-q",), False)):
+        terminal = Terminal()
+        process = start(
+            ["decode", "-", "-T", "table", "-o", tmp_path / "out", *arguments],
+            stdin=subprocess.PIPE, stderr=terminal.descriptor,
+        )  # fmt: skip
+        process.communicate(SESSION.read_bytes(), timeout=DEADLINE)
+        assert process.returncode == 0
+        assert ("with --table NAME its rows are shown as they come" in terminal.text()) == told
+
+
+# --- Selection ---
+
+
+def test_selection_by_address_and_time(tmp_path: Path) -> None:
+    for table in ("topology", "sessions"):
+        done = msmqwire("decode", LOCAL, SESSION, "--table", table, "--address", "10.20.7.0/24", "--address", "::1")
+        assert from_json(done.stdout) == expected_rows(LOCAL, SESSION, table=table, addresses=["10.20.7.0/24"])
+    times = [row["time"] for row in expected_rows(LOCAL)]
+    for text, after in (
+        ("2024-03-04T08:00:00.0075Z", times[2:]),
+        ("2024-03-04 08:00:00.007500000", times[2:]),
+        ("2024-03-04T09:00:00.007500001+01:00", times[3:]),
+        ("2024-03-04T08:00", times),
+        ("2024-03-05", []),
+    ):
+        since, until = (from_json(msmqwire("decode", LOCAL, option, text).stdout) for option in ("--since", "--until"))
+        assert [row["time"] for row in since] == after, text
+        assert [row["time"] for row in until] == times[: len(times) - len(after)], text
+    text = msmqwire("decode", LOCAL, SESSION, "-T", "table", "--until", "2024-03-04T08:01").stdout.decode()
+    assert headings(text) == ["topology"]
+
+
+# --- What was lost ---
+
+
+def test_a_gap_in_a_stream_is_counted(tmp_path: Path) -> None:
+    path = without(tmp_path, 11)
+    for arguments in (("-T", "table"), ("--table", "messages"), ("--table", "notifications")):
+        done = msmqwire("decode", path, *arguments)
+        assert done.returncode == 2, done.stderr
+        assert re.search(rb"^\d+ segments of 2 streams, \d+ packets: 1 gap, [\d,]+ bytes missing", done.stderr, re.M)
+    assert msmqwire("decode", path).returncode == 0  # no stream has topology
+
+
+def test_an_encrypted_notification_is_counted(tmp_path: Path) -> None:
+    from msmqwire import mqqb
+
+    hidden = mqqb.UserMessage(
+        destination_queue="PRIVATE=43cd8907-394c-8f11-4445-9078909ea0fc\\3", body=b"?", privacy_level=3
+    )
+    conversation = WRITER["Conversation"]("10.20.1.10", 50211, "10.20.1.25", 1801)
+    conversation.send(0, mqqb.encode(hidden))
+    conversation.close()
+    path = tmp_path / "encrypted.pcap"
+    path.write_bytes(WRITER["pcap"]([WRITER["Frame"](START, frame) for frame in conversation.frames]))
+    done = msmqwire("decode", path, "--table", "notifications")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"1 message to the notify queue encrypted, and so without rows\n" in done.stderr
+    assert b"1 message to the notify queue encrypted" in msmqwire("decode", path, "-T", "table").stderr
+    assert msmqwire("decode", path, "--table", "messages").returncode == 0
+
+
+# --- Stopped in the middle ---
+
+
+@pytest.mark.parametrize("arguments", [("--table", "messages"), ("--table", "all")])
+def test_ctrl_c_leaves_no_file(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    out.write_bytes(b"before")
+    process = start(["decode", "-", *arguments, "-o", out], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin
+    assert process.stderr
+    process.stdin.write(capture([V1.data, V2.data] * 5_000, step=1_000))  # more than a pipe holds
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(DEADLINE) == -signal.SIGINT
+    assert process.stderr.read() == b"msmqwire: interrupted\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+    assert out.read_bytes() == b"before"
+    process.stdin.close()
+    process.stderr.close()
+
+
+@pytest.mark.parametrize("form", ["json", "table"])
+def test_a_full_device(form: str) -> None:
+    done = msmqwire("decode", SESSION, "--table", "all", "-T", form, "-o", "/dev/full")
+    assert done.returncode == 1
+    assert done.stderr.decode() == "msmqwire: cannot write /dev/full: No space left on device\n"
