@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import math
+import os
+import re
+import sys
 import uuid
 
-__all__ = ["column_names", "guid", "port", "ports", "seconds"]
+from msmqwire.cli.console import CommandError
+
+__all__ = ["column_names", "guid", "input_file", "port", "ports", "seconds", "time"]
 
 
 def column_names(text: str) -> list[str]:
@@ -52,3 +58,39 @@ def seconds(text: str) -> float:
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds greater than 0")
     return number
+
+
+def time(text: str) -> int:
+    """A time as the tables show it, in nanoseconds since 1970; UTC unless it says otherwise."""
+    match = re.fullmatch(
+        r"(\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?", text, re.ASCII
+    )
+    try:
+        if match is None:
+            raise ValueError(text)
+        moment = datetime.datetime.fromisoformat(match[1])
+        zone = datetime.datetime.fromisoformat(f"2000-01-01T00:00{match[3] or 'Z'}").tzinfo
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time, as in 2024-03-04T08:00:00Z") from None
+    seconds = (moment.replace(tzinfo=zone) - datetime.datetime.fromtimestamp(0, datetime.UTC)) // datetime.timedelta(
+        seconds=1
+    )
+    return seconds * 1_000_000_000 + int((match[2] or "").ljust(9, "0"))
+
+
+def input_file(name: str, what: str = "capture") -> str:
+    """A file to be read, unless it is plain already that it cannot be.
+
+    Raises
+    ------
+    CommandError
+        It is standard input and that is closed or a terminal, or it is a directory.
+    """
+    if name == "-":
+        if sys.stdin is None:
+            raise CommandError("standard input is closed")
+        if sys.stdin.isatty():
+            raise CommandError(f"standard input is a terminal: pipe a {what} into msmqwire, or name a file")
+    elif os.path.isdir(name):
+        raise CommandError(f"{name} is a directory; name the files in it: {os.path.join(name, '*')}")
+    return name

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import column_names, ports
+from msmqwire.cli.arguments import column_names, input_file, ports
 from msmqwire.cli.console import CommandError, optional, report, report_bodies
 from msmqwire.cli.forms import FORMS, chosen_form, table_writer
 from msmqwire.cli.progress import progress
@@ -120,7 +118,7 @@ def _check_table(options: argparse.Namespace) -> None:
 def _body_reader(options: argparse.Namespace) -> BodyReader:
     from msmqwire.cli.bodies import BodyReader
 
-    files = [_checked(name, "body") for name in options.files]
+    files = [input_file(name, "body") for name in options.files]
     return BodyReader(files, columns=options.columns, guid=options.guid, strict=options.strict)
 
 
@@ -128,25 +126,13 @@ def _reader(options: argparse.Namespace) -> TableReader:
     from msmqwire.capture import tables
 
     return tables.read_table(
-        [_checked(name) for name in options.files],
+        [input_file(name) for name in options.files],
         options.table,
         columns=options.columns,
         guid=options.guid,
         strict=options.strict,
         ports=options.ports,
     )
-
-
-def _checked(name: str, what: str = "capture") -> str:
-    """A file to be read, unless it is plain already that it cannot be."""
-    if name == "-":
-        if sys.stdin is None:
-            raise CommandError("standard input is closed")
-        if sys.stdin.isatty():
-            raise CommandError(f"standard input is a terminal: pipe a {what} into msmqwire, or name a file")
-    elif os.path.isdir(name):
-        raise CommandError(f"{name} is a directory; name the files in it: {os.path.join(name, '*')}")
-    return name
 
 
 def _write(reader: TableReader | BodyReader, options: argparse.Namespace, form: str, *, terminal: bool) -> None:

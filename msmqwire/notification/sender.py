@@ -330,12 +330,12 @@ def _update(change: Change, master: UUID) -> NotificationUpdate | None:
     if isinstance(change, QueueCreation):
         properties = _properties(change.queue, CREATED_QUEUE)
         pathname = change.queue.pathname
-        update = NotificationUpdate(command="create", path_name=pathname, guid_master_id=master, properties=properties)
         try:
-            encode(ChangeNotificationMessage(1, [update]))
+            return NotificationUpdate(
+                command="create", path_name=pathname, guid_master_id=master, properties=properties
+            )
         except EncodeError as error:
             raise EncodeError("pathname", f"{spoken_name(change.queue)}: {error.reason}") from None
-        return update
     if isinstance(change, QueueDeletion):
         return NotificationUpdate(
             command="delete",
