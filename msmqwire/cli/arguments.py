@@ -15,6 +15,11 @@ from msmqwire.cli.console import CommandError
 __all__ = ["column_names", "guid", "input_file", "port", "ports", "seconds", "time"]
 
 
+_EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
+# Fractions stand apart, since datetime has no nanoseconds
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+
+
 def column_names(text: str) -> list[str]:
     """Names with commas between them, each once."""
     names = [name.strip() for name in text.split(",")]
@@ -62,9 +67,7 @@ def seconds(text: str) -> float:
 
 def time(text: str) -> int:
     """A time as the tables show it, in nanoseconds since 1970; UTC unless it says otherwise."""
-    match = re.fullmatch(
-        r"(\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?", text, re.ASCII
-    )
+    match = _TIME.fullmatch(text)
     try:
         if match is None:
             raise ValueError(text)

@@ -1,7 +1,7 @@
 """What a queue manager did about change notifications, and why: a record for every decision.
 
-Three kinds say that something happened (``Created``, ``Changed``, ``Deleted``) and three that it did not: ``Ignored`` for
-one change, ``Disregarded`` for a whole message, ``Overflowed`` for the messages that came too fast.
+Three kinds say that something happened (``Created``, ``Changed``, ``Deleted``) and three that it did not: ``Ignored``
+for one change, ``Disregarded`` for a whole message, ``Overflowed`` for the messages that came too fast.
 """
 
 from __future__ import annotations

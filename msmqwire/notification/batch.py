@@ -2,9 +2,9 @@
 
 An update of a queue touches no other, so updates may be applied in another order than that of their messages, as long
 as those of one queue keep theirs. Rows are sorted out into those that can be judged or applied as columns, and those
-that go one by one through the processor: creations, deletions, what is named by its path, all updates of queues that one of
-these may touch, and the local queue manager. An event of version 2 may touch any queue, so it parts the rows before it
-from those behind it.
+that go one by one through the processor: creations, deletions, what is named by its path, all updates of queues that
+one of these may touch, and the local queue manager. An event of version 2 may touch any queue, so it parts the rows
+before it from those behind it.
 """
 
 from __future__ import annotations
@@ -397,7 +397,8 @@ class _Run:
         local = np.frombuffer(self._processor.queue_manager.identifier.bytes_le, np.uint8)
         ours = self._reader.has_guid[rows] & (self._reader.batch["object_guid"][rows] == local).all(axis=1)
         self._audit.put(rows[~ours], _CODE[Rule.OTHER_MACHINE])
-        return rows[ours]
+        mine: _Rows = rows[ours]
+        return mine
 
     def _sort_creations(self, rows: _Rows) -> tuple[_Rows, set[bytes]]:
         """The creations on this computer, and the Identifiers of queues that they may touch."""
@@ -432,7 +433,8 @@ class _Run:
         )
         self._audit.put(rows[~found], _CODE[Rule.NOT_FOUND])
         hot.update(self._reader.guids[rows[found]].tolist())
-        return rows[found]
+        kept: _Rows = rows[found]
+        return kept
 
     def _at_paths(self, rows: _Rows) -> set[bytes]:
         """The Identifiers of the queues that rows name by their paths."""

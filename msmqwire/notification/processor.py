@@ -1,7 +1,7 @@
 r"""The server of MS-MQCN: a message body and its envelope in, changes to the local queues and records of them out.
 
-``NotificationProcessor.process`` takes a message, ``process_batch`` a million; they do the same. Both work at once: that
-messages wait and gather is the business of ``msmqwire.notification.schedule``.
+``NotificationProcessor.process`` takes a message, ``process_batch`` a million; they do the same. Both work at once:
+that messages wait and gather is the business of ``msmqwire.notification.schedule``.
 """
 
 from __future__ import annotations
@@ -135,12 +135,12 @@ class NotificationProcessor:
             if self.profile is Profile.NT_2000:
                 return [whole.disregarded(Rule.VERSION)]
             return [self.apply_event(Place(number, 0, VERSION_2), message.body)]
-        if rule := self.envelope_refusal(envelope):
-            return [Place(number, None, VERSION_1).disregarded(rule)]
+        if refused := self.envelope_refusal(envelope):
+            return [Place(number, None, VERSION_1).disregarded(refused)]
         places = [Place(number, index, VERSION_1) for index in range(len(message.updates))]
         for place, update in zip(places, message.updates, strict=True):
-            if rule := refusal(update):
-                return [place.disregarded(rule)]
+            if refused := refusal(update):
+                return [place.disregarded(refused)]
         return [self.apply_update(place, update) for place, update in zip(places, message.updates, strict=True)]
 
     def process_batch(self, batch: NotificationBatch, envelopes: Envelope | Sequence[Envelope]) -> BatchAudit:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
+import numpy as np
+
 from msmqwire.directory.elements import Queue
 from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_QUEUE, attribute_value
 from msmqwire.properties import PROPID_Q_QMID
@@ -178,7 +180,8 @@ def _messages(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Row]]:
     """The rows of each message: all but its first have a position above 0 in it."""
     held: list[Row] = []
     for batch in batches:
-        times = batch.column("time").cast("int64").to_pylist()
+        # Python's own times have no nanoseconds
+        times: list[int] = np.asarray(batch.column("time")).astype("M8[ns]").astype(np.int64).tolist()
         for row, time in zip(batch.drop_columns(["time"]).to_pylist(), times, strict=True):
             if held and not row["index"]:
                 yield held

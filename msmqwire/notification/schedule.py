@@ -23,8 +23,8 @@ WINDOW = 100
 class NotificationServer:
     r"""A processor behind the delay of its profile.
 
-    It holds at most ``WINDOW`` messages, however many come. Whoever owns the clock calls :meth:`tick` when ``deadline`` has
-    come.
+    It holds at most ``WINDOW`` messages, however many come. Whoever owns the clock calls :meth:`tick` when
+    ``deadline`` has come.
 
     Parameters
     ----------

@@ -38,8 +38,11 @@ def attributes_of(
         A value is none of its enumeration.
     """
     return {
-        name: attribute_value(element, name, bytes(value) if isinstance(value, memoryview) else value)
-        for name, value in ((name, values[propid]) for propid, name in table.items() if propid in values)
+        name: attribute_value(
+            element, name, bytes(values[propid]) if element.attribute_type(name) is bytes else values[propid]
+        )
+        for propid, name in table.items()
+        if propid in values
     }
 
 
