@@ -12,7 +12,10 @@ from msmqwire.capture import read_table
 from msmqwire.directory import PrivacyLevel, Queue, QueueManager, Scope
 from msmqwire.notification.replay import COLUMNS, Replay, replay
 from msmqwire.notification.sender import Notification, Sender
-from tests.capture.build import pcap, segment
+from tests.capture.build import START, pcap_header, pcap_record, segment
+
+#: Nanoseconds between the frames of a capture.
+STEP = 1_000_001
 
 LEDGER, BRANCH = UUID(int=0x1ED6E2), UUID(int=0xB2A2C4)
 MASTER, SOURCE = UUID(int=0x3A57E2), UUID(int=0x50C2)
@@ -44,7 +47,9 @@ def changed(element: Any, **values: Any) -> Any:
     return type(element).of({**element.attributes(), **values})
 
 
-def captured(notifications: Iterable[Notification], machine: str = "10.0.0.2", port: int = 40000) -> bytes:
+def captured(
+    notifications: Iterable[Notification], machine: str = "10.0.0.2", port: int = 40000, start: int = START
+) -> bytes:
     """A capture of one stream that carries these to one machine, a frame each behind that of the handshake."""
     frames, sequence = [segment(b"", 99, flags=2, source=port, dst=machine)], 100
     for each in notifications:
@@ -52,7 +57,8 @@ def captured(notifications: Iterable[Notification], machine: str = "10.0.0.2", p
         assert len(packet) < 60_000
         frames.append(segment(packet, sequence, source=port, dst=machine))
         sequence += len(packet)
-    return pcap(frames, nano=True)
+    records = (pcap_record(frame, nano=True, time=start + number * STEP) for number, frame in enumerate(frames))
+    return pcap_header(nano=True) + b"".join(records)
 
 
 def rows(*captures: bytes) -> list[dict[str, Any]]:
