@@ -6,11 +6,16 @@ that it reads, busy ([MS-MQCN] note <3>). Time is an argument: seconds of any cl
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from msmqwire.formatname import PrivateName
 from msmqwire.notification.audit import VERSION_2, Overflowed, Record
 from msmqwire.notification.envelope import Envelope
 from msmqwire.notification.processor import NotificationProcessor, Profile
 
-__all__ = ["INTERVAL", "SHORT_DELAY", "WINDOW", "NotificationServer"]
+__all__ = ["INTERVAL", "SHORT_DELAY", "WINDOW", "Dequeue", "NotificationServer", "QueueOpening"]
 
 #: Seconds between two runs, at least.
 INTERVAL = 900
@@ -18,6 +23,21 @@ INTERVAL = 900
 SHORT_DELAY = 60
 #: So many messages while others wait, and all are dropped for a refresh.
 WINDOW = 100
+
+
+#: Takes a message from an open queue, and waits for one until the time given (None: for ever); None if none came.
+Dequeue = Callable[[float | None], tuple[bytes, Envelope] | None]
+
+_NOTIFY_QUEUE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueOpening:
+    """How the notification queue is to be opened: the arguments of Open Queue ([MS-MQCN] 3.2.3)."""
+
+    format_name: PrivateName
+    required_access: Literal["receive"] = "receive"
+    shared_mode: Literal["deny_none"] = "deny_none"
 
 
 class NotificationServer:
@@ -76,9 +96,7 @@ class NotificationServer:
         records = self.tick(now)
         if self.deadline is None:
             self.deadline = now + self._delay(now)
-            self._count = 0
-            if self._count_first:
-                self._count = 1
+            self._count = int(self._count_first)
         else:
             self._count += 1
         if self.overflowed:
@@ -98,6 +116,20 @@ class NotificationServer:
         dropped = count if self._count_first else count + 1
         note = Overflowed(message=None, index=None, section=VERSION_2, dropped=dropped)
         return [note, *self.processor.refresh()]
+
+    def run(self, open_queue: Callable[[QueueOpening], Dequeue], clock: Callable[[], float]) -> Iterator[Record]:
+        """Open the notification queue, then take messages from it for ever ([MS-MQCN] 3.2.3).
+
+        Close the iterator to end it; what the two callables raise ends it too.
+        """
+        identifier = self.processor.queue_manager.identifier
+        dequeue = open_queue(QueueOpening(format_name=PrivateName(identifier, _NOTIFY_QUEUE)))
+        while True:
+            message = dequeue(self.deadline)
+            if message is None:
+                yield from self.tick(clock())
+            else:
+                yield from self.receive(*message, now=clock())
 
     def _delay(self, now: float) -> float:
         if self._last is None:

@@ -96,7 +96,9 @@ def version_2(event: int, guid: UUID, server: str = "dc1") -> bytes:
     return mqcn.encode_body(mqcn.ChangeNotificationMessage(2, body=mqcn.NotificationBody(event, guid, server)))
 
 
-def processor(queues: Iterable[Queue] = (), directory: Directory | None = None, **options: Any) -> NotificationProcessor:
+def processor(
+    queues: Iterable[Queue] = (), directory: Directory | None = None, **options: Any
+) -> NotificationProcessor:
     """The processor of HERE."""
     answers = MemoryDirectory([]) if directory is None else directory
     return NotificationProcessor(HERE, queues, directory=lambda server: answers, verifier=verifier, **options)

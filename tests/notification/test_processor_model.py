@@ -18,7 +18,9 @@ from tests.notification import processing as p
 from tests.reference.processor import Update
 
 GUIDS = st.sampled_from([p.ORDERS, p.BILLS, p.SPARE, p.ELSEWHERE, p.MACHINE])
-PATHS = st.sampled_from(["here\\orders", "HERE\\Orders", "here\\bills", "Here\\spare", "there\\orders", "here.example\\x"])
+PATHS = st.sampled_from(
+    ["here\\orders", "HERE\\Orders", "here\\bills", "Here\\spare", "there\\orders", "here.example\\x"]
+)
 SMALL = st.integers(0, 3)
 QUEUE_VALUES = st.one_of(
     st.tuples(st.sampled_from([104, 111, 113, 114]), st.sampled_from([0, 1, 1, 0, 1, 0, 2])),

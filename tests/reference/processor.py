@@ -44,8 +44,8 @@ DEFAULTS = {
     "directory_path": "", "scope": "enterprise",
 }  # fmt: skip
 READ = (
-    "type", "base_priority", "journaling", "quota", "journal_quota", "create_time", "modify_time", "security", "pathname",
-    "label", "authentication", "privacy_level", "transactional", "multicast_address", "directory_path",
+    "type", "base_priority", "journaling", "quota", "journal_quota", "create_time", "modify_time", "security",
+    "pathname", "label", "authentication", "privacy_level", "transactional", "multicast_address", "directory_path",
 )  # fmt: skip
 
 Outcome = tuple[Any, ...]
