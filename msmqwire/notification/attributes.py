@@ -13,6 +13,7 @@ from msmqwire.propvariant import encode
 
 __all__ = [
     "CREATED_QUEUE",
+    "MOST_BYTES",
     "UPDATED_MACHINE",
     "UPDATED_QUEUE",
     "attribute_value",
@@ -20,6 +21,10 @@ __all__ = [
     "read",
     "spoken_name",
 ]
+
+#: The bytes that updates take in one message at most.
+# A packet has at most 4 MiB, each of four parts of its SecurityHeader 64 KiB, and all else before a body some 200 bytes
+MOST_BYTES = 0x00400000 - 4 * 0x10000 - 0x1000
 
 _Numbered = MappingProxyType[Any, int]
 
@@ -100,11 +105,13 @@ def property_value(element: Queue | QueueManager, attribute: str, propid: int) -
     try:
         if numbers is not None:
             value = numbers[value]
-        encode(by_number(propid).vt, value)
+        size = len(encode(by_number(propid).vt, value))
     except (KeyError, TypeError):
         raise EncodeError(attribute, f"{spoken_name(element)}: {value!r} is no value of {attribute}") from None
     except EncodeError as error:
         raise EncodeError(attribute, f"{spoken_name(element)}: {error.reason}") from None
+    if size > MOST_BYTES:
+        raise EncodeError(attribute, f"{spoken_name(element)}: {size:,} bytes do not fit in a message")
     return value
 
 

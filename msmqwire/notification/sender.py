@@ -25,6 +25,7 @@ from msmqwire.mqcn import ChangeNotificationMessage, NotificationBody, Notificat
 from msmqwire.mqqb import SecurityHeader, UserMessage
 from msmqwire.notification.attributes import (
     CREATED_QUEUE,
+    MOST_BYTES,
     UPDATED_MACHINE,
     UPDATED_QUEUE,
     property_value,
@@ -57,8 +58,6 @@ NOTIFY_QUEUE = 3
 
 TIME_TO_REACH_QUEUE = 300
 MOST_UPDATES = 0xFF
-# A packet has at most 4 MiB, each of four parts of its SecurityHeader 64 KiB, and all else before a body some 200 bytes
-MOST_BYTES = 0x00400000 - 4 * 0x10000 - 0x1000
 
 _MQDS_ENTERPRISESCOPE = 1
 _MQDS_QUEUE = 1

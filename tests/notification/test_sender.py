@@ -211,6 +211,7 @@ def without(element: Any, name: str) -> Any:
         (QueueUpdate(old=ORDERS, new=without(ORDERS, "quota"), queue_manager=LEDGER), "quota", "before and after"),
         (update(identifier=UUID(int=1)), "identifier", "is not the object"),
         (update(quota=-1), "quota", "out of the range of VT_UI4"),
+        (update(security=bytes(4 << 20)), "security", "4,194,308 bytes do not fit in a message"),
         (update(quota="much"), "quota", ""),
         (update(privacy_level="some"), "privacy_level", "'some' is no value"),
         (QueueCreation(queue=changed(ORDERS, label="a\0b"), queue_manager=LEDGER), "label", ""),
