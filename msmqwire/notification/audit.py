@@ -6,12 +6,13 @@ for one change, ``Disregarded`` for a whole message, ``Overflowed`` for the mess
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
 
-from msmqwire.directory.elements import Queue, QueueManager
+from msmqwire.directory.elements import Queue
 
 __all__ = [
     "DISPATCH",
@@ -177,16 +178,15 @@ class Place:
         """There is a queue less."""
         return Deleted(message=self.message, index=self.index, section=self.section, queue=queue)
 
-    def changed(self, before: Queue | QueueManager, after: dict[str, Any]) -> Changed:
+    def changed(
+        self, kind: Literal["queue", "machine"], identifier: UUID, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> Changed:
         """Attributes were told; those that differ are noted."""
-        known = before.attributes()
         return Changed(
             message=self.message,
             index=self.index,
             section=self.section,
-            object="queue" if isinstance(before, Queue) else "machine",
-            identifier=before.identifier,
-            changes=tuple(
-                Change(name, known.get(name), value) for name, value in after.items() if known.get(name) != value
-            ),
+            object=kind,
+            identifier=identifier,
+            changes=tuple(Change(name, before[name], value) for name, value in after.items() if before[name] != value),
         )

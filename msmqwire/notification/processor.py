@@ -60,7 +60,7 @@ class NotificationProcessor:
     Parameters
     ----------
     queue_manager : QueueManager
-        The local one; with ``identifier`` and ``computer_name``.
+        The local one, with all its attributes.
     queues : iterable of Queue
         Its public queues.
     directory : callable
@@ -71,6 +71,12 @@ class NotificationProcessor:
     senders : collection of UUID, optional
         Queue managers to listen to in version 1; without it, all that are authenticated.
     profile : Profile
+
+    Raises
+    ------
+    ValueError
+        The queue manager or a queue was read without some of its attributes, or two queues have one Identifier or one
+        Pathname.
 
     Attributes
     ----------
@@ -105,6 +111,8 @@ class NotificationProcessor:
         senders: Collection[UUID] | None = None,
         profile: Profile = Profile.LATER,
     ) -> None:
+        if len(queue_manager.attributes()) < len(QueueManager.attribute_names()):
+            raise ValueError(f"some attributes of {queue_manager!r} were not read")
         self.queue_manager = queue_manager
         self.queues = QueueCollection(queues)
         self.profile = profile
@@ -112,7 +120,7 @@ class NotificationProcessor:
         self._directory = directory
         self._verifier = verifier
         self._senders = None if senders is None else frozenset(senders)
-        names = (queue_manager.attributes().get(name, "") for name in ("computer_name", "qualified_computer_name"))
+        names = (queue_manager.computer_name, queue_manager.qualified_computer_name)
         self._computers = frozenset(name.lower() for name in names if name)
 
     def process(self, body: bytes | bytearray | memoryview, envelope: Envelope = Envelope()) -> list[Record]:  # noqa: B008
@@ -154,7 +162,7 @@ class NotificationProcessor:
         batch : NotificationBatch
             Decoded with ``strict=True`` and all columns.
         envelopes : Envelope, or sequence of Envelope
-            One for all, or one for each message.
+            One for each message; or one for all, which is then verified once.
 
         Raises
         ------
@@ -223,7 +231,8 @@ class NotificationProcessor:
         return place.created(queue)
 
     def _change(self, place: Place, slot: int, values: dict[str, Any]) -> Changed:
-        record = place.changed(self.queues.queue(slot), values)
+        before = self.queues.values(slot, values)
+        record = place.changed("queue", self.queues.identifier(slot), before, values)
         if record.changes:
             self.queues.update(slot, values)
         return record
@@ -244,9 +253,10 @@ class NotificationProcessor:
         return self._change_machine(place, attributes_of(QueueManager, UPDATED_MACHINE, first_values(update)))
 
     def _change_machine(self, place: Place, values: dict[str, Any]) -> Changed:
-        record = place.changed(self.queue_manager, values)
+        before = self.queue_manager.attributes()
+        record = place.changed("machine", self.queue_manager.identifier, before, values)
         if record.changes:
-            self.queue_manager = QueueManager.of({**self.queue_manager.attributes(), **values})
+            self.queue_manager = QueueManager.of({**before, **values})
         return record
 
     def _queue_created(self, place: Place, guid: UUID, server: str | None) -> Record:

@@ -47,7 +47,7 @@ class QueueCollection:
     Raises
     ------
     ValueError
-        Two of the queues do.
+        Two of the queues do, or one was read without some of its attributes.
 
     Examples
     --------
@@ -111,12 +111,21 @@ class QueueCollection:
         """What notifications of version 1 may change of a queue, by name."""
         return {name: to_python(name, column[slot]) for name, column in self._columns.items()}
 
+    def values(self, slot: int, names: Iterable[str]) -> dict[str, Any]:
+        """Some attributes of a queue as they are now, by name."""
+        columns, queue = self._columns, self._at(slot)
+        return {
+            name: to_python(name, columns[name][slot]) if name in columns else getattr(queue, name) for name in names
+        }
+
     def column(self, name: str) -> NDArray[Any]:
         """A changeable attribute of all queues by their slots, as the wire has it; to be written to as well."""
         return self._columns[name]
 
     def add(self, queue: Queue) -> None:
         """One more queue."""
+        if len(queue.attributes()) < len(Queue.attribute_names()):
+            raise ValueError(f"some attributes of {queue!r} were not read")
         if queue.identifier.bytes_le in self._slots or queue.pathname.lower() in self._paths:
             raise ValueError(f"there is a queue {queue.identifier} or {queue.pathname} already")
         slot = self._free.pop() if self._free else self._grow()
@@ -125,6 +134,10 @@ class QueueCollection:
 
     def update(self, slot: int, values: Mapping[str, Any]) -> None:
         """Give a queue other values; its Pathname must be free, and its Identifier stays."""
+        if values.keys() <= self._columns.keys():
+            for name, value in values.items():
+                self._columns[name][slot] = to_wire(name, value)
+            return
         before = self._at(slot)
         queue = Queue.of({**before.attributes(), **self.changeable(slot), **values, "identifier": before.identifier})
         del self._paths[before.pathname.lower()]

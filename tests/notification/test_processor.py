@@ -247,6 +247,20 @@ def test_a_batch_that_was_not_decoded_strictly(processor: NotificationProcessor)
         processor.process_batch(mqcn.decode_batch([b"\1\0"], strict=True), [p.SIGNED] * 2)
 
 
+def test_half_read_objects_are_refused() -> None:
+    half = Queue.of({"identifier": p.ORDERS, "pathname": "here\\orders"})
+    with pytest.raises(ValueError, match="not read"):
+        p.processor([half])
+    with pytest.raises(ValueError, match="not read"):
+        NotificationProcessor(p.HERE.only(("identifier",)), directory=lambda _: MemoryDirectory([]))
+
+
+@pytest.mark.parametrize("other", [p.queue(p.ORDERS, "bills"), p.queue(p.BILLS, "ORDERS")])
+def test_no_two_queues_are_one(other: Queue) -> None:
+    with pytest.raises(ValueError, match="already"):
+        p.processor([p.queue(p.ORDERS, "orders"), other])
+
+
 def test_null_messages(processor: NotificationProcessor) -> None:
     audit = processor.process_batch(mqcn.decode_batch([None, b"\1\0"], strict=True), p.SIGNED)
     assert [rule_of(each) for each in audit] == [Rule.MALFORMED]
