@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 from uuid import UUID
 
@@ -190,6 +191,23 @@ def test_the_last_of_two_changes_stays_whatever_came_first(processor: Notificati
     assert quota(processor, p.ORDERS) == 8
     changes = audit.changes("quota")
     assert (changes.before.tolist(), changes.after.tolist()) == ([1, 7, 9], [7, 9, 8])
+
+
+BY_GUID = p.change(p.ORDERS, (105, 1))
+BY_PATH = p.update("change", path="HERE\\orders", properties=[(115, p.MACHINE), (105, 2)])
+CREATED_AGAIN = p.create(p.SPARE, "here\\orders", (105, 3))
+
+
+ALL_OF_ONE = [BY_GUID, BY_PATH, CREATED_AGAIN, p.delete(p.ORDERS)]
+
+
+@pytest.mark.parametrize("updates", [*itertools.permutations(ALL_OF_ONE, 2), *itertools.permutations(ALL_OF_ONE, 3)])
+def test_a_batch_keeps_the_order_of_what_is_told_of_one_queue(updates: tuple[mqcn.NotificationUpdate, ...]) -> None:
+    one_by_one, at_once = (p.processor([p.queue(p.ORDERS, "orders")]) for _ in range(2))
+    bodies = [p.version_1(update) for update in updates]
+    records = [record for body in bodies for record in one_by_one.process(body, p.SIGNED)]
+    assert list(at_once.process_batch(mqcn.decode_batch(bodies, strict=True), p.SIGNED)) == records
+    assert p.state(at_once) == p.state(one_by_one)
 
 
 @pytest.mark.parametrize("failing", range(1, 6))
