@@ -93,6 +93,7 @@ class _Reader:
         self.guids = np.ascontiguousarray(batch["object_guid"]).view("V16").ravel()
         self.has_guid = batch.is_present("object_guid")
         self._firsts: dict[int, tuple[PropertyColumn, _Rows]] = {}
+        self._first_rows: dict[int, _Rows] = {}
         self._decoded: tuple[int, ChangeNotificationMessage] | None = None
 
     def first(self, propid: int) -> tuple[PropertyColumn, _Rows]:
@@ -103,6 +104,13 @@ class _Reader:
             first = np.flatnonzero(np.concatenate([np.ones(min(len(rows), 1), bool), rows[1:] != rows[:-1]]))
             self._firsts[propid] = column, first
         return self._firsts[propid]
+
+    def first_rows(self, propid: int) -> _Rows:
+        """The rows that have a property, ascending."""
+        if propid not in self._first_rows:
+            column, first = self.first(propid)
+            self._first_rows[propid] = column.rows[first].astype(np.int64)
+        return self._first_rows[propid]
 
     def message(self, row: int) -> ChangeNotificationMessage:
         """The message that a row belongs to, as an object."""
@@ -449,18 +457,24 @@ class _Run:
     def _apply_changes(self, rows: _Rows, slots: _Rows) -> None:
         """Write the columns; of several values for one queue the last stays."""
         self._audit.put(rows, _CODE[Rule.NOT_FOUND])
-        self._audit.put(rows[slots >= 0], _CHANGED)
-        slot_of = np.full(len(self._reader.batch), -1, np.int64)
-        slot_of[rows] = slots
+        rows, slots = rows[slots >= 0], slots[slots >= 0]
+        if not len(rows):
+            return
+        self._audit.put(rows, _CHANGED)
+        # Nothing here is as long as the batch: between two events there may be one row
+        start, stop = int(rows[0]), int(rows[-1]) + 1
+        slot_of = np.full(stop - start, -1, np.int64)
+        slot_of[rows - start] = slots
         for propid, attribute in UPDATED_QUEUE.items():
-            column, places = self._reader.first(propid)
-            places = places[slot_of[column.rows[places]] >= 0]
+            column, first = self._reader.first(propid)
+            places = first[slice(*np.searchsorted(self._reader.first_rows(propid), (start, stop)))]
+            places = places[slot_of[column.rows[places] - start] >= 0]
             if not len(places):
                 continue
             written = column.rows[places].astype(np.int64)
-            target, at = self._processor.queues.column(attribute), slot_of[written]
+            target, at = self._processor.queues.column(attribute), slot_of[written - start]
             self._audit.written(attribute, _Write(written, at, target[at], places))
-            last = np.zeros(len(target), np.int64)
+            last = np.empty(len(target), np.int64)
             last[at] = np.arange(len(at))
             kept = last[at] == np.arange(len(at))
             target[at[kept]] = self._reader.values(propid, places[kept])
