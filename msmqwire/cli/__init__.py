@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from msmqwire.cli import decode, directory, discover, pipeline, resolve, route, serve, signals
+from msmqwire.cli import decode, directory, discover, pipeline, replay, resolve, route, serve, signals
 from msmqwire.cli.console import describe_os_error, printable, say
 from msmqwire.errors import MsmqWireError
 
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     subcommands = parser.add_subparsers(required=True, metavar="SUBCOMMAND", dest="subcommand")
-    for module in (decode, pipeline, discover, serve, directory, route, resolve):
+    for module in (decode, pipeline, discover, serve, directory, route, resolve, replay):
         module.add(subcommands)
     return parser
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import math
+import os
 import re
+import sys
 import uuid
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["column_names", "guid", "moment", "network", "port", "ports", "seconds"]
+from msmqwire.cli.console import CommandError
+
+__all__ = ["column_names", "guid", "input_file", "moment", "network", "port", "ports", "seconds"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -88,3 +92,21 @@ def seconds(text: str) -> float:
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds greater than 0")
     return number
+
+
+def input_file(name: str, what: str = "capture") -> str:
+    """A file to be read, unless it is plain already that it cannot be.
+
+    Raises
+    ------
+    CommandError
+        It is standard input and that is closed or a terminal, or it is a directory.
+    """
+    if name == "-":
+        if sys.stdin is None:
+            raise CommandError("standard input is closed")
+        if sys.stdin.isatty():
+            raise CommandError(f"standard input is a terminal: pipe a {what} into msmqwire, or name a file")
+    elif os.path.isdir(name):
+        raise CommandError(f"{name} is a directory; name the files in it: {os.path.join(name, '*')}")
+    return name

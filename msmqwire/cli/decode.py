@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import column_names, moment, network, ports
+from msmqwire.cli.arguments import column_names, input_file, moment, network, ports
 from msmqwire.cli.console import CommandError, is_whole, optional, report, report_bodies, say
 from msmqwire.cli.forms import FORMS, chosen_form, table_writer
 from msmqwire.cli.progress import progress
@@ -154,7 +153,7 @@ def _decode_table(options: argparse.Namespace, form: str, *, terminal: bool) -> 
 def _decode_every_table(options: argparse.Namespace, form: str, *, terminal: bool) -> int:
     from msmqwire.cli.every_table import EveryTable, read_again
 
-    names = [_checked(name) for name in options.files]
+    names = [input_file(name) for name in options.files]
     with read_again(names, wanted=not options.quiet) as open_files:
         every = EveryTable(open_files, _selection(options), strict=options.strict)
         with (
@@ -237,7 +236,7 @@ def _choose_table(options: argparse.Namespace, form: str) -> None:
 def _body_reader(options: argparse.Namespace) -> BodyReader:
     from msmqwire.cli.bodies import BodyReader
 
-    files = [_checked(name, "body") for name in options.files]
+    files = [input_file(name, "body") for name in options.files]
     return BodyReader(files, columns=options.columns, guid=options.guid, strict=options.strict)
 
 
@@ -250,7 +249,7 @@ def _reader(options: argparse.Namespace, form: str) -> TableReader:
 
         columns = columns_shown(options.table)
     return tables.read_table(
-        [_checked(name) for name in options.files],
+        [input_file(name) for name in options.files],
         options.table,
         columns=columns,
         guid=options.guid,
@@ -258,18 +257,6 @@ def _reader(options: argparse.Namespace, form: str) -> TableReader:
         ports=options.ports,
         **_selection(options),
     )
-
-
-def _checked(name: str, what: str = "capture") -> str:
-    """A file to be read, unless it is plain already that it cannot be."""
-    if name == "-":
-        if sys.stdin is None:
-            raise CommandError("standard input is closed")
-        if sys.stdin.isatty():
-            raise CommandError(f"standard input is a terminal: pipe a {what} into msmqwire, or name a file")
-    elif os.path.isdir(name):
-        raise CommandError(f"{name} is a directory; name the files in it: {os.path.join(name, '*')}")
-    return name
 
 
 def _write(reader: TableReader | BodyReader, options: argparse.Namespace, form: str, *, terminal: bool) -> None:

@@ -1,0 +1,112 @@
+"""Processing change notifications ([MS-MQCN] 3.2.5.1): updates applied out of a decoded batch, and one by one.
+
+Nothing here fails for being slow: a shared machine would fail it at random. Wrong answers fail.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from uuid import UUID
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from benchmarks.comparison import OURS
+from benchmarks.conftest import Scale
+from benchmarks.ratios import Contender, measure
+from benchmarks.report import Report, Target
+from msmqwire import mqcn
+from msmqwire.directory import MemoryDirectory, Queue, QueueManager
+from msmqwire.notification.envelope import AuthenticationLevel, Envelope, SenderIdentifierType
+from msmqwire.notification.processor import NotificationProcessor
+from msmqwire.properties import PROPID_Q_QMID, by_name
+
+pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
+
+#: Updates a second that are to be applied, decoded before.
+TARGET = Target(500_000)
+QUEUES = 10_000
+POOL = 20_000
+ENVELOPE = Envelope(sender_identifier_type=SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER)
+HERE = QueueManager(identifier=UUID(int=1), computer_name="HERE")
+
+
+def changes(rng: random.Random, guids: list[UUID]) -> list[mqcn.NotificationUpdate]:
+    """Updates of one to seven attributes of queues."""
+    values = {
+        by_name(f"PROPID_Q_{name}").number: make
+        for name, make in {
+            "JOURNAL": lambda: rng.randint(0, 1),
+            "QUOTA": lambda: rng.getrandbits(20),
+            "BASEPRIORITY": lambda: rng.randint(-10, 10),
+            "JOURNAL_QUOTA": lambda: rng.getrandbits(20),
+            "AUTHENTICATE": lambda: rng.randint(0, 1),
+            "PRIV_LEVEL": lambda: rng.randint(0, 2),
+            "SECURITY": lambda: rng.randbytes(120),
+        }.items()
+    }
+    return [
+        mqcn.NotificationUpdate(
+            command="change",
+            guid_identifier=rng.choice(guids),
+            guid_master_id=UUID(int=2),
+            properties=[
+                (PROPID_Q_QMID, HERE.identifier),
+                *((propid, values[propid]()) for propid in rng.sample(sorted(values), rng.randint(1, 7))),
+            ],
+        )
+        for _ in range(POOL)
+    ]
+
+
+def processor(queues: list[Queue]) -> NotificationProcessor:
+    """The processor of a machine with these queues, which trusts everybody."""
+    return NotificationProcessor(
+        HERE, queues, directory=lambda _: MemoryDirectory([]), verifier=lambda _: AuthenticationLevel.SIG20
+    )
+
+
+def test_apply_updates(benchmark: BenchmarkFixture, scale: Scale, report: Report) -> None:
+    rng = random.Random(20240304)
+    guids = [UUID(int=rng.getrandbits(128)) for _ in range(QUEUES)]
+    queues = [Queue(identifier=guid, pathname=f"here\\queue{number}") for number, guid in enumerate(guids)]
+    pool = changes(rng, guids)
+    bodies = [
+        mqcn.encode_body(mqcn.ChangeNotificationMessage(1, rng.choices(pool, k=rng.randint(1, 3))))
+        for _ in range(scale.rows // 5)
+    ]
+    batch = mqcn.decode_batch(bodies, strict=True)
+    envelopes = [ENVELOPE] * len(bodies)
+    few = bodies[: len(bodies) // 100]
+    updates_of_few = int(batch.messages[len(few)])
+
+    at_once, one_by_one = processor(queues), processor(queues)
+    records = [record for body in few for record in one_by_one.process(body, ENVELOPE)]
+    assert list(at_once.process_batch(mqcn.decode_batch(few, strict=True), envelopes[: len(few)])) == records
+    assert list(at_once.queues) == list(one_by_one.queues)
+
+    def apply() -> None:
+        at_once.process_batch(batch, envelopes)
+
+    def decode_and_apply() -> None:
+        at_once.process_batch(mqcn.decode_batch(bodies, strict=True), envelopes)
+
+    def apply_one_by_one() -> None:
+        for body in few:
+            one_by_one.process(body, ENVELOPE)
+
+    contenders = [
+        Contender(OURS, apply, len(batch)),
+        Contender("decoded as well", decode_and_apply, len(batch)),
+        Contender("decoded and applied one by one", apply_one_by_one, updates_of_few),
+    ]
+    rounds = measure(contenders, scale.slow_rounds)
+    report.section(f"Apply {len(batch):,} updates to {QUEUES:,} queues, 1-3 a message, an envelope for each")
+    rate = 1 / rounds.per_packet(OURS)
+    report.figure("updates a second", f"{rate:,.0f}  target {TARGET.verdict(rate) if report.judge else TARGET}")
+    report.heading("times slower", "update")
+    for other in contenders[1:]:
+        report.against(rounds, OURS, other.name)
+    benchmark.extra_info["updates a second"] = round(rate)
+    benchmark.pedantic(apply, rounds=scale.slow_rounds, iterations=1, warmup_rounds=1)

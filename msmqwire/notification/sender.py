@@ -1,0 +1,381 @@
+r"""Who tells queue managers of changes: the client of [MS-MQCN] 3.3, without input and output.
+
+>>> from uuid import UUID
+>>> from msmqwire.directory import Queue
+>>> sender = Sender(queue_manager=UUID(int=1), domain_controller="dc1")
+>>> orders = Queue(identifier=UUID(int=2), pathname=r"ledger\orders")
+>>> [notification] = sender.notifications([QueueDeletion(queue=orders, queue_manager=UUID(int=3))])
+>>> print(notification.destination_queue)
+PRIVATE=00000000-0000-0000-0000-000000000003\3
+>>> notification.message.body.operation
+'delete'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+from uuid import UUID
+
+from msmqwire.directory.elements import Queue, QueueManager
+from msmqwire.errors import EncodeError
+from msmqwire.formatname import PrivateName
+from msmqwire.mqcn import ChangeNotificationMessage, NotificationBody, NotificationUpdate, encode, encode_body
+from msmqwire.mqqb import SecurityHeader, UserMessage
+from msmqwire.notification.attributes import (
+    CREATED_QUEUE,
+    MOST_BYTES,
+    UPDATED_MACHINE,
+    UPDATED_QUEUE,
+    property_value,
+    read,
+    spoken_name,
+)
+from msmqwire.notification.envelope import AuthenticationLevel
+from msmqwire.properties import (
+    PROPID_D_OBJTYPE,
+    PROPID_D_SCOPE,
+    PROPID_Q_QMID,
+    PROPID_QM_FOREIGN,
+    PROPID_QM_MACHINE_ID,
+)
+
+__all__ = [
+    "NOTIFY_QUEUE",
+    "Change",
+    "Notification",
+    "QueueCreation",
+    "QueueDeletion",
+    "QueueManagerUpdate",
+    "QueueUpdate",
+    "Sender",
+    "Signature",
+]
+
+#: The number of the notify queue among the private queues of every queue manager ([MS-MQCN] 1.9).
+NOTIFY_QUEUE = 3
+
+TIME_TO_REACH_QUEUE = 300
+MOST_UPDATES = 0xFF
+
+_MQDS_ENTERPRISESCOPE = 1
+_MQDS_QUEUE = 1
+_QUEUE_CREATED, _QUEUE_CHANGED, _QUEUE_DELETED, _MACHINE_CHANGED = 1, 2, 3, 4
+_MD5, _SHA_1, _SHA_512 = 0x8003, 0x8004, 0x800E
+_SENT_BY_QUEUE_MANAGER = 2
+_SECURITY_DATA_PRESENT = 0x80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCreation:
+    """A queue was created in the directory.
+
+    Attributes
+    ----------
+    queue : Queue
+        With all the attributes that a notification carries, or for version 2 with its identifier.
+    queue_manager : UUID
+        The queue manager that hosts it.
+    """
+
+    queue: Queue
+    queue_manager: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDeletion:
+    """A queue was deleted from the directory: what it was, and the queue manager that hosts it."""
+
+    queue: Queue
+    queue_manager: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueUpdate:
+    """A queue was changed in the directory: what it was and what it is, and the queue manager that hosts it."""
+
+    old: Queue
+    new: Queue
+    queue_manager: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueManagerUpdate:
+    """A queue manager was changed in the directory: what it was and what it is."""
+
+    old: QueueManager
+    new: QueueManager
+
+    @property
+    def queue_manager(self) -> UUID:
+        """The queue manager that is to be told."""
+        identifier: UUID = read(self.new, "identifier")
+        return identifier
+
+
+#: What happened in a directory: iOperation and iDirectoryObject of [MS-MQCN] 3.3.4.1.
+Change: TypeAlias = QueueCreation | QueueUpdate | QueueDeletion | QueueManagerUpdate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """What a signer makes of a message: SecurityHeader ([MS-MQMQ] 2.2.20.6)."""
+
+    signature: bytes
+    sender_certificate: bytes | None = None
+    provider_info: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notification:
+    """A message for the notify queue of a queue manager: [MS-MQCN] 3.3.5.3.
+
+    Attributes
+    ----------
+    message : ChangeNotificationMessage
+    source : UUID
+        The queue manager that sends it.
+    queue_manager : UUID
+        The one that it is for.
+    authentication_level : AuthenticationLevel
+        How it is to be signed.
+    hash_algorithm : int
+        With which hash.
+    time_to_reach_queue : int
+        Seconds.
+    """
+
+    message: ChangeNotificationMessage
+    source: UUID
+    queue_manager: UUID
+    authentication_level: AuthenticationLevel
+    hash_algorithm: int
+    time_to_reach_queue: int = TIME_TO_REACH_QUEUE
+
+    @property
+    def destination_queue(self) -> PrivateName:
+        """The notify queue that it goes to, for Open Queue with SendAccess and DenyNone ([MS-MQCN] 3.3.3)."""
+        return PrivateName(self.queue_manager, NOTIFY_QUEUE)
+
+    @property
+    def sender_identifier(self) -> UUID | None:
+        """SenderIdentifier, of the type QueueManagerIdentifier; None for version 2, which needs none."""
+        return self.queue_manager if self.message.version == 1 else None
+
+    @property
+    def body(self) -> bytes:
+        """The message and the unused byte behind it."""
+        return encode_body(self.message)
+
+    def packet(
+        self,
+        *,
+        sent_time: int = 0,
+        message_id: int = 0,
+        sign: Callable[[UserMessage, AuthenticationLevel], Signature] | None = None,
+    ) -> UserMessage:
+        """The packet that carries it.
+
+        Parameters
+        ----------
+        sent_time : int
+            Seconds since 1970.
+        message_id : int
+            The sender's own count.
+        sign : callable, optional
+            Signs a packet as ``authentication_level`` and its ``hash_algorithm`` ask. Without a signature a packet of
+            version 1 is one that a conforming receiver disregards.
+
+        Raises
+        ------
+        EncodeError
+            The packet cannot be written.
+        """
+
+        def packet(signature: Signature | None) -> UserMessage:
+            return UserMessage(
+                destination_queue=self.destination_queue,
+                source_queue_manager=self.source,
+                time_to_reach_queue=self.time_to_reach_queue,
+                sent_time=sent_time,
+                message_id=message_id,
+                delivery_mode="express",
+                hash_algorithm=self.hash_algorithm,
+                body=self.body,
+                security=self._security(signature),
+            )
+
+        unsigned = packet(None)
+        return unsigned if sign is None else packet(sign(unsigned, self.authentication_level))
+
+    def _security(self, signature: Signature | None) -> SecurityHeader | None:
+        sender = self.sender_identifier
+        if sender is None and signature is None:
+            return None
+        return SecurityHeader(
+            security_flags=_SECURITY_DATA_PRESENT | (0 if sender is None else _SENT_BY_QUEUE_MANAGER),
+            security_id=None if sender is None else sender.bytes_le,
+            signature=None if signature is None else signature.signature,
+            sender_certificate=None if signature is None else signature.sender_certificate,
+            provider_info=None if signature is None else signature.provider_info,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """Makes notifications of changes: of version 1 for a directory service, of version 2 for a queue manager.
+
+    Attributes
+    ----------
+    queue_manager : UUID
+        The queue manager that sends.
+    master : UUID or None
+        Version 1: the directory service that the changes come from.
+    domain_controller : str or None
+        Version 2: the directory server where they were made. One of the two has to be given.
+    msmq_version : int
+        Chooses the hash and the level of signatures ([MS-MQCN] notes <12> and <13>).
+    """
+
+    queue_manager: UUID
+    master: UUID | None = None
+    domain_controller: str | None = None
+    msmq_version: Literal[1, 2, 3, 4, 5, 6] = 4
+
+    def __post_init__(self) -> None:
+        if (self.master is None) == (self.domain_controller is None):
+            raise ValueError("a sender has either a master, for version 1, or a domain_controller, for version 2")
+        if self.msmq_version not in range(1, 7):
+            raise ValueError(f"msmq_version={self.msmq_version!r} is none of 1 to 6")
+
+    @property
+    def version(self) -> Literal[1, 2]:
+        """Of the messages."""
+        return 2 if self.master is None else 1
+
+    def notifications(self, changes: Iterable[Change]) -> list[Notification]:
+        """The messages that tell of changes, which have been made already; those for one queue manager in their order.
+
+        Of version 2 there is a message for each change. Of version 1 there is one for up to 255 changes, and none for
+        a change of attributes that it cannot carry. Where nothing differs there is nothing to tell.
+
+        Raises
+        ------
+        EncodeError
+            Its ``field`` is an attribute that was not read or cannot be sent, and its ``reason`` names the object.
+        """
+        changes = [change for change in changes if _differs(change)]
+        if self.domain_controller is not None:
+            return [self._notification(each.queue_manager, _event(each, self.domain_controller)) for each in changes]
+        assert self.master is not None
+        updates: dict[UUID, list[NotificationUpdate]] = {}
+        for change in changes:
+            update = _update(change, self.master)
+            if update is not None:
+                updates.setdefault(change.queue_manager, []).append(update)
+        return [
+            self._notification(queue_manager, message)
+            for queue_manager, each in updates.items()
+            for message in _messages(each)
+        ]
+
+    def _notification(self, queue_manager: UUID, message: ChangeNotificationMessage) -> Notification:
+        algorithm = _MD5 if self.msmq_version <= 2 else _SHA_1 if self.msmq_version <= 4 else _SHA_512
+        return Notification(
+            message=message,
+            source=self.queue_manager,
+            queue_manager=queue_manager,
+            authentication_level=AuthenticationLevel.SIG10 if self.msmq_version == 1 else AuthenticationLevel.SIG20,
+            hash_algorithm=algorithm,
+        )
+
+
+def _modified(old: Queue | QueueManager, new: Queue | QueueManager) -> set[str]:
+    """The attributes that differ between two states of one object; one that was read in neither does not."""
+    before, after = old.attributes(), new.attributes()
+    if type(old) is not type(new) or read(old, "identifier") != read(new, "identifier"):
+        raise EncodeError("identifier", f"{spoken_name(new)}: is not the object that {spoken_name(old)} was")
+    for attribute in before.keys() ^ after.keys():
+        raise EncodeError(attribute, f"{spoken_name(new)}: was not read both before and after the change")
+    return {attribute for attribute, value in after.items() if value != before[attribute]}
+
+
+def _differs(change: Change) -> bool:
+    return not isinstance(change, QueueUpdate | QueueManagerUpdate) or bool(_modified(change.old, change.new))
+
+
+def _event(change: Change, domain_controller: str) -> ChangeNotificationMessage:
+    """What a queue manager says of a change: [MS-MQCN] 3.3.5.1."""
+    element: Queue | QueueManager
+    match change:
+        case QueueCreation():
+            event, element = _QUEUE_CREATED, change.queue
+        case QueueUpdate():
+            event, element = _QUEUE_CHANGED, change.new
+        case QueueDeletion():
+            event, element = _QUEUE_DELETED, change.queue
+        case QueueManagerUpdate():
+            event, element = _MACHINE_CHANGED, change.new
+    try:
+        body = NotificationBody(event, read(element, "identifier"), domain_controller)
+        return ChangeNotificationMessage(2, body=body)
+    except EncodeError as error:
+        raise EncodeError(error.field, f"{spoken_name(element)}: {error.reason}") from None
+
+
+def _update(change: Change, master: UUID) -> NotificationUpdate | None:
+    """What a directory service says of a change: [MS-MQCN] 3.3.5.2; None for what it has no PROPID for."""
+    if isinstance(change, QueueCreation):
+        properties = _properties(change.queue, CREATED_QUEUE)
+        pathname = change.queue.pathname
+        try:
+            return NotificationUpdate(
+                command="create", path_name=pathname, guid_master_id=master, properties=properties
+            )
+        except EncodeError as error:
+            raise EncodeError("pathname", f"{spoken_name(change.queue)}: {error.reason}") from None
+    if isinstance(change, QueueDeletion):
+        return NotificationUpdate(
+            command="delete",
+            guid_identifier=read(change.queue, "identifier"),
+            guid_master_id=master,
+            properties=[(PROPID_D_SCOPE, _MQDS_ENTERPRISESCOPE), (PROPID_D_OBJTYPE, _MQDS_QUEUE)],
+        )
+    table = UPDATED_QUEUE if isinstance(change, QueueUpdate) else UPDATED_MACHINE
+    modified = _modified(change.old, change.new)
+    told = {propid: attribute for propid, attribute in table.items() if attribute in modified}
+    if not told:
+        return None
+    if isinstance(change, QueueUpdate):
+        required = [(PROPID_Q_QMID, change.queue_manager)]
+    else:
+        required = [
+            (PROPID_QM_MACHINE_ID, change.queue_manager),
+            (PROPID_QM_FOREIGN, property_value(change.new, "foreign_system", PROPID_QM_FOREIGN)),
+        ]
+    return NotificationUpdate(
+        command="change",
+        guid_identifier=change.new.identifier,
+        guid_master_id=master,
+        properties=[*required, *_properties(change.new, told)],
+    )
+
+
+def _properties(element: Queue | QueueManager, table: Mapping[int, str]) -> list[tuple[int, Any]]:
+    return [(propid, property_value(element, attribute, propid)) for propid, attribute in table.items()]
+
+
+def _messages(updates: Iterable[NotificationUpdate]) -> Iterator[ChangeNotificationMessage]:
+    """As few messages as the updates fit in, in their order."""
+    held: list[NotificationUpdate] = []
+    room = MOST_BYTES
+    for update in updates:
+        size = len(encode(ChangeNotificationMessage(1, [update])))
+        if held and (size > room or len(held) == MOST_UPDATES):
+            yield ChangeNotificationMessage(1, held)
+            held, room = [], MOST_BYTES
+        held.append(update)
+        room -= size
+    if held:
+        yield ChangeNotificationMessage(1, held)

@@ -1,0 +1,109 @@
+"""``msmqwire replay``: queues for people and programs, as of any time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msmqwire.notification.sender import QueueCreation
+from tests.cli.support import EXAMPLES, msmqwire
+from tests.cli.test_route import refused, run
+from tests.notification.sent import ORDERS, SERVICE, captured
+
+SESSION = EXAMPLES / "message-session.pcap"
+
+
+def queues(*arguments: str | Path) -> list[dict[str, Any]]:
+    status, output, _ = run("replay", *arguments, "--json")
+    assert status == 0
+    return [json.loads(line) for line in output.splitlines()]
+
+
+@pytest.fixture
+def created(tmp_path: Path) -> Path:
+    path = tmp_path / "created.pcap"
+    path.write_bytes(captured(SERVICE.notifications([QueueCreation(queue=ORDERS, queue_manager=ORDERS.identifier)])))
+    return path
+
+
+def test_as_a_process() -> None:
+    done = msmqwire("replay", SESSION, "--quiet")
+    assert (done.returncode, done.stderr) == (0, b"")
+    lines = done.stdout.decode().splitlines()
+    assert lines[0] == "10.20.1.25  5f1c2a34-77d0-4b6e-9a51-0c8d7e2f4b19  deleted"
+    assert lines[2:4] == ["  journaling True", "  quota 65536"]
+    assert "10.20.1.10  5f1c2a34-77d0-4b6e-9a51-0c8d7e2f4b19  not known to exist" in lines
+
+
+def test_json_says_all_and_nothing_more(created: Path) -> None:
+    (queue,) = queues(created)
+    (event,) = queue.pop("history")
+    assert queue == {
+        "machine": "10.0.0.2",
+        "queue_manager": None,
+        "exists": True,
+        "authentication": True,
+        "base_priority": -3,
+        "create_time": 1_709_539_200,
+        "identifier": str(ORDERS.identifier),
+        "journal_quota": 2048,
+        "journaling": True,
+        "label": "Zürich 𝄞",
+        "modify_time": 1_709_539_201,
+        "pathname": r"ledger\orders",
+        "privacy_level": "body",
+        "quota": 4096,
+        "scope": "site",
+        "security": "01000480",
+        "transactional": True,
+        "type": str(ORDERS.type),
+    }
+    told = event.pop("told")
+    assert {name: queue[name] for name in told} == told
+    assert (event["operation"], event["frame"], event["file"]) == ("create", 2, str(created))
+    first, second = queues(SESSION)
+    assert (first["pathname"], first["label"], second["quota"]) == (None, None, None)
+
+
+def test_at_a_time() -> None:
+    assert queues(SESSION, "--at", "2024-03-04T08:02:00.027899999Z") == []
+    (queue,) = queues(SESSION, "--at", "2024-03-04T08:02:00.0279")
+    assert queue["exists"] is False
+    assert len(queues(SESSION, "--at", "2024-03-04T09:02:01+01:00")) == 2
+    assert len(queues(SESSION, "--at", "2024-03-05")) == 2
+    for text in ("yesterday", "2024-13-01", "2024-03-04T08:02:00.0123456789Z", "", "2024-03-04T08:02+99:00"):
+        assert "is not a time" in refused("replay", SESSION, f"--at={text}")
+
+
+def test_counts() -> None:
+    status, _, errors = run("replay", SESSION, "--json")
+    assert (status, errors.splitlines()[-1]) == (
+        0,
+        "3 notification messages: 2 queues, 0 disregarded, 0 changes of machines",
+    )
+
+
+def test_text_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    queue = type(ORDERS).of({**ORDERS.attributes(), "label": "\x1b[31m\nred"})
+    path = tmp_path / "red.pcap"
+    path.write_bytes(captured(SERVICE.notifications([QueueCreation(queue=queue, queue_manager=ORDERS.identifier)])))
+    _, output, _ = run("replay", path)
+    assert "label \ufffd[31m\ufffdred" in output
+    assert "\x1b" not in output
+
+
+def test_damage_has_its_status(tmp_path: Path, created: Path) -> None:
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(created.read_bytes()[:-5])
+    assert run("replay", path)[0] == 2
+
+
+def test_what_is_no_capture(tmp_path: Path) -> None:
+    path = tmp_path / "text.pcap"
+    path.write_text("no capture")
+    assert "text.pcap" in refused("replay", path)
+    assert "is a directory" in refused("replay", tmp_path)
+    assert "No such file" in refused("replay", tmp_path / "none.pcap")

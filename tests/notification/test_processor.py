@@ -1,0 +1,304 @@
+"""Decisions where [MS-MQCN] 3.2.5 is silent, forged and repeated notifications, a failing directory, and a million."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from msmqwire import mqcn
+from msmqwire.directory import MemoryDirectory, Queue
+from msmqwire.errors import DirectoryError
+from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored, Record, Rule
+from msmqwire.notification.envelope import AuthenticationLevel, Envelope
+from msmqwire.notification.processor import NotificationProcessor
+from msmqwire.notification.schedule import WINDOW, NotificationServer
+from tests.notification import processing as p
+
+
+def rule_of(record: Record) -> Rule:
+    assert isinstance(record, Ignored | Disregarded)
+    return record.rule
+
+
+def tell(processor: NotificationProcessor, *updates: mqcn.NotificationUpdate) -> list[Record]:
+    return processor.process(p.version_1(*updates), p.SIGNED)
+
+
+def quota(processor: NotificationProcessor, identifier: UUID) -> int:
+    queue = processor.queues.get(identifier)
+    assert queue is not None
+    return queue.quota
+
+
+@pytest.fixture
+def processor() -> NotificationProcessor:
+    return p.processor([p.queue(p.ORDERS, "orders"), p.queue(p.BILLS, "bills")])
+
+
+def test_p1_all_updates_are_judged_before_one_is_applied(processor: NotificationProcessor) -> None:
+    before = p.state(processor)
+    (record,) = tell(processor, p.delete(p.ORDERS), p.change(p.BILLS, (104, 2)))
+    assert (rule_of(record), record.index) == (Rule.VALUE, 1)
+    assert p.state(processor) == before
+
+
+def test_p2_a_created_queue_keeps_what_create_queue_does_not_copy(processor: NotificationProcessor) -> None:
+    (record,) = tell(processor, p.create(p.SPARE, "here\\spare", (109, 5), (110, 6), (114, 0)))
+    assert isinstance(record, Created)
+    queue = record.queue
+    assert (queue.identifier, queue.create_time, queue.modify_time, queue.scope.value) == (p.SPARE, 5, 6, "site")
+
+
+def test_p3_absent_properties_stay_at_their_defaults(processor: NotificationProcessor) -> None:
+    tell(processor, p.create(p.SPARE, "here\\spare"))
+    assert processor.queues.get(p.SPARE) == Queue(identifier=p.SPARE, pathname="here\\spare")
+
+
+def test_p3_no_identifier_or_no_path(processor: NotificationProcessor) -> None:
+    (record,) = tell(processor, p.update("create", path="here\\spare", properties=[(105, 1)]))
+    assert rule_of(record) is Rule.NO_IDENTIFIER
+    (record,) = tell(processor, p.update("create", p.SPARE, properties=[(101, p.SPARE), (103, "")]))
+    assert rule_of(record) is Rule.NO_PATHNAME
+
+
+def test_p3_the_property_wins_over_the_field(processor: NotificationProcessor) -> None:
+    tell(processor, p.update("create", path="here\\field", properties=[(101, p.SPARE), (103, "here\\property")]))
+    assert processor.queues.at("here\\field") is None
+    assert processor.queues.at("HERE\\property") is not None
+
+
+@pytest.mark.parametrize("update", [p.change(p.SPARE, (105, 1)), p.delete(p.SPARE)])
+def test_p4_an_unknown_queue_is_ignored_and_holds_nothing_up(
+    processor: NotificationProcessor, update: mqcn.NotificationUpdate
+) -> None:
+    ignored, changed = tell(processor, update, p.change(p.ORDERS, (105, 1)))
+    assert rule_of(ignored) is Rule.NOT_FOUND
+    assert isinstance(changed, Changed)
+
+
+@pytest.mark.parametrize(("guid", "path"), [(p.ORDERS, "here\\renamed"), (p.SPARE, "HERE\\ORDERS")])
+def test_p5_a_queue_that_is_there_is_updated(processor: NotificationProcessor, guid: UUID, path: str) -> None:
+    (record,) = tell(processor, p.create(guid, path, (105, 1), (108, "label")))
+    assert isinstance(record, Changed)
+    assert record.identifier == p.ORDERS
+    assert processor.queues.get(p.ORDERS) == p.queue(p.ORDERS, "orders", quota=1)
+    assert len(processor.queues) == 2
+
+
+def test_p6_another_machine_s_quota_is_not_ours(processor: NotificationProcessor) -> None:
+    (record,) = tell(processor, p.machine(p.SPARE, (214, 1)))
+    assert rule_of(record) is Rule.OTHER_MACHINE
+    assert processor.queue_manager == p.HERE
+
+
+@pytest.mark.parametrize("path", ["there\\spare", "here2\\spare"])
+def test_p7_a_queue_of_another_computer(processor: NotificationProcessor, path: str) -> None:
+    assert rule_of(tell(processor, p.create(p.SPARE, path))[0]) is Rule.OTHER_COMPUTER
+
+
+@pytest.mark.parametrize("path", ["HeRe\\spare", "here.EXAMPLE\\spare"])
+def test_p7_case_and_qualified_names(processor: NotificationProcessor, path: str) -> None:
+    assert isinstance(tell(processor, p.create(p.SPARE, path))[0], Created)
+
+
+def test_p8_absent_properties_stay_as_they_are(processor: NotificationProcessor) -> None:
+    tell(processor, p.change(p.ORDERS, (105, 1), (104, 1)))
+    tell(processor, p.change(p.ORDERS, (105, 2)))
+    assert processor.queues.get(p.ORDERS) == p.queue(p.ORDERS, "orders", quota=2, journaling=True)
+
+
+def test_p9_a_list_of_senders() -> None:
+    listening = p.processor([p.queue(p.ORDERS, "orders")], senders=[p.BILLS])
+    assert rule_of(tell(listening, p.delete(p.ORDERS))[0]) is Rule.SENDER
+    listening = p.processor([p.queue(p.ORDERS, "orders")], senders=[p.SENDER])
+    assert isinstance(tell(listening, p.delete(p.ORDERS))[0], Deleted)
+
+
+def test_e3_a_queue_of_another_computer_in_the_directory() -> None:
+    directory = MemoryDirectory([Queue(identifier=p.ORDERS, pathname="there\\orders")])
+    processor = p.processor([p.queue(p.ORDERS, "orders")], directory)
+    for event in (1, 2):
+        assert rule_of(processor.process(p.version_2(event, p.ORDERS))[0]) is Rule.OTHER_COMPUTER
+
+
+def test_e4_known_and_unknown_queues() -> None:
+    directory = MemoryDirectory([p.queue(p.ORDERS, "orders", label="new"), p.queue(p.SPARE, "spare")])
+    processor = p.processor([p.queue(p.ORDERS, "orders")], directory)
+    assert isinstance(processor.process(p.version_2(1, p.ORDERS))[0], Changed)
+    assert rule_of(processor.process(p.version_2(2, p.SPARE))[0]) is Rule.NOT_FOUND
+
+
+def test_e5_the_directory_is_told_which_server_knows() -> None:
+    asked: list[str | None] = []
+
+    def directory(server: str | None) -> MemoryDirectory:
+        asked.append(server)
+        return MemoryDirectory([])
+
+    processor = NotificationProcessor(p.HERE, [p.queue(p.ORDERS, "orders")], directory=directory)
+    processor.process(p.version_2(2, p.ORDERS, "dc7"))
+    processor.refresh()
+    assert asked == ["dc7", None]
+
+
+def test_e6_an_unknown_queue_is_not_deleted(processor: NotificationProcessor) -> None:
+    assert rule_of(processor.process(p.version_2(3, p.SPARE))[0]) is Rule.NOT_FOUND
+
+
+def test_a_directory_that_moves_a_queue_onto_another() -> None:
+    processor = p.processor(
+        [p.queue(p.ORDERS, "orders"), p.queue(p.BILLS, "bills")], MemoryDirectory([p.queue(p.ORDERS, "bills")])
+    )
+    assert rule_of(processor.process(p.version_2(2, p.ORDERS))[0]) is Rule.PATHNAME_TAKEN
+
+
+def test_no_verifier_no_version_1() -> None:
+    processor = NotificationProcessor(p.HERE, [p.queue(p.ORDERS, "orders")], directory=lambda _: MemoryDirectory([]))
+    assert rule_of(tell(processor, p.delete(p.ORDERS))[0]) is Rule.NOT_AUTHENTICATED
+
+
+def test_the_verifier_is_not_asked_in_vain() -> None:
+    asked: list[Envelope] = []
+
+    def verifier(envelope: Envelope) -> AuthenticationLevel:
+        asked.append(envelope)
+        return AuthenticationLevel.SIG20
+
+    processor = NotificationProcessor(p.HERE, directory=lambda _: MemoryDirectory([]), verifier=verifier)
+    for body, envelope in ((b"", p.SIGNED), (p.version_1(p.delete(p.ORDERS)), p.FROM_USER)):
+        processor.process(body, envelope)
+    assert asked == []
+
+
+def test_repeated_notifications(processor: NotificationProcessor) -> None:
+    created = p.version_1(p.create(p.SPARE, "here\\spare", (105, 1)))
+    first, second = processor.process(created, p.SIGNED), processor.process(created, p.SIGNED)
+    assert isinstance(first[0], Created)
+    assert isinstance(second[0], Changed)
+    assert second[0].changes == ()
+    assert isinstance(tell(processor, p.delete(p.SPARE))[0], Deleted)
+    assert rule_of(tell(processor, p.delete(p.SPARE))[0]) is Rule.NOT_FOUND
+
+
+def test_the_last_of_two_changes_stays_whatever_came_first(processor: NotificationProcessor) -> None:
+    tell(processor, p.change(p.ORDERS, (105, 2)), p.change(p.ORDERS, (105, 1)))
+    assert quota(processor, p.ORDERS) == 1
+    bodies = [p.version_1(p.change(p.ORDERS, (105, number))) for number in (7, 9, 8)]
+    audit = processor.process_batch(mqcn.decode_batch(bodies, strict=True), p.SIGNED)
+    assert quota(processor, p.ORDERS) == 8
+    changes = audit.changes("quota")
+    assert (changes.before.tolist(), changes.after.tolist()) == ([1, 7, 9], [7, 9, 8])
+
+
+BY_GUID = p.change(p.ORDERS, (105, 1))
+BY_PATH = p.update("change", path="HERE\\orders", properties=[(115, p.MACHINE), (105, 2)])
+CREATED_AGAIN = p.create(p.SPARE, "here\\orders", (105, 3))
+
+
+ALL_OF_ONE = [BY_GUID, BY_PATH, CREATED_AGAIN, p.delete(p.ORDERS)]
+
+
+@pytest.mark.parametrize("updates", [*itertools.permutations(ALL_OF_ONE, 2), *itertools.permutations(ALL_OF_ONE, 3)])
+def test_a_batch_keeps_the_order_of_what_is_told_of_one_queue(updates: tuple[mqcn.NotificationUpdate, ...]) -> None:
+    one_by_one, at_once = (p.processor([p.queue(p.ORDERS, "orders")]) for _ in range(2))
+    bodies = [p.version_1(update) for update in updates]
+    records = [record for body in bodies for record in one_by_one.process(body, p.SIGNED)]
+    assert list(at_once.process_batch(mqcn.decode_batch(bodies, strict=True), p.SIGNED)) == records
+    assert p.state(at_once) == p.state(one_by_one)
+
+
+@pytest.mark.parametrize("failing", range(1, 6))
+def test_the_directory_fails_at_each_read(failing: int) -> None:
+    directory = p.Failing([p.queue(UUID(int=each), f"q{each}", quota=each) for each in range(10, 15)])
+    directory.fails = frozenset([failing])
+    processor = p.processor([p.queue(UUID(int=each), f"q{each}", quota=0) for each in range(10, 15)], directory)
+    records = processor.refresh()
+    assert [type(each) for each in records].count(Changed) == 4
+    assert rule_of(records[failing - 1]) is Rule.DIRECTORY
+    assert quota(processor, UUID(int=9 + failing)) == 0
+
+
+def test_no_directory_at_all() -> None:
+    def directory(server: str | None) -> Any:
+        raise DirectoryError(f"{server} is not one of ours")
+
+    processor = NotificationProcessor(p.HERE, [p.queue(p.ORDERS, "orders")], directory=directory)
+    (record,) = processor.process(p.version_2(2, p.ORDERS, "evil"))
+    assert isinstance(record, Ignored)
+    assert (record.rule, record.detail) == (Rule.DIRECTORY, "evil is not one of ours")
+
+
+@pytest.mark.parametrize("count_first", [False, True])
+def test_the_window(count_first: bool) -> None:
+    server = NotificationServer(p.processor([p.queue(p.ORDERS, "orders")]), count_first=count_first)
+    body = p.version_1(p.change(p.ORDERS, (105, 1)))
+    for _ in range(WINDOW - count_first):
+        server.receive(body, p.SIGNED, now=0)
+    assert not server.overflowed
+    server.receive(body, p.SIGNED, now=0)
+    assert server.overflowed
+
+
+def test_a_late_clock_does_not_lengthen_the_window() -> None:
+    server = NotificationServer(p.processor([p.queue(p.ORDERS, "orders")]))
+    server.receive(p.version_1(p.delete(p.ORDERS)), p.SIGNED, now=0)
+    assert isinstance(server.receive(b"", now=61)[0], Deleted)
+    assert server.deadline == 961
+
+
+def test_a_flood_takes_no_memory() -> None:
+    server = NotificationServer(p.processor())
+    for _ in range(10_000):
+        server.receive(bytes(1000), now=0)
+        assert len(server._pending) <= WINDOW
+    assert server._pending == []
+
+
+def test_a_batch_that_was_not_decoded_strictly(processor: NotificationProcessor) -> None:
+    batch = mqcn.decode_batch([p.version_1(p.delete(p.ORDERS)) + b"xx"])
+    with pytest.raises(ValueError, match="strict"):
+        processor.process_batch(batch, p.SIGNED)
+    with pytest.raises(ValueError, match="2 envelopes for 1"):
+        processor.process_batch(mqcn.decode_batch([b"\1\0"], strict=True), [p.SIGNED] * 2)
+
+
+def test_half_read_objects_are_refused() -> None:
+    half = Queue.of({"identifier": p.ORDERS, "pathname": "here\\orders"})
+    with pytest.raises(ValueError, match="not read"):
+        p.processor([half])
+    with pytest.raises(ValueError, match="not read"):
+        NotificationProcessor(p.HERE.only(("identifier",)), directory=lambda _: MemoryDirectory([]))
+
+
+@pytest.mark.parametrize("other", [p.queue(p.ORDERS, "bills"), p.queue(p.BILLS, "ORDERS")])
+def test_no_two_queues_are_one(other: Queue) -> None:
+    with pytest.raises(ValueError, match="already"):
+        p.processor([p.queue(p.ORDERS, "orders"), other])
+
+
+def test_null_messages(processor: NotificationProcessor) -> None:
+    audit = processor.process_batch(mqcn.decode_batch([None, b"\1\0"], strict=True), p.SIGNED)
+    assert [rule_of(each) for each in audit] == [Rule.MALFORMED]
+    assert audit.disregarded.tolist() == [0]
+
+
+def test_a_million_notifications() -> None:
+    """Half of them change a queue; the rest is wrong, for others, or of what there is not."""
+    bodies = [
+        p.version_1(p.change(p.ORDERS, (105, 1)), p.change(p.BILLS, (1101, b"sd"))),
+        p.version_1(p.change(p.SPARE, (105, 1)), p.change(p.BILLS, (105, 2))),
+        p.version_1(p.delete(p.ORDERS), p.change(p.BILLS, (104, 2))),
+        p.version_1(p.machine(p.SPARE, (214, 1)), p.change(p.ORDERS, (105, 3))),
+    ]
+    processor = p.processor([p.queue(p.ORDERS, "orders"), p.queue(p.BILLS, "bills")])
+    for _ in range(10):
+        batch = mqcn.decode_batch(bodies * 12_500, strict=True)
+        assert len(batch) == 100_000
+        audit = processor.process_batch(batch, p.SIGNED)
+        assert len(audit.disregarded) == 12_500
+    assert processor.processed == 500_000
+    assert (quota(processor, p.ORDERS), quota(processor, p.BILLS)) == (3, 2)
+    assert len(audit.changes("quota").rows) == 25_000

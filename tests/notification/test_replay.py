@@ -1,0 +1,216 @@
+"""Replay: what machines were told of queues, by the rules of [MS-MQCN] 3.2.5, and nothing that they were not told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from msmqwire import mqcn, mqqb
+from msmqwire.directory import PrivacyLevel, Queue
+from msmqwire.notification.attributes import CREATED_QUEUE
+from msmqwire.notification.replay import Replay, ToldQueue
+from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueManagerUpdate, QueueUpdate
+from msmqwire.properties import PROPID_Q_INSTANCE, PROPID_Q_JOURNAL, PROPID_Q_QMID, PROPID_Q_QUOTA
+from tests.capture.build import START, pcap, segment
+from tests.notification.sent import LEDGER, MACHINE, MANAGER, MASTER, ORDERS, SERVICE, STEP, captured, changed, replayed
+
+CREATION = QueueCreation(queue=ORDERS, queue_manager=LEDGER)
+DELETION = QueueDeletion(queue=ORDERS, queue_manager=LEDGER)
+TOLD = Queue.of({name: getattr(ORDERS, name) for name in CREATED_QUEUE.values()})
+ONLY_NAMED = ORDERS.only(("identifier", "pathname"))
+
+
+def update(**values: Any) -> QueueUpdate:
+    return QueueUpdate(old=ORDERS, new=changed(ORDERS, **values), queue_manager=LEDGER)
+
+
+def service(*changes: Change, **where: Any) -> bytes:
+    """A capture of messages of version 1, one for each change."""
+    return captured([each for change in changes for each in SERVICE.notifications([change])], **where)
+
+
+def sent(*messages: mqcn.ChangeNotificationMessage | bytes) -> bytes:
+    """A capture of messages that no sender would make."""
+    frames, sequence = [segment(b"", 99, flags=2)], 100
+    for each in messages:
+        body = each if isinstance(each, bytes) else mqcn.encode_body(each, enforce=False)
+        packet = mqqb.encode(mqqb.UserMessage(destination_queue=f"PRIVATE={LEDGER}\\3", body=body))
+        frames.append(segment(packet, sequence))
+        sequence += len(packet)
+    return pcap(frames, nano=True)
+
+
+def message(*updates: dict[str, Any]) -> mqcn.ChangeNotificationMessage:
+    return mqcn.ChangeNotificationMessage(
+        1, [mqcn.NotificationUpdate(**{"guid_master_id": MASTER, "command": "change", **each}) for each in updates]
+    )
+
+
+def change(*properties: tuple[int, Any], **more: Any) -> dict[str, Any]:
+    if "path_name" not in more:
+        more = {"guid_identifier": ORDERS.identifier, **more}
+    return {"properties": properties, **more}
+
+
+def only(found: Replay) -> ToldQueue:
+    (queue,) = found.queues
+    return queue
+
+
+def outcomes(queue: ToldQueue) -> list[tuple[str, bool]]:
+    return [(event.operation, event.applied) for event in queue.history]
+
+
+def test_a_creation_tells_all() -> None:
+    queue = only(replayed(service(CREATION)))
+    assert (queue.machine, queue.exists, queue.queue, queue.queue_manager) == ("10.0.0.2", True, TOLD, None)
+    (event,) = queue.history
+    assert (event.operation, event.applied, event.frame, event.time) == ("create", True, 2, START + STEP)
+    assert (event.source, event.origin, event.told) == ("10.0.0.1", MASTER, TOLD.attributes())
+
+
+def test_a_life() -> None:
+    queue = only(replayed(service(CREATION, update(quota=1), update(privacy_level=PrivacyLevel.NONE), DELETION)))
+    assert outcomes(queue) == [("create", True), ("change", True), ("change", True), ("delete", True)]
+    assert [event.told for event in queue.history[1:]] == [
+        {"quota": 1},
+        {"privacy_level": PrivacyLevel.NONE},
+        {},
+    ]
+    assert (queue.exists, queue.queue_manager) == (False, LEDGER)
+    assert queue.queue == changed(TOLD, quota=1, privacy_level=PrivacyLevel.NONE)
+
+
+def test_as_of_any_time() -> None:
+    data = service(CREATION, update(quota=1), DELETION)
+    found = [replayed(data, at=START + STEP * frame) for frame in range(4)]
+    assert found[0].queues == ()
+    assert [(only(each).exists, only(each).queue.quota) for each in found[1:]] == [
+        (True, 4096),
+        (True, 1),
+        (False, 1),
+    ]
+    assert only(replayed(data, at=START + STEP * 2 - 1)).queue.quota == 4096
+    assert [each.messages for each in found] == [0, 1, 2, 3]
+
+
+def test_time_orders_captures() -> None:
+    late, early = service(DELETION, port=40001, start=START + 60 * 10**9), service(CREATION)
+    queue = only(replayed(late, early))
+    assert outcomes(queue) == [("create", True), ("delete", True)]
+    assert [event.time for event in queue.history] == [START + STEP, START + 60 * 10**9 + STEP]
+    # Of one time, the order of the captures holds
+    late = service(DELETION, port=40001)
+    assert outcomes(only(replayed(early, late))) == [("create", True), ("delete", True)]
+    assert outcomes(only(replayed(late, early))) == [("delete", True), ("create", True)]
+
+
+def test_changes_alone_do_not_make_a_queue() -> None:
+    queue = only(replayed(service(update(quota=1))))
+    assert (queue.exists, queue.queue) == (None, Queue.of({"identifier": ORDERS.identifier, "quota": 1}))
+    assert only(replayed(service(DELETION))).exists is False
+
+
+def test_what_was_deleted_is_not_changed() -> None:
+    queue = only(replayed(service(CREATION, DELETION, update(quota=1), DELETION)))
+    assert outcomes(queue) == [("create", True), ("delete", True), ("change", False), ("delete", False)]
+    assert queue.queue == TOLD
+
+
+def test_a_name_is_free_after_a_deletion() -> None:
+    other = changed(ORDERS, identifier=UUID(int=1), pathname=r"LEDGER\Orders")
+    again = QueueCreation(queue=other, queue_manager=LEDGER)
+    first, second = replayed(service(CREATION, DELETION, again)).queues
+    assert (first.exists, first.queue.identifier) == (False, ORDERS.identifier)
+    assert (second.exists, second.queue.identifier) == (True, UUID(int=1))
+    # One of that name is there already: it is changed, and stays what it is
+    queue = only(replayed(service(CREATION, again)))
+    assert (queue.exists, queue.queue.identifier, queue.queue.pathname) == (True, ORDERS.identifier, r"LEDGER\Orders")
+    assert outcomes(only(replayed(service(CREATION, DELETION, CREATION))))[-1] == ("create", True)
+
+
+def test_machines_are_told_apart() -> None:
+    first = service(CREATION)
+    second = service(update(quota=1), machine="10.0.0.3", port=40001)
+    assert [(each.machine, each.exists) for each in replayed(first, second).queues] == [
+        ("10.0.0.2", True),
+        ("10.0.0.3", None),
+    ]
+
+
+def version_2(*changes: Change) -> bytes:
+    return captured(MANAGER.notifications(changes), port=40001)
+
+
+def test_version_2_says_that_and_not_what() -> None:
+    queue = only(replayed(service(CREATION), version_2(update(label="x"))))
+    assert (queue.exists, queue.queue) == (True, ONLY_NAMED)
+    assert [event.origin for event in queue.history] == [MASTER, "dc1.example"]
+    queue = only(replayed(version_2(CREATION)))
+    assert (queue.exists, queue.queue) == (True, Queue.of({"identifier": ORDERS.identifier}))
+    assert only(replayed(version_2(update(label="x")))).exists is None
+    queue = only(replayed(version_2(CREATION, DELETION, update(label="x"))))
+    assert (queue.exists, outcomes(queue)[-1]) == (False, ("change", False))
+
+
+def test_machines_are_no_queues() -> None:
+    changes = [QueueManagerUpdate(old=MACHINE, new=changed(MACHINE, queue_manager_quota=1))]
+    found = replayed(service(*changes), version_2(*changes))
+    assert (found.queues, found.messages, found.machine_changes, found.disregarded) == ((), 2, 2, 0)
+
+
+GOOD = change((PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, 1))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        change((1403, 1)),
+        change((PROPID_Q_QMID, LEDGER), (PROPID_Q_JOURNAL, 2)),
+        change((1403, 1), (1404, 2), command="delete"),
+        change((PROPID_Q_QUOTA, 1), command="create", guid_identifier=ORDERS.identifier),
+        change((PROPID_Q_INSTANCE, ORDERS.identifier), command="create", guid_identifier=ORDERS.identifier),
+    ],
+    ids=["object type", "value", "deleted machine", "creation without identifier", "creation without path"],
+)
+def test_a_message_is_disregarded_as_a_whole(bad: dict[str, Any]) -> None:
+    for updates in ([GOOD, bad], [bad, GOOD]):
+        found = replayed(sent(message(*updates), message(GOOD)))
+        assert (found.messages, found.disregarded) == (2, 1)
+        assert outcomes(only(found)) == [("change", True)]
+
+
+def test_what_cannot_be_decoded_is_counted() -> None:
+    damaged = mqcn.encode(message(GOOD, GOOD))[:-1]
+    for body in (damaged, b"\3\1", mqcn.encode_body(message(GOOD)) + b"\0"):
+        found = replayed(sent(body))
+        assert (found.queues, found.messages, found.disregarded) == ((), 1, 1)
+    assert replayed(sent(b"\1\0")) == Replay(queues=(), messages=1, disregarded=0, machine_changes=0)
+
+
+def test_queues_by_path() -> None:
+    named = change((PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, 1), path_name=r"LEDGER\orders")
+    queue = only(replayed(service(CREATION), sent_again(named)))
+    assert (queue.queue.quota, queue.queue.pathname) == (1, r"ledger\orders")
+    queue = only(replayed(sent(message(named))))
+    assert (queue.exists, queue.queue) == (None, Queue.of({"pathname": r"LEDGER\orders", "quota": 1}))
+    # [MS-MQCN] 3.2.5.1 deletes by GuidIdentifier alone
+    deleted = change((1403, 1), (1404, 1), command="delete", path_name=r"LEDGER\orders")
+    queue = only(replayed(service(CREATION), sent_again(deleted)))
+    assert (queue.exists, outcomes(queue)[-1]) == (True, ("delete", False))
+
+
+def sent_again(*updates: dict[str, Any]) -> bytes:
+    """A message in a stream of its own."""
+    body = mqcn.encode_body(message(*updates), enforce=False)
+    packet = mqqb.encode(mqqb.UserMessage(destination_queue=f"PRIVATE={LEDGER}\\3", body=body))
+    frames: Iterable[bytes] = [segment(b"", 99, flags=2, source=50000), segment(packet, 100, source=50000)]
+    return pcap(frames, nano=True)
+
+
+def test_the_first_of_two_properties_counts() -> None:
+    twice = change((PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, 1), (PROPID_Q_QUOTA, 2))
+    assert only(replayed(sent(message(twice)))).queue.quota == 1
