@@ -245,7 +245,10 @@ cdef void finish(Reading* reading, size_t size) noexcept nogil:
     if reading.passing or reading.searching:
         reading.skipped += size - reading.lost_from
     must(reading.skipped <= size)
-    must(account.frames == reading.plain_rows + account.segments + account.other + account.damaged)
+    must(
+        account.frames
+        == reading.plain_rows + account.segments + account.fragments + account.other + account.damaged
+    )
     must(counts.bytes == counts.framed + counts.skipped + counts.duplicate and counts.held == 0)
     must(counts.packets == reading.packets + counts.unselected)
     must(reading.streams.table.count == 0 and reading.streams.table.memory == 0)
