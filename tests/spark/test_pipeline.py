@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import json
 import os
 import random
@@ -18,11 +19,14 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from msmqwire.capture import StreamStats
+from msmqwire.errors import DecodeError
 from msmqwire.spark import lake as lakes
 from msmqwire.spark import pipeline
 from msmqwire.spark.accounting import AccountingError, SourceAccount
 from msmqwire.spark.lake import DayFiles, Lake, StagedFile
+from msmqwire.spark.reading import ReadingOptions, Scan
 from tests import vectors
+from tests.capture import build
 from tests.reference import mqsd_cases
 from tests.spark.captures import DAY, MONDAY, frame, without_a_segment, write_capture
 from tests.spark.rows import as_dicts, topology_rows
@@ -107,6 +111,27 @@ def test_all_tables_of_a_session(spark: SparkSession, tmp_path: Path) -> None:
     (again,) = [row for row in table(spark, lake, "accounting") if row["file"] == SESSION]
     assert (again["rows"], again["packets"], again["streams"]["unselected"]) == ({"notifications": 4}, 5, 5)
     assert spark.read.parquet(str(lake / "messages")).where("file = '" + SESSION + "'").count() == 0
+
+
+def test_a_compressed_capture_that_is_cut(spark: SparkSession, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pcap.gz"
+    cut.write_bytes(gzip.compress(Path(OTHER).read_bytes())[:-200])
+    summary = pipeline.run(spark, str(cut), tmp_path / "lake")
+    (account,) = table(spark, tmp_path / "lake", "accounting")
+    assert (summary.cut_files, account["cut_files"]) == (1, 1)
+    assert summary.rows["topology"] == len(expected(str(cut))) < len(expected(OTHER))
+    assert "1 compressed captures that are cut" in str(summary)
+    with pytest.raises(PythonException, match=r"cut\.pcap\.gz: .*1 files are cut"):
+        pipeline.run(spark, str(cut), tmp_path / "other", mode="FAILFAST", ports=[9])
+
+
+def test_failfast_shows_the_packet_out_of_a_stream(tmp_path: Path) -> None:
+    path = tmp_path / "bad.pcap"
+    packet = build.message(b"no message")
+    path.write_bytes(build.pcap([build.segment(packet, 0)]))
+    scan = Scan(ReadingOptions(("topology", "messages"), "FAILFAST"))
+    with pytest.raises(DecodeError, match=rf"frame 1 of .*bad\.pcap, {len(packet)} bytes: {packet.hex(' ', 4)}"):
+        list(scan.batches(str(path)))
 
 
 def test_running_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
