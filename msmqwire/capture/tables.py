@@ -319,8 +319,10 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
         for table in self.tables.values():
             chosen = table.chosen(transports, kinds, ports)
             claimed |= chosen
-            rows = np.flatnonzero(chosen).astype(np.uint32)
-            if len(rows):
+            if chosen.all():
+                yield table.name, table.read(block.payloads, block.transports, first.select(table.first))
+            elif chosen.any():
+                rows = np.flatnonzero(chosen).astype(np.uint32)
                 batch = table.read(block.payloads.take(rows), transports[rows], first.select(table.first).take(rows))
                 yield table.name, batch
         self.payloads += int(np.count_nonzero(claimed))
