@@ -9,8 +9,6 @@ from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import Table, manual_rows
 from msmqwire.discovery.client import TRANSITIONS, Transition
 from msmqwire.formatname.schema import FORMAT_NAMES
-from msmqwire.mqcn.schema import NOTIFICATIONS
-from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 from msmqwire.wire.fault import FAULT_NAMES
 
 HERE = Path(__file__).parent
@@ -115,9 +113,6 @@ def pages() -> dict[Path, str]:
         INTRODUCTION,
         *table(CAPTURE),
         *(line for kind in TABLES.values() for line in table(kind.table)),
-        *table(NOTIFICATIONS),
-        *table(MESSAGES),
-        *table(SESSIONS),
         *table(FORMAT_NAMES),
         AFTERWORD,
     ]

@@ -14,7 +14,7 @@ from msmqwire.spark import pipeline
 from msmqwire.spark.session import local_session
 
 parser = argparse.ArgumentParser(description="Decode captures into a lake of Parquet tables and show them.")
-parser.add_argument("captures", nargs="*", help="captures, folders or globs (default: the two samples)")
+parser.add_argument("captures", nargs="*", help="captures, folders or globs (default: the samples)")
 parser.add_argument("--lake", default="lake", help="the folder of the tables (default: lake)")
 options = parser.parse_args()
 
@@ -25,6 +25,9 @@ print(summary)
 
 # From here on it is Spark as anyone knows it: the lake is Parquet, by day.
 topology = spark.read.parquet(f"{options.lake}/topology")
+notifications = spark.read.parquet(f"{options.lake}/notifications")
+messages = spark.read.parquet(f"{options.lake}/messages")
+sessions = spark.read.parquet(f"{options.lake}/sessions")
 faults = spark.read.parquet(f"{options.lake}/faults")
 accounting = spark.read.parquet(f"{options.lake}/accounting")
 file = element_at(split("file", "/"), -1).alias("file")
@@ -34,13 +37,24 @@ topology.orderBy("time").select(
     file, "frame", "src", "type", "responding_site_id", col("servers.name").alias("servers"), "violations"
 ).show(truncate=False)
 
+print("messages: a row for every message, out of TCP streams")
+messages.orderBy("time").select("frame", "src", "kind", "destination_queue", "label", "notification").show(truncate=48)
+
+print("notifications: a row for every change that such a message tells of")
+notifications.orderBy("time", "stream_offset", "index").select(
+    "frame", "version", "operation", "object", "path_name", col("properties.name").alias("properties")
+).show(truncate=48)
+
+print("sessions: a row for every ping, and packet with which queue managers keep a session")
+sessions.orderBy("time").select("frame", "transport", "src", "dst", "kind").show(truncate=False)
+
 print("faults: a row for every payload that cannot be decoded")
 faults.orderBy("time").select(file, "frame", "src", "dst", "code", "field", "offset").show(truncate=False)
 
 print("accounting: a row for every capture; no frame is lost silently")
-accounting.orderBy("file").select(file, "first_time", "frames", "payloads", "other", "damaged", "rows", "faults").show(
-    truncate=False
-)
+accounting.orderBy("file").select(
+    file, "frames", "payloads", "segments", "fragments", "other", "damaged", "packets", "rows", "faults"
+).show(truncate=False)
 
 print(f"The tables are in {options.lake}/. Rows by type, in one line of SQL:")
 spark.sql(f"SELECT type, count(*) AS packets FROM parquet.`{options.lake}/topology` GROUP BY type ORDER BY type").show()

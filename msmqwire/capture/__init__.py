@@ -6,7 +6,17 @@ from msmqwire.capture.blocks import Block
 from msmqwire.capture.reader import Capture, open
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, PACKET_KINDS, TOPOLOGY_PORTS, StreamLimits
 from msmqwire.capture.stats import CaptureStats, Problem, StreamStats
-from msmqwire.capture.tables import TABLES, TableKind, TableReader, arrow_schema, read_table, table_columns
+from msmqwire.capture.tables import (
+    TABLES,
+    TableKind,
+    TableReader,
+    TableRows,
+    TablesReader,
+    arrow_schema,
+    read_table,
+    read_tables,
+    table_columns,
+)
 
 __all__ = [
     "CAPTURE",
@@ -22,8 +32,11 @@ __all__ = [
     "StreamStats",
     "TableKind",
     "TableReader",
+    "TableRows",
+    "TablesReader",
     "arrow_schema",
     "open",
     "read_table",
+    "read_tables",
     "table_columns",
 ]

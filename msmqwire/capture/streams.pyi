@@ -1,6 +1,10 @@
 """From TCP segments to the MSMQ packets of their streams."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from msmqwire.capture.schema import StreamLimits
+from msmqwire.columns import Payloads
 
 class StreamTable:
     """The streams of a capture, over all its files.
@@ -12,3 +16,6 @@ class StreamTable:
     def __init__(self, kinds: int, limits: StreamLimits, seed: int) -> None: ...
     def counts(self) -> dict[str, int]:
         """The account so far, by the names of the fields of ``StreamStats``."""
+
+def packet_kinds(payloads: Payloads) -> NDArray[np.uint8]:
+    """The bit of its kind, in the order of ``PACKET_KINDS``, for each packet of a stream; 0 if it has no BaseHeader."""

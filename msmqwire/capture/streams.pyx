@@ -29,6 +29,7 @@ from msmqwire.capture.layers cimport TCP_HEADER
 from msmqwire.capture.rows cimport OVER_TCP, note_transport, put_address
 from msmqwire.capture.selection cimport selects
 from msmqwire.columns.batch cimport DECODED
+from msmqwire.columns.payloads cimport Payloads, Span, payload_at
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_INTERNAL, FRAMED, NOT_A_PACKET, VERSION_NUMBER, Framing, frame_packet,
 )
@@ -36,7 +37,9 @@ from msmqwire.wire.address cimport IPV4, IPV6
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_unlikely
 
-__all__ = ["StreamTable"]
+import numpy as np
+
+__all__ = ["StreamTable", "packet_kinds"]
 
 # Control bits of a segment
 cdef enum:
@@ -129,10 +132,14 @@ cdef inline bint put_packet(
 # --- From bytes in order to packets ---
 
 
+cdef inline uint32_t packet_kind(const uint8_t* base_header) noexcept nogil:
+    """The bit of a packet's kind."""
+    return SESSION_PACKETS if load_u16(base_header + 2) & FLAG_INTERNAL else MESSAGE_PACKETS
+
+
 cdef inline bint selected(const Streams* streams, const uint8_t* base_header) noexcept nogil:
     """Whether packets of this kind give rows."""
-    cdef uint32_t kind = SESSION_PACKETS if load_u16(base_header + 2) & FLAG_INTERNAL else MESSAGE_PACKETS
-    return streams.kinds & kind
+    return streams.kinds & packet_kind(base_header)
 
 
 cdef size_t find_packet_start(const uint8_t* data, size_t size) noexcept nogil:
@@ -663,6 +670,21 @@ cdef class StreamTable:
     def counts(self):
         """The account so far, by the names of the fields of StreamStats."""
         return self.streams.counts
+
+
+def packet_kinds(Payloads payloads):
+    """The bits of PACKET_KINDS for each of the packets of streams; 0 for what is shorter than a BaseHeader."""
+    cdef size_t count = payloads.table.count
+    cdef Span span
+    cdef size_t i
+    found = np.zeros(count, np.uint8)
+    cdef uint8_t[::1] kinds = found
+    with nogil:
+        for i in range(count):
+            span = payload_at(&payloads.table, i)
+            if span.size >= BASE_HEADER_SIZE:
+                kinds[i] = <uint8_t>packet_kind(span.data)
+    return found
 
 
 cdef class PacketMemory:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture.reader import open as open_capture
-from msmqwire.capture.schema import CAPTURE, MESSAGE_PORTS, PING_PORTS, TOPOLOGY_PORTS, TOPOLOGY_SOCKETS
+from msmqwire.capture.schema import (
+    CAPTURE,
+    MESSAGE_PORTS,
+    PACKET_KINDS,
+    PING_PORTS,
+    TOPOLOGY_PORTS,
+    TOPOLOGY_SOCKETS,
+    TRANSPORTS,
+)
 from msmqwire.capture.sources import Source
 from msmqwire.capture.stats import CaptureStats
+from msmqwire.capture.streams import packet_kinds
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns.schema import GuidForm
 from msmqwire.wire.fault import FAULT_NAMES
@@ -27,8 +36,20 @@ if TYPE_CHECKING:
 
     from msmqwire.capture.blocks import Block
 
-__all__ = ["TABLES", "TableKind", "TableReader", "arrow_schema", "read_table", "table_columns"]
+__all__ = [
+    "TABLES",
+    "TableKind",
+    "TableReader",
+    "TableRows",
+    "TablesReader",
+    "arrow_schema",
+    "read_table",
+    "read_tables",
+    "table_columns",
+]
 
+# Of the senders and of the receivers of payloads
+PortColumns: TypeAlias = "tuple[NDArray[np.uint16], NDArray[np.uint16]]"
 MOST_BATCHES = 4
 GUID_FORMS = get_args(GuidForm)
 
@@ -114,19 +135,21 @@ def arrow_schema(name: str, columns: Iterable[str] | None = None, guid: GuidForm
     return pa.schema([*CAPTURE.arrow_schema(first), *_kind(name).table.arrow_schema(last, guid=guid)])
 
 
-class TableReader(Iterator["pa.RecordBatch"]):
-    """The rows of a table, a record batch for each block of a capture; a context manager that closes its files.
+class TableRows:
+    """What a reader knows of one of its tables.
 
     Attributes
     ----------
+    name : str
+    kind : TableKind
     schema : pyarrow.Schema
-        Known before anything is read.
-    stats : CaptureStats
-        What became of the frames read so far.
-    faults : Counter
-        How many payloads had a fault, by its code.
+        Of its record batches; known before anything is read.
+    payloads : int
+        How many payloads it was given so far. But for notifications, each gave a row.
     rows : int
         How many rows there were so far.
+    faults : Counter
+        How many rows have a fault, by its code.
     encrypted : int
         Of notifications: messages to the notify queue that cannot be read because they are encrypted.
     unread : int
@@ -134,35 +157,134 @@ class TableReader(Iterator["pa.RecordBatch"]):
     """
 
     def __init__(
+        self, name: str, columns: Iterable[str] | None, guid: GuidForm, strict: bool, ports: frozenset[int] | None
+    ) -> None:
+        self.name = name
+        self.kind = _kind(name)
+        self.first, self._last = _split(name, columns)
+        self.schema = arrow_schema(name, (*self.first, *self._last), guid)
+        self.ports = self.kind.ports if ports is None else dict.fromkeys(self.kind.ports, ports)
+        self.payloads = self.rows = self.encrypted = self.unread = 0
+        self.faults: Counter[str] = Counter()
+        self._strict = strict
+        self._guid = guid
+        self._batches: list[Batch] = []
+        self._messages: Batch | None = None
+
+    def chosen(self, transports: NDArray[np.uint8], kinds: NDArray[np.uint8], ports: PortColumns) -> NDArray[np.bool_]:
+        """Which payloads of a block belong to this table."""
+        wanted = np.zeros(len(transports), np.bool_)
+        for transport, numbers in self.ports.items():
+            here = transports == TRANSPORTS.index(transport)
+            here &= np.isin(ports[0], list(numbers)) | np.isin(ports[1], list(numbers))
+            if transport == "tcp":
+                here &= kinds & sum(1 << PACKET_KINDS.index(packet) for packet in self.kind.packets) != 0
+            wanted |= here
+        return wanted
+
+    def read(self, payloads: Payloads, transports: NDArray[np.uint8] | None, first: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of payloads; ``first`` are their capture columns."""
+        import pyarrow as pa
+
+        if self.kind.in_messages:
+            batch, rows = self._notifications(payloads)
+            first = first.take(rows)
+        else:
+            batch = self._decoded(payloads, **self._transport(transports))
+        self.payloads += len(payloads)
+        self.rows += len(batch)
+        for code in batch.faults["code"].tolist():
+            self.faults[FAULT_NAMES[code]] += 1
+        if not self._last:
+            return first
+        last = batch.to_arrow(guid=self._guid)
+        return pa.RecordBatch.from_arrays([*first.columns, *last.columns], schema=self.schema)
+
+    def _transport(self, transports: NDArray[np.uint8] | None) -> dict[str, Any]:
+        """What carried the payloads, in the decoder's own numbers."""
+        if not self.kind.transports:
+            return {}
+        if transports is None:
+            return {"transport": "udp"}
+        return {"transport": np.array(self.kind.transports, np.uint8)[transports]}
+
+    def _notifications(self, payloads: Payloads) -> tuple[Batch, NDArray[np.uint32]]:
+        """The changes in messages, and the number of the message that each of them belongs to."""
+        columns = ("body", "notification")
+        messages = mqqb.decode_batch(payloads, columns=columns, out=self._messages)
+        self._messages = messages
+        found = messages.notifications()
+        self.encrypted += len(found.encrypted)
+        self.unread += len(messages.faults)
+        batch = self._decoded(found.payloads)
+        assert isinstance(batch, mqcn.NotificationBatch)
+        return batch, np.repeat(found.rows, np.diff(batch.messages))
+
+    def _decoded(self, payloads: Payloads, **transport: Any) -> Batch:
+        """Decode payloads into a batch that no Arrow consumer holds any more, or into a new one."""
+        decode = partial(self.kind.decode_batch, payloads, strict=self._strict, columns=self._last, **transport)
+        for out in self._batches:
+            try:
+                return decode(out=out)
+            except BufferError:
+                continue
+        batch = decode()
+        if len(self._batches) < MOST_BATCHES:
+            self._batches.append(batch)
+        return batch
+
+
+class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
+    """The rows of several tables in one pass: for each block, the tables with payloads in it and their record batches.
+
+    A context manager that closes its files.
+
+    Attributes
+    ----------
+    tables : dict of str to TableRows
+        The tables, in the order of ``TABLES``.
+    stats : CaptureStats
+        What became of the frames read so far.
+    payloads : int
+        How many payloads were read so far: datagrams, and packets out of streams. A payload counts once, though a
+        message belongs to ``messages`` and ``notifications``, and where ports are given a datagram to more than one
+        table as well.
+    """
+
+    def __init__(
         self,
         source: Source,
-        table: str = "topology",
+        tables: Iterable[str],
+        columns: Mapping[str, Iterable[str]],
+        guid: GuidForm,
+        strict: bool,
+        ports: Iterable[int] | None,
         *,
-        columns: Iterable[str] | None = None,
-        guid: GuidForm = "text",
-        strict: bool = False,
-        ports: Iterable[int] | None = None,
         addresses: Iterable[str] = (),
         since: datetime | int | None = None,
         until: datetime | int | None = None,
     ) -> None:
         if guid not in GUID_FORMS:
             raise ValueError(f"guid={guid!r} is not one of {', '.join(map(repr, GUID_FORMS))}")
-        kind = _kind(table)
-        self._first, self._last = _split(table, columns)
-        self.schema = arrow_schema(table, (*self._first, *self._last), guid)
-        self.faults: Counter[str] = Counter()
-        self.rows = self.encrypted = self.unread = 0
-        self._kind = kind
-        self._strict = strict
-        self._guid = guid
-        self._batches: list[Batch] = []
-        self._messages: Batch | None = None
+        wanted = set(tables)
+        for name in wanted:
+            _kind(name)
+        if not wanted:
+            raise ValueError(f"no table; there is {', '.join(TABLES)}")
+        given = None if ports is None else frozenset(ports)
+        self.tables = {
+            name: TableRows(name, columns.get(name), guid, strict, given) for name in TABLES if name in wanted
+        }
+        self.payloads = 0
+        self._ready: deque[tuple[str, pa.RecordBatch]] = deque()
+        # Two tables are told apart by ports
+        needed = {name for table in self.tables.values() for name in table.first}
+        needed |= {"src_port", "dst_port"} if len(self.tables) > 1 else set()
         self._capture = open_capture(
             source,
-            ports=kind.ports if ports is None else dict.fromkeys(kind.ports, frozenset(ports)),
-            packets=kind.packets,
-            columns=self._first,
+            ports=_all_ports(self.tables.values()),
+            packets={packet for table in self.tables.values() for packet in table.kind.packets},
+            columns=needed,
             addresses=addresses,
             since=since,
             until=until,
@@ -173,23 +295,97 @@ class TableReader(Iterator["pa.RecordBatch"]):
         """What became of the frames read so far."""
         return self._capture.stats
 
-    def __next__(self) -> pa.RecordBatch:
-        import pyarrow as pa
+    def __next__(self) -> tuple[str, pa.RecordBatch]:
+        while not self._ready:
+            self._ready.extend(self._read(next(self._capture)))
+        return self._ready.popleft()
 
-        block = next(self._capture)
+    def __enter__(self) -> TablesReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file that is being read; record batches stay good, and there are no more of them."""
+        self._ready.clear()
+        self._capture.close()
+
+    def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
         first = block.capture.to_arrow()
-        if self._kind.in_messages:
-            batch, rows = self._notifications(block)
-            first = first.take(rows)
-        else:
-            batch = self._decoded(block.payloads, **self._transport(block))
-        self.rows += len(batch)
-        for code in batch.faults["code"].tolist():
-            self.faults[FAULT_NAMES[code]] += 1
-        if not self._last:
-            return first
-        last = batch.to_arrow(guid=self._guid)
-        return pa.RecordBatch.from_arrays([*first.columns, *last.columns], schema=self.schema)
+        if len(self.tables) == 1:
+            (table,) = self.tables.values()
+            self.payloads += len(block)
+            yield table.name, table.read(block.payloads, block.transports, first)
+            return
+        transports = np.zeros(len(block), np.uint8) if block.transports is None else block.transports
+        kinds = packet_kinds(block.payloads)
+        ports = (block.capture["src_port"], block.capture["dst_port"])
+        claimed = np.zeros(len(block), np.bool_)
+        for table in self.tables.values():
+            chosen = table.chosen(transports, kinds, ports)
+            claimed |= chosen
+            if chosen.all():
+                yield table.name, table.read(block.payloads, block.transports, first.select(table.first))
+            elif chosen.any():
+                rows = np.flatnonzero(chosen).astype(np.uint32)
+                batch = table.read(block.payloads.take(rows), transports[rows], first.select(table.first).take(rows))
+                yield table.name, batch
+        self.payloads += int(np.count_nonzero(claimed))
+
+
+def _all_ports(tables: Iterable[TableRows]) -> dict[str, frozenset[int]]:
+    """The ports of several tables, for each transport."""
+    ports: dict[str, frozenset[int]] = {}
+    for table in tables:
+        for transport, numbers in table.ports.items():
+            ports[transport] = ports.get(transport, frozenset()) | numbers
+    return ports
+
+
+class TableReader(Iterator["pa.RecordBatch"]):
+    """The rows of a table, a record batch for each block of a capture; a context manager that closes its files.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Known before anything is read.
+    stats : CaptureStats
+        What became of the frames read so far.
+    rows, faults, encrypted, unread
+        As in ``TableRows``.
+    """
+
+    def __init__(self, reader: TablesReader) -> None:
+        self._reader = reader
+        (self._table,) = reader.tables.values()
+        self.schema = self._table.schema
+        self.faults = self._table.faults
+
+    @property
+    def stats(self) -> CaptureStats:
+        """What became of the frames read so far."""
+        return self._reader.stats
+
+    @property
+    def rows(self) -> int:
+        """How many rows there were so far."""
+        return self._table.rows
+
+    @property
+    def encrypted(self) -> int:
+        """Of notifications: messages to the notify queue that are encrypted."""
+        return self._table.encrypted
+
+    @property
+    def unread(self) -> int:
+        """Of notifications: messages that cannot be decoded."""
+        return self._table.unread
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._reader)[1]
 
     def __enter__(self) -> TableReader:
         return self
@@ -201,40 +397,45 @@ class TableReader(Iterator["pa.RecordBatch"]):
 
     def close(self) -> None:
         """Close the file that is being read; record batches stay good, and there are no more of them."""
-        self._capture.close()
+        self._reader.close()
 
-    def _transport(self, block: Block) -> dict[str, Any]:
-        """What carried the payloads, in the decoder's own numbers."""
-        if not self._kind.transports:
-            return {}
-        if block.transports is None:
-            return {"transport": "udp"}
-        return {"transport": np.array(self._kind.transports, np.uint8)[block.transports]}
 
-    def _notifications(self, block: Block) -> tuple[Batch, NDArray[np.uint32]]:
-        """The changes in a block of messages, and the row of the block that each of them belongs to."""
-        columns = ("body", "notification")
-        messages = mqqb.decode_batch(block.payloads, columns=columns, out=self._messages)
-        self._messages = messages
-        found = messages.notifications()
-        self.encrypted += len(found.encrypted)
-        self.unread += len(messages.faults)
-        batch = self._decoded(found.payloads)
-        assert isinstance(batch, mqcn.NotificationBatch)
-        return batch, np.repeat(found.rows, np.diff(batch.messages))
+def read_tables(
+    source: Source,
+    tables: Iterable[str] = tuple(TABLES),
+    *,
+    columns: Mapping[str, Iterable[str]] | None = None,
+    guid: GuidForm = "text",
+    strict: bool = False,
+    ports: Iterable[int] | None = None,
+    addresses: Iterable[str] = (),
+    since: datetime | int | None = None,
+    until: datetime | int | None = None,
+) -> TablesReader:
+    """Read captures as several tables in one pass: pairs of a table's name and a record batch; needs pyarrow.
 
-    def _decoded(self, payloads: Payloads, **transport: Any) -> Batch:
-        """Decode payloads into a batch that no Arrow consumer holds any more, or into a new one."""
-        decode = partial(self._kind.decode_batch, payloads, strict=self._strict, columns=self._last, **transport)
-        for out in self._batches:
-            try:
-                return decode(out=out)
-            except BufferError:
-                continue
-        batch = decode()
-        if len(self._batches) < MOST_BATCHES:
-            self._batches.append(batch)
-        return batch
+    Each table has the rows that ``read_table`` gives, in the same order.
+
+    Parameters
+    ----------
+    tables : iterable of str
+        Some of ``TABLES``, all of them by default.
+    columns : mapping of str to iterables of str, optional
+        The columns to build for each table, all of them where it has none.
+    source, guid, strict, ports, addresses, since, until
+        As for ``read_table``.
+
+    Raises
+    ------
+    CaptureError
+        A file is no capture, or a glob matches nothing.
+    ValueError
+        There is no such table, column, address or time.
+    """
+    names = (tables,) if isinstance(tables, str) else tables
+    return TablesReader(
+        source, names, columns or {}, guid, strict, ports, addresses=addresses, since=since, until=until
+    )
 
 
 def read_table(
@@ -275,14 +476,7 @@ def read_table(
     ValueError
         There is no such table, column, address or time.
     """
+    chosen = {} if columns is None else {table: columns}
     return TableReader(
-        source,
-        table,
-        columns=columns,
-        guid=guid,
-        strict=strict,
-        ports=ports,
-        addresses=addresses,
-        since=since,
-        until=until,
+        TablesReader(source, (table,), chosen, guid, strict, ports, addresses=addresses, since=since, until=until)
     )

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
-from msmqwire.cli.arguments import ports
+from msmqwire.cli.arguments import column_names, ports
 from msmqwire.cli.console import CommandError, optional, printable, say
 from msmqwire.cli.progress import task_progress
 
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _EPILOG = """\
-The lake is a folder of Parquet tables by day: topology (a row a packet), faults (a row for
-each payload that cannot be decoded) and accounting (a row for each capture: what became of
-every frame). Running it again over the same captures changes nothing.
+The lake is a folder of Parquet tables by day: topology (a row a packet of discovery),
+messages (a row a message), notifications (a row a change), sessions (a row a ping or packet
+that keeps a session), faults (a row for each that cannot be decoded) and accounting (a row
+for each capture: what became of every frame). Running it again over the same captures
+changes nothing.
 
 Spark runs on this machine with all its cores, or where --master, SPARK_REMOTE or
 spark-submit say; captures and lake must then have the same names everywhere.
@@ -34,7 +36,8 @@ spark-submit say; captures and lake must then have the same names everywhere.
 exit status:
   0  every frame of every capture was read and every payload decoded
   1  wrong usage, or a capture that cannot be read; the lake has all the others
-  2  some payloads had faults, or some frames were damaged
+  2  some payloads had faults, some frames were damaged, bytes of TCP streams were missing,
+     or a compressed capture was cut
 
 examples:
   msmqwire pipeline captures/ --lake lake
@@ -55,7 +58,13 @@ def add(subcommands: Any) -> None:
     )
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="a capture, a folder of captures, or a pattern")
     parser.add_argument("--lake", required=True, metavar="DIR", help="the folder of the tables, made if need be")
-    parser.add_argument("--table", default="topology", help="topology (default): the packets of discovery, MS-MQSD")
+    parser.add_argument(
+        "--tables",
+        type=column_names,
+        metavar="A,B",
+        help="of topology, notifications, messages and sessions those to write, beside faults and accounting "
+        "(default: all)",
+    )
     parser.add_argument(
         "--failfast", action="store_true", help="stop at the first payload or capture that cannot be decoded"
     )
@@ -77,8 +86,10 @@ def run(options: argparse.Namespace) -> int:
     from msmqwire.capture import TABLES
     from msmqwire.spark.sources import expand
 
-    if options.table not in TABLES:
-        raise CommandError(f"--table {options.table}: no such table; there is {', '.join(TABLES)}")
+    options.tables = options.tables or list(TABLES)
+    for table in options.tables:
+        if table not in TABLES:
+            raise CommandError(f"--tables {table}: no such table; there is {', '.join(TABLES)}")
     # Before Spark is started, which takes seconds
     try:
         expand(options.sources)
@@ -100,7 +111,7 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
                 spark,
                 options.sources,
                 options.lake,
-                tables=(options.table,),
+                tables=options.tables,
                 mode="FAILFAST" if options.failfast else "PERMISSIVE",
                 ports=options.ports,
                 compression=options.compression,
@@ -117,7 +128,7 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
             say(f"msmqwire: {problem}")
     if summary.problems:
         return 1
-    return 2 if summary.faults.total() or summary.damaged else 0
+    return 2 if summary.faults.total() or summary.lost else 0
 
 
 def _error_of_task(text: str) -> str | None:

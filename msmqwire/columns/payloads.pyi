@@ -70,6 +70,23 @@ class Payloads:
     @overload
     def __getitem__(self, index: slice) -> Payloads: ...
     def __iter__(self) -> Iterator[memoryview | None]: ...
+    def take(self, rows: ArrayLike) -> Payloads:
+        """The payloads of these rows, in this order, not copied.
+
+        Parameters
+        ----------
+        rows : array of unsigned integers
+
+        Raises
+        ------
+        IndexError
+            There is no such row.
+
+        Examples
+        --------
+        >>> [bytes(payload) for payload in Payloads(b"abcdef", [0, 2, 5, 6]).take([2, 0])]
+        [b'f', b'ab']
+        """
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         """The payloads as an Arrow LargeBinary array of its own."""

@@ -9,7 +9,7 @@ from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns.arrow cimport (
@@ -114,6 +114,20 @@ cdef class Payloads:
         cdef Py_ssize_t i
         for i in range(len(self)):
             yield payload_view(self, i)
+
+    def take(self, rows):
+        cdef const uint32_t[::1] wanted = np.ascontiguousarray(rows, np.uint32)
+        cdef size_t count = <size_t>wanted.shape[0]
+        cdef Buffer spans = allocate(count * sizeof(Span))
+        cdef Span* span = <Span*>spans.data
+        cdef Py_ssize_t nbytes = 0
+        cdef size_t i
+        for i in range(count):
+            if wanted[i] >= self.table.count:
+                raise IndexError(f"payload {wanted[i]} of {len(self)}")
+            span[i] = payload_at(&self.table, wanted[i])
+            nbytes += <Py_ssize_t>span[i].size
+        return payloads_of_spans(span, count, nbytes, (spans, self.owner))
 
     def __arrow_c_schema__(self):
         return schema_capsule(payload_node(self, empty=True))

@@ -5,12 +5,13 @@
 Options, beside the path that ``load`` is given (a file, a folder, a glob, or a list of these):
 
 ``table``
-    The table to read; ``topology`` when absent.
+    The table to read: ``topology`` (when absent), ``notifications``, ``messages`` or ``sessions``.
 ``ports``
     Ports whose payloads belong, e.g. ``"1801,1802"``; those of the table's protocol when absent.
 ``mode``
     What becomes of payloads that cannot be decoded: ``PERMISSIVE`` (default) keeps a row with its ``fault``,
-    ``DROPMALFORMED`` leaves it out, ``FAILFAST`` ends the job, as it does for frames that cannot be read.
+    ``DROPMALFORMED`` leaves it out, ``FAILFAST`` ends the job, as it does for frames that cannot be read, TCP streams
+    of which bytes are missing, and compressed files that are cut.
 ``guid``
     ``text`` (default) or ``binary``.
 
@@ -28,7 +29,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from msmqwire.spark.reading import Scan, TableOptions
+from msmqwire.spark.reading import ReadingOptions, Scan, describe_problems
 from msmqwire.spark.schema import SparkColumn, struct_type
 from msmqwire.spark.sources import expand
 
@@ -43,7 +44,8 @@ class ReadOptions:
     """The options of one read, out of Spark's case-insensitive mapping of strings."""
 
     sources: tuple[str, ...]
-    table: TableOptions
+    table: str
+    reading: ReadingOptions
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -64,13 +66,14 @@ class ReadOptions:
         if unknown:
             raise ValueError(f"no such option: {', '.join(unknown)}; there are {', '.join(OPTIONS)}")
         ports = given.get("ports")
-        table = TableOptions(
-            table=given.get("table", "topology"),
+        table = given.get("table", "topology")
+        reading = ReadingOptions(
+            tables=(table,),
             mode=given.get("mode", "PERMISSIVE").upper(),  # type: ignore[arg-type] # checked there
             guid=given.get("guid", "text").lower(),  # type: ignore[arg-type]
             ports=None if ports is None else parse_ports(ports),
         )
-        return cls(sources, table)
+        return cls(sources, table, reading)
 
 
 def parse_ports(text: str) -> frozenset[int]:
@@ -97,15 +100,16 @@ class MsmqDataSource(DataSource):
 
     def schema(self) -> StructType:
         """All columns of the table."""
-        return struct_type(ReadOptions.of(self.options).table.columns())
+        options = ReadOptions.of(self.options)
+        return struct_type(options.reading.columns(options.table))
 
     def reader(self, schema: StructType) -> MsmqReader:
         """A reader of the columns that ``schema`` has."""
         options = ReadOptions.of(self.options)
-        return MsmqReader(options, chosen_columns(options.table, schema))
+        return MsmqReader(options, chosen_columns(options, schema))
 
 
-def chosen_columns(options: TableOptions, schema: StructType) -> tuple[SparkColumn, ...]:
+def chosen_columns(options: ReadOptions, schema: StructType) -> tuple[SparkColumn, ...]:
     """The columns of the table that a user's schema names, in its order.
 
     Raises
@@ -113,7 +117,7 @@ def chosen_columns(options: TableOptions, schema: StructType) -> tuple[SparkColu
     ValueError
         A column does not exist, or is given a type that it has not.
     """
-    known = {column.name: column for column in options.columns()}
+    known = {column.name: column for column in options.reading.columns(options.table)}
     for field in schema:
         if field.name not in known:
             raise ValueError(f"{field.name!r}: no such column of {options.table}; it has {', '.join(known)}")
@@ -139,10 +143,8 @@ class MsmqReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one file."""
-        scan = Scan(self.options.table, self.columns)
-        yield from scan.batches(partition.value)
-        if scan.stats.damaged:
-            file, offset, what = scan.stats.problems[0]
-            log.warning(
-                "%s: %d frames cannot be read; the first at byte %d: %s", file, scan.stats.damaged, offset, what
-            )
+        scan = Scan(self.options.reading, {self.options.table: self.columns})
+        for _, batch in scan.batches(partition.value):
+            yield batch
+        if problems := describe_problems(scan.stats):
+            log.warning("%s", problems)

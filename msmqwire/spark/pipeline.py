@@ -1,4 +1,4 @@
-"""Captures to a lake of Parquet tables: ``topology``, ``faults`` and ``accounting``, by day.
+"""Captures to a lake of Parquet tables by day: those of ``capture.TABLES``, ``faults`` and ``accounting``.
 
 A task for each capture decodes it and writes its Parquet files itself, since rows on their way through the JVM cost a
 hundred times their decoding; the driver sees only accounts. It checks them, then moves the files into place. A source
@@ -13,6 +13,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -21,12 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from msmqwire.capture import CAPTURE
+from msmqwire.capture import CAPTURE, TABLES, StreamStats
 from msmqwire.columns.schema import UINT32, Column, Enumeration
 from msmqwire.errors import CaptureError
 from msmqwire.spark.accounting import SourceAccount, path_key, write_account
 from msmqwire.spark.lake import Compression, DayFiles, Lake
-from msmqwire.spark.reading import Scan, TableOptions
+from msmqwire.spark.reading import ReadingOptions, Scan
 from msmqwire.spark.schema import arrow_schema, spark_columns
 from msmqwire.spark.sources import expand
 
@@ -34,6 +35,20 @@ __all__ = ["FAULTS", "PipelineMode", "Summary", "run"]
 
 PipelineMode = Literal["PERMISSIVE", "FAILFAST"]
 _MOST_PARTITIONS = 1000
+# What a summary adds up over accounts
+_TOTALS = (
+    "bytes",
+    "frames",
+    "payloads",
+    "segments",
+    "fragments",
+    "other",
+    "damaged",
+    "cut_files",
+    "incomplete_datagrams",
+    "fragment_conflicts",
+    "streams",
+)
 
 # The lake's table `faults`
 FAULTS = spark_columns(
@@ -82,7 +97,7 @@ class _Job:
 
     files: tuple[str, ...]
     staging: str
-    options: TableOptions
+    options: ReadingOptions
     compression: Compression
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -121,21 +136,21 @@ class _Job:
 
     def _decode(self, file: Any, folder: Path, account: SourceAccount) -> None:
         scan = Scan(self.options)
-        table = self.options.table
-        with (
-            DayFiles(folder, table, arrow_schema(scan.columns), self.compression) as rows,
-            DayFiles(folder, "faults", arrow_schema(FAULTS), self.compression) as faults,
-        ):
-            for batch in scan.batches(file):
-                rows.write(batch)
+        with ExitStack() as stack:
+
+            def files_of(table: str, schema: pa.Schema) -> DayFiles:
+                return stack.enter_context(DayFiles(folder, table, schema, self.compression))
+
+            writers = {table: files_of(table, arrow_schema(columns)) for table, columns in scan.columns.items()}
+            faults = files_of("faults", arrow_schema(FAULTS))
+            for table, batch in scan.batches(file):
+                writers[table].write(batch)
                 if batch.column("fault").null_count < len(batch):
                     faults.write(fault_rows(batch, table))
                 times = pc.min_max(batch.column("time_ns"))
                 account.seen(times["min"].as_py(), times["max"].as_py())
-        account.take(scan.stats)
-        account.rows = {table: scan.rows}
-        account.faults = dict(scan.faults)
-        account.files = [*rows.files, *faults.files]
+        account.take(scan.stats, scan.tables, scan.payloads)
+        account.files = [file for writer in (*writers.values(), faults) for file in writer.files]
 
 
 def fault_rows(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
@@ -153,8 +168,11 @@ class Summary:
 
     Attributes
     ----------
-    sources, bytes, frames, payloads, other, damaged : int
+    sources, bytes, frames, payloads, segments, fragments, other, damaged, cut_files : int
         Totals of the sources whose rows are in the lake now.
+    incomplete_datagrams, fragment_conflicts : int
+    streams : StreamStats
+        Likewise.
     rows, faults : Counter
         By table, and by code.
     problems : list of str
@@ -168,8 +186,14 @@ class Summary:
     bytes: int = 0
     frames: int = 0
     payloads: int = 0
+    segments: int = 0
+    fragments: int = 0
     other: int = 0
     damaged: int = 0
+    cut_files: int = 0
+    incomplete_datagrams: int = 0
+    fragment_conflicts: int = 0
+    streams: StreamStats = field(default_factory=StreamStats)
     rows: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
@@ -182,23 +206,45 @@ class Summary:
             self.problems.append(account.problem)
             return
         self.sources += 1
-        for name in ("bytes", "frames", "payloads", "other", "damaged"):
+        for name in _TOTALS:
             setattr(self, name, getattr(self, name) + getattr(account, name))
         self.rows.update(account.rows)
         self.faults.update(account.faults)
+
+    @property
+    def lost(self) -> int:
+        """How many things cannot be read: frames, datagrams in fragments, places in streams, ends of files."""
+        datagrams = self.incomplete_datagrams + self.fragment_conflicts
+        return self.damaged + datagrams + self.streams.problems + self.cut_files
 
     def __str__(self) -> str:
         rows = ", ".join(f"{count:,} rows of {table}" for table, count in self.rows.items()) or "no rows"
         faults = ", ".join(f"{code} {count:,}" for code, count in self.faults.most_common())
         lines = [
             f"{self.sources:,} captures, {self.bytes:,} bytes in {self.seconds:.1f} s: {rows}",
-            f"{self.frames:,} frames: {self.payloads:,} with a payload, {self.other:,} of other protocols, "
-            f"{self.damaged:,} that cannot be read",
+            f"{self.frames:,} frames: {self.payloads:,} datagrams, {self.segments:,} TCP segments, "
+            f"{self.fragments:,} fragments, {self.other:,} of other protocols, {self.damaged:,} that cannot be read",
+            *self._losses(),
             f"{self.faults.total():,} faults" + (f": {faults}" if faults else ""),
             *(f"not read: {problem}" for problem in self.problems),
             *(f"the same content as another: {file}" for file in self.duplicates),
         ]
         return "\n".join(lines)
+
+    def _losses(self) -> Iterator[str]:
+        streams = self.streams
+        if streams.problems:
+            yield (
+                f"TCP streams: {streams.missing:,} bytes missing in {streams.gaps:,} gaps, {streams.skipped:,} bytes "
+                f"of no whole packet, {streams.conflicts:,} conflicts, {streams.evictions:,} forgotten"
+            )
+        if self.incomplete_datagrams or self.fragment_conflicts:
+            yield (
+                f"IP fragments: {self.incomplete_datagrams:,} datagrams that are not whole, "
+                f"{self.fragment_conflicts:,} conflicts"
+            )
+        if self.cut_files:
+            yield f"{self.cut_files:,} compressed captures that are cut"
 
 
 def run(
@@ -206,7 +252,7 @@ def run(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     lake: str | os.PathLike[str],
     *,
-    tables: Iterable[str] = ("topology",),
+    tables: Iterable[str] = tuple(TABLES),
     mode: PipelineMode = "PERMISSIVE",
     ports: Iterable[int] | None = None,
     compression: Compression = "snappy",
@@ -221,11 +267,13 @@ def run(
     lake : path
         The folder of the lake; made when it is not there.
     tables : iterable of str
-        The tables to write beside ``faults`` and ``accounting``.
+        The tables to write beside ``faults`` and ``accounting``, all by default. A capture's rows are replaced
+        together: those of a table that is left out here are gone from the lake.
     mode : {"PERMISSIVE", "FAILFAST"}
         Report what cannot be decoded or read, in the lake and in the summary, or fail and commit nothing.
     ports : iterable of int, optional
-        Ports whose payloads belong; those of the table's protocol by default.
+        Ports whose payloads belong; those of each table's protocol by default. Datagrams of such a port are rows of
+        every table that is read from datagrams.
     compression : str
         Of the Parquet files, as pyarrow names it.
 
@@ -249,20 +297,19 @@ def run(
         accounts = sorted((SourceAccount.from_json(row.account) for row in rows), key=lambda one: one.file)
         for account in accounts:
             account.check()
-        store.found(options.table, arrow_schema(options.columns()))
+        for table in options.tables:
+            store.found(table, arrow_schema(options.columns(table)))
         store.found("faults", arrow_schema(FAULTS))
         summary = _commit(store, staging, accounts, compression)
     summary.seconds = time.monotonic() - started
     return summary
 
 
-def _options(tables: Iterable[str], mode: str, ports: Iterable[int] | None) -> TableOptions:
+def _options(tables: Iterable[str], mode: str, ports: Iterable[int] | None) -> ReadingOptions:
     names = (tables,) if isinstance(tables, str) else tuple(tables)
     if mode == "DROPMALFORMED":
         raise ValueError("mode='DROPMALFORMED': a lake keeps an account of every payload; filter on fault when reading")
-    if len(names) != 1:
-        raise ValueError(f"tables={names!r}: a run writes one table, beside faults and accounting")
-    return TableOptions(names[0], mode, ports=None if ports is None else frozenset(ports))  # type: ignore[arg-type]
+    return ReadingOptions(names, mode, ports=None if ports is None else frozenset(ports))  # type: ignore[arg-type]
 
 
 def _commit(store: Lake, staging: Path, accounts: Iterable[SourceAccount], compression: Compression) -> Summary:

@@ -1,107 +1,135 @@
-"""One capture as batches of a table in Spark's types, and what becomes of what cannot be decoded.
+"""One capture as batches of tables in Spark's types, and what becomes of what cannot be decoded.
 
 The data source and the pipeline both read through this, so that they cannot differ.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import IO, Literal, get_args
 
 import pyarrow as pa
 
 from msmqwire import capture
-from msmqwire.capture import CAPTURE, TABLES, CaptureStats, read_table
+from msmqwire.capture import CAPTURE, TABLES, CaptureStats, TableRows, read_tables
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.functions import shown
 from msmqwire.spark.schema import SparkColumn, SparkGuid, convert, spark_columns
 
-__all__ = ["MODES", "Mode", "Scan", "TableOptions"]
+__all__ = ["MODES", "Mode", "ReadingOptions", "Scan", "describe_problems"]
 
 Mode = Literal["PERMISSIVE", "FAILFAST", "DROPMALFORMED"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+# Those that name a payload, and what is needed beside them to refuse it or to leave it out
+_PLACE = {"file", "frame", "stream_offset", "fault"}
 
 
 @dataclass(frozen=True)
-class TableOptions:
+class ReadingOptions:
     """Which rows of a capture are wanted; checked when it is made, so that a mistake shows on the driver.
 
     Attributes
     ----------
-    table : str
+    tables : tuple of str
     mode : {"PERMISSIVE", "FAILFAST", "DROPMALFORMED"}
     guid : {"text", "binary"}
     ports : frozenset of int, or None
-        None for those of the table's protocol.
+        None for those of the tables' protocols.
     """
 
-    table: str = "topology"
+    tables: tuple[str, ...] = ("topology",)
     mode: Mode = "PERMISSIVE"
     guid: SparkGuid = "text"
     ports: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
-        if self.table not in TABLES:
-            raise ValueError(f"table={self.table!r} is not one of {', '.join(TABLES)}")
+        if not self.tables:
+            raise ValueError(f"no table is asked for; there is {', '.join(TABLES)}")
+        for table in self.tables:
+            if table not in TABLES:
+                raise ValueError(f"table={table!r} is not one of {', '.join(TABLES)}")
         if self.mode not in MODES:
             raise ValueError(f"mode={self.mode!r} is not one of {', '.join(MODES)}")
         for port in self.ports or ():
             if not 0 <= port <= 0xFFFF:
                 raise ValueError(f"ports: {port} is not 0 to 65535")
-        self.columns()
+        self.columns(self.tables[0])
 
-    def columns(self) -> tuple[SparkColumn, ...]:
-        """All columns of the table, those that say where a payload comes from first."""
-        return spark_columns((*CAPTURE.all_columns, *TABLES[self.table].table.all_columns), self.guid)
+    def columns(self, table: str) -> tuple[SparkColumn, ...]:
+        """All columns of a table, those that say where a payload comes from first."""
+        return spark_columns((*CAPTURE.all_columns, *TABLES[table].table.all_columns), self.guid)
 
 
 class Scan:
     """The rows of one capture as batches of ``columns``, once through.
 
     Iterating raises ``CaptureError`` for a file that is no capture and, in mode FAILFAST, ``DecodeError`` for the first
-    payload that cannot be decoded and ``CaptureError`` at the end of a capture with frames that cannot be read.
+    payload that cannot be decoded and ``CaptureError`` at the end of a capture of which anything cannot be read.
+
+    Attributes
+    ----------
+    columns : dict of str to tuple of SparkColumn
+        Those of each table.
+    stats, tables, payloads
+        The account of what was read when ``batches`` ends, as in ``TablesReader``.
     """
 
-    def __init__(self, options: TableOptions, columns: Iterable[SparkColumn] | None = None) -> None:
+    def __init__(self, options: ReadingOptions, columns: Mapping[str, Iterable[SparkColumn]] | None = None) -> None:
         self.options = options
-        self.columns = options.columns() if columns is None else tuple(columns)
+        chosen = columns or {}
+        self.columns = {table: tuple(chosen.get(table, options.columns(table))) for table in options.tables}
         self.stats = CaptureStats()
-        self.faults: Counter[str] = Counter()
-        self.rows = 0
+        self.tables: dict[str, TableRows] = {}
+        self.payloads = 0
 
-    def batches(self, source: str | IO[bytes]) -> Iterator[pa.RecordBatch]:
-        """The rows; ``stats``, ``faults`` and ``rows`` account for what was read when it ends."""
-        names = {column.source for column in self.columns}
-        if self.options.mode != "PERMISSIVE":
-            names |= {"file", "frame", "fault"}
+    def batches(self, source: str | IO[bytes]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows: pairs of a table's name and a batch."""
         options = self.options
-        with read_table(source, options.table, columns=names, guid=options.guid, ports=options.ports) as reader:
-            self.stats, self.faults = reader.stats, reader.faults
-            for batch in reader:
+        more = set() if options.mode == "PERMISSIVE" else _PLACE
+        names = {table: {column.source for column in columns} | more for table, columns in self.columns.items()}
+        with read_tables(source, options.tables, columns=names, guid=options.guid, ports=options.ports) as reader:
+            self.stats, self.tables = reader.stats, reader.tables
+            for table, batch in reader:
                 if options.mode == "FAILFAST" and batch.column("fault").null_count < len(batch):
-                    raise self._refusal(batch)
-                self.rows += len(batch)
+                    raise self._refusal(table, batch)
                 if options.mode == "DROPMALFORMED":
                     batch = batch.filter(batch.column("fault").is_null())
-                yield convert(batch, self.columns)
-        if options.mode == "FAILFAST" and self.stats.damaged:
-            file, offset, what = self.stats.problems[0]
-            raise CaptureError(
-                f"{file}: {self.stats.damaged} frames cannot be read; the first at byte {offset}: {what}"
-            )
+                yield table, convert(batch, self.columns[table])
+            self.payloads = reader.payloads
+        if options.mode == "FAILFAST" and (problems := describe_problems(self.stats)):
+            raise CaptureError(problems)
 
-    def _refusal(self, batch: pa.RecordBatch) -> DecodeError:
+    def _refusal(self, table: str, batch: pa.RecordBatch) -> DecodeError:
         row = batch.column("fault").is_valid().index(True).as_py()
-        file, frame, fault = (batch.column(name)[row].as_py() for name in ("file", "frame", "fault"))
-        payload = self._payload(file, self.rows + row)
+        file, frame, offset, fault = (
+            batch.column(name)[row].as_py() for name in ("file", "frame", "stream_offset", "fault")
+        )
+        payload = self._payload(table, file, frame, offset)
         return DecodeError(fault["code"], fault["field"], fault["offset"], f"frame {frame} of {file}, {payload}")
 
-    def _payload(self, file: str, row: int) -> str:
-        """The payload of a row, read once more: only the error that ends the job needs it."""
-        ports = TABLES[self.options.table].ports if self.options.ports is None else self.options.ports
-        with capture.open(file, ports=ports, columns=()) as blocks:
-            payloads = (payload for block in blocks for payload in block.payloads if payload is not None)
-            return shown(next(islice(payloads, row, None)))
+    def _payload(self, table: str, file: str, frame: int, offset: int | None) -> str:
+        """The payload of a row (of a notification: its message), read once more for the error that ends the job."""
+        place = {"frame": frame, "stream_offset": offset}
+        ports, packets = self.tables[table].ports, TABLES[table].packets
+        with capture.open(file, ports=ports, packets=packets, columns=place) as blocks:
+            for block in blocks:
+                rows = block.capture.to_arrow().to_pylist()
+                if place in rows and (payload := block.payloads[rows.index(place)]) is not None:
+                    return shown(payload)
+        return "which is gone"
+
+
+def describe_problems(stats: CaptureStats) -> str | None:
+    """What of a capture cannot be read, in one line; None when everything can."""
+    if not stats.problems:
+        return None
+    counts = (
+        (stats.damaged, "frames cannot be read"),
+        (stats.cut_files, "files are cut"),
+        (stats.fragment_conflicts + stats.incomplete_datagrams, "IP datagrams in fragments are not whole"),
+        (stats.streams.problems, "problems of TCP streams"),
+    )
+    file, offset, what = stats.problems[0]
+    found = ", ".join(f"{count} {name}" for count, name in counts if count)
+    return f"{file}: {found}; the first at byte {offset}: {what}"

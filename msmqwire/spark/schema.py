@@ -48,7 +48,7 @@ _TEXT = (pa.string(), StringType())
 _LONG = _SCALARS[wire.INT64]
 
 # Counted by us, from 0 or 1: such a number cannot reach 2^63
-_COUNTED = frozenset({"frame", "stream_offset"})
+_COUNTED = frozenset({"frame", "first_frame", "stream_offset"})
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,35 @@ def test_a_session() -> None:
     ]
 
 
+@pytest.mark.parametrize("tables", [tuple(capture.TABLES), ("sessions", "notifications"), ("messages", "topology")])
+@pytest.mark.parametrize("ports", [None, (1801, 53, 3527)])
+def test_several_tables_in_one_pass(tables: tuple[str, ...], ports: tuple[int, ...] | None) -> None:
+    """Each has the rows that it has alone, and every payload is somebody's."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in tables}
+    with capture.read_tables(EXAMPLES / "*.pcap*", tables, ports=ports) as reader:
+        for name, batch in reader:
+            batch.validate(full=True)
+            assert batch.schema.equals(reader.tables[name].schema)
+            found[name] += batch.to_pylist()
+            del batch
+    for name in tables:
+        assert found[name] == rows(EXAMPLES / "*.pcap*", table=name, ports=ports)
+        assert reader.tables[name].rows == len(found[name])
+    streams = reader.stats.streams
+    assert reader.payloads == reader.stats.payloads + streams.packets - streams.unselected
+
+
+def test_columns_of_several_tables() -> None:
+    wanted = {"messages": ["label"], "sessions": ["frame", "kind"]}
+    path = EXAMPLES / "message-session.pcap"
+    for name, batch in capture.read_tables(path, wanted, columns=wanted):
+        assert batch.schema.names == wanted[name]
+    with pytest.raises(ValueError, match="no table; there is topology"):
+        capture.read_tables(path, ())
+    with pytest.raises(ValueError, match="'queues' is no table"):
+        capture.read_tables(path, ("messages", "queues"))
+
+
 def notification(body: bytes, **changes: Any) -> bytes:
     queue = "PRIVATE=557358d1-9150-9595-4997-b6e611ea26c6\\3"
     return mqqb.encode(mqqb.UserMessage(**{"destination_queue": queue, "body": body, **changes}))

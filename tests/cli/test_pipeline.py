@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.support import COMMAND, LOCAL, OTHER, ROOT, V1, capture, environ, expected_rows, msmqwire
 from tests.cli.terminal import Terminal, start
+from tests.spark.captures import without_a_segment
 from tests.system_programs import require_program
 
 _MINUTES = 300
@@ -55,7 +56,7 @@ def test_captures_become_a_lake(tmp_path: Path, logs: Path) -> None:
     assert done.returncode == 1, done.stderr.decode()  # one file is no capture
     assert done.stderr == b""
     assert "14 rows of topology" in said
-    assert "20 frames: 14 with a payload, 6 of other protocols, 0 that cannot be read" in said
+    assert "20 frames: 14 datagrams, 1 TCP segments, 0 fragments, 5 of other protocols, 0 that cannot be read" in said
     assert "3 faults: " in said
     assert "note\ufffd[2J.txt: begins with 6e 6f" in said
     assert rows_of_lake(lake) == rows_of_captures(LOCAL, OTHER)
@@ -82,6 +83,19 @@ def test_progress_on_a_terminal_and_a_second_run(tmp_path: Path, logs: Path) -> 
     done = pipeline(logs, folder, "--lake", lake, "--quiet")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert rows_of_lake(lake) == before
+
+
+def test_bytes_missing_from_a_stream_are_an_exit_status(tmp_path: Path, logs: Path) -> None:
+    require_program("java")
+    gap, lake = tmp_path / "gap.pcap", tmp_path / "lake"
+    without_a_segment(ROOT / "examples" / "message-session.pcap", gap)
+    done = pipeline(logs, gap, "--lake", lake, "--tables", "messages,sessions")
+    said = done.stdout.decode()
+    assert (done.returncode, done.stderr) == (2, b"")
+    assert "0 faults" in said
+    assert "bytes missing in 1 gaps" in said
+    written = {path.name for path in lake.iterdir() if not path.name.startswith("_")}
+    assert written == {"messages", "sessions", "faults", "accounting"}
 
 
 def test_failfast_is_one_line_and_adds_nothing(tmp_path: Path, logs: Path) -> None:
@@ -167,7 +181,7 @@ def test_without_pyspark(tmp_path: Path) -> None:
         (("nosuch/*.pcap", "--lake", "lake"), "no capture matches 'nosuch/*.pcap'"),
         (("s3://bucket/x.pcap", "--lake", "lake"), "only local files"),
         ((str(LOCAL),), "--lake"),
-        ((str(LOCAL), "--lake", "lake", "--table", "queues"), "there is topology"),
+        ((str(LOCAL), "--lake", "lake", "--tables", "queues"), "there is topology"),
         ((str(LOCAL), "--lake", "lake", "--ports", "0"), "ports from 1 to 65535"),
     ],
 )

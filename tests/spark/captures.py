@@ -18,6 +18,17 @@ def frame(payload: bytes, port: int = 1801) -> bytes:
     return b"\x02" * 12 + b"\x08\x00" + ip + udp
 
 
+def without_a_segment(source: Path, target: Path, least: int = 1000) -> None:
+    """A little-endian pcap file without its first frame over TCP of ``least`` bytes or more."""
+    data, at = source.read_bytes(), 24
+    while True:
+        (length,) = struct.unpack_from("<I", data, at + 8)
+        if length >= least and data[at + 16 + 23] == 6:
+            break
+        at += 16 + length
+    target.write_bytes(data[:at] + data[at + 16 + length :])
+
+
 def write_capture(path: Path, frames: Iterable[tuple[int, bytes]]) -> str:
     """A pcap file with nanosecond times; the path as text."""
     records = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)]

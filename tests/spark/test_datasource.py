@@ -12,19 +12,23 @@ from pyspark.sql import DataFrame, SparkSession
 
 from msmqwire import spark as msmq
 from msmqwire.capture import read_table
+from tests.spark.captures import without_a_segment
 from tests.spark.conftest import ROOT
 from tests.spark.rows import as_dicts
 
 EXAMPLES = ROOT / "examples"
 LOCAL, OTHER = str(EXAMPLES / "local-site.pcap"), str(EXAMPLES / "other-site.pcapng")
 CAPTURES = [LOCAL, OTHER]
+SESSION = str(EXAMPLES / "message-session.pcap")
 
 
-def expected(*files: str, guid: Any = "text", columns: list[str] | None = None) -> list[dict[str, Any]]:
+def expected(
+    *files: str, table: str = "topology", guid: Any = "text", columns: list[str] | None = None
+) -> list[dict[str, Any]]:
     """What ``read_table`` gives, with a time as Spark has it."""
     rows = []
     for file in files:
-        for batch in read_table(file, guid=guid, columns=columns):
+        for batch in read_table(file, table, guid=guid, columns=columns):
             nanoseconds = batch["time"].cast("int64").to_pylist() if "time" in batch.schema.names else []
             batch = batch.drop_columns(["time"]) if nanoseconds else batch
             part = batch.to_pylist()
@@ -52,6 +56,34 @@ def test_rows_equal_those_of_the_single_machine(spark: SparkSession, guid: str) 
     rows = found(load(spark, CAPTURES, table="topology", guid=guid))
     assert len(rows) > 10
     assert rows == expected(LOCAL, OTHER, guid=guid)
+
+
+@pytest.mark.parametrize("table", ["notifications", "messages", "sessions"])
+def test_every_table(spark: SparkSession, table: str) -> None:
+    rows = as_dicts(load(spark, SESSION, table=table))
+    wanted = expected(SESSION, table=table)
+    assert len(rows) == len(wanted) > 3
+    for row, one in zip(rows, wanted, strict=True):
+        assert {name: row[name] for name in ("frame", "stream_offset", "time_ns", "transport", "fault")} == {
+            name: one[name] for name in ("frame", "stream_offset", "time_ns", "transport", "fault")
+        }
+        assert set(row) == {*one, *(name for name in row if name.removesuffix("_ns") in row), "time"}
+    narrow = spark.read.format("msmq").option("table", table).schema("version int, frame bigint")
+    if table == "notifications":
+        narrow = spark.read.format("msmq").option("table", table).schema("operation string, frame bigint")
+        assert as_dicts(narrow.load(SESSION)) == [{name: row[name] for name in ("operation", "frame")} for row in rows]
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "FAILFAST"])
+def test_bytes_missing_from_streams(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    gap = str(tmp_path / "gap.pcap")
+    without_a_segment(Path(SESSION), Path(gap))
+    frame = load(spark, gap, table="messages", mode=mode)
+    if mode == "PERMISSIVE":
+        assert len(as_dicts(frame)) == len(expected(gap, table="messages")) < len(expected(SESSION, table="messages"))
+    else:
+        with pytest.raises(PythonException, match=r"gap\.pcap: \d+ problems of TCP streams; the first at byte"):
+            frame.collect()
 
 
 def test_paths(spark: SparkSession, tmp_path: Path) -> None:
@@ -125,7 +157,7 @@ def test_what_is_no_capture_is_an_error_with_its_name(spark: SparkSession, tmp_p
     ("path", "options", "message"),
     [
         (LOCAL, {"tables": "topology"}, "no such option: tables; there are table, ports, mode, guid"),
-        (LOCAL, {"table": "sessions"}, "table='sessions' is not one of topology"),
+        (LOCAL, {"table": "queues"}, "table='queues' is not one of topology"),
         (LOCAL, {"mode": "STRICT"}, "mode='STRICT' is not one of PERMISSIVE, FAILFAST, DROPMALFORMED"),
         (LOCAL, {"guid": "uuid"}, "guid='uuid' is not one of 'text', 'binary'"),
         (LOCAL, {"ports": "1801;53"}, "ports='1801;53' are not numbers between commas"),
@@ -144,7 +176,7 @@ def test_mistakes_are_told_before_anything_is_read(
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ("frames bigint", "'frames': no such column of topology; it has file, frame, time, time_ns, src"),
+        ("frames bigint", "'frames': no such column of topology; it has file, frame, first_frame, time, time_ns, src"),
         ("frame int", "frame is bigint in topology; the schema says int"),
         ("frame bigint not null", "frame may be null in topology; the schema says it is not"),
     ],

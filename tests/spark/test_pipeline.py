@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import json
 import os
 import random
@@ -17,15 +18,19 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
+from msmqwire.capture import StreamStats
+from msmqwire.errors import DecodeError
 from msmqwire.spark import lake as lakes
 from msmqwire.spark import pipeline
 from msmqwire.spark.accounting import AccountingError, SourceAccount
 from msmqwire.spark.lake import DayFiles, Lake, StagedFile
+from msmqwire.spark.reading import ReadingOptions, Scan
 from tests import vectors
+from tests.capture import build
 from tests.reference import mqsd_cases
-from tests.spark.captures import DAY, MONDAY, frame, write_capture
+from tests.spark.captures import DAY, MONDAY, frame, without_a_segment, write_capture
 from tests.spark.rows import as_dicts, topology_rows
-from tests.spark.test_datasource import CAPTURES, LOCAL, OTHER, expected, found
+from tests.spark.test_datasource import CAPTURES, LOCAL, OTHER, SESSION, expected, found
 
 PRINTED = [vector.data for vector in vectors.load("mqsd") if vector.section == "[MS-MQSD] 4"]
 
@@ -54,10 +59,12 @@ def test_the_samples(spark: SparkSession, tmp_path: Path) -> None:
     assert [{name: row[name] for name in ("code", "field", "offset")} for row in faults] == [
         row["fault"] for row in faulty
     ]
-    assert summary.rows == {"topology": len(rows)}
-    assert (summary.sources, summary.frames, summary.payloads, summary.other, summary.damaged) == (2, 20, 14, 6, 0)
+    assert summary.rows == {"topology": len(rows), "notifications": 0, "messages": 0, "sessions": 0}
+    assert (summary.sources, summary.frames, summary.payloads, summary.other, summary.segments) == (2, 20, 14, 5, 1)
     assert summary.bytes == sum(os.path.getsize(file) for file in CAPTURES)
-    assert "20 frames: 14 with a payload, 6 of other protocols, 0 that cannot be read" in str(summary)
+    assert "20 frames: 14 datagrams, 1 TCP segments, 0 fragments, 5 of other protocols, 0 that cannot be read" in str(
+        summary
+    )
 
 
 def test_accounts_add_up(spark: SparkSession, tmp_path: Path) -> None:
@@ -66,13 +73,65 @@ def test_accounts_add_up(spark: SparkSession, tmp_path: Path) -> None:
     assert (local["file"], other["file"]) == (LOCAL, OTHER)
     assert other["faults"] == {"truncated": 1, "bad_flag": 1, "bad_count": 1}
     for row in (local, other):
-        assert row["frames"] == row["payloads"] + row["other"] + row["damaged"]
-        assert row["rows"] == {"topology": row["payloads"]} == {"topology": len(expected(row["file"]))}
+        assert row["frames"] == row["payloads"] + row["segments"] + row["other"] + row["damaged"]
+        assert row["rows"].pop("topology") == row["payloads"] == len(expected(row["file"]))
+        assert row["rows"] == {"notifications": 0, "messages": 0, "sessions": 0}
         assert row["problem"] is None
         assert row["day"] == datetime.date(2024, 3, 4)
     rows = [row for row in table(spark, tmp_path) if row["file"] == LOCAL]
     microseconds = [round(local[name].timestamp() * 10**6) for name in ("first_time", "last_time")]
     assert microseconds == [rows[0]["time_ns"] // 1000, rows[-1]["time_ns"] // 1000]
+
+
+def test_all_tables_of_a_session(spark: SparkSession, tmp_path: Path) -> None:
+    """One reading gives every table; a stream that lost bytes says so, and the account adds up without them."""
+    gap = tmp_path / "gap.pcap"
+    without_a_segment(Path(SESSION), gap)
+    lake = tmp_path / "lake"
+    summary = pipeline.run(spark, [SESSION, str(gap)], lake)
+    for name in ("topology", "notifications", "messages", "sessions"):
+        rows = spark.read.parquet(str(lake / name)).select("file", "frame", "stream_offset", "time_ns").collect()
+        wanted = expected(str(gap), SESSION, table=name)
+        columns = ("file", "frame", "stream_offset", "time_ns")
+        assert Counter(tuple(row) for row in rows) == Counter(tuple(row[one] for one in columns) for row in wanted)
+        assert summary.rows[name] == len(wanted)
+    whole, cut = sorted(table(spark, lake, "accounting"), key=lambda row: row["streams"]["gaps"])
+    assert (whole["file"], cut["file"]) == (SESSION, str(gap))
+    assert whole["rows"] == {"topology": 0, "notifications": 4, "messages": 5, "sessions": 7}
+    assert (whole["payloads"], whole["packets"], whole["losses"]) == (2, 10, [])
+    for row in (whole, cut):
+        assert row["frames"] == row["payloads"] + row["segments"] + row["fragments"] + row["other"] + row["damaged"]
+        assert row["payloads"] + row["packets"] == row["rows"]["messages"] + row["rows"]["sessions"]
+    assert any("are missing" in loss["what"] for loss in cut["losses"])
+    assert summary.lost >= cut["streams"]["gaps"] > 0
+    assert f"{cut['streams']['missing']:,} bytes missing in" in str(summary)
+
+    # Fewer tables: what the capture had in others is gone, and its session packets are no payloads
+    pipeline.run(spark, SESSION, lake, tables=("notifications",))
+    (again,) = [row for row in table(spark, lake, "accounting") if row["file"] == SESSION]
+    assert (again["rows"], again["packets"], again["streams"]["unselected"]) == ({"notifications": 4}, 5, 5)
+    assert spark.read.parquet(str(lake / "messages")).where("file = '" + SESSION + "'").count() == 0
+
+
+def test_a_compressed_capture_that_is_cut(spark: SparkSession, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pcap.gz"
+    cut.write_bytes(gzip.compress(Path(OTHER).read_bytes())[:-200])
+    summary = pipeline.run(spark, str(cut), tmp_path / "lake")
+    (account,) = table(spark, tmp_path / "lake", "accounting")
+    assert (summary.cut_files, account["cut_files"]) == (1, 1)
+    assert summary.rows["topology"] == len(expected(str(cut))) < len(expected(OTHER))
+    assert "1 compressed captures that are cut" in str(summary)
+    with pytest.raises(PythonException, match=r"cut\.pcap\.gz: .*1 files are cut"):
+        pipeline.run(spark, str(cut), tmp_path / "other", mode="FAILFAST", ports=[9])
+
+
+def test_failfast_shows_the_packet_out_of_a_stream(tmp_path: Path) -> None:
+    path = tmp_path / "bad.pcap"
+    packet = build.message(b"no message")
+    path.write_bytes(build.pcap([build.segment(packet, 0)]))
+    scan = Scan(ReadingOptions(("topology", "messages"), "FAILFAST"))
+    with pytest.raises(DecodeError, match=rf"frame 1 of .*bad\.pcap, {len(packet)} bytes: {packet.hex(' ', 4)}"):
+        list(scan.batches(str(path)))
 
 
 def test_running_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -175,7 +234,7 @@ def test_a_lake_without_faults_has_an_empty_table_of_them(spark: SparkSession, t
     assert spark.read.parquet(str(tmp_path / "lake" / "faults")).count() == 0
     assert spark.read.parquet(str(tmp_path / "lake" / "topology")).count() == 0
     (account,) = table(spark, tmp_path / "lake", "accounting")
-    assert (account["day"], account["first_time"], account["rows"]) == (None, None, {"topology": 0})
+    assert (account["day"], account["first_time"], account["rows"]["topology"]) == (None, None, 0)
     pipeline.run(spark, CAPTURES, tmp_path / "lake")
     assert table(spark, tmp_path / "lake") == expected(LOCAL, OTHER)
 
@@ -183,8 +242,9 @@ def test_a_lake_without_faults_has_an_empty_table_of_them(spark: SparkSession, t
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tables": ("sessions",)}, "table='sessions' is not one of topology"),
-        ({"tables": ("topology", "faults")}, "a run writes one table, beside faults and accounting"),
+        ({"tables": ("queues",)}, "table='queues' is not one of topology"),
+        ({"tables": ("topology", "faults")}, "table='faults' is not one of topology"),
+        ({"tables": ()}, "no table is asked for"),
         ({"mode": "DROPMALFORMED"}, "a lake keeps an account of every payload"),
         ({"mode": "LENIENT"}, "mode='LENIENT' is not one of"),
     ],
@@ -209,17 +269,20 @@ def staged(folder: Path, table: str, day: str, rows: int) -> StagedFile:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"other": 4}, "10 frames, but 9 payloads, other and damaged"),
-        ({"rows": {"topology": 3}}, "4 payloads, but 3 rows"),
+        ({"other": 4}, "10 frames, but 9 payloads, segments, fragments, other and damaged"),
+        ({"rows": {"topology": 3}}, "4 payloads for topology, but 3 rows of it"),
+        ({"claimed": 3}, "4 payloads and packets of streams, but 3 given to tables"),
+        ({"streams": StreamStats(bytes=9, framed=4, skipped=3)}, "9 bytes of streams, but 7 framed, skipped and dupli"),
         ({"faults": {"truncated": 2}}, "2 faults, but 1 rows in the files of faults"),
-        ({"payloads": 5, "damaged": 0, "rows": {"topology": 5}}, "5 rows of topology, but 4 in its files"),
-        ({"rows": {"messages": 4}}, "4 rows of messages, but 0 in its files"),
+        ({"given": {"topology": 5}, "rows": {"topology": 5}}, "5 rows of topology, but 4 in its files"),
+        ({"rows": {"topology": 4, "messages": 4}}, "4 rows of messages, but 0 in its files"),
     ],
 )
 def test_an_account_that_does_not_add_up_is_refused(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
     parts = [staged(tmp_path, "topology", day, rows) for day, rows in (("2024-03-04", 3), ("2024-03-05", 1))]
     right = {
-        "frames": 10, "payloads": 4, "other": 5, "damaged": 1, "rows": {"topology": 4}, "faults": {"truncated": 1},
+        "frames": 10, "payloads": 4, "other": 5, "damaged": 1, "given": {"topology": 4}, "claimed": 4,
+        "rows": {"topology": 4}, "faults": {"truncated": 1},
         "files": [*parts, staged(tmp_path, "faults", "2024-03-04", 1)],
     }  # fmt: skip
     account = SourceAccount("some.pcap", **right)  # type: ignore[arg-type]
