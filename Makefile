@@ -37,7 +37,7 @@ run: $(DONE)/spark build ## decode the sample captures through Spark on local[*]
 
 .PHONY: test
 test: $(DONE)/test build ## run the tests (ARGS="-k name" passes on to pytest)
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest --numprocesses auto --dist loadfile $(ARGS)
 
 ##### what a contributor runs
 
