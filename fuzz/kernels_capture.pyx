@@ -285,6 +285,7 @@ cdef void read_file(
         window.size = end - at
         window.position = 0
         window.offset = at
+        window.limit = <size_t>-1
         start_rows(&rows, columns)
         walk(reading, &window, &rows, ended)
         if ended:

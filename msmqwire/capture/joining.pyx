@@ -369,7 +369,7 @@ cdef Buffer join_streams(StreamTable truth, StreamTable found, uint64_t frames):
     for i in range(streams.guesses.count):
         if streams.guesses.guesses[i].kind == CONTINUES:
             truth.streams.counts.streams -= find_flow(table, &streams.guesses.guesses[i].endpoints) != NULL
-    for i in range(COUNTS):
+    for i in range(<size_t>COUNTS):
         ours[i] += theirs[i]
     join_flows(table, &streams.table, frames, shifts)
     return shifts

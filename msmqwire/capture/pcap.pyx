@@ -114,7 +114,7 @@ cdef bint begins_chain(const Window* window, const PcapFile* file) noexcept nogi
     cdef const uint8_t* next
     cdef size_t captured
     cdef size_t _
-    for _ in range(CHAIN):
+    for _ in range(<size_t>CHAIN):
         captured = number(record + 8, file.swapped)
         if captured + 2 * RECORD_HEADER > <size_t>(end - record):
             return True

@@ -229,7 +229,7 @@ cdef bint begins_chain(const Window* window, const Section* section) noexcept no
     cdef size_t length
     cdef size_t _
     cdef bint swapped = section.swapped
-    for _ in range(CHAIN):
+    for _ in range(<size_t>CHAIN):
         if left < SMALLEST_BLOCK:
             return True
         if not plausible(block, &swapped):

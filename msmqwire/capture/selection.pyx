@@ -1,7 +1,7 @@
 """Which payloads are wanted, by when they were captured and where they go from and to."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
@@ -40,8 +40,8 @@ cdef class PayloadSelection:
         cdef Network* network
         cdef bytes prefix
         self.selection.by_time = since is not None or until is not None
-        self.selection.since = -0x8000000000000000 if since is None else since
-        self.selection.until = 0x7FFFFFFFFFFFFFFF if until is None else until
+        self.selection.since = INT64_MIN if since is None else since
+        self.selection.until = INT64_MAX if until is None else until
         networks = [ip_network(address, strict=False) for address in addresses]
         self.selection.networks = <Network*>calloc(len(networks) + 1, sizeof(Network))
         if self.selection.networks == NULL:

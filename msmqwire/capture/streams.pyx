@@ -269,7 +269,7 @@ cdef size_t fill_head(
         open_packet(
             streams, flow, flow.head.data, BASE_HEADER_SIZE, total, flow.head.origins[0].frame, &flow.head.origins[0]
         )
-        for i in range(1, BASE_HEADER_SIZE):
+        for i in range(1, <size_t>BASE_HEADER_SIZE):
             keep_last(flow, &flow.head.origins[i])
         if framing == FRAMED:
             close_packet(streams, flow, rows, account)

@@ -142,7 +142,7 @@ cdef uint8_t* put_security(
     store_u32(target + 8, packet.parts[SENDER_CERT].length)
     store_u32(target + 12, packet.parts[PROVIDER_INFO].length)
     target += SECURITY_HEADER_SIZE
-    for part in range(PROVIDER_INFO + 1):
+    for part in range(<size_t>PROVIDER_INFO + 1):
         target = pad(start, put(target, payload + packet.parts[part].offset, packet.parts[part].length))
     return target
 
@@ -206,7 +206,7 @@ cdef uint8_t* put_multi_queue(
     cdef uint8_t* start
     cdef size_t queue
     cdef uint32_t k
-    for queue in range(QUEUE_COUNT):
+    for queue in range(<size_t>QUEUE_COUNT):
         start = target
         store_u32(start + 4, ADDRESS_IDS[queue])
         store_u32(start + 8, packet.list_counts[queue])
@@ -227,9 +227,9 @@ cdef size_t largest_message(const Packet* packet, FormatName** lists) noexcept n
     cdef size_t room = LARGEST_HEADERS
     cdef size_t i
     cdef uint32_t k
-    for i in range(PART_COUNT):
+    for i in range(<size_t>PART_COUNT):
         room += packet.parts[i].length
-    for i in range(QUEUE_COUNT):
+    for i in range(<size_t>QUEUE_COUNT):
         room += packet.queues[i].length
         for k in range(packet.list_counts[i]):
             room += 24 + lists[i][k].length

@@ -106,7 +106,7 @@ cdef inline void fetch(const PayloadTable* payloads, size_t row, size_t stop) no
     cdef size_t line
     if row < stop:
         span = payload_at(payloads, row)
-        for line in range(FETCHED):
+        for line in range(<size_t>FETCHED):
             wire_prefetch(span.data + CACHE_LINE * line)
 
 
@@ -146,7 +146,7 @@ cdef inline void put_block(
         for i in range(count):
             targets.violations[row + i] = packets[i].violations
     if not sessions:
-        for queue in range(QUEUE_COUNT):
+        for queue in range(<size_t>QUEUE_COUNT):
             if targets.list_offsets[queue] != NULL:
                 for i in range(count):
                     chunk.items[queue] += packets[i].list_counts[queue]
@@ -221,7 +221,7 @@ cdef void close_up(const Targets* targets, Part part, Chunk* whole) noexcept:
     cdef size_t row
     memmove(targets.faults + whole.faults, part.targets.faults, sizeof(Fault) * part.chunk.faults)
     whole.faults += part.chunk.faults
-    for queue in range(QUEUE_COUNT):
+    for queue in range(<size_t>QUEUE_COUNT):
         if targets.list_offsets[queue] != NULL:
             for row in range(part.chunk.start, part.chunk.stop):
                 targets.list_offsets[queue][row + 1] += <int32_t>whole.items[queue]
@@ -238,7 +238,7 @@ cdef int fill_lists(Batch batch, const Targets* targets, const Chunk* whole) exc
     cdef Span span
     cdef Packet packet
     cdef Fault fault
-    for queue in range(QUEUE_COUNT):
+    for queue in range(<size_t>QUEUE_COUNT):
         columns[queue] = NULL
         lists[queue] = NULL
         if targets.list_offsets[queue] != NULL:
@@ -250,7 +250,7 @@ cdef int fill_lists(Batch batch, const Targets* targets, const Chunk* whole) exc
     with nogil:
         for row in range(batch.length):
             if presence[row] & HAS_MULTI_QUEUE:
-                for queue in range(QUEUE_COUNT):
+                for queue in range(<size_t>QUEUE_COUNT):
                     if columns[queue] != NULL:
                         lists[queue] = columns[queue] + targets.list_offsets[queue][row]
                 span = payload_at(&batch.payloads.table, row)

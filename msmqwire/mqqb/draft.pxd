@@ -20,7 +20,7 @@ cdef struct Draft:
 cdef inline void clear_draft(Draft* draft) noexcept nogil:
     cdef size_t i
     memset(draft, 0, sizeof(draft[0]))
-    for i in range(SECTION_COUNT):
+    for i in range(<size_t>SECTION_COUNT):
         draft.packet.sections[i] = draft.sections[i]
 
 

@@ -164,7 +164,7 @@ cdef inline int read_security(
             sizes[SENDER_CERT],
         )
     at[0] += SECURITY_HEADER_SIZE
-    for i in range(PROVIDER_INFO + 1):
+    for i in range(<size_t>PROVIDER_INFO + 1):
         if sizes[i]:
             if wire_unlikely(sizes[i] > size - at[0]):
                 return set_fault(fault, TRUNCATED, <uint32_t>(FIELD_SECURITY_ID + i), at[0], sizes[i], size - at[0])

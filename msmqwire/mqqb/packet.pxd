@@ -129,7 +129,7 @@ cdef uint8_t[BLANK_SIZE] BLANK
 cdef inline void clear_packet(Packet* packet) noexcept nogil:
     cdef size_t i
     memset(packet, 0, sizeof(packet[0]))
-    for i in range(SECTION_COUNT):
+    for i in range(<size_t>SECTION_COUNT):
         packet.sections[i] = BLANK
 
 

@@ -119,7 +119,7 @@ cdef int read_multi_queue(
     cdef size_t queue
     cdef size_t length
     packet.multi_queue_at = at[0]
-    for queue in range(QUEUE_COUNT):
+    for queue in range(<size_t>QUEUE_COUNT):
         if read_address_header(
             data, size, at, queue, NULL if lists == NULL else lists[queue], packet, fault
         ) != 0:

@@ -257,7 +257,7 @@ cdef class Builder:
         cdef size_t queue
         if self.session:
             return packed_session(&self.draft.packet)
-        for queue in range(QUEUE_COUNT):
+        for queue in range(<size_t>QUEUE_COUNT):
             lists[queue] = NULL if self.lists[queue] is None else <FormatName*>(<Buffer>self.lists[queue]).data
         return packed_message(&self.draft.packet, <const uint8_t*>PyByteArray_AS_STRING(self.payload), lists)
 
@@ -280,7 +280,7 @@ cdef bytes rewritten_message(const Packet* packet, const uint8_t* data):
     cdef Packet again
     cdef Fault fault
     cdef size_t queue
-    for queue in range(QUEUE_COUNT):
+    for queue in range(<size_t>QUEUE_COUNT):
         buffer = allocate(packet.list_counts[queue] * sizeof(FormatName))
         names.append(buffer)
         lists[queue] = <FormatName*>buffer.data

@@ -130,7 +130,7 @@ cdef inline size_t write_row(
             &obstacle.fault,
         )
     else:
-        for queue in range(QUEUE_COUNT):
+        for queue in range(<size_t>QUEUE_COUNT):
             lists[queue] = columns.lists[queue] + columns.list_offsets[queue][row]
             draft.packet.list_counts[queue] = <uint32_t>(
                 columns.list_offsets[queue][row + 1] - columns.list_offsets[queue][row]
