@@ -10,13 +10,13 @@ from fuzz.checks cimport exact_copy, mix, must
 from msmqwire.capture.fragments cimport free_fragments, give_up_datagrams
 from msmqwire.capture.flows cimport NO_FLOW, free_table, start_table
 from msmqwire.capture.frames cimport (
-    INTERFACE, IPX_LENGTH, LINK_CUT, LOST, MORE, MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, RECORD_CUT, SECTION, SKIP, SMALLEST_ROW,
-    Account, Rows, Stop, Window, damaged,
+    INTERFACE, IPX_LENGTH, LINK_CUT, LOST, MORE, MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, RECORD_CUT, SECTION, SKIP,
+    SMALLEST_ROW, Account, Rows, Stop, Window, damaged,
 )
 from msmqwire.capture.layers cimport (
     FOUND, IPX_HEADER, IPX_PACKET, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LINUX_SLL, LINK_LINUX_SLL2, LINK_LOOP,
-    LINK_NULL, LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, OTHER, PART, PLAIN_ROOM, TCP, TCP_HEADER, UDP, UDP_HEADER, Packet,
-    Ports, find_packet, network_u16, plain_datagram, wanted,
+    LINK_NULL, LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, OTHER, PART, PLAIN_ROOM, TCP, TCP_HEADER, UDP, UDP_HEADER,
+    Packet, Ports, find_packet, network_u16, plain_datagram, wanted,
 )
 from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
 from msmqwire.capture.pcapng cimport (
