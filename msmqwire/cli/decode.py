@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from msmqwire.cli.arguments import column_names, input_file, moment, network, ports
 from msmqwire.cli.console import CommandError, is_whole, optional, report, report_bodies, say
@@ -15,10 +15,17 @@ from msmqwire.cli.target import open_target, standard_output
 if TYPE_CHECKING:
     from msmqwire.capture.tables import TableReader
     from msmqwire.cli.bodies import BodyReader
-    from msmqwire.cli.every_table import EveryTable, Selection
-    from msmqwire.cli.target import Sink
 
 __all__ = ["add", "run"]
+
+
+class Selection(TypedDict):
+    """Which payloads are wanted, as ``capture.open`` takes it."""
+
+    addresses: Sequence[str]
+    since: int | None
+    until: int | None
+
 
 ALL = "all"
 
@@ -29,7 +36,8 @@ tables (--table):
   messages       messages and their acknowledgments, MS-MQQB
   sessions       pings, and the packets that open and keep up a session, MS-MQQB
   all            each that has rows, one after the other: the default of -T table; with
-                 -T json the first member of each object, table, says which it is of
+                 -T json as they come, and the first member of each object, table, says
+                 which it is of
 Without --table, json, csv and parquet have topology; so has table with --columns or --ports.
 
 forms (-T):
@@ -43,8 +51,8 @@ Without -T the form follows the name of OUT (.parquet .json .jsonl .ndjson .csv)
 OUT it is table on a terminal and json otherwise. OUT appears when it is whole: an error,
 Ctrl-C or a full disk leaves what stood there before.
 
-Captures may be compressed (gzip, zstd, lz4, xz, bzip2), whatever their names. All tables of
-a pipe are shown when it ends; with one --table its rows are shown as they come.
+Captures may be compressed (gzip, zstd, lz4, xz, bzip2), whatever their names. For people
+all tables of a pipe are shown when it ends; one --table, or JSON, as it comes.
 
 exit status:
   0  every frame was read and every payload decoded
@@ -150,50 +158,30 @@ def _decode_table(options: argparse.Namespace, form: str, *, terminal: bool) -> 
 
 
 def _decode_every_table(options: argparse.Namespace, form: str, *, terminal: bool) -> int:
-    from msmqwire.cli.every_table import EveryTable, read_again
+    from msmqwire.capture.tables import TABLES, read_tables
+    from msmqwire.cli import every_table
+    from msmqwire.cli.forms.terminal import columns_shown
 
     names = [input_file(name) for name in options.files]
-    with read_again(names, wanted=not options.quiet) as open_files:
-        every = EveryTable(open_files, _selection(options), strict=options.strict)
-        with (
-            progress(names, wanted=not (options.quiet or terminal)) as show,
-            open_target(options.output, names) as sink,
-        ):
-            if form == "table":
-                _show_every_table(every, sink, show)
-            else:
-                for name, reader in every.tables(lambda _: None, show):
-                    writer = table_writer(form, sink, reader.schema, table=name)
-                    for batch in reader:
-                        writer.write(batch)
-                    writer.finish()
+    people = form == "table"
+    columns = {name: shown for name in TABLES if people and (shown := columns_shown(name))}
+    if people and not options.quiet:
+        every_table.tell_who_waits(names)
+    with (
+        read_tables(names, columns=columns, strict=options.strict, **_selection(options)) as reader,
+        progress(names, wanted=not (options.quiet or terminal)) as show,
+        open_target(options.output, names) as sink,
+    ):
+        if people:
+            every_table.write_one_after_the_other(reader, sink, show)
+        else:
+            every_table.write_as_they_come(reader, form, sink, show)
+    faults = every_table.faults_of(reader)
+    encrypted = sum(table.encrypted for table in reader.tables.values())
     if not options.quiet:
-        report(every.stats, every.rows, every.faults, encrypted=every.encrypted)
-    return 0 if is_whole(every.stats) and not (every.faults or every.encrypted) else 2
-
-
-def _show_every_table(every: EveryTable, sink: Sink, show: Callable[[int], None]) -> None:
-    """Each table that has rows, under its name."""
-    from msmqwire.capture.tables import TABLES
-    from msmqwire.cli.forms.terminal import columns_shown, heading, not_shown
-
-    shown: list[str] = []
-    for name, reader in every.tables(columns_shown, show):
-        writer = None
-        for batch in reader:
-            if not batch.num_rows:
-                continue
-            if writer is None:
-                heading(sink, name, first=not shown)
-                writer = table_writer("table", sink, reader.schema)
-                shown.append(name)
-            writer.write(batch)
-        if writer is not None:
-            writer.finish()
-    if shown:
-        not_shown(sink, [name for name in TABLES if name not in shown])
-    else:
-        sink.write(b"no rows\n")
+        rows = {name: table.rows for name, table in reader.tables.items()}
+        report(reader.stats, rows, faults, encrypted=encrypted)
+    return 0 if is_whole(reader.stats) and not (faults or encrypted) else 2
 
 
 def _check_selection(options: argparse.Namespace) -> None:

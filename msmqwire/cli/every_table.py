@@ -1,4 +1,4 @@
-"""All tables of captures one after the other, for people: captures are read once to count, then once a table."""
+"""All tables of captures out of one pass: as they come for programs, table after table for people."""
 
 from __future__ import annotations
 
@@ -9,105 +9,86 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
-from typing import IO, Any, TypedDict, cast
 
-from msmqwire import capture
-from msmqwire.capture import TABLES, CaptureStats, TableKind, TableReader
+import pyarrow as pa
+
+from msmqwire.capture.tables import TABLES, TablesReader
 from msmqwire.cli.console import say
-from msmqwire.cli.progress import progress
+from msmqwire.cli.forms import table_writer
+from msmqwire.cli.forms.terminal import heading, not_shown
+from msmqwire.cli.target import Sink, errors_of
 
-__all__ = ["EveryTable", "Selection", "read_again"]
+__all__ = ["faults_of", "tell_who_waits", "write_as_they_come", "write_one_after_the_other"]
 
-_COPIED_AT_ONCE = 1 << 18
-
-
-class Selection(TypedDict):
-    """Which payloads are wanted, as ``capture.open`` takes it."""
-
-    addresses: Sequence[str]
-    since: datetime | int | None
-    until: datetime | int | None
+_MOST_IN_MEMORY = 64 << 20
 
 
-class EveryTable:
-    """The tables of captures that can be read more than once, see ``read_again``.
-
-    Attributes
-    ----------
-    stats : CaptureStats
-        What became of the frames; each is counted once, whatever tables it has rows in.
-    rows : dict of str to int
-        How many rows each table had so far.
-    faults : Counter
-        How many payloads had a fault, by its code.
-    encrypted : int
-        Messages to the notify queue that cannot be read because they are encrypted.
-    """
-
-    def __init__(self, open_files: Callable[[], list[Any]], selection: Selection, *, strict: bool = False) -> None:
-        self.stats = CaptureStats()
-        self.rows: dict[str, int] = {}
-        self.faults: Counter[str] = Counter()
-        self.encrypted = 0
-        self._open_files = open_files
-        self._selection = selection
-        self._strict = strict
-
-    def tables(
-        self, columns: Callable[[str], Sequence[str] | None], show: Callable[[int], None]
-    ) -> Iterator[tuple[str, TableReader]]:
-        """The name and the reader of each table that can have rows; each is to be read to its end.
-
-        ``columns`` says which columns of a table are wanted, ``show`` is told the bytes read so far, of all that there
-        are to read once.
-        """
-        passes = 1 + len(TABLES)
-        with capture.open(self._open_files(), columns=(), **self._selection) as counted:
-            self.stats = counted.stats
-            for _ in counted:
-                show(counted.stats.bytes_read // passes)
-        for place, (name, kind) in enumerate(TABLES.items(), 1):
-            if not _may_have_rows(kind, self.stats):
-                continue
-            show(self.stats.bytes_read * place // passes)
-            with capture.read_table(
-                self._open_files(), name, columns=columns(name), strict=self._strict, **self._selection
-            ) as reader:
-                yield name, reader
-            self.rows[name] = reader.rows
-            self.faults += reader.faults
-            self.encrypted += reader.encrypted
+def faults_of(reader: TablesReader) -> Counter[str]:
+    """How many payloads had a fault in any table, by its code."""
+    return sum((table.faults for table in reader.tables.values()), Counter())
 
 
-def _may_have_rows(kind: TableKind, stats: CaptureStats) -> bool:
-    return bool("tcp" in kind.ports and stats.segments) or bool(kind.ports.keys() - {"tcp"} and stats.payloads)
+def write_as_they_come(reader: TablesReader, form: str, sink: Sink, show: Callable[[int], None]) -> None:
+    """Rows of all tables in the order of the captures' blocks; each says which table it is of."""
+    writers = {name: table_writer(form, sink, table.schema, table=name) for name, table in reader.tables.items()}
+    for name, batch in reader:
+        writers[name].write(batch)
+        show(reader.stats.bytes_read)
+    for writer in writers.values():
+        writer.finish()
 
 
-@contextlib.contextmanager
-def read_again(names: Sequence[str], *, wanted: bool) -> Iterator[Callable[[], list[Any]]]:
-    """A function that gives the files anew, from where they began, each time it is called.
-
-    What can be read only once, a pipe, is copied to a temporary file first, with progress where that is ``wanted``.
-    """
+def write_one_after_the_other(reader: TablesReader, sink: Sink, show: Callable[[int], None]) -> None:
+    """Each table that has rows, under its name; until all are read, the rows wait."""
     with contextlib.ExitStack() as stack:
-        files: list[Any] = list(names)
-        starts: list[tuple[IO[bytes], int]] = []
-        for place, name in enumerate(names):
-            if name == "-" and sys.stdin.buffer.seekable():
-                starts.append((sys.stdin.buffer, sys.stdin.buffer.tell()))
-            elif name == "-" or _is_pipe(name):
-                if wanted and sys.stderr is not None and sys.stderr.isatty():
-                    say(f"reading {name} to its end first; with --table NAME its rows are shown as they come")
-                files[place] = stack.enter_context(_copy(name, wanted=wanted))
-                starts.append((files[place], 0))
+        waiting: dict[str, _Waiting] = {}
+        for name, batch in reader:
+            if batch.num_rows:
+                if name not in waiting:
+                    waiting[name] = stack.enter_context(contextlib.closing(_Waiting(reader.tables[name].schema)))
+                waiting[name].write(batch)
+            show(reader.stats.bytes_read)
+        shown = [name for name in TABLES if name in waiting]
+        for name in shown:
+            heading(sink, name, first=name == shown[0])
+            writer = table_writer("table", sink, reader.tables[name].schema)
+            for batch in waiting[name]:
+                writer.write(batch)
+            writer.finish()
+    if shown:
+        not_shown(sink, [name for name in TABLES if name not in shown])
+    else:
+        sink.write(b"no rows\n")
 
-        def open_files() -> list[Any]:
-            for file, start in starts:
-                file.seek(start)
-            return files
 
-        yield open_files
+class _Waiting:
+    """The rows of a table: in memory while they are few, then in a temporary file that is gone with the process."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._file = tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY)  # noqa: SIM115 (closed by close)
+        self._writer = pa.ipc.new_stream(self._file, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+        with errors_of(f"a temporary file in {tempfile.gettempdir()}"):
+            self._writer.write_batch(batch)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The rows from the first on; there can be no more of them then."""
+        self._writer.close()
+        self._file.seek(0)
+        yield from pa.ipc.open_stream(self._file)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+def tell_who_waits(names: Sequence[str]) -> None:
+    """Tell who watches that the rows of a pipe come when it ends, and how to have them at once."""
+    pipe = next((name for name in names if name == "-" or _is_pipe(name)), None)
+    if pipe is not None and sys.stderr is not None and sys.stderr.isatty():
+        say(f"reading {pipe} to its end first; with --table NAME its rows are shown as they come")
 
 
 def _is_pipe(name: str) -> bool:
@@ -115,21 +96,3 @@ def _is_pipe(name: str) -> bool:
         return stat.S_ISFIFO(os.stat(name).st_mode)
     except OSError:
         return False
-
-
-@contextlib.contextmanager
-def _copy(name: str, *, wanted: bool) -> Iterator[IO[bytes]]:
-    """A temporary file with what a pipe gave, under the pipe's name; it is gone with the process at the latest."""
-    with contextlib.ExitStack() as stack:
-        pipe: Any = sys.stdin.buffer if name == "-" else stack.enter_context(open(name, "rb"))
-        copy = cast(Any, stack.enter_context(tempfile.TemporaryFile(buffering=0)))
-        with progress([name], wanted=wanted) as show:
-            size = 0
-            while data := pipe.read1(_COPIED_AT_ONCE):
-                view = memoryview(data)
-                while view:
-                    view = view[copy.write(view) :]
-                size += len(data)
-                show(size)
-        copy.name = name
-        yield copy

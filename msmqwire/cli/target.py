@@ -16,7 +16,7 @@ from msmqwire.cli.console import CommandError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["Sink", "open_target", "standard_output"]
+__all__ = ["Sink", "errors_of", "open_target", "standard_output"]
 
 _BUFFER = 1 << 18
 
@@ -58,7 +58,7 @@ class Sink(io.BufferedIOBase):
         """
         size = memoryview(data).nbytes
         if not self._abandoned:
-            with _errors_of(self.name):
+            with errors_of(self.name):
                 self._file.write(data)
         self._position += size
         return size
@@ -66,7 +66,7 @@ class Sink(io.BufferedIOBase):
     def flush(self) -> None:
         """Hand what is buffered to the system; errors as in ``write``."""
         if not self._abandoned:
-            with _errors_of(self.name):
+            with errors_of(self.name):
                 self._file.flush()
 
     def abandon(self) -> None:
@@ -116,14 +116,14 @@ def open_target(output: str, inputs: Sequence[str]) -> Iterator[Sink]:
         raise CommandError(f"cannot write {output}: it is a directory; name a file in it")
     else:
         # A pipe or a device: there is no half-written state that a rename could hide.
-        with _errors_of(output):
+        with errors_of(output):
             descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         with _written(descriptor, output) as sink:
             yield sink
 
 
 def _mode(path: str, output: str) -> int | None:
-    with _errors_of(output):
+    with errors_of(output):
         try:
             return os.stat(path).st_mode
         except FileNotFoundError:
@@ -141,18 +141,18 @@ def _whole_or_nothing(path: str, output: str, mode: int | None) -> Iterator[Sink
     directory, base = os.path.split(path)
     # Short, since the name asked for may be as long as the file system allows.
     temporary = os.path.join(directory, f".{base[:40]}.{secrets.token_hex(4)}.part")
-    with _errors_of(output):
+    with errors_of(output):
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with _written(descriptor, output) as sink:
             yield sink
             sink.flush()
-            with _errors_of(output):
+            with errors_of(output):
                 if mode is not None:
                     os.fchmod(descriptor, stat.S_IMODE(mode))
                 # A disk that takes bytes and has no room for them says so here at the latest.
                 os.fsync(descriptor)
-        with _errors_of(output):
+        with errors_of(output):
             os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -171,7 +171,7 @@ def _written(descriptor: int, output: str) -> Iterator[Sink]:
         with contextlib.suppress(OSError):
             file.close()
         raise
-    with _errors_of(output):
+    with errors_of(output):
         file.close()
 
 
@@ -185,7 +185,8 @@ def _abandoned_on_failure(sink: Sink) -> Iterator[Sink]:
 
 
 @contextlib.contextmanager
-def _errors_of(output: str) -> Iterator[None]:
+def errors_of(output: str) -> Iterator[None]:
+    """An OSError of the block as a CommandError that says what cannot be written; a broken pipe goes on as it is."""
     try:
         yield
     except BrokenPipeError:
