@@ -60,6 +60,7 @@ EXTENSIONS = [
     "msmqwire.capture.layers",
     "msmqwire.capture.flows",
     "msmqwire.capture.guesses",
+    "msmqwire.capture.packets",
     "msmqwire.capture.streams",
     "msmqwire.capture.pcap",
     "msmqwire.capture.pcapng",

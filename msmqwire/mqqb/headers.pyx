@@ -50,7 +50,7 @@ cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil:
         return
     if packet.parts[LABEL].length != 2 * ACK_LABEL_UNITS:
         return
-    for i in range(ACK_LABEL_UNITS):
+    for i in range(<size_t>ACK_LABEL_UNITS):
         if load_u16(label + 2 * i) != <uint16_t>ACK_LABEL[i]:
             return
     if not is_order_queue(data, &packet.queues[DESTINATION_QUEUE]):
