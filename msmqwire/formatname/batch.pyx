@@ -1,7 +1,5 @@
 """Format names by the million: the kernel of grammar.pxd in one loop, from a column of text to columns."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memmove, memset
@@ -15,6 +13,7 @@ from msmqwire.formatname.grammar cimport (
 )
 from msmqwire.wire.fault cimport Fault
 
+from msmqwire.columns.parallel import run_parts
 from msmqwire.formatname.schema import FORMAT_NAMES
 
 __all__ = ["parse_batch"]
@@ -252,12 +251,7 @@ cdef int parse_into(Batch batch, uint32_t options, size_t threads) except -1:
     cdef list parts = parts_of(batch.payloads, target, options, max(min(threads, batch.length), <size_t>1))
     cdef Chunk whole
     cdef Part part
-    if len(parts) == 1:
-        (<Part>parts[0]).run()
-    else:
-        with ThreadPoolExecutor(len(parts)) as pool:
-            for _ in pool.map(Part.run, parts):
-                pass
+    run_parts(parts)
     whole = (<Part>parts[0]).chunk
     for part in parts[1:]:
         close_up(&target, &part.columns, &part.chunk, &whole)

@@ -96,7 +96,7 @@ class FormatName(Name):
         return self._written(1)
 
     def _written(self, private_id_width: int) -> str:
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of name is written in its own way
 
 
 @dataclass(frozen=True, eq=False, slots=True)

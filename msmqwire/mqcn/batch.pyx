@@ -4,8 +4,6 @@ A batch has three levels with offsets between them: messages (the payloads), cha
 property the kernel writes its PROPID and where its value lies; what a reader sees is made of that by ``members.pyx``.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memmove, memset
@@ -26,6 +24,7 @@ from msmqwire.mqcn.text cimport Body, read_body
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
 
+from msmqwire.columns.parallel import run_parts
 from msmqwire.mqcn.schema import NOTIFICATIONS
 
 __all__ = ["NotificationBatch", "decode_batch"]
@@ -417,12 +416,7 @@ cdef int decode_into(NotificationBatch batch, bint strict, size_t threads) excep
     batch.derived = False
     target = reserve_columns(batch)
     parts = parts_of(batch.payloads, target, strict, max(min(threads, batch.length), <size_t>1))
-    if len(parts) == 1:
-        (<Part>parts[0]).run()
-    else:
-        with ThreadPoolExecutor(len(parts)) as pool:
-            for _ in pool.map(Part.run, parts):
-                pass
+    run_parts(parts)
     whole = (<Part>parts[0]).chunk
     for part in parts[1:]:
         close_up(&target, &part.columns, &part.chunk, &whole)

@@ -4,7 +4,6 @@ A block of packets is read while its headers are in the cache, then its columns 
 in a loop of its own (``layout.pyx`` says from which bytes).
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from libc.stddef cimport size_t
@@ -30,6 +29,7 @@ from msmqwire.wire.simd cimport wire_prefetch, wire_unlikely
 
 import numpy as np
 
+from msmqwire.columns.parallel import run_parts
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
 __all__ = ["MessageBatch", "Notifications", "decode_batch", "decode_session_batch"]
@@ -285,12 +285,7 @@ cdef int decode_into(
         part.chunk.stop = batch.length * (i + 1) // threads
         part.targets.faults += part.chunk.start
         parts.append(part)
-    if len(parts) == 1:
-        (<Part>parts[0]).run()
-    else:
-        with ThreadPoolExecutor(len(parts)) as pool:
-            for _ in pool.map(Part.run, parts):
-                pass
+    run_parts(parts)
     whole = (<Part>parts[0]).chunk
     for part in parts[1:]:
         close_up(&targets, part, &whole)

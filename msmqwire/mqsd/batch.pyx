@@ -1,7 +1,5 @@
 """MS-MQSD packets by the million: the kernel of codec.pxd in one loop, from payloads to columns."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memmove, memset
@@ -13,6 +11,7 @@ from msmqwire.mqsd.codec cimport REQUEST, Topology, is_plain_request, read_topol
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
 
+from msmqwire.columns.parallel import run_parts
 from msmqwire.mqsd.schema import TOPOLOGY
 
 __all__ = ["decode_batch"]
@@ -378,12 +377,7 @@ cdef int decode_into(
         part.transports = transports
         part.transport = transport
         part.strict = strict
-    if len(parts) == 1:
-        (<Part>parts[0]).run()
-    else:
-        with ThreadPoolExecutor(len(parts)) as pool:
-            for _ in pool.map(Part.run, parts):
-                pass
+    run_parts(parts)
     whole = (<Part>parts[0]).chunk
     for part in parts[1:]:
         close_up(&target, &part.columns, &part.chunk, &whole)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +16,7 @@ from msmqwire.directory import DirectoryObject, Filter, LdapDirectory, MemoryDir
 from msmqwire.directory.base import matches
 from msmqwire.directory.checking import check
 from msmqwire.directory.document import read_document
-from msmqwire.directory.elements import ELEMENTS
+from msmqwire.directory.elements import ELEMENTS, DirectoryServerType
 from msmqwire.directory.ldap_schema import DERIVED, MAPPING
 from msmqwire.errors import DirectoryError
 from tests.directory.enterprise import enterprise
@@ -51,7 +52,7 @@ def filters(draw: st.DrawFn, element: type[DirectoryObject]) -> Filter:
     wanted = element.attribute_type(name)
     value = draw(st.sampled_from([each for each in members if each is not None] or [None]))
     if value is None:
-        value = next(iter(wanted)) if wanted.__name__ == "DirectoryServerType" else wanted(int=0)  # type: ignore
+        value = next(iter(DirectoryServerType)) if wanted is DirectoryServerType else UUID(int=0)
     elif name == "full_path":
         # What is outside of the server's part of the world is a referral, which is an error.
         value = draw(st.sampled_from([value, value.upper(), f"cn=nobody,{value}"]))
