@@ -141,6 +141,22 @@ def test_a_file_cut_while_it_is_read(tmp_path: Path, left: int) -> None:
     assert 300 < blocks.stats.payloads < 1000
 
 
+def test_a_file_that_grows_while_it_is_read(tmp_path: Path) -> None:
+    """What is there when the end is reached is read, a record cut at first as well; what comes later is not."""
+    data = build.pcap([build.plain(bytes([number]) * 200) for number in range(200)])
+    path = tmp_path / "growing.pcap"
+    path.write_bytes(data[: len(data) // 2 + 7])
+    with capture.open(path, block_size=4096) as blocks:
+        found = len(next(blocks))
+        with path.open("ab") as file:
+            file.write(data[len(data) // 2 + 7 :])
+        found += sum(map(len, blocks))
+        with path.open("ab") as file:
+            file.write(build.pcap_record(build.plain(b"late")))
+        assert list(blocks) == []
+    assert (found, blocks.stats.damaged, blocks.stats.bytes_read) == (200, 0, len(data))
+
+
 def test_a_file_replaced_while_it_is_read(tmp_path: Path) -> None:
     """Put in its place by renaming, as careful writers do: the one that was opened is read to its end."""
     path = tmp_path / "changing.pcap"

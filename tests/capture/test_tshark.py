@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +25,7 @@ from scapy.utils import EDecimal, PcapNgWriter, PcapWriter
 
 from tests.capture import build, wireshark
 from tests.capture.reading import Row, read
+from tests.system_programs import require_program
 from tests.vectors import load
 
 PAYLOADS = [vector.data for vector in load("mqsd")]
@@ -180,3 +182,20 @@ def test_cut_frames(tmp_path: Path, snapshot: int) -> None:
     lost = [frame for frame in whole if frame not in {row.frame for row in rows}]
     assert lost
     assert stats.damaged >= len(lost)
+
+
+@pytest.mark.parametrize("form", ["pcap", "nsecpcap", "pcapng"])
+def test_what_text2pcap_made(tmp_path: Path, form: str) -> None:
+    """A capture from a hex dump, as people type one off a screen."""
+    payloads = [payload for payload in PAYLOADS if payload]
+    dump, path = tmp_path / "dump.txt", tmp_path / "made"
+    lines = [f"{at:06x} {part.hex(' ')}" for payload in payloads for at, part in _sixteens(payload)]
+    dump.write_text("\n".join(lines) + "\n")
+    command = [require_program("text2pcap"), "-q", "-F", form, "-u", "40000,1801", "-4", "10.0.0.1,10.0.0.255"]
+    done = subprocess.run([*command, str(dump), str(path)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert [row.payload for row in agree(path)] == payloads
+
+
+def _sixteens(payload: bytes) -> Iterable[tuple[int, bytes]]:
+    return ((at, payload[at : at + 16]) for at in range(0, len(payload), 16))
