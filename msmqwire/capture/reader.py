@@ -320,6 +320,8 @@ class Capture(Iterator[Block]):
             timed=self._divided,  # a packet that is not complete keeps the time of its segments
         )
         if last and stop is not None and state is not None and state.reader:
+            if behind:
+                raise ValueError(f"{name}: is compressed, or a pipe: no part of it can end inside it")
             stop_at(reader, stop.offset, state.reader)
         return reader
 
