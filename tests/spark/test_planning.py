@@ -29,6 +29,9 @@ from tests.spark.object_store import object_store
 
 EXAMPLES = ROOT / "examples"
 COPIES = 120
+REQUEST = bytes.fromhex(
+    "0001000061baeae6c6d1db11baac0003ff4e2d2203a191f23ce34faba930be3a33e432ddf61bc5dcadd44345873971568e8f9128"
+)
 
 
 def traffic() -> Iterator[bytes]:
@@ -38,7 +41,7 @@ def traffic() -> Iterator[bytes]:
     """
     session = frames_of(EXAMPLES / "message-session.pcap")
     site = frames_of(EXAMPLES / "local-site.pcap")
-    datagram = build.udp(bytes(1600))
+    datagram = build.udp(REQUEST + bytes(1600 - len(REQUEST)))
     first = build.ipv4(datagram[:800], fragment=0x2000, source="10.9.9.9", target="10.20.1.10")
     last = build.ipv4(datagram[800:], fragment=100, source="10.9.9.9", target="10.20.1.10")
     yield build.ethernet(build.IPV4, first)
