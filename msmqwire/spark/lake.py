@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.accounting import shown_name
-from msmqwire.spark.dayfiles import NO_DAY, Compression, StagedFile
+from msmqwire.spark.dayfiles import Compression, StagedFile
 
 __all__ = ["Content", "Group", "Lake", "LakeError", "StagedGroup", "Stamp"]
 
@@ -306,7 +306,8 @@ class Lake:
         """Make sure that tables can be read though they have no rows: by their names, with their schemas."""
         for table, schema in schemas.items():
             if next((self.root / table).glob("day=*/*.parquet"), None) is None:
-                target = self.root / table / f"day={NO_DAY}" / "empty.parquet"
+                # A day that is a date: without one, readers cannot tell what a day is
+                target = self.root / table / "day=1970-01-01" / "empty.parquet"
                 draft = self.staging / f"{table}-empty.parquet"
                 pq.write_table(schema.empty_table(), draft)
                 target.parent.mkdir(parents=True, exist_ok=True)
