@@ -48,7 +48,7 @@ class Stamp:
     """What a file looks like without reading it; while that stays, its content is taken to be the same."""
 
     size: int
-    modified_ns: int
+    modified_ns: int | None
 
 
 @dataclass(frozen=True)
@@ -228,6 +228,8 @@ class Lake:
         """
         note = self._note
         staged = list(groups)
+        if not staged and not seen and self._home.keys().isdisjoint(withdrawn):
+            return
         moves: dict[str, str] = {}
         going = {*withdrawn, *(key for group in staged for key in group.sources)}
         removes = self._without(going, moves, compression)
