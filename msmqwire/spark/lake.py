@@ -305,10 +305,10 @@ class Lake:
         self._write_note()
 
     def found(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Make sure that tables can be read though they have no rows: by their names, with their schemas."""
+        """Make sure that tables can be read though no row of theirs has a time: by their names, with their schemas."""
         for table, schema in schemas.items():
-            if next((self.root / table).glob("day=*/*.parquet"), None) is None:
-                # A day that is a date: without one, readers cannot tell what a day is
+            if next((self.root / table).glob("day=[0-9]*/*.parquet"), None) is None:
+                # Without a day that is a date, readers cannot tell what a day is
                 target = self.root / table / "day=1970-01-01" / "empty.parquet"
                 draft = self.staging / f"{table}-empty.parquet"
                 pq.write_table(schema.empty_table(), draft)

@@ -22,7 +22,7 @@ from typing import Literal
 from pyspark.sql import SparkSession
 
 from msmqwire.capture import TABLES, StreamStats
-from msmqwire.spark.accounting import SourceAccount, check_files, path_key, shown_name, write_accounts
+from msmqwire.spark.accounting import ACCOUNTING, SourceAccount, check_files, path_key, shown_name, write_accounts
 from msmqwire.spark.dayfiles import Compression, StagedFile
 from msmqwire.spark.lake import Content, Lake, StagedGroup, Stamp
 from msmqwire.spark.reading import ReadingOptions
@@ -302,7 +302,7 @@ class _Run:
                 self._commit([Decoded.from_json(result) for result in results])
         self._commit(())
         schemas = {table: arrow_schema(self.options.columns(table)) for table in self.options.tables}
-        self.lake.found({**schemas, "faults": arrow_schema(FAULTS)})
+        self.lake.found({**schemas, "faults": arrow_schema(FAULTS), "accounting": ACCOUNTING})
         return self.summary
 
     def _is_unchanged(self, file: SourceFile) -> bool:
