@@ -1,0 +1,433 @@
+"""Rotating captures followed by a streaming query: the files of a path, by name, are one sequence that goes on.
+
+The driver reads what is new once, fast and without rows, to find the places where tasks can begin. An offset of the
+query is such a place with all that reading needs to go on there, TCP streams included: Spark's own log keeps it, and a
+batch that is read again has the same rows.
+
+A file is finished when there is one with a later name. The last one may grow: it is read as far as its records are
+whole.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import logging
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import IO, Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
+
+from msmqwire.capture import Checkpoint, checkpoints, table_payloads
+from msmqwire.capture.compression import form_of
+from msmqwire.errors import CaptureError
+from msmqwire.spark.datasource import ReadOptions
+from msmqwire.spark.reading import Scan, describe_problems
+from msmqwire.spark.schema import SparkColumn
+from msmqwire.spark.sources import SourceFile, find_files, open_source
+
+__all__ = ["MsmqStreamReader", "Position"]
+
+log = logging.getLogger(__name__)
+
+# Ends of the names that files have while browsers, WinSCP, Hadoop and others copy them here
+UNFINISHED = (".part", ".partial", ".filepart", ".tmp", ".crdownload", "._COPYING_")
+# Bytes by which a file is told from another that has its name
+HEAD_SIZE = 4096
+# Of the last file: before it has them, nobody knows what it is
+SHORTEST_CAPTURE = 28
+# Of the files that were read last an offset has the names, so that one that appears among them is noticed
+KEPT_NAMES = 256
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a sequence of captures was read.
+
+    Attributes
+    ----------
+    file : str
+        The file it stands in; empty in front of the first.
+    size : int
+        How large that was.
+    head : str
+        The digest of its first bytes, ``HEAD_SIZE`` of them if there were so many.
+    names : tuple of str
+        The files that were read or passed over, the last ones at least.
+    checkpoint : Checkpoint or None
+        None where reading begins, or begins again.
+    """
+
+    file: str = ""
+    size: int = 0
+    head: str = ""
+    names: tuple[str, ...] = ()
+    checkpoint: Checkpoint | None = None
+
+    @property
+    def offset(self) -> int:
+        """Of the next record in the file."""
+        return 0 if self.checkpoint is None else self.checkpoint.offset
+
+    def to_offset(self) -> dict[str, Any]:
+        """As an offset of a query; what people may want to look at is legible in it."""
+        return {
+            "file": self.file,
+            "offset": self.offset,
+            "size": self.size,
+            "head": self.head,
+            "names": _packed(json.dumps(self.names).encode()),
+            "checkpoint": "" if self.checkpoint is None else _packed(self.checkpoint.to_bytes()),
+        }
+
+    @classmethod
+    def from_offset(cls, offset: dict[str, Any]) -> Position:
+        """The position of ``to_offset``.
+
+        Raises
+        ------
+        CaptureError
+            The offset is damaged, or of another version of this package.
+        """
+        try:
+            names = tuple(json.loads(_unpacked(offset["names"])))
+            state = _unpacked(offset["checkpoint"])
+            file, size, head = offset["file"], offset["size"], offset["head"]
+        except (KeyError, TypeError, ValueError, zlib.error) as error:
+            raise CaptureError(f"not an offset of a query over captures: {error!r}") from error
+        return cls(file, size, head, names, Checkpoint.from_bytes(state) if state else None)
+
+    def is_behind(self, other: Position) -> bool:
+        """Whether nothing lies between the other position and this one."""
+        return (self.file, self.offset) >= (other.file, other.offset)
+
+
+def _packed(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data)).decode()
+
+
+def _unpacked(text: str) -> bytes:
+    return zlib.decompress(base64.b64decode(text)) if text else b""
+
+
+class Step(NamedTuple):
+    """A position that reading came to, ``bytes`` behind the one before, and the file that begins between them."""
+
+    position: Position
+    bytes: int
+    begun: SourceFile | None
+
+
+@dataclass(frozen=True)
+class SequencePart(InputPartition):
+    """What a task reads: the files of a sequence from one checkpoint to the next."""
+
+    files: tuple[SourceFile, ...]
+    resume: Checkpoint | None
+    stop: Checkpoint
+
+
+class ListedFile(io.RawIOBase):
+    """A file as far as it went when it was listed, open only while it is read.
+
+    Attributes
+    ----------
+    begun : bool
+        Somebody read in it.
+    """
+
+    def __init__(self, file: SourceFile, options: ReadOptions) -> None:
+        self.file = file
+        self.name = file.name
+        self.begun = False
+        self._size = file.size
+        self._options = options
+        self._file: IO[bytes] | None = None
+        self._position = 0
+
+    @property
+    def shown(self) -> str:
+        """Its name as rows and checkpoints show it."""
+        return os.fsencode(self.name).decode(errors="replace")
+
+    @cached_property
+    def head(self) -> bytes:
+        """Its first bytes, ``HEAD_SIZE`` if it has so many; they are not read again."""
+        return self._opened(0).read(min(HEAD_SIZE, self._size))
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """Where reading goes on."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go on elsewhere."""
+        self._position = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence] + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with what there is; 0 where the file ended when it was listed."""
+        self.begun = True
+        view = memoryview(buffer)[: max(self._size - self._position, 0)]
+        first = self.head[self._position : self._position + len(view)]
+        if first:
+            count = len(first)
+            view[:count] = first
+        else:
+            count = self._opened(self._position).readinto(view)  # type: ignore[attr-defined]
+        self._position += count
+        if not count:
+            self.close()
+        return count
+
+    def close(self) -> None:
+        """Close it; it is opened again when somebody reads on."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _opened(self, position: int) -> IO[bytes]:
+        if self._file is None:
+            self._file = open_source(self.name, self._options.storage_options)
+        if self._file.tell() != position:
+            self._file.seek(position)
+        return self._file
+
+
+class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Follows rotating captures; what ``spark.readStream.format("msmq")`` makes."""
+
+    def __init__(self, options: ReadOptions, columns: tuple[SparkColumn, ...]) -> None:
+        self.options = options
+        self.columns = columns
+        self._available: tuple[SourceFile, ...] | None = None
+        self._nothing_new: tuple[dict[str, Any], tuple[SourceFile, ...]] | None = None
+        self._planned: tuple[dict[str, Any], dict[str, Any], list[SequencePart]] | None = None
+        self._said: set[str] = set()
+
+    # --- What Spark asks ---
+
+    def initialOffset(self) -> dict[str, Any]:
+        """In front of the first file."""
+        return Position().to_offset()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """What ``maxBytesPerTrigger`` says."""
+        most = self.options.max_bytes_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxBytes(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Keep to the files, and to the bytes of them, that there are now."""
+        self._available = self._listed()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Where reading comes to from ``start``: to the end of what is whole, or near the limit."""
+        files = self._listed() if self._available is None else self._available
+        if self._nothing_new == (start, files):
+            return start
+        begin = Position.from_offset(start)
+        self._report_late(begin, files)
+        most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        end, parts = self._plan(begin, files, most=most)
+        if end == begin:
+            self._nothing_new = start, files
+            return start
+        new = len(end.names) - len(begin.names)
+        offset = replace(end, names=end.names[-max(KEPT_NAMES, new + 1) :]).to_offset()
+        self._planned = start, offset, parts
+        return offset
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The parts between two offsets; read again for them after a restart."""
+        if start == end:
+            return []
+        if self._planned is not None and self._planned[:2] == (start, end):
+            return self._planned[2]
+        begin, until = Position.from_offset(start), Position.from_offset(end)
+        wanted = {begin.file, *until.names}
+        files = tuple(file for file in self._listed() if file.name in wanted)
+        found, parts = self._plan(begin, files, until=until)
+        if (found.file, found.offset) != (until.file, until.offset):
+            self._lost(f"{until.file}: cannot be read again up to byte {until.offset}")
+        return parts
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a part."""
+        assert isinstance(partition, SequencePart)
+        scan = Scan(self.options.reading, {self.options.table: self.columns})
+        with ExitStack() as stack:
+            files = [stack.enter_context(ListedFile(file, self.options)) for file in partition.files]
+            for _, batch in scan.batches(files, resume=partition.resume, stop=partition.stop):
+                yield batch
+        if problems := describe_problems(scan.stats):
+            log.warning("%s", problems)
+
+    # --- What the driver does ---
+
+    def _listed(self) -> tuple[SourceFile, ...]:
+        """The files that there are, by name, without those that are still being copied."""
+        options = self.options
+        try:
+            files = find_files(options.sources, recursive=options.recursive, storage_options=options.storage_options)
+        except FileNotFoundError:
+            files = ()  # not yet
+        return tuple(file for file in files if not file.name.endswith(UNFINISHED))
+
+    def _plan(
+        self,
+        begin: Position,
+        files: Sequence[SourceFile],
+        *,
+        until: Position | None = None,
+        most: int | None = None,
+    ) -> tuple[Position, list[SequencePart]]:
+        """Where reading comes to from ``begin``, and what lies between in parts of about ``splitSize`` bytes.
+
+        ``until`` is where it came to when it was planned before; ``most`` are the bytes there may be.
+        """
+        at = first = self._taken_up(begin, files)
+        parts: list[SequencePart] = []
+        sequence = [file for file in files if file.name == at.file and at.checkpoint]
+        total = size = 0
+        for step in self._steps(at, files, growing=until is None):
+            total += step.bytes
+            if most is not None and total > most and size:
+                break
+            if size and size + step.bytes > self.options.split_size:
+                parts.append(_part(sequence, first, at))
+                sequence, first, size = sequence[-1:], at, 0
+            if step.begun is not None:
+                sequence.append(step.begun)
+            size += step.bytes
+            at = step.position
+            if until is not None and at.is_behind(until):
+                at = until
+                break
+        if at.checkpoint != first.checkpoint:
+            parts.append(_part(sequence, first, at))
+        return at, parts
+
+    def _steps(self, at: Position, files: Sequence[SourceFile], *, growing: bool) -> Iterator[Step]:
+        """Read on, without rows, to the end of the last file as far as its records are whole.
+
+        ``growing``: the last file may not be all that it will be.
+        """
+        current = next((file for file in files if file.name == at.file and at.checkpoint), None)
+        known = set(at.names)
+        new = [file for file in files if file.name >= at.file and file.name not in known]
+        if growing and new and new[-1].size < SHORTEST_CAPTURE:
+            del new[-1]
+        if current is not None and not new:
+            yield from self._pass(at, current, None)
+        for file in new:
+            for step in self._pass(at, current, file, may_grow=growing and file is new[-1]):
+                yield step
+                at, current = step.position, step.begun or current
+
+    def _pass(
+        self, at: Position, current: SourceFile | None, new: SourceFile | None, *, may_grow: bool = False
+    ) -> Iterator[Step]:
+        """The steps to the end of the current file and through a new one."""
+        size = min(self.options.split_size, self.options.max_bytes_per_trigger or self.options.split_size)
+        payloads = table_payloads(self.options.table, self.options.reading.ports)
+        with ExitStack() as stack:
+            files = [stack.enter_context(ListedFile(file, self.options)) for file in (current, new) if file is not None]
+            # There are no checkpoints inside a compressed file: it is taken when it is whole
+            must_be_whole = may_grow and form_of(files[-1].head) is not None
+            try:
+                found = stack.enter_context(checkpoints(files, size, resume=at.checkpoint, final=False, **payloads))
+                places = list(found) if must_be_whole else found
+                if must_be_whole and found.stats.cut_files:
+                    return
+                for place in places:
+                    if not place.offset or place == at.checkpoint:
+                        continue  # nothing was read, or of the next file nothing yet
+                    step = _step(at, place, {file.shown: file for file in files}[place.file])
+                    at = step.position
+                    yield step
+            except CaptureError as error:
+                if new is None or at.file == new.name or not files[-1].begun:
+                    raise
+                if must_be_whole:
+                    return
+                if self.options.reading.mode == "FAILFAST":
+                    raise
+                self._say(f"{error}; it is passed over")
+                yield Step(replace(at, names=(*at.names, new.name)), 0, None)
+
+    def _taken_up(self, at: Position, files: Sequence[SourceFile]) -> Position:
+        """The position, where its file is what it was; else, unless ``failOnDataLoss``, one to begin again from."""
+        if at.checkpoint is None:
+            return at
+        current = next((file for file in files if file.name == at.file), None)
+        if current is None:
+            if all(file.name <= at.file for file in files):
+                return at  # nothing follows it either
+            self._lost(f"{at.file}: is gone; what there was behind byte {at.offset} was not read")
+        elif current.size < at.size:
+            self._lost(f"{at.file}: has {current.size} bytes and had {at.size}; it was truncated or replaced")
+        else:
+            with ListedFile(current, self.options) as listed:
+                head = listed.head
+            if _digest(head[: at.size]) != at.head:
+                self._lost(f"{at.file}: was replaced by another file; of the one before {at.offset} bytes were read")
+            elif current.size > at.size and form_of(head):
+                self._lost(f"{at.file}: grew by {current.size - at.size} bytes after it had been read whole")
+                return replace(at, size=current.size)
+            else:
+                return at
+        return replace(at, names=tuple(name for name in at.names if name != at.file), checkpoint=None)
+
+    def _report_late(self, at: Position, files: Sequence[SourceFile]) -> None:
+        """Tell of files that came after others with later names had been read."""
+        known = set(at.names)
+        first = at.names[0] if len(at.names) >= KEPT_NAMES else ""
+        for file in files:
+            if first < file.name < at.file and file.name not in known:
+                self._say(f"{file.name}: came after {at.file} was begun, and is left out")
+
+    def _lost(self, what: str) -> None:
+        if self.options.fail_on_data_loss:
+            raise CaptureError(f"{what} (failOnDataLoss=false goes on without it)")
+        self._say(what)
+
+    def _say(self, what: str) -> None:
+        """Warn, once: the driver looks at the same files again and again."""
+        if what not in self._said:
+            self._said.add(what)
+            log.warning("%s", what)
+
+
+def _digest(head: bytes) -> str:
+    return hashlib.sha256(head).hexdigest()
+
+
+def _step(at: Position, place: Checkpoint, listed: ListedFile) -> Step:
+    """The step to a place in the file of the position, or in the next one."""
+    file = listed.file
+    if at.checkpoint is not None and at.file == file.name:
+        here = Position(file.name, file.size, _digest(listed.head), at.names, place)
+        return Step(here, place.offset - at.offset, None)
+    here = Position(file.name, file.size, _digest(listed.head), (*at.names, file.name), place)
+    return Step(here, max(at.size - at.offset, 0) + place.offset, file)
+
+
+def _part(files: Sequence[SourceFile], begin: Position, end: Position) -> SequencePart:
+    assert end.checkpoint is not None
+    return SequencePart(tuple(files), begin.checkpoint, end.checkpoint)
