@@ -16,6 +16,7 @@ import io
 import json
 import logging
 import os
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -30,8 +31,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from msmqwire.capture import Checkpoint, checkpoints, table_payloads
 from msmqwire.capture.compression import form_of
 from msmqwire.errors import CaptureError
-from msmqwire.spark.datasource import ReadOptions
-from msmqwire.spark.reading import Scan, describe_problems
+from msmqwire.spark.options import ReadOptions
+from msmqwire.spark.planning import SPLIT_SIZE
+from msmqwire.spark.reading import Scan
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.sources import SourceFile, find_files, open_source
 
@@ -120,11 +122,15 @@ def _unpacked(text: str) -> bytes:
 
 
 class Step(NamedTuple):
-    """A position that reading came to, ``bytes`` behind the one before, and the file that begins between them."""
+    """A position that reading came to, ``bytes`` behind the one before.
+
+    ``begun`` is the file that begins between them; ``passed`` the name of one that does, or of one that is passed over.
+    """
 
     position: Position
-    bytes: int
-    begun: SourceFile | None
+    bytes: int = 0
+    begun: SourceFile | None = None
+    passed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,12 @@ class SequencePart(InputPartition):
     files: tuple[SourceFile, ...]
     resume: Checkpoint | None
     stop: Checkpoint
+
+    @classmethod
+    def between(cls, begin: Position, end: Position, files: Sequence[SourceFile]) -> SequencePart:
+        """The part from one position to another one that was read to."""
+        assert end.checkpoint is not None
+        return cls(tuple(files), begin.checkpoint, end.checkpoint)
 
 
 class ListedFile(io.RawIOBase):
@@ -223,20 +235,20 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- What Spark asks ---
 
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         """In front of the first file."""
         return Position().to_offset()
 
-    def getDefaultReadLimit(self) -> ReadLimit:
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (Spark's name)
         """What ``maxBytesPerTrigger`` says."""
         most = self.options.max_bytes_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxBytes(most)
 
-    def prepareForTriggerAvailableNow(self) -> None:
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
         """Keep to the files, and to the bytes of them, that there are now."""
         self._available = self._listed()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         """Where reading comes to from ``start``: to the end of what is whole, or near the limit."""
         files = self._listed() if self._available is None else self._available
         if self._nothing_new == (start, files):
@@ -248,8 +260,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end == begin:
             self._nothing_new = start, files
             return start
-        new = len(end.names) - len(begin.names)
-        offset = replace(end, names=end.names[-max(KEPT_NAMES, new + 1) :]).to_offset()
+        offset = end.to_offset()
         self._planned = start, offset, parts
         return offset
 
@@ -275,10 +286,15 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             files = [stack.enter_context(ListedFile(file, self.options)) for file in partition.files]
             for _, batch in scan.batches(files, resume=partition.resume, stop=partition.stop):
                 yield batch
-        if problems := describe_problems(scan.stats):
-            log.warning("%s", problems)
+        if scan.problems:
+            log.warning("%s", scan.problems)
 
     # --- What the driver does ---
+
+    @property
+    def _split_size(self) -> int:
+        size = self.options.split_size
+        return SPLIT_SIZE if size is None else size or sys.maxsize
 
     def _listed(self) -> tuple[SourceFile, ...]:
         """The files that there are, by name, without those that are still being copied."""
@@ -301,27 +317,31 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         ``until`` is where it came to when it was planned before; ``most`` are the bytes there may be.
         """
-        at = first = self._taken_up(begin, files)
-        parts: list[SequencePart] = []
+        at = first = begin = self._taken_up(begin, files)
         sequence = [file for file in files if file.name == at.file and at.checkpoint]
+        names = list(begin.names)
+        parts: list[SequencePart] = []
         total = size = 0
         for step in self._steps(at, files, growing=until is None):
             total += step.bytes
-            if most is not None and total > most and size:
+            if most is not None and total > most and total > step.bytes:
                 break
-            if size and size + step.bytes > self.options.split_size:
-                parts.append(_part(sequence, first, at))
+            if size and size + step.bytes > self._split_size:
+                parts.append(SequencePart.between(first, at, sequence))
                 sequence, first, size = sequence[-1:], at, 0
             if step.begun is not None:
                 sequence.append(step.begun)
+            if step.passed is not None:
+                names.append(step.passed)
             size += step.bytes
             at = step.position
             if until is not None and at.is_behind(until):
                 at = until
                 break
         if at.checkpoint != first.checkpoint:
-            parts.append(_part(sequence, first, at))
-        return at, parts
+            parts.append(SequencePart.between(first, at, sequence))
+        new = len(names) - len(begin.names)
+        return replace(at, names=tuple(names[-max(KEPT_NAMES, new + 1) :])), parts
 
     def _steps(self, at: Position, files: Sequence[SourceFile], *, growing: bool) -> Iterator[Step]:
         """Read on, without rows, to the end of the last file as far as its records are whole.
@@ -344,7 +364,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, at: Position, current: SourceFile | None, new: SourceFile | None, *, may_grow: bool = False
     ) -> Iterator[Step]:
         """The steps to the end of the current file and through a new one."""
-        size = min(self.options.split_size, self.options.max_bytes_per_trigger or self.options.split_size)
+        size = min(self._split_size, self.options.max_bytes_per_trigger or self._split_size)
         payloads = table_payloads(self.options.table, self.options.reading.ports)
         with ExitStack() as stack:
             files = [stack.enter_context(ListedFile(file, self.options)) for file in (current, new) if file is not None]
@@ -369,7 +389,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if self.options.reading.mode == "FAILFAST":
                     raise
                 self._say(f"{error}; it is passed over")
-                yield Step(replace(at, names=(*at.names, new.name)), 0, None)
+                yield Step(at, passed=new.name)
 
     def _taken_up(self, at: Position, files: Sequence[SourceFile]) -> Position:
         """The position, where its file is what it was; else, unless ``failOnDataLoss``, one to begin again from."""
@@ -377,8 +397,8 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return at
         current = next((file for file in files if file.name == at.file), None)
         if current is None:
-            if all(file.name <= at.file for file in files):
-                return at  # nothing follows it either
+            if not any(file.name > at.file and file.name not in at.names for file in files):
+                return at  # nothing follows it
             self._lost(f"{at.file}: is gone; what there was behind byte {at.offset} was not read")
         elif current.size < at.size:
             self._lost(f"{at.file}: has {current.size} bytes and had {at.size}; it was truncated or replaced")
@@ -389,7 +409,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._lost(f"{at.file}: was replaced by another file; of the one before {at.offset} bytes were read")
             elif current.size > at.size and form_of(head):
                 self._lost(f"{at.file}: grew by {current.size - at.size} bytes after it had been read whole")
-                return replace(at, size=current.size)
+                return replace(at, size=current.size, head=_digest(head))
             else:
                 return at
         return replace(at, names=tuple(name for name in at.names if name != at.file), checkpoint=None)
@@ -397,7 +417,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _report_late(self, at: Position, files: Sequence[SourceFile]) -> None:
         """Tell of files that came after others with later names had been read."""
         known = set(at.names)
-        first = at.names[0] if len(at.names) >= KEPT_NAMES else ""
+        first = min(at.names) if len(at.names) >= KEPT_NAMES else ""
         for file in files:
             if first < file.name < at.file and file.name not in known:
                 self._say(f"{file.name}: came after {at.file} was begun, and is left out")
@@ -421,13 +441,7 @@ def _digest(head: bytes) -> str:
 def _step(at: Position, place: Checkpoint, listed: ListedFile) -> Step:
     """The step to a place in the file of the position, or in the next one."""
     file = listed.file
+    here = Position(file.name, file.size, _digest(listed.head), at.names, place)
     if at.checkpoint is not None and at.file == file.name:
-        here = Position(file.name, file.size, _digest(listed.head), at.names, place)
-        return Step(here, place.offset - at.offset, None)
-    here = Position(file.name, file.size, _digest(listed.head), (*at.names, file.name), place)
-    return Step(here, max(at.size - at.offset, 0) + place.offset, file)
-
-
-def _part(files: Sequence[SourceFile], begin: Position, end: Position) -> SequencePart:
-    assert end.checkpoint is not None
-    return SequencePart(tuple(files), begin.checkpoint, end.checkpoint)
+        return Step(here, place.offset - at.offset)
+    return Step(here, max(at.size - at.offset, 0) + place.offset, begun=file, passed=file.name)

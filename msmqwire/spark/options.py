@@ -28,6 +28,8 @@ OPTIONS = (
     "recursive",
     "splitSize",
     "storageOptions",
+    "maxBytesPerTrigger",
+    "failOnDataLoss",
 )
 # What Spark's own file sources call it
 _ALIASES = {"recursivefilelookup": "recursive"}
@@ -49,6 +51,10 @@ class ReadOptions:
         Files in folders below the ones named belong as well.
     split_size : int or None
         Bytes to cut large captures into; 0 to cut none, None to leave it to ``planning.plan``.
+    max_bytes_per_trigger : int or None
+        Of a stream: bytes of a batch, None for all that there are.
+    fail_on_data_loss : bool
+        Of a stream: end the query when a file is not what it was.
     """
 
     sources: tuple[str, ...]
@@ -56,6 +62,8 @@ class ReadOptions:
     reading: ReadingOptions
     recursive: bool = False
     split_size: int | None = None
+    max_bytes_per_trigger: int | None = None
+    fail_on_data_loss: bool = True
 
     @property
     def storage_options(self) -> StorageOptions:
@@ -107,6 +115,8 @@ class ReadOptions:
             reading,
             recursive=read("recursive", parse_bool, False),
             split_size=read("splitSize", parse_size, None),
+            max_bytes_per_trigger=read("maxBytesPerTrigger", parse_size, None),
+            fail_on_data_loss=read("failOnDataLoss", parse_bool, True),
         )
 
 

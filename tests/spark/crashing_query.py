@@ -1,6 +1,6 @@
 """A driver that follows captures into Parquet, a folder for each batch, and may stand still behind one of them.
 
-    python -m tests.spark.crashing_query CAPTURES LOG SINK [BATCH]
+Its arguments are the captures, the folder of Spark's log, that of the batches, and perhaps the number of a batch.
 """
 
 from __future__ import annotations

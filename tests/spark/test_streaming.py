@@ -55,7 +55,7 @@ def test_each_row_once_over_restarts_into_parquet(spark: SparkSession, tmp_path:
 
 
 def test_a_query_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
-    """Of a narrower schema, in batches of bounded size, while captures grow; a stream may be aggregated as any other."""
+    """In batches of bounded size while a capture comes, and aggregated as any other stream may be."""
     captures = tmp_path / "captures"
     captures.mkdir()
     one, two = rotated(traffic(31), 2, 0)
