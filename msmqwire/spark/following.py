@@ -370,6 +370,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             files = [stack.enter_context(ListedFile(file, self.options)) for file in (current, new) if file is not None]
             # There are no checkpoints inside a compressed file: it is taken when it is whole
             must_be_whole = may_grow and form_of(files[-1].head) is not None
+            begun = False
             try:
                 found = stack.enter_context(checkpoints(files, size, resume=at.checkpoint, final=False, **payloads))
                 places = list(found) if must_be_whole else found
@@ -379,10 +380,12 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     if not place.offset or place == at.checkpoint:
                         continue  # nothing was read, or of the next file nothing yet
                     step = _step(at, place, {file.shown: file for file in files}[place.file])
-                    at = step.position
+                    at, begun = step.position, begun or step.begun is not None
                     yield step
+                if new is not None and not begun and not may_grow:
+                    raise CaptureError(f"{new.name}: ends inside its header; it has {new.size} bytes")
             except CaptureError as error:
-                if new is None or at.file == new.name or not files[-1].begun:
+                if new is None or begun or not files[-1].begun:
                     raise
                 if must_be_whole:
                     return

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from msmqwire import capture
-from msmqwire.capture import CAPTURE, TABLES, CaptureStats, TableRows, read_tables
+from msmqwire.capture import CAPTURE, TABLES, CaptureStats, Checkpoint, TableRows, read_tables
 from msmqwire.capture.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.functions import shown
@@ -110,8 +110,10 @@ class Scan:
         self.tables: dict[str, TableRows] = {}
         self.payloads = 0
 
-    def batches(self, source: Source) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The rows: pairs of a table's name and a batch."""
+    def batches(
+        self, source: Source, *, resume: Checkpoint | None = None, stop: Checkpoint | None = None
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows, from one checkpoint to another if they are given: pairs of a table's name and a batch."""
         options = self.options
         self.source = _called(source)
         more = set() if options.mode == "PERMISSIVE" else _PLACE
@@ -125,6 +127,8 @@ class Scan:
             addresses=options.addresses,
             since=options.since,
             until=options.until,
+            resume=resume,
+            stop=stop,
         ) as reader:
             self.stats, self.tables = reader.stats, reader.tables
             for table, batch in reader:
