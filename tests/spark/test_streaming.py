@@ -45,7 +45,7 @@ def test_each_row_once_over_restarts_into_parquet(spark: SparkSession, tmp_path:
     for stage in stages:
         for number, data in stage.items():
             (captures / f"sensor-{number}.pcapng").write_bytes(data)
-        stream = spark.readStream.format("msmq").option("table", "messages").option("splitSize", "2k")
+        stream = spark.readStream.format("msmq").option("table", "messages").option("splitSize", "8k")
         rows = stream.load(str(captures))
         assert rows.isStreaming
         writer = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "log"))
