@@ -88,7 +88,7 @@ class Position:
             "size": self.size,
             "head": self.head,
             "names": _packed(json.dumps(self.names).encode()),
-            "checkpoint": "" if self.checkpoint is None else _packed(self.checkpoint.to_bytes()),
+            "checkpoint": _packed_checkpoint(self.checkpoint),
         }
 
     @classmethod
@@ -102,11 +102,10 @@ class Position:
         """
         try:
             names = tuple(json.loads(_unpacked(offset["names"])))
-            state = _unpacked(offset["checkpoint"])
-            file, size, head = offset["file"], offset["size"], offset["head"]
+            checkpoint = _unpacked_checkpoint(offset["checkpoint"])
+            return cls(offset["file"], offset["size"], offset["head"], names, checkpoint)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise CaptureError(f"not an offset of a query over captures: {error!r}") from error
-        return cls(file, size, head, names, Checkpoint.from_bytes(state) if state else None)
 
     def is_behind(self, other: Position) -> bool:
         """Whether nothing lies between the other position and this one."""
@@ -118,7 +117,15 @@ def _packed(data: bytes) -> str:
 
 
 def _unpacked(text: str) -> bytes:
-    return zlib.decompress(base64.b64decode(text)) if text else b""
+    return zlib.decompress(base64.b64decode(text))
+
+
+def _packed_checkpoint(checkpoint: Checkpoint | None) -> str:
+    return "" if checkpoint is None else _packed(checkpoint.to_bytes())
+
+
+def _unpacked_checkpoint(text: str) -> Checkpoint | None:
+    return Checkpoint.from_bytes(_unpacked(text)) if text else None
 
 
 class Step(NamedTuple):
@@ -135,17 +142,19 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class SequencePart(InputPartition):
-    """What a task reads: the files of a sequence from one checkpoint to the next."""
+    """What a task reads: the files of a sequence from one checkpoint to the next.
+
+    The driver holds the parts of a whole batch: checkpoints are as small in them as they are in offsets.
+    """
 
     files: tuple[SourceFile, ...]
-    resume: Checkpoint | None
-    stop: Checkpoint
+    resume: str
+    stop: str
 
     @classmethod
     def between(cls, begin: Position, end: Position, files: Sequence[SourceFile]) -> SequencePart:
         """The part from one position to another one that was read to."""
-        assert end.checkpoint is not None
-        return cls(tuple(files), begin.checkpoint, end.checkpoint)
+        return cls(tuple(files), _packed_checkpoint(begin.checkpoint), _packed_checkpoint(end.checkpoint))
 
 
 class ListedFile(io.RawIOBase):
@@ -253,7 +262,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         files = self._listed() if self._available is None else self._available
         if self._nothing_new == (start, files):
             return start
-        begin = Position.from_offset(start)
+        begin = self._begin(start)
         self._report_late(begin, files)
         most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         end, parts = self._plan(begin, files, most=most)
@@ -270,7 +279,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         if self._planned is not None and self._planned[:2] == (start, end):
             return self._planned[2]
-        begin, until = Position.from_offset(start), Position.from_offset(end)
+        begin, until = self._begin(start), Position.from_offset(end)
         wanted = {begin.file, *until.names}
         files = tuple(file for file in self._listed() if file.name in wanted)
         found, parts = self._plan(begin, files, until=until)
@@ -284,7 +293,8 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         scan = Scan(self.options.reading, {self.options.table: self.columns})
         with ExitStack() as stack:
             files = [stack.enter_context(ListedFile(file, self.options)) for file in partition.files]
-            for _, batch in scan.batches(files, resume=partition.resume, stop=partition.stop):
+            resume, stop = map(_unpacked_checkpoint, (partition.resume, partition.stop))
+            for _, batch in scan.batches(files, resume=resume, stop=stop):
                 yield batch
         if scan.problems:
             log.warning("%s", scan.problems)
@@ -295,6 +305,16 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _split_size(self) -> int:
         size = self.options.split_size
         return SPLIT_SIZE if size is None else size or sys.maxsize
+
+    def _begin(self, offset: dict[str, Any]) -> Position:
+        """The position of an offset; without its checkpoint, unless ``failOnDataLoss``, where that cannot be used."""
+        try:
+            return Position.from_offset(offset)
+        except CaptureError as error:
+            if not offset.get("checkpoint"):
+                raise
+            self._lost(f"{offset.get('file')}: cannot be read on: {error}")
+            return Position.from_offset({**offset, "checkpoint": ""})
 
     def _listed(self) -> tuple[SourceFile, ...]:
         """The files that there are, by name, without those that are still being copied."""

@@ -457,21 +457,39 @@ def test_offsets_do_not_grow_with_the_files_that_were_read(tmp_path: Path, monke
 
 
 def test_offsets_that_are_none(tmp_path: Path) -> None:
-    write(tmp_path, [encode(traffic(16), 0)])
+    files = write(tmp_path, rotated(traffic(16), 2, 0))
     query = Query(tmp_path)
     query.batch()
     good = query.log[-1]
-    for bad in ({}, {**query.offset, "checkpoint": "AAAA"}, {**query.offset, "names": 5}):
+    for bad in ({}, {**query.offset, "names": 5}, {**query.offset, "checkpoint": "AAAA"}):
         query.log[-1] = json.dumps(bad)
         with pytest.raises(CaptureError, match="not an offset of a query over captures"):
             query.plan()
     query.log[-1] = good
     query.source["ports"] = "53"
     query.start()
-    with (tmp_path / "sensor-000.pcap").open("ab") as file:
+    with files[-1].open("ab") as file:
         file.write(build.pcap_record(build.plain(b"more")))
     with pytest.raises(ValueError, match="was made for other ports"):
         query.plan()
+
+
+def test_a_checkpoint_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = rotated(traffic(16), 3, 0)
+    files = write(tmp_path, [first, second[:-100]])
+    with monkeypatch.context() as other:
+        other.setattr("msmqwire.capture.checkpoint.MAGIC", b"msmqwire checkpoint\0")
+        query, loose = (Query(tmp_path, table="topology", failOnDataLoss=text) for text in ("true", "false"))
+        for one in (query, loose):
+            one.batch()
+    files[1].write_bytes(second)
+    files += write(tmp_path, [third], "sensor-1{:02}.pcap")
+    for one in (query, loose):
+        one.start()
+    with pytest.raises(CaptureError, match=r"sensor-001\.pcap: cannot be read on: a checkpoint of version 0"):
+        query.plan()
+    assert loose.plan()
+    same(loose.run(), serial(files[2:], "topology"))
 
 
 def test_what_ends_a_query_that_fails_fast(tmp_path: Path) -> None:
