@@ -33,7 +33,7 @@ from msmqwire.capture.compression import form_of
 from msmqwire.errors import CaptureError
 from msmqwire.spark.options import ReadOptions
 from msmqwire.spark.planning import SPLIT_SIZE
-from msmqwire.spark.reading import Scan
+from msmqwire.spark.reading import Scan, describe_problems
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.sources import SourceFile, find_files, open_source
 
@@ -296,8 +296,8 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             resume, stop = map(_unpacked_checkpoint, (partition.resume, partition.stop))
             for _, batch in scan.batches(files, resume=resume, stop=stop):
                 yield batch
-        if scan.problems:
-            log.warning("%s", scan.problems)
+        if problems := describe_problems(scan.stats):
+            log.warning("%s", problems)
 
     # --- What the driver does ---
 
