@@ -18,8 +18,8 @@ import logging
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import IO, Any, NamedTuple
@@ -29,7 +29,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from msmqwire.capture import Checkpoint, checkpoints, table_payloads
-from msmqwire.capture.compression import form_of
+from msmqwire.capture.compression import LONGEST_MAGIC, Decompressed, form_of
 from msmqwire.errors import CaptureError
 from msmqwire.spark.options import ReadOptions
 from msmqwire.spark.planning import SPLIT_SIZE
@@ -43,10 +43,14 @@ log = logging.getLogger(__name__)
 
 # Ends of the names that files have while browsers, WinSCP, Hadoop and others copy them here
 UNFINISHED = (".part", ".partial", ".filepart", ".tmp", ".crdownload", "._COPYING_")
+# Ends of the names that finished files get when they are compressed, as by tcpdump -z
+COMPRESSED = (".gz", ".zst", ".lz4", ".xz", ".bz2")
 # Bytes by which a file is told from another that has its name
 HEAD_SIZE = 4096
 # Of the last file: before it has them, nobody knows what it is
 SHORTEST_CAPTURE = 28
+# Of what a file held before it was compressed
+UNKNOWN_SIZE = sys.maxsize
 # Of the files that were read last an offset has the names, so that one that appears among them is noticed
 KEPT_NAMES = 256
 
@@ -160,6 +164,8 @@ class SequencePart(InputPartition):
 class ListedFile(io.RawIOBase):
     """A file as far as it went when it was listed, open only while it is read.
 
+    Where it was compressed since, it has another name, and what that holds is read.
+
     Attributes
     ----------
     begun : bool
@@ -170,9 +176,8 @@ class ListedFile(io.RawIOBase):
         self.file = file
         self.name = file.name
         self.begun = False
-        self._size = file.size
         self._options = options
-        self._file: IO[bytes] | None = None
+        self._file: IO[bytes] | Unpacked | None = None
         self._position = 0
 
     @property
@@ -183,7 +188,10 @@ class ListedFile(io.RawIOBase):
     @cached_property
     def head(self) -> bytes:
         """Its first bytes, ``HEAD_SIZE`` if it has so many; they are not read again."""
-        return self._opened(0).read(min(HEAD_SIZE, self._size))
+        data = b""
+        while more := self._opened(len(data)).read(min(HEAD_SIZE, self.file.size) - len(data)):
+            data += more
+        return data
 
     def readable(self) -> bool:
         """It is."""
@@ -199,19 +207,20 @@ class ListedFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go on elsewhere."""
-        self._position = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence] + offset
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.file.size}[whence]
+        self._position = start + offset
         return self._position
 
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer with what there is; 0 where the file ended when it was listed."""
         self.begun = True
-        view = memoryview(buffer)[: max(self._size - self._position, 0)]
+        view = memoryview(buffer)[: max(self.file.size - self._position, 0)]
         first = self.head[self._position : self._position + len(view)]
         if first:
             count = len(first)
             view[:count] = first
         else:
-            count = self._opened(self._position).readinto(view)  # type: ignore[attr-defined]
+            count = self._opened(self._position).readinto(view)  # type: ignore[union-attr]
         self._position += count
         if not count:
             self.close()
@@ -223,12 +232,71 @@ class ListedFile(io.RawIOBase):
             self._file.close()
             self._file = None
 
-    def _opened(self, position: int) -> IO[bytes]:
+    def _opened(self, position: int) -> IO[bytes] | Unpacked:
         if self._file is None:
-            self._file = open_source(self.name, self._options.storage_options)
+            self._file = self._open()
         if self._file.tell() != position:
             self._file.seek(position)
         return self._file
+
+    def _open(self) -> IO[bytes] | Unpacked:
+        try:
+            return open_source(self.name, self._options.storage_options)
+        except FileNotFoundError:
+            for ending in COMPRESSED:
+                with suppress(FileNotFoundError):
+                    return Unpacked(open_source(self.name + ending, self._options.storage_options))
+            raise
+
+
+class Unpacked(io.RawIOBase):
+    """What a compressed file holds, which is read forwards."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._name = file.name
+        form = form_of(file.read(LONGEST_MAGIC))
+        file.seek(0)
+        if form is None:
+            raise CaptureError(f"{file.name}: is not compressed as its name says")
+        self._content = Decompressed(file.name, form, file)  # type: ignore[arg-type] # a raw file is one
+        self._position = 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """Where reading goes on."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Pass over what lies in front of a place."""
+        if whence != os.SEEK_SET or offset < self._position:
+            raise io.UnsupportedOperation("what is compressed is read forwards")
+        scratch = memoryview(bytearray(1 << 16))
+        while self._position < offset and self.readinto(scratch[: offset - self._position]):
+            pass
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with what comes next; 0 at the end.
+
+        Raises
+        ------
+        CaptureError
+            The file is cut or damaged.
+        """
+        count = self._content.read_into(memoryview(buffer))
+        if self._content.damage:
+            raise CaptureError(f"{self._name}: {self._content.damage}")
+        self._position += count
+        return count
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
 
 
 class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -263,9 +331,10 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._nothing_new == (start, files):
             return start
         begin = self._begin(start)
-        self._report_late(begin, files)
+        found = self._called(files, {begin.file, *begin.names})
+        self._report_late(begin, found)
         most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        end, parts = self._plan(begin, files, most=most)
+        end, parts = self._plan(begin, found, most=most)
         if end == begin:
             self._nothing_new = start, files
             return start
@@ -280,10 +349,10 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._planned is not None and self._planned[:2] == (start, end):
             return self._planned[2]
         begin, until = self._begin(start), Position.from_offset(end)
-        wanted = {begin.file, *until.names}
-        files = tuple(file for file in self._listed() if file.name in wanted)
-        found, parts = self._plan(begin, files, until=until)
-        if (found.file, found.offset) != (until.file, until.offset):
+        names = {begin.file, *until.names}
+        files = [file for file in self._called(self._listed(), names) if file.name in names]
+        reached, parts = self._plan(begin, files, until=until)
+        if (reached.file, reached.offset) != (until.file, until.offset):
             self._lost(f"{until.file}: cannot be read again up to byte {until.offset}")
         return parts
 
@@ -294,7 +363,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with ExitStack() as stack:
             files = [stack.enter_context(ListedFile(file, self.options)) for file in partition.files]
             resume, stop = map(_unpacked_checkpoint, (partition.resume, partition.stop))
-            for _, batch in scan.batches(files, resume=resume, stop=stop):
+            for _, batch in scan.batches(files, resume=resume, stop=stop):  # type: ignore[arg-type] # raw files are ones
                 yield batch
         if problems := describe_problems(scan.stats):
             log.warning("%s", problems)
@@ -317,13 +386,30 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return Position.from_offset({**offset, "checkpoint": ""})
 
     def _listed(self) -> tuple[SourceFile, ...]:
-        """The files that there are, by name, without those that are still being copied."""
+        """The files that there are, by name, without those that are still being copied or compressed."""
         options = self.options
         try:
             files = find_files(options.sources, recursive=options.recursive, storage_options=options.storage_options)
-        except FileNotFoundError:
-            files = ()  # not yet
-        return tuple(file for file in files if not file.name.endswith(UNFINISHED))
+        except FileNotFoundError as error:
+            self._say(f"{error}: waiting for one")
+            return ()
+        names = {file.name for file in files}
+        return tuple(
+            file
+            for file in files
+            if not file.name.endswith(UNFINISHED) and (file.name == _plain(file.name) or _plain(file.name) not in names)
+        )
+
+    def _called(self, files: Iterable[SourceFile], names: Set[str]) -> tuple[SourceFile, ...]:
+        """The files under the names by which they are known, though they have been compressed since."""
+        found = []
+        for file in files:
+            plain = _plain(file.name)
+            if file.name in names or names.isdisjoint([plain, *(plain + ending for ending in COMPRESSED)]):
+                found.append(file)
+            elif plain in names:
+                found.append(SourceFile(plain, UNKNOWN_SIZE))
+        return tuple(sorted(found))
 
     def _plan(
         self,
@@ -392,7 +478,9 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             must_be_whole = may_grow and form_of(files[-1].head) is not None
             begun = False
             try:
-                found = stack.enter_context(checkpoints(files, size, resume=at.checkpoint, final=False, **payloads))
+                found = stack.enter_context(
+                    checkpoints(files, size, resume=at.checkpoint, final=False, **payloads)  # type: ignore[arg-type]
+                )
                 places = list(found) if must_be_whole else found
                 if must_be_whole and found.stats.cut_files:
                     return
@@ -457,6 +545,11 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             log.warning("%s", what)
 
 
+def _plain(name: str) -> str:
+    """The name of a file before it was compressed."""
+    return next((name.removesuffix(ending) for ending in COMPRESSED if name.endswith(ending)), name)
+
+
 def _digest(head: bytes) -> str:
     return hashlib.sha256(head).hexdigest()
 
@@ -464,7 +557,8 @@ def _digest(head: bytes) -> str:
 def _step(at: Position, place: Checkpoint, listed: ListedFile) -> Step:
     """The step to a place in the file of the position, or in the next one."""
     file = listed.file
-    here = Position(file.name, file.size, _digest(listed.head), at.names, place)
+    size = place.offset if file.size == UNKNOWN_SIZE else file.size
+    here = Position(file.name, size, _digest(listed.head[:size]), at.names, place)
     if at.checkpoint is not None and at.file == file.name:
         return Step(here, place.offset - at.offset)
     return Step(here, max(at.size - at.offset, 0) + place.offset, begun=file, passed=file.name)

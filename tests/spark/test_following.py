@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 import os
 import pickle
 import random
@@ -288,6 +289,40 @@ def test_a_compressed_capture_that_stays_cut_is_read_as_far_as_it_goes(
         strict.run()
 
 
+@pytest.mark.parametrize(("ending", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_captures_that_are_compressed_when_they_are_finished(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, ending: str, compress: Any
+) -> None:
+    """As by tcpdump -z: perhaps before they were read to their end, or between planning and reading."""
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "sensor").mkdir()
+    captures = rotated(traffic(21), 4, 2)
+    wanted = serial(write(tmp_path / "plain", captures))
+    query = Query(tmp_path / "sensor", splitSize="2k")
+    for number, data in enumerate(captures):
+        file = tmp_path / "sensor" / f"sensor-{number:03}.pcap"
+        file.write_bytes(data[: len(data) // 2])
+        assert query.plan()
+        query.rows += query.run()
+        file.write_bytes(data)
+        planned = number == 2 and query.plan()
+        packed = Path(f"{file}{ending}")
+        packed.write_bytes(compress(data)[:-99])
+        if number % 2:
+            query.start()
+            query.batch()
+        packed.write_bytes(compress(data))
+        file.unlink()
+        if planned:
+            query.rows += query.run()
+    query.batch()
+    for row in query.rows:
+        row["file"] = row["file"].replace("/sensor/", "/plain/")
+    same(query.rows, wanted)
+    assert not query.plan()
+    assert not caplog.records
+
+
 def test_a_compressed_capture_that_grows_after_all(tmp_path: Path) -> None:
     first, second = map(gzip.compress, rotated(traffic(6), 2, 0))
     files = write(tmp_path, [first])
@@ -520,6 +555,26 @@ def test_a_sequence_over_folders(tmp_path: Path) -> None:
     glob = Query(f"{tmp_path}/*/sensor-*.pcap")
     glob.batch()
     assert glob.rows == query.rows
+
+
+def test_captures_in_an_object_store(tmp_path: Path) -> None:
+    """They come whole, or take the place of a shorter beginning of themselves."""
+    pytest.importorskip("moto")
+    from tests.spark.object_store import object_store
+
+    first, second, third = rotated(traffic(20), 3, 0)
+    files = write(tmp_path, [first, second, third])
+    with object_store() as store:
+        query = Query("s3://captures/sensors", storageOptions=json.dumps(store.options), splitSize="4k")
+        assert not query.plan()
+        for contents in ([first, second[:-100]], [first, second, gzip.compress(third)]):
+            for number, data in enumerate(contents):
+                store.put(f"sensors/sensor-{number}.pcap", data)
+            query.start()
+            query.batch()
+    for row in query.rows:
+        row["file"] = row["file"].replace("s3://captures/sensors/sensor-", f"{tmp_path}/sensor-00")
+    same(query.rows, serial(files))
 
 
 def test_nothing_is_opened_while_nothing_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
