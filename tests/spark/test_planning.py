@@ -233,9 +233,7 @@ def test_a_fault_in_a_stream_that_began_in_another_capture(tmp_path: Path) -> No
     for name, part in (("a.pcap", frames[:8]), ("b.pcap", [*frames[8:10], bytes(broken), *frames[11:]])):
         (tmp_path / name).write_bytes(build.pcap(part))
     reader = reader_of(tmp_path, table="messages", sequence="true", mode="FAILFAST")
-    with pytest.raises(
-        DecodeError, match=r"DestinationQueue at byte 64: frame 5 of .*b\.pcap, byte 1164 of its"
-    ):
+    with pytest.raises(DecodeError, match=r"DestinationQueue at byte 64: frame 5 of .*b\.pcap, byte 1164 of its"):
         rows_of(reader)
 
 
