@@ -26,6 +26,7 @@ OPTIONS = (
     "mode",
     "guid",
     "recursive",
+    "sequence",
     "splitSize",
     "storageOptions",
     "maxBytesPerTrigger",
@@ -49,6 +50,8 @@ class ReadOptions:
     reading : ReadingOptions
     recursive : bool
         Files in folders below the ones named belong as well.
+    sequence : bool
+        The captures are parts of one, which follow each other by name.
     split_size : int or None
         Bytes to cut large captures into; 0 to cut none, None to leave it to ``planning.plan``.
     max_bytes_per_trigger : int or None
@@ -61,6 +64,7 @@ class ReadOptions:
     table: str
     reading: ReadingOptions
     recursive: bool = False
+    sequence: bool = False
     split_size: int | None = None
     max_bytes_per_trigger: int | None = None
     fail_on_data_loss: bool = True
@@ -114,6 +118,7 @@ class ReadOptions:
             table,
             reading,
             recursive=read("recursive", parse_bool, False),
+            sequence=read("sequence", parse_bool, False),
             split_size=read("splitSize", parse_size, None),
             max_bytes_per_trigger=read("maxBytesPerTrigger", parse_size, None),
             fail_on_data_loss=read("failOnDataLoss", parse_bool, True),
