@@ -25,7 +25,7 @@ def main(captures: str, log: str, sink: str, batch: str = "") -> None:
             Path(sink, "written").touch()
             threading.Event().wait()
 
-    options = {"table": "messages", "maxBytesPerTrigger": "3k", "splitSize": "1k"}
+    options = {"table": "messages", "maxBytesPerTrigger": "10k", "splitSize": "5k"}
     rows = spark.readStream.format("msmq").options(**options).load(captures)
     query = rows.writeStream.foreachBatch(write).option("checkpointLocation", log).trigger(availableNow=True).start()
     query.awaitTermination()

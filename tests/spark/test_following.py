@@ -543,6 +543,28 @@ def test_what_ends_a_query_that_fails_fast(tmp_path: Path) -> None:
         query.run()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger: there is nothing to read in 0 bytes"),
+        ({"maxBytesPerTrigger": "much"}, "maxBytesPerTrigger: 'much' is not a size in bytes"),
+        ({"failOnDataLoss": "no"}, "failOnDataLoss: 'no' is neither true nor false"),
+    ],
+)
+def test_options_that_are_none(tmp_path: Path, options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Query(tmp_path, **options)
+
+
+def test_a_path_that_is_not_there_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    query = Query(tmp_path / "*.pcap")
+    assert not query.plan()
+    assert not query.plan()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"no capture matches '{tmp_path}/*.pcap': waiting for one"
+    ]
+
+
 def test_a_sequence_over_folders(tmp_path: Path) -> None:
     files = []
     for hour, data in enumerate(rotated(traffic(18), 4, 2)):
