@@ -31,11 +31,12 @@ _NATIVE = {
 
 
 class Entry(NamedTuple):
-    """A file or a folder: its URI, and its size in bytes."""
+    """A file or a folder: its URI, its size in bytes, and when it was changed last, if that is known."""
 
     name: str
     is_folder: bool
     size: int
+    modified_ns: int | None
 
 
 class RemoteStore:
@@ -85,7 +86,7 @@ class RemoteStore:
 
     def _entry(self, info: fs.FileInfo) -> Entry:
         folder = info.type == fs.FileType.Directory
-        return Entry(self._base + info.path.removeprefix(self._root), folder, info.size or 0)
+        return Entry(self._base + info.path.removeprefix(self._root), folder, info.size or 0, info.mtime_ns)
 
 
 @lru_cache(maxsize=64)
@@ -93,6 +94,8 @@ def _file_system(base: str, options: str) -> tuple[fs.FileSystem, str]:
     """The file system of ``scheme://authority``, and what its paths have in place of that."""
     scheme, _, authority = base.partition("://")
     given = json.loads(options)
+    if scheme in _BUCKETS and "@" in authority:
+        raise ValueError(f"{scheme}://: a URI is shown wherever its file is; credentials belong into storageOptions")
     try:
         if scheme not in _NATIVE:
             return _by_fsspec(base, given)
@@ -127,9 +130,9 @@ class RemoteFile(io.RawIOBase):
 
     def __init__(self, name: str, file: pa.NativeFile) -> None:
         self.name = name
+        self._thread: ThreadPoolExecutor | None = None
         self._file = file
         self._size: int = file.size()
-        self._thread: ThreadPoolExecutor | None = None
         self._block = memoryview(b"")
         self._position = 0  # in the file, of what is given next
         self._fetched = 0  # in the file, of what is fetched next
