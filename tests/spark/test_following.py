@@ -394,6 +394,22 @@ def test_what_comes_late_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert query.rows == rows
 
 
+def test_what_grows_late_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As where two sensors write into one folder."""
+    files = write(tmp_path, [data[:-500] for data in rotated(traffic(9), 3, 0)])
+    query = Query(tmp_path)
+    query.batch()
+    for file in files[1:]:
+        with file.open("ab") as opened:
+            opened.write(build.pcap_record(build.plain(REQUEST)))
+    query.start()
+    query.batch()
+    said = [record.getMessage() for record in caplog.records if "grew" in record.getMessage()]
+    assert said == [f"{files[1]}: grew after a file with a later name was begun; what came then is left out"]
+    query.batch()
+    assert caplog.text.count("grew") == 1
+
+
 @pytest.mark.parametrize(
     "name", [".sensor-000.pcap", "_sensor-000.pcap", "sensor-000.pcap.part", "sensor-000.pcap._COPYING_", "a.tmp"]
 )
@@ -496,7 +512,7 @@ def test_offsets_that_are_none(tmp_path: Path) -> None:
     query = Query(tmp_path)
     query.batch()
     good = query.log[-1]
-    for bad in ({}, {**query.offset, "names": 5}, {**query.offset, "checkpoint": "AAAA"}):
+    for bad in ({}, {**query.offset, "passed": 5}, {**query.offset, "checkpoint": "AAAA"}):
         query.log[-1] = json.dumps(bad)
         with pytest.raises(CaptureError, match="not an offset of a query over captures"):
             query.plan()
