@@ -66,6 +66,7 @@ EXTENSIONS = [
     "msmqwire.capture.pcapng",
     "msmqwire.capture.blocks",
     "msmqwire.capture.joining",
+    "msmqwire.capture.captured",
 ]
 
 DIRECTIVES = {

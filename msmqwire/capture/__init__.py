@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from msmqwire.capture.blocks import Block
+from msmqwire.capture.frame_table import FrameReader, read_frames
 from msmqwire.capture.reader import Capture, open
-from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, PACKET_KINDS, TOPOLOGY_PORTS, StreamLimits
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, PACKET_KINDS, TOPOLOGY_PORTS, StreamLimits
+from msmqwire.capture.sources import CapturedFrames
 from msmqwire.capture.stats import CaptureStats, Problem, StreamStats
 from msmqwire.capture.tables import (
     TABLES,
@@ -21,12 +23,15 @@ from msmqwire.capture.tables import (
 __all__ = [
     "CAPTURE",
     "DEFAULT_PORTS",
+    "FRAMES",
     "PACKET_KINDS",
     "TABLES",
     "TOPOLOGY_PORTS",
     "Block",
     "Capture",
     "CaptureStats",
+    "CapturedFrames",
+    "FrameReader",
     "Problem",
     "StreamLimits",
     "StreamStats",
@@ -36,6 +41,7 @@ __all__ = [
     "TablesReader",
     "arrow_schema",
     "open",
+    "read_frames",
     "read_table",
     "read_tables",
     "table_columns",

@@ -9,12 +9,14 @@ from types import TracebackType
 from typing import TypeAlias
 
 from msmqwire.capture.blocks import Block, FileReader, Pool
+from msmqwire.capture.captured import CapturedFramesReader
 from msmqwire.capture.ranges import SplitReader, cuts_of
-from msmqwire.capture.schema import DEFAULT_PORTS, PACKET_KINDS, TRANSPORTS, StreamLimits
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, PACKET_KINDS, TRANSPORTS, StreamLimits
 from msmqwire.capture.selection import PayloadSelection
-from msmqwire.capture.sources import OpenFile, Source, files_of
+from msmqwire.capture.sources import CapturedFrames, OpenFile, Source, files_of
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.streams import StreamTable
+from msmqwire.columns import Table
 from msmqwire.errors import CaptureError
 
 __all__ = ["Capture", "Ports", "open"]
@@ -85,6 +87,7 @@ class Capture(Iterator[Block]):
         since: datetime | int | None = None,
         until: datetime | int | None = None,
         threads: int = 1,
+        table: Table = CAPTURE,
     ) -> None:
         if threads < 1:
             raise ValueError(f"threads={threads} must be at least 1")
@@ -92,13 +95,13 @@ class Capture(Iterator[Block]):
         self.stats = CaptureStats()
         self._selection = _selection(addresses, since, until)
         self._ports = _ports_by_transport(ports)
-        self._pool = Pool(block_size, columns)
+        self._pool = Pool(block_size, columns, table=table)
         seed = int.from_bytes(os.urandom(8), "little")
         self._kinds = _kinds(packets)
         self._limits = limits or StreamLimits()
         self._streams = StreamTable(self._kinds, self._limits, seed)
         self._files = list(files_of(source))
-        self._file: OpenFile | None = None
+        self._file: OpenFile | CapturedFrames | None = None
         self._reader: FileReader | SplitReader | None = None
         self._open_next()
 
@@ -147,8 +150,12 @@ class Capture(Iterator[Block]):
                 raise CaptureError(f"{name}: {damage}") from None
             raise
 
-    def _reader_of(self, file: OpenFile, *, last: bool) -> FileReader | SplitReader:
+    def _reader_of(self, file: OpenFile | CapturedFrames, *, last: bool) -> FileReader | SplitReader:
         """What reads a file, in ranges where that is worth while."""
+        if isinstance(file, CapturedFrames):
+            return CapturedFramesReader(
+                file.runs(), self._ports, self._pool, self._streams, self.stats, selection=self._selection, last=last
+            )
         descriptor = file.descriptor if self._threads > 1 else None
         cuts = () if descriptor is None else cuts_of(os.fstat(descriptor).st_size)
         if descriptor is None or not cuts:
@@ -197,7 +204,7 @@ def open(
 
     Parameters
     ----------
-    source : path, glob, binary file object, or a list of these
+    source : path, glob, binary file object, CapturedFrames, or a list of these
         ``"-"`` is standard input. Files are read in the order given, those of a glob by name. They may be compressed
         (gzip, zstd, lz4, xz, bzip2), whatever their names; zstd and lz4 need ``msmqwire[compression]``.
     ports : iterable of int, or a mapping of transports to such

@@ -8,14 +8,25 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, TypeAlias
+from itertools import pairwise
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from msmqwire.capture.compression import LONGEST_MAGIC, Decompressed, form_of
+from msmqwire.columns import Payloads
 from msmqwire.errors import CaptureError
 
-__all__ = ["OpenFile", "Source", "files_of"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
-Source: TypeAlias = "str | os.PathLike[str] | IO[bytes] | Iterable[str | os.PathLike[str] | IO[bytes]]"
+__all__ = ["CapturedFrames", "FrameRun", "OpenFile", "Source", "files_of"]
+
+OneSource: TypeAlias = "str | os.PathLike[str] | IO[bytes] | CapturedFrames"
+Source: TypeAlias = "OneSource | Iterable[OneSource]"
+# Of frames of one file: its name, their numbers, offsets, times, whether they have one, link types, and their bytes
+FrameRun: TypeAlias = "tuple[str, NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], Payloads]"
 
 STANDARD_INPUT = "-"
 
@@ -61,6 +72,55 @@ class OpenFile:
             self._file.close()
 
 
+class CapturedFrames:
+    """Frames that were taken out of captures; what reads captures reads them as if they were still there.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        The columns ``file``, ``frame``, ``time``, ``link``, ``offset`` and ``data`` of ``read_frames``, in the order of
+        the captures and of the frames in them; needs pyarrow. What is not there, no row needs.
+    """
+
+    name = "<frames>"
+    damage = ""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+
+    def runs(self) -> Iterator[FrameRun]:
+        """The frames of one file after the other.
+
+        Raises
+        ------
+        CaptureError
+            A frame is of no file.
+        """
+        import pyarrow as pa
+
+        for batch in self._batches:
+            files = batch.column("file").dictionary_encode()
+            if files.null_count:
+                raise CaptureError(f"{files.null_count} frames are of no file")
+            codes, names = files.indices.to_numpy(), files.dictionary.to_pylist()
+            columns = (
+                batch.column("frame").cast(pa.uint64()).to_numpy(),
+                batch.column("offset").cast(pa.uint64()).to_numpy(),
+                batch.column("time").cast(pa.int64()).fill_null(0).to_numpy(),
+                batch.column("time").is_valid().cast(pa.uint8()).to_numpy(),
+                batch.column("link").cast(pa.uint16()).to_numpy(),
+                Payloads.of(batch.column("data")),
+            )
+            cuts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+            for start, stop in pairwise(cuts):
+                if start < stop:
+                    run = tuple(column[start:stop] for column in columns)
+                    yield names[codes[start]], *run
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
 class _Peeked(io.RawIOBase):
     """A file whose first bytes were looked at, and are given again: a pipe has no way back."""
 
@@ -103,22 +163,22 @@ def _reader(file: Any) -> Callable[[memoryview], int]:
     return read_into
 
 
-def files_of(source: Source) -> Iterator[Callable[[], OpenFile]]:
-    """What opens each file of a path, binary file object, glob, or a list of these.
+def files_of(source: Source) -> Iterator[Callable[[], OpenFile | CapturedFrames]]:
+    """What opens each file of a path, binary file object, glob, CapturedFrames, or a list of these.
 
     Raises
     ------
     CaptureError
         A glob that matches no file.
     """
-    if isinstance(source, str | os.PathLike) or hasattr(source, "read") or hasattr(source, "readinto"):
+    if isinstance(source, str | os.PathLike | CapturedFrames) or hasattr(source, "read") or hasattr(source, "readinto"):
         yield from _one(source)
     else:
         for item in source:
             yield from _one(item)
 
 
-def _one(item: Any) -> Iterator[Callable[[], OpenFile]]:
+def _one(item: Any) -> Iterator[Callable[[], OpenFile | CapturedFrames]]:
     if isinstance(item, str | os.PathLike):
         path = os.fsdecode(item)
         if path == STANDARD_INPUT:
@@ -130,6 +190,8 @@ def _one(item: Any) -> Iterator[Callable[[], OpenFile]]:
             yield from (_opener(name) for name in names)
         else:
             yield _opener(path)
+    elif isinstance(item, CapturedFrames):
+        yield lambda: item
     elif hasattr(item, "read") or hasattr(item, "readinto"):
         if isinstance(item, io.TextIOBase):
             raise TypeError("a capture is read from binary files; open this one with mode 'rb'")
