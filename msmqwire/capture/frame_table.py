@@ -61,8 +61,8 @@ class FrameReader(Iterator["pa.RecordBatch"]):
 def read_frames(source: Source, *, ports: Ports = DEFAULT_PORTS) -> FrameReader:
     """Read the frames of captures that payloads are made of, as they were captured; needs pyarrow.
 
-    These are datagrams, IPX packets, segments of TCP that do more than acknowledge others, and all fragments, since only
-    the first of a datagram has ports. ``CapturedFrames`` gives them back to what reads captures, with the same rows.
+    These are datagrams, IPX packets, segments of TCP that do more than acknowledge others, and all fragments of TCP and
+    UDP, since only the first one has ports. ``CapturedFrames`` gives them back to what reads captures: same rows.
 
     Parameters
     ----------
