@@ -102,7 +102,7 @@ class CapturedFrames:
             files = batch.column("file").dictionary_encode()
             if files.null_count:
                 raise CaptureError(f"{files.null_count} frames are of no file")
-            codes, names = files.indices.to_numpy(), files.dictionary.to_pylist()
+            codes = files.indices.to_numpy()
             columns = (
                 batch.column("frame").cast(pa.uint64()).to_numpy(),
                 batch.column("offset").cast(pa.uint64()).to_numpy(),
@@ -115,7 +115,7 @@ class CapturedFrames:
             for start, stop in pairwise(cuts):
                 if start < stop:
                     run = tuple(column[start:stop] for column in columns)
-                    yield names[codes[start]], *run
+                    yield files.dictionary[int(codes[start])].as_py(), *run
 
     def close(self) -> None:
         """Nothing was opened."""
