@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from msmqwire.capture.blocks import Block
+from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.frame_table import FrameReader, read_frames
-from msmqwire.capture.reader import Capture, open
+from msmqwire.capture.reader import Capture, Checkpoints, checkpoints, open
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, PACKET_KINDS, TOPOLOGY_PORTS, StreamLimits
 from msmqwire.capture.sources import CapturedFrames
 from msmqwire.capture.stats import CaptureStats, Problem, StreamStats
@@ -18,6 +19,7 @@ from msmqwire.capture.tables import (
     read_table,
     read_tables,
     table_columns,
+    table_payloads,
 )
 
 __all__ = [
@@ -31,6 +33,8 @@ __all__ = [
     "Capture",
     "CaptureStats",
     "CapturedFrames",
+    "Checkpoint",
+    "Checkpoints",
     "FrameReader",
     "Problem",
     "StreamLimits",
@@ -40,9 +44,11 @@ __all__ = [
     "TableRows",
     "TablesReader",
     "arrow_schema",
+    "checkpoints",
     "open",
     "read_frames",
     "read_table",
     "read_tables",
     "table_columns",
+    "table_payloads",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.reader import Capture, Ports
 from msmqwire.capture.schema import DEFAULT_PORTS, FRAMES
 from msmqwire.capture.sources import Source
@@ -27,11 +28,11 @@ class FrameReader(Iterator["pa.RecordBatch"]):
         What became of the frames read so far; ``payloads`` are those that were given, and no stream was read.
     """
 
-    def __init__(self, source: Source, ports: Ports) -> None:
+    def __init__(self, source: Source, ports: Ports, resume: Checkpoint | None, stop: Checkpoint | None) -> None:
         import pyarrow as pa
 
         self.schema = FRAMES.arrow_schema().append(pa.field("data", pa.binary()))
-        self._capture = Capture(source, ports=ports, table=FRAMES)
+        self._capture = Capture(source, ports=ports, table=FRAMES, resume=resume, stop=stop)
 
     @property
     def stats(self) -> CaptureStats:
@@ -58,7 +59,13 @@ class FrameReader(Iterator["pa.RecordBatch"]):
         self._capture.close()
 
 
-def read_frames(source: Source, *, ports: Ports = DEFAULT_PORTS) -> FrameReader:
+def read_frames(
+    source: Source,
+    *,
+    ports: Ports = DEFAULT_PORTS,
+    resume: Checkpoint | None = None,
+    stop: Checkpoint | None = None,
+) -> FrameReader:
     """Read the frames of captures that payloads are made of, as they were captured; needs pyarrow.
 
     These are datagrams, IPX packets, segments of TCP that do more than acknowledge others, and all fragments of TCP and
@@ -70,6 +77,8 @@ def read_frames(source: Source, *, ports: Ports = DEFAULT_PORTS) -> FrameReader:
         As for ``capture.open``.
     ports : iterable of int, or a mapping of transports to such
         As for ``capture.open``.
+    resume, stop : Checkpoint, optional
+        As for ``capture.open``; checkpoints made for any ports will do, since no stream is put together.
 
     Returns
     -------
@@ -89,4 +98,4 @@ def read_frames(source: Source, *, ports: Ports = DEFAULT_PORTS) -> FrameReader:
     >>> sum(len(batch) for batch in frames), sum(len(batch) for batch in read_table(CapturedFrames(frames), "messages"))
     (17, 5)
     """
-    return FrameReader(source, ports)
+    return FrameReader(source, ports, resume, stop)

@@ -12,20 +12,21 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import greatest, least, xxhash64
 
-from msmqwire.capture import TABLES, CapturedFrames, read_frames
+from msmqwire.capture import CapturedFrames, read_frames
 from msmqwire.errors import CaptureError
-from msmqwire.spark.planning import SPLIT_SIZE, CapturePart, CapturePartition, pack
+from msmqwire.spark.options import ReadOptions
+from msmqwire.spark.planning import CapturePart, CapturePartition, tasks_of
 from msmqwire.spark.reading import Mode, ReadingOptions, Scan, describe_problems
 from msmqwire.spark.remote import StorageOptions
 from msmqwire.spark.schema import SparkColumn, SparkGuid, struct_type
-from msmqwire.spark.sources import find_files
+from msmqwire.spark.sources import find_files, open_source
 
 __all__ = ["read_streams"]
 
@@ -39,33 +40,38 @@ _FRAMES = "capture int, frame bigint, time_ns bigint, src string, dst string, li
 class _Job:
     """What every task needs to know."""
 
-    tasks: tuple[tuple[int, CapturePartition], ...]
-    names: tuple[str, ...]
-    options: ReadingOptions
+    tasks: tuple[CapturePartition, ...]
+    captures: tuple[str, ...]
+    options: ReadOptions
     columns: tuple[SparkColumn, ...]
 
     def take(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The frames of the captures of the tasks whose numbers come in."""
+        """The frames that the tasks whose numbers come in take out of captures."""
         for batch in numbers:
             for number in batch.column(0).to_numpy():
-                first, partition = self.tasks[number]
-                for capture, part in enumerate(partition.parts, first):
-                    yield from self.frames_of(capture, part)
+                for part in self.tasks[number].parts:
+                    yield from self.frames_of(part)
 
-    def frames_of(self, capture: int, part: CapturePart) -> Iterator[pa.RecordBatch]:
-        """The frames of one capture that the table may need.
+    def frames_of(self, part: CapturePart) -> Iterator[pa.RecordBatch]:
+        """The frames of a capture, or of a part of one, that the table may need.
 
         Raises
         ------
         CaptureError
             It is none or, in mode FAILFAST, anything of it cannot be read.
         """
-        options = self.options
-        with part.open(options.storage_options) as source, read_frames(source, ports=self.ports) as frames:
+        reading = self.options.reading
+        number = pa.scalar(self.captures.index(part.file), pa.int32())
+        with (
+            open_source(part.file, reading.storage_options) as source,
+            read_frames(
+                source, ports=reading.ports_of(self.options.table), resume=part.resume, stop=part.stop
+            ) as frames,
+        ):
             for batch in frames:
                 yield pa.record_batch(
                     {
-                        "capture": pa.repeat(pa.scalar(capture, pa.int32()), len(batch)),
+                        "capture": pa.repeat(number, len(batch)),
                         "frame": batch.column("frame").cast(pa.int64()),
                         "time_ns": batch.column("time").cast(pa.int64()),
                         "src": batch.column("src"),
@@ -75,31 +81,23 @@ class _Job:
                         "data": batch.column("data"),
                     }
                 )
-        problems = describe_problems(frames.stats, part.file.name)
-        if problems and options.mode == "FAILFAST":
+        problems = describe_problems(frames.stats)
+        if problems and reading.mode == "FAILFAST":
             raise CaptureError(problems)
         if problems:
             log.warning("%s", problems)
 
-    @property
-    def ports(self) -> Mapping[str, Iterable[int]]:
-        """Those of the table, for each transport."""
-        (table,) = self.options.tables
-        ports = TABLES[table].ports
-        return ports if self.options.ports is None else dict.fromkeys(ports, self.options.ports)
-
     def read(self, frames: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a partition of frames."""
-        (table,) = self.options.tables
-        scan = Scan(self.options, {table: self.columns})
+        scan = Scan(self.options.reading, {self.options.table: self.columns})
         for _, batch in scan.batches(CapturedFrames(self.captured(frames))):
             yield batch
-        if scan.problems:
-            log.warning("%s", scan.problems)
+        if problems := describe_problems(scan.stats):
+            log.warning("%s", problems)
 
     def captured(self, frames: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Frames as ``CapturedFrames`` takes them."""
-        names = pa.array(self.names)
+        names = pa.array(self.captures)
         for batch in frames:
             yield pa.record_batch(
                 {
@@ -120,6 +118,7 @@ def read_streams(
     guid: SparkGuid = "text",
     ports: Iterable[int] | None = None,
     recursive: bool = False,
+    split_size: int | None = None,
     storage_options: StorageOptions | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
@@ -137,7 +136,7 @@ def read_streams(
     table : {"messages", "notifications", "sessions", "topology"}
     columns : iterable of str, optional
         The columns to build and send to Spark, in this order; all of them by default.
-    mode, guid, ports, recursive, storage_options
+    mode, guid, ports, recursive, split_size, storage_options
         As the options of the data source.
     partitions : int, optional
         How many partitions frames are brought together in; by default Spark's for any shuffle. All frames between two
@@ -155,23 +154,22 @@ def read_streams(
     >>> rotated = ["captures/monday.pcap", "captures/tuesday.pcap"]
     >>> read_streams(spark, rotated, "notifications").groupBy("object").count().show()  # doctest: +SKIP
     """
-    options = ReadingOptions(
+    several = (sources,) if isinstance(sources, (str, os.PathLike)) else tuple(sources)
+    reading = ReadingOptions(
         (table,),
         mode,
         guid,
         ports=None if ports is None else frozenset(ports),
         storage_options=storage_options or {},
     )
-    chosen = _chosen(options, columns)
-    several = (sources,) if isinstance(sources, (str, os.PathLike)) else sources
-    found = (find_files(one, recursive=recursive, storage_options=options.storage_options) for one in several)
-    files = tuple(dict.fromkeys(file for group in found for file in group))
+    chosen = _chosen(reading, columns)
+    options = ReadOptions(tuple(os.fspath(one) for one in several), table, reading, recursive, split_size)
+    found = (find_files(one, recursive=recursive, storage_options=storage_options) for one in options.sources)
+    files = list(dict.fromkeys(file for group in found for file in group))
     if not files:
         raise FileNotFoundError("no capture was named")
-    tasks, first = [], 0
-    for task in pack(map(CapturePart, files), SPLIT_SIZE):
-        tasks.append((first, task))
-        first += len(task.parts)
+    # Where a capture is cut matters to frames, and not what is open there: so of no ports
+    tasks = tasks_of(files, replace(options, reading=replace(reading, ports=frozenset())))
     job = _Job(tuple(tasks), tuple(file.name for file in files), options, chosen)
     pair = xxhash64(least("src", "dst"), greatest("src", "dst"))
     frames = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(job.take, _FRAMES).withColumn("pair", pair)

@@ -245,6 +245,24 @@ def test_no_frames() -> None:
     assert read(CapturedFrames([batch().slice(0, 0)])) == ([], CaptureStats())
 
 
+def test_parts_of_a_file() -> None:
+    """From checkpoint to checkpoint, made for other ports."""
+    frames = [frame for number in range(9) for frame in segments(STREAM, 200, src=f"10.0.0.{number}")]
+    data = build.pcap(frames)
+    places = [None, *capture.checkpoints(File("a", data), 5000, ports=())]
+    assert len(places) > 5
+    batches = [
+        one
+        for resume, stop in itertools.pairwise(places)
+        for one in read_frames(File("a", data), ports=PORTS, resume=resume, stop=stop)
+    ]
+    assert pa.Table.from_batches(batches) == pa.Table.from_batches(read_frames(File("a", data), ports=PORTS))
+    assert read(CapturedFrames(batches))[0] == read(File("a", data))[0]
+    place, *_ = capture.checkpoints(File("<frames>", data), 5000, ports=PORTS)
+    with pytest.raises(ValueError, match="<frames>: reading cannot go on inside frames"):
+        read(CapturedFrames(batches), resume=place)
+
+
 def test_between_files() -> None:
     frames = segments(STREAM, 700)
     first, last = (File(name, build.pcap(part)) for name, part in (("a", frames[:3]), ("c", frames[5:])))

@@ -181,6 +181,12 @@ def test_columns_and_sources_are_those_asked_for(spark: SparkSession, many: list
     assert read_streams(spark, [folder, many[0]], ports=[1802]).count() == 0
 
 
+def test_large_captures_are_read_in_parts(spark: SparkSession, many: list[str]) -> None:
+    assert max(Path(file).stat().st_size for file in many) > 60_000
+    frame = read_streams(spark, many, split_size=30_000, partitions=2)
+    assert found(frame) == serial(many, "messages")
+
+
 def test_failfast_ends_the_job(spark: SparkSession, many: list[str], tmp_path: Path) -> None:
     with pytest.raises(PythonException, match=r"problems of TCP streams; the first at byte \d+: "):
         read_streams(spark, many[:-1], mode="FAILFAST", partitions=2).collect()
