@@ -20,10 +20,15 @@ Options, beside the path that ``load`` is given (a file, a folder, a glob, a URI
     ``text`` (default) or ``binary``.
 ``recursive``
     ``true``: files in folders below those that are named belong as well.
+``sequence``
+    ``true``: the captures, by name, are one that was cut, as those of a ring buffer are: TCP streams go on from one to
+    the next.
 ``splitSize``
     Bytes, e.g. ``"64m"``, into which captures that are larger are cut; see ``planning.plan``.
 ``storageOptions``
     A JSON object: keyword arguments of the file system of a URI, as pyarrow or fsspec has them.
+``maxBytesPerTrigger``, ``failOnDataLoss``
+    Of ``spark.readStream``; see ``following``.
 
 A narrower ``.schema(...)`` is honoured: only its columns are built and sent to Spark, in its order. So are filters of
 the query, where ``spark.sql.python.filterPushdown.enabled`` is set.
@@ -35,6 +40,7 @@ import logging
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
@@ -45,7 +51,10 @@ from msmqwire.spark.planning import CapturePartition, plan
 from msmqwire.spark.pushdown import can_apply, filtered, narrowed
 from msmqwire.spark.reading import Scan, describe_problems
 from msmqwire.spark.schema import SparkColumn, struct_type
-from msmqwire.spark.sources import open_source
+from msmqwire.spark.sources import opened
+
+if TYPE_CHECKING:
+    from msmqwire.spark.following import MsmqStreamReader
 
 __all__ = ["MsmqDataSource", "MsmqReader", "PushdownReader"]
 
@@ -74,10 +83,18 @@ class MsmqDataSource(DataSource):
         kind = PushdownReader if _filters_are_pushed() else MsmqReader
         return kind(options, chosen_columns(options, schema))
 
+    def streamReader(self, schema: StructType) -> MsmqStreamReader:  # noqa: N802 (Spark's name)
+        """What follows rotating captures for ``spark.readStream``; needs Spark 4.2."""
+        from msmqwire.spark.following import MsmqStreamReader
+
+        options = ReadOptions.of(self.options)
+        return MsmqStreamReader(options, chosen_columns(options, schema))
+
 
 def _filters_are_pushed() -> bool:
     """Whether this process was started to push filters: where its setting is off, Spark refuses a reader that could."""
-    return _PUSHDOWN in sys.modules or getattr(sys.modules["__main__"].__spec__, "name", None) == _PUSHDOWN
+    program = getattr(sys.modules["__main__"], "__spec__", None)
+    return _PUSHDOWN in sys.modules or (program is not None and program.name == _PUSHDOWN)
 
 
 def chosen_columns(options: ReadOptions, schema: StructType) -> tuple[SparkColumn, ...]:
@@ -119,8 +136,8 @@ class MsmqReader(DataSourceReader):
         options = self._narrowed()
         for part in partition.parts:
             scan = Scan(options.reading, {options.table: self.columns})
-            with open_source(part.file, options.storage_options) as source:
-                for _, batch in scan.batches(source, resume=part.resume, stop=part.stop):
+            with opened(part.files, options.storage_options) as sources:
+                for _, batch in scan.batches(sources, resume=part.resume, stop=part.stop):
                     yield filtered(batch, self.filters)
             if problems := describe_problems(scan.stats):
                 log.warning("%s", problems)

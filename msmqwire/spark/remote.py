@@ -31,11 +31,12 @@ _NATIVE = {
 
 
 class Entry(NamedTuple):
-    """A file or a folder: its URI, and its size in bytes."""
+    """A file or a folder: its URI, its size in bytes, and when it was changed last, if that is known."""
 
     name: str
     is_folder: bool
     size: int
+    modified_ns: int | None
 
 
 class RemoteStore:
@@ -74,14 +75,18 @@ class RemoteStore:
         OSError
             It cannot be opened.
         """
-        return RemoteFile(uri, self._files.open_input_file(self._path(uri)))
+        try:
+            return RemoteFile(uri, self._files.open_input_file(self._path(uri)))
+        except Exception as error:  # each library has types of its own
+            number = errno.ENOENT if isinstance(error, FileNotFoundError) else errno.EIO
+            raise OSError(number, f"cannot be opened: {error}", uri) from error
 
     def _path(self, uri: str) -> str:
         return self._root + uri.removeprefix(self._base)
 
     def _entry(self, info: fs.FileInfo) -> Entry:
         folder = info.type == fs.FileType.Directory
-        return Entry(self._base + info.path.removeprefix(self._root), folder, info.size or 0)
+        return Entry(self._base + info.path.removeprefix(self._root), folder, info.size or 0, info.mtime_ns)
 
 
 @lru_cache(maxsize=64)
@@ -89,6 +94,8 @@ def _file_system(base: str, options: str) -> tuple[fs.FileSystem, str]:
     """The file system of ``scheme://authority``, and what its paths have in place of that."""
     scheme, _, authority = base.partition("://")
     given = json.loads(options)
+    if scheme in _BUCKETS and "@" in authority:
+        raise ValueError(f"{scheme}://: a URI is shown wherever its file is; credentials belong into storageOptions")
     try:
         if scheme not in _NATIVE:
             return _by_fsspec(base, given)
@@ -97,6 +104,9 @@ def _file_system(base: str, options: str) -> tuple[fs.FileSystem, str]:
         else:
             # It finds the region of the bucket, too
             files = fs.FileSystem.from_uri(f"{scheme.replace('s3a', 's3')}://{authority}/")[0]
+    except ModuleNotFoundError as error:
+        needed = "; pip install 'msmqwire[remote]'" if error.name in ("fsspec", "aiohttp") else ""
+        raise ValueError(f"{base}: {error}{needed}") from error
     except (ImportError, TypeError, ValueError) as error:
         raise ValueError(f"{base}: {error}") from error
     if scheme in _BUCKETS:
@@ -120,9 +130,9 @@ class RemoteFile(io.RawIOBase):
 
     def __init__(self, name: str, file: pa.NativeFile) -> None:
         self.name = name
+        self._thread: ThreadPoolExecutor | None = None
         self._file = file
         self._size: int = file.size()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="msmqwire-fetch")
         self._block = memoryview(b"")
         self._position = 0  # in the file, of what is given next
         self._fetched = 0  # in the file, of what is fetched next
@@ -164,13 +174,20 @@ class RemoteFile(io.RawIOBase):
     def close(self) -> None:
         """Close the file, when what is on its way has come."""
         if not self.closed:
-            self._thread.shutdown(cancel_futures=True)
+            self._rest()
             self._file.close()
         super().close()
+
+    def _rest(self) -> None:
+        """Do without the thread until more is to be fetched."""
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
+            self._thread = None
 
     def _next_block(self) -> memoryview:
         waiting = self._next or self._fetch()
         if waiting is None:
+            self._rest()
             return memoryview(b"")
         try:
             block = waiting.result()
@@ -186,4 +203,5 @@ class RemoteFile(io.RawIOBase):
         if count <= 0:
             return None
         self._fetched += count
+        self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="msmqwire-fetch")
         return self._thread.submit(lambda: self._file.read_at(count, offset))  # type: ignore[call-arg]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from msmqwire.spark.remote import Entry, RemoteStore, StorageOptions
 
-__all__ = ["SourceFile", "expand", "find_files", "open_source"]
+__all__ = ["SourceFile", "expand", "find_files", "open_source", "opened"]
 
 HIDDEN = (".", "_")
 
@@ -27,10 +28,13 @@ class SourceFile:
         Its path, or its URI where it is on another machine.
     size : int
         In bytes.
+    modified_ns : int or None
+        When it was changed last, in nanoseconds since 1970; None where that is not known.
     """
 
     name: str
     size: int
+    modified_ns: int | None = field(default=None, compare=False)
 
 
 def expand(
@@ -91,6 +95,19 @@ def open_source(name: str, storage_options: StorageOptions | None = None) -> IO[
     return open(name, "rb", buffering=0)
 
 
+@contextmanager
+def opened(names: Iterable[str], storage_options: StorageOptions | None = None) -> Iterator[list[str | IO[bytes]]]:
+    """Files that ``find_files`` found, for ``capture.open`` and the like, which opens those of this machine itself.
+
+    Raises
+    ------
+    OSError
+        One on another machine cannot be opened.
+    """
+    with ExitStack() as stack:
+        yield [stack.enter_context(open_source(name, storage_options)) if "://" in name else name for name in names]
+
+
 def _files(source: str, recursive: bool, storage_options: StorageOptions | None) -> list[SourceFile]:
     if source.startswith("file:"):
         files = _local_files(unquote(urlsplit(source).path), recursive)
@@ -111,7 +128,7 @@ def _local_files(source: str, recursive: bool) -> list[SourceFile]:
         found = glob.glob(source, recursive=True)
         matches = [path for path in found if not _is_hidden(path.removeprefix(base), pattern)]
     names = (name for match in matches for name in (_in_folder(match, recursive) if os.path.isdir(match) else [match]))
-    return [SourceFile(name, _size(name)) for name in names]
+    return [_local_file(name) for name in names]
 
 
 def _in_folder(folder: str, recursive: bool) -> Iterator[str]:
@@ -121,11 +138,12 @@ def _in_folder(folder: str, recursive: bool) -> Iterator[str]:
         yield from filter(os.path.isfile, paths)
 
 
-def _size(path: str) -> int:
+def _local_file(path: str) -> SourceFile:
     try:
-        return os.stat(path).st_size
+        status = os.stat(path)
     except OSError:  # who reads it will say why
-        return 0
+        return SourceFile(path, 0)
+    return SourceFile(path, status.st_size, status.st_mtime_ns)
 
 
 def _remote_files(store: RemoteStore, source: str, recursive: bool) -> list[SourceFile]:
@@ -139,12 +157,16 @@ def _remote_files(store: RemoteStore, source: str, recursive: bool) -> list[Sour
     files: list[SourceFile] = []
     for match in matches:
         if not match.is_folder:
-            files.append(SourceFile(match.name, match.size))
+            files.append(_remote_file(match))
             continue
         for entry in store.entries(match.name, recursive=recursive):
             if not entry.is_folder and not _is_hidden(entry.name.removeprefix(match.name)):
-                files.append(SourceFile(entry.name, entry.size))
+                files.append(_remote_file(entry))
     return files
+
+
+def _remote_file(entry: Entry) -> SourceFile:
+    return SourceFile(entry.name, entry.size, entry.modified_ns)
 
 
 def _remote_glob(store: RemoteStore, folder: str, pattern: list[str]) -> Iterator[Entry]:

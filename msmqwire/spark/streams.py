@@ -163,8 +163,9 @@ def read_streams(
         storage_options=storage_options or {},
     )
     chosen = _chosen(reading, columns)
-    options = ReadOptions(tuple(os.fspath(one) for one in several), table, reading, recursive, split_size)
-    found = (find_files(one, recursive=recursive, storage_options=storage_options) for one in options.sources)
+    paths = tuple(os.fspath(one) for one in several)
+    options = ReadOptions(paths, table, reading, recursive=recursive, split_size=split_size)
+    found = (find_files(one, recursive=recursive, storage_options=storage_options) for one in paths)
     files = list(dict.fromkeys(file for group in found for file in group))
     if not files:
         raise FileNotFoundError("no capture was named")
