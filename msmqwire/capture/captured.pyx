@@ -89,27 +89,21 @@ cdef class CapturedFramesReader(FileReader):
         """Take all frames of the window; false when the rows have no room for the next."""
         cdef Streams* streams = &self.streams.streams
         cdef Frame frame
-        cdef size_t size
-        cdef bint taken
-        while self.next < self.behind:
-            size = payload_at(&self.frames.table, self.next).size
-            frame.data = self.at
-            frame.size = size
-            frame.number = self.numbers[self.next]
-            frame.offset = self.offsets[self.next]
-            frame.time = self.times[self.next]
-            frame.timed = self.timed[self.next]
-            frame.link = self.links[self.next]
-            if size <= LARGEST_FRAME:
-                with nogil:
-                    taken = take_general(&frame, &self.ports, rows.columns, rows, &self.account, streams)
-                if not taken:
-                    return False
-                self.at += size
-            else:
-                damaged(&self.account, frame.offset, FRAME_TOO_LARGE, size, LARGEST_FRAME)
-            self.account.frames += 1
-            self.next += 1
-            if streams.waiting != NO_FLOW:
-                return False
-        return True
+        with nogil:
+            while self.next < self.behind and streams.waiting == NO_FLOW:
+                frame.data = self.at
+                frame.size = payload_at(&self.frames.table, self.next).size
+                frame.number = self.numbers[self.next]
+                frame.offset = self.offsets[self.next]
+                frame.time = self.times[self.next]
+                frame.timed = self.timed[self.next]
+                frame.link = self.links[self.next]
+                if frame.size > LARGEST_FRAME:
+                    damaged(&self.account, frame.offset, FRAME_TOO_LARGE, frame.size, LARGEST_FRAME)
+                elif take_general(&frame, &self.ports, rows.columns, rows, &self.account, streams):
+                    self.at += frame.size
+                else:
+                    break
+                self.account.frames += 1
+                self.next += 1
+        return self.next == self.behind and streams.waiting == NO_FLOW

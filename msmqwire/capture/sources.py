@@ -130,11 +130,12 @@ class CapturedFrames:
             if files.null_count:
                 raise CaptureError(f"{files.null_count} frames are of no file")
             codes = files.indices.to_numpy()
+            times = batch.column("time").cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
             columns = (
                 batch.column("frame").cast(pa.uint64()).to_numpy(),
                 batch.column("offset").cast(pa.uint64()).to_numpy(),
-                batch.column("time").cast(pa.int64()).fill_null(0).to_numpy(),
-                batch.column("time").is_valid().cast(pa.uint8()).to_numpy(),
+                times.fill_null(0).to_numpy(),
+                times.is_valid().cast(pa.uint8()).to_numpy(),
                 batch.column("link").cast(pa.uint16()).to_numpy(),
                 Payloads.of(batch.column("data")),
             )

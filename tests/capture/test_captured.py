@@ -276,6 +276,21 @@ def test_between_files() -> None:
     assert read([first, middle, last])[0] == expected
 
 
+def test_columns_of_other_types() -> None:
+    """As Parquet and Spark have them."""
+    one = batch()
+    others = {
+        "file": one["file"].dictionary_encode(),
+        "frame": one["frame"].cast(pa.int32()),
+        "time": one["time"].cast(pa.timestamp("us", "UTC"), safe=False),
+        "link": one["link"].cast(pa.int16()),
+        "offset": one["offset"].cast(pa.uint64()),
+        "data": one["data"].cast(pa.binary_view()),
+    }
+    (_, row), *_ = read(CapturedFrames([one]))[0]
+    assert read(CapturedFrames([pa.record_batch(others)]))[0] == [("a", row._replace(time=build.START // 1000 * 1000))]
+
+
 def test_a_frame_that_cannot_be() -> None:
     rows, stats = read(CapturedFrames([batch(data=bytes(262145)), batch(data=None, frame=2), batch(frame=3)]))
     assert [row.frame for _, row in rows] == [3]
@@ -301,3 +316,30 @@ def test_more_packets_at_once_than_rows_have_room_for() -> None:
     assert counts[0] == counts[1]
     assert len(counts[0]) > 2
     assert sum(count for _, count in counts[0]) == 50_000
+
+
+def test_memory_has_bounds_whatever_a_stream_holds() -> None:
+    """One stream of 28 MB, of which a segment is missing now and then, from batches that are made as they are read."""
+    packet, one = message(bytes(13_984)), batch()
+    made = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal made
+        while made < 28_000_000:
+            frames = []
+            for _ in range(50):
+                frames += [segment(packet[at : at + 1000], made + at) for at in range(0, len(packet), 1000)]
+                made += len(packet)
+            data = pa.array(frames[1:], pa.binary())
+            same = {name: pa.repeat(one[name][0], len(data)) for name in one.schema.names if name != "data"}
+            yield pa.record_batch({**same, "data": data})
+
+    found, peak, ahead = 0, 0, 0
+    with capture.open(CapturedFrames(batches()), ports=PORTS, columns=("frame",)) as blocks:
+        for block in blocks:
+            found += len(block)
+            ahead = max(ahead, made - blocks.stats.streams.bytes)
+            peak = max(peak, allocated_bytes())
+    assert found == 49 * blocks.stats.streams.gaps + 49
+    assert ahead < 2_000_000
+    assert peak < 16 << 20
