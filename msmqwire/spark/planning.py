@@ -88,18 +88,19 @@ def tasks_of(files: Sequence[SourceFile], options: ReadOptions) -> list[CaptureP
     size = SPLIT_SIZE if options.split_size is None else options.split_size
     if options.sequence:
         return list(pack(cut(files, size, options) if size else [_uncut(*files)], size))
-    least = sum(file.size for file in files) // ENOUGH if options.split_size is None else 0
+    if options.split_size is None:
+        least = max(size, sum(file.size for file in files) // ENOUGH)
+        large = [file for file in files if file.size > least and "://" not in file.name]
+    else:
+        large = [file for file in files if file.size > size > 0]
 
     def parts_of(file: SourceFile) -> list[CapturePart]:
-        elsewhere = options.split_size is None and "://" in file.name
-        if not size or file.size <= max(size, least) or elsewhere or _is_compressed(file, options):
-            return [_uncut(file)]
-        return cut([file], size, options)
+        return [_uncut(file)] if _is_compressed(file, options) else cut([file], size, options)
 
     # What reads captures does not hold on to the interpreter
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        found = [part for parts in threads.map(parts_of, files) for part in parts]
-    return list(pack(found, size))
+        parts = dict(zip(large, threads.map(parts_of, large), strict=True))
+    return list(pack((part for file in files for part in parts.get(file, [_uncut(file)])), size))
 
 
 def cut(files: Sequence[SourceFile], size: int, options: ReadOptions) -> list[CapturePart]:
