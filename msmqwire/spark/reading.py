@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from msmqwire import capture
-from msmqwire.capture import CAPTURE, TABLES, CapturedFrames, CaptureStats, Checkpoint, TableRows, read_tables
+from msmqwire.capture import CAPTURE, TABLES, CaptureStats, Checkpoint, TableRows, read_tables
 from msmqwire.capture.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.functions import shown
@@ -107,7 +107,6 @@ class Scan:
         self.options = options
         chosen = columns or {}
         self.columns = {table: tuple(chosen.get(table, options.columns(table))) for table in options.tables}
-        self._in_pieces = False
         self.stats = CaptureStats()
         self.tables: dict[str, TableRows] = {}
         self.payloads = 0
@@ -117,7 +116,6 @@ class Scan:
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows, or those from one checkpoint to another: pairs of a table's name and a batch."""
         options = self.options
-        self._in_pieces = isinstance(source, CapturedFrames)
         more = set() if options.mode == "PERMISSIVE" else _PLACE
         names = {table: {column.source for column in columns} | more for table, columns in self.columns.items()}
         with read_tables(
@@ -153,8 +151,6 @@ class Scan:
 
     def _payload(self, table: str, file: str, frame: int, offset: int | None) -> str:
         """The payload of a row (of a notification: its message), read once more for the error that ends the job."""
-        if offset is not None and self._in_pieces:  # its stream may have begun in another capture
-            return f"byte {offset} of its stream"
         place = {"frame": frame, "stream_offset": offset}
         ports, packets = self.options.ports_of(table), TABLES[table].packets
         with (
