@@ -67,6 +67,7 @@ EXTENSIONS = [
     "msmqwire.capture.blocks",
     "msmqwire.capture.state",
     "msmqwire.capture.joining",
+    "msmqwire.capture.captured",
 ]
 
 DIRECTIVES = {

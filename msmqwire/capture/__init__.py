@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msmqwire.capture.blocks import Block
 from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.frame_table import FrameReader, read_frames
 from msmqwire.capture.reader import Capture, Checkpoints, checkpoints, open
-from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, PACKET_KINDS, TOPOLOGY_PORTS, StreamLimits
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, PACKET_KINDS, TOPOLOGY_PORTS, StreamLimits
+from msmqwire.capture.sources import CapturedFrames
 from msmqwire.capture.stats import CaptureStats, Problem, StreamStats
 from msmqwire.capture.tables import (
     TABLES,
@@ -23,14 +25,17 @@ from msmqwire.capture.tables import (
 __all__ = [
     "CAPTURE",
     "DEFAULT_PORTS",
+    "FRAMES",
     "PACKET_KINDS",
     "TABLES",
     "TOPOLOGY_PORTS",
     "Block",
     "Capture",
     "CaptureStats",
+    "CapturedFrames",
     "Checkpoint",
     "Checkpoints",
+    "FrameReader",
     "Problem",
     "StreamLimits",
     "StreamStats",
@@ -41,6 +46,7 @@ __all__ = [
     "arrow_schema",
     "checkpoints",
     "open",
+    "read_frames",
     "read_table",
     "read_tables",
     "table_columns",

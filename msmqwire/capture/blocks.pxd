@@ -28,6 +28,7 @@ cdef class Pool:
     cdef readonly size_t block_size
     cdef size_t kept     # windows and batches, at most
     cdef readonly tuple columns
+    cdef object table    # that they are of
     cdef size_t most_rows
     cdef list windows
     cdef list spans

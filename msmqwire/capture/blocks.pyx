@@ -36,7 +36,7 @@ import numpy as np
 
 from msmqwire.errors import CaptureError
 
-from msmqwire.capture.schema import CAPTURE
+from msmqwire.capture.schema import CAPTURE, FRAMES
 
 __all__ = ["SMALLEST_BLOCK_SIZE", "Block", "FileReader", "Pool"]
 
@@ -81,11 +81,12 @@ cdef class ColumnSlot:
 
 cdef class Pool:
     """Memory for windows of ``block_size`` bytes and for the columns of their rows, used again when it is free."""
-    def __init__(self, size_t block_size, columns, *, size_t kept=4):
+    def __init__(self, size_t block_size, columns, *, table=CAPTURE, size_t kept=4):
         if block_size < FIRST_READ:
             raise ValueError(f"block_size={block_size} must be at least {FIRST_READ}")
         self.block_size = block_size
-        self.columns = tuple([column.name for column in CAPTURE.select(columns)])
+        self.table = table
+        self.columns = tuple([column.name for column in table.select(columns)])
         self.most_rows = (LARGEST_RECORD + block_size) // SMALLEST_ROW + 1 + MOST_PACKETS
         self.kept = kept
         self.windows = []
@@ -118,7 +119,7 @@ cdef class Pool:
             if is_free(slot):
                 return slot
         slot = ColumnSlot.__new__(ColumnSlot)
-        slot.batch = prepare(CAPTURE, self.nothing, self.columns, None)
+        slot.batch = prepare(self.table, self.nothing, self.columns, None)
         self.keep(self.column_slots, slot)
         return slot
 
@@ -167,6 +168,9 @@ cdef Rows rows_of(Pool pool, Buffer spans, ColumnSlot columns) except *:
     rows.dst_port = <uint16_t*>batch.reserve_column("dst_port", 2 * most)
     rows.transport = batch.reserve_column("transport", most)
     rows.stream_offset = <uint64_t*>batch.reserve_column("stream_offset", 8 * most)
+    rows.whole = pool.table is FRAMES
+    rows.link = <uint16_t*>batch.reserve_column("link", 2 * most)
+    rows.offset = <uint64_t*>batch.reserve_column("offset", 8 * most)
     return rows
 
 
@@ -528,11 +532,11 @@ cdef class FileReader:
         else:
             block.payloads = payloads_of_spans(rows.spans, rows.count, nbytes, (data, spans, memory))
         if columns is None:
-            block.capture = prepare(CAPTURE, block.payloads, self.pool.columns, None)
+            block.capture = prepare(self.pool.table, block.payloads, self.pool.columns, None)
         elif sparse:
             block.capture = compact_columns(columns.batch, block.payloads, self.pool.most_rows)
         else:
-            block.capture = prepare(CAPTURE, block.payloads, self.pool.columns, columns.batch)
+            block.capture = prepare(self.pool.table, block.payloads, self.pool.columns, columns.batch)
         block.capture.payloads = self.pool.nothing  # where a payload came from can be kept without keeping the payload
         block.capture.names["file"] = (self.name, *[self.streams.files[rows.files[i]] for i in range(rows.file_count)])
         block.others = allocate(rows.other_count * sizeof(uint32_t))

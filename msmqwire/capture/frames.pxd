@@ -132,6 +132,10 @@ cdef struct Rows:
     size_t assembled       # IP datagrams out of fragments among those blocks
     uint32_t* files        # what the values of the column file stand for, from 1 on; 0 is the file being read
     size_t file_count
+    # Of frames that are rows as they were captured
+    bint whole             # all rows are such
+    uint16_t* link
+    uint64_t* offset
 
 
 cdef enum:

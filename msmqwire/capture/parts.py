@@ -31,9 +31,9 @@ class Part:
         It is no part, but everything.
     """
 
-    def __init__(self, resume: Checkpoint | None, stop: Checkpoint | None, *, final: bool, reading: str) -> None:
-        """``reading``: all that the state of a reader depends on, beside the files."""
-        self._reading = hashlib.blake2b(reading.encode(), digest_size=8).digest()
+    def __init__(self, resume: Checkpoint | None, stop: Checkpoint | None, *, final: bool, reading: str | None) -> None:
+        """``reading``: all that the state of a reader depends on, beside the files; None where it is of no use."""
+        self._reading = b"" if reading is None else hashlib.blake2b(reading.encode(), digest_size=8).digest()
         self.resume, self.stop = resume, stop
         self.finishes = final
         self.grows = not final and stop is None
@@ -92,6 +92,6 @@ class Part:
 
     def _opened(self, checkpoint: Checkpoint) -> State:
         state = checkpoint.opened()
-        if state.reading != self._reading:
+        if self._reading and state.reading != self._reading:
             raise ValueError(f"{checkpoint}: was made for other ports, packets or limits")
         return state

@@ -148,7 +148,7 @@ cdef inline Stop walk(
     cdef const uint8_t* end = window.data + window.size
     cdef const uint8_t* behind = window.data + reach(window, RECORD_HEADER)
     cdef int64_t unit = 1 if file.nanoseconds else 1000
-    cdef size_t room = PLAIN_ROOM if file.link == LINK_ETHERNET else 0
+    cdef size_t room = 0 if columns and rows.whole or file.link != LINK_ETHERNET else PLAIN_ROOM
     cdef size_t captured
     cdef Frame frame
     cdef Stop stop = MORE

@@ -413,6 +413,7 @@ cdef inline Stop walk(
     cdef const uint8_t* behind = window.data + reach(window, SMALLEST_BLOCK)
     cdef uint32_t kind
     cdef size_t length, room
+    cdef size_t plain_room = 0 if columns and rows.whole else PLAIN_ROOM
     cdef bint taken
     cdef Frame frame
     cdef Stop stop = MORE
@@ -450,7 +451,7 @@ cdef inline Stop walk(
             frame.number += 1
             account.other += 1
         if taken:
-            room = PLAIN_ROOM if frame.link == LINK_ETHERNET else 0
+            room = plain_room if frame.link == LINK_ETHERNET else 0
             if wire_unlikely(not take_plain(&frame, room, ports.udp, columns, &target, account)):
                 if wire_unlikely(not take_general(&frame, ports, columns, &target, account, streams)):
                     frame.number -= 1

@@ -10,15 +10,17 @@ from types import TracebackType
 from typing import TypeAlias
 
 from msmqwire.capture.blocks import Block, FileReader, Pool
+from msmqwire.capture.captured import CapturedFramesReader
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.parts import Part
 from msmqwire.capture.ranges import SplitReader, cuts_of
-from msmqwire.capture.schema import DEFAULT_PORTS, PACKET_KINDS, TRANSPORTS, StreamLimits
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, PACKET_KINDS, TRANSPORTS, StreamLimits
 from msmqwire.capture.selection import PayloadSelection
-from msmqwire.capture.sources import OpenFile, Source, SourceFile, files_of
+from msmqwire.capture.sources import CapturedFrames, OpenFile, Source, SourceFile, files_of
 from msmqwire.capture.state import go_behind, go_on, stop_at
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.streams import StreamTable
+from msmqwire.columns import Table
 from msmqwire.errors import CaptureError
 
 __all__ = ["Capture", "Checkpoints", "Ports", "checkpoints", "open"]
@@ -92,6 +94,7 @@ class Capture(Iterator[Block]):
         since: datetime | int | None = None,
         until: datetime | int | None = None,
         threads: int = 1,
+        table: Table = CAPTURE,
         resume: Checkpoint | None = None,
         stop: Checkpoint | None = None,
         final: bool = True,
@@ -101,18 +104,21 @@ class Capture(Iterator[Block]):
         self.stats = CaptureStats()
         self._selection = _selection(addresses, since, until)
         self._ports = _ports_by_transport(ports)
-        self._pool = Pool(block_size, columns)
+        self._pool = Pool(block_size, columns, table=table)
         seed = int.from_bytes(os.urandom(8), "little")
         self._kinds = _kinds(packets)
         self._limits = limits or StreamLimits()
         self._streams = StreamTable(self._kinds, self._limits, seed)
+        # Frames as they were captured are the same whatever is open
+        opens = table is not FRAMES
         reading = [sorted(self._ports[name]) for name in TRANSPORTS], self._kinds, self._limits
-        self._part = Part(resume, stop, final=final, reading=repr(reading))
+        self._part = Part(resume, stop, final=final, reading=repr(reading) if opens else None)
         self._threads = threads if self._part.whole else 1
         self._files = self._part.files(list(files_of(source)))
-        self._part.begin(self._streams)
+        if opens:
+            self._part.begin(self._streams)
         self._begun = False
-        self._file: OpenFile | None = None
+        self._file: OpenFile | CapturedFrames | None = None
         self._reader: FileReader | SplitReader | None = None
         self._last: FileReader | SplitReader | None = None
         self._behind = False
@@ -227,13 +233,20 @@ class Capture(Iterator[Block]):
             reader = self._file_reader(file.name, io.BytesIO(NOTHING).readinto, last=last, behind=True)
             go_behind(reader, resume.offset, resume.frames)
             return reader
-        self._file = file.open()
-        reader = self._file_reader(file.name, self._file.read_into, last=last, behind=not self._file.seekable)
-        go_on(reader, self._file.seek, resume.offset, resume.frames, self._part.resume_inside)
+        opened = self._file = file.open()
+        if isinstance(opened, CapturedFrames):
+            raise ValueError(f"{file.name}: reading cannot go on inside frames that were taken out")
+        reader = self._file_reader(file.name, opened.read_into, last=last, behind=not opened.seekable)
+        go_on(reader, opened.seek, resume.offset, resume.frames, self._part.resume_inside)
         return reader
 
-    def _reader_of(self, file: OpenFile, *, last: bool) -> FileReader | SplitReader:
+    def _reader_of(self, file: OpenFile | CapturedFrames, *, last: bool) -> FileReader | SplitReader:
         """What reads a file, in ranges where that is worth while."""
+        if isinstance(file, CapturedFrames):
+            self._behind = True
+            return CapturedFramesReader(
+                file.runs(), self._ports, self._pool, self._streams, self.stats, selection=self._selection, last=last
+            )
         descriptor = file.descriptor if self._threads > 1 else None
         cuts = () if descriptor is None else cuts_of(os.fstat(descriptor).st_size)
         if descriptor is None or not cuts:
@@ -335,7 +348,7 @@ def open(
 
     Parameters
     ----------
-    source : path, glob, binary file object, or a list of these
+    source : path, glob, binary file object, CapturedFrames, or a list of these
         ``"-"`` is standard input. Files are read in the order given, those of a glob by name. They may be compressed
         (gzip, zstd, lz4, xz, bzip2), whatever their names; zstd and lz4 need ``msmqwire[compression]``.
     ports : iterable of int, or a mapping of transports to such

@@ -12,11 +12,11 @@ from msmqwire.capture.frames cimport (
 )
 from msmqwire.capture.guesses cimport Guesses, keep_head
 from msmqwire.capture.layers cimport (
-    FOUND, LINK_ETHERNET, OTHER, PART, TCP, UDP, UDP_HEADER, Packet, Ports, find_in_datagram, find_packet, network_u16,
-    plain_datagram, plain_segment, wanted,
+    FOUND, IPX_PACKET, LINK_ETHERNET, OTHER, PART, TCP, UDP, UDP_HEADER, Packet, Ports, find_in_datagram, find_packet,
+    network_u16, plain_datagram, plain_segment, wanted,
 )
 from msmqwire.capture.selection cimport selects
-from msmqwire.capture.streams cimport Streams, take_segment
+from msmqwire.capture.streams cimport Streams, says_nothing, take_segment
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6, IPX
 from msmqwire.wire.simd cimport wire_unlikely
@@ -199,6 +199,33 @@ cdef inline bint take_part(
     return True
 
 
+cdef inline void take_whole(const Frame* frame, const Ports* ports, Rows* rows, Account* account) noexcept nogil:
+    """A row of the frame itself, where somebody who puts streams and datagrams together needs it."""
+    cdef Packet found
+    cdef Ends ends
+    cdef int status = find_packet(frame.data, frame.size, frame.link, ports, &found)
+    if status == PART:
+        ends.family = IPV6 if found.part.address_size == 16 else IPV4
+        ends.src = found.part.src
+        ends.dst = found.part.dst
+    elif status == FOUND and found.protocol == IPX_PACKET:
+        ends = ends_of_ipx(found.ip)
+    elif status == FOUND and not (found.protocol == TCP and says_nothing(&found)):
+        ends = ends_of_ip(found.ip, found.header, OVER_UDP)
+    elif status == FOUND:
+        account.segments += 1
+        return
+    elif status == OTHER:
+        account.other += 1
+        return
+    else:
+        damaged(account, frame.offset, <Reason>status, found.needed, found.available)
+        return
+    rows.link[rows.count] = <uint16_t>frame.link
+    rows.offset[rows.count] = frame.offset
+    put_row(rows, True, frame, &ends, frame.data, frame.size)
+
+
 cdef inline bint take_general(
     const Frame* frame, const Ports* ports, bint columns, Rows* rows, Account* account, Streams* streams
 ) noexcept nogil:
@@ -206,6 +233,9 @@ cdef inline bint take_general(
     cdef Packet found
     cdef int status
     cdef Ends ends
+    if columns and wire_unlikely(rows.whole):
+        take_whole(frame, ports, rows, account)
+        return True
     if frame.link == LINK_ETHERNET and plain_segment(frame.data, frame.size, &found):
         if wanted(ports.tcp, found.header):
             return take_segment(streams, frame, &found, rows, account)

@@ -9,6 +9,7 @@ from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT64, Column, 
 __all__ = [
     "CAPTURE",
     "DEFAULT_PORTS",
+    "FRAMES",
     "MESSAGE_PORTS",
     "PACKET_KINDS",
     "PING_PORTS",
@@ -74,5 +75,16 @@ CAPTURE = Table(
         Column("dst_port", UINT16, "port of the receiver"),
         Column("transport", Enumeration(TRANSPORTS), "what carried the payload"),
         Column("stream_offset", UINT64, "TCP: where the payload begins in its stream", STREAMED),
+    ),
+)
+
+# What must be known of a frame beside its bytes to read it elsewhere; they are the payloads of its rows
+FRAMES = Table(
+    name="frames",
+    section="the capture file",
+    columns=(
+        *CAPTURE.select(("file", "frame", "time", "src", "dst")),
+        Column("link", UINT16, "what its first header is, by the number of its link type in the registry of tcpdump"),
+        Column("offset", UINT64, "where its record begins in the file"),
     ),
 )

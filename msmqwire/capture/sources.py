@@ -8,14 +8,25 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, NamedTuple, TypeAlias
+from itertools import pairwise
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from msmqwire.capture.compression import LONGEST_MAGIC, Decompressed, form_of
+from msmqwire.columns import Payloads
 from msmqwire.errors import CaptureError
 
-__all__ = ["OpenFile", "Source", "SourceFile", "files_of"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
-Source: TypeAlias = "str | os.PathLike[str] | IO[bytes] | Iterable[str | os.PathLike[str] | IO[bytes]]"
+__all__ = ["CapturedFrames", "FrameRun", "OpenFile", "Source", "SourceFile", "files_of"]
+
+OneSource: TypeAlias = "str | os.PathLike[str] | IO[bytes] | CapturedFrames"
+Source: TypeAlias = "OneSource | Iterable[OneSource]"
+# Of frames of one file: its name, their numbers, offsets, times, whether they have one, link types, and their bytes
+FrameRun: TypeAlias = "tuple[str, NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], Payloads]"
 
 STANDARD_INPUT = "-"
 
@@ -87,6 +98,57 @@ class OpenFile:
             self._file.close()
 
 
+class CapturedFrames:
+    """Frames that were taken out of captures; what reads captures reads them as if they were still there.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        The columns ``file``, ``frame``, ``time``, ``link``, ``offset`` and ``data`` of ``read_frames``, in the order of
+        the captures and of the frames in them; needs pyarrow. What is not there, no row needs.
+    """
+
+    name = "<frames>"
+    damage = ""
+    seekable = False
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+
+    def runs(self) -> Iterator[FrameRun]:
+        """The frames of one file after the other.
+
+        Raises
+        ------
+        CaptureError
+            A frame is of no file.
+        """
+        import pyarrow as pa
+
+        for batch in self._batches:
+            files = batch.column("file").dictionary_encode()
+            if files.null_count:
+                raise CaptureError(f"{files.null_count} frames are of no file")
+            codes = files.indices.to_numpy()
+            times = batch.column("time").cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+            columns = (
+                batch.column("frame").cast(pa.uint64()).to_numpy(),
+                batch.column("offset").cast(pa.uint64()).to_numpy(),
+                times.fill_null(0).to_numpy(),
+                times.is_valid().cast(pa.uint8()).to_numpy(),
+                batch.column("link").cast(pa.uint16()).to_numpy(),
+                Payloads.of(batch.column("data")),
+            )
+            cuts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+            for start, stop in pairwise(cuts):
+                if start < stop:
+                    run = tuple(column[start:stop] for column in columns)
+                    yield files.dictionary[int(codes[start])].as_py(), *run
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
 class _Peeked(io.RawIOBase):
     """A file whose first bytes were looked at, and are given again: a pipe has no way back."""
 
@@ -146,18 +208,18 @@ class SourceFile(NamedTuple):
     """The name of a file as rows show it, and what opens it."""
 
     name: str
-    open: Callable[[], OpenFile]
+    open: Callable[[], OpenFile | CapturedFrames]
 
 
 def files_of(source: Source) -> Iterator[SourceFile]:
-    """The files of a path, binary file object, glob, or a list of these.
+    """The files of a path, binary file object, glob, CapturedFrames, or a list of these.
 
     Raises
     ------
     CaptureError
         A glob that matches no file.
     """
-    if isinstance(source, str | os.PathLike) or hasattr(source, "read") or hasattr(source, "readinto"):
+    if isinstance(source, str | os.PathLike | CapturedFrames) or hasattr(source, "read") or hasattr(source, "readinto"):
         yield from _one(source)
     else:
         for item in source:
@@ -176,6 +238,8 @@ def _one(item: Any) -> Iterator[SourceFile]:
             yield from map(_file_at, names)
         else:
             yield _file_at(path)
+    elif isinstance(item, CapturedFrames):
+        yield SourceFile(item.name, lambda: item)
     elif hasattr(item, "read") or hasattr(item, "readinto"):
         if isinstance(item, io.TextIOBase):
             raise TypeError("a capture is read from binary files; open this one with mode 'rb'")

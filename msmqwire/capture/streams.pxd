@@ -9,6 +9,12 @@ from msmqwire.capture.frames cimport Account, Frame, Rows
 from msmqwire.capture.guesses cimport Guesses
 from msmqwire.capture.layers cimport Packet
 
+# Control bits of a segment
+cdef enum:
+    FIN = 1
+    SYN = 2
+    RST = 4
+
 # Kinds of packets, as bits of those that give rows; in the order of PACKET_KINDS in schema.py
 cdef enum:
     MESSAGE_PACKETS = 1
@@ -44,6 +50,11 @@ cdef struct Streams:
     Fragments fragments   # IP datagrams that are not whole yet
     StreamCounts counts
     Guesses guesses       # where reading began inside a file
+
+
+cdef inline bint says_nothing(const Packet* found) noexcept nogil:
+    """Whether a segment only acknowledges."""
+    return found.size + found.missing == 0 and not found.header[13] & (FIN | SYN | RST)
 
 
 cdef bint take_segment(

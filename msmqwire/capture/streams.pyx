@@ -35,12 +35,6 @@ import numpy as np
 
 __all__ = ["StreamTable", "packet_kinds"]
 
-# Control bits of a segment
-cdef enum:
-    FIN = 1
-    SYN = 2
-    RST = 4
-
 cdef enum:
     MOST_PIECES = 1024  # of a flow: they are found by walking along them
 
@@ -212,7 +206,7 @@ cdef bint take_segment(
     cdef Endpoints endpoints
     cdef Flow* flow
     cdef bint renewed
-    if found.size + found.missing == 0 and not flags:
+    if says_nothing(found):
         account.segments += 1
         return True
     if not keep_in_bounds(streams, rows, account):
