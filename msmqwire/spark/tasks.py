@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from msmqwire.spark.accounting import SourceAccount, shown_name
 from msmqwire.spark.dayfiles import Compression, DayFiles, StagedFile
 from msmqwire.spark.reading import ReadingOptions, Scan
 from msmqwire.spark.remote import StorageOptions
-from msmqwire.spark.schema import arrow_schema, spark_columns
+from msmqwire.spark.schema import SparkColumn, arrow_schema, spark_columns
 from msmqwire.spark.sources import open_source
 
 __all__ = ["FAULTS", "Decoded", "Decoding", "Digesting", "Stage"]
@@ -179,6 +180,11 @@ class Decoding:
     compression: Compression
     earlier: str
 
+    @cached_property
+    def columns(self) -> dict[str, tuple[SparkColumn, ...]]:
+        """Those of each table."""
+        return {table: self.options.columns(table) for table in self.options.tables}
+
     def __call__(self, sources: Sequence[str]) -> str:
         """Decode the sources; ``Decoded`` as JSON.
 
@@ -210,12 +216,10 @@ class Decoding:
         spoiled: Mapping[str, SourceAccount],
         earlier: Mapping[int, Sequence[str]],
     ) -> Decoded:
-        schemas = {table: arrow_schema(self.options.columns(table)) for table in self.options.tables}
-        schemas["faults"] = arrow_schema(FAULTS)
         with ExitStack() as stack:
             writers = {
-                table: stack.enter_context(DayFiles(folder, table, schema, self.compression))
-                for table, schema in schemas.items()
+                table: stack.enter_context(DayFiles(folder, table, arrow_schema(columns), self.compression))
+                for table, columns in {**self.columns, "faults": FAULTS}.items()
             }
             accounts = [spoiled.get(source) or self._account(source, writers, earlier) for source in sources]
         return Decoded(accounts, [file for writer in writers.values() for file in writer.files])
@@ -244,7 +248,7 @@ class Decoding:
         self, account: SourceAccount, earlier: Mapping[int, Sequence[str]]
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Read a source; its account is complete at the end, also where it cannot be read."""
-        scan = Scan(self.options)
+        scan = Scan(self.options, self.columns)
         try:
             with HashedFile(account.file, self.options.storage_options, earlier) as file:
                 try:
