@@ -20,10 +20,15 @@ Options, beside the path that ``load`` is given (a file, a folder, a glob, a URI
     ``text`` (default) or ``binary``.
 ``recursive``
     ``true``: files in folders below those that are named belong as well.
+``sequence``
+    ``true``: the captures, by name, are one that was cut, as those of a ring buffer are: TCP streams go on from one to
+    the next.
 ``splitSize``
     Bytes, e.g. ``"64m"``, into which captures that are larger are cut; see ``planning.plan``.
 ``storageOptions``
     A JSON object: keyword arguments of the file system of a URI, as pyarrow or fsspec has them.
+``maxBytesPerTrigger``, ``failOnDataLoss``
+    Of ``spark.readStream``; see ``following``.
 
 A narrower ``.schema(...)`` is honoured: only its columns are built and sent to Spark, in its order. So are filters of
 the query, where ``spark.sql.python.filterPushdown.enabled`` is set.
@@ -34,6 +39,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
@@ -42,8 +49,12 @@ from pyspark.sql.types import StructType
 from msmqwire.spark.options import ReadOptions
 from msmqwire.spark.planning import CapturePartition, plan
 from msmqwire.spark.pushdown import can_apply, filtered, narrowed
-from msmqwire.spark.reading import Scan
+from msmqwire.spark.reading import Scan, describe_problems
 from msmqwire.spark.schema import SparkColumn, struct_type
+from msmqwire.spark.sources import opened
+
+if TYPE_CHECKING:
+    from msmqwire.spark.following import MsmqStreamReader
 
 __all__ = ["MsmqDataSource", "MsmqReader", "PushdownReader"]
 
@@ -71,6 +82,13 @@ class MsmqDataSource(DataSource):
         options = ReadOptions.of(self.options)
         kind = PushdownReader if _filters_are_pushed() else MsmqReader
         return kind(options, chosen_columns(options, schema))
+
+    def streamReader(self, schema: StructType) -> MsmqStreamReader:  # noqa: N802 (Spark's name)
+        """What follows rotating captures for ``spark.readStream``; needs Spark 4.2."""
+        from msmqwire.spark.following import MsmqStreamReader
+
+        options = ReadOptions.of(self.options)
+        return MsmqStreamReader(options, chosen_columns(options, schema))
 
 
 def _filters_are_pushed() -> bool:
@@ -109,20 +127,23 @@ class MsmqReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """What each task reads."""
-        return [*plan(self.options)]
+        return [*plan(self._narrowed())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
         assert isinstance(partition, CapturePartition)
-        options = self.options
-        reading = narrowed(options.reading, self.filters)
+        options = self._narrowed()
         for part in partition.parts:
-            scan = Scan(reading, {options.table: self.columns})
-            with part.open(options.storage_options) as source:
-                for _, batch in scan.batches(source):
+            scan = Scan(options.reading, {options.table: self.columns})
+            with opened(part.files, options.storage_options) as sources:
+                for _, batch in scan.batches(sources, resume=part.resume, stop=part.stop):
                     yield filtered(batch, self.filters)
-            if scan.problems:
-                log.warning("%s", scan.problems)
+            if problems := describe_problems(scan.stats):
+                log.warning("%s", problems)
+
+    def _narrowed(self) -> ReadOptions:
+        """What is left to read where there are filters."""
+        return replace(self.options, reading=narrowed(self.options.reading, self.filters))
 
 
 class PushdownReader(MsmqReader):
