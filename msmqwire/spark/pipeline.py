@@ -439,7 +439,9 @@ def _told(progress: Callable[[Progress], None] | None, folder: Path, total: int)
     over = threading.Event()
 
     def tell() -> None:
-        while not over.wait(_INTERVAL):
+        last = False
+        while not last:
+            last = over.wait(_INTERVAL)
             marks = [name.rsplit("-", 2) for name in os.listdir(folder)]
             # A task whose result was lost leaves two marks
             captures = min(total, sum(int(mark[1]) for mark in marks))
