@@ -14,7 +14,7 @@ import pyarrow as pa
 from msmqwire import capture
 from msmqwire.capture import CAPTURE, TABLES, CaptureStats, TableRows, read_tables
 from msmqwire.errors import CaptureError, DecodeError
-from msmqwire.spark.functions import shown
+from msmqwire.spark.decoder import shown
 from msmqwire.spark.schema import SparkColumn, SparkGuid, convert, spark_columns
 
 __all__ = ["MODES", "Mode", "ReadingOptions", "Scan", "describe_problems"]
