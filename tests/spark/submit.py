@@ -1,0 +1,51 @@
+"""``spark-submit`` of the installed Spark, in a process group of its own that ends with the test."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+
+from tests.system_programs import require_program
+
+ROOT = Path(__file__).parent.parent.parent
+HOME = Path(pyspark.__file__).parent
+
+#: A JVM that lives for a minute: compile quickly, not well
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@contextlib.contextmanager
+def spark_submit(*arguments: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run ``spark-submit`` in ``directory``; what it prints comes in one pipe, and its workers run this interpreter."""
+    require_program("java")
+    variables = {
+        **os.environ,
+        "SPARK_HOME": str(HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [str(HOME / "bin" / "spark-submit"), "--driver-memory", "1g", "--driver-java-options", JAVA_OPTIONS]
+    settings = ["--conf", "spark.ui.enabled=false", "--conf", "spark.sql.shuffle.partitions=2"]
+    process = subprocess.Popen(
+        [*command, *settings, *arguments],
+        cwd=directory,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.communicate(timeout=60)
