@@ -25,15 +25,26 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def spark_submit(*arguments: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
     """Run ``spark-submit`` in ``directory``; what it prints comes in one pipe, and its workers run this interpreter."""
     require_program("java")
+    # A cluster on this machine leaves its files in Spark's home
+    home = directory / "spark"
+    home.mkdir()
+    for entry in HOME.iterdir():
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
     variables = {
         **os.environ,
-        "SPARK_HOME": str(HOME),
+        "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
     }
-    command = [str(HOME / "bin" / "spark-submit"), "--driver-memory", "1g", "--driver-java-options", JAVA_OPTIONS]
-    settings = ["--conf", "spark.ui.enabled=false", "--conf", "spark.sql.shuffle.partitions=2"]
+    command = [str(home / "bin" / "spark-submit"), "--driver-memory", "1g", "--driver-java-options", JAVA_OPTIONS]
+    chosen = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.executor.extraJavaOptions": JAVA_OPTIONS,
+    }
+    settings = [f"--conf={name}={value}" for name, value in chosen.items()]
     process = subprocess.Popen(
         [*command, *settings, *arguments],
         cwd=directory,
@@ -48,4 +59,4 @@ def spark_submit(*arguments: str, directory: Path) -> Iterator[subprocess.Popen[
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.wait(timeout=60)
