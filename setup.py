@@ -66,6 +66,7 @@ EXTENSIONS = [
     "msmqwire.capture.pcap",
     "msmqwire.capture.pcapng",
     "msmqwire.capture.blocks",
+    "msmqwire.capture.state",
     "msmqwire.capture.joining",
 ]
 
