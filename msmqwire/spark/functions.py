@@ -8,23 +8,24 @@ A function is an Arrow UDF or, for those who prefer it, a pandas UDF with the sa
 whole batches. A row whose payload cannot be decoded says so in its ``fault``.
 
 A packet or a name is one row and gives a struct; a change notification tells of several changes and gives an array of
-structs.
+structs. ``decode_frame`` gives the rows themselves, and is the fastest way over a column of payloads.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, when
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
-from pyspark.sql.types import ArrayType, DataType
+from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, StructType
 
 from msmqwire import formatname
 from msmqwire.capture.tables import TABLES
@@ -35,6 +36,7 @@ from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_column
 
 __all__ = [
     "Decoder",
+    "decode_frame",
     "decoder_udf",
     "msmq_decode_message",
     "msmq_decode_notification",
@@ -64,17 +66,20 @@ def _shown_text(text: memoryview) -> str:
 
 @dataclass(frozen=True)
 class _Source:
-    """What a function makes of a column: rows of which table, how, and how an error shows a value of the column."""
+    """What a function makes of a column: rows of which table, out of what, and how an error shows a value of it."""
 
     table: Table
     decode_batch: Callable[..., Batch]
+    type: DataType = field(default_factory=BinaryType)
     values: Callable[[Any], Payloads] = Payloads.of
     shown: Callable[[memoryview], str] = shown
 
 
 _SOURCES: dict[str, _Source] = {
     **{name: _Source(kind.table, kind.decode_batch) for name, kind in TABLES.items()},
-    "format_names": _Source(formatname.FORMAT_NAMES, formatname.parse_batch, Payloads.of_texts, _shown_text),
+    "format_names": _Source(
+        formatname.FORMAT_NAMES, formatname.parse_batch, StringType(), Payloads.of_texts, _shown_text
+    ),
 }
 
 
@@ -107,6 +112,8 @@ class Decoder:
     ) -> None:
         if mode.upper() not in FUNCTION_MODES:
             raise ValueError(f"mode={mode!r} is not one of {', '.join(FUNCTION_MODES)}")
+        if table not in _SOURCES:
+            raise ValueError(f"{table!r} is no table; there is {', '.join(_SOURCES)}")
         self.table = table
         self.failfast = mode.upper() == "FAILFAST"
         self.guid = guid
@@ -116,12 +123,18 @@ class Decoder:
         self.names = tuple(column.name for column in selected)
         self.columns = spark_columns(selected, guid)
         self.rows = 0
+        # Options that do not exist are refused on the driver, not by the first worker
+        _SOURCES[table].decode_batch([], columns=self.names, **options)
+
+    @property
+    def row(self) -> StructType:
+        """A row of the table, or as much of it as was asked for."""
+        return struct_type(self.columns)
 
     @property
     def result(self) -> DataType:
-        """What the function gives for a payload."""
-        row = struct_type(self.columns)
-        return ArrayType(row) if self.lists else row
+        """What a function gives for a payload."""
+        return ArrayType(self.row) if self.lists else self.row
 
     def decode(self, payloads: Payloads) -> tuple[pa.RecordBatch, NDArray[np.int32] | None]:
         """The rows of one batch of payloads, in Spark's types; with lists also where those of each payload begin.
@@ -171,6 +184,17 @@ class Decoder:
             array = self._array(self._values(payloads.tolist()), pa.array(missing) if missing.any() else None)
             yield pd.Series(_ArrowColumn(array), copy=False)
 
+    def frame(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The body of ``mapInArrow``: payloads are the first column, and the others stand in front of their rows."""
+        for batch in batches:
+            rows, starts = self.decode(self._values(batch.column(0)))
+            kept = batch.select(range(1, batch.num_columns))
+            if starts is not None:
+                kept = kept.take(np.repeat(np.arange(batch.num_rows), np.diff(starts)))
+            yield pa.RecordBatch.from_arrays(
+                [*kept.columns, *rows.columns], schema=pa.schema([*kept.schema, *rows.schema])
+            )
+
     def _array(self, payloads: Payloads, missing: Any) -> Any:
         """One value for each payload, null where ``missing`` says so."""
         rows, starts = self.decode(payloads)
@@ -196,8 +220,74 @@ def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
     return make(body, decoder.result)
 
 
+def decode_frame(
+    df: DataFrame,
+    payload: Column | str,
+    table: str,
+    *,
+    keep: Iterable[Column | str] = (),
+    columns: Iterable[str] | None = None,
+    mode: FunctionMode = "PERMISSIVE",
+    guid: SparkGuid = "text",
+    **options: Any,
+) -> DataFrame:
+    """Decode a column of payloads into the rows of a table, with columns of ``df`` in front: the fastest way.
+
+    A payload gives a row; a change notification gives one for each of its changes, and one that says so where it has
+    none or cannot be decoded. A null payload gives one row with nothing but what is kept.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Classic or Connect.
+    payload : Column or str
+        Payloads, binary; of ``format_names`` the names, string.
+    table : str
+        ``topology``, ``notifications``, ``messages``, ``sessions`` or ``format_names``.
+    keep : iterable of Column or str
+        Columns of ``df`` that go along.
+    columns : iterable of str, optional
+        The columns of the table to build, all of them by default; they come in the table's order.
+    mode, guid
+        As for ``msmq_decode_topology``.
+    **options
+        Those of the function that decodes a column into this table, such as ``strict``.
+
+    Raises
+    ------
+    ValueError
+        There is no such table or column, or two columns would have one name.
+    TypeError
+        The payloads are of another type, or there is no such option.
+
+    Examples
+    --------
+    >>> decode_frame(df, "payload", "topology", keep=["time"], columns=["request_id", "fault"])  # doctest: +SKIP
+    """
+    decoder = Decoder(table, mode=mode, guid=guid, columns=columns, **options)
+    kept = (keep,) if isinstance(keep, (Column, str)) else tuple(keep)
+    selected = df.select(_column(payload), *kept)
+    given, *fields = selected.schema.fields
+    if given.dataType != _SOURCES[table].type:
+        there, needed = given.dataType.simpleString(), _SOURCES[table].type.simpleString()
+        raise TypeError(f"the payloads of {table} are {needed}, and this column is {there}")
+    schema = StructType([*fields, *decoder.row.fields])
+    twice = [name for name, count in Counter(name.lower() for name in schema.names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"two columns called {', '.join(map(repr, twice))}: keep one under an alias, or leave it out of columns"
+        )
+    # mapInArrow looks its columns up by name, and trips over one that stands there twice or has a dot
+    numbered = selected.toDF(*map(str, range(1 + len(fields))))
+    return numbered.mapInArrow(decoder.frame, schema)
+
+
+def _column(column: Column | str) -> Column:
+    return col(column) if isinstance(column, str) else column
+
+
 def _apply(table: str, payload: Column | str, form: Form, settings: Mapping[str, Any]) -> Column:
-    column = col(payload) if isinstance(payload, str) else payload
+    column = _column(payload)
     decoded: Column = decoder_udf(table, form=form, **settings)(column)
     # What a frame cannot say
     return when(column.isNotNull(), decoded) if form == "pandas" else decoded
