@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +16,14 @@ from pyspark.sql.functions import bit_xor, col, count, udf, xxhash64
 from pyspark.sql.types import StructType
 
 from benchmarks import workloads
+from msmqwire.capture import read_table
 from msmqwire.spark import functions
+from msmqwire.spark.reading import ReadingOptions, Scan
 
 FILES = 4
 ONE_IN = 1_000
 CUT = 30
+ROW_GROUP = 1 << 17
 PACKETS = "type string, request_id string, fault string"
 COLUMNS = ["type", "request_id", "fault"]
 
@@ -138,12 +140,16 @@ def function(payloads: DataFrame, form: functions.Form) -> DataFrame:
     return flat(payloads.select(packet.alias("packet")).select("packet.*"))
 
 
-def data_source(spark: SparkSession, payloads: Payloads, **options: str) -> DataFrame:
-    """The package's data source over the captures, its schema narrowed."""
-    captures = spark.read.format("msmq").options(**options)
-    whole = captures.load(str(payloads.captures)).schema
-    narrow = StructType([whole[name] for name in COLUMNS])
-    return flat(captures.schema(narrow).load(str(payloads.captures)))
+def frame(payloads: DataFrame) -> DataFrame:
+    """The package's ``decode_frame``."""
+    return flat(functions.decode_frame(payloads, "payload", "topology", columns=COLUMNS))
+
+
+def data_source(spark: SparkSession, captures: Path, **options: str) -> DataFrame:
+    """The package's data source, its schema narrowed."""
+    source = spark.read.format("msmq").options(**options)
+    whole = source.load(str(captures)).schema
+    return flat(source.schema(StructType([whole[name] for name in COLUMNS])).load(str(captures)))
 
 
 def flat(packets: DataFrame) -> DataFrame:
@@ -151,6 +157,17 @@ def flat(packets: DataFrame) -> DataFrame:
     return packets.select("type", "request_id", col("fault.code").alias("fault"))
 
 
-def into_nothing(packets: DataFrame) -> Callable[[], None]:
-    """A job that makes every row and keeps none."""
-    return lambda: packets.write.format("noop").mode("overwrite").save()
+def decode_alone(captures: Path) -> int:
+    """The rows in this process, as record batches that are made and dropped; how many there were."""
+    rows = 0
+    for path in captures.iterdir():
+        with read_table(path, "topology", columns=COLUMNS) as reader:
+            rows += sum(len(batch) for batch in reader)
+    return rows
+
+
+def write_alone(captures: Path, folder: Path) -> None:
+    """The whole table in this process, a Parquet file for each capture, with Spark's types and nothing else."""
+    for path in captures.iterdir():
+        batches = [batch for _, batch in Scan(ReadingOptions(("topology",))).batches(str(path))]
+        pq.write_table(pa.Table.from_batches(batches), folder / f"{path.stem}.parquet", row_group_size=ROW_GROUP)

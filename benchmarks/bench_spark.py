@@ -1,0 +1,160 @@
+"""Spark: what a row costs in each of the ways to decode it, over the JVM and all Python workers, and what settings change.
+
+The rows of every way are compared with what the payloads were made from before anything is timed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from benchmarks import spark_forms as forms
+from benchmarks.comparison import mebibytes
+from benchmarks.conftest import Scale
+from benchmarks.ratios import Contender, FamilyClock, Rounds, measure, status_bytes
+from benchmarks.report import Report, Target
+from msmqwire.spark import pipeline
+from msmqwire.spark.session import local_session
+from tests.system_programs import require_program
+
+CLOCK = FamilyClock()
+pytestmark = pytest.mark.benchmark(timer=CLOCK)
+
+CORES = 2
+SCAN = "Spark alone: a Parquet scan of the payloads"
+PICKLED, ARROW_ROWS = "plain Python UDF, struct by hand", "the same with useArrow=True"
+PANDAS, ARROW, MAP, SOURCE = "pandas UDF", "Arrow UDF", "mapInArrow (decode_frame)", "data source, narrowed schema"
+ALONE = "one process alone, the same columns"
+WHOLE, SINK = "data source, whole table", "data source, whole table, to write.parquet"
+PIPELINE, WRITTEN = "pipeline, whole table", "one process alone, whole table, to Parquet"
+TARGETS = (
+    (ARROW, PICKLED, Target(5)),
+    (ARROW, PANDAS, Target(1.4)),
+    (SOURCE, MAP, Target(1.35)),
+    (PIPELINE, SINK, Target(2.5)),
+    (PIPELINE, WRITTEN, Target(0.6)),
+)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    require_program("java")
+    session = local_session("msmqwire benchmarks", cores=CORES, settings={"spark.ui.showConsoleProgress": "false"})
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def payloads(scale: Scale, tmp_path_factory: pytest.TempPathFactory) -> Iterator[forms.Payloads]:
+    folder = tmp_path_factory.mktemp("spark")
+    yield forms.write_payloads(folder, scale.spark_rows)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def column(spark: SparkSession, payloads: forms.Payloads) -> DataFrame:
+    return spark.read.parquet(str(payloads.parquet)).select("payload")
+
+
+@pytest.fixture(scope="module")
+def right(spark: SparkSession, payloads: forms.Payloads) -> Callable[[DataFrame], DataFrame]:
+    """The rows, once they have proved right."""
+    truth = forms.digest(spark.read.parquet(str(payloads.parquet)))
+
+    def check(packets: DataFrame) -> DataFrame:
+        assert forms.digest(packets) == truth
+        return packets
+
+    return check
+
+
+def into_nothing(packets: DataFrame) -> Callable[[], None]:
+    """A job that makes every row and keeps none."""
+    return lambda: packets.write.format("noop").mode("overwrite").save()
+
+
+def into_folder(write: Callable[[Path], object]) -> Callable[[], None]:
+    """Write into a folder that is removed again."""
+
+    def run() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder))
+
+    return run
+
+
+def test_forms(
+    benchmark: BenchmarkFixture,
+    scale: Scale,
+    report: Report,
+    spark: SparkSession,
+    payloads: forms.Payloads,
+    column: DataFrame,
+    right: Callable[[DataFrame], DataFrame],
+    tmp_path: Path,
+) -> None:
+    captures = payloads.captures
+    whole = spark.read.format("msmq").load(str(captures))
+
+    def run_pipeline(folder: Path) -> None:
+        pipeline.run(spark, captures, folder / "lake", tables=("topology",))
+
+    def sink(folder: Path) -> None:
+        whole.write.parquet(str(folder / "topology"))
+
+    def write_alone(folder: Path) -> None:
+        forms.write_alone(captures, folder)
+
+    decoding = {
+        PICKLED: forms.python_udf(column, arrow=False),
+        ARROW_ROWS: forms.python_udf(column, arrow=True),
+        PANDAS: forms.function(column, "pandas"),
+        ARROW: forms.function(column, "arrow"),
+        MAP: forms.frame(column),
+        SOURCE: forms.data_source(spark, captures),
+    }
+    for packets in (*decoding.values(), forms.flat(whole)):
+        right(packets)
+    for number, write in enumerate((run_pipeline, sink, write_alone)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write(folder)
+        tables = [*folder.glob("**/topology"), folder]
+        right(forms.flat(spark.read.parquet(str(tables[0]))))
+        shutil.rmtree(folder)
+    assert forms.decode_alone(captures) == payloads.rows
+
+    runs = {
+        SCAN: into_nothing(column),
+        **{name: into_nothing(packets) for name, packets in decoding.items()},
+        ALONE: lambda: forms.decode_alone(captures),
+        WHOLE: into_nothing(whole),
+        SINK: into_folder(sink),
+        PIPELINE: into_folder(run_pipeline),
+        WRITTEN: into_folder(write_alone),
+    }
+    contenders = [Contender(name, run, payloads.rows) for name, run in runs.items()]
+    rounds = measure(contenders, scale.spark_rounds, clock=CLOCK, shuffled=True)
+
+    report.section(
+        f"Spark on local[{CORES}]: {payloads.rows:,} payloads of {payloads.size / payloads.rows:.0f} bytes, "
+        f"frames of {payloads.capture_size / payloads.rows:.0f}; CPU time of JVM and Python workers; rows/s of a core"
+    )
+    report.heading("of the scan", "row")
+    for name in runs:
+        speed = f"{1e-3 / rounds.per_packet(name):,.0f}k rows/s"
+        benchmark.extra_info[f"{name}, of the scan"] = report.against(rounds, SCAN, name, note=speed)
+    for fast in dict.fromkeys(fast for fast, _, _ in TARGETS):
+        report.section(f"{fast}, beside")
+        report.heading("times slower", "row")
+        for one, slow, target in TARGETS:
+            if one == fast:
+                benchmark.extra_info[f"{fast}, times {slow}"] = report.against(rounds, fast, slow, target)
+    benchmark.pedantic(runs[SOURCE], rounds=2)
