@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -34,6 +35,8 @@ PANDAS, ARROW, MAP, SOURCE = "pandas UDF", "Arrow UDF", "mapInArrow (decode_fram
 ALONE = "one process alone, the same columns"
 WHOLE, SINK = "data source, whole table", "data source, whole table, to write.parquet"
 PIPELINE, WRITTEN = "pipeline, whole table", "one process alone, whole table, to Parquet"
+COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
+BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 TARGETS = (
     (ARROW, PICKLED, Target(5)),
     (ARROW, PANDAS, Target(1.4)),
@@ -157,4 +160,140 @@ def test_forms(
         for one, slow, target in TARGETS:
             if one == fast:
                 benchmark.extra_info[f"{fast}, times {slow}"] = report.against(rounds, fast, slow, target)
+    report.section("Bytes of captures that a core reads in a second")
+    for name in (SOURCE, WHOLE, SINK, PIPELINE, ALONE, WRITTEN):
+        throughput(benchmark, report, rounds, name, payloads.capture_size / payloads.rows)
     benchmark.pedantic(runs[SOURCE], rounds=2)
+
+
+def with_setting(spark: SparkSession, name: str, value: str, run: Callable[[], None]) -> Callable[[], None]:
+    """The job with a setting of Spark's changed."""
+
+    def changed() -> None:
+        before = spark.conf.get(name)
+        spark.conf.set(name, value)
+        try:
+            run()
+        finally:
+            spark.conf.set(name, before)
+
+    return changed
+
+
+def test_settings(
+    benchmark: BenchmarkFixture,
+    scale: Scale,
+    report: Report,
+    spark: SparkSession,
+    payloads: forms.Payloads,
+    column: DataFrame,
+    right: Callable[[DataFrame], DataFrame],
+) -> None:
+    """What costs more or less than what we set, and how much."""
+    function, frame = into_nothing(forms.function(column, "arrow")), into_nothing(forms.frame(column))
+    right(forms.data_source(spark, payloads.small))
+
+    def written(captures: Path, **settings: Any) -> Callable[[], None]:
+        return into_folder(lambda folder: pipeline.run(spark, captures, folder, tables=("topology",), **settings))
+
+    runs = {
+        ARROW: {
+            "": function,
+            "columnar input": with_setting(spark, COLUMNAR_INPUT, "true", function),
+            "batches of 1,000 rows": with_setting(spark, BATCH_ROWS, "1000", function),
+            "batches of 100,000 rows": with_setting(spark, BATCH_ROWS, "100000", function),
+        },
+        MAP: {
+            "": frame,
+            "batches of 1,000 rows": with_setting(spark, BATCH_ROWS, "1000", frame),
+            "batches of 100,000 rows": with_setting(spark, BATCH_ROWS, "100000", frame),
+        },
+        SOURCE: {
+            "": into_nothing(forms.data_source(spark, payloads.captures)),
+            f"captures of {forms.SMALL_ROWS:,} frames": into_nothing(forms.data_source(spark, payloads.small)),
+        },
+        PIPELINE: {
+            "": written(payloads.captures),
+            f"captures of {forms.SMALL_ROWS:,} frames": written(payloads.small),
+            "compression zstd": written(payloads.captures, compression="zstd"),
+            "compression none": written(payloads.captures, compression="none"),
+        },
+    }
+    contenders = [
+        Contender(f"{form} {setting}", run, payloads.rows)
+        for form, all_of in runs.items()
+        for setting, run in all_of.items()
+    ]
+    rounds = measure(contenders, scale.spark_rounds, clock=CLOCK, shuffled=True)
+    report.section("Spark: what a row costs with something changed, beside what it costs as it is")
+    report.heading("times dearer", "row")
+    for form, all_of in runs.items():
+        for setting in filter(None, all_of):
+            name = f"{form} {setting}"
+            benchmark.extra_info[f"{name}, times dearer"] = report.against(rounds, f"{form} ", name)
+    benchmark.pedantic(function, rounds=2)
+
+
+def python_workers() -> list[psutil.Process]:
+    """The Python workers of Spark: processes that its daemon forked."""
+    family = psutil.Process().children(recursive=True)
+    daemons = {process.pid for process in family if "pyspark.daemon" in process.cmdline()}
+    return [process for process in family if process.ppid() in daemons]
+
+
+def worker_peak(run: Callable[[], None]) -> int:
+    """The most that a Python worker takes in a job; workers that were there before are ended first."""
+    workers = python_workers()
+    for worker in workers:
+        worker.terminate()
+    psutil.wait_procs(workers)
+    run()
+    return max(status_bytes("VmHWM", worker.pid) for worker in python_workers())
+
+
+def test_memory(
+    benchmark: BenchmarkFixture, report: Report, spark: SparkSession, payloads: forms.Payloads, column: DataFrame
+) -> None:
+    """What a worker takes, and that a larger capture takes no more."""
+
+    def written(captures: Path) -> Callable[[], None]:
+        return into_folder(lambda folder: pipeline.run(spark, captures, folder, tables=("topology",)))
+
+    jobs = {
+        PICKLED: into_nothing(forms.python_udf(column, arrow=False)),
+        ARROW: into_nothing(forms.function(column, "arrow")),
+        MAP: into_nothing(forms.frame(column)),
+    }
+    for captures in (payloads.captures, payloads.large):
+        size = mebibytes(max(path.stat().st_size for path in captures.iterdir()))
+        jobs[f"{SOURCE}, captures of {size}"] = into_nothing(forms.data_source(spark, captures))
+        jobs[f"{PIPELINE}, captures of {size}"] = written(captures)
+    report.section("Spark: memory of a Python worker at its peak")
+    for name, job in jobs.items():
+        peak = worker_peak(job)
+        report.figure(name, mebibytes(peak))
+        benchmark.extra_info[f"peak of a worker, {name}"] = peak
+    benchmark.pedantic(jobs[MAP], rounds=1)
+
+
+def test_other_protocols(
+    benchmark: BenchmarkFixture, scale: Scale, report: Report, spark: SparkSession, tmp_path: Path
+) -> None:
+    """What frames cost that nobody asked for."""
+    path = tmp_path / "others.pcap"
+    forms.write_others(path, scale.spark_rows)
+    packets = spark.read.format("msmq").load(str(path))
+    assert packets.count() == 0
+    contenders = [Contender(SOURCE, into_nothing(packets), scale.spark_rows)]
+    rounds = measure(contenders, scale.spark_rounds, clock=CLOCK)
+    size = path.stat().st_size / scale.spark_rows
+    report.section(f"Spark: frames of other protocols, of {size:.0f} bytes on average")
+    throughput(benchmark, report, rounds, SOURCE, size)
+    benchmark.pedantic(contenders[0].run, rounds=2)
+
+
+def throughput(benchmark: BenchmarkFixture, report: Report, rounds: Rounds, name: str, size: float) -> None:
+    """Bytes of captures that a core reads in a second, where a packet stands in a frame of ``size`` bytes."""
+    speed = size / rounds.per_packet(name)
+    benchmark.extra_info[f"{name}, bytes of capture a core-second"] = round(speed)
+    report.figure(name, f"{speed / 1e6:,.0f} MB/s")

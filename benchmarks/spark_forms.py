@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,22 +24,35 @@ from msmqwire.spark.reading import ReadingOptions, Scan
 FILES = 4
 ONE_IN = 1_000
 CUT = 30
+SMALL_ROWS = 2_500
 ROW_GROUP = 1 << 17
+FRAME_HEADERS = np.dtype(workloads.FRAME.descr[:-1])
 PACKETS = "type string, request_id string, fault string"
 COLUMNS = ["type", "request_id", "fault"]
 
 
 @dataclass(frozen=True)
 class Payloads:
-    """The same payloads twice: in captures, and as a column of Parquet files beside what they say.
+    """The same payloads several times: as a column of Parquet files beside what they say, and in captures.
 
     Half are requests and half replies, in no order; one in ``ONE_IN`` is a request cut short.
+
+    Attributes
+    ----------
+    rows, size : int
+        How many there are, and their bytes.
+    parquet, captures : Path
+        Folders of ``FILES`` files.
+    small, large : Path
+        Folders with the same frames in captures of ``SMALL_ROWS``, and in one.
     """
 
     rows: int
     size: int
     parquet: Path
     captures: Path
+    small: Path
+    large: Path
 
     @property
     def capture_size(self) -> int:
@@ -47,24 +61,38 @@ class Payloads:
 
 
 def write_payloads(folder: Path, rows: int) -> Payloads:
-    """Write the files, ``FILES`` of each kind."""
-    made = Payloads(rows, 0, folder / "parquet", folder / "captures")
-    for kind in (made.parquet, made.captures):
-        kind.mkdir(parents=True)
+    """Write the files into folders below this one."""
+    folders = [folder / name for name in ("parquet", "captures", "small", "large")]
+    for one in folders:
+        one.mkdir()
+    parquet, captures, small, large = folders
     size = 0
+    everything: list[bytes] = []
     for number in range(FILES):
         rng = np.random.default_rng(workloads.SEED + number)
         table = packets(rng, rows // FILES)
+        pq.write_table(table, parquet / f"{number}.parquet")
         payloads = table.column("payload").combine_chunks()
-        size += payloads.nbytes - 4 * (len(payloads) + 1)
-        pq.write_table(table, made.parquet / f"{number}.parquet")
-        (made.captures / f"{number}.pcap").write_bytes(workloads.PCAP_HEADER + records(rng, payloads))
-    return Payloads(FILES * (rows // FILES), size, made.parquet, made.captures)
+        size += pc.sum(pc.binary_length(payloads)).as_py()
+        frames = records(rng, payloads)
+        write_capture(captures / f"{number}.pcap", frames)
+        everything += frames
+    for start in range(0, len(everything), SMALL_ROWS):
+        write_capture(small / f"{start:09}.pcap", everything[start : start + SMALL_ROWS])
+    write_capture(large / "all.pcap", everything)
+    return Payloads(len(everything), size, *folders)
+
+
+def write_capture(path: Path, frames: Sequence[bytes]) -> None:
+    """Write records as a pcap file."""
+    path.write_bytes(workloads.PCAP_HEADER + b"".join(frames))
 
 
 def packets(rng: np.random.Generator, rows: int) -> pa.Table:
     """Payloads, and the truth in the columns of ``PACKETS``."""
-    requests, replies = (make(rows // 2, int(rng.integers(1 << 32))) for make in (workloads.requests, workloads.replies))
+    requests, replies = (
+        make(rows // 2, int(rng.integers(1 << 32))) for make in (workloads.requests, workloads.replies)
+    )
     asked = binary(requests)
     whole = np.arange(len(asked)) % (ONE_IN // 2) > 0
     asked = pc.if_else(whole, asked, pc.binary_slice(asked, 0, CUT))
@@ -86,20 +114,26 @@ def binary(work: workloads.Workload) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(work), [None, pa.py_buffer(work.offsets), pa.py_buffer(work.data)])
 
 
-def records(rng: np.random.Generator, payloads: pa.Array) -> bytes:
-    """The records of a capture: each payload in a UDP datagram without a checksum."""
-    frames = np.zeros(len(payloads), np.dtype(workloads.FRAME.descr[:-1]))
+def records(rng: np.random.Generator, payloads: pa.Array) -> list[bytes]:
+    """Each payload in a record of a capture: a UDP datagram without a checksum."""
+    frames = np.zeros(len(payloads), FRAME_HEADERS)
     workloads.fill_headers(rng, frames, 0, pc.binary_length(payloads).to_numpy())
-    headers = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(frames.itemsize), len(frames), [None, pa.py_buffer(frames.tobytes())]
-    )
-    joined = pc.binary_join_element_wise(headers.cast(pa.binary()), payloads, pa.scalar(b"", pa.binary()))
-    return joined.buffers()[2].to_pybytes()
+    headers = np.ascontiguousarray(frames).view(f"V{frames.itemsize}").tolist()
+    return [header + payload for header, payload in zip(headers, payloads.to_pylist(), strict=True)]
 
 
-def truth(spark: SparkSession, payloads: Payloads) -> DataFrame:
-    """What the columns of ``PACKETS`` must be."""
-    return spark.read.parquet(str(payloads.parquet)).select(*COLUMNS)
+def write_others(path: Path, rows: int) -> None:
+    """Write a capture of frames of another protocol: TCP segments to port 443, of 54 bytes to 1,514."""
+    rng = np.random.default_rng(workloads.SEED)
+    # What a header of TCP has behind the eight bytes that one of UDP has
+    rest = struct.pack(">IBBHHH", 1, 0x50, 0x10, 0xFFFF, 0, 0)
+    sizes = rng.integers(0, 1461, rows)
+    frames = np.zeros(rows, FRAME_HEADERS)
+    workloads.fill_headers(rng, frames, 0, len(rest) + sizes)
+    frames["protocol"], frames["dst_port"] = 6, 443
+    headers = frames.view(f"V{frames.itemsize}").tolist()
+    content = rng.bytes(1460)
+    write_capture(path, [header + rest + content[:size] for header, size in zip(headers, sizes.tolist(), strict=True)])
 
 
 def digest(packets: DataFrame) -> set[tuple[object, ...]]:
