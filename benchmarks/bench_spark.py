@@ -1,4 +1,4 @@
-"""Spark: what a row costs in each of the ways to decode it, over the JVM and all Python workers, and what settings change.
+"""Spark: what a row costs in each way to decode it, over the JVM and all Python workers, and what settings change.
 
 The rows of every way are compared with what the payloads were made from before anything is timed.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks import spark_forms as forms
+from benchmarks.bench_streams import write_streams
 from benchmarks.comparison import mebibytes
 from benchmarks.conftest import Scale
+from benchmarks.messages import user_messages
 from benchmarks.ratios import Contender, FamilyClock, Rounds, measure, status_bytes
 from benchmarks.report import Report, Target
 from msmqwire.spark import pipeline
@@ -31,6 +34,7 @@ pytestmark = pytest.mark.benchmark(timer=CLOCK)
 CORES = 2
 SCAN = "Spark alone: a Parquet scan of the payloads"
 PICKLED, ARROW_ROWS = "plain Python UDF, struct by hand", "the same with useArrow=True"
+OBJECTS = "pandas UDF, decode_batch by hand"
 PANDAS, ARROW, MAP, SOURCE = "pandas UDF", "Arrow UDF", "mapInArrow (decode_frame)", "data source, narrowed schema"
 ALONE = "one process alone, the same columns"
 WHOLE, SINK = "data source, whole table", "data source, whole table, to write.parquet"
@@ -47,9 +51,13 @@ TARGETS = (
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     require_program("java")
-    session = local_session("msmqwire benchmarks", cores=CORES, settings={"spark.ui.showConsoleProgress": "false"})
+    settings = {"spark.ui.showConsoleProgress": "false"}
+    if request.config.getoption("--quick"):
+        # A JVM that lives for a minute: compile quickly, not well
+        settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    session = local_session("msmqwire benchmarks", cores=CORES, settings=settings)
     yield session
     session.stop()
 
@@ -93,6 +101,11 @@ def into_folder(write: Callable[[Path], object]) -> Callable[[], None]:
     return run
 
 
+def run_pipeline(spark: SparkSession, captures: Path, lake: Path, **settings: Any) -> None:
+    """The pipeline into a lake that is new; settings are those of ``pipeline.run``."""
+    pipeline.run(spark, captures, lake, **{"tables": ("topology",), **settings})
+
+
 def test_forms(
     benchmark: BenchmarkFixture,
     scale: Scale,
@@ -106,18 +119,13 @@ def test_forms(
     captures = payloads.captures
     whole = spark.read.format("msmq").load(str(captures))
 
-    def run_pipeline(folder: Path) -> None:
-        pipeline.run(spark, captures, folder / "lake", tables=("topology",))
-
     def sink(folder: Path) -> None:
         whole.write.parquet(str(folder / "topology"))
-
-    def write_alone(folder: Path) -> None:
-        forms.write_alone(captures, folder)
 
     decoding = {
         PICKLED: forms.python_udf(column, arrow=False),
         ARROW_ROWS: forms.python_udf(column, arrow=True),
+        OBJECTS: forms.pandas_udf_by_hand(column),
         PANDAS: forms.function(column, "pandas"),
         ARROW: forms.function(column, "arrow"),
         MAP: forms.frame(column),
@@ -125,12 +133,16 @@ def test_forms(
     }
     for packets in (*decoding.values(), forms.flat(whole)):
         right(packets)
-    for number, write in enumerate((run_pipeline, sink, write_alone)):
+    writing = {
+        SINK: sink,
+        PIPELINE: partial(run_pipeline, spark, captures),
+        WRITTEN: partial(forms.write_alone, captures),
+    }
+    for number, write in enumerate(writing.values()):
         folder = tmp_path / str(number)
         folder.mkdir()
         write(folder)
-        tables = [*folder.glob("**/topology"), folder]
-        right(forms.flat(spark.read.parquet(str(tables[0]))))
+        right(forms.flat(spark.read.parquet(str(folder / "topology"))))
         shutil.rmtree(folder)
     assert forms.decode_alone(captures) == payloads.rows
 
@@ -139,9 +151,7 @@ def test_forms(
         **{name: into_nothing(packets) for name, packets in decoding.items()},
         ALONE: lambda: forms.decode_alone(captures),
         WHOLE: into_nothing(whole),
-        SINK: into_folder(sink),
-        PIPELINE: into_folder(run_pipeline),
-        WRITTEN: into_folder(write_alone),
+        **{name: into_folder(write) for name, write in writing.items()},
     }
     contenders = [Contender(name, run, payloads.rows) for name, run in runs.items()]
     rounds = measure(contenders, scale.spark_rounds, clock=CLOCK, shuffled=True)
@@ -194,7 +204,7 @@ def test_settings(
     right(forms.data_source(spark, payloads.small))
 
     def written(captures: Path, **settings: Any) -> Callable[[], None]:
-        return into_folder(lambda folder: pipeline.run(spark, captures, folder, tables=("topology",), **settings))
+        return into_folder(partial(run_pipeline, spark, captures, **settings))
 
     runs = {
         ARROW: {
@@ -255,10 +265,6 @@ def test_memory(
     benchmark: BenchmarkFixture, report: Report, spark: SparkSession, payloads: forms.Payloads, column: DataFrame
 ) -> None:
     """What a worker takes, and that a larger capture takes no more."""
-
-    def written(captures: Path) -> Callable[[], None]:
-        return into_folder(lambda folder: pipeline.run(spark, captures, folder, tables=("topology",)))
-
     jobs = {
         PICKLED: into_nothing(forms.python_udf(column, arrow=False)),
         ARROW: into_nothing(forms.function(column, "arrow")),
@@ -267,7 +273,7 @@ def test_memory(
     for captures in (payloads.captures, payloads.large):
         size = mebibytes(max(path.stat().st_size for path in captures.iterdir()))
         jobs[f"{SOURCE}, captures of {size}"] = into_nothing(forms.data_source(spark, captures))
-        jobs[f"{PIPELINE}, captures of {size}"] = written(captures)
+        jobs[f"{PIPELINE}, captures of {size}"] = into_folder(partial(run_pipeline, spark, captures))
     report.section("Spark: memory of a Python worker at its peak")
     for name, job in jobs.items():
         peak = worker_peak(job)
@@ -276,24 +282,41 @@ def test_memory(
     benchmark.pedantic(jobs[MAP], rounds=1)
 
 
-def test_other_protocols(
+def test_throughput(
     benchmark: BenchmarkFixture, scale: Scale, report: Report, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """What frames cost that nobody asked for."""
-    path = tmp_path / "others.pcap"
-    forms.write_others(path, scale.spark_rows)
-    packets = spark.read.format("msmq").load(str(path))
-    assert packets.count() == 0
-    contenders = [Contender(SOURCE, into_nothing(packets), scale.spark_rows)]
-    rounds = measure(contenders, scale.spark_rounds, clock=CLOCK)
-    size = path.stat().st_size / scale.spark_rows
-    report.section(f"Spark: frames of other protocols, of {size:.0f} bytes on average")
-    throughput(benchmark, report, rounds, SOURCE, size)
+    """Bytes of captures that a core reads: of frames that nobody asked for, and of messages."""
+    others, streams = tmp_path / "others.pcap", tmp_path / "messages.pcap"
+    frames, messages = scale.spark_rows, scale.spark_rows // 4
+    forms.write_others(others, frames)
+    write_streams(streams, user_messages(messages).split())
+    for title, path, table, rows in (
+        ("Spark: frames of other protocols", others, "topology", frames),
+        ("Spark: messages over TCP", streams, "messages", messages),
+    ):
+        source = spark.read.format("msmq").option("table", table)
+        narrow = source.schema("frame bigint, fault struct<code: string, field: string, offset: bigint>").load(
+            str(path)
+        )
+        assert narrow.where("fault IS NULL").count() == narrow.count() == (0 if path is others else messages)
+        runs = {
+            "data source, frame and fault": into_nothing(narrow),
+            WHOLE: into_nothing(source.load(str(path))),
+            PIPELINE: into_folder(partial(run_pipeline, spark, path, tables=(table,))),
+        }
+        contenders = [Contender(name, run, rows) for name, run in runs.items()]
+        rounds = measure(contenders, scale.spark_rounds, clock=CLOCK, shuffled=True)
+        size = path.stat().st_size / rows
+        report.section(f"{title}: {size:,.0f} bytes for each {'frame' if path is others else 'message'}")
+        for name in runs:
+            throughput(benchmark, report, rounds, name, size, table)
     benchmark.pedantic(contenders[0].run, rounds=2)
 
 
-def throughput(benchmark: BenchmarkFixture, report: Report, rounds: Rounds, name: str, size: float) -> None:
+def throughput(
+    benchmark: BenchmarkFixture, report: Report, rounds: Rounds, name: str, size: float, of: str = "topology"
+) -> None:
     """Bytes of captures that a core reads in a second, where a packet stands in a frame of ``size`` bytes."""
     speed = size / rounds.per_packet(name)
-    benchmark.extra_info[f"{name}, bytes of capture a core-second"] = round(speed)
+    benchmark.extra_info[f"{name}, {of}, bytes of capture a core-second"] = round(speed)
     report.figure(name, f"{speed / 1e6:,.0f} MB/s")

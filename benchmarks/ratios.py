@@ -62,8 +62,8 @@ class Rounds:
 class FamilyClock:
     """CPU seconds of this process and of all that it and its children ever started.
 
-    A process that has ended keeps the seconds it was last seen with: Spark's daemon of Python workers ignores SIGCHLD, and
-    then a parent is not told them. Spark ends workers that were idle for a minute, and starts and keeps them otherwise.
+    A process that has ended keeps the seconds it was last seen with. Spark's daemon of Python workers ignores SIGCHLD, so
+    that it never learns theirs; it keeps workers from job to job, and ends them when they were idle for a minute.
     """
 
     def __init__(self) -> None:
@@ -89,8 +89,8 @@ def measure(
 ) -> Rounds:
     """Run the contenders in turn (A B C A B C ...), after a warm-up of each, with the garbage collector off.
 
-    The collector is off in favour of the peers: only they make objects. ``shuffled`` changes the turn in every round, for
-    contenders that leave something behind for the next, as garbage in a JVM.
+    The collector is off in favour of the peers: only they make objects. ``shuffled`` changes the order in every round,
+    for contenders that leave something behind for the next, as garbage in a JVM.
     """
     result = Rounds({c.name: c.packets for c in contenders}, {c.name: [] for c in contenders})
     for contender in contenders:

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import bit_xor, col, count, udf, xxhash64
+from pyspark.sql.functions import bit_xor, col, count, pandas_udf, udf, xxhash64
 from pyspark.sql.types import StructType
 
 from benchmarks import workloads
+from msmqwire import mqsd
 from msmqwire.capture import read_table
 from msmqwire.spark import functions
 from msmqwire.spark.reading import ReadingOptions, Scan
@@ -168,6 +170,18 @@ def python_udf(payloads: DataFrame, *, arrow: bool) -> DataFrame:
     return payloads.select(decode("payload").alias("packet")).select("packet.*")
 
 
+def pandas_udf_by_hand(payloads: DataFrame) -> DataFrame:
+    """A pandas UDF around the package's ``decode_batch``, as one writes it first: with columns of Python objects."""
+
+    @pandas_udf(PACKETS)
+    def decode(payloads: pd.Series) -> pd.DataFrame:
+        packets = mqsd.decode_batch(payloads.tolist(), columns=COLUMNS).to_arrow(guid="text")
+        code = pc.struct_field(packets.column("fault"), "code")
+        return packets.set_column(packets.schema.get_field_index("fault"), "fault", code).to_pandas()
+
+    return payloads.select(decode("payload").alias("packet")).select("packet.*")
+
+
 def function(payloads: DataFrame, form: functions.Form) -> DataFrame:
     """The package's function."""
     packet = functions.msmq_decode_topology("payload", columns=COLUMNS, form=form)
@@ -202,6 +216,9 @@ def decode_alone(captures: Path) -> int:
 
 def write_alone(captures: Path, folder: Path) -> None:
     """The whole table in this process, a Parquet file for each capture, with Spark's types and nothing else."""
+    (folder / "topology").mkdir()
     for path in captures.iterdir():
         batches = [batch for _, batch in Scan(ReadingOptions(("topology",))).batches(str(path))]
-        pq.write_table(pa.Table.from_batches(batches), folder / f"{path.stem}.parquet", row_group_size=ROW_GROUP)
+        pq.write_table(
+            pa.Table.from_batches(batches), folder / "topology" / f"{path.stem}.parquet", row_group_size=ROW_GROUP
+        )

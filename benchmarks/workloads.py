@@ -372,7 +372,7 @@ def capture_frames(rng: np.random.Generator, work: Workload) -> Iterator[npt.NDA
 def fill_headers(
     rng: np.random.Generator, frames: npt.NDArray[np.void], start: int, sizes: int | npt.NDArray[np.integer]
 ) -> None:
-    """Write all of the records but payloads of these sizes and the UDP checksum; ``start`` is the first one's number."""
+    """Write records from the number ``start`` on, but for payloads, which have these sizes, and the UDP checksum."""
     micros = (start + np.arange(len(frames), dtype=np.uint64)) * np.uint64(731)
     frames["ts_sec"] = 1_195_200_000 + micros // np.uint64(1_000_000)
     frames["ts_usec"] = micros % np.uint64(1_000_000)
