@@ -5,17 +5,22 @@ The data source and the pipeline both read through this, so that they cannot dif
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import IO, Literal, get_args
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from typing import Literal, get_args
 
 import pyarrow as pa
 
 from msmqwire import capture
 from msmqwire.capture import CAPTURE, TABLES, CaptureStats, TableRows, read_tables
+from msmqwire.capture.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.functions import shown
+from msmqwire.spark.remote import StorageOptions
 from msmqwire.spark.schema import SparkColumn, SparkGuid, convert, spark_columns
+from msmqwire.spark.sources import open_source
 
 __all__ = ["MODES", "Mode", "ReadingOptions", "Scan", "describe_problems"]
 
@@ -36,12 +41,22 @@ class ReadingOptions:
     guid : {"text", "binary"}
     ports : frozenset of int, or None
         None for those of the tables' protocols.
+    addresses : tuple of str
+        Addresses and networks; empty for all.
+    since, until : int or None
+        Nanoseconds since 1970, as ``capture.open`` has them.
+    storage_options : mapping
+        What files on other machines need to be opened, as ``sources.open_source`` has it.
     """
 
     tables: tuple[str, ...] = ("topology",)
     mode: Mode = "PERMISSIVE"
     guid: SparkGuid = "text"
     ports: frozenset[int] | None = None
+    addresses: tuple[str, ...] = ()
+    since: int | None = None
+    until: int | None = None
+    storage_options: StorageOptions = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.tables:
@@ -54,6 +69,15 @@ class ReadingOptions:
         for port in self.ports or ():
             if not 0 <= port <= 0xFFFF:
                 raise ValueError(f"ports: {port} is not 0 to 65535")
+        for address in self.addresses:
+            try:
+                ip_network(address, strict=False)
+            except ValueError:
+                raise ValueError(
+                    f"addresses: {address!r} is neither an address nor a network, as in 10.20.1.25 or 2001:db8::/32"
+                ) from None
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise ValueError("until must be later than since")
         self.columns(self.tables[0])
 
     def columns(self, table: str) -> tuple[SparkColumn, ...]:
@@ -71,6 +95,8 @@ class Scan:
     ----------
     columns : dict of str to tuple of SparkColumn
         Those of each table.
+    source : str
+        What is read, for people.
     stats, tables, payloads
         The account of what was read when ``batches`` ends, as in ``TablesReader``.
     """
@@ -79,16 +105,27 @@ class Scan:
         self.options = options
         chosen = columns or {}
         self.columns = {table: tuple(chosen.get(table, options.columns(table))) for table in options.tables}
+        self.source = ""
         self.stats = CaptureStats()
         self.tables: dict[str, TableRows] = {}
         self.payloads = 0
 
-    def batches(self, source: str | IO[bytes]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def batches(self, source: Source) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows: pairs of a table's name and a batch."""
         options = self.options
+        self.source = _called(source)
         more = set() if options.mode == "PERMISSIVE" else _PLACE
         names = {table: {column.source for column in columns} | more for table, columns in self.columns.items()}
-        with read_tables(source, options.tables, columns=names, guid=options.guid, ports=options.ports) as reader:
+        with read_tables(
+            source,
+            options.tables,
+            columns=names,
+            guid=options.guid,
+            ports=options.ports,
+            addresses=options.addresses,
+            since=options.since,
+            until=options.until,
+        ) as reader:
             self.stats, self.tables = reader.stats, reader.tables
             for table, batch in reader:
                 if options.mode == "FAILFAST" and batch.column("fault").null_count < len(batch):
@@ -97,8 +134,13 @@ class Scan:
                     batch = batch.filter(batch.column("fault").is_null())
                 yield table, convert(batch, self.columns[table])
             self.payloads = reader.payloads
-        if options.mode == "FAILFAST" and (problems := describe_problems(self.stats)):
+        if options.mode == "FAILFAST" and (problems := self.problems):
             raise CaptureError(problems)
+
+    @property
+    def problems(self) -> str | None:
+        """What could not be read, as ``describe_problems`` says it."""
+        return describe_problems(self.stats, self.source)
 
     def _refusal(self, table: str, batch: pa.RecordBatch) -> DecodeError:
         row = batch.column("fault").is_valid().index(True).as_py()
@@ -112,7 +154,10 @@ class Scan:
         """The payload of a row (of a notification: its message), read once more for the error that ends the job."""
         place = {"frame": frame, "stream_offset": offset}
         ports, packets = self.tables[table].ports, TABLES[table].packets
-        with capture.open(file, ports=ports, packets=packets, columns=place) as blocks:
+        with (
+            open_source(file, self.options.storage_options) as opened,
+            capture.open(opened, ports=ports, packets=packets, columns=place) as blocks,
+        ):
             for block in blocks:
                 rows = block.capture.to_arrow().to_pylist()
                 if place in rows and (payload := block.payloads[rows.index(place)]) is not None:
@@ -120,16 +165,29 @@ class Scan:
         return "which is gone"
 
 
-def describe_problems(stats: CaptureStats) -> str | None:
-    """What of a capture cannot be read, in one line; None when everything can."""
-    if not stats.problems:
-        return None
+def _called(source: Source) -> str:
+    """The name of what is read; of several captures that of the first."""
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source)
+    if isinstance(source, Sequence):
+        return _called(source[0])
+    return str(getattr(source, "name", ""))
+
+
+def describe_problems(stats: CaptureStats, source: str = "") -> str | None:
+    """What of captures cannot be read, in one line; None when everything can. ``source`` is what they are called."""
     counts = (
         (stats.damaged, "frames cannot be read"),
         (stats.cut_files, "files are cut"),
         (stats.fragment_conflicts + stats.incomplete_datagrams, "IP datagrams in fragments are not whole"),
         (stats.streams.problems, "problems of TCP streams"),
     )
-    file, offset, what = stats.problems[0]
     found = ", ".join(f"{count} {name}" for count, name in counts if count)
-    return f"{file}: {found}; the first at byte {offset}: {what}"
+    if not found:
+        return None
+    first = ""
+    # A datagram that is not whole is no problem of any one frame
+    if stats.problems:
+        source, offset, what = stats.problems[0]
+        first = f"; the first at byte {offset}: {what}"
+    return f"{source}: {found}{first}" if source else f"{found}{first}"

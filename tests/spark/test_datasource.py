@@ -156,13 +156,19 @@ def test_what_is_no_capture_is_an_error_with_its_name(spark: SparkSession, tmp_p
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
-        (LOCAL, {"tables": "topology"}, "no such option: tables; there are table, ports, mode, guid"),
+        (LOCAL, {"tables": "topology"}, "no such option: tables; there are table, ports, addresses, since"),
         (LOCAL, {"table": "queues"}, "table='queues' is not one of topology"),
         (LOCAL, {"mode": "STRICT"}, "mode='STRICT' is not one of PERMISSIVE, FAILFAST, DROPMALFORMED"),
         (LOCAL, {"guid": "uuid"}, "guid='uuid' is not one of 'text', 'binary'"),
         (LOCAL, {"ports": "1801;53"}, "ports='1801;53' are not numbers between commas"),
         (LOCAL, {"ports": "65536"}, "65536 is not 0 to 65535"),
-        ("s3://bucket/captures", {}, "only local files can be read, not s3://"),
+        (LOCAL, {"since": "yesterday"}, "since: 'yesterday' is not a time of ISO 8601"),
+        (LOCAL, {"since": "2024-03-05", "until": "2024-03-04"}, "until must be later than since"),
+        (LOCAL, {"addresses": "10.0.0.1, site"}, "addresses: 'site' is neither an address nor a network"),
+        (LOCAL, {"recursiveFileLookup": "yes"}, "recursive: 'yes' is neither true nor false"),
+        (LOCAL, {"splitSize": "64x"}, "splitSize: '64x' is not a size in bytes, as in 67108864 or 64m"),
+        (LOCAL, {"storageOptions": '["secret"]'}, r"storageOptions: no JSON object, as in \{"),
+        ("gopher://host/captures", {}, "gopher://host: Protocol not known: gopher"),
         (str(EXAMPLES / "*.nothing"), {}, r"no capture matches '.*\.nothing'"),
     ],
 )
