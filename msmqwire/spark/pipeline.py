@@ -1,40 +1,45 @@
 """Captures to a lake of Parquet tables by day: those of ``capture.TABLES``, ``faults`` and ``accounting``.
 
-A task for each capture decodes it and writes its Parquet files itself, since rows on their way through the JVM cost a
-hundred times their decoding; the driver sees only accounts. It checks them, then moves the files into place. A source
-is known by its content: running again replaces what it wrote and adds nothing.
+Tasks decode captures and write their Parquet files themselves, since rows on their way through the JVM cost a hundred
+times their decoding; the driver sees only accounts. It checks them, then commits the files. A source is known by its
+content: running again reads what is new and adds nothing twice.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
+import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from msmqwire.capture import CAPTURE, TABLES, StreamStats
-from msmqwire.columns.schema import UINT32, Column, Enumeration
-from msmqwire.errors import CaptureError
-from msmqwire.spark.accounting import SourceAccount, path_key, write_account
-from msmqwire.spark.lake import Compression, DayFiles, Lake
-from msmqwire.spark.reading import ReadingOptions, Scan
-from msmqwire.spark.schema import arrow_schema, spark_columns
+from msmqwire.capture import TABLES, StreamStats
+from msmqwire.spark.accounting import SourceAccount, check_files, path_key, shown_name, write_accounts
+from msmqwire.spark.dayfiles import Compression, StagedFile
+from msmqwire.spark.lake import Content, Lake, StagedGroup, Stamp
+from msmqwire.spark.reading import ReadingOptions
+from msmqwire.spark.schema import arrow_schema
 from msmqwire.spark.sources import expand
+from msmqwire.spark.tasks import FAULTS, Decoded, Decoding, Digesting, Stage
 
-__all__ = ["FAULTS", "PipelineMode", "Summary", "run"]
+__all__ = ["PipelineMode", "Progress", "Summary", "run"]
 
 PipelineMode = Literal["PERMISSIVE", "FAILFAST"]
-_MOST_PARTITIONS = 1000
+# Sources are put together into parts of so many bytes, with so many for opening one, but not into fewer parts than this
+_PART_BYTES = 128 << 20
+_OPENING_BYTES = 1 << 20
+_FEW_PARTS = 64
+# Parts that are decoded before there is a commit; what a killed run loses
+_PARTS_OF_A_COMMIT = 1000
+_INTERVAL = 0.2
 # What a summary adds up over accounts
 _TOTALS = (
     "bytes",
@@ -48,118 +53,18 @@ _TOTALS = (
     "incomplete_datagrams",
     "fragment_conflicts",
     "streams",
+    "encrypted",
+    "unread",
 )
-
-# The lake's table `faults`
-FAULTS = spark_columns(
-    (
-        *CAPTURE.columns,
-        Column("table", Enumeration(), "the table that has the payload's row"),
-        Column("code", Enumeration(), "what is wrong"),
-        Column("field", Enumeration(), "where, by its name in the specification"),
-        Column("offset", UINT32, "byte offset in the payload"),
-    )
-)
-
-
-class _HashedFile:
-    """A file that knows the digest of what was read from it, so that rows and digest are of the same bytes."""
-
-    def __init__(self, path: str) -> None:
-        self.name = path
-        self.bytes = 0
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by __exit__)
-        self._hash = hashlib.sha256()
-
-    def __enter__(self) -> _HashedFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def readinto(self, view: memoryview) -> int:
-        count = self._file.readinto(view) or 0
-        self._hash.update(view[:count])
-        self.bytes += count
-        return count
-
-    def digest(self) -> str:
-        """The digest of the whole file, of which what was left is read now."""
-        rest = memoryview(bytearray(1 << 20))
-        while self.readinto(rest):
-            pass
-        return self._hash.hexdigest()
 
 
 @dataclass(frozen=True)
-class _Job:
-    """What every task needs to know."""
+class Progress:
+    """How far a run has come: captures that are decoded of those to decode, and the frames in them."""
 
-    files: tuple[str, ...]
-    staging: str
-    options: ReadingOptions
-    compression: Compression
-
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The accounts of the sources whose numbers come in."""
-        for batch in batches:
-            for number in batch.column(0).to_numpy():
-                account = self.process(self.files[number])
-                yield pa.record_batch({"account": pa.array([account.to_json()])})
-
-    def process(self, path: str) -> SourceAccount:
-        """Decode one source into files in staging.
-
-        Raises
-        ------
-        CaptureError, DecodeError
-            In mode FAILFAST, for whatever cannot be decoded. Otherwise the account says what is wrong.
-        """
-        account = SourceAccount(path)
-        # An attempt that is repeated must not meet what the first left
-        folder = Path(self.staging) / uuid.uuid4().hex
-        folder.mkdir()
-        try:
-            with _HashedFile(path) as file:
-                try:
-                    self._decode(file, folder, account)
-                except CaptureError as error:
-                    if self.options.mode == "FAILFAST":
-                        raise
-                    account = SourceAccount(path, problem=str(error))
-                account.digest, account.bytes = file.digest(), file.bytes
-        except OSError as error:
-            if self.options.mode == "FAILFAST":
-                raise
-            account = SourceAccount(path, problem=f"{path}: {error.strerror or error}")
-        return account
-
-    def _decode(self, file: Any, folder: Path, account: SourceAccount) -> None:
-        scan = Scan(self.options)
-        with ExitStack() as stack:
-
-            def files_of(table: str, schema: pa.Schema) -> DayFiles:
-                return stack.enter_context(DayFiles(folder, table, schema, self.compression))
-
-            writers = {table: files_of(table, arrow_schema(columns)) for table, columns in scan.columns.items()}
-            faults = files_of("faults", arrow_schema(FAULTS))
-            for table, batch in scan.batches(file):
-                writers[table].write(batch)
-                if batch.column("fault").null_count < len(batch):
-                    faults.write(fault_rows(batch, table))
-                times = pc.min_max(batch.column("time_ns"))
-                account.seen(times["min"].as_py(), times["max"].as_py())
-        account.take(scan.stats, scan.tables, scan.payloads)
-        account.files = [file for writer in (*writers.values(), faults) for file in writer.files]
-
-
-def fault_rows(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
-    """The rows of ``faults`` for those of ``table`` that have one."""
-    faulty = batch.filter(batch.column("fault").is_valid())
-    for name in ("code", "field", "offset"):
-        faulty = faulty.append_column(name, pc.struct_field(faulty.column("fault"), name))
-    faulty = faulty.append_column("table", pa.array([table] * len(faulty)))
-    return faulty.select([column.name for column in FAULTS])
+    captures: int
+    total: int
+    frames: int
 
 
 @dataclass
@@ -169,10 +74,12 @@ class Summary:
     Attributes
     ----------
     sources, bytes, frames, payloads, segments, fragments, other, damaged, cut_files : int
-        Totals of the sources whose rows are in the lake now.
-    incomplete_datagrams, fragment_conflicts : int
+        Totals of the sources that this run decoded; their rows are in the lake now.
+    incomplete_datagrams, fragment_conflicts, encrypted, unread : int
     streams : StreamStats
         Likewise.
+    known : int
+        Sources that were in the lake already.
     rows, faults : Counter
         By table, and by code.
     problems : list of str
@@ -194,6 +101,9 @@ class Summary:
     incomplete_datagrams: int = 0
     fragment_conflicts: int = 0
     streams: StreamStats = field(default_factory=StreamStats)
+    encrypted: int = 0
+    unread: int = 0
+    known: int = 0
     rows: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
@@ -213,38 +123,62 @@ class Summary:
 
     @property
     def lost(self) -> int:
-        """How many things cannot be read: frames, datagrams in fragments, places in streams, ends of files."""
+        """How many things cannot be read: frames, IP datagrams, places in streams, messages, ends of files."""
         datagrams = self.incomplete_datagrams + self.fragment_conflicts
-        return self.damaged + datagrams + self.streams.problems + self.cut_files
+        return self.damaged + datagrams + self.streams.problems + self._unread_messages + self.cut_files
+
+    @property
+    def _unread_messages(self) -> int:
+        """Messages that cannot be decoded and, for want of their table, are no faults."""
+        return 0 if "messages" in self.rows else self.unread
 
     def __str__(self) -> str:
-        rows = ", ".join(f"{count:,} rows of {table}" for table, count in self.rows.items()) or "no rows"
-        faults = ", ".join(f"{code} {count:,}" for code, count in self.faults.most_common())
+        rows = ", ".join(_counted(count, f"row of {table}", f"rows of {table}") for table, count in self.rows.items())
         lines = [
-            f"{self.sources:,} captures, {self.bytes:,} bytes in {self.seconds:.1f} s: {rows}",
-            f"{self.frames:,} frames: {self.payloads:,} datagrams, {self.segments:,} TCP segments, "
-            f"{self.fragments:,} fragments, {self.other:,} of other protocols, {self.damaged:,} that cannot be read",
-            *self._losses(),
-            f"{self.faults.total():,} faults" + (f": {faults}" if faults else ""),
+            f"{_counted(self.sources, 'capture')}, {_counted(self.bytes, 'byte')} in {self.seconds:.1f} s: "
+            f"{rows or 'no rows'}",
+            *(self._contents() if self.sources else ()),
+            *([f"{_counted(self.known, 'capture')} already in the lake"] if self.known else []),
             *(f"not read: {problem}" for problem in self.problems),
-            *(f"the same content as another: {file}" for file in self.duplicates),
+            *(f"the same content as another: {shown_name(file)}" for file in self.duplicates),
         ]
         return "\n".join(lines)
+
+    def _contents(self) -> Iterator[str]:
+        yield (
+            f"{_counted(self.frames, 'frame')}: {_counted(self.payloads, 'datagram')}, "
+            f"{_counted(self.segments, 'TCP segment')}, {_counted(self.fragments, 'fragment')}, "
+            f"{self.other:,} of other protocols, {self.damaged:,} that cannot be read"
+        )
+        yield from self._losses()
+        faults = ", ".join(f"{code} {count:,}" for code, count in self.faults.most_common())
+        yield _counted(self.faults.total(), "fault") + (f": {faults}" if faults else "")
 
     def _losses(self) -> Iterator[str]:
         streams = self.streams
         if streams.problems:
             yield (
-                f"TCP streams: {streams.missing:,} bytes missing in {streams.gaps:,} gaps, {streams.skipped:,} bytes "
-                f"of no whole packet, {streams.conflicts:,} conflicts, {streams.evictions:,} forgotten"
+                f"TCP streams: {_counted(streams.missing, 'byte')} missing in {_counted(streams.gaps, 'gap')}, "
+                f"{_counted(streams.skipped, 'byte')} of no whole packet, {_counted(streams.conflicts, 'conflict')}, "
+                f"{streams.evictions:,} forgotten"
             )
         if self.incomplete_datagrams or self.fragment_conflicts:
+            whole = "datagram that is not whole", "datagrams that are not whole"
             yield (
-                f"IP fragments: {self.incomplete_datagrams:,} datagrams that are not whole, "
-                f"{self.fragment_conflicts:,} conflicts"
+                f"IP fragments: {_counted(self.incomplete_datagrams, *whole)}, "
+                f"{_counted(self.fragment_conflicts, 'conflict')}"
             )
         if self.cut_files:
-            yield f"{self.cut_files:,} compressed captures that are cut"
+            yield _counted(self.cut_files, "compressed capture that is cut", "compressed captures that are cut")
+        if self._unread_messages:
+            yield _counted(self.unread, "message that cannot be decoded", "messages that cannot be decoded")
+        if self.encrypted:
+            yield _counted(self.encrypted, "message with encrypted changes", "messages with encrypted changes")
+
+
+def _counted(count: int, one: str, several: str | None = None) -> str:
+    """A number of things, in words."""
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
 
 
 def run(
@@ -256,6 +190,8 @@ def run(
     mode: PipelineMode = "PERMISSIVE",
     ports: Iterable[int] | None = None,
     compression: Compression = "snappy",
+    again: bool = False,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
     """Decode captures into the Parquet tables of a lake, by day.
 
@@ -265,7 +201,7 @@ def run(
     sources : path, folder, glob, or a list of these
         Local files, or on a file system that driver and workers see under the same names.
     lake : path
-        The folder of the lake; made when it is not there.
+        The folder of the lake; made when it is not there. Driver and workers must see it under the same name.
     tables : iterable of str
         The tables to write beside ``faults`` and ``accounting``, all by default. A capture's rows are replaced
         together: those of a table that is left out here are gone from the lake.
@@ -276,6 +212,10 @@ def run(
         every table that is read from datagrams.
     compression : str
         Of the Parquet files, as pyarrow names it.
+    again : bool
+        Decode captures though the lake has them, with these tables and ports, and replace their rows.
+    progress : callable, optional
+        Is told how far decoding has come, a few times a second, from another thread.
 
     Raises
     ------
@@ -283,24 +223,16 @@ def run(
         A source names no file.
     ValueError
         There is no such table or mode.
+    LakeError
+        Another run is writing to the lake, or it is damaged.
     AccountingError
-        The numbers of a source do not add up; nothing is committed.
+        The numbers of a source do not add up; it is not committed, nor what was decoded with it.
     """
     started = time.monotonic()
     options = _options(tables, mode, ports)
     files = expand(sources)
-    store = Lake(lake)
-    with store.staging() as staging:
-        job = _Job(files, str(staging), options, compression)
-        numbers = spark.range(0, len(files), 1, min(len(files), _MOST_PARTITIONS))
-        rows = numbers.mapInArrow(job.run, "account string").collect()
-        accounts = sorted((SourceAccount.from_json(row.account) for row in rows), key=lambda one: one.file)
-        for account in accounts:
-            account.check()
-        for table in options.tables:
-            store.found(table, arrow_schema(options.columns(table)))
-        store.found("faults", arrow_schema(FAULTS))
-        summary = _commit(store, staging, accounts, compression)
+    with Lake(lake) as store:
+        summary = _Run(spark, store, options, compression, again, progress).run(files)
     summary.seconds = time.monotonic() - started
     return summary
 
@@ -312,17 +244,204 @@ def _options(tables: Iterable[str], mode: str, ports: Iterable[int] | None) -> R
     return ReadingOptions(names, mode, ports=None if ports is None else frozenset(ports))  # type: ignore[arg-type]
 
 
-def _commit(store: Lake, staging: Path, accounts: Iterable[SourceAccount], compression: Compression) -> Summary:
-    summary = Summary()
-    committed: set[str] = set()
-    for account in accounts:
-        if account.key in committed:
-            summary.duplicates.append(account.file)
-            continue
-        store.commit(account.key, [*account.files, write_account(account, staging, compression)])
-        if account.digest is not None:
-            # It may not have been readable when a run met it before
-            store.forget(path_key(account.file))
-        committed.add(account.key)
-        summary.add(account)
-    return summary
+class _Run:
+    """One run: what is new among the sources, decoded and committed."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        lake: Lake,
+        options: ReadingOptions,
+        compression: Compression,
+        again: bool,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.spark = spark
+        self.lake = lake
+        self.options = options
+        self.compression = compression
+        self.again = again
+        self.progress = progress
+        self.summary = Summary()
+        # With other settings a source has other rows
+        self.settings = json.dumps([sorted(options.tables), options.ports and sorted(options.ports)])
+        self.seen: dict[str, tuple[Stamp, str]] = {}
+        self.taken: set[str] = set()
+
+    def run(self, files: Sequence[str]) -> Summary:
+        stamps = {file: _stamp(file) for file in files}
+        new = [file for file in files if not self._is_unchanged(file, stamps[file])]
+        new = self._without_known_contents(new, stamps)
+        self.summary.known = len(files) - len(new) - len(self.summary.duplicates)
+        parts = _parts(new, stamps)
+        decoding = Decoding(str(self.lake.staging), self.options, self.compression, self._write_earlier(new))
+        # Who wants all or nothing gets one commit
+        size = _PARTS_OF_A_COMMIT if self.options.mode == "PERMISSIVE" else len(parts)
+        with _told(self.progress, self.lake.staging / "done", len(new)):
+            for start in range(0, len(parts), size or 1):
+                results = self._on_workers(decoding, parts[start : start + size])
+                self._commit([Decoded.from_json(result) for result in results])
+        self._commit(())
+        schemas = {table: arrow_schema(self.options.columns(table)) for table in self.options.tables}
+        self.lake.found({**schemas, "faults": arrow_schema(FAULTS)})
+        return self.summary
+
+    def _is_unchanged(self, file: str, stamp: Stamp | None) -> bool:
+        """Whether the lake has what is in a file, going by its size and time."""
+        seen = self.lake.seen(file)
+        return not self.again and seen is not None and seen[0] == stamp and self.lake.holds(seen[1], self.settings)
+
+    def _without_known_contents(self, files: Sequence[str], stamps: dict[str, Stamp | None]) -> list[str]:
+        """The files whose content the lake has not, each content once.
+
+        Only files of the size of others are read for it.
+        """
+        sizes = Counter(stamp.size for file in files if (stamp := stamps[file]) is not None and stamp.size)
+        held = {content.bytes for key, content in self.lake.sources() if self._is_held(key)}
+        alike = [file for file in files if (stamp := stamps[file]) and (sizes[stamp.size] > 1 or stamp.size in held)]
+        digests: dict[str, str] = {}
+        for result in self._on_workers(Digesting(), _parts(alike, stamps)):
+            digests.update(json.loads(result))
+        new = []
+        for file in files:
+            digest, stamp = digests.get(file), stamps[file]
+            if digest is None or stamp is None:
+                new.append(file)
+                continue
+            if self._is_held(digest):
+                self.seen[file] = (stamp, digest)
+            elif digest in self.taken:
+                self.seen[file] = (stamp, digest)
+                self.summary.duplicates.append(file)
+            else:
+                self.taken.add(digest)
+                new.append(file)
+        self.taken.clear()
+        return new
+
+    def _is_held(self, key: str) -> bool:
+        return not self.again and self.lake.holds(key, self.settings)
+
+    def _write_earlier(self, files: Sequence[str]) -> str:
+        """Put down the contents that files have had which have changed or gone: one that begins with them has grown."""
+        changed, stays = set(files), {key for _, key in self.seen.values()}
+        folders = {os.path.dirname(file) for file in files}
+        earlier: dict[int, list[str]] = {}
+        for key, content in self.lake.sources():
+            gone = os.path.dirname(content.file) in folders and not os.path.lexists(content.file)
+            if content.bytes and key not in stays and (content.file in changed or gone):
+                earlier.setdefault(content.bytes, []).append(key)
+        path = self.lake.staging / "earlier.json"
+        path.write_text(json.dumps(earlier), "utf-8")
+        return str(path)
+
+    def _on_workers(self, work: Callable[[Sequence[str]], str], parts: Sequence[Sequence[str]]) -> list[str]:
+        """What ``work`` gives for each part."""
+        if not parts:
+            return []
+        folder = self.lake.staging / uuid.uuid4().hex
+        folder.mkdir()
+        for number, part in enumerate(parts):
+            (folder / f"{number}.json").write_text(json.dumps(part), "utf-8")
+        numbers = self.spark.range(0, len(parts), 1, len(parts))
+        rows = numbers.mapInArrow(Stage(str(folder), work).run, "result string").collect()
+        return [row.result for row in rows]
+
+    def _commit(self, results: Iterable[Decoded]) -> None:
+        """Check what tasks have decoded, and make it part of the lake."""
+        groups: list[StagedGroup] = []
+        problems: list[SourceAccount] = []
+        withdrawn: set[str] = set()
+        for result in results:
+            read = [account for account in result.accounts if account.problem is None]
+            problems += [account for account in result.accounts if account.problem is not None]
+            for account in read:
+                account.check()
+            check_files(read, result.files)
+            kept, files = self._without_doubled(read, result.files)
+            if kept:
+                groups.append(self._group(kept, files))
+            for account in kept:
+                withdrawn |= {*account.grown_from} - self.taken
+        if problems:
+            groups.append(self._group(problems, ()))
+        # What was seen may not have been readable when a run met it before
+        withdrawn |= {path_key(file) for file in self.seen}
+        if groups or self.seen:
+            self.lake.commit(groups, withdrawn=withdrawn, seen=self.seen, compression=self.compression)
+        self.seen = {}
+
+    def _group(self, accounts: Sequence[SourceAccount], files: Sequence[StagedFile]) -> StagedGroup:
+        for account in accounts:
+            self.summary.add(account)
+            self.taken.add(account.key)
+            if account.problem is None:
+                self.seen[account.file] = (Stamp(account.bytes, account.modified_ns), account.key)
+        sources = {account.key: Content(account.file, account.bytes) for account in accounts}
+        written = write_accounts(accounts, self.lake.staging, self.compression)
+        return StagedGroup(self.settings, sources, [*files, *written])
+
+    def _without_doubled(
+        self, accounts: Sequence[SourceAccount], files: Sequence[StagedFile]
+    ) -> tuple[list[SourceAccount], list[StagedFile]]:
+        """Leave out sources that took on the content of another one while they were decoded."""
+        kept: dict[str, SourceAccount] = {}
+        doubled = []
+        for account in accounts:
+            if account.key in kept or account.key in self.taken or self._is_held(account.key):
+                doubled.append(account.file)
+            else:
+                kept[account.key] = account
+        if doubled:
+            self.summary.duplicates += doubled
+            files = [left for file in files if (left := self.lake.staged_without(file, doubled, self.compression))]
+        return list(kept.values()), list(files)
+
+
+def _stamp(file: str) -> Stamp | None:
+    """What a file looks like; None when it cannot be told, which reading it will explain."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return Stamp(status.st_size, status.st_mtime_ns)
+
+
+def _parts(files: Sequence[str], stamps: Mapping[str, Stamp | None]) -> list[list[str]]:
+    """Files that lie side by side put together for tasks: neither many small tasks nor few big ones."""
+    costs = [_OPENING_BYTES + (stamp.size if (stamp := stamps[file]) else 0) for file in files]
+    most = min(_PART_BYTES, sum(costs) // _FEW_PARTS)
+    parts: list[list[str]] = []
+    room = 0
+    for file, cost in zip(files, costs, strict=True):
+        if not parts or cost > room:
+            parts.append([])
+            room = most
+        parts[-1].append(file)
+        room -= cost
+    return parts
+
+
+@contextmanager
+def _told(progress: Callable[[Progress], None] | None, folder: Path, total: int) -> Iterator[None]:
+    """Tell how many captures are done, going by the marks that tasks leave in a folder."""
+    folder.mkdir()
+    if progress is None:
+        yield
+        return
+    over = threading.Event()
+
+    def tell() -> None:
+        while not over.wait(_INTERVAL):
+            marks = [name.rsplit("-", 2) for name in os.listdir(folder)]
+            # A task whose result was lost leaves two marks
+            captures = min(total, sum(int(mark[1]) for mark in marks))
+            progress(Progress(captures, total, sum(int(mark[2]) for mark in marks)))
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()

@@ -1,0 +1,266 @@
+"""What workers do for the pipeline: tell the content of captures, and decode captures into files in staging."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from msmqwire.capture import CAPTURE
+from msmqwire.columns.schema import UINT32, Column, Enumeration
+from msmqwire.errors import CaptureError
+from msmqwire.spark.accounting import SourceAccount, shown_name
+from msmqwire.spark.dayfiles import Compression, DayFiles, StagedFile
+from msmqwire.spark.reading import ReadingOptions, Scan
+from msmqwire.spark.schema import arrow_schema, spark_columns
+
+__all__ = ["FAULTS", "Decoded", "Decoding", "Digesting", "Stage"]
+
+# The lake's table `faults`
+FAULTS = spark_columns(
+    (
+        *CAPTURE.columns,
+        Column("table", Enumeration(), "the table that has the payload's row"),
+        Column("code", Enumeration(), "what is wrong"),
+        Column("field", Enumeration(), "where, by its name in the specification"),
+        Column("offset", UINT32, "byte offset in the payload"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Work on parts of a list of sources, a part for each task.
+
+    Attributes
+    ----------
+    parts : str
+        A folder with the sources of each part, in files by number: a list for all of them would go to every task.
+    work : callable
+        What is done with a part; it gives text.
+    """
+
+    parts: str
+    work: Callable[[Sequence[str]], str]
+
+    def run(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The results of the parts whose numbers come in."""
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                sources = json.loads(Path(self.parts, f"{number}.json").read_text("utf-8"))
+                yield pa.record_batch({"result": [self.work(sources)]})
+
+
+class HashedFile:
+    """A file that knows the digest of what was read from it, so that rows and digest are of the same bytes.
+
+    Attributes
+    ----------
+    bytes : int
+        How many were read.
+    modified_ns : int
+        When the file was changed last, as it was opened.
+    begins_with : list of str
+        Digests, out of those in ``earlier`` by size, of what the file begins with.
+    """
+
+    def __init__(self, path: str, earlier: Mapping[int, Sequence[str]] | None = None) -> None:
+        self.name = path
+        self.bytes = 0
+        self.begins_with: list[str] = []
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by __exit__)
+        self.modified_ns = os.fstat(self._file.fileno()).st_mtime_ns
+        self._hash = hashlib.sha256()
+        self._earlier = earlier or {}
+        self._marks = sorted(self._earlier, reverse=True)
+
+    def __enter__(self) -> HashedFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def readinto(self, view: memoryview) -> int:
+        """Read into a buffer; how many bytes there were."""
+        count = self._file.readinto(view) or 0
+        start = 0
+        while self._marks and self._marks[-1] <= self.bytes + count - start:
+            end = start + self._marks.pop() - self.bytes
+            self._take(view[start:end])
+            start = end
+            if (digest := self._hash.hexdigest()) in self._earlier[self.bytes]:
+                self.begins_with.append(digest)
+        self._take(view[start:count])
+        return count
+
+    def digest(self) -> str:
+        """The digest of the whole file, of which what was left is read now."""
+        rest = memoryview(bytearray(1 << 20))
+        while self.readinto(rest):
+            pass
+        return self._hash.hexdigest()
+
+    def _take(self, part: memoryview) -> None:
+        self._hash.update(part)
+        self.bytes += len(part)
+
+
+@dataclass(frozen=True)
+class Digesting:
+    """Tells the content of sources: a JSON object of SHA-256 by name, without those that cannot be read."""
+
+    def __call__(self, sources: Sequence[str]) -> str:
+        """Read the sources."""
+        digests = {}
+        for source in sources:
+            try:
+                with HashedFile(source) as file:
+                    digests[source] = file.digest()
+            except OSError:
+                # What decodes it will find that out, and say so
+                continue
+        return json.dumps(digests)
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What a task made of a part of the sources: an account for each, and the files with the rows of all."""
+
+    accounts: list[SourceAccount]
+    files: list[StagedFile]
+
+    def to_json(self) -> str:
+        """As a task sends it to the driver."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Decoded:
+        """What ``to_json`` gave."""
+        values = json.loads(text)
+        accounts = [SourceAccount.from_dict(account) for account in values["accounts"]]
+        return cls(accounts, [StagedFile(**file) for file in values["files"]])
+
+
+class _SpoiledError(Exception):
+    """Reading has failed where rows of the source are written already."""
+
+    def __init__(self, account: SourceAccount) -> None:
+        super().__init__(account)
+        self.account = account
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """Decodes sources into Parquet files that they share, in staging.
+
+    Attributes
+    ----------
+    staging : str
+    options : ReadingOptions
+    compression : str
+    earlier : str
+        A file with the sizes and digests of what sources may have been when they were shorter.
+    """
+
+    staging: str
+    options: ReadingOptions
+    compression: Compression
+    earlier: str
+
+    def __call__(self, sources: Sequence[str]) -> str:
+        """Decode the sources; ``Decoded`` as JSON.
+
+        Raises
+        ------
+        CaptureError, DecodeError
+            In mode FAILFAST, for whatever cannot be decoded or read. Otherwise the accounts say what is wrong.
+        """
+        earlier = {int(size): digests for size, digests in json.loads(Path(self.earlier).read_text("utf-8")).items()}
+        spoiled: dict[str, SourceAccount] = {}
+        while True:
+            # An attempt that is repeated must not meet what the first left
+            folder = Path(self.staging, uuid.uuid4().hex)
+            folder.mkdir()
+            try:
+                decoded = self._decoded(sources, folder, spoiled, earlier)
+            except _SpoiledError as error:
+                spoiled[error.account.file] = error.account
+                shutil.rmtree(folder)
+                continue
+            frames = sum(account.frames for account in decoded.accounts)
+            Path(self.staging, "done", f"{folder.name}-{len(sources)}-{frames}").touch()
+            return decoded.to_json()
+
+    def _decoded(
+        self,
+        sources: Sequence[str],
+        folder: Path,
+        spoiled: Mapping[str, SourceAccount],
+        earlier: Mapping[int, Sequence[str]],
+    ) -> Decoded:
+        schemas = {table: arrow_schema(self.options.columns(table)) for table in self.options.tables}
+        schemas["faults"] = arrow_schema(FAULTS)
+        with ExitStack() as stack:
+            writers = {
+                table: stack.enter_context(DayFiles(folder, table, schema, self.compression))
+                for table, schema in schemas.items()
+            }
+            accounts = [spoiled.get(source) or self._account(source, writers, earlier) for source in sources]
+        return Decoded(accounts, [file for writer in writers.values() for file in writer.files])
+
+    def _account(
+        self, source: str, writers: Mapping[str, DayFiles], earlier: Mapping[int, Sequence[str]]
+    ) -> SourceAccount:
+        """Write the rows of a source, and give its account."""
+        account = SourceAccount(source)
+        written = False
+        for table, batch in self._rows(account, earlier):
+            writers[table].write(batch)
+            if batch.column("fault").null_count < len(batch):
+                writers["faults"].write(fault_rows(batch, table))
+            times = pc.min_max(batch.column("time_ns"))
+            account.seen(times["min"].as_py(), times["max"].as_py())
+            written = True
+        if account.problem is None:
+            return account
+        unread = SourceAccount(source, account.digest, account.bytes, problem=account.problem)
+        if written:
+            raise _SpoiledError(unread)
+        return unread
+
+    def _rows(
+        self, account: SourceAccount, earlier: Mapping[int, Sequence[str]]
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Read a source; its account is complete at the end, also where it cannot be read."""
+        scan = Scan(self.options)
+        try:
+            with HashedFile(account.file, earlier) as file:
+                try:
+                    yield from scan.batches(file)  # type: ignore[arg-type]
+                    account.take(scan.stats, scan.tables, scan.payloads)
+                except CaptureError as error:
+                    account.problem = str(error)
+                account.digest, account.bytes, account.modified_ns = file.digest(), file.bytes, file.modified_ns
+                account.grown_from = file.begins_with
+        except OSError as error:
+            account.problem = f"{shown_name(account.file)}: {error.strerror or error}"
+        if account.problem is not None and self.options.mode == "FAILFAST":
+            raise CaptureError(account.problem)
+
+
+def fault_rows(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
+    """The rows of ``faults`` for those of ``table`` that have one."""
+    faulty = batch.filter(batch.column("fault").is_valid())
+    for name in ("code", "field", "offset"):
+        faulty = faulty.append_column(name, pc.struct_field(faulty.column("fault"), name))
+    faulty = faulty.append_column("table", pa.array([table] * len(faulty)))
+    return faulty.select([column.name for column in FAULTS])
