@@ -57,6 +57,8 @@ cdef class FileReader:
     cdef StreamTable streams
     cdef PayloadSelection selection
     cdef bint last
+    cdef bint growing
+    cdef bint timed
     cdef object stats
     cdef bint pcapng
     cdef PcapFile pcap
@@ -78,10 +80,14 @@ cdef class FileReader:
     cdef readonly uint64_t end  # bytes of it that were read
     cdef bint short            # the first read gave less than was asked for: it may be all there is for now
     cdef bint ended
+    cdef bint paused           # a growing file has no more for now
     cdef uint64_t limit        # records that begin there, or behind it, are left alone
+    cdef bint search_ends      # at the limit as well
 
     cdef int start(self) except -1
     cdef size_t read(self, object view) except? 0
+    cdef bint exhausted(self) noexcept
+    cdef uint64_t next_record(self) noexcept
     cdef bint reached(self) noexcept
     cdef int next_window(self) except -1
     cdef Block next_rows(self)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import TypeAlias
 
 from msmqwire.capture.blocks import Block, FileReader, Pool
+from msmqwire.capture.checkpoint import Checkpoint, State
 from msmqwire.capture.ranges import SplitReader, cuts_of
 from msmqwire.capture.schema import DEFAULT_PORTS, PACKET_KINDS, TRANSPORTS, StreamLimits
 from msmqwire.capture.selection import PayloadSelection
-from msmqwire.capture.sources import OpenFile, Source, files_of
+from msmqwire.capture.sources import OpenFile, Source, SourceFile, files_of
+from msmqwire.capture.state import go_behind, go_on, reader_state, set_streams, stop_at, streams_state
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.streams import StreamTable
 from msmqwire.errors import CaptureError
 
-__all__ = ["Capture", "Ports", "open"]
+__all__ = ["Capture", "Checkpoints", "Ports", "checkpoints", "open"]
 
 BLOCK_SIZE = 1 << 20
+END_OF_FILE = (1 << 64) - 1
+# A capture without a frame: what is left of a file that was read to its end
+NOTHING = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
@@ -63,6 +70,29 @@ def _selection(
     return PayloadSelection(wanted, _nanoseconds("since", since), _nanoseconds("until", until))
 
 
+def _between(files: list[SourceFile], resume: Checkpoint | None, stop: Checkpoint | None) -> list[SourceFile]:
+    """The files from one checkpoint to another."""
+    names = [file.name for file in files]
+    for checkpoint in (resume, stop):
+        if checkpoint is not None and checkpoint.file not in names:
+            raise ValueError(f"{checkpoint.file}: is not among the files of the source; the checkpoint is in it")
+    first = 0 if resume is None else names.index(resume.file)
+    if stop is None:
+        return files[first:]
+    if stop.file not in names[first:]:
+        raise ValueError(f"stop, in {stop.file}, is in front of resume, in {names[first]}")
+    last = names.index(stop.file, first)
+    if resume is not None and last == first and stop.offset < resume.offset:
+        raise ValueError(f"stop, at {stop.offset} in {stop.file}, is in front of resume, at {resume.offset}")
+    return files[first : last + (stop.offset > 0)]
+
+
+def _digest(ports: Mapping[str, frozenset[int]], kinds: int, limits: StreamLimits) -> bytes:
+    """Stands for what the state of a reader depends on."""
+    what = [sorted(ports[name]) for name in TRANSPORTS], kinds, limits
+    return hashlib.blake2b(repr(what).encode(), digest_size=8).digest()
+
+
 class Capture(Iterator[Block]):
     """The blocks of one or more captures, in order; a context manager that closes what it opened.
 
@@ -85,10 +115,15 @@ class Capture(Iterator[Block]):
         since: datetime | int | None = None,
         until: datetime | int | None = None,
         threads: int = 1,
+        resume: Checkpoint | None = None,
+        stop: Checkpoint | None = None,
+        final: bool = True,
+        divided: bool = False,
     ) -> None:
         if threads < 1:
             raise ValueError(f"threads={threads} must be at least 1")
-        self._threads = threads
+        divided = divided or resume is not None or stop is not None or not final
+        self._threads = 1 if divided else threads
         self.stats = CaptureStats()
         self._selection = _selection(addresses, since, until)
         self._ports = _ports_by_transport(ports)
@@ -97,9 +132,20 @@ class Capture(Iterator[Block]):
         self._kinds = _kinds(packets)
         self._limits = limits or StreamLimits()
         self._streams = StreamTable(self._kinds, self._limits, seed)
-        self._files = list(files_of(source))
+        self._reading = _digest(self._ports, self._kinds, self._limits)
+        self._resume, self._stop = resume, stop
+        self._stop_state = None if stop is None else self._opened(stop)
+        self._finishes = final if self._stop_state is None else self._stop_state.finished
+        self._grows = not final and stop is None
+        self._divided = divided
+        self._files = _between(list(files_of(source)), resume, stop)
         self._file: OpenFile | None = None
         self._reader: FileReader | SplitReader | None = None
+        self._last: FileReader | SplitReader | None = None
+        self._exhausted = False
+        if resume is not None:
+            state = self._opened(resume)
+            set_streams(self._streams, state.files, state.streams)
         self._open_next()
 
     def __next__(self) -> Block:
@@ -107,8 +153,7 @@ class Capture(Iterator[Block]):
             block = self._reader.next_block()
             if block is not None:
                 return block
-            if self._file is not None and self._file.damage:
-                self.stats.cut(self._file.name, self._reader.end, self._file.damage)
+            self._leave()
             self._open_next()
         raise StopIteration
 
@@ -130,38 +175,117 @@ class Capture(Iterator[Block]):
             self._file.close()
             self._file = None
 
+    def checkpoint(self) -> Checkpoint:
+        """The place where reading ended, once there are no more blocks.
+
+        That is ``stop``; or, with ``final=False``, the place where what is whole ended; or else the end of the capture,
+        with nothing left open.
+
+        Raises
+        ------
+        RuntimeError
+            There may be more blocks, or there was no file.
+        """
+        if not self._exhausted:
+            raise RuntimeError("a capture has a checkpoint when all its blocks were read")
+        if self._stop is not None and not self._stop.offset:
+            return self._in_front_of(self._stop.file)
+        if self._last is None:
+            raise RuntimeError("a capture of no files has no checkpoint")
+        return self._checkpoint_of(self._last, behind=self._behind)
+
+    def _pass_on(self, size: int) -> Checkpoint | None:
+        """Read about ``size`` bytes and forget their rows; the place behind them, None when there are no more."""
+        if self._reader is None:
+            if not self._files:
+                return None
+            self._open_next()
+        while self._reader is not None:
+            reader = self._reader
+            assert isinstance(reader, FileReader)
+            begin = reader.place
+            inside = self._file is not None and self._file.seekable
+            if reader.pass_to(begin + size if inside else END_OF_FILE):
+                return self._checkpoint_of(reader, behind=False)
+            size -= reader.place - begin
+            self._leave()
+            if size <= 0 and self._files:
+                return self._in_front_of(self._files[0].name)
+            self._open_next()
+        return self.checkpoint()
+
+    def _checkpoint_of(self, reader: FileReader | SplitReader, *, behind: bool) -> Checkpoint:
+        """Where a reader is, which may be behind all that there ever will be of its file."""
+        inside = b""
+        if isinstance(reader, FileReader) and reader.place and not behind:
+            inside = reader_state(reader)
+        state = State(self._reading, inside, behind and self._finishes, *streams_state(self._streams, reading=True))
+        return Checkpoint.of(reader.name, reader.place, reader.frames, state)
+
+    def _in_front_of(self, name: str) -> Checkpoint:
+        """Between the files that were read and another one."""
+        state = State(self._reading, b"", False, *streams_state(self._streams, reading=False))
+        return Checkpoint.of(name, 0, 0, state)
+
+    def _opened(self, checkpoint: Checkpoint) -> State:
+        state = checkpoint.opened()
+        if state.reading != self._reading:
+            raise ValueError(f"{checkpoint}: was made for other ports, packets or limits")
+        return state
+
+    def _leave(self) -> None:
+        """The file has been read as far as it is to be."""
+        reader = self._reader
+        assert reader is not None
+        if self._file is not None:
+            if self._file.damage:
+                self.stats.cut(self._file.name, reader.end, self._file.damage)
+            self._file.close()
+        self.stats.bytes_read -= reader.end - reader.place
+        self._file = self._reader = None
+        self._last = reader
+        if not self._files and self._stop is not None and self._stop.offset > reader.place:
+            raise CaptureError(f"{reader.name}: ends at {reader.place}, in front of the checkpoint {self._stop.offset}")
+
     def _open_next(self) -> None:
         """Go on to the next file, if there is one, and read its header."""
-        if self._file is not None:
-            self._file.close()
-        self._file = self._reader = None
+        self._exhausted = not self._files
         if not self._files:
             return
-        self._file = self._files.pop(0)()
+        file = self._files.pop(0)
+        resume, self._resume = self._resume, None
         try:
-            self._reader = self._reader_of(self._file, last=not self._files)
+            if resume is None or not resume.offset:
+                self._file = file.open()
+                self._reader = self._reader_of(self._file, last=not self._files)
+            else:
+                self._reader = self._resumed(file, resume, last=not self._files)
         except BaseException as error:
-            damage, name = self._file.damage, self._file.name
+            damage = "" if self._file is None else self._file.damage
             self.close()
             if damage and isinstance(error, CaptureError):
-                raise CaptureError(f"{name}: {damage}") from None
+                raise CaptureError(f"{file.name}: {damage}") from None
             raise
+
+    def _resumed(self, file: SourceFile, resume: Checkpoint, *, last: bool) -> FileReader:
+        """What goes on inside a file, or behind it."""
+        state = self._opened(resume)
+        if not state.reader:
+            reader = self._file_reader(file.name, io.BytesIO(NOTHING).readinto, last=last, behind=True)
+            go_behind(reader, resume.offset, resume.frames)
+            return reader
+        self._file = file.open()
+        reader = self._file_reader(file.name, self._file.read_into, last=last, behind=not self._file.seekable)
+        go_on(reader, self._file.seek, resume.offset, resume.frames, state.reader)
+        return reader
 
     def _reader_of(self, file: OpenFile, *, last: bool) -> FileReader | SplitReader:
         """What reads a file, in ranges where that is worth while."""
         descriptor = file.descriptor if self._threads > 1 else None
         cuts = () if descriptor is None else cuts_of(os.fstat(descriptor).st_size)
         if descriptor is None or not cuts:
-            return FileReader(
-                file.name,
-                file.read_into,
-                self._ports,
-                self._pool,
-                self._streams,
-                self.stats,
-                selection=self._selection,
-                last=last,
-            )
+            return self._file_reader(file.name, file.read_into, last=last, behind=not file.seekable)
+        self._behind = True
         return SplitReader(
             file.name,
             descriptor,
@@ -177,6 +301,63 @@ class Capture(Iterator[Block]):
             last=last,
         )
 
+    def _file_reader(
+        self, name: str, read_into: Callable[[memoryview], int], *, last: bool, behind: bool
+    ) -> FileReader:
+        """What reads a file; ``behind``: all of it, for reading cannot go on inside it later."""
+        stop, state = self._stop, self._stop_state
+        self._behind = behind or self._finishes or not last
+        reader = FileReader(
+            name,
+            read_into,
+            self._ports,
+            self._pool,
+            self._streams,
+            self.stats,
+            selection=self._selection,
+            last=last and self._finishes,
+            growing=last and self._grows and not behind,
+            timed=self._divided,  # a packet that is not complete keeps the time of its segments
+        )
+        if last and stop is not None and state is not None and state.reader:
+            stop_at(reader, stop.offset, state.reader)
+        return reader
+
+
+class Checkpoints(Iterator[Checkpoint]):
+    """Checkpoints of a capture about every ``size`` bytes, the last at its end; a context manager.
+
+    Attributes
+    ----------
+    stats : CaptureStats
+        What became of the frames read so far; in the end, of the capture.
+    """
+
+    def __init__(self, capture: Capture, size: int) -> None:
+        if size < 1:
+            raise ValueError(f"size={size} must be at least 1")
+        self._capture = capture
+        self._size = size
+        self.stats = capture.stats
+
+    def __next__(self) -> Checkpoint:
+        checkpoint = self._capture._pass_on(self._size)
+        if checkpoint is None:
+            raise StopIteration
+        return checkpoint
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file that is being read; there are no more checkpoints."""
+        self._capture.close()
+
 
 def open(
     source: Source,
@@ -190,6 +371,9 @@ def open(
     since: datetime | int | None = None,
     until: datetime | int | None = None,
     threads: int = 1,
+    resume: Checkpoint | None = None,
+    stop: Checkpoint | None = None,
+    final: bool = True,
 ) -> Capture:
     """Read the payloads of pcap and pcapng captures, a block at a time.
 
@@ -220,7 +404,16 @@ def open(
         out of a stream its last frame.
     threads : int
         How many read ranges of a big file side by side. What comes out is the same. Compressed files, pipes and open
-        file objects are read from their beginning to their end.
+        file objects are read from their beginning to their end, and so are parts.
+    resume : Checkpoint, optional
+        Go on there, as if what is in front of it had just been read with the same arguments; files of the source in
+        front of its file are not looked at.
+    stop : Checkpoint, optional
+        End there; what is behind it is for another reader, which gets what is still open. Files behind its file are not
+        looked at.
+    final : bool
+        The capture will not grow. Else what is still open at its end is not given up, and a record that is not whole is
+        left alone: both are for the reader that resumes at ``checkpoint()``.
 
     Returns
     -------
@@ -231,11 +424,13 @@ def open(
     Raises
     ------
     CaptureError
-        A file is no capture, or a glob matches nothing. Damage inside a capture raises nothing: it is in ``stats``.
+        A file is no capture, or a glob matches nothing; a checkpoint is damaged, or not of this file. Damage inside a
+        capture raises nothing: it is in ``stats``.
     OSError
         A file cannot be opened or read.
     ValueError
-        A port, an address, a time or a column that is none.
+        A port, an address, a time or a column that is none; a checkpoint in no file of the source, or inside one that
+        can only be read from its beginning.
     """
     return Capture(
         source,
@@ -248,4 +443,61 @@ def open(
         since=since,
         until=until,
         threads=threads,
+        resume=resume,
+        stop=stop,
+        final=final,
     )
+
+
+def checkpoints(
+    source: Source,
+    size: int,
+    *,
+    ports: Ports = DEFAULT_PORTS,
+    packets: Iterable[str] = PACKET_KINDS,
+    limits: StreamLimits | None = None,
+    addresses: Iterable[str] = (),
+    since: datetime | int | None = None,
+    until: datetime | int | None = None,
+    resume: Checkpoint | None = None,
+    final: bool = True,
+) -> Checkpoints:
+    """Read captures once, at the speed of framing, for places where they can be cut.
+
+    The parts from each checkpoint to the next, the first from the beginning, can then be read with
+    ``open(source, resume=, stop=)`` in any order and by several processes: together they give the rows of a serial
+    read, and their stats add up to its.
+
+    Parameters
+    ----------
+    size : int
+        Bytes between two checkpoints; a little more, up to the end of a record. There are none inside a compressed file
+        or a pipe.
+    source, ports, packets, limits, addresses, since, until, resume, final
+        As for ``open``, and as the parts will be read.
+
+    Returns
+    -------
+    Checkpoints
+        An iterator. The last checkpoint is at the end: of the capture, with nothing left open, or with ``final=False``
+        of what is whole. ``stats`` of the iterator are then those of the capture.
+
+    Raises
+    ------
+    CaptureError, OSError, ValueError
+        As for ``open``.
+    """
+    capture = Capture(
+        source,
+        ports=ports,
+        packets=packets,
+        columns=(),
+        limits=limits,
+        addresses=addresses,
+        since=since,
+        until=until,
+        resume=resume,
+        final=final,
+        divided=True,
+    )
+    return Checkpoints(capture, size)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 import numpy as np
 
 from msmqwire import mqcn, mqqb, mqsd
+from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.reader import open as open_capture
 from msmqwire.capture.schema import (
     CAPTURE,
@@ -46,6 +47,7 @@ __all__ = [
     "read_table",
     "read_tables",
     "table_columns",
+    "table_payloads",
 ]
 
 # Of the senders and of the receivers of payloads
@@ -114,6 +116,21 @@ def table_columns(name: str) -> tuple[str, ...]:
     return (*CAPTURE.names, *_kind(name).table.names)
 
 
+def table_payloads(tables: Iterable[str], ports: Iterable[int] | None = None) -> dict[str, Any]:
+    """Which payloads tables are read from: the arguments ``ports`` and ``packets`` of ``open`` and ``checkpoints``.
+
+    ``ports`` are those that ``read_tables`` is given.
+    """
+    given = None if ports is None else frozenset(ports)
+    found: dict[str, frozenset[int]] = {}
+    packets: set[str] = set()
+    for kind in map(_kind, (tables,) if isinstance(tables, str) else tables):
+        packets.update(kind.packets)
+        for transport, numbers in kind.ports.items():
+            found[transport] = found.get(transport, frozenset()) | (numbers if given is None else given)
+    return {"ports": found, "packets": packets}
+
+
 def _split(name: str, columns: Iterable[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns asked for, in the table's order: those of the capture, and those of the table."""
     known = table_columns(name)
@@ -163,7 +180,7 @@ class TableRows:
         self.kind = _kind(name)
         self.first, self._last = _split(name, columns)
         self.schema = arrow_schema(name, (*self.first, *self._last), guid)
-        self.ports = self.kind.ports if ports is None else dict.fromkeys(self.kind.ports, ports)
+        self.ports = table_payloads(name, ports)["ports"]
         self.payloads = self.rows = self.encrypted = self.unread = 0
         self.faults: Counter[str] = Counter()
         self._strict = strict
@@ -263,6 +280,9 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
         addresses: Iterable[str] = (),
         since: datetime | int | None = None,
         until: datetime | int | None = None,
+        resume: Checkpoint | None = None,
+        stop: Checkpoint | None = None,
+        final: bool = True,
     ) -> None:
         if guid not in GUID_FORMS:
             raise ValueError(f"guid={guid!r} is not one of {', '.join(map(repr, GUID_FORMS))}")
@@ -271,9 +291,9 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
             _kind(name)
         if not wanted:
             raise ValueError(f"no table; there is {', '.join(TABLES)}")
-        given = None if ports is None else frozenset(ports)
+        ports = None if ports is None else frozenset(ports)
         self.tables = {
-            name: TableRows(name, columns.get(name), guid, strict, given) for name in TABLES if name in wanted
+            name: TableRows(name, columns.get(name), guid, strict, ports) for name in TABLES if name in wanted
         }
         self.payloads = 0
         self._ready: deque[tuple[str, pa.RecordBatch]] = deque()
@@ -282,12 +302,14 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
         needed |= {"src_port", "dst_port"} if len(self.tables) > 1 else set()
         self._capture = open_capture(
             source,
-            ports=_all_ports(self.tables.values()),
-            packets={packet for table in self.tables.values() for packet in table.kind.packets},
+            **table_payloads(self.tables, ports),
             columns=needed,
             addresses=addresses,
             since=since,
             until=until,
+            resume=resume,
+            stop=stop,
+            final=final,
         )
 
     @property
@@ -313,6 +335,10 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
         self._ready.clear()
         self._capture.close()
 
+    def checkpoint(self) -> Checkpoint:
+        """The place where reading ended, once there are no more record batches: as ``Capture.checkpoint``."""
+        return self._capture.checkpoint()
+
     def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
         first = block.capture.to_arrow()
         if len(self.tables) == 1:
@@ -334,15 +360,6 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
                 batch = table.read(block.payloads.take(rows), transports[rows], first.select(table.first).take(rows))
                 yield table.name, batch
         self.payloads += int(np.count_nonzero(claimed))
-
-
-def _all_ports(tables: Iterable[TableRows]) -> dict[str, frozenset[int]]:
-    """The ports of several tables, for each transport."""
-    ports: dict[str, frozenset[int]] = {}
-    for table in tables:
-        for transport, numbers in table.ports.items():
-            ports[transport] = ports.get(transport, frozenset()) | numbers
-    return ports
 
 
 class TableReader(Iterator["pa.RecordBatch"]):
@@ -399,6 +416,10 @@ class TableReader(Iterator["pa.RecordBatch"]):
         """Close the file that is being read; record batches stay good, and there are no more of them."""
         self._reader.close()
 
+    def checkpoint(self) -> Checkpoint:
+        """The place where reading ended, once there are no more record batches: as ``Capture.checkpoint``."""
+        return self._reader.checkpoint()
+
 
 def read_tables(
     source: Source,
@@ -411,6 +432,9 @@ def read_tables(
     addresses: Iterable[str] = (),
     since: datetime | int | None = None,
     until: datetime | int | None = None,
+    resume: Checkpoint | None = None,
+    stop: Checkpoint | None = None,
+    final: bool = True,
 ) -> TablesReader:
     """Read captures as several tables in one pass: pairs of a table's name and a record batch; needs pyarrow.
 
@@ -422,7 +446,7 @@ def read_tables(
         Some of ``TABLES``, all of them by default.
     columns : mapping of str to iterables of str, optional
         The columns to build for each table, all of them where it has none.
-    source, guid, strict, ports, addresses, since, until
+    source, guid, strict, ports, addresses, since, until, resume, stop, final
         As for ``read_table``.
 
     Raises
@@ -434,7 +458,18 @@ def read_tables(
     """
     names = (tables,) if isinstance(tables, str) else tables
     return TablesReader(
-        source, names, columns or {}, guid, strict, ports, addresses=addresses, since=since, until=until
+        source,
+        names,
+        columns or {},
+        guid,
+        strict,
+        ports,
+        addresses=addresses,
+        since=since,
+        until=until,
+        resume=resume,
+        stop=stop,
+        final=final,
     )
 
 
@@ -449,6 +484,9 @@ def read_table(
     addresses: Iterable[str] = (),
     since: datetime | int | None = None,
     until: datetime | int | None = None,
+    resume: Checkpoint | None = None,
+    stop: Checkpoint | None = None,
+    final: bool = True,
 ) -> TableReader:
     """Read captures as a table: record batches with the capture columns in front; needs pyarrow.
 
@@ -466,8 +504,8 @@ def read_table(
         Make violations faults.
     ports : iterable of int, optional
         Read payloads of these ports in place of the table's own, of the same transports.
-    addresses, since, until
-        As for ``capture.open``.
+    addresses, since, until, resume, stop, final
+        As for ``capture.open``; ``checkpoints(source, size, **table_payloads(table))`` makes such checkpoints.
 
     Raises
     ------
@@ -477,6 +515,18 @@ def read_table(
         There is no such table, column, address or time.
     """
     chosen = {} if columns is None else {table: columns}
-    return TableReader(
-        TablesReader(source, (table,), chosen, guid, strict, ports, addresses=addresses, since=since, until=until)
+    reader = read_tables(
+        source,
+        (table,),
+        columns=chosen,
+        guid=guid,
+        strict=strict,
+        ports=ports,
+        addresses=addresses,
+        since=since,
+        until=until,
+        resume=resume,
+        stop=stop,
+        final=final,
     )
+    return TableReader(reader)
