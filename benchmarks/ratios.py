@@ -62,8 +62,8 @@ class Rounds:
 class FamilyClock:
     """CPU seconds of this process and of all that it and its children ever started.
 
-    A process that has ended keeps the seconds it was last seen with. Spark's daemon of Python workers ignores SIGCHLD, so
-    that it never learns theirs; it keeps workers from job to job, and ends them when they were idle for a minute.
+    A process that has ended keeps the seconds it was last seen with. Spark's daemon of Python workers ignores SIGCHLD
+    and never learns theirs; it keeps workers from job to job, and ends them when they were idle for a minute.
     """
 
     def __init__(self) -> None:
