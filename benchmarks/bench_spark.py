@@ -248,8 +248,9 @@ def test_settings(
 def python_workers() -> list[psutil.Process]:
     """The Python workers of Spark: processes that its daemon forked."""
     family = psutil.Process().children(recursive=True)
-    daemons = {process.pid for process in family if "pyspark.daemon" in process.cmdline()}
-    return [process for process in family if process.ppid() in daemons]
+    running = [process for process in family if process.status() != psutil.STATUS_ZOMBIE]
+    daemons = {process.pid for process in running if "pyspark.daemon" in process.cmdline()}
+    return [process for process in running if process.ppid() in daemons]
 
 
 def worker_peak(run: Callable[[], None]) -> int:
