@@ -42,6 +42,7 @@ PIPELINE, WRITTEN = "pipeline, whole table", "one process alone, whole table, to
 COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 FRAME_AND_FAULT = "frame bigint, fault struct<code: string, field: string, offset: bigint>"
+BATCH_COMPRESSION = "spark.sql.execution.arrow.compression.codec"
 TARGETS = (
     (ARROW, PICKLED, Target(5)),
     (ARROW, PANDAS, Target(1.4)),
@@ -204,8 +205,16 @@ def test_settings(
     function, frame = into_nothing(forms.function(column, "arrow")), into_nothing(forms.frame(column))
     right(forms.data_source(spark, payloads.small))
 
-    def written(captures: Path, **settings: Any) -> Callable[[], None]:
-        return into_folder(partial(run_pipeline, spark, captures, **settings))
+    sizes: dict[str, float] = {}
+
+    def written(captures: Path, compression: str = "snappy") -> Callable[[], None]:
+        def write(folder: Path) -> None:
+            run_pipeline(spark, captures, folder, compression=compression)
+            if captures == payloads.captures:
+                files = folder.glob("topology/**/*.parquet")
+                sizes[compression] = sum(file.stat().st_size for file in files) / payloads.rows
+
+        return into_folder(write)
 
     runs = {
         ARROW: {
@@ -213,6 +222,7 @@ def test_settings(
             "columnar input": with_setting(spark, COLUMNAR_INPUT, "true", function),
             "batches of 1,000 rows": with_setting(spark, BATCH_ROWS, "1000", function),
             "batches of 100,000 rows": with_setting(spark, BATCH_ROWS, "100000", function),
+            "batches compressed (lz4)": with_setting(spark, BATCH_COMPRESSION, "lz4", function),
         },
         MAP: {
             "": frame,
@@ -242,6 +252,10 @@ def test_settings(
         for setting in filter(None, all_of):
             name = f"{form} {setting}"
             benchmark.extra_info[f"{name}, times dearer"] = report.against(rounds, f"{form} ", name)
+    report.section(f"Spark: the table in the lake, of frames of {payloads.capture_size / payloads.rows:.0f} bytes")
+    for compression, size in sizes.items():
+        report.figure(f"bytes a row, compression {compression}", f"{size:.0f}")
+        benchmark.extra_info[f"bytes a row, compression {compression}"] = round(size)
     benchmark.pedantic(function, rounds=2)
 
 

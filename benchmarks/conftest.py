@@ -30,7 +30,7 @@ class Scale:
         return min(wanted or self.rows, self.rows if not wanted else self.largest_sample)
 
 
-FULL = Scale(rows=1_000_000, rounds=51, slow_rounds=7, largest_sample=100_000, spark_rows=1_000_000, spark_rounds=7)
+FULL = Scale(rows=1_000_000, rounds=51, slow_rounds=7, largest_sample=100_000, spark_rows=1_000_000, spark_rounds=5)
 QUICK = Scale(rows=100_000, rounds=9, slow_rounds=3, largest_sample=1_000, spark_rows=20_000, spark_rounds=2)
 
 
