@@ -33,6 +33,7 @@ EXTENSIONS = [
     "msmqwire.columns.convert",
     "msmqwire.columns.batch",
     "msmqwire.columns.encoded",
+    "msmqwire.columns.guids",
     "msmqwire.properties.lookup",
     "msmqwire.propvariant.codec",
     "msmqwire.formatname.grammar",

@@ -14,210 +14,92 @@ structs. ``decode_frame`` gives the rows themselves, and is the fastest way over
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import pandas as pd
-import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, when
+from pyspark.sql.functions import arrow_udtf, col, when
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
-from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from msmqwire import formatname
-from msmqwire.capture.tables import TABLES
-from msmqwire.columns import Batch, Payloads, Table
-from msmqwire.errors import DecodeError
-from msmqwire.mqcn import NotificationBatch
-from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_columns, struct_type
+from msmqwire.spark.decoder import Decoder, FunctionMode, GuidFormatter, TableFunction
+from msmqwire.spark.schema import SparkGuid
+
+if TYPE_CHECKING:
+    from msmqwire.columns.guids import GuidOrder
 
 __all__ = [
-    "Decoder",
     "decode_frame",
     "decoder_udf",
+    "decoder_udtf",
+    "guid_text_udf",
     "msmq_decode_message",
     "msmq_decode_notification",
     "msmq_decode_topology",
+    "msmq_guid_text",
     "msmq_parse_format_name",
-    "shown",
 ]
 
 Form = Literal["arrow", "pandas"]
-FunctionMode = Literal["PERMISSIVE", "FAILFAST"]
-FUNCTION_MODES = ("PERMISSIVE", "FAILFAST")
-
-_SHOWN_BYTES = 32
-_SHOWN_CHARACTERS = 80
 
 
-def shown(payload: memoryview) -> str:
-    """A payload as an error message shows it: its size and first bytes."""
-    more = " ..." if len(payload) > _SHOWN_BYTES else ""
-    return f"{len(payload)} bytes: {payload[:_SHOWN_BYTES].hex(' ', 4)}{more}"
-
-
-def _shown_text(text: memoryview) -> str:
-    more = " ..." if len(text) > _SHOWN_CHARACTERS else ""
-    return repr(bytes(text[:_SHOWN_CHARACTERS]).decode("utf-8", "replace")) + more
-
-
-@dataclass(frozen=True)
-class _Source:
-    """What a function makes of a column: rows of which table, out of what, and how an error shows a value of it."""
-
-    table: Table
-    decode_batch: Callable[..., Batch]
-    type: DataType = field(default_factory=BinaryType)
-    values: Callable[[Any], Payloads] = Payloads.of
-    shown: Callable[[memoryview], str] = shown
-
-
-_SOURCES: dict[str, _Source] = {
-    **{name: _Source(kind.table, kind.decode_batch) for name, kind in TABLES.items()},
-    "format_names": _Source(
-        formatname.FORMAT_NAMES, formatname.parse_batch, StringType(), Payloads.of_texts, _shown_text
-    ),
-}
-
-
-class _ArrowColumn(pd.arrays.ArrowExtensionArray):
-    """A column of a frame that stays in Arrow on its way through Spark.
-
-    Spark maps a conversion over lists and structs, one Python object at a time, to make of them what Arrow accepts.
-    Ours come from Arrow: for them it is the identity.
-    """
-
-    def map(self, mapper: Any, na_action: Any = None) -> _ArrowColumn:
-        return self
-
-
-class Decoder:
-    """What a worker runs for one function: batches of payloads in, batches of rows out.
-
-    Sent to workers as a name and these settings; the code is imported there. ``options`` are those of the batch
-    function. ``lists`` says that a payload gives a list of rows instead of one.
-    """
-
-    def __init__(
-        self,
-        table: str,
-        *,
-        mode: str = "PERMISSIVE",
-        guid: SparkGuid = "text",
-        columns: Iterable[str] | None = None,
-        **options: Any,
-    ) -> None:
-        if mode.upper() not in FUNCTION_MODES:
-            raise ValueError(f"mode={mode!r} is not one of {', '.join(FUNCTION_MODES)}")
-        if table not in _SOURCES:
-            raise ValueError(f"{table!r} is no table; there is {', '.join(_SOURCES)}")
-        self.table = table
-        self.failfast = mode.upper() == "FAILFAST"
-        self.guid = guid
-        self.options = options
-        self.lists = table == "notifications"
-        selected = _SOURCES[table].table.select(columns)
-        self.names = tuple(column.name for column in selected)
-        self.columns = spark_columns(selected, guid)
-        self.rows = 0
-        # Options that do not exist are refused on the driver, not by the first worker
-        _SOURCES[table].decode_batch([], columns=self.names, **options)
-
-    @property
-    def row(self) -> StructType:
-        """A row of the table, or as much of it as was asked for."""
-        return struct_type(self.columns)
-
-    @property
-    def result(self) -> DataType:
-        """What a function gives for a payload."""
-        return ArrayType(self.row) if self.lists else self.row
-
-    def decode(self, payloads: Payloads) -> tuple[pa.RecordBatch, NDArray[np.int32] | None]:
-        """The rows of one batch of payloads, in Spark's types; with lists also where those of each payload begin.
-
-        Raises
-        ------
-        DecodeError
-            In mode FAILFAST, for the first payload that cannot be decoded.
-        """
-        batch = _SOURCES[self.table].decode_batch(payloads, columns=self.names, **self.options)
-        starts = batch.messages if isinstance(batch, NotificationBatch) else None
-        if self.failfast and len(batch.faults):
-            raise self._refusal(batch, payloads, starts)
-        self.rows += len(payloads)
-        return convert(batch.to_arrow(guid=self.guid), self.columns), starts
-
-    def _refusal(self, batch: Batch, payloads: Payloads, starts: NDArray[np.int32] | None) -> DecodeError:
-        at = int(batch.faults["row"][0])
-        row = at if starts is None else int(np.searchsorted(starts, at, side="right")) - 1
-        fault, payload = batch.fault(at), payloads[row]
-        # faults has this row, and a null payload has no fault
-        assert fault is not None
-        assert payload is not None
-        place = f"row {self.rows + row} of its partition, {_SOURCES[self.table].shown(payload)}"
-        return DecodeError(*fault, place)
-
-    def _values(self, column: Any) -> Payloads:
-        return _SOURCES[self.table].values(column)
-
-    # Spark reads these hints when it runs, and pa.Array takes no arguments then
-    def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
-        """The body of an Arrow UDF; the row of a null payload is null."""
-        for payloads in batches:
-            yield self._array(self._values(payloads), payloads.is_null() if payloads.null_count else None)
-
-    def pandas(self, batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
-        """The body of a pandas UDF. A frame has no null rows: there all members are null."""
-        for payloads in batches:
-            rows, _ = self.decode(self._values(payloads.tolist()))
-            columns = {name: _ArrowColumn(array) for name, array in zip(rows.schema.names, rows.columns, strict=True)}
-            yield pd.DataFrame(columns, copy=False)
-
-    def pandas_lists(self, batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
-        """The body of a pandas UDF whose results are lists; that of a null payload is null."""
-        for payloads in batches:
-            missing = payloads.isna().to_numpy()
-            array = self._array(self._values(payloads.tolist()), pa.array(missing) if missing.any() else None)
-            yield pd.Series(_ArrowColumn(array), copy=False)
-
-    def frame(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The body of ``mapInArrow``: payloads are the first column, and the others stand in front of their rows."""
-        for batch in batches:
-            rows, starts = self.decode(self._values(batch.column(0)))
-            kept = batch.select(range(1, batch.num_columns))
-            if starts is not None:
-                kept = kept.take(np.repeat(np.arange(batch.num_rows), np.diff(starts)))
-            yield pa.RecordBatch.from_arrays(
-                [*kept.columns, *rows.columns], schema=pa.schema([*kept.schema, *rows.schema])
-            )
-
-    def _array(self, payloads: Payloads, missing: Any) -> Any:
-        """One value for each payload, null where ``missing`` says so."""
-        rows, starts = self.decode(payloads)
-        if starts is None:
-            return pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=missing)
-        structs = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
-        # pyarrow's stubs know a type of lists of one kind only
-        type_: Any = pa.list_(pa.field("element", pa.struct(list(arrow_schema(self.columns)))))
-        return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), structs, type=type_, mask=missing)
+def _user_defined(form: Form, arrow: Any, pandas: Any, result: DataType) -> Any:
+    # Spark's stubs know neither structs as results nor type hints in the place of functionType
+    forms: dict[str, tuple[Any, Any]] = {"arrow": (arrow_udf, arrow), "pandas": (pandas_udf, pandas)}
+    if form not in forms:
+        raise ValueError(f"form={form!r} is neither 'arrow' nor 'pandas'")
+    make, body = forms[form]
+    return make(body, result)
 
 
 def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
     """The user-defined function that decodes payloads into rows of ``table``; ``settings`` are those of ``Decoder``."""
     decoder = Decoder(table, **settings)
-    # Spark's stubs know neither structs as results nor type hints in the place of functionType
-    forms: dict[str, tuple[Any, Any]] = {
-        "arrow": (arrow_udf, decoder.arrow),
-        "pandas": (pandas_udf, decoder.pandas_lists if decoder.lists else decoder.pandas),
-    }
-    if form not in forms:
-        raise ValueError(f"form={form!r} is neither 'arrow' nor 'pandas'")
-    make, body = forms[form]
-    return make(body, decoder.result)
+    pandas = decoder.pandas_lists if decoder.lists else decoder.pandas
+    return _user_defined(form, decoder.arrow, pandas, decoder.result)
+
+
+def guid_text_udf(*, form: Form = "arrow", **settings: Any) -> Any:
+    """The user-defined function behind ``msmq_guid_text``; ``settings`` are those of ``GuidFormatter``."""
+    formatter = GuidFormatter(**settings)
+    return _user_defined(form, formatter.arrow, formatter.pandas, StringType())
+
+
+def decoder_udtf(table: str, *, keep: StructType | str = "", **settings: Any) -> Any:
+    """The user-defined table function whose rows are those of ``table``, for SQL that gives a table of payloads.
+
+    Spark wants the columns of a table function before it sees its argument: what goes along is named here, with types.
+
+    Parameters
+    ----------
+    table : str
+        As for ``decode_frame``.
+    keep : StructType or str
+        The columns of the argument that go along, in front of the rows; beside them it has one more, the payloads.
+    **settings
+        Those of ``Decoder``, such as ``columns``.
+
+    Examples
+    --------
+    >>> spark.udtf.register("ids", decoder_udtf("topology", keep="id int", columns=["request_id"]))  # doctest: +SKIP
+    >>> spark.sql("SELECT id, request_id FROM ids(TABLE(SELECT id, payload FROM packets))")  # doctest: +SKIP
+    """
+    decoder = Decoder(table, **settings)
+    # Spark's stubs have any type of data for a text of columns
+    kept: Any = keep if isinstance(keep, StructType) else StructType.fromDDL(keep) if keep else StructType()
+    handler = type(f"{table}_rows", (TableFunction,), {"decoder": decoder, "kept": tuple(kept.names)})
+    return arrow_udtf(handler, returnType=_in_front(kept.fields, decoder))
+
+
+def _in_front(kept: Iterable[StructField], decoder: Decoder) -> StructType:
+    """The rows of a decoder with other columns in front of them."""
+    schema = StructType([*kept, *decoder.row.fields])
+    twice = [name for name, count in Counter(name.lower() for name in schema.names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"two columns called {', '.join(map(repr, twice))}: keep one under an alias, or leave it out of columns"
+        )
+    return schema
 
 
 def decode_frame(
@@ -268,15 +150,10 @@ def decode_frame(
     kept = (keep,) if isinstance(keep, (Column, str)) else tuple(keep)
     selected = df.select(_column(payload), *kept)
     given, *fields = selected.schema.fields
-    if given.dataType != _SOURCES[table].type:
-        there, needed = given.dataType.simpleString(), _SOURCES[table].type.simpleString()
+    if given.dataType != decoder.payload_type:
+        there, needed = given.dataType.simpleString(), decoder.payload_type.simpleString()
         raise TypeError(f"the payloads of {table} are {needed}, and this column is {there}")
-    schema = StructType([*fields, *decoder.row.fields])
-    twice = [name for name, count in Counter(name.lower() for name in schema.names).items() if count > 1]
-    if twice:
-        raise ValueError(
-            f"two columns called {', '.join(map(repr, twice))}: keep one under an alias, or leave it out of columns"
-        )
+    schema = _in_front(fields, decoder)
     # mapInArrow looks its columns up by name, and trips over one that stands there twice or has a dot
     numbered = selected.toDF(*map(str, range(1 + len(fields))))
     return numbered.mapInArrow(decoder.frame, schema)
@@ -426,3 +303,32 @@ def msmq_parse_format_name(
         "path_names": path_names,
     }
     return _apply("format_names", text, form, settings)
+
+
+def msmq_guid_text(
+    guid: Column | str,
+    *,
+    order: GuidOrder = "text",
+    mode: FunctionMode = "PERMISSIVE",
+    form: Form = "arrow",
+) -> Column:
+    """Write GUIDs of 16 bytes as canonical lower-case text.
+
+    Parameters
+    ----------
+    guid : Column or str
+        GUIDs, binary. A null gives a null.
+    order : {"text", "packet"}
+        The order of their bytes: that of the text, as in tables read or decoded with ``guid="binary"``, or that of
+        packets, which Active Directory's ``objectGUID`` has as well ([MS-DTYP] 2.3.4.2).
+    mode : {"PERMISSIVE", "FAILFAST"}
+        Give a null for what has not 16 bytes, or fail the job at the first one.
+    form : {"arrow", "pandas"}
+        As for ``msmq_decode_topology``.
+
+    Examples
+    --------
+    >>> df.select(msmq_guid_text("enterprise_id").alias("enterprise"))  # doctest: +SKIP
+    """
+    column: Column = guid_text_udf(form=form, order=order, mode=mode)(_column(guid))
+    return column

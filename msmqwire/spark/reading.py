@@ -17,7 +17,7 @@ from msmqwire import capture
 from msmqwire.capture import CAPTURE, TABLES, CaptureStats, TableRows, read_tables
 from msmqwire.capture.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
-from msmqwire.spark.functions import shown
+from msmqwire.spark.decoder import shown
 from msmqwire.spark.remote import StorageOptions
 from msmqwire.spark.schema import SparkColumn, SparkGuid, convert, spark_columns
 from msmqwire.spark.sources import open_source

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +12,10 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
+from msmqwire import mqsd
 from msmqwire import spark as msmq
+from msmqwire.columns import Batch, Payloads, allocated_bytes
+from msmqwire.spark import decoder
 from msmqwire.spark.functions import msmq_decode_topology
 from tests import vectors
 from tests.reference import mqsd_cases
@@ -80,6 +85,55 @@ def test_only_the_columns_asked_for(spark: SparkSession, form: str) -> None:
     assert packets.select("p.*").columns == ["type", "servers"]
     expected = [{"type": row["type"], "servers": row["servers"]} for row in topology_rows(PRINTED) if row]
     assert as_dicts(packets.orderBy("row").select("p.*")) == expected
+
+
+def test_what_is_not_asked_for_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    replies = Payloads.of([mqsd_cases.reply(random.Random(22), 20, 20)] * 1000)
+    made: list[Batch] = []
+
+    def decode_batch(*args: Any, **options: Any) -> Batch:
+        made.append(mqsd.decode_batch(*args, **options))
+        return made[-1]
+
+    def built(**settings: Any) -> int:
+        """Bytes of the columns of a batch and of its rows."""
+        watching = decoder.Decoder("topology", **settings)
+        before = allocated_bytes()
+        rows, _ = watching.decode(replies)
+        assert rows.num_rows == len(replies)
+        return allocated_bytes() - before
+
+    monkeypatch.setitem(decoder._SOURCES, "topology", replace(decoder._SOURCES["topology"], decode_batch=decode_batch))
+    # A text of 36 bytes, and what a batch has for each row whatever its columns
+    assert built(columns=["correlation_id"]) < 120 * len(replies) < built() / 10
+    assert made[1].columns == ("correlation_id",)
+    with pytest.raises(KeyError):
+        made[1]["servers"]
+
+
+def test_what_is_not_asked_for_is_not_shipped(spark: SparkSession) -> None:
+    """Spark does not tell a function which members are used: it says what it makes, and all of that is shipped."""
+    for columns, members in ((["request_id"], ["request_id"]), (None, list(mqsd.TOPOLOGY.names))):
+        packet = msmq_decode_topology("payload", columns=columns).alias("packet")
+        ids = payload_frame(spark, []).select(packet).select("packet.request_id")
+        plan = ids._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]
+        (evaluated,) = (node for node in _nodes(plan) if node.nodeName() == "ArrowEvalPython")
+        assert list(evaluated.resultAttrs().head().dataType().fieldNames()) == members
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    children = plan.children()
+    for number in range(children.size()):
+        yield from _nodes(children.apply(number))
+
+
+def test_an_untyped_null_is_null(spark: SparkSession) -> None:
+    msmq.register(spark)
+    functions = ("decode_topology", "decode_message", "decode_notification", "parse_format_name", "guid_text")
+    row = spark.sql("SELECT " + ", ".join(f"msmq_{function}(NULL)" for function in functions)).first()
+    assert row is not None
+    assert list(row) == [None] * len(functions)
 
 
 def test_functions_stand_beside_each_other_and_under_filters(spark: SparkSession) -> None:

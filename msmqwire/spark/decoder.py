@@ -1,0 +1,268 @@
+"""What workers run for the functions: batches of a column in, batches of rows out.
+
+One decoder serves all forms. It is sent to workers as a name and settings; the code is imported there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, StructType
+
+from msmqwire import formatname
+from msmqwire.capture.tables import TABLES
+from msmqwire.columns import Batch, Payloads, Table
+from msmqwire.columns.guids import guid_texts
+from msmqwire.errors import DecodeError
+from msmqwire.mqcn import NotificationBatch
+from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_columns, struct_type
+
+if TYPE_CHECKING:
+    from msmqwire.columns.guids import GuidOrder
+
+__all__ = ["Decoder", "FunctionMode", "GuidFormatter", "TableFunction", "shown"]
+
+FunctionMode = Literal["PERMISSIVE", "FAILFAST"]
+FUNCTION_MODES: tuple[FunctionMode, ...] = get_args(FunctionMode)
+
+_SHOWN_BYTES = 32
+_SHOWN_CHARACTERS = 80
+
+
+def shown(payload: memoryview) -> str:
+    """A payload as an error message shows it: its size and first bytes."""
+    more = " ..." if len(payload) > _SHOWN_BYTES else ""
+    return f"{len(payload)} bytes: {payload[:_SHOWN_BYTES].hex(' ', 4)}{more}"
+
+
+def _shown_text(text: memoryview) -> str:
+    more = " ..." if len(text) > _SHOWN_CHARACTERS else ""
+    return repr(bytes(text[:_SHOWN_CHARACTERS]).decode("utf-8", "replace")) + more
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a function makes of a column: rows of which table, out of what, and how an error shows a value of it."""
+
+    table: Table
+    decode_batch: Callable[..., Batch]
+    type: DataType = field(default_factory=BinaryType)
+    values: Callable[[Any], Payloads] = Payloads.of
+    shown: Callable[[memoryview], str] = shown
+
+
+_SOURCES: dict[str, _Source] = {
+    **{name: _Source(kind.table, kind.decode_batch) for name, kind in TABLES.items()},
+    "format_names": _Source(
+        formatname.FORMAT_NAMES, formatname.parse_batch, StringType(), Payloads.of_texts, _shown_text
+    ),
+}
+
+
+class _ArrowColumn(pd.arrays.ArrowExtensionArray):
+    """A column of a frame that stays in Arrow on its way through Spark.
+
+    Spark maps a conversion over lists and structs, one Python object at a time, to make of them what Arrow accepts.
+    Ours come from Arrow: for them it is the identity.
+    """
+
+    def map(self, mapper: Any, na_action: Any = None) -> _ArrowColumn:
+        return self
+
+
+def _typed(column: Any) -> Any:
+    """A column as it is, or of a type where it is nothing but SQL's untyped NULL."""
+    return column.cast(pa.binary()) if isinstance(column, pa.NullArray) else column
+
+
+def _is_failfast(mode: str) -> bool:
+    if mode.upper() not in FUNCTION_MODES:
+        raise ValueError(f"mode={mode!r} is not one of {', '.join(FUNCTION_MODES)}")
+    return mode.upper() == "FAILFAST"
+
+
+class Decoder:
+    """Payloads into rows of a table, for one function.
+
+    ``options`` are those of the batch function. ``lists`` says that a payload gives a list of rows instead of one.
+
+    Raises
+    ------
+    ValueError
+        There is no such table, mode, form of GUIDs or column, or an option has a value that it cannot have.
+    TypeError
+        There is no such option.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        *,
+        mode: str = "PERMISSIVE",
+        guid: SparkGuid = "text",
+        columns: Iterable[str] | None = None,
+        **options: Any,
+    ) -> None:
+        if table not in _SOURCES:
+            raise ValueError(f"{table!r} is no table; there is {', '.join(_SOURCES)}")
+        self.table = table
+        self.failfast = _is_failfast(mode)
+        self.guid = guid
+        self.options = options
+        self.lists = table == "notifications"
+        selected = _SOURCES[table].table.select(columns)
+        if not selected:
+            raise ValueError("columns names no column: a row needs one at least")
+        self.names = tuple(column.name for column in selected)
+        self.columns = spark_columns(selected, guid)
+        self.rows = 0
+        # Options that do not exist are refused on the driver, not by the first worker
+        _SOURCES[table].decode_batch([], columns=self.names, **options)
+
+    @property
+    def payload_type(self) -> DataType:
+        """What it takes."""
+        return _SOURCES[self.table].type
+
+    @property
+    def row(self) -> StructType:
+        """A row of the table, or as much of it as was asked for."""
+        return struct_type(self.columns)
+
+    @property
+    def result(self) -> DataType:
+        """What a function gives for a payload."""
+        return ArrayType(self.row) if self.lists else self.row
+
+    def decode(self, payloads: Payloads) -> tuple[pa.RecordBatch, NDArray[np.int32] | None]:
+        """The rows of one batch of payloads, in Spark's types; with lists also where those of each payload begin.
+
+        Raises
+        ------
+        DecodeError
+            In mode FAILFAST, for the first payload that cannot be decoded.
+        """
+        batch = _SOURCES[self.table].decode_batch(payloads, columns=self.names, **self.options)
+        starts = batch.messages if isinstance(batch, NotificationBatch) else None
+        if self.failfast and len(batch.faults):
+            raise self._refusal(batch, payloads, starts)
+        self.rows += len(payloads)
+        return convert(batch.to_arrow(guid=self.guid), self.columns), starts
+
+    def _refusal(self, batch: Batch, payloads: Payloads, starts: NDArray[np.int32] | None) -> DecodeError:
+        at = int(batch.faults["row"][0])
+        row = at if starts is None else int(np.searchsorted(starts, at, side="right")) - 1
+        fault, payload = batch.fault(at), payloads[row]
+        # faults has this row, and a null payload has no fault
+        assert fault is not None
+        assert payload is not None
+        place = f"row {self.rows + row} of its partition, {_SOURCES[self.table].shown(payload)}"
+        return DecodeError(*fault, place)
+
+    def _values(self, column: Any) -> Payloads:
+        return _SOURCES[self.table].values(_typed(column))
+
+    # Spark reads these hints when it runs, and pa.Array takes no arguments then
+    def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+        """The body of an Arrow UDF; the row of a null payload is null."""
+        for payloads in batches:
+            yield self._array(self._values(payloads), payloads.is_null() if payloads.null_count else None)
+
+    def pandas(self, batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
+        """The body of a pandas UDF. A frame has no null rows: there all members are null."""
+        for payloads in batches:
+            rows, _ = self.decode(self._values(payloads.tolist()))
+            columns = {name: _ArrowColumn(array) for name, array in zip(rows.schema.names, rows.columns, strict=True)}
+            yield pd.DataFrame(columns, copy=False)
+
+    def pandas_lists(self, batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
+        """The body of a pandas UDF whose results are lists; that of a null payload is null."""
+        for payloads in batches:
+            missing = payloads.isna().to_numpy()
+            array = self._array(self._values(payloads.tolist()), pa.array(missing) if missing.any() else None)
+            yield pd.Series(_ArrowColumn(array), copy=False)
+
+    def frame(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The body of ``mapInArrow``: payloads are the first column, and the others stand in front of their rows."""
+        for batch in batches:
+            kept = batch.select(range(1, batch.num_columns))
+            rows, starts = self.decode(self._values(batch.column(0)))
+            if starts is not None and kept.num_columns:
+                kept = kept.take(np.repeat(np.arange(batch.num_rows), np.diff(starts)))
+            yield pa.RecordBatch.from_arrays(
+                [*kept.columns, *rows.columns], schema=pa.schema([*kept.schema, *rows.schema])
+            )
+
+    def _array(self, payloads: Payloads, missing: Any) -> Any:
+        """One value for each payload, null where ``missing`` says so."""
+        rows, starts = self.decode(payloads)
+        if starts is None:
+            return pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=missing)
+        structs = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
+        # pyarrow's stubs know a type of lists of one kind only
+        type_: Any = pa.list_(pa.field("element", pa.struct(list(arrow_schema(self.columns)))))
+        return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), structs, type=type_, mask=missing)
+
+
+class TableFunction:
+    """Rows for a table of payloads and of what goes along: the handler of an Arrow table function.
+
+    Spark makes it on a worker, from a class without arguments: a subclass for each function has its settings.
+    """
+
+    decoder: Decoder
+    kept: tuple[str, ...]
+
+    def eval(self, table: pa.RecordBatch | pa.Array) -> Iterator[pa.RecordBatch]:  # type: ignore[type-arg]
+        """The rows of one batch of the table, or of a payload that is given alone."""
+        if isinstance(table, pa.Array):
+            table = pa.record_batch([table], names=["payload"])
+        payloads = [name for name in table.schema.names if name not in self.kept]
+        if len(payloads) != 1:
+            wanted = f"{', '.join(self.kept)} and payloads" if self.kept else "payloads alone"
+            raise ValueError(f"the table has {', '.join(table.schema.names)}; this function takes {wanted}")
+        yield from self.decoder.frame(iter([table.select([*payloads, *self.kept])]))
+
+
+class GuidFormatter:
+    """GUIDs of 16 bytes into their text."""
+
+    def __init__(self, *, order: GuidOrder = "text", mode: str = "PERMISSIVE") -> None:
+        guid_texts([], order=order)
+        self.order = order
+        self.failfast = _is_failfast(mode)
+        self.rows = 0
+
+    def format(self, guids: Payloads) -> Any:
+        """The texts of one batch, null where there is no GUID.
+
+        Raises
+        ------
+        DecodeError
+            In mode FAILFAST, for the first value that has not 16 bytes.
+        """
+        # pyarrow's stubs know an Arrow array only by the methods of a sequence
+        texts: Any = guid_texts(guids, order=self.order)
+        if self.failfast and texts.malformed is not None:
+            malformed = guids[texts.malformed]
+            assert malformed is not None
+            place = f"row {self.rows + texts.malformed} of its partition, {shown(malformed)}"
+            raise DecodeError("bad_size", "GUID", 0, place)
+        self.rows += len(texts)
+        return pa.array(texts)
+
+    def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+        """The body of an Arrow UDF."""
+        for guids in batches:
+            yield self.format(Payloads.of(_typed(guids)))
+
+    def pandas(self, batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
+        """The body of a pandas UDF."""
+        for guids in batches:
+            yield pd.Series(_ArrowColumn(self.format(Payloads.of(guids.tolist()))), copy=False)

@@ -1,0 +1,62 @@
+"""``spark-submit`` of the installed Spark, in a process group of its own that ends with the test."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+
+from tests.system_programs import require_program
+
+ROOT = Path(__file__).parent.parent.parent
+HOME = Path(pyspark.__file__).parent
+
+#: A JVM that lives for a minute: compile quickly, not well
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@contextlib.contextmanager
+def spark_submit(*arguments: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run ``spark-submit`` in ``directory``; what it prints comes in one pipe, and its workers run this interpreter."""
+    require_program("java")
+    # A cluster on this machine leaves its files in Spark's home
+    home = directory / "spark"
+    home.mkdir()
+    for entry in HOME.iterdir():
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
+    variables = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [str(home / "bin" / "spark-submit"), "--driver-memory", "1g", "--driver-java-options", JAVA_OPTIONS]
+    chosen = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.executor.extraJavaOptions": JAVA_OPTIONS,
+    }
+    settings = [f"--conf={name}={value}" for name, value in chosen.items()]
+    process = subprocess.Popen(
+        [*command, *settings, *arguments],
+        cwd=directory,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=60)

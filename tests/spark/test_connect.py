@@ -1,0 +1,125 @@
+"""Functions, table functions, data source and pipeline through Spark Connect, on a server of its own."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+from msmqwire import spark as msmq
+from msmqwire.capture import read_table
+from msmqwire.spark import pipeline
+from msmqwire.spark.functions import decode_frame, decoder_udtf, msmq_decode_notification, msmq_decode_topology
+from tests import vectors
+from tests.spark.rows import as_dicts, notification_rows, topology_rows
+from tests.spark.submit import ROOT, spark_submit
+
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+CAPTURES = f"{ROOT}/examples/*.pcap*"
+PACKETS: list[bytes | None] = [*(vector.data for vector in vectors.load("mqsd")), None, b""]
+THREE = vectors.get("mqcn", "three-updates").data
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the server answers."""
+    where = [f"--conf=spark.connect.grpc.binding.{name}" for name in ("address=127.0.0.1", "port=0")]
+    directory = tmp_path_factory.mktemp("connect")
+    with spark_submit("--master=local[2,4]", "--class", SERVER, *where, "spark-internal", directory=directory) as run:
+        assert run.stdout is not None
+        lines = []
+        for line in run.stdout:
+            lines.append(line)
+            if started := re.search(r"Spark Connect server started at: (\S+)", line):
+                break
+        else:
+            pytest.fail("".join(lines))
+        # What it says later is read as well, or it waits for a reader some day
+        reader = threading.Thread(target=run.stdout.read, daemon=True)
+        reader.start()
+        yield f"sc://{started[1]}"
+
+
+@pytest.fixture(scope="module")
+def connect(server: str) -> Iterator[SparkSession]:
+    """A session whose functions are Connect's, beside the classic one that this process may have."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        session: Any = ConnectSession.builder.remote(server).create()
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        yield session
+        session.stop()
+
+
+def payload_frame(spark: SparkSession, payloads: list[bytes | None]) -> DataFrame:
+    frame = spark.createDataFrame(list(enumerate(payloads)), "row int, payload binary")
+    frame.createOrReplaceTempView("payloads")
+    return frame
+
+
+def test_it_is_connect(connect: SparkSession) -> None:
+    assert type(connect).__module__ == "pyspark.sql.connect.session"
+    with pytest.raises(Exception, match="JVM_ATTRIBUTE_NOT_SUPPORTED"):
+        connect._jvm  # type: ignore[attr-defined] # noqa: B018
+
+
+@pytest.mark.parametrize("form", ["arrow", "pandas"])
+def test_functions(connect: SparkSession, form: Any) -> None:
+    packets = payload_frame(connect, PACKETS).select("row", msmq_decode_topology("payload", form=form).alias("packet"))
+    assert [row["packet"] for row in as_dicts(packets.orderBy("row"))] == topology_rows(PACKETS)
+    bodies = payload_frame(connect, [THREE, None]).select(msmq_decode_notification("payload", form=form).alias("told"))
+    assert [row["told"] for row in as_dicts(bodies)] == notification_rows([THREE, None])
+
+
+def test_frames(connect: SparkSession) -> None:
+    decoded = decode_frame(payload_frame(connect, PACKETS), "payload", "topology", keep=["row"], columns=["type"])
+    expected = [{"row": row, "type": packet and packet["type"]} for row, packet in enumerate(topology_rows(PACKETS))]
+    assert as_dicts(decoded.orderBy("row")) == expected
+    with pytest.raises(ValueError, match="two columns called 'type'"):
+        decode_frame(payload_frame(connect, []).withColumnRenamed("row", "type"), "payload", "topology", keep="type")
+
+
+def test_sql(connect: SparkSession) -> None:
+    msmq.register(connect)
+    payload_frame(connect, PACKETS)
+    packets = connect.sql("SELECT msmq_decode_topology(payload) AS packet FROM payloads ORDER BY row")
+    assert [row["packet"] for row in as_dicts(packets)] == topology_rows(PACKETS)
+    rows = connect.sql("SELECT type FROM msmq_topology(TABLE(SELECT payload FROM payloads))")
+    assert rows.count() == len(PACKETS)
+    connect.udtf.register("types", decoder_udtf("topology", keep="row int", columns=["type"]))
+    kept = connect.sql("SELECT * FROM types(TABLE(payloads)) WHERE row = 0")
+    assert as_dicts(kept) == [{"row": 0, "type": "request"}]
+    (text,) = connect.sql("SELECT msmq_guid_text(X'000102030405060708090a0b0c0d0e0f')").first() or ()
+    assert text == "00010203-0405-0607-0809-0a0b0c0d0e0f"
+
+
+def test_an_error_of_a_worker_arrives(connect: SparkSession) -> None:
+    frame = payload_frame(connect, [THREE[:30]])
+    with pytest.raises(PythonException, match="row 0 of its partition, 30 bytes"):
+        decode_frame(frame, "payload", "notifications", mode="FAILFAST").collect()
+
+
+def test_the_data_source_is_found_and_can_be_registered(server: str, connect: SparkSession) -> None:
+    with read_table(CAPTURES, "topology") as reader:
+        there = sum(batch.num_rows for batch in reader)
+    fresh: Any = ConnectSession.builder.remote(server).create()
+    try:
+        assert fresh.read.format("msmq").load(CAPTURES).count() == there > 0
+    finally:
+        fresh.stop()
+    msmq.register(connect)
+    replies = connect.read.format("msmq").option("table", "topology").load(CAPTURES).where("type = 'reply'")
+    assert replies.count() == 5
+
+
+def test_the_pipeline(connect: SparkSession, tmp_path: Path) -> None:
+    summary = pipeline.run(connect, CAPTURES, str(tmp_path / "lake"))
+    assert summary.frames == 39
+    assert connect.read.parquet(str(tmp_path / "lake" / "topology")).count() == summary.rows["topology"] == 14
