@@ -61,6 +61,7 @@ cdef class FileReader:
     cdef bint timed
     cdef object stats
     cdef bint pcapng
+    cdef bytes front           # the first bytes, by which the file is known again
     cdef PcapFile pcap
     cdef Section section
     cdef Buffer interfaces
@@ -90,6 +91,7 @@ cdef class FileReader:
     cdef uint64_t next_record(self) noexcept
     cdef bint reached(self) noexcept
     cdef int next_window(self) except -1
+    cdef int keep_front(self) except -1
     cdef Block next_rows(self)
     cdef bint walk_on(self, Rows* rows) except -1
     cdef bint walk(self, Window* window, Rows* rows) except -1

@@ -42,6 +42,7 @@ __all__ = ["SMALLEST_BLOCK_SIZE", "Block", "FileReader", "Pool"]
 
 cdef enum:
     FIRST_READ = 4096   # enough for every file header, and leaves the reads behind it aligned to pages
+    FRONT = 1024        # bytes by which a file is known again: with the time of its first frame, as a rule
     SPARSE = 4          # a window is not kept for payloads that would fill less than this part of it
 
 cdef uint64_t END_OF_FILE = 0xFFFFFFFFFFFFFFFF
@@ -225,6 +226,7 @@ cdef class FileReader:
                 break
             self.carried += count
         self.short = self.carried < FIRST_READ
+        self.front = bytes(view[:min(self.carried, <size_t>FRONT)])
         if self.carried >= header and is_section(self.carry.data):
             self.pcapng = True
         elif self.carried >= header and read_pcap_header(self.carry.data, &self.pcap):
@@ -307,10 +309,20 @@ cdef class FileReader:
         self.window.size = self.carried + count
         self.window.position = 0
         self.window.offset = self.offset
+        self.keep_front()
         self.paused = self.growing and count == 0 and not self.short
         self.ended = count == 0 and not self.short and not self.growing
         self.short = False
         self.walked = False
+        return 0
+
+    cdef int keep_front(self) except -1:
+        """Have all of the front of a file that gave only some of it at first."""
+        cdef const char* data = <const char*>self.window.data
+        cdef size_t known = <size_t>len(self.front)
+        cdef uint64_t offset = self.window.offset
+        if known < FRONT and offset <= known < offset + self.window.size:
+            self.front += data[known - offset:min(self.window.size, FRONT - offset)]
         return 0
 
     cdef Block next_rows(self):

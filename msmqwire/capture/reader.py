@@ -134,8 +134,8 @@ class Capture(Iterator[Block]):
         self._streams = StreamTable(self._kinds, self._limits, seed)
         self._reading = _digest(self._ports, self._kinds, self._limits)
         self._resume, self._stop = resume, stop
-        self._stop_state = None if stop is None else self._opened(stop)
-        self._finishes = final if self._stop_state is None else self._stop_state.finished
+        self._resume_inside = self._stop_inside = b""  # a file, as its reader's state says it
+        self._finishes = final
         self._grows = not final and stop is None
         self._divided = divided
         self._files = _between(list(files_of(source)), resume, stop)
@@ -143,8 +143,12 @@ class Capture(Iterator[Block]):
         self._reader: FileReader | SplitReader | None = None
         self._last: FileReader | SplitReader | None = None
         self._exhausted = False
+        if stop is not None:
+            state = self._opened(stop)
+            self._stop_inside, self._finishes = state.reader, state.finished
         if resume is not None:
             state = self._opened(resume)
+            self._resume_inside = state.reader
             set_streams(self._streams, state.files, state.streams)
         self._open_next()
 
@@ -269,14 +273,13 @@ class Capture(Iterator[Block]):
 
     def _resumed(self, file: SourceFile, resume: Checkpoint, *, last: bool) -> FileReader:
         """What goes on inside a file, or behind it."""
-        state = self._opened(resume)
-        if not state.reader:
+        if not self._resume_inside:
             reader = self._file_reader(file.name, io.BytesIO(NOTHING).readinto, last=last, behind=True)
             go_behind(reader, resume.offset, resume.frames)
             return reader
         self._file = file.open()
         reader = self._file_reader(file.name, self._file.read_into, last=last, behind=not self._file.seekable)
-        go_on(reader, self._file.seek, resume.offset, resume.frames, state.reader)
+        go_on(reader, self._file.seek, resume.offset, resume.frames, self._resume_inside)
         return reader
 
     def _reader_of(self, file: OpenFile, *, last: bool) -> FileReader | SplitReader:
@@ -305,7 +308,6 @@ class Capture(Iterator[Block]):
         self, name: str, read_into: Callable[[memoryview], int], *, last: bool, behind: bool
     ) -> FileReader:
         """What reads a file; ``behind``: all of it, for reading cannot go on inside it later."""
-        stop, state = self._stop, self._stop_state
         self._behind = behind or self._finishes or not last
         reader = FileReader(
             name,
@@ -319,8 +321,10 @@ class Capture(Iterator[Block]):
             growing=last and self._grows and not behind,
             timed=self._divided,  # a packet that is not complete keeps the time of its segments
         )
-        if last and stop is not None and state is not None and state.reader:
-            stop_at(reader, stop.offset, state.reader)
+        if last and self._stop is not None and self._stop_inside:
+            if behind:
+                raise ValueError(f"{name}: is compressed, or a pipe: no part of it can end inside it")
+            stop_at(reader, self._stop.offset, self._stop_inside)
         return reader
 
 

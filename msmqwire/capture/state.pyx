@@ -1,6 +1,6 @@
 """Where a reader is and what it holds, as bytes: its place in its file, open TCP streams, IP datagrams in fragments.
 
-    reader:      format u8, and of pcap: byte order u8, unit u8, link u32; then searching u8, where from u64, section
+    reader:      of the front of the file: size u16, CRC-32 u32; searching u8, where from u64; section
     section:     byte order u8, begun u8, interfaces
     streams:     count u32, then each flow, the oldest first: Flow, part of a BaseHeader, part of a packet, pieces
     datagrams:   count u32, then each, the oldest first: Datagram, its bytes
@@ -29,6 +29,7 @@ from msmqwire.wire.cursor cimport Cursor, cursor_over, remaining, take
 
 import struct
 import sys
+from zlib import crc32
 
 from msmqwire.errors import CaptureError
 
@@ -43,15 +44,11 @@ cdef uint64_t POSITIONS_END = <uint64_t>1 << 62
 LAYOUT = struct.pack(
     "=?5H", sys.byteorder == "little", sizeof(Flow), sizeof(Piece), sizeof(Origin), sizeof(Datagram), sizeof(Interface)
 )
-_FORMAT = struct.Struct("=B??I")
-_PLACE = struct.Struct("=?Q")
+_FRONT = struct.Struct("=HI")
+_SEARCH = struct.Struct("=?Q")
 
 
 # --- A place in a file ---
-
-
-cdef bytes format_state(FileReader reader):
-    return _FORMAT.pack(reader.pcapng, reader.pcap.swapped, reader.pcap.nanoseconds, reader.pcap.link)
 
 
 cdef bytes section_state(FileReader reader):
@@ -73,19 +70,24 @@ cdef int set_section(FileReader reader, bytes state) except -1:
 
 def reader_state(FileReader reader):
     """Where a reader is in its file, beside ``place`` and ``frames``."""
-    return format_state(reader) + _PLACE.pack(reader.searching, reader.lost_from) + section_state(reader)
+    cdef bytes front = reader.front[:reader.next_record()]  # which will not change, even where the file grows
+    lost_from = reader.lost_from if reader.searching else 0
+    return (
+        _FRONT.pack(len(front), crc32(front)) + _SEARCH.pack(reader.searching, lost_from) + section_state(reader)
+    )
 
 
 def go_on(FileReader reader, seek, uint64_t place, uint64_t frames, bytes state):
     """Have a reader, which read nothing but the front of its file, go on where another one was."""
-    cdef Py_ssize_t front = _FORMAT.size + _PLACE.size
-    if len(state) < front + 2 or (<size_t>(len(state) - front) - 2) % sizeof(Interface):
+    cdef Py_ssize_t section = _FRONT.size + _SEARCH.size
+    if len(state) < section + 2 or (<size_t>(len(state) - section) - 2) % sizeof(Interface):
         raise damaged_state()
-    if state[:_FORMAT.size] != format_state(reader):
-        raise CaptureError(f"{reader.name}: is not the file that the checkpoint is in: its header is another one")
     seek(place)
-    reader.searching, reader.lost_from = _PLACE.unpack_from(state, _FORMAT.size)
-    set_section(reader, state[front:])
+    size, checksum = _FRONT.unpack_from(state)
+    if len(reader.front) < size or crc32(reader.front[:size]) != checksum:
+        raise CaptureError(f"{reader.name}: is not the file that the checkpoint is in: it begins with other bytes")
+    reader.searching, reader.lost_from = _SEARCH.unpack_from(state, _FRONT.size)
+    set_section(reader, state[section:])
     reader.carried = 0
     reader.short = reader.paused = False
     go_to(reader, place, frames)
@@ -106,7 +108,7 @@ cdef int go_to(FileReader reader, uint64_t place, uint64_t frames) except -1:
 def stop_at(FileReader reader, uint64_t place, bytes state):
     """Have a reader stop where another one was."""
     reader.limit = place
-    reader.search_ends = len(state) > _FORMAT.size and state[_FORMAT.size]
+    reader.search_ends = len(state) > _FRONT.size and state[_FRONT.size]
 
 
 # --- Streams and datagrams ---

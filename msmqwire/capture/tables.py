@@ -54,6 +54,7 @@ __all__ = [
 PortColumns: TypeAlias = "tuple[NDArray[np.uint16], NDArray[np.uint16]]"
 MOST_BATCHES = 4
 GUID_FORMS = get_args(GuidForm)
+_IN_MESSAGES = {"body", "notification"}  # the columns of messages that notifications are found by
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class TableRows:
         self._strict = strict
         self._guid = guid
         self._batches: list[Batch] = []
-        self._messages: Batch | None = None
+        self._messages: mqqb.MessageBatch | None = None
 
     def chosen(self, transports: NDArray[np.uint8], kinds: NDArray[np.uint8], ports: PortColumns) -> NDArray[np.bool_]:
         """Which payloads of a block belong to this table."""
@@ -199,16 +200,27 @@ class TableRows:
             wanted |= here
         return wanted
 
-    def read(self, payloads: Payloads, transports: NDArray[np.uint8] | None, first: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of payloads; ``first`` are their capture columns."""
+    def gives_messages(self) -> bool:
+        """Whether notifications can be found in what ``decode`` gives."""
+        return self.name == "messages" and not self._strict and set(self._last) >= _IN_MESSAGES
+
+    def decode(self, payloads: Payloads, transports: NDArray[np.uint8] | None) -> Batch:
+        """The payloads, decoded; those of notifications as messages."""
+        if self.kind.in_messages:
+            self._messages = mqqb.decode_batch(payloads, columns=tuple(_IN_MESSAGES), out=self._messages)
+            return self._messages
+        return self._decoded(payloads, **self._transport(transports))
+
+    def rows_of(self, decoded: Batch, first: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of what ``decode`` gave; ``first`` are the capture columns of its payloads."""
         import pyarrow as pa
 
+        self.payloads += len(decoded)
+        batch = decoded
         if self.kind.in_messages:
-            batch, rows = self._notifications(payloads)
+            assert isinstance(decoded, mqqb.MessageBatch)
+            batch, rows = self._notifications(decoded)
             first = first.take(rows)
-        else:
-            batch = self._decoded(payloads, **self._transport(transports))
-        self.payloads += len(payloads)
         self.rows += len(batch)
         for code in batch.faults["code"].tolist():
             self.faults[FAULT_NAMES[code]] += 1
@@ -225,11 +237,8 @@ class TableRows:
             return {"transport": "udp"}
         return {"transport": np.array(self.kind.transports, np.uint8)[transports]}
 
-    def _notifications(self, payloads: Payloads) -> tuple[Batch, NDArray[np.uint32]]:
+    def _notifications(self, messages: mqqb.MessageBatch) -> tuple[Batch, NDArray[np.uint32]]:
         """The changes in messages, and the number of the message that each of them belongs to."""
-        columns = ("body", "notification")
-        messages = mqqb.decode_batch(payloads, columns=columns, out=self._messages)
-        self._messages = messages
         found = messages.notifications()
         self.encrypted += len(found.encrypted)
         self.unread += len(messages.faults)
@@ -295,6 +304,9 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
         self.tables = {
             name: TableRows(name, columns.get(name), guid, strict, ports) for name in TABLES if name in wanted
         }
+        self._decoders = dict(self.tables)
+        if "notifications" in self.tables and "messages" in self.tables and self.tables["messages"].gives_messages():
+            self._decoders["notifications"] = self.tables["messages"]  # the same payloads, decoded once
         self.payloads = 0
         self._ready: deque[tuple[str, pa.RecordBatch]] = deque()
         # Two tables are told apart by ports
@@ -344,21 +356,26 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
         if len(self.tables) == 1:
             (table,) = self.tables.values()
             self.payloads += len(block)
-            yield table.name, table.read(block.payloads, block.transports, first)
+            yield table.name, table.rows_of(table.decode(block.payloads, block.transports), first)
             return
         transports = np.zeros(len(block), np.uint8) if block.transports is None else block.transports
         kinds = packet_kinds(block.payloads)
         ports = (block.capture["src_port"], block.capture["dst_port"])
         claimed = np.zeros(len(block), np.bool_)
+        decoded: dict[str, Batch] = {}
         for table in self.tables.values():
             chosen = table.chosen(transports, kinds, ports)
             claimed |= chosen
-            if chosen.all():
-                yield table.name, table.read(block.payloads, block.transports, first.select(table.first))
-            elif chosen.any():
+            if not chosen.any():
+                continue
+            columns, payloads, carriers = first.select(table.first), block.payloads, block.transports
+            if not chosen.all():
                 rows = np.flatnonzero(chosen).astype(np.uint32)
-                batch = table.read(block.payloads.take(rows), transports[rows], first.select(table.first).take(rows))
-                yield table.name, batch
+                columns, payloads, carriers = columns.take(rows), payloads.take(rows), transports[rows]
+            decoder = self._decoders[table.name]
+            if decoder.name not in decoded:
+                decoded[decoder.name] = decoder.decode(payloads, carriers)
+            yield table.name, table.rows_of(decoded[decoder.name], columns)
         self.payloads += int(np.count_nonzero(claimed))
 
 
