@@ -34,6 +34,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
@@ -42,8 +43,9 @@ from pyspark.sql.types import StructType
 from msmqwire.spark.options import ReadOptions
 from msmqwire.spark.planning import CapturePartition, plan
 from msmqwire.spark.pushdown import can_apply, filtered, narrowed
-from msmqwire.spark.reading import Scan
+from msmqwire.spark.reading import Scan, describe_problems
 from msmqwire.spark.schema import SparkColumn, struct_type
+from msmqwire.spark.sources import open_source
 
 __all__ = ["MsmqDataSource", "MsmqReader", "PushdownReader"]
 
@@ -109,20 +111,23 @@ class MsmqReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """What each task reads."""
-        return [*plan(self.options)]
+        return [*plan(self._narrowed())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
         assert isinstance(partition, CapturePartition)
-        options = self.options
-        reading = narrowed(options.reading, self.filters)
+        options = self._narrowed()
         for part in partition.parts:
-            scan = Scan(reading, {options.table: self.columns})
-            with part.open(options.storage_options) as source:
-                for _, batch in scan.batches(source):
+            scan = Scan(options.reading, {options.table: self.columns})
+            with open_source(part.file, options.storage_options) as source:
+                for _, batch in scan.batches(source, resume=part.resume, stop=part.stop):
                     yield filtered(batch, self.filters)
-            if scan.problems:
-                log.warning("%s", scan.problems)
+            if problems := describe_problems(scan.stats):
+                log.warning("%s", problems)
+
+    def _narrowed(self) -> ReadOptions:
+        """What is left to read where there are filters."""
+        return replace(self.options, reading=narrowed(self.options.reading, self.filters))
 
 
 class PushdownReader(MsmqReader):

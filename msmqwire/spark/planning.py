@@ -1,38 +1,46 @@
-"""Which parts of which captures a task reads."""
+"""Which captures, or parts of captures, a task reads."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import IO
+from itertools import pairwise
 
 from pyspark.sql.datasource import InputPartition
 
+from msmqwire.capture import TABLES, Checkpoint, checkpoints
+from msmqwire.capture.compression import LONGEST_MAGIC, form_of
 from msmqwire.spark.options import ReadOptions
-from msmqwire.spark.remote import StorageOptions
 from msmqwire.spark.sources import SourceFile, find_files, open_source
 
 __all__ = ["SPLIT_SIZE", "CapturePart", "CapturePartition", "plan"]
 
 SPLIT_SIZE = 64 << 20
-# Opening a file costs a task as much as reading so many bytes
+# So many captures keep a cluster busy without being cut
+ENOUGH = 32
+# Opening a file takes a task as long as reading so many bytes
 OPEN_COST = 1 << 20
 
 
 @dataclass(frozen=True)
 class CapturePart:
-    """A capture."""
+    """A capture from one checkpoint to another, or all of it.
 
-    file: SourceFile
+    Attributes
+    ----------
+    file : str
+    size : int
+        In bytes.
+    resume, stop : Checkpoint or None
+        None for the beginning, and for the end.
+    """
 
-    @property
-    def size(self) -> int:
-        """How many bytes it has."""
-        return self.file.size
-
-    def open(self, storage_options: StorageOptions) -> IO[bytes]:
-        """Open it."""
-        return open_source(self.file.name, storage_options)
+    file: str
+    size: int
+    resume: Checkpoint | None = None
+    stop: Checkpoint | None = None
 
 
 @dataclass(frozen=True)
@@ -42,20 +50,62 @@ class CapturePartition(InputPartition):
     parts: tuple[CapturePart, ...]
 
 
-def plan(options: ReadOptions) -> Iterator[CapturePartition]:
-    """The tasks, in the order of the captures' names.
+def plan(options: ReadOptions) -> list[CapturePartition]:
+    """The tasks, in the order of the captures' names and of what is in them.
+
+    Parts of captures that follow each other, ``splitSize`` bytes of them, 64 MiB where it is absent, are a task. A
+    capture that is larger is cut into parts that together give exactly the rows of the whole, unless it is compressed.
+    To know where, it is read once here, without looking into payloads. That does not pay where tasks have enough to do
+    without it, or the bytes take longer to come than to read: where ``splitSize`` is absent, captures are not cut that
+    are less than a 32nd of everything, or on other machines. Where it is 0, each capture is a task.
 
     Raises
     ------
     FileNotFoundError
         A source names no file.
     OSError, CaptureError
-        A capture that is to be cut cannot be read.
+        A capture that is to be cut cannot be read, or is none.
     ValueError
         There is no file system for a URI.
     """
     files = find_files(options.sources, recursive=options.recursive, storage_options=options.storage_options)
-    return pack((CapturePart(file) for file in files), SPLIT_SIZE if options.split_size is None else options.split_size)
+    size = SPLIT_SIZE if options.split_size is None else options.split_size
+    least = sum(file.size for file in files) // ENOUGH if options.split_size is None else 0
+
+    def parts_of(file: SourceFile) -> list[CapturePart]:
+        elsewhere = options.split_size is None and "://" in file.name
+        if not size or file.size <= max(size, least) or elsewhere or _is_compressed(file, options):
+            return [CapturePart(file.name, file.size)]
+        return cut(file, size, options)
+
+    # What reads captures does not hold on to the interpreter
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        found = [part for parts in threads.map(parts_of, files) for part in parts]
+    return list(pack(found, size))
+
+
+def cut(file: SourceFile, size: int, options: ReadOptions) -> list[CapturePart]:
+    """Parts of a capture, about equally large, of ``size`` bytes or less."""
+    reading = options.reading
+    even = -(-file.size // -(-file.size // size))
+    with (
+        open_source(file.name, options.storage_options) as source,
+        checkpoints(
+            source,
+            even,
+            ports=reading.ports_of(options.table),
+            packets=TABLES[options.table].packets,
+            addresses=reading.addresses,
+            since=reading.since,
+            until=reading.until,
+        ) as found,
+    ):
+        places = [None, *found]
+    return [
+        CapturePart(file.name, stop.offset - (0 if resume is None else resume.offset), resume, stop)
+        for resume, stop in pairwise(places)
+        if stop is not None
+    ]
 
 
 def pack(parts: Iterable[CapturePart], size: int) -> Iterator[CapturePartition]:
@@ -63,11 +113,15 @@ def pack(parts: Iterable[CapturePart], size: int) -> Iterator[CapturePartition]:
     waiting: list[CapturePart] = []
     left = size
     for part in parts:
-        cost = part.size + OPEN_COST
-        if waiting and cost > left:
+        if waiting and part.size + OPEN_COST > left:
             yield CapturePartition(tuple(waiting))
             waiting, left = [], size
         waiting.append(part)
-        left -= cost
+        left -= part.size + OPEN_COST
     if waiting:
         yield CapturePartition(tuple(waiting))
+
+
+def _is_compressed(file: SourceFile, options: ReadOptions) -> bool:
+    with open_source(file.name, options.storage_options) as source:
+        return form_of(source.read(LONGEST_MAGIC)) is not None

@@ -5,8 +5,7 @@ The data source and the pipeline both read through this, so that they cannot dif
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Literal, get_args
@@ -14,7 +13,7 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from msmqwire import capture
-from msmqwire.capture import CAPTURE, TABLES, CaptureStats, TableRows, read_tables
+from msmqwire.capture import CAPTURE, TABLES, CaptureStats, Checkpoint, TableRows, read_tables
 from msmqwire.capture.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.decoder import shown
@@ -84,6 +83,11 @@ class ReadingOptions:
         """All columns of a table, those that say where a payload comes from first."""
         return spark_columns((*CAPTURE.all_columns, *TABLES[table].table.all_columns), self.guid)
 
+    def ports_of(self, table: str) -> Mapping[str, frozenset[int]]:
+        """Where the payloads of a table are found, for each transport that carries them."""
+        ports = TABLES[table].ports
+        return ports if self.ports is None else dict.fromkeys(ports, self.ports)
+
 
 class Scan:
     """The rows of one capture as batches of ``columns``, once through.
@@ -95,8 +99,6 @@ class Scan:
     ----------
     columns : dict of str to tuple of SparkColumn
         Those of each table.
-    source : str
-        What is read, for people.
     stats, tables, payloads
         The account of what was read when ``batches`` ends, as in ``TablesReader``.
     """
@@ -105,15 +107,15 @@ class Scan:
         self.options = options
         chosen = columns or {}
         self.columns = {table: tuple(chosen.get(table, options.columns(table))) for table in options.tables}
-        self.source = ""
         self.stats = CaptureStats()
         self.tables: dict[str, TableRows] = {}
         self.payloads = 0
 
-    def batches(self, source: Source) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The rows: pairs of a table's name and a batch."""
+    def batches(
+        self, source: Source, *, resume: Checkpoint | None = None, stop: Checkpoint | None = None
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows, or those from one checkpoint to another: pairs of a table's name and a batch."""
         options = self.options
-        self.source = _called(source)
         more = set() if options.mode == "PERMISSIVE" else _PLACE
         names = {table: {column.source for column in columns} | more for table, columns in self.columns.items()}
         with read_tables(
@@ -125,6 +127,8 @@ class Scan:
             addresses=options.addresses,
             since=options.since,
             until=options.until,
+            resume=resume,
+            stop=stop,
         ) as reader:
             self.stats, self.tables = reader.stats, reader.tables
             for table, batch in reader:
@@ -134,13 +138,8 @@ class Scan:
                     batch = batch.filter(batch.column("fault").is_null())
                 yield table, convert(batch, self.columns[table])
             self.payloads = reader.payloads
-        if options.mode == "FAILFAST" and (problems := self.problems):
+        if options.mode == "FAILFAST" and (problems := describe_problems(self.stats)):
             raise CaptureError(problems)
-
-    @property
-    def problems(self) -> str | None:
-        """What could not be read, as ``describe_problems`` says it."""
-        return describe_problems(self.stats, self.source)
 
     def _refusal(self, table: str, batch: pa.RecordBatch) -> DecodeError:
         row = batch.column("fault").is_valid().index(True).as_py()
@@ -153,7 +152,7 @@ class Scan:
     def _payload(self, table: str, file: str, frame: int, offset: int | None) -> str:
         """The payload of a row (of a notification: its message), read once more for the error that ends the job."""
         place = {"frame": frame, "stream_offset": offset}
-        ports, packets = self.tables[table].ports, TABLES[table].packets
+        ports, packets = self.options.ports_of(table), TABLES[table].packets
         with (
             open_source(file, self.options.storage_options) as opened,
             capture.open(opened, ports=ports, packets=packets, columns=place) as blocks,
@@ -165,29 +164,16 @@ class Scan:
         return "which is gone"
 
 
-def _called(source: Source) -> str:
-    """The name of what is read; of several captures that of the first."""
-    if isinstance(source, (str, os.PathLike)):
-        return os.fspath(source)
-    if isinstance(source, Sequence):
-        return _called(source[0])
-    return str(getattr(source, "name", ""))
-
-
-def describe_problems(stats: CaptureStats, source: str = "") -> str | None:
-    """What of captures cannot be read, in one line; None when everything can. ``source`` is what they are called."""
+def describe_problems(stats: CaptureStats) -> str | None:
+    """What of a capture cannot be read, in one line; None when everything can."""
+    if not stats.problems:
+        return None
     counts = (
         (stats.damaged, "frames cannot be read"),
         (stats.cut_files, "files are cut"),
         (stats.fragment_conflicts + stats.incomplete_datagrams, "IP datagrams in fragments are not whole"),
         (stats.streams.problems, "problems of TCP streams"),
     )
+    file, offset, what = stats.problems[0]
     found = ", ".join(f"{count} {name}" for count, name in counts if count)
-    if not found:
-        return None
-    first = ""
-    # A datagram that is not whole is no problem of any one frame
-    if stats.problems:
-        source, offset, what = stats.problems[0]
-        first = f"; the first at byte {offset}: {what}"
-    return f"{source}: {found}{first}" if source else f"{found}{first}"
+    return f"{file}: {found}; the first at byte {offset}: {what}"
