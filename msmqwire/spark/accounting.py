@@ -79,8 +79,6 @@ class SourceAccount:
         SHA-256 of its bytes; None when they cannot be read.
     bytes : int
         How many they are.
-    modified_ns : int
-        When the file was changed last, as it was opened.
     grown_from : list of str
         Digests, of those that were asked about, of what it begins with.
     first_ns, last_ns : int or None
@@ -110,7 +108,6 @@ class SourceAccount:
     file: str
     digest: str | None = None
     bytes: int = 0
-    modified_ns: int = 0
     grown_from: list[str] = field(default_factory=list)
     first_ns: int | None = None
     last_ns: int | None = None

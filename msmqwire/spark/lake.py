@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.accounting import shown_name
-from msmqwire.spark.dayfiles import NO_DAY, Compression, StagedFile
+from msmqwire.spark.dayfiles import Compression, StagedFile
 
 __all__ = ["Content", "Group", "Lake", "LakeError", "StagedGroup", "Stamp"]
 
@@ -48,7 +48,7 @@ class Stamp:
     """What a file looks like without reading it; while that stays, its content is taken to be the same."""
 
     size: int
-    modified_ns: int
+    modified_ns: int | None
 
 
 @dataclass(frozen=True)
@@ -228,6 +228,8 @@ class Lake:
         """
         note = self._note
         staged = list(groups)
+        if not staged and not seen and self._home.keys().isdisjoint(withdrawn):
+            return
         moves: dict[str, str] = {}
         going = {*withdrawn, *(key for group in staged for key in group.sources)}
         removes = self._without(going, moves, compression)
@@ -303,10 +305,11 @@ class Lake:
         self._write_note()
 
     def found(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Make sure that tables can be read though they have no rows: by their names, with their schemas."""
+        """Make sure that tables can be read though no row of theirs has a time: by their names, with their schemas."""
         for table, schema in schemas.items():
-            if next((self.root / table).glob("day=*/*.parquet"), None) is None:
-                target = self.root / table / f"day={NO_DAY}" / "empty.parquet"
+            if next((self.root / table).glob("day=[0-9]*/*.parquet"), None) is None:
+                # Without a day that is a date, readers cannot tell what a day is
+                target = self.root / table / "day=1970-01-01" / "empty.parquet"
                 draft = self.staging / f"{table}-empty.parquet"
                 pq.write_table(schema.empty_table(), draft)
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +22,13 @@ from typing import Literal
 from pyspark.sql import SparkSession
 
 from msmqwire.capture import TABLES, StreamStats
-from msmqwire.spark.accounting import SourceAccount, check_files, path_key, shown_name, write_accounts
+from msmqwire.spark.accounting import ACCOUNTING, SourceAccount, check_files, path_key, shown_name, write_accounts
 from msmqwire.spark.dayfiles import Compression, StagedFile
 from msmqwire.spark.lake import Content, Lake, StagedGroup, Stamp
 from msmqwire.spark.reading import ReadingOptions
+from msmqwire.spark.remote import StorageOptions
 from msmqwire.spark.schema import arrow_schema
-from msmqwire.spark.sources import expand
+from msmqwire.spark.sources import SourceFile, find_files
 from msmqwire.spark.tasks import FAULTS, Decoded, Decoding, Digesting, Stage
 
 __all__ = ["PipelineMode", "Progress", "Summary", "run"]
@@ -190,6 +191,8 @@ def run(
     mode: PipelineMode = "PERMISSIVE",
     ports: Iterable[int] | None = None,
     compression: Compression = "snappy",
+    recursive: bool = False,
+    storage_options: StorageOptions | None = None,
     again: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
@@ -199,7 +202,8 @@ def run(
     ----------
     spark : SparkSession
     sources : path, folder, glob, or a list of these
-        Local files, or on a file system that driver and workers see under the same names.
+        Files that driver and workers see under the same names, or URIs: ``s3://``, ``gs://``, ``hdfs://``, ``abfs://``
+        and what fsspec knows.
     lake : path
         The folder of the lake; made when it is not there. Driver and workers must see it under the same name.
     tables : iterable of str
@@ -212,6 +216,10 @@ def run(
         every table that is read from datagrams.
     compression : str
         Of the Parquet files, as pyarrow names it.
+    recursive : bool
+        Read the captures in the folders below a folder as well.
+    storage_options : mapping, optional
+        Keyword arguments of the file system of URIs. What they hold is sent to the workers as it is.
     again : bool
         Decode captures though the lake has them, with these tables and ports, and replace their rows.
     progress : callable, optional
@@ -229,19 +237,25 @@ def run(
         The numbers of a source do not add up; it is not committed, nor what was decoded with it.
     """
     started = time.monotonic()
-    options = _options(tables, mode, ports)
-    files = expand(sources)
+    options = _options(tables, mode, ports, storage_options)
+    files = find_files(sources, recursive=recursive, storage_options=storage_options)
     with Lake(lake) as store:
         summary = _Run(spark, store, options, compression, again, progress).run(files)
     summary.seconds = time.monotonic() - started
     return summary
 
 
-def _options(tables: Iterable[str], mode: str, ports: Iterable[int] | None) -> ReadingOptions:
-    names = (tables,) if isinstance(tables, str) else tuple(tables)
+def _options(
+    tables: Iterable[str], mode: str, ports: Iterable[int] | None, storage_options: StorageOptions | None
+) -> ReadingOptions:
     if mode == "DROPMALFORMED":
         raise ValueError("mode='DROPMALFORMED': a lake keeps an account of every payload; filter on fault when reading")
-    return ReadingOptions(names, mode, ports=None if ports is None else frozenset(ports))  # type: ignore[arg-type]
+    return ReadingOptions(
+        (tables,) if isinstance(tables, str) else tuple(tables),
+        mode,  # type: ignore[arg-type] # checked there
+        ports=None if ports is None else frozenset(ports),
+        storage_options=dict(storage_options or {}),
+    )
 
 
 class _Run:
@@ -265,15 +279,20 @@ class _Run:
         self.summary = Summary()
         # With other settings a source has other rows
         self.settings = json.dumps([sorted(options.tables), options.ports and sorted(options.ports)])
-        self.seen: dict[str, tuple[Stamp, str]] = {}
+        self.stamps: dict[str, Stamp] = {}
+        # To be noted with the next commit: the keys of files, and those of sources that the lake is rid of
+        self.read: dict[str, str] = {}
+        self.withdrawn: set[str] = set()
         self.taken: set[str] = set()
 
-    def run(self, files: Sequence[str]) -> Summary:
-        stamps = {file: _stamp(file) for file in files}
-        new = [file for file in files if not self._is_unchanged(file, stamps[file])]
-        new = self._without_known_contents(new, stamps)
+    def run(self, files: Sequence[SourceFile]) -> Summary:
+        changed = [file for file in files if not self._is_unchanged(file)]
+        new = self._without_known_contents(changed)
         self.summary.known = len(files) - len(new) - len(self.summary.duplicates)
-        parts = _parts(new, stamps)
+        self.stamps = {file.name: Stamp(file.size, file.modified_ns) for file in files}
+        # What can be read may not have been readable when a run met it before
+        self.withdrawn = {path_key(file.name) for file in set(files).difference(new)}
+        parts = _parts(new)
         decoding = Decoding(str(self.lake.staging), self.options, self.compression, self._write_earlier(new))
         # Who wants all or nothing gets one commit
         size = _PARTS_OF_A_COMMIT if self.options.mode == "PERMISSIVE" else len(parts)
@@ -283,53 +302,55 @@ class _Run:
                 self._commit([Decoded.from_json(result) for result in results])
         self._commit(())
         schemas = {table: arrow_schema(self.options.columns(table)) for table in self.options.tables}
-        self.lake.found({**schemas, "faults": arrow_schema(FAULTS)})
+        self.lake.found({**schemas, "faults": arrow_schema(FAULTS), "accounting": ACCOUNTING})
         return self.summary
 
-    def _is_unchanged(self, file: str, stamp: Stamp | None) -> bool:
+    def _is_unchanged(self, file: SourceFile) -> bool:
         """Whether the lake has what is in a file, going by its size and time."""
-        seen = self.lake.seen(file)
-        return not self.again and seen is not None and seen[0] == stamp and self.lake.holds(seen[1], self.settings)
-
-    def _without_known_contents(self, files: Sequence[str], stamps: dict[str, Stamp | None]) -> list[str]:
-        """The files whose content the lake has not, each content once.
-
-        Only files of the size of others are read for it.
-        """
-        sizes = Counter(stamp.size for file in files if (stamp := stamps[file]) is not None and stamp.size)
-        held = {content.bytes for key, content in self.lake.sources() if self._is_held(key)}
-        alike = [file for file in files if (stamp := stamps[file]) and (sizes[stamp.size] > 1 or stamp.size in held)]
-        digests: dict[str, str] = {}
-        for result in self._on_workers(Digesting(), _parts(alike, stamps)):
-            digests.update(json.loads(result))
-        new = []
-        for file in files:
-            digest, stamp = digests.get(file), stamps[file]
-            if digest is None or stamp is None:
-                new.append(file)
-                continue
-            if self._is_held(digest):
-                self.seen[file] = (stamp, digest)
-            elif digest in self.taken:
-                self.seen[file] = (stamp, digest)
-                self.summary.duplicates.append(file)
-            else:
-                self.taken.add(digest)
-                new.append(file)
-        self.taken.clear()
-        return new
+        seen = self.lake.seen(file.name)
+        if seen is None or file.modified_ns is None or seen[0] != Stamp(file.size, file.modified_ns):
+            return False
+        return self._is_held(seen[1])
 
     def _is_held(self, key: str) -> bool:
         return not self.again and self.lake.holds(key, self.settings)
 
-    def _write_earlier(self, files: Sequence[str]) -> str:
-        """Put down the contents that files have had which have changed or gone: one that begins with them has grown."""
-        changed, stays = set(files), {key for _, key in self.seen.values()}
-        folders = {os.path.dirname(file) for file in files}
+    def _without_known_contents(self, files: Sequence[SourceFile]) -> list[SourceFile]:
+        """The files whose content the lake has not, each content once.
+
+        Only files of the size of others are read for it.
+        """
+        sizes = Counter(file.size for file in files)
+        held = {content.bytes for key, content in self.lake.sources() if self._is_held(key)}
+        alike = [file for file in files if file.size and (sizes[file.size] > 1 or file.size in held)]
+        digests: dict[str, str] = {}
+        for result in self._on_workers(Digesting(self.options.storage_options), _parts(alike)):
+            digests.update(json.loads(result))
+        new = []
+        found: set[str] = set()
+        for file in files:
+            digest = digests.get(file.name)
+            if digest is None:
+                new.append(file)
+            elif self._is_held(digest):
+                self.read[file.name] = digest
+            elif digest in found:
+                self.read[file.name] = digest
+                self.summary.duplicates.append(file.name)
+            else:
+                found.add(digest)
+                new.append(file)
+        return new
+
+    def _write_earlier(self, files: Sequence[SourceFile]) -> str:
+        """Put down the contents of files that have changed since, or are gone: what begins with one has grown of it."""
+        changed = {file.name for file in files}
+        folders = {os.path.dirname(name) for name in changed}
+        still_there = set(self.read.values())
         earlier: dict[int, list[str]] = {}
         for key, content in self.lake.sources():
             gone = os.path.dirname(content.file) in folders and not os.path.lexists(content.file)
-            if content.bytes and key not in stays and (content.file in changed or gone):
+            if content.bytes and key not in still_there and (content.file in changed or gone):
                 earlier.setdefault(content.bytes, []).append(key)
         path = self.lake.staging / "earlier.json"
         path.write_text(json.dumps(earlier), "utf-8")
@@ -351,7 +372,6 @@ class _Run:
         """Check what tasks have decoded, and make it part of the lake."""
         groups: list[StagedGroup] = []
         problems: list[SourceAccount] = []
-        withdrawn: set[str] = set()
         for result in results:
             read = [account for account in result.accounts if account.problem is None]
             problems += [account for account in result.accounts if account.problem is not None]
@@ -359,65 +379,52 @@ class _Run:
                 account.check()
             check_files(read, result.files)
             kept, files = self._without_doubled(read, result.files)
+            for account in kept:
+                self.withdrawn |= {path_key(account.file), *account.grown_from} - self.taken
             if kept:
                 groups.append(self._group(kept, files))
-            for account in kept:
-                withdrawn |= {*account.grown_from} - self.taken
         if problems:
             groups.append(self._group(problems, ()))
-        # What was seen may not have been readable when a run met it before
-        withdrawn |= {path_key(file) for file in self.seen}
-        if groups or self.seen:
-            self.lake.commit(groups, withdrawn=withdrawn, seen=self.seen, compression=self.compression)
-        self.seen = {}
-
-    def _group(self, accounts: Sequence[SourceAccount], files: Sequence[StagedFile]) -> StagedGroup:
-        for account in accounts:
-            self.summary.add(account)
-            self.taken.add(account.key)
-            if account.problem is None:
-                self.seen[account.file] = (Stamp(account.bytes, account.modified_ns), account.key)
-        sources = {account.key: Content(account.file, account.bytes) for account in accounts}
-        written = write_accounts(accounts, self.lake.staging, self.compression)
-        return StagedGroup(self.settings, sources, [*files, *written])
+        seen = {file: (self.stamps[file], key) for file, key in self.read.items()}
+        self.lake.commit(groups, withdrawn=self.withdrawn, seen=seen, compression=self.compression)
+        self.read, self.withdrawn = {}, set()
 
     def _without_doubled(
         self, accounts: Sequence[SourceAccount], files: Sequence[StagedFile]
     ) -> tuple[list[SourceAccount], list[StagedFile]]:
         """Leave out sources that took on the content of another one while they were decoded."""
-        kept: dict[str, SourceAccount] = {}
-        doubled = []
+        kept, doubled = [], []
         for account in accounts:
-            if account.key in kept or account.key in self.taken or self._is_held(account.key):
+            self.read[account.file] = account.key
+            if account.key in self.taken or self._is_held(account.key):
                 doubled.append(account.file)
             else:
-                kept[account.key] = account
+                self.taken.add(account.key)
+                kept.append(account)
         if doubled:
             self.summary.duplicates += doubled
             files = [left for file in files if (left := self.lake.staged_without(file, doubled, self.compression))]
-        return list(kept.values()), list(files)
+        return kept, list(files)
+
+    def _group(self, accounts: Sequence[SourceAccount], files: Sequence[StagedFile]) -> StagedGroup:
+        for account in accounts:
+            self.summary.add(account)
+        sources = {account.key: Content(account.file, account.bytes) for account in accounts}
+        written = write_accounts(accounts, self.lake.staging, self.compression)
+        return StagedGroup(self.settings, sources, [*files, *written])
 
 
-def _stamp(file: str) -> Stamp | None:
-    """What a file looks like; None when it cannot be told, which reading it will explain."""
-    try:
-        status = os.stat(file)
-    except OSError:
-        return None
-    return Stamp(status.st_size, status.st_mtime_ns)
-
-
-def _parts(files: Sequence[str], stamps: Mapping[str, Stamp | None]) -> list[list[str]]:
-    """Files that lie side by side put together for tasks: neither many small tasks nor few big ones."""
-    costs = [_OPENING_BYTES + (stamp.size if (stamp := stamps[file]) else 0) for file in files]
-    most = min(_PART_BYTES, sum(costs) // _FEW_PARTS)
+def _parts(files: Sequence[SourceFile]) -> list[list[str]]:
+    """Names of files that lie side by side put together for tasks: neither many small tasks nor few big ones."""
+    most = min(_PART_BYTES, sum(_OPENING_BYTES + file.size for file in files) // _FEW_PARTS)
     parts: list[list[str]] = []
     room = 0
-    for file, cost in zip(files, costs, strict=True):
+    for file in files:
+        cost = _OPENING_BYTES + file.size
         if not parts or cost > room:
             parts.append([])
             room = most
-        parts[-1].append(file)
+        parts[-1].append(file.name)
         room -= cost
     return parts
 

@@ -31,11 +31,12 @@ _NATIVE = {
 
 
 class Entry(NamedTuple):
-    """A file or a folder: its URI, and its size in bytes."""
+    """A file or a folder: its URI, its size in bytes, and when it was changed last, if that is known."""
 
     name: str
     is_folder: bool
     size: int
+    modified_ns: int | None
 
 
 class RemoteStore:
@@ -81,7 +82,7 @@ class RemoteStore:
 
     def _entry(self, info: fs.FileInfo) -> Entry:
         folder = info.type == fs.FileType.Directory
-        return Entry(self._base + info.path.removeprefix(self._root), folder, info.size or 0)
+        return Entry(self._base + info.path.removeprefix(self._root), folder, info.size or 0, info.mtime_ns)
 
 
 @lru_cache(maxsize=64)

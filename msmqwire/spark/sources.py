@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import IO
 from urllib.parse import unquote, urlsplit
@@ -27,10 +27,13 @@ class SourceFile:
         Its path, or its URI where it is on another machine.
     size : int
         In bytes.
+    modified_ns : int or None
+        When it was changed last, in nanoseconds since 1970; None where that is not known.
     """
 
     name: str
     size: int
+    modified_ns: int | None = field(default=None, compare=False)
 
 
 def expand(
@@ -111,7 +114,7 @@ def _local_files(source: str, recursive: bool) -> list[SourceFile]:
         found = glob.glob(source, recursive=True)
         matches = [path for path in found if not _is_hidden(path.removeprefix(base), pattern)]
     names = (name for match in matches for name in (_in_folder(match, recursive) if os.path.isdir(match) else [match]))
-    return [SourceFile(name, _size(name)) for name in names]
+    return [_local_file(name) for name in names]
 
 
 def _in_folder(folder: str, recursive: bool) -> Iterator[str]:
@@ -121,11 +124,12 @@ def _in_folder(folder: str, recursive: bool) -> Iterator[str]:
         yield from filter(os.path.isfile, paths)
 
 
-def _size(path: str) -> int:
+def _local_file(path: str) -> SourceFile:
     try:
-        return os.stat(path).st_size
+        status = os.stat(path)
     except OSError:  # who reads it will say why
-        return 0
+        return SourceFile(path, 0)
+    return SourceFile(path, status.st_size, status.st_mtime_ns)
 
 
 def _remote_files(store: RemoteStore, source: str, recursive: bool) -> list[SourceFile]:
@@ -139,12 +143,16 @@ def _remote_files(store: RemoteStore, source: str, recursive: bool) -> list[Sour
     files: list[SourceFile] = []
     for match in matches:
         if not match.is_folder:
-            files.append(SourceFile(match.name, match.size))
+            files.append(_remote_file(match))
             continue
         for entry in store.entries(match.name, recursive=recursive):
             if not entry.is_folder and not _is_hidden(entry.name.removeprefix(match.name)):
-                files.append(SourceFile(entry.name, entry.size))
+                files.append(_remote_file(entry))
     return files
+
+
+def _remote_file(entry: Entry) -> SourceFile:
+    return SourceFile(entry.name, entry.size, entry.modified_ns)
 
 
 def _remote_glob(store: RemoteStore, folder: str, pattern: list[str]) -> Iterator[Entry]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +21,9 @@ from msmqwire.errors import CaptureError
 from msmqwire.spark.accounting import SourceAccount, shown_name
 from msmqwire.spark.dayfiles import Compression, DayFiles, StagedFile
 from msmqwire.spark.reading import ReadingOptions, Scan
+from msmqwire.spark.remote import StorageOptions
 from msmqwire.spark.schema import arrow_schema, spark_columns
+from msmqwire.spark.sources import open_source
 
 __all__ = ["FAULTS", "Decoded", "Decoding", "Digesting", "Stage"]
 
@@ -67,18 +69,17 @@ class HashedFile:
     ----------
     bytes : int
         How many were read.
-    modified_ns : int
-        When the file was changed last, as it was opened.
     begins_with : list of str
         Digests, out of those in ``earlier`` by size, of what the file begins with.
     """
 
-    def __init__(self, path: str, earlier: Mapping[int, Sequence[str]] | None = None) -> None:
-        self.name = path
+    def __init__(
+        self, name: str, storage_options: StorageOptions, earlier: Mapping[int, Sequence[str]] | None = None
+    ) -> None:
+        self.name = name
         self.bytes = 0
         self.begins_with: list[str] = []
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by __exit__)
-        self.modified_ns = os.fstat(self._file.fileno()).st_mtime_ns
+        self._file: Any = open_source(name, storage_options)
         self._hash = hashlib.sha256()
         self._earlier = earlier or {}
         self._marks = sorted(self._earlier, reverse=True)
@@ -118,12 +119,14 @@ class HashedFile:
 class Digesting:
     """Tells the content of sources: a JSON object of SHA-256 by name, without those that cannot be read."""
 
+    storage_options: StorageOptions
+
     def __call__(self, sources: Sequence[str]) -> str:
         """Read the sources."""
         digests = {}
         for source in sources:
             try:
-                with HashedFile(source) as file:
+                with HashedFile(source, self.storage_options) as file:
                     digests[source] = file.digest()
             except OSError:
                 # What decodes it will find that out, and say so
@@ -243,13 +246,13 @@ class Decoding:
         """Read a source; its account is complete at the end, also where it cannot be read."""
         scan = Scan(self.options)
         try:
-            with HashedFile(account.file, earlier) as file:
+            with HashedFile(account.file, self.options.storage_options, earlier) as file:
                 try:
                     yield from scan.batches(file)  # type: ignore[arg-type]
                     account.take(scan.stats, scan.tables, scan.payloads)
                 except CaptureError as error:
                     account.problem = str(error)
-                account.digest, account.bytes, account.modified_ns = file.digest(), file.bytes, file.modified_ns
+                account.digest, account.bytes = file.digest(), file.bytes
                 account.grown_from = file.begins_with
         except OSError as error:
             account.problem = f"{shown_name(account.file)}: {error.strerror or error}"
