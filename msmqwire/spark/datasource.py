@@ -20,6 +20,9 @@ Options, beside the path that ``load`` is given (a file, a folder, a glob, a URI
     ``text`` (default) or ``binary``.
 ``recursive``
     ``true``: files in folders below those that are named belong as well.
+``sequence``
+    ``true``: the captures, by name, are one that was cut, as those of a ring buffer are: TCP streams go on from one to
+    the next.
 ``splitSize``
     Bytes, e.g. ``"64m"``, into which captures that are larger are cut; see ``planning.plan``.
 ``storageOptions``
@@ -45,7 +48,7 @@ from msmqwire.spark.planning import CapturePartition, plan
 from msmqwire.spark.pushdown import can_apply, filtered, narrowed
 from msmqwire.spark.reading import Scan, describe_problems
 from msmqwire.spark.schema import SparkColumn, struct_type
-from msmqwire.spark.sources import open_source
+from msmqwire.spark.sources import opened
 
 __all__ = ["MsmqDataSource", "MsmqReader", "PushdownReader"]
 
@@ -119,8 +122,8 @@ class MsmqReader(DataSourceReader):
         options = self._narrowed()
         for part in partition.parts:
             scan = Scan(options.reading, {options.table: self.columns})
-            with open_source(part.file, options.storage_options) as source:
-                for _, batch in scan.batches(source, resume=part.resume, stop=part.stop):
+            with opened(part.files, options.storage_options) as sources:
+                for _, batch in scan.batches(sources, resume=part.resume, stop=part.stop):
                     yield filtered(batch, self.filters)
             if problems := describe_problems(scan.stats):
                 log.warning("%s", problems)

@@ -26,6 +26,7 @@ OPTIONS = (
     "mode",
     "guid",
     "recursive",
+    "sequence",
     "splitSize",
     "storageOptions",
 )
@@ -47,6 +48,8 @@ class ReadOptions:
     reading : ReadingOptions
     recursive : bool
         Files in folders below the ones named belong as well.
+    sequence : bool
+        The captures are parts of one, which follow each other by name.
     split_size : int or None
         Bytes to cut large captures into; 0 to cut none, None to leave it to ``planning.plan``.
     """
@@ -55,6 +58,7 @@ class ReadOptions:
     table: str
     reading: ReadingOptions
     recursive: bool = False
+    sequence: bool = False
     split_size: int | None = None
 
     @property
@@ -106,6 +110,7 @@ class ReadOptions:
             table,
             reading,
             recursive=read("recursive", parse_bool, False),
+            sequence=read("sequence", parse_bool, False),
             split_size=read("splitSize", parse_size, None),
         )
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate
 
 from pyspark.sql.datasource import InputPartition
 
 from msmqwire.capture import TABLES, Checkpoint, checkpoints
 from msmqwire.capture.compression import LONGEST_MAGIC, form_of
 from msmqwire.spark.options import ReadOptions
-from msmqwire.spark.sources import SourceFile, find_files, open_source
+from msmqwire.spark.sources import SourceFile, find_files, open_source, opened
 
 __all__ = ["SPLIT_SIZE", "CapturePart", "CapturePartition", "plan"]
 
@@ -26,18 +26,19 @@ OPEN_COST = 1 << 20
 
 @dataclass(frozen=True)
 class CapturePart:
-    """A capture from one checkpoint to another, or all of it.
+    """Captures that follow each other, from one checkpoint to another.
 
     Attributes
     ----------
-    file : str
+    files : tuple of str
+        One, unless the captures are a sequence.
     size : int
         In bytes.
     resume, stop : Checkpoint or None
         None for the beginning, and for the end.
     """
 
-    file: str
+    files: tuple[str, ...]
     size: int
     resume: Checkpoint | None = None
     stop: Checkpoint | None = None
@@ -59,6 +60,9 @@ def plan(options: ReadOptions) -> list[CapturePartition]:
     without it, or the bytes take longer to come than to read: where ``splitSize`` is absent, captures are not cut that
     are less than a 32nd of everything, or on other machines. Where it is 0, each capture is a task.
 
+    The captures of a ``sequence`` are all read once here, and cut as if they were one: streams that go on from one to
+    the next are whole in the rows.
+
     Raises
     ------
     FileNotFoundError
@@ -70,13 +74,15 @@ def plan(options: ReadOptions) -> list[CapturePartition]:
     """
     files = find_files(options.sources, recursive=options.recursive, storage_options=options.storage_options)
     size = SPLIT_SIZE if options.split_size is None else options.split_size
+    if options.sequence:
+        return list(pack(cut(files, size, options) if size else [_uncut(*files)], size))
     least = sum(file.size for file in files) // ENOUGH if options.split_size is None else 0
 
     def parts_of(file: SourceFile) -> list[CapturePart]:
         elsewhere = options.split_size is None and "://" in file.name
         if not size or file.size <= max(size, least) or elsewhere or _is_compressed(file, options):
-            return [CapturePart(file.name, file.size)]
-        return cut(file, size, options)
+            return [_uncut(file)]
+        return cut([file], size, options)
 
     # What reads captures does not hold on to the interpreter
     with ThreadPoolExecutor(os.cpu_count()) as threads:
@@ -84,15 +90,18 @@ def plan(options: ReadOptions) -> list[CapturePartition]:
     return list(pack(found, size))
 
 
-def cut(file: SourceFile, size: int, options: ReadOptions) -> list[CapturePart]:
-    """Parts of a capture, about equally large, of ``size`` bytes or less."""
+def cut(files: Sequence[SourceFile], size: int, options: ReadOptions) -> list[CapturePart]:
+    """Parts of captures that follow each other, about equally large, of ``size`` bytes or less."""
     reading = options.reading
-    even = -(-file.size // -(-file.size // size))
+    names = [file.name for file in files]
+    # As checkpoints have them: a name need not be text
+    shown = [os.fsencode(name).decode(errors="replace") for name in names]
+    *begins, total = accumulate((file.size for file in files), initial=0)
     with (
-        open_source(file.name, options.storage_options) as source,
+        opened(names, options.storage_options) as sources,
         checkpoints(
-            source,
-            even,
+            sources,
+            max(-(-total // max(-(-total // size), 1)), 1),
             ports=reading.ports_of(options.table),
             packets=TABLES[options.table].packets,
             addresses=reading.addresses,
@@ -100,12 +109,15 @@ def cut(file: SourceFile, size: int, options: ReadOptions) -> list[CapturePart]:
             until=reading.until,
         ) as found,
     ):
-        places = [None, *found]
-    return [
-        CapturePart(file.name, stop.offset - (0 if resume is None else resume.offset), resume, stop)
-        for resume, stop in pairwise(places)
-        if stop is not None
-    ]
+        parts = []
+        resume, first, begin = None, 0, 0
+        for stop in found:
+            last = shown.index(stop.file, first)
+            end = begins[last] + stop.offset
+            # What stops in front of a file has no use for it, but is told of it by its name
+            parts.append(CapturePart(tuple(names[first : last + 1]), end - begin, resume, stop))
+            resume, first, begin = stop, last, end
+    return parts
 
 
 def pack(parts: Iterable[CapturePart], size: int) -> Iterator[CapturePartition]:
@@ -120,6 +132,10 @@ def pack(parts: Iterable[CapturePart], size: int) -> Iterator[CapturePartition]:
         left -= part.size + OPEN_COST
     if waiting:
         yield CapturePartition(tuple(waiting))
+
+
+def _uncut(*files: SourceFile) -> CapturePart:
+    return CapturePart(tuple(file.name for file in files), sum(file.size for file in files))
 
 
 def _is_compressed(file: SourceFile, options: ReadOptions) -> bool:

@@ -98,6 +98,9 @@ def _file_system(base: str, options: str) -> tuple[fs.FileSystem, str]:
         else:
             # It finds the region of the bucket, too
             files = fs.FileSystem.from_uri(f"{scheme.replace('s3a', 's3')}://{authority}/")[0]
+    except ModuleNotFoundError as error:
+        needed = "; pip install 'msmqwire[remote]'" if error.name in ("fsspec", "aiohttp") else ""
+        raise ValueError(f"{base}: {error}{needed}") from error
     except (ImportError, TypeError, ValueError) as error:
         raise ValueError(f"{base}: {error}") from error
     if scheme in _BUCKETS:
@@ -123,7 +126,7 @@ class RemoteFile(io.RawIOBase):
         self.name = name
         self._file = file
         self._size: int = file.size()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="msmqwire-fetch")
+        self._thread: ThreadPoolExecutor | None = None
         self._block = memoryview(b"")
         self._position = 0  # in the file, of what is given next
         self._fetched = 0  # in the file, of what is fetched next
@@ -165,13 +168,20 @@ class RemoteFile(io.RawIOBase):
     def close(self) -> None:
         """Close the file, when what is on its way has come."""
         if not self.closed:
-            self._thread.shutdown(cancel_futures=True)
+            self._rest()
             self._file.close()
         super().close()
+
+    def _rest(self) -> None:
+        """Do without the thread until more is to be fetched."""
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
+            self._thread = None
 
     def _next_block(self) -> memoryview:
         waiting = self._next or self._fetch()
         if waiting is None:
+            self._rest()
             return memoryview(b"")
         try:
             block = waiting.result()
@@ -187,4 +197,5 @@ class RemoteFile(io.RawIOBase):
         if count <= 0:
             return None
         self._fetched += count
+        self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="msmqwire-fetch")
         return self._thread.submit(lambda: self._file.read_at(count, offset))  # type: ignore[call-arg]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import IO
@@ -12,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from msmqwire.spark.remote import Entry, RemoteStore, StorageOptions
 
-__all__ = ["SourceFile", "expand", "find_files", "open_source"]
+__all__ = ["SourceFile", "expand", "find_files", "open_source", "opened"]
 
 HIDDEN = (".", "_")
 
@@ -92,6 +93,19 @@ def open_source(name: str, storage_options: StorageOptions | None = None) -> IO[
     if "://" in name:
         return RemoteStore(name, storage_options).open(name)  # type: ignore[return-value] # a RawIOBase is one
     return open(name, "rb", buffering=0)
+
+
+@contextmanager
+def opened(names: Iterable[str], storage_options: StorageOptions | None = None) -> Iterator[list[str | IO[bytes]]]:
+    """Files that ``find_files`` found, for ``capture.open`` and the like, which opens those of this machine itself.
+
+    Raises
+    ------
+    OSError
+        One on another machine cannot be opened.
+    """
+    with ExitStack() as stack:
+        yield [stack.enter_context(open_source(name, storage_options)) if "://" in name else name for name in names]
 
 
 def _files(source: str, recursive: bool, storage_options: StorageOptions | None) -> list[SourceFile]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import pickle
 import re
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan
 from pyspark.sql.functions import spark_partition_id
@@ -199,6 +201,31 @@ def test_captures_on_other_machines(captures: dict[str, Path]) -> None:
             assert rows_of(reader, partitions) == [row | {"file": uri} for row in whole]
 
 
+@pytest.mark.parametrize("table", list(TABLES))
+def test_a_sequence_has_the_rows_of_what_was_cut(captures: dict[str, Path], tmp_path: Path, table: str) -> None:
+    """Files as a ring buffer leaves them: of one capture, cut wherever one was full; some were compressed since."""
+    frames = list(traffic())
+    times = [build.START + number * 1_000_001 for number in range(len(frames))]
+    for number, start in enumerate(range(0, len(frames), 333)):
+        records = zip(frames[start : start + 333], times[start : start + 333], strict=True)
+        content = build.pcap_header(nano=True)
+        content += b"".join(build.pcap_record(frame, nano=True, time=time) for frame, time in records)
+        name = tmp_path / f"ring_{number:05}.pcap"
+        name.write_bytes(gzip.compress(content, 1) if number % 3 == 1 else content)
+
+    def content_of(reader: MsmqReader) -> list[dict[str, Any]]:
+        return [{k: v for k, v in row.items() if k not in ("file", "frame", "first_frame")} for row in rows_of(reader)]
+
+    whole = content_of(reader_of(captures["pcap"], table=table))
+    assert content_of(reader_of(tmp_path, table=table, sequence="true", splitSize="0")) == whole
+    for size in ("50000", "200k", "1g"):
+        reader = reader_of(tmp_path, table=table, sequence="true", splitSize=size)
+        assert content_of(reader) == whole
+    assert len(reader_of(tmp_path, table=table, sequence="true", splitSize="50000").partitions()) > 8
+    if table == "messages":
+        assert len(content_of(reader_of(tmp_path, table=table))) < len(whole)
+
+
 def test_small_captures_are_read_together(tmp_path: Path) -> None:
     for number in range(200):
         shutil.copy(EXAMPLES / "local-site.pcap", tmp_path / f"{number:03}.pcap")
@@ -211,9 +238,17 @@ def test_small_captures_are_read_together(tmp_path: Path) -> None:
     assert len(reader_of(tmp_path, splitSize="0").partitions()) == 200
 
 
+def test_a_name_that_is_no_text(captures: dict[str, Path], tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/caf\xe9.pcap"
+    shutil.copy(os.fsencode(captures["pcap"]), path)
+    rows = rows_of(reader_of(tmp_path, table="sessions", splitSize="100k"))
+    assert {row["file"] for row in rows} == {path.decode(errors="replace")}
+    assert len(rows) == len(rows_of(reader_of(captures["pcap"], table="sessions")))
+
+
 def test_packing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "OPEN_COST", 1)
-    parts = [CapturePart(str(number), size) for number, size in enumerate([3, 4, 2, 20, 0, 0, 9, 5, 3])]
+    parts = [CapturePart((str(number),), size) for number, size in enumerate([3, 4, 2, 20, 0, 0, 9, 5, 3])]
     packed = [[part.size for part in partition.parts] for partition in pack(parts, 10)]
     assert packed == [[3, 4], [2], [20], [0, 0], [9], [5, 3]]
     assert list(pack([], 10)) == []
@@ -225,11 +260,29 @@ def test_in_spark(spark: SparkSession, captures: dict[str, Path], tmp_path: Path
     folder = tmp_path / "day=1"
     folder.mkdir()
     shutil.copy(captures["pcapng"], folder / "a.pcapng")
-    for number in range(5):
-        shutil.copy(EXAMPLES / "message-session.pcap", folder / f"b{number}.pcap")
-    source = spark.read.format("msmq").option("table", "notifications").option("splitSize", "200k")
-    frame = source.option("recursive", "true").load(str(tmp_path))
-    expected = rows_of(reader_of(folder, table="notifications", splitSize="0"))
-    assert frame.select(spark_partition_id()).distinct().count() > 5
+    for name in ("b.pcap", "c.pcap"):
+        shutil.copy(EXAMPLES / "message-session.pcap", folder / name)
+    source = spark.read.format("msmq").option("table", "notifications").option("splitSize", "500k")
+    frame = source.option("recursive", "true").load(str(tmp_path)).withColumn("task", spark_partition_id())
     rows = [row.asDict(recursive=True) for row in frame.drop("time").collect()]
+    assert len({row.pop("task") for row in rows}) >= 3
+    expected = rows_of(reader_of(folder, table="notifications", splitSize="0"))
     assert rows == [{name: value for name, value in row.items() if name != "time"} for row in expected]
+
+
+def test_other_machines_in_spark(spark: SparkSession) -> None:
+    """What is refused is read again there, for the error that says why."""
+    with object_store() as store:
+        uri = store.put("captures/other-site.pcapng", EXAMPLES / "other-site.pcapng")
+        source = spark.read.format("msmq").option("storageOptions", json.dumps(store.options))
+        rows = [
+            row.asDict(recursive=True) for row in source.load("s3://captures/captures/*.pcapng").drop("time").collect()
+        ]
+        assert [row.pop("file") for row in rows] == [uri] * len(rows)
+        expected = rows_of(reader_of(EXAMPLES / "other-site.pcapng"))
+        assert rows == [{k: v for k, v in row.items() if k not in ("file", "time")} for row in expected]
+        with pytest.raises(PythonException, match=rf"frame 9 of {uri}, 88 bytes: 00020000"):
+            source.option("mode", "FAILFAST").load(uri).collect()
+        url = store.url("captures/other-site.pcapng")
+        with pytest.raises(PythonException, match=rf"frame 9 of {url}, 88 bytes: 00020000"):
+            spark.read.format("msmq").option("mode", "FAILFAST").load(url).collect()
