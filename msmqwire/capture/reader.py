@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,12 +10,13 @@ from types import TracebackType
 from typing import TypeAlias
 
 from msmqwire.capture.blocks import Block, FileReader, Pool
-from msmqwire.capture.checkpoint import Checkpoint, State
+from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.parts import Part
 from msmqwire.capture.ranges import SplitReader, cuts_of
 from msmqwire.capture.schema import DEFAULT_PORTS, PACKET_KINDS, TRANSPORTS, StreamLimits
 from msmqwire.capture.selection import PayloadSelection
 from msmqwire.capture.sources import OpenFile, Source, SourceFile, files_of
-from msmqwire.capture.state import go_behind, go_on, reader_state, set_streams, stop_at, streams_state
+from msmqwire.capture.state import go_behind, go_on, stop_at
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.streams import StreamTable
 from msmqwire.errors import CaptureError
@@ -70,29 +70,6 @@ def _selection(
     return PayloadSelection(wanted, _nanoseconds("since", since), _nanoseconds("until", until))
 
 
-def _between(files: list[SourceFile], resume: Checkpoint | None, stop: Checkpoint | None) -> list[SourceFile]:
-    """The files from one checkpoint to another."""
-    names = [file.name for file in files]
-    for checkpoint in (resume, stop):
-        if checkpoint is not None and checkpoint.file not in names:
-            raise ValueError(f"{checkpoint.file}: is not among the files of the source; the checkpoint is in it")
-    first = 0 if resume is None else names.index(resume.file)
-    if stop is None:
-        return files[first:]
-    if stop.file not in names[first:]:
-        raise ValueError(f"stop, in {stop.file}, is in front of resume, in {names[first]}")
-    last = names.index(stop.file, first)
-    if resume is not None and last == first and stop.offset < resume.offset:
-        raise ValueError(f"stop, at {stop.offset} in {stop.file}, is in front of resume, at {resume.offset}")
-    return files[first : last + (stop.offset > 0)]
-
-
-def _digest(ports: Mapping[str, frozenset[int]], kinds: int, limits: StreamLimits) -> bytes:
-    """Stands for what the state of a reader depends on."""
-    what = [sorted(ports[name]) for name in TRANSPORTS], kinds, limits
-    return hashlib.blake2b(repr(what).encode(), digest_size=8).digest()
-
-
 class Capture(Iterator[Block]):
     """The blocks of one or more captures, in order; a context manager that closes what it opened.
 
@@ -122,8 +99,6 @@ class Capture(Iterator[Block]):
     ) -> None:
         if threads < 1:
             raise ValueError(f"threads={threads} must be at least 1")
-        divided = divided or resume is not None or stop is not None or not final
-        self._threads = 1 if divided else threads
         self.stats = CaptureStats()
         self._selection = _selection(addresses, since, until)
         self._ports = _ports_by_transport(ports)
@@ -132,24 +107,18 @@ class Capture(Iterator[Block]):
         self._kinds = _kinds(packets)
         self._limits = limits or StreamLimits()
         self._streams = StreamTable(self._kinds, self._limits, seed)
-        self._reading = _digest(self._ports, self._kinds, self._limits)
-        self._resume, self._stop = resume, stop
-        self._resume_inside = self._stop_inside = b""  # a file, as its reader's state says it
-        self._finishes = final
-        self._grows = not final and stop is None
-        self._divided = divided
-        self._files = _between(list(files_of(source)), resume, stop)
+        reading = [sorted(self._ports[name]) for name in TRANSPORTS], self._kinds, self._limits
+        self._part = Part(resume, stop, final=final, reading=repr(reading))
+        self._divided = divided or not self._part.whole
+        self._threads = 1 if self._divided else threads
+        self._files = self._part.files(list(files_of(source)))
+        self._part.begin(self._streams)
+        self._begun = False
         self._file: OpenFile | None = None
         self._reader: FileReader | SplitReader | None = None
         self._last: FileReader | SplitReader | None = None
+        self._behind = False
         self._exhausted = False
-        if stop is not None:
-            state = self._opened(stop)
-            self._stop_inside, self._finishes = state.reader, state.finished
-        if resume is not None:
-            state = self._opened(resume)
-            self._resume_inside = state.reader
-            set_streams(self._streams, state.files, state.streams)
         self._open_next()
 
     def __next__(self) -> Block:
@@ -192,11 +161,12 @@ class Capture(Iterator[Block]):
         """
         if not self._exhausted:
             raise RuntimeError("a capture has a checkpoint when all its blocks were read")
-        if self._stop is not None and not self._stop.offset:
-            return self._in_front_of(self._stop.file)
+        stop = self._part.stop
+        if stop is not None and not stop.offset:
+            return self._part.checkpoint_before(stop.file, self._streams)
         if self._last is None:
             raise RuntimeError("a capture of no files has no checkpoint")
-        return self._checkpoint_of(self._last, behind=self._behind)
+        return self._part.checkpoint_of(self._last, self._streams, behind=self._behind)
 
     def _pass_on(self, size: int) -> Checkpoint | None:
         """Read about ``size`` bytes and forget their rows; the place behind them, None when there are no more."""
@@ -210,32 +180,13 @@ class Capture(Iterator[Block]):
             begin = reader.place
             inside = self._file is not None and self._file.seekable
             if reader.pass_to(begin + size if inside else END_OF_FILE):
-                return self._checkpoint_of(reader, behind=False)
+                return self._part.checkpoint_of(reader, self._streams, behind=False)
             size -= reader.place - begin
             self._leave()
             if size <= 0 and self._files:
-                return self._in_front_of(self._files[0].name)
+                return self._part.checkpoint_before(self._files[0].name, self._streams)
             self._open_next()
         return self.checkpoint()
-
-    def _checkpoint_of(self, reader: FileReader | SplitReader, *, behind: bool) -> Checkpoint:
-        """Where a reader is, which may be behind all that there ever will be of its file."""
-        inside = b""
-        if isinstance(reader, FileReader) and reader.place and not behind:
-            inside = reader_state(reader)
-        state = State(self._reading, inside, behind and self._finishes, *streams_state(self._streams, reading=True))
-        return Checkpoint.of(reader.name, reader.place, reader.frames, state)
-
-    def _in_front_of(self, name: str) -> Checkpoint:
-        """Between the files that were read and another one."""
-        state = State(self._reading, b"", False, *streams_state(self._streams, reading=False))
-        return Checkpoint.of(name, 0, 0, state)
-
-    def _opened(self, checkpoint: Checkpoint) -> State:
-        state = checkpoint.opened()
-        if state.reading != self._reading:
-            raise ValueError(f"{checkpoint}: was made for other ports, packets or limits")
-        return state
 
     def _leave(self) -> None:
         """The file has been read as far as it is to be."""
@@ -248,8 +199,8 @@ class Capture(Iterator[Block]):
         self.stats.bytes_read -= reader.end - reader.place
         self._file = self._reader = None
         self._last = reader
-        if not self._files and self._stop is not None and self._stop.offset > reader.place:
-            raise CaptureError(f"{reader.name}: ends at {reader.place}, in front of the checkpoint {self._stop.offset}")
+        if not self._files:
+            self._part.check_end(reader)
 
     def _open_next(self) -> None:
         """Go on to the next file, if there is one, and read its header."""
@@ -257,7 +208,8 @@ class Capture(Iterator[Block]):
         if not self._files:
             return
         file = self._files.pop(0)
-        resume, self._resume = self._resume, None
+        resume = None if self._begun else self._part.resume
+        self._begun = True
         try:
             if resume is None or not resume.offset:
                 self._file = file.open()
@@ -273,13 +225,13 @@ class Capture(Iterator[Block]):
 
     def _resumed(self, file: SourceFile, resume: Checkpoint, *, last: bool) -> FileReader:
         """What goes on inside a file, or behind it."""
-        if not self._resume_inside:
+        if not self._part.resume_inside:
             reader = self._file_reader(file.name, io.BytesIO(NOTHING).readinto, last=last, behind=True)
             go_behind(reader, resume.offset, resume.frames)
             return reader
         self._file = file.open()
         reader = self._file_reader(file.name, self._file.read_into, last=last, behind=not self._file.seekable)
-        go_on(reader, self._file.seek, resume.offset, resume.frames, self._resume_inside)
+        go_on(reader, self._file.seek, resume.offset, resume.frames, self._part.resume_inside)
         return reader
 
     def _reader_of(self, file: OpenFile, *, last: bool) -> FileReader | SplitReader:
@@ -307,8 +259,9 @@ class Capture(Iterator[Block]):
     def _file_reader(
         self, name: str, read_into: Callable[[memoryview], int], *, last: bool, behind: bool
     ) -> FileReader:
-        """What reads a file; ``behind``: all of it, for reading cannot go on inside it later."""
-        self._behind = behind or self._finishes or not last
+        """What reads a file; ``behind``: to its end, since reading cannot go on inside it later."""
+        part = self._part
+        self._behind = behind or part.finishes or not last
         reader = FileReader(
             name,
             read_into,
@@ -317,14 +270,14 @@ class Capture(Iterator[Block]):
             self._streams,
             self.stats,
             selection=self._selection,
-            last=last and self._finishes,
-            growing=last and self._grows and not behind,
+            last=last and part.finishes,
+            growing=last and part.grows and not behind,
             timed=self._divided,  # a packet that is not complete keeps the time of its segments
         )
-        if last and self._stop is not None and self._stop_inside:
+        if last and part.stop is not None and part.stop_inside:
             if behind:
                 raise ValueError(f"{name}: is compressed, or a pipe: no part of it can end inside it")
-            stop_at(reader, self._stop.offset, self._stop_inside)
+            stop_at(reader, part.stop.offset, part.stop_inside)
         return reader
 
 
