@@ -204,6 +204,7 @@ def test_settings(
     """What costs more or less than what we set, and how much."""
     function, frame = into_nothing(forms.function(column, "arrow")), into_nothing(forms.frame(column))
     right(forms.data_source(spark, payloads.small))
+    right(forms.data_source(spark, payloads.large, splitSize="1m"))
 
     sizes: dict[str, float] = {}
 
@@ -232,6 +233,9 @@ def test_settings(
         SOURCE: {
             "": into_nothing(forms.data_source(spark, payloads.captures)),
             f"captures of {forms.SMALL_ROWS:,} frames": into_nothing(forms.data_source(spark, payloads.small)),
+            "one capture, splitSize 0": into_nothing(forms.data_source(spark, payloads.large, splitSize="0")),
+            "one capture, splitSize 64m": into_nothing(forms.data_source(spark, payloads.large, splitSize="64m")),
+            "one capture, splitSize 4m": into_nothing(forms.data_source(spark, payloads.large, splitSize="4m")),
         },
         PIPELINE: {
             "": written(payloads.captures),
