@@ -42,7 +42,6 @@ PIPELINE, WRITTEN = "pipeline, whole table", "one process alone, whole table, to
 COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 FRAME_AND_FAULT = "frame bigint, fault struct<code: string, field: string, offset: bigint>"
-BATCH_COMPRESSION = "spark.sql.execution.arrow.compression.codec"
 TARGETS = (
     (ARROW, PICKLED, Target(5)),
     (ARROW, PANDAS, Target(1.4)),
@@ -223,7 +222,6 @@ def test_settings(
             "columnar input": with_setting(spark, COLUMNAR_INPUT, "true", function),
             "batches of 1,000 rows": with_setting(spark, BATCH_ROWS, "1000", function),
             "batches of 100,000 rows": with_setting(spark, BATCH_ROWS, "100000", function),
-            "batches compressed (lz4)": with_setting(spark, BATCH_COMPRESSION, "lz4", function),
         },
         MAP: {
             "": frame,
