@@ -27,6 +27,8 @@ Options, beside the path that ``load`` is given (a file, a folder, a glob, a URI
     Bytes, e.g. ``"64m"``, into which captures that are larger are cut; see ``planning.plan``.
 ``storageOptions``
     A JSON object: keyword arguments of the file system of a URI, as pyarrow or fsspec has them.
+``maxBytesPerTrigger``, ``failOnDataLoss``
+    Of ``spark.readStream``; see ``following``.
 
 A narrower ``.schema(...)`` is honoured: only its columns are built and sent to Spark, in its order. So are filters of
 the query, where ``spark.sql.python.filterPushdown.enabled`` is set.
@@ -38,6 +40,7 @@ import logging
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
@@ -49,6 +52,9 @@ from msmqwire.spark.pushdown import can_apply, filtered, narrowed
 from msmqwire.spark.reading import Scan, describe_problems
 from msmqwire.spark.schema import SparkColumn, struct_type
 from msmqwire.spark.sources import opened
+
+if TYPE_CHECKING:
+    from msmqwire.spark.following import MsmqStreamReader
 
 __all__ = ["MsmqDataSource", "MsmqReader", "PushdownReader"]
 
@@ -76,6 +82,13 @@ class MsmqDataSource(DataSource):
         options = ReadOptions.of(self.options)
         kind = PushdownReader if _filters_are_pushed() else MsmqReader
         return kind(options, chosen_columns(options, schema))
+
+    def streamReader(self, schema: StructType) -> MsmqStreamReader:  # noqa: N802 (Spark's name)
+        """What follows rotating captures for ``spark.readStream``; needs Spark 4.2."""
+        from msmqwire.spark.following import MsmqStreamReader
+
+        options = ReadOptions.of(self.options)
+        return MsmqStreamReader(options, chosen_columns(options, schema))
 
 
 def _filters_are_pushed() -> bool:

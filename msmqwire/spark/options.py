@@ -29,6 +29,8 @@ OPTIONS = (
     "sequence",
     "splitSize",
     "storageOptions",
+    "maxBytesPerTrigger",
+    "failOnDataLoss",
 )
 # What Spark's own file sources call it
 _ALIASES = {"recursivefilelookup": "recursive"}
@@ -52,6 +54,10 @@ class ReadOptions:
         The captures are parts of one, which follow each other by name.
     split_size : int or None
         Bytes to cut large captures into; 0 to cut none, None to leave it to ``planning.plan``.
+    max_bytes_per_trigger : int or None
+        Of a stream: bytes of a batch, None for all that there are.
+    fail_on_data_loss : bool
+        Of a stream: end the query when a file is not what it was.
     """
 
     sources: tuple[str, ...]
@@ -60,6 +66,8 @@ class ReadOptions:
     recursive: bool = False
     sequence: bool = False
     split_size: int | None = None
+    max_bytes_per_trigger: int | None = None
+    fail_on_data_loss: bool = True
 
     @property
     def storage_options(self) -> StorageOptions:
@@ -112,6 +120,8 @@ class ReadOptions:
             recursive=read("recursive", parse_bool, False),
             sequence=read("sequence", parse_bool, False),
             split_size=read("splitSize", parse_size, None),
+            max_bytes_per_trigger=read("maxBytesPerTrigger", parse_size, None),
+            fail_on_data_loss=read("failOnDataLoss", parse_bool, True),
         )
 
 

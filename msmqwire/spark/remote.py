@@ -75,7 +75,11 @@ class RemoteStore:
         OSError
             It cannot be opened.
         """
-        return RemoteFile(uri, self._files.open_input_file(self._path(uri)))
+        try:
+            return RemoteFile(uri, self._files.open_input_file(self._path(uri)))
+        except Exception as error:  # each library has types of its own
+            number = errno.ENOENT if isinstance(error, FileNotFoundError) else errno.EIO
+            raise OSError(number, f"cannot be opened: {error}", uri) from error
 
     def _path(self, uri: str) -> str:
         return self._root + uri.removeprefix(self._base)

@@ -8,7 +8,9 @@ import io
 import os
 import random
 import shutil
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -171,6 +173,41 @@ def test_seeking(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
         assert file.read(1) == content[120:121]
         with pytest.raises(ValueError, match="-1 lies before the file"):
             file.seek(-1)
+
+
+class WithoutLength(BaseHTTPRequestHandler):
+    """Answers with as many bytes as come until it hangs up."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.do_HEAD()
+        self.wfile.write(LOCAL.read_bytes())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_server_that_knows_no_ranges() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), WithoutLength)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/local-site.pcap"
+        assert expand(url) == (url,)
+        with pytest.raises(OSError, match="cannot be opened: Cannot seek streaming HTTP file") as caught:
+            open_source(url)
+        assert (caught.value.errno, caught.value.filename) == (errno.EIO, url)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_file_that_is_gone(store: ObjectStore) -> None:
+    for name, options in (("s3://captures/gone.pcap", store.options), (store.url("gone.pcap"), None)):
+        with pytest.raises(FileNotFoundError, match=r"gone\.pcap"):
+            open_source(name, options)
 
 
 @pytest.mark.parametrize("over", ["s3", "http"])
