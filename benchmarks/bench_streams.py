@@ -60,8 +60,8 @@ def record(number: int, connection: int, payload: bytes, sequence: int, *, answe
     return struct.pack("<IIII", 1_195_200_000 + number // 1000, number % 1000, len(frame), len(frame)) + frame
 
 
-def write_streams(path: Path, count: int) -> Answer:
-    """A capture of connections between one another, every second segment acknowledged; what is in it.
+def write_streams(path: Path, packets: Iterable[bytes]) -> Answer:
+    """A capture of packets in connections that take turns, every second segment acknowledged; what is in it.
 
     It is written in large pieces, as the one of datagrams is: of a file written in small ones the page cache keeps
     single pages, and reading it takes the system twice as long, whoever reads.
@@ -70,7 +70,7 @@ def write_streams(path: Path, count: int) -> Answer:
     found, size, content, number = 0, 0, 0, 0
     with path.open("wb", buffering=1 << 24) as file:
         file.write(PCAP_HEADER)
-        for packet in packets(count):
+        for packet in packets:
             connection = found % CONNECTIONS
             for start in range(0, len(packet), MOST_IN_SEGMENT):
                 part = packet[start : start + MOST_IN_SEGMENT]
@@ -162,7 +162,7 @@ def by_scapy(path: Path, wanted: int) -> Run:
 
 def test_streams(benchmark: BenchmarkFixture, scale: Scale, report: Report, tmp_path: Path) -> None:
     path, rows = tmp_path / "streams.pcap", scale.rows // 20
-    truth = write_streams(path, rows)
+    truth = write_streams(path, packets(rows))
     mine = []
     for name, columns, goal in ((OURS, (), 0.40), (WITH_COLUMNS, None, None)):
         run = ours(path, columns)
@@ -171,7 +171,7 @@ def test_streams(benchmark: BenchmarkFixture, scale: Scale, report: Report, tmp_
     loops = []
     for name, prepare, sample in ((DPKT, by_dpkt, 4000), (SCAPY, by_scapy, 400)):
         few = scale.sample(sample)
-        part = write_streams(tmp_path / f"{few}.pcap", few)
+        part = write_streams(tmp_path / f"{few}.pcap", packets(few))
         peer = prepare(tmp_path / f"{few}.pcap", few)
         assert peer(check=True) == part
         loops.append(Contender(name, peer, few, f"{few:,} packets"))

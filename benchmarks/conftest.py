@@ -22,14 +22,16 @@ class Scale:
     rounds: int
     slow_rounds: int
     largest_sample: int
+    spark_rows: int
+    spark_rounds: int
 
     def sample(self, wanted: int) -> int:
         """The packets a slow peer is given; 0 means all of them."""
         return min(wanted or self.rows, self.rows if not wanted else self.largest_sample)
 
 
-FULL = Scale(rows=1_000_000, rounds=51, slow_rounds=7, largest_sample=100_000)
-QUICK = Scale(rows=100_000, rounds=9, slow_rounds=3, largest_sample=1_000)
+FULL = Scale(rows=1_000_000, rounds=51, slow_rounds=7, largest_sample=100_000, spark_rows=1_000_000, spark_rounds=5)
+QUICK = Scale(rows=100_000, rounds=9, slow_rounds=3, largest_sample=1_000, spark_rows=20_000, spark_rounds=2)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import random
 import re
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import psutil
 
-STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")
 
 
@@ -57,10 +59,38 @@ class Rounds:
         return low, high
 
 
-def measure(contenders: Sequence[Contender], rounds: int) -> Rounds:
+class FamilyClock:
+    """CPU seconds of this process and of all that it and its children ever started.
+
+    A process that has ended keeps the seconds it was last seen with. Spark's daemon of Python workers ignores SIGCHLD
+    and never learns theirs; it keeps workers from job to job, and ends them when they were idle for a minute.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: dict[psutil.Process, float] = {}
+
+    def __call__(self) -> float:
+        """CPU seconds so far."""
+        this = psutil.Process()
+        for process in [this, *this.children(recursive=True)]:
+            try:
+                self._seconds[process] = sum(process.cpu_times()[:4])
+            except psutil.NoSuchProcess:
+                continue
+        return sum(self._seconds.values())
+
+
+def measure(
+    contenders: Sequence[Contender],
+    rounds: int,
+    *,
+    clock: Callable[[], float] = time.process_time,
+    shuffled: bool = False,
+) -> Rounds:
     """Run the contenders in turn (A B C A B C ...), after a warm-up of each, with the garbage collector off.
 
-    The collector is off in favour of the peers: only they make objects.
+    The collector is off in favour of the peers: only they make objects. ``shuffled`` changes the order in every round,
+    for contenders that leave something behind for the next, as garbage in a JVM.
     """
     result = Rounds({c.name: c.packets for c in contenders}, {c.name: [] for c in contenders})
     for contender in contenders:
@@ -69,11 +99,12 @@ def measure(contenders: Sequence[Contender], rounds: int) -> Rounds:
     enabled = gc.isenabled()
     gc.disable()
     try:
-        for _ in range(rounds):
-            for contender in contenders:
-                before = time.process_time()
+        for number in range(rounds):
+            turn = random.Random(number).sample(contenders, len(contenders)) if shuffled else contenders
+            for contender in turn:
+                before = clock()
                 made = contender.run()
-                result.seconds[contender.name].append(time.process_time() - before)
+                result.seconds[contender.name].append(clock() - before)
                 del made
     finally:
         if enabled:
@@ -89,11 +120,12 @@ def memcpy(data: bytes, packets: int, name: str = "memcpy") -> Contender:
     return Contender(name, lambda: np.copyto(target, source), packets)
 
 
-def status_bytes(key: str) -> int:
-    """A memory figure of this process."""
-    found = re.search(rf"^{key}:\s+(\d+) kB$", STATUS.read_text(), re.MULTILINE)
+def status_bytes(key: str, process: int | Literal["self"] = "self") -> int:
+    """A memory figure of a process."""
+    status = Path(f"/proc/{process}/status")
+    found = re.search(rf"^{key}:\s+(\d+) kB$", status.read_text(), re.MULTILINE)
     if found is None:
-        raise OSError(f"{STATUS} has no {key}")
+        raise OSError(f"{status} has no {key}")
     return 1024 * int(found[1])
 
 

@@ -362,29 +362,35 @@ def capture_frames(rng: np.random.Generator, work: Workload) -> Iterator[npt.NDA
     for start in range(0, len(payloads), CHUNK):
         part = payloads[start : start + CHUNK]
         frames = np.zeros(len(part), FRAME)
-        micros = (start + np.arange(len(part), dtype=np.uint64)) * np.uint64(731)
-        frames["ts_sec"] = 1_195_200_000 + micros // np.uint64(1_000_000)
-        frames["ts_usec"] = micros % np.uint64(1_000_000)
-        frames["incl_len"] = frames["orig_len"] = FRAME.itemsize - 16
-        host = rng.integers(1, 250 * 256, len(part))
-        frames["eth_dst"] = 0xFF
-        frames["eth_src"][:, :4] = (0x00, 0x03, 0xFF, 0x4E)
-        frames["eth_src"][:, 4], frames["eth_src"][:, 5] = host >> 8, host & 0xFF
-        frames["ethertype"] = 0x0800
-        frames["version_ihl"], frames["ttl"], frames["protocol"] = 0x45, 128, 17
-        frames["total_length"] = 20 + 8 + 52
-        frames["identification"] = np.arange(len(part))
-        frames["src"] = 0x0A010000 + host
-        frames["dst"] = 0x0A01FFFF
-        frames["src_port"] = rng.integers(1024, 5000, len(part))
-        frames["dst_port"] = 1801
-        frames["udp_length"] = 8 + 52
+        fill_headers(rng, frames, start, 52)
         frames["payload"] = part
-        raw = as_bytes(frames)
-        frames["ip_checksum"] = checksum(raw[:, 30:50])
         pseudo_header = 17 + 8 + 52
-        frames["udp_checksum"] = checksum(raw[:, 42:110], pseudo_header)
+        frames["udp_checksum"] = checksum(as_bytes(frames)[:, 42:110], pseudo_header)
         yield frames
+
+
+def fill_headers(
+    rng: np.random.Generator, frames: npt.NDArray[np.void], start: int, sizes: int | npt.NDArray[np.integer]
+) -> None:
+    """Write records from the number ``start`` on, but for payloads, which have these sizes, and the UDP checksum."""
+    micros = (start + np.arange(len(frames), dtype=np.uint64)) * np.uint64(731)
+    frames["ts_sec"] = 1_195_200_000 + micros // np.uint64(1_000_000)
+    frames["ts_usec"] = micros % np.uint64(1_000_000)
+    frames["incl_len"] = frames["orig_len"] = 14 + 20 + 8 + sizes
+    host = rng.integers(1, 250 * 256, len(frames))
+    frames["eth_dst"] = 0xFF
+    frames["eth_src"][:, :4] = (0x00, 0x03, 0xFF, 0x4E)
+    frames["eth_src"][:, 4], frames["eth_src"][:, 5] = host >> 8, host & 0xFF
+    frames["ethertype"] = 0x0800
+    frames["version_ihl"], frames["ttl"], frames["protocol"] = 0x45, 128, 17
+    frames["total_length"] = 20 + 8 + sizes
+    frames["identification"] = np.arange(len(frames))
+    frames["src"] = 0x0A010000 + host
+    frames["dst"] = 0x0A01FFFF
+    frames["src_port"] = rng.integers(1024, 5000, len(frames))
+    frames["dst_port"] = 1801
+    frames["udp_length"] = 8 + sizes
+    frames["ip_checksum"] = checksum(as_bytes(frames)[:, 30:50])
 
 
 def checksum(rows: U8, extra: int = 0) -> U16:
