@@ -20,6 +20,7 @@ __all__ = ["QueueCollection", "to_python", "to_wire"]
 
 _FIRST_ROOM = 64
 
+
 def to_python(name: str, value: Any) -> Any:
     """The value of a changeable attribute, from what its column has."""
     values = enumeration(Queue, name)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msmqwire import mqcn, mqqb
 from msmqwire.capture import read_table
-from msmqwire.directory import PrivacyLevel, Queue, QueueManager, Scope
+from msmqwire.directory import Directory, PrivacyLevel, Queue, QueueManager, Scope
 from msmqwire.notification.replay import COLUMNS, Replay, replay
 from msmqwire.notification.sender import Notification, Sender
 from tests.capture.build import START, pcap_header, pcap_record, segment
@@ -69,10 +69,12 @@ def rows(*captures: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def replayed(*captures: bytes, at: int | None = None) -> Replay:
+def replayed(
+    *captures: bytes, at: int | None = None, directory: Directory | None = None, strict: bool = True
+) -> Replay:
     """What a replay makes of captures."""
     files: Any = [io.BytesIO(data) for data in captures]
-    return replay(read_table(files, "notifications", columns=COLUMNS, strict=True), at=at)
+    return replay(read_table(files, "notifications", columns=COLUMNS, strict=strict), at=at, directory=directory)
 
 
 def received(notification: Notification) -> mqcn.ChangeNotificationMessage:
