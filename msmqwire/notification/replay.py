@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
-
-import numpy as np
 
 from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Queue
@@ -68,8 +67,8 @@ class Event:
         ``"create"``, ``"change"`` or ``"delete"``.
     applied : bool
         False where the queue had been deleted before, or where a deletion does not name it by its GUID.
-    time : int
-        Nanoseconds since 1970, UTC.
+    time : int or None
+        Nanoseconds since 1970, UTC; None if the capture does not say.
     file, frame : str, int
         Where the message ended; frames are numbered as Wireshark does.
     source : str
@@ -82,7 +81,7 @@ class Event:
 
     operation: str
     applied: bool
-    time: int
+    time: int | None
     file: str
     frame: int
     source: str
@@ -170,17 +169,17 @@ def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None, director
     messages = []
     for message in messages_of(batches):
         number = files.setdefault(message.file, len(files))
-        if at is None or message.time <= at:
-            messages.append((message.time, number, message.frame, message))
-    messages.sort(key=lambda each: each[:3])
+        if at is None or message.time is None or message.time <= at:
+            messages.append(((message.time is not None, message.time or 0, number, message.frame), message))
+    messages.sort(key=itemgetter(0))
     queues = ToldQueues(directory)
-    for *_, message in messages:
+    for _, message in messages:
         queues.tell(message)
     return Replay(
         queues=tuple(queues),
         messages=len(messages),
-        disregarded=sum(message.disregarded for *_, message in messages),
-        machine_changes=sum(message.machine_changes for *_, message in messages),
+        disregarded=sum(message.disregarded for _, message in messages),
+        machine_changes=sum(message.machine_changes for _, message in messages),
     )
 
 
@@ -203,8 +202,8 @@ class Message:
     ----------
     machine : str
         The address that it went to.
-    time : int
-        Nanoseconds since 1970, UTC.
+    time : int or None
+        Nanoseconds since 1970, UTC; None if the capture does not say.
     file, frame : str, int
         Where it ended.
     updates : tuple of Update
@@ -216,7 +215,7 @@ class Message:
     """
 
     machine: str
-    time: int
+    time: int | None
     file: str
     frame: int
     updates: tuple[Update, ...] = ()
@@ -230,12 +229,13 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With at least ``COLUMNS``; times as such or as nanoseconds since 1970. The rows of a message stand together.
+        With at least ``COLUMNS``, times in nanoseconds since 1970. The rows of a message stand together.
     """
     held: list[Row] = []
     for batch in batches:
         # Python's own times have no nanoseconds
-        times: list[int] = np.asarray(batch.column("time")).astype("M8[ns]").astype(np.int64).tolist()
+        column: Any = batch.column("time")
+        times = column.cast("int64").to_pylist()
         for row, time in zip(batch.drop_columns(["time"]).to_pylist(), times, strict=True):
             # All rows of a message but its first have a position above 0 in it
             if held and not row["index"]:
@@ -249,7 +249,7 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
 def _message(rows: list[Row]) -> Message:
     first = rows[0]
     where = {"machine": first["dst"], "time": first["time"], "file": first["file"], "frame": first["frame"]}
-    if any(row["fault"] is not None or not _DISCARDABLE.isdisjoint(row["violations"]) for row in rows):
+    if any(row["fault"] is not None or not _DISCARDABLE.isdisjoint(row["violations"] or ()) for row in rows):
         return Message(**where, disregarded=True)
     updates, machine_changes = [], 0
     for row in rows:
@@ -274,7 +274,14 @@ def _values(row: Row) -> dict[int, Any]:
 
 def _value(item: Row) -> Any:
     value = next((item[member] for member in _VALUE_MEMBERS if item[member] is not None), None)
-    return UUID(value) if item["guid"] is not None else value
+    return value if item["guid"] is None else _guid(value)
+
+
+def _guid(value: Any) -> Any:
+    """A GUID of whichever form the table has them in."""
+    if isinstance(value, bytes):
+        return UUID(bytes=value)
+    return UUID(value) if isinstance(value, str) else value
 
 
 def _update(row: Row, values: Mapping[int, Any]) -> Update:
@@ -286,7 +293,7 @@ def _update(row: Row, values: Mapping[int, Any]) -> Update:
         path = told["pathname"] = pathname_of(path, values)
     return Update(
         version=row["version"],
-        guid=UUID(guid) if isinstance(guid, str) else guid,
+        guid=_guid(guid),
         path=path,
         queue_manager=values.get(PROPID_Q_QMID),
         event=Event(
@@ -296,7 +303,7 @@ def _update(row: Row, values: Mapping[int, Any]) -> Update:
             file=row["file"],
             frame=row["frame"],
             source=row["src"],
-            origin=UUID(row["master_guid"]) if row["version"] == 1 else row["domain_controller"],
+            origin=row["domain_controller"] if row["version"] == 2 else _guid(row["master_guid"]),
             told=told,
         ),
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
 import pytest
 
-from msmqwire import mqcn, mqqb
+from msmqwire import mqcn
 from msmqwire.capture import read_table
 from msmqwire.directory import MemoryDirectory, PrivacyLevel, Queue
 from msmqwire.errors import DirectoryNotConnected
@@ -18,9 +17,22 @@ from msmqwire.notification.attributes import CREATED_QUEUE
 from msmqwire.notification.replay import Replay, ToldQueue, replay
 from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueManagerUpdate, QueueUpdate
 from msmqwire.properties import PROPID_Q_INSTANCE, PROPID_Q_JOURNAL, PROPID_Q_QMID, PROPID_Q_QUOTA
-from tests.capture.build import START, pcap, segment
+from tests.capture.build import START
 from tests.notification.processing import Failing
-from tests.notification.sent import LEDGER, MACHINE, MANAGER, MASTER, ORDERS, SERVICE, STEP, captured, changed, replayed
+from tests.notification.sent import (
+    LEDGER,
+    MACHINE,
+    MANAGER,
+    MASTER,
+    ORDERS,
+    SERVICE,
+    STEP,
+    captured,
+    captured_packets,
+    changed,
+    packet_of,
+    replayed,
+)
 
 CREATION = QueueCreation(queue=ORDERS, queue_manager=LEDGER)
 DELETION = QueueDeletion(queue=ORDERS, queue_manager=LEDGER)
@@ -37,15 +49,10 @@ def service(*changes: Change, **where: Any) -> bytes:
     return captured([each for change in changes for each in SERVICE.notifications([change])], **where)
 
 
-def sent(*messages: mqcn.ChangeNotificationMessage | bytes) -> bytes:
+def sent(*messages: mqcn.ChangeNotificationMessage | bytes, port: int = 40000) -> bytes:
     """A capture of messages that no sender would make."""
-    frames, sequence = [segment(b"", 99, flags=2)], 100
-    for each in messages:
-        body = each if isinstance(each, bytes) else mqcn.encode_body(each, enforce=False)
-        packet = mqqb.encode(mqqb.UserMessage(destination_queue=f"PRIVATE={LEDGER}\\3", body=body))
-        frames.append(segment(packet, sequence))
-        sequence += len(packet)
-    return pcap(frames, nano=True)
+    bodies = (each if isinstance(each, bytes) else mqcn.encode_body(each, enforce=False) for each in messages)
+    return captured_packets(map(packet_of, bodies), port=port)
 
 
 def message(*updates: dict[str, Any]) -> mqcn.ChangeNotificationMessage:
@@ -208,7 +215,7 @@ def test_violations_that_a_receiver_discards_are_none_of_the_reader_s_choice() -
 def test_a_path_that_was_left_names_nothing() -> None:
     moved = QueueCreation(queue=changed(ORDERS, pathname=r"ledger\elsewhere"), queue_manager=LEDGER)
     named = change((PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, 1), path_name=r"ledger\orders")
-    first, second = replayed(service(CREATION, moved, start=START - 9 * STEP), sent_again(named)).queues
+    first, second = replayed(service(CREATION, moved, start=START - 9 * STEP), sent(message(named), port=50000)).queues
     assert (first.queue.pathname, first.queue.quota) == (r"ledger\elsewhere", 4096)
     assert (second.exists, second.queue.pathname) == (None, r"ledger\orders")
 
@@ -237,30 +244,22 @@ def test_version_2_with_a_directory() -> None:
 
 
 def test_a_directory_that_cannot_be_read() -> None:
+    failing = Failing()
+    failing.fails = frozenset([1])
     with pytest.raises(DirectoryNotConnected):
-        failing = Failing()
-        failing.fails = frozenset([1])
         replayed(version_2(CREATION), directory=failing)
 
 
 def test_queues_by_path() -> None:
     named = change((PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, 1), path_name=r"LEDGER\orders")
-    queue = only(replayed(service(CREATION), sent_again(named)))
+    queue = only(replayed(service(CREATION), sent(message(named), port=50000)))
     assert (queue.queue.quota, queue.queue.pathname) == (1, r"ledger\orders")
     queue = only(replayed(sent(message(named))))
     assert (queue.exists, queue.queue) == (None, Queue.of({"pathname": r"LEDGER\orders", "quota": 1}))
     # [MS-MQCN] 3.2.5.1 deletes by GuidIdentifier alone
     deleted = change((1403, 1), (1404, 1), command="delete", path_name=r"LEDGER\orders")
-    queue = only(replayed(service(CREATION), sent_again(deleted)))
+    queue = only(replayed(service(CREATION), sent(message(deleted), port=50000)))
     assert (queue.exists, outcomes(queue)[-1]) == (True, ("delete", False))
-
-
-def sent_again(*updates: dict[str, Any]) -> bytes:
-    """A message in a stream of its own."""
-    body = mqcn.encode_body(message(*updates), enforce=False)
-    packet = mqqb.encode(mqqb.UserMessage(destination_queue=f"PRIVATE={LEDGER}\\3", body=body))
-    frames: Iterable[bytes] = [segment(b"", 99, flags=2, source=50000), segment(packet, 100, source=50000)]
-    return pcap(frames, nano=True)
 
 
 def test_the_first_of_two_properties_counts() -> None:
