@@ -8,21 +8,23 @@ in memory at a time, with their histories.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import groupby, islice
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.functions import col
 
 from msmqwire.columns.schema import BOOL, BYTES, GUID, INT64, TEXT, Column, ListOf, StructOf
+from msmqwire.directory.base import Directory
 from msmqwire.directory.elements import Queue
 from msmqwire.notification.attributes import CREATED_QUEUE
 from msmqwire.notification.replay import COLUMNS, Event, ToldQueue, ToldQueues, messages_of
 from msmqwire.spark.schema import arrow_schema, spark_columns, struct_type
 
-__all__ = ["QUEUES", "replay"]
+__all__ = ["QUEUES", "replay", "told_queues"]
 
 _TYPES = {UUID: GUID, int: INT64, bool: BOOL, bytes: BYTES}
 _ATTRIBUTES = tuple(
@@ -40,6 +42,7 @@ _EVENT = StructOf(
         ("frame", INT64),
         ("source", TEXT),
         ("origin", TEXT),
+        ("version", INT64),
         ("told", StructOf(_ATTRIBUTES)),
     )
 )
@@ -63,7 +66,7 @@ _NEEDED = tuple(dict.fromkeys((*(name for name in COLUMNS if name != "time"), *_
 _ROWS = 256
 
 
-def replay(notifications: DataFrame, *, at: int | None = None) -> DataFrame:
+def replay(notifications: DataFrame, *, at: int | None = None, directory: Directory | None = None) -> DataFrame:
     """Rebuild the queues that machines were told to have.
 
     A row for each queue of each machine, as ``msmqwire.notification.replay.replay`` finds them in the same captures,
@@ -75,6 +78,9 @@ def replay(notifications: DataFrame, *, at: int | None = None) -> DataFrame:
         The table ``notifications`` of a lake, or of the data source ``msmq``.
     at : int, optional
         Nanoseconds since 1970, UTC: tell nothing that was captured later.
+    directory : Directory, optional
+        Where to look for what version 2 does not say, as in ``ToldQueues``. It is sent to the tasks, which a
+        ``MemoryDirectory`` can be.
 
     Examples
     --------
@@ -85,14 +91,19 @@ def replay(notifications: DataFrame, *, at: int | None = None) -> DataFrame:
     if at is not None:
         told = told.where(col("time_ns").isNull() | (col("time_ns") <= at))
     by_machine = told.repartition("dst").sortWithinPartitions(*_ORDER)
-    return by_machine.mapInArrow(_tell, struct_type(QUEUES))
+    return by_machine.mapInArrow(partial(_tell, directory), struct_type(QUEUES))
 
 
-def _tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def told_queues(queues: DataFrame) -> Iterator[ToldQueue]:
+    """The rows of a replay as the objects that one machine has, a partition of them at a time."""
+    return map(_told_queue, queues.toLocalIterator())
+
+
+def _tell(directory: Directory | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The queues of a partition: the notifications of each of its machines stand together, in the order of time."""
     messages = messages_of(batch.rename_columns(_with_time(batch.schema.names)) for batch in batches)
     for _, of_machine in groupby(messages, key=lambda message: message.machine):
-        queues = ToldQueues()
+        queues = ToldQueues(directory)
         for message in of_machine:
             queues.tell(message)
         rows = (_row(queue) for queue in queues)
@@ -104,17 +115,20 @@ def _with_time(names: list[str]) -> list[str]:
     return ["time" if name == "time_ns" else name for name in names]
 
 
+# Attributes have no null: where one stands, nothing was told. GUIDs are text in a row and objects elsewhere
+
+
 def _row(told: ToldQueue) -> dict[str, Any]:
     return {
         "machine": told.machine,
         "queue_manager": _plain(told.queue_manager),
         "exists": told.exists,
-        **_attributes(told.queue.attributes()),
-        "history": [_event(event) for event in told.history],
+        **_columns(told.queue.attributes()),
+        "history": [_event_row(event) for event in told.history],
     }
 
 
-def _event(event: Event) -> dict[str, Any]:
+def _event_row(event: Event) -> dict[str, Any]:
     return {
         "operation": event.operation,
         "applied": event.applied,
@@ -123,13 +137,41 @@ def _event(event: Event) -> dict[str, Any]:
         "frame": event.frame,
         "source": event.source,
         "origin": _plain(event.origin),
-        "told": _attributes(event.told),
+        "version": 1 if isinstance(event.origin, UUID) else 2,
+        "told": _columns(event.told),
     }
 
 
-def _attributes(values: Mapping[str, Any]) -> dict[str, Any]:
+def _columns(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in values.items()}
 
 
 def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, UUID) else value
+
+
+def _told_queue(row: Row) -> ToldQueue:
+    return ToldQueue(
+        machine=row.machine,
+        queue_manager=None if row.queue_manager is None else UUID(row.queue_manager),
+        exists=row.exists,
+        queue=Queue.of(_values(row)),
+        history=tuple(_told_event(event) for event in row.history),
+    )
+
+
+def _told_event(row: Row) -> Event:
+    return Event(
+        operation=row.operation,
+        applied=row.applied,
+        time=row.time_ns,
+        file=row.file,
+        frame=row.frame,
+        source=row.source,
+        origin=UUID(row.origin) if row.version == 1 else row.origin,
+        told=_values(row.told),
+    )
+
+
+def _values(row: Row) -> dict[str, Any]:
+    return {name: Queue.attribute_type(name)(row[name]) for name, _ in _ATTRIBUTES if row[name] is not None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -12,13 +13,13 @@ from pyspark.sql import SparkSession
 
 from msmqwire import mqcn
 from msmqwire.capture import read_table
-from msmqwire.directory import PrivacyLevel, Queue
+from msmqwire.directory import MemoryDirectory, PrivacyLevel, Queue
 from msmqwire.notification.attributes import CREATED_QUEUE
-from msmqwire.notification.replay import Event, ToldQueue
+from msmqwire.notification.replay import ToldQueue
 from msmqwire.notification.replay import replay as replay_here
 from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueManagerUpdate, QueueUpdate
 from msmqwire.spark import pipeline
-from msmqwire.spark.replay import QUEUES, replay
+from msmqwire.spark.replay import QUEUES, replay, told_queues
 from tests.capture.build import START, pcap_header
 from tests.notification.sent import (
     LEDGER,
@@ -32,7 +33,6 @@ from tests.notification.sent import (
     changed,
     packet_of,
 )
-from tests.spark.rows import as_dicts
 
 MACHINES = ("10.0.0.2", "10.0.0.3", "10.0.1.2", "10.0.1.3")
 FILES = 6
@@ -93,35 +93,12 @@ class Day:
         return self._random.choice([body[:-4], body + b"\0", b"\1\0", b"\3\1"])
 
 
-def expected(told: ToldQueue) -> dict[str, Any]:
-    return {
-        "machine": told.machine,
-        "queue_manager": None if told.queue_manager is None else str(told.queue_manager),
-        "exists": told.exists,
-        **attributes(told.queue.attributes()),
-        "history": [expected_event(event) for event in told.history],
-    }
-
-
-def expected_event(event: Event) -> dict[str, Any]:
-    names = ("operation", "applied", "file", "frame", "source")
-    return {
-        **{name: getattr(event, name) for name in names},
-        "time_ns": event.time,
-        "origin": str(event.origin),
-        "told": attributes(event.told),
-    }
-
-
-def attributes(values: Any) -> dict[str, Any]:
-    """All that are told of, null where they were not."""
-    found = {name: values.get(name) for name in CREATED_QUEUE.values()}
-    return {name: str(value) if isinstance(value, UUID) else value for name, value in found.items()}
-
-
-def by_machine(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def by_machine(queues: Iterable[ToldQueue]) -> dict[str, list[ToldQueue]]:
     """The queues of each machine in their order: which machine comes first is Spark's business."""
-    return {machine: [row for row in rows if row["machine"] == machine] for machine in MACHINES}
+    found: dict[str, list[ToldQueue]] = {machine: [] for machine in MACHINES}
+    for queue in queues:
+        found[queue.machine].append(queue)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -136,37 +113,44 @@ def lake(spark: SparkSession, captures: list[str], tmp_path_factory: pytest.Temp
     return str(path / "notifications")
 
 
-def here(captures: list[str], at: int | None = None) -> list[dict[str, Any]]:
+def here(captures: list[str], **options: Any) -> dict[str, list[ToldQueue]]:
     with read_table(captures, "notifications", strict=True) as reader:
-        return [expected(queue) for queue in replay_here(reader, at=at).queues]
+        return by_machine(replay_here(reader, **options).queues)
 
 
 @pytest.mark.parametrize("at", [None, START + SECOND + STEP, START])
 def test_a_lake_says_what_its_captures_say(spark: SparkSession, captures: list[str], lake: str, at: int | None) -> None:
-    rows = as_dicts(replay(spark.read.parquet(lake), at=at))
-    wanted = here(captures, at)
-    assert by_machine(rows) == by_machine(wanted)
-    assert len(rows) == len(wanted)
+    found = by_machine(told_queues(replay(spark.read.parquet(lake), at=at)))
+    assert found == here(captures, at=at)
     if at is None:
-        states = {(row["exists"], event["applied"]) for row in rows for event in row["history"]}
+        queues = [queue for queues in found.values() for queue in queues]
+        states = {(queue.exists, event.applied) for queue in queues for event in queue.history}
         assert states >= {(True, True), (False, True), (False, False)}
-        assert max(len(row["history"]) for row in rows) > 5
+        assert max(len(queue.history) for queue in queues) > 5
 
 
-def test_straight_from_captures(spark: SparkSession, captures: list[str]) -> None:
+def test_with_a_directory(spark: SparkSession, captures: list[str], lake: str) -> None:
+    directory = MemoryDirectory([changed(ORDERS, identifier=UUID(int=number), label="held") for number in (1, 2)])
+    found = by_machine(told_queues(replay(spark.read.parquet(lake), directory=directory)))
+    assert found == here(captures, directory=directory)
+    assert found != here(captures)
+
+
+@pytest.mark.parametrize("guid", ["text", "binary"])
+def test_straight_from_captures(spark: SparkSession, captures: list[str], guid: str) -> None:
     """The data source has what a lake has, whatever the form of GUIDs."""
-    for guid in ("text", "binary"):
-        reader = spark.read.format("msmq").option("table", "notifications").option("guid", guid)
-        assert by_machine(as_dicts(replay(reader.load(captures)))) == by_machine(here(captures))
+    rows = spark.read.format("msmq").option("table", "notifications").option("guid", guid).load(captures)
+    assert by_machine(told_queues(replay(rows))) == here(captures)
 
 
 def test_columns(spark: SparkSession, lake: str) -> None:
-    """One column for each attribute, and nothing that the single machine does not have."""
+    """One column for each attribute that a notification can carry, null where none did."""
     queues = replay(spark.read.parquet(lake))
     assert queues.columns == [column.name for column in QUEUES]
     assert set(queues.columns) == {"machine", "queue_manager", "exists", "history", *CREATED_QUEUE.values()}
     types = dict(queues.dtypes)
     assert (types["quota"], types["journaling"], types["security"]) == ("bigint", "boolean", "binary")
     assert (types["privacy_level"], types["identifier"]) == ("string", "string")
-    nothing = replay(spark.read.parquet(lake), at=0)
-    assert nothing.collect() == []
+    told = queues.selectExpr("explode(history) AS event").where("event.version = 2")
+    assert told.where("event.told.quota IS NOT NULL").isEmpty()
+    assert replay(spark.read.parquet(lake), at=0).isEmpty()
