@@ -5,14 +5,15 @@ r"""What machines were told of queues, beside what a directory has.
 >>> from msmqwire.notification.replay import replay
 >>> found = replay(read_table("examples/message-session.pcap", "notifications"))
 >>> directory = MemoryDirectory.load("examples/enterprise.toml")
->>> [(each.told is None, each.held and each.held.pathname) for each in compare(found.queues, directory)]
-[(False, None), (False, None), (True, 'ledger\\orders'), (True, 'ledger\\invoices'), (True, 'depot\\deliveries')]
+>>> [each.verdict.value for each in compare(found.queues, directory)]
+['agrees', 'absent', 'not_told', 'not_told', 'not_told']
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from msmqwire.directory.base import Directory, Equal, comparable
@@ -20,11 +21,26 @@ from msmqwire.directory.elements import Queue
 from msmqwire.notification.attributes import CREATED_QUEUE
 from msmqwire.notification.replay import ToldQueue
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "Verdict", "compare"]
 
 _TOLD = tuple(CREATED_QUEUE.values())
 #: When a directory was last written to; version 1 does not tell of it again after the creation of a queue.
 _WRITTEN = "modify_time"
+
+
+class Verdict(StrEnum):
+    """What a machine was told of a queue, measured by what a directory has."""
+
+    AGREES = "agrees"
+    """The directory has it so, or does not have it, as the machine was told."""
+    DIFFERS = "differs"
+    """The directory has attributes with other values."""
+    ABSENT = "absent"
+    """The directory does not have it, and the machine was not told that it is gone."""
+    NOT_DELETED = "not_deleted"
+    """The directory has it, and the machine was told that it is gone."""
+    NOT_TOLD = "not_told"
+    """The directory has it, and no machine was told of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +63,15 @@ class Comparison:
     differences: Mapping[str, Any]
 
     @property
-    def agree(self) -> bool:
-        """Whether the machine was told of what the directory has: nothing else, or that there is nothing."""
-        if self.told is None or (self.held is None) != (self.told.exists is False):
-            return False
-        return not self.differences
+    def verdict(self) -> Verdict:
+        """What the two sides come to."""
+        if self.told is None:
+            return Verdict.NOT_TOLD
+        if self.told.exists is False:
+            return Verdict.AGREES if self.held is None else Verdict.NOT_DELETED
+        if self.held is None:
+            return Verdict.ABSENT
+        return Verdict.DIFFERS if self.differences else Verdict.AGREES
 
 
 def compare(queues: Iterable[ToldQueue], directory: Directory) -> Iterator[Comparison]:
