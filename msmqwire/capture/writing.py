@@ -25,19 +25,37 @@ _MOST_IN_DATAGRAM = 65507
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Who sends to whom: addresses of IPv4 or of IPv6 as text, and ports."""
+    """Who sends to whom: addresses, both of IPv4 or both of IPv6, as text, and ports.
+
+    Raises
+    ------
+    ValueError
+        They are not.
+    """
 
     src: str
     src_port: int
     dst: str
     dst_port: int
 
+    def __post_init__(self) -> None:
+        if ip_address(self.src).version != ip_address(self.dst).version:
+            raise ValueError(f"{self.src} and {self.dst} are not of one version of IP")
+        for port in (self.src_port, self.dst_port):
+            if port not in range(1 << 16):
+                raise ValueError(f"{port} is no port")
+
+    @property
+    def reverse(self) -> Flow:
+        """The other direction."""
+        return Flow(self.dst, self.dst_port, self.src, self.src_port)
+
 
 class CaptureWriter:
     """Writes frames behind each other, without a link layer (LINKTYPE_RAW).
 
-    A stream begins when its first bytes are written, with the packet that would have opened it, so that a reader knows
-    where it begins. Nothing is acknowledged, and no stream ends.
+    A connection begins with the three packets that open it, so that a reader knows where its streams begin, when the
+    first bytes of either are written. None ends.
 
     Parameters
     ----------
@@ -72,8 +90,7 @@ class CaptureWriter:
         Raises
         ------
         ValueError
-            The payload is too large for a datagram, the time is none that a capture can have, or the addresses are not
-            of one version of IP.
+            The payload is too large for a datagram, or the time is none that a capture can have.
         """
         if len(payload) > _MOST_IN_DATAGRAM:
             raise ValueError(f"{len(payload):,} bytes do not fit in a datagram")
@@ -86,18 +103,26 @@ class CaptureWriter:
         Raises
         ------
         ValueError
-            As ``datagram``.
+            The time is none that a capture can have.
         """
         if flow not in self._written:
-            self._segment(time, flow, _SYN, b"")
-            self._written[flow] = 1
+            self._open(time, flow)
         for start in range(0, len(data), _SEGMENT):
             self._segment(time, flow, _PSH | _ACK, data[start : start + _SEGMENT])
 
+    def _open(self, time: int, flow: Flow) -> None:
+        """The three packets that open a connection."""
+        back = flow.reverse
+        self._written[flow] = self._written[back] = 0
+        for sender, flags in ((flow, _SYN), (back, _SYN | _ACK)):
+            self._segment(time, sender, flags, b"")
+            self._written[sender] = 1
+        self._segment(time, flow, _ACK, b"")
+
     def _segment(self, time: int, flow: Flow, flags: int, data: bytes) -> None:
-        sequence = self._written.get(flow, 0)
-        other = self._written.get(Flow(flow.dst, flow.dst_port, flow.src, flow.src_port), 0)
-        numbers = (sequence & 0xFFFFFFFF, other & 0xFFFFFFFF if flags & _ACK else 0)
+        sequence = self._written[flow]
+        acknowledged = self._written[flow.reverse] if flags & _ACK else 0
+        numbers = (sequence & 0xFFFFFFFF, acknowledged & 0xFFFFFFFF)
         header = struct.pack(">HHIIBBHHH", flow.src_port, flow.dst_port, *numbers, 5 << 4, flags, 0xFFFF, 0, 0)
         self._frame(time, flow, _TCP, header, 16, data)
         self._written[flow] = sequence + len(data)
@@ -117,8 +142,6 @@ class CaptureWriter:
 
 
 def _ip_header(src: IPv4Address | IPv6Address, dst: IPv4Address | IPv6Address, protocol: int, size: int) -> bytes:
-    if src.version != dst.version:
-        raise ValueError(f"{src} and {dst} are not of one version of IP")
     if src.version == 6:
         return struct.pack(">IHBB", 6 << 28, size, protocol, _HOP_LIMIT) + src.packed + dst.packed
     fields = struct.pack(">BBHHHBB", 4 << 4 | 5, 0, 20 + size, 0, 0, _HOP_LIMIT, protocol)
