@@ -26,7 +26,18 @@ from msmqwire.properties import PROPID_Q_QMID
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "Event", "Message", "Replay", "ToldQueue", "ToldQueues", "Update", "messages_of", "replay"]
+__all__ = [
+    "COLUMNS",
+    "DISCARDED",
+    "Event",
+    "Message",
+    "Replay",
+    "ToldQueue",
+    "ToldQueues",
+    "Update",
+    "messages_of",
+    "replay",
+]
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -51,7 +62,8 @@ COLUMNS = (
 )
 
 _VALUE_MEMBERS = ("int", "text", "guid", "bytes")
-_DISCARDABLE = frozenset(each.name.lower() for each in Violation if each in DISCARDABLE and each.name)
+#: The violations for which a message is disregarded, as the table names them.
+DISCARDED = frozenset(each.name.lower() for each in Violation if each in DISCARDABLE and each.name)
 #: What a queue keeps for life, whatever else changes.
 _LASTING = ("identifier", "pathname")
 _TOLD = tuple(CREATED_QUEUE.values())
@@ -249,7 +261,7 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
 def _message(rows: list[Row]) -> Message:
     first = rows[0]
     where = {"machine": first["dst"], "time": first["time"], "file": first["file"], "frame": first["frame"]}
-    if any(row["fault"] is not None or not _DISCARDABLE.isdisjoint(row["violations"] or ()) for row in rows):
+    if any(row["fault"] is not None or not DISCARDED.isdisjoint(row["violations"] or ()) for row in rows):
         return Message(**where, disregarded=True)
     updates, machine_changes = [], 0
     for row in rows:
