@@ -65,6 +65,7 @@ EXTENSIONS = [
     "msmqwire.capture.pcap",
     "msmqwire.capture.pcapng",
     "msmqwire.capture.blocks",
+    "msmqwire.capture.state",
     "msmqwire.capture.joining",
 ]
 

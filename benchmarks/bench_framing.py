@@ -115,6 +115,26 @@ def test_framing(
     benchmark.extra_info["peak growth"] = growth
 
 
+def test_checkpoints(
+    benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload, capture_file: Path
+) -> None:
+    """The pass that says where a file can be cut into parts, four of them."""
+    size = capture_file.stat().st_size // 4
+
+    def run() -> int:
+        return len(list(capture.checkpoints(capture_file, size, ports=[PORT])))
+
+    assert run() == 4
+    compare(
+        benchmark,
+        scale,
+        report,
+        title="Capture file (pcap, UDP) to checkpoints",
+        yardstick=capture_file.read_bytes(),
+        mine=[(Contender(OURS, run, len(requests)), None)],
+    )
+
+
 class Endless(io.RawIOBase):
     """A capture of so many bytes: the records of one that is small, again and again."""
 

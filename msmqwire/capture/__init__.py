@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from msmqwire.capture.blocks import Block
-from msmqwire.capture.reader import Capture, open
+from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.reader import Capture, Checkpoints, checkpoints, open
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, PACKET_KINDS, TOPOLOGY_PORTS, StreamLimits
 from msmqwire.capture.stats import CaptureStats, Problem, StreamStats
 from msmqwire.capture.tables import (
@@ -16,6 +17,7 @@ from msmqwire.capture.tables import (
     read_table,
     read_tables,
     table_columns,
+    table_payloads,
 )
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "Block",
     "Capture",
     "CaptureStats",
+    "Checkpoint",
+    "Checkpoints",
     "Problem",
     "StreamLimits",
     "StreamStats",
@@ -35,8 +39,10 @@ __all__ = [
     "TableRows",
     "TablesReader",
     "arrow_schema",
+    "checkpoints",
     "open",
     "read_table",
     "read_tables",
     "table_columns",
+    "table_payloads",
 ]

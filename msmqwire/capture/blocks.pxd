@@ -57,8 +57,11 @@ cdef class FileReader:
     cdef StreamTable streams
     cdef PayloadSelection selection
     cdef bint last
+    cdef bint growing
+    cdef bint timed
     cdef object stats
     cdef bint pcapng
+    cdef bytes front           # the first bytes, by which the file is known again
     cdef PcapFile pcap
     cdef Section section
     cdef Buffer interfaces
@@ -78,12 +81,17 @@ cdef class FileReader:
     cdef readonly uint64_t end  # bytes of it that were read
     cdef bint short            # the first read gave less than was asked for: it may be all there is for now
     cdef bint ended
+    cdef bint paused           # a growing file has no more for now
     cdef uint64_t limit        # records that begin there, or behind it, are left alone
+    cdef bint search_ends      # at the limit as well
 
     cdef int start(self) except -1
     cdef size_t read(self, object view) except? 0
+    cdef bint exhausted(self) noexcept
+    cdef uint64_t next_record(self) noexcept
     cdef bint reached(self) noexcept
     cdef int next_window(self) except -1
+    cdef int keep_front(self) except -1
     cdef Block next_rows(self)
     cdef bint walk_on(self, Rows* rows) except -1
     cdef bint walk(self, Window* window, Rows* rows) except -1

@@ -43,14 +43,23 @@ class Pool:
 class FileReader:
     """The blocks of one file; TCP streams go on from one file to the next, up to the ``last``.
 
+    Of a ``growing`` file the end is not known: what is not whole is left alone. Times are read where columns
+    are to be built, where the ``selection`` needs them, and where they are asked for: ``timed``.
+
     Attributes
     ----------
     end : int
         How many bytes of it were read.
+    place : int
+        Where the record begins that comes next, or the file ended.
+    frames : int
+        How many frames of it were read.
     """
 
     name: str
     end: int
+    place: int
+    frames: int
     def __init__(
         self,
         name: str,
@@ -62,6 +71,13 @@ class FileReader:
         *,
         selection: PayloadSelection | None = None,
         last: bool = True,
+        growing: bool = False,
+        timed: bool = False,
     ) -> None: ...
     def next_block(self) -> Block | None:
         """The next block with rows in it, None at the end of the file."""
+    def pass_to(self, limit: int) -> bool:
+        """Read up to the first record that begins at ``limit`` or behind and forget the rows.
+
+        False when the file ended, or a growing one has no more.
+        """

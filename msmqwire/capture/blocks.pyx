@@ -42,6 +42,7 @@ __all__ = ["SMALLEST_BLOCK_SIZE", "Block", "FileReader", "Pool"]
 
 cdef enum:
     FIRST_READ = 4096   # enough for every file header, and leaves the reads behind it aligned to pages
+    FRONT = 1024        # bytes by which a file is known again: with the time of its first frame, as a rule
     SPARSE = 4          # a window is not kept for payloads that would fill less than this part of it
 
 cdef uint64_t END_OF_FILE = 0xFFFFFFFFFFFFFFFF
@@ -186,11 +187,12 @@ cdef class FileReader:
 
     ``read_into`` takes a writable buffer and gives the number of bytes it put there, 0 at the end; ``ports`` are those
     of each transport; ``streams`` are the TCP streams of all files, which end with the ``last`` one; ``stats`` gets the
-    account; ``selection`` says which payloads give rows, None all of them.
+    account; ``selection`` says which payloads give rows, None all of them; of a ``growing`` file the end is not known:
+    reading ends in front of what is not whole; ``timed`` has times read whatever columns there are.
     """
     def __init__(
         self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, PayloadSelection selection=None,
-        bint last=True,
+        bint last=True, bint growing=False, bint timed=False,
     ):
         self.name = name
         self.read_into = read_into
@@ -206,6 +208,8 @@ cdef class FileReader:
         self.account.file = <uint32_t>len(streams.files)
         streams.files.append(name)
         self.last = last
+        self.growing = growing
+        self.timed = timed or selection is not None and selection.selection.by_time
         self.stats = stats
         self.limit = END_OF_FILE
         self.carry = allocate(LARGEST_RECORD)
@@ -222,6 +226,7 @@ cdef class FileReader:
                 break
             self.carried += count
         self.short = self.carried < FIRST_READ
+        self.front = bytes(view[:min(self.carried, <size_t>FRONT)])
         if self.carried >= header and is_section(self.carry.data):
             self.pcapng = True
         elif self.carried >= header and read_pcap_header(self.carry.data, &self.pcap):
@@ -229,8 +234,19 @@ cdef class FileReader:
             self.offset = header
             memmove(self.carry.data, self.carry.data + header, self.carried)
         else:
+            if self.growing and self.carried < header:
+                self.paused = True
+                return 0
             raise no_capture(self.name, bytes(view[:min(self.carried, header)]))
         return 0
+
+    @property
+    def place(self):
+        return self.next_record()
+
+    @property
+    def frames(self):
+        return self.account.frames
 
     cdef size_t read(self, object view) except? 0:
         cdef object count = self.read_into(view)
@@ -245,13 +261,34 @@ cdef class FileReader:
     def next_block(self):
         """The next block with rows in it, None at the end of the file."""
         cdef Block block = None
-        while block is None and not (self.ended and self.data is None) and not self.reached():
+        while block is None and not self.exhausted() and not self.reached():
             block = self.next_rows()
         return block
 
+    def pass_to(self, uint64_t limit):
+        """Read up to the first record that begins at ``limit`` or behind and forget the rows; false at the end."""
+        self.limit = limit
+        while self.next_block() is not None:
+            pass
+        return not self.exhausted()
+
+    cdef bint exhausted(self) noexcept:
+        """Whether all that there is of the file was read."""
+        return self.data is None and (self.ended or self.paused)
+
+    cdef uint64_t next_record(self) noexcept:
+        """Where the next record begins, or the file ended."""
+        if self.ended and (self.data is None or self.walked):
+            return self.window.offset + self.window.size
+        if self.skip_length:
+            return self.skip_from
+        return self.offset if self.data is None else self.window.offset + self.window.position
+
     cdef bint reached(self) noexcept:
         """Whether the next record is known and must be left alone."""
-        if self.searching or self.skip_length or self.streams.streams.waiting != NO_FLOW:
+        if self.skip_length or self.streams.streams.waiting != NO_FLOW:
+            return False
+        if self.searching and not self.search_ends:
             return False
         if self.data is None:
             return self.offset >= self.limit
@@ -272,16 +309,27 @@ cdef class FileReader:
         self.window.size = self.carried + count
         self.window.position = 0
         self.window.offset = self.offset
-        self.ended = count == 0 and not self.short
+        self.keep_front()
+        self.paused = self.growing and count == 0 and not self.short
+        self.ended = count == 0 and not self.short and not self.growing
         self.short = False
         self.walked = False
+        return 0
+
+    cdef int keep_front(self) except -1:
+        """Have all of the front of a file that gave only some of it at first."""
+        cdef const char* data = <const char*>self.window.data
+        cdef size_t known = <size_t>len(self.front)
+        cdef uint64_t offset = self.window.offset
+        if known < FRONT and offset <= known < offset + self.window.size:
+            self.front += data[known - offset:min(self.window.size, FRONT - offset)]
         return 0
 
     cdef Block next_rows(self):
         """The rows of a window, or as many of them as there is room for; None when there are none."""
         cdef Buffer data
         cdef Buffer spans = self.pool.row_spans()
-        cdef ColumnSlot columns = self.pool.column_slot() if self.pool.columns else None
+        cdef ColumnSlot columns = self.pool.column_slot() if self.pool.columns or self.timed else None
         cdef Rows rows = rows_of(self.pool, spans, columns)
         cdef PacketMemory memory
         if self.selection is not None:
@@ -390,6 +438,9 @@ cdef class FileReader:
                 found = find_block(window, &self.section, self.ended)
             else:
                 found = find_record(window, &self.pcap, self.ended)
+        if self.search_ends and window.position >= window.limit:
+            window.position = window.limit
+            return False
         if found:
             self.searching = False
             self.stats.bytes_skipped += window.offset + window.position - self.lost_from

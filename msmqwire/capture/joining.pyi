@@ -19,13 +19,10 @@ class RangeReader(FileReader):
         Offset of the first record, as far as is known before the range is joined.
     stop : int
         Records that begin there or behind are left alone.
-    frames : int
-        That were read.
     """
 
     begin: int
     stop: int
-    frames: int
     def __init__(
         self,
         name: str,
@@ -43,15 +40,8 @@ class RangeReader(FileReader):
         """Read all of it; without ``keep`` its rows are counted and forgotten."""
 
 class JoiningReader(FileReader):
-    """A file from its beginning, read or joined from ranges.
+    """A file from its beginning, read or joined from ranges."""
 
-    Attributes
-    ----------
-    done : int
-        Bytes of it that were read or joined.
-    """
-
-    done: int
     def __init__(
         self,
         name: str,

@@ -8,22 +8,21 @@ guessed is so, and else reads on by itself: a wrong guess costs time and never a
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from msmqwire.capture.blocks cimport Block, FileReader
 from msmqwire.capture.flows cimport (
-    NO_FLOW, Flow, FlowTable, Head as PacketHead, Piece, add_flow, find_flow, free_table, hold_piece,
-    move_to_its_place, open_head,
+    NO_FLOW, Flow, FlowTable, Head as PacketHead, Piece, add_flow, find_flow, move_to_its_place,
 )
-from msmqwire.capture.fragments cimport Datagram, Fragments, free_fragments
 from msmqwire.capture.frames cimport GAP, Frame, Rows
 from msmqwire.capture.guesses cimport BEGINS, CONTINUES, MOST_HEADS, NUMBERED, Guess, Guesses, read_head
 from msmqwire.capture.layers cimport Packet, Ports, find_packet
 from msmqwire.capture.pcap cimport begins_chain as begins_records, find_record
-from msmqwire.capture.pcapng cimport Interface, begins_chain as begins_blocks, find_block
+from msmqwire.capture.pcapng cimport begins_chain as begins_blocks, find_block
 from msmqwire.capture.rows cimport take_general
+from msmqwire.capture.state cimport restore_streams, save_streams, section_state, set_section
 from msmqwire.capture.streams cimport StreamCounts, Streams, StreamTable, deliver_waiting, take_head
 from msmqwire.columns.batch cimport Batch
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
@@ -70,10 +69,6 @@ cdef class RangeReader(FileReader):
             self.go_to(seek, start)
             self.found = self.find_start()
 
-    @property
-    def frames(self):
-        return self.account.frames
-
     cdef int go_to(self, object seek, uint64_t offset) except -1:
         """Go on elsewhere in the file."""
         seek(offset)
@@ -88,8 +83,8 @@ cdef class RangeReader(FileReader):
         cdef Ports ports = self.ports
         cdef Buffer none = allocate_zeroed(8192)
         self.ports.udp = self.ports.tcp = self.ports.ipx = <const uint64_t*>none.data
-        while not self.account.frames and place(self) < FARTHEST_FRAME and not (self.ended and self.data is None):
-            self.limit = place(self) + 1
+        while not self.account.frames and self.next_record() < FARTHEST_FRAME and not self.exhausted():
+            self.limit = self.next_record() + 1
             self.next_block()
         self.ports = ports
         memset(&self.account.frames, 0, sizeof(self.account.frames))
@@ -111,7 +106,7 @@ cdef class RangeReader(FileReader):
                     found = find_record(&self.window, &self.pcap, False)
                     found = found and begins_records(&self.window, &self.pcap)
             if found:
-                self.begin = place(self)
+                self.begin = self.next_record()
                 return True
             self.window.position += 1  # where none follows, or the window does not tell
         return False
@@ -120,7 +115,7 @@ cdef class RangeReader(FileReader):
         cdef Guesses* guesses = &self.streams.streams.guesses
         cdef Buffer heads
         cdef Block block
-        while self.found and not (self.ended and self.data is None) and not self.reached():
+        while self.found and not self.exhausted() and not self.reached():
             block = self.next_rows()
             heads = None
             if guesses.heads_size:
@@ -132,7 +127,7 @@ cdef class RangeReader(FileReader):
             if guesses.wrong or self.heads_size > MOST_HEADS:
                 self.found = False
                 self.parts = []
-        self.offset = place(self)
+        self.offset = self.next_record()
         self.ended = self.ended and self.data is None  # else others begin between here and the end
         self.data = None
 
@@ -150,10 +145,6 @@ cdef class JoiningReader(FileReader):
         FileReader.__init__(self, name, read_into, ports, pool, streams, stats, selection=selection, last=last)
         self.seek = seek
 
-    @property
-    def done(self):
-        return place(self)
-
     def read_to(self, uint64_t limit):
         self.limit = limit
         while (block := self.next_block()) is not None:
@@ -163,14 +154,13 @@ cdef class JoiningReader(FileReader):
         cdef Guesses* guesses = &self.streams.streams.guesses
         cdef Buffer data = self.data
         cdef Buffer shifts = None
-        cdef Fragments fragments
+        cdef StreamCounts counts = self.streams.streams.counts
         stats = self.stats
-        if not found.found or place(self) != found.begin or not self.reached():
+        if not found.found or self.next_record() != found.begin or not self.reached():
             return None
         if section_state(self) != found.section_before:
             return None
-        saved = saved_streams(&self.streams.streams)
-        copy_fragments(&fragments, &self.streams.streams.fragments)
+        saved = save_streams(&self.streams.streams)
         self.stats = RangeStats()
         guesses.keeping = True
         guesses.peak = 0
@@ -181,10 +171,8 @@ cdef class JoiningReader(FileReader):
         fed, self.stats = self.stats, stats
         if shifts is None:
             self.data = data
-            restore_streams(&self.streams.streams, saved)
-            fragments, self.streams.streams.fragments = self.streams.streams.fragments, fragments
-        free_fragments(&fragments)
-        if shifts is None:
+            restore_streams(&self.streams.streams, saved, <uint32_t>len(self.streams.files))
+            self.streams.streams.counts = counts
             return None
         for block, ours in blocks:
             if not ours:
@@ -263,34 +251,6 @@ cdef class JoiningReader(FileReader):
         else:
             self.seek(found.offset)
         return 0
-
-
-# --- Where a reader is ---
-
-
-cdef uint64_t place(FileReader reader) noexcept:
-    """Where the next record begins, or the file ended."""
-    if reader.data is None and not reader.ended:
-        return reader.offset
-    if reader.data is None or reader.walked and reader.ended:
-        return reader.window.offset + reader.window.size
-    return reader.window.offset + reader.window.position
-
-
-cdef bytes section_state(FileReader reader):
-    cdef const char* interfaces = <const char*>reader.section.interfaces
-    cdef size_t size = reader.section.count * sizeof(Interface)
-    return bytes((reader.section.swapped, reader.section.begun)) + (interfaces[:size] if size else b"")
-
-
-cdef int set_section(FileReader reader, bytes state) except -1:
-    cdef size_t size = <size_t>len(state) - 2
-    reader.section.swapped, reader.section.begun = state[0], state[1]
-    reader.section.count = size // sizeof(Interface)
-    reader.interfaces = allocate(size)
-    memcpy(reader.interfaces.data, <const char*>state + 2, size)
-    reader.section.interfaces = <Interface*>reader.interfaces.data
-    return 0
 
 
 # --- What rests on guesses of streams ---
@@ -431,110 +391,3 @@ cdef void move_flow(FlowTable* table, Flow* target, Flow* flow) noexcept:
     flow.head = NULL
     flow.data = NULL
     flow.filled = 0
-
-
-# --- What is put back where a guess was wrong ---
-
-
-cdef int copy_fragments(Fragments* copy, const Fragments* fragments) except -1:
-    """The same datagrams once more."""
-    cdef const Datagram* datagram = fragments.oldest
-    cdef Datagram* made
-    memset(copy, 0, sizeof(copy[0]))
-    while datagram != NULL:
-        made = <Datagram*>malloc(sizeof(Datagram))
-        if made != NULL:
-            made[0] = datagram[0]
-            made.data = <uint8_t*>malloc(datagram.capacity + 1)
-        if made == NULL or made.data == NULL:
-            free(made)
-            free_fragments(copy)
-            raise MemoryError("no memory for the IP datagrams of a range")
-        if datagram.capacity:
-            memcpy(made.data, datagram.data, datagram.capacity)
-        made.newer = NULL
-        made.older = copy.newest
-        if copy.newest != NULL:
-            copy.newest.newer = made
-        else:
-            copy.oldest = made
-        copy.newest = made
-        copy.count += 1
-        datagram = datagram.newer
-    return 0
-
-
-cdef bytes saved_streams(const Streams* streams):
-    """All streams that are open, and the account, as bytes for ``restore_streams``."""
-    cdef list parts = [(<const char*>&streams.counts)[:sizeof(StreamCounts)]]
-    cdef uint32_t index = streams.table.oldest
-    cdef const Flow* flow
-    cdef const Piece* piece
-    while index != NO_FLOW:
-        flow = &streams.table.flows[index]
-        parts.append((<const char*>flow)[:sizeof(Flow)])
-        if flow.head != NULL:
-            parts.append((<const char*>flow.head)[:sizeof(PacketHead)])
-        if flow.data != NULL:
-            parts.append((<const char*>flow.data)[:flow.filled])
-        piece = flow.pieces
-        while piece != NULL:
-            parts.append((<const char*>piece)[:sizeof(Piece) + piece.size])
-            piece = piece.next
-        index = flow.newer
-    return b"".join(parts)
-
-
-cdef int restore_streams(Streams* streams, bytes saved) except -1:
-    """Have the streams that were saved, and no others."""
-    cdef const uint8_t* source = saved
-    cdef const uint8_t* end = source + len(saved)
-    free_table(&streams.table)
-    streams.waiting = NO_FLOW
-    memcpy(&streams.counts, source, sizeof(StreamCounts))
-    source += sizeof(StreamCounts)
-    while source != end:
-        source = restore_flow(&streams.table, source)
-        if source == NULL:
-            raise MemoryError("no memory for the TCP streams of a range")
-    return 0
-
-
-cdef const uint8_t* restore_flow(FlowTable* table, const uint8_t* source) noexcept:
-    """The newest flow of the table, from the bytes that were saved; what is behind them, or NULL."""
-    cdef Flow saved
-    cdef Piece piece
-    cdef Flow* flow
-    cdef bint differs = False
-    cdef size_t duplicate = 0
-    memcpy(&saved, source, sizeof(Flow))
-    source += sizeof(Flow)
-    flow = add_flow(table, &saved.endpoints)
-    if flow == NULL:
-        return NULL
-    saved.hash, saved.newer, saved.older = flow.hash, flow.newer, flow.older
-    flow[0] = saved
-    flow.head = NULL
-    flow.data = NULL
-    flow.pieces = flow.last_piece = NULL
-    flow.piece_count = flow.piece_bytes = flow.capacity = 0
-    if saved.head != NULL:
-        if not open_head(table, flow):
-            return NULL
-        memcpy(flow.head, source, sizeof(PacketHead))
-        source += sizeof(PacketHead)
-    if saved.data != NULL:
-        flow.data = <uint8_t*>malloc(saved.capacity)
-        if flow.data == NULL:
-            return NULL
-        flow.capacity = saved.capacity
-        table.memory += saved.capacity
-        memcpy(flow.data, source, saved.filled)
-        source += saved.filled
-    while flow.piece_count != saved.piece_count:
-        memcpy(&piece, source, sizeof(Piece))
-        source += sizeof(Piece)
-        if not hold_piece(table, flow, piece.position, source, piece.size, &piece.origin, &differs, &duplicate):
-            return NULL
-        source += piece.size
-    return source

@@ -66,7 +66,7 @@ class SplitReader:
             name, file.read_into, ports, pool, streams, stats, file.seek, selection=selection, last=last
         )
         self._selection = selection
-        self._name = name
+        self.name = name
         self._descriptor = descriptor
         self._ports = ports
         self._streams = streams
@@ -86,12 +86,22 @@ class SplitReader:
     @property
     def end(self) -> int:
         """How many bytes of it were read."""
-        return self._reader.done
+        return self._reader.place
+
+    @property
+    def place(self) -> int:
+        """Where the record begins that comes next, or the file ended."""
+        return self._reader.place
+
+    @property
+    def frames(self) -> int:
+        """How many frames of it were read."""
+        return self._reader.frames
 
     def next_block(self) -> Block | None:
         """The next block with rows in it, None at the end of the file."""
         block = next(self._blocks, None)
-        self._stats.bytes_read = self._before + self._reader.done
+        self._stats.bytes_read = self._before + self._reader.place
         return block
 
     def close(self) -> None:
@@ -107,7 +117,7 @@ class SplitReader:
             streams = StreamTable(self._kinds, self._limits, int.from_bytes(os.urandom(8), "little"))
             streams.files.extend(self._streams.files[:-1])
             found = RangeReader(
-                self._name,
+                self.name,
                 file.read_into,
                 self._ports,
                 pool,

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import TypeAlias
 
 from msmqwire.capture.blocks import Block, FileReader, Pool
+from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.parts import Part
 from msmqwire.capture.ranges import SplitReader, cuts_of
 from msmqwire.capture.schema import DEFAULT_PORTS, PACKET_KINDS, TRANSPORTS, StreamLimits
 from msmqwire.capture.selection import PayloadSelection
-from msmqwire.capture.sources import OpenFile, Source, files_of
+from msmqwire.capture.sources import OpenFile, Source, SourceFile, files_of
+from msmqwire.capture.state import go_behind, go_on, stop_at
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.streams import StreamTable
 from msmqwire.errors import CaptureError
 
-__all__ = ["Capture", "Ports", "open"]
+__all__ = ["Capture", "Checkpoints", "Ports", "checkpoints", "open"]
 
 BLOCK_SIZE = 1 << 20
+END_OF_FILE = (1 << 64) - 1
+# A capture without a frame: what is left of a file that was read to its end
+NOTHING = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
@@ -85,10 +92,13 @@ class Capture(Iterator[Block]):
         since: datetime | int | None = None,
         until: datetime | int | None = None,
         threads: int = 1,
+        resume: Checkpoint | None = None,
+        stop: Checkpoint | None = None,
+        final: bool = True,
+        divided: bool = False,
     ) -> None:
         if threads < 1:
             raise ValueError(f"threads={threads} must be at least 1")
-        self._threads = threads
         self.stats = CaptureStats()
         self._selection = _selection(addresses, since, until)
         self._ports = _ports_by_transport(ports)
@@ -97,9 +107,18 @@ class Capture(Iterator[Block]):
         self._kinds = _kinds(packets)
         self._limits = limits or StreamLimits()
         self._streams = StreamTable(self._kinds, self._limits, seed)
-        self._files = list(files_of(source))
+        reading = [sorted(self._ports[name]) for name in TRANSPORTS], self._kinds, self._limits
+        self._part = Part(resume, stop, final=final, reading=repr(reading))
+        self._divided = divided or not self._part.whole
+        self._threads = 1 if self._divided else threads
+        self._files = self._part.files(list(files_of(source)))
+        self._part.begin(self._streams)
+        self._begun = False
         self._file: OpenFile | None = None
         self._reader: FileReader | SplitReader | None = None
+        self._last: FileReader | SplitReader | None = None
+        self._behind = False
+        self._exhausted = False
         self._open_next()
 
     def __next__(self) -> Block:
@@ -107,8 +126,7 @@ class Capture(Iterator[Block]):
             block = self._reader.next_block()
             if block is not None:
                 return block
-            if self._file is not None and self._file.damage:
-                self.stats.cut(self._file.name, self._reader.end, self._file.damage)
+            self._leave()
             self._open_next()
         raise StopIteration
 
@@ -130,38 +148,99 @@ class Capture(Iterator[Block]):
             self._file.close()
             self._file = None
 
+    def checkpoint(self) -> Checkpoint:
+        """The place where reading ended, once there are no more blocks.
+
+        That is ``stop``; or, with ``final=False``, the place where what is whole ended; or else the end of the capture,
+        with nothing left open.
+
+        Raises
+        ------
+        RuntimeError
+            There may be more blocks, or there was no file.
+        """
+        if not self._exhausted:
+            raise RuntimeError("a capture has a checkpoint when all its blocks were read")
+        stop = self._part.stop
+        if stop is not None and not stop.offset:
+            return self._part.checkpoint_before(stop.file, self._streams)
+        if self._last is None:
+            raise RuntimeError("a capture of no files has no checkpoint")
+        return self._part.checkpoint_of(self._last, self._streams, behind=self._behind)
+
+    def _pass_on(self, size: int) -> Checkpoint | None:
+        """Read about ``size`` bytes and forget their rows; the place behind them, None when there are no more."""
+        if self._reader is None:
+            if not self._files:
+                return None
+            self._open_next()
+        while self._reader is not None:
+            reader = self._reader
+            assert isinstance(reader, FileReader)
+            begin = reader.place
+            inside = self._file is not None and self._file.seekable
+            if reader.pass_to(begin + size if inside else END_OF_FILE):
+                return self._part.checkpoint_of(reader, self._streams, behind=False)
+            size -= reader.place - begin
+            self._leave()
+            if size <= 0 and self._files:
+                return self._part.checkpoint_before(self._files[0].name, self._streams)
+            self._open_next()
+        return self.checkpoint()
+
+    def _leave(self) -> None:
+        """The file has been read as far as it is to be."""
+        reader = self._reader
+        assert reader is not None
+        if self._file is not None:
+            if self._file.damage:
+                self.stats.cut(self._file.name, reader.end, self._file.damage)
+            self._file.close()
+        self.stats.bytes_read -= reader.end - reader.place
+        self._file = self._reader = None
+        self._last = reader
+        if not self._files:
+            self._part.check_end(reader)
+
     def _open_next(self) -> None:
         """Go on to the next file, if there is one, and read its header."""
-        if self._file is not None:
-            self._file.close()
-        self._file = self._reader = None
+        self._exhausted = not self._files
         if not self._files:
             return
-        self._file = self._files.pop(0)()
+        file = self._files.pop(0)
+        resume = None if self._begun else self._part.resume
+        self._begun = True
         try:
-            self._reader = self._reader_of(self._file, last=not self._files)
+            if resume is None or not resume.offset:
+                self._file = file.open()
+                self._reader = self._reader_of(self._file, last=not self._files)
+            else:
+                self._reader = self._resumed(file, resume, last=not self._files)
         except BaseException as error:
-            damage, name = self._file.damage, self._file.name
+            damage = "" if self._file is None else self._file.damage
             self.close()
             if damage and isinstance(error, CaptureError):
-                raise CaptureError(f"{name}: {damage}") from None
+                raise CaptureError(f"{file.name}: {damage}") from None
             raise
+
+    def _resumed(self, file: SourceFile, resume: Checkpoint, *, last: bool) -> FileReader:
+        """What goes on inside a file, or behind it."""
+        if not self._part.resume_inside:
+            reader = self._file_reader(file.name, io.BytesIO(NOTHING).readinto, last=last, behind=True)
+            go_behind(reader, resume.offset, resume.frames)
+            return reader
+        self._file = file.open()
+        reader = self._file_reader(file.name, self._file.read_into, last=last, behind=not self._file.seekable)
+        go_on(reader, self._file.seek, resume.offset, resume.frames, self._part.resume_inside)
+        return reader
 
     def _reader_of(self, file: OpenFile, *, last: bool) -> FileReader | SplitReader:
         """What reads a file, in ranges where that is worth while."""
         descriptor = file.descriptor if self._threads > 1 else None
         cuts = () if descriptor is None else cuts_of(os.fstat(descriptor).st_size)
         if descriptor is None or not cuts:
-            return FileReader(
-                file.name,
-                file.read_into,
-                self._ports,
-                self._pool,
-                self._streams,
-                self.stats,
-                selection=self._selection,
-                last=last,
-            )
+            return self._file_reader(file.name, file.read_into, last=last, behind=not file.seekable)
+        self._behind = True
         return SplitReader(
             file.name,
             descriptor,
@@ -177,6 +256,65 @@ class Capture(Iterator[Block]):
             last=last,
         )
 
+    def _file_reader(
+        self, name: str, read_into: Callable[[memoryview], int], *, last: bool, behind: bool
+    ) -> FileReader:
+        """What reads a file; ``behind``: to its end, since reading cannot go on inside it later."""
+        part = self._part
+        self._behind = behind or part.finishes or not last
+        reader = FileReader(
+            name,
+            read_into,
+            self._ports,
+            self._pool,
+            self._streams,
+            self.stats,
+            selection=self._selection,
+            last=last and part.finishes,
+            growing=last and part.grows and not behind,
+            timed=self._divided,  # a packet that is not complete keeps the time of its segments
+        )
+        if last and part.stop is not None and part.stop_inside:
+            if behind:
+                raise ValueError(f"{name}: is compressed, or a pipe: no part of it can end inside it")
+            stop_at(reader, part.stop.offset, part.stop_inside)
+        return reader
+
+
+class Checkpoints(Iterator[Checkpoint]):
+    """Checkpoints of a capture about every ``size`` bytes, the last at its end; a context manager.
+
+    Attributes
+    ----------
+    stats : CaptureStats
+        What became of the frames read so far; in the end, of the capture.
+    """
+
+    def __init__(self, capture: Capture, size: int) -> None:
+        if size < 1:
+            raise ValueError(f"size={size} must be at least 1")
+        self._capture = capture
+        self._size = size
+        self.stats = capture.stats
+
+    def __next__(self) -> Checkpoint:
+        checkpoint = self._capture._pass_on(self._size)
+        if checkpoint is None:
+            raise StopIteration
+        return checkpoint
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file that is being read; there are no more checkpoints."""
+        self._capture.close()
+
 
 def open(
     source: Source,
@@ -190,6 +328,9 @@ def open(
     since: datetime | int | None = None,
     until: datetime | int | None = None,
     threads: int = 1,
+    resume: Checkpoint | None = None,
+    stop: Checkpoint | None = None,
+    final: bool = True,
 ) -> Capture:
     """Read the payloads of pcap and pcapng captures, a block at a time.
 
@@ -220,7 +361,16 @@ def open(
         out of a stream its last frame.
     threads : int
         How many read ranges of a big file side by side. What comes out is the same. Compressed files, pipes and open
-        file objects are read from their beginning to their end.
+        file objects are read from their beginning to their end, and so are parts.
+    resume : Checkpoint, optional
+        Go on there, as if what is in front of it had just been read with the same arguments; files of the source in
+        front of its file are not looked at.
+    stop : Checkpoint, optional
+        End there; what is behind it is for another reader, which gets what is still open. Files behind its file are not
+        looked at.
+    final : bool
+        The capture will not grow. Else what is still open at its end is not given up, and a record that is not whole is
+        left alone: both are for the reader that resumes at ``checkpoint()``.
 
     Returns
     -------
@@ -231,11 +381,13 @@ def open(
     Raises
     ------
     CaptureError
-        A file is no capture, or a glob matches nothing. Damage inside a capture raises nothing: it is in ``stats``.
+        A file is no capture, or a glob matches nothing; a checkpoint is damaged, or not of this file. Damage inside a
+        capture raises nothing: it is in ``stats``.
     OSError
         A file cannot be opened or read.
     ValueError
-        A port, an address, a time or a column that is none.
+        A port, an address, a time or a column that is none; a checkpoint in no file of the source, or inside one that
+        can only be read from its beginning.
     """
     return Capture(
         source,
@@ -248,4 +400,61 @@ def open(
         since=since,
         until=until,
         threads=threads,
+        resume=resume,
+        stop=stop,
+        final=final,
     )
+
+
+def checkpoints(
+    source: Source,
+    size: int,
+    *,
+    ports: Ports = DEFAULT_PORTS,
+    packets: Iterable[str] = PACKET_KINDS,
+    limits: StreamLimits | None = None,
+    addresses: Iterable[str] = (),
+    since: datetime | int | None = None,
+    until: datetime | int | None = None,
+    resume: Checkpoint | None = None,
+    final: bool = True,
+) -> Checkpoints:
+    """Read captures once, at the speed of framing, for places where they can be cut.
+
+    The parts from each checkpoint to the next, the first from the beginning, can then be read with
+    ``open(source, resume=, stop=)`` in any order and by several processes: together they give the rows of a serial
+    read, and their stats add up to its.
+
+    Parameters
+    ----------
+    size : int
+        Bytes between two checkpoints; a little more, up to the end of a record. There are none inside a compressed file
+        or a pipe.
+    source, ports, packets, limits, addresses, since, until, resume, final
+        As for ``open``, and as the parts will be read.
+
+    Returns
+    -------
+    Checkpoints
+        An iterator. The last checkpoint is at the end: of the capture, with nothing left open, or with ``final=False``
+        of what is whole. ``stats`` of the iterator are then those of the capture.
+
+    Raises
+    ------
+    CaptureError, OSError, ValueError
+        As for ``open``.
+    """
+    capture = Capture(
+        source,
+        ports=ports,
+        packets=packets,
+        columns=(),
+        limits=limits,
+        addresses=addresses,
+        since=since,
+        until=until,
+        resume=resume,
+        final=final,
+        divided=True,
+    )
+    return Checkpoints(capture, size)

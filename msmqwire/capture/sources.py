@@ -8,12 +8,12 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
 from msmqwire.capture.compression import LONGEST_MAGIC, Decompressed, form_of
 from msmqwire.errors import CaptureError
 
-__all__ = ["OpenFile", "Source", "files_of"]
+__all__ = ["OpenFile", "Source", "SourceFile", "files_of"]
 
 Source: TypeAlias = "str | os.PathLike[str] | IO[bytes] | Iterable[str | os.PathLike[str] | IO[bytes]]"
 
@@ -27,11 +27,13 @@ class OpenFile:
     """
 
     def __init__(self, name: str, file: Any, *, ours: bool) -> None:
-        self.name = os.fsencode(name).decode(errors="replace")
-        self._file = file if ours else None
+        self.name = _shown(name)
+        self._file = file
+        self._ours = ours
         self._decompressed: Decompressed | None = None
         try:
-            peeked = _Peeked(_reader(file))
+            self._start = file.tell() if _is_seekable(file) else None
+            self._peeked = peeked = _Peeked(_reader(file))
             form = form_of(peeked.first)
             if form is not None:
                 self._decompressed = Decompressed(self.name, form, peeked)
@@ -48,16 +50,40 @@ class OpenFile:
         return "" if self._decompressed is None else self._decompressed.damage
 
     @property
+    def seekable(self) -> bool:
+        """Whether reading can go on inside it: it is no pipe and not compressed."""
+        return self._decompressed is None and self._start is not None
+
+    def seek(self, offset: int) -> None:
+        """Go on elsewhere: so many bytes behind where reading began.
+
+        Raises
+        ------
+        ValueError
+            The file can only be read from its beginning: it is compressed, or a pipe.
+        CaptureError
+            It is shorter.
+        """
+        if self._decompressed is not None or self._start is None:
+            kind = "a pipe" if self._decompressed is None else "compressed"
+            raise ValueError(f"{self.name}: is {kind}: reading cannot go on inside it")
+        size = self._file.seek(0, io.SEEK_END) - self._start
+        if size < offset:
+            raise CaptureError(f"{self.name}: has {size} bytes, and reading is to go on at {offset}")
+        self._file.seek(self._start + offset)
+        self._peeked.forget()
+
+    @property
     def descriptor(self) -> int | None:
         """Of a file that can be read in several places: one opened here, that is no pipe and not compressed."""
-        if self._file is None or self._decompressed is not None:
+        if not self._ours or self._decompressed is not None:
             return None
         number: int = self._file.fileno()
         return number if stat.S_ISREG(os.fstat(number).st_mode) else None
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
-        if self._file is not None:
+        if self._ours:
             self._file.close()
 
 
@@ -77,6 +103,10 @@ class _Peeked(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def forget(self) -> None:
+        """Read what the file gives next."""
+        self._left = b""
 
     def readinto(self, view: Any) -> int:
         if not self._left:
@@ -103,8 +133,24 @@ def _reader(file: Any) -> Callable[[memoryview], int]:
     return read_into
 
 
-def files_of(source: Source) -> Iterator[Callable[[], OpenFile]]:
-    """What opens each file of a path, binary file object, glob, or a list of these.
+def _is_seekable(file: Any) -> bool:
+    return hasattr(file, "seekable") and bool(file.seekable())
+
+
+def _shown(name: str) -> str:
+    """The name of a file as rows show it."""
+    return os.fsencode(name).decode(errors="replace")
+
+
+class SourceFile(NamedTuple):
+    """The name of a file as rows show it, and what opens it."""
+
+    name: str
+    open: Callable[[], OpenFile]
+
+
+def files_of(source: Source) -> Iterator[SourceFile]:
+    """The files of a path, binary file object, glob, or a list of these.
 
     Raises
     ------
@@ -118,26 +164,27 @@ def files_of(source: Source) -> Iterator[Callable[[], OpenFile]]:
             yield from _one(item)
 
 
-def _one(item: Any) -> Iterator[Callable[[], OpenFile]]:
+def _one(item: Any) -> Iterator[SourceFile]:
     if isinstance(item, str | os.PathLike):
         path = os.fsdecode(item)
         if path == STANDARD_INPUT:
-            yield lambda: OpenFile(STANDARD_INPUT, sys.stdin.buffer, ours=False)
+            yield SourceFile(STANDARD_INPUT, lambda: OpenFile(STANDARD_INPUT, sys.stdin.buffer, ours=False))
         elif glob.has_magic(path) and not os.path.exists(path):
             names = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
             if not names:
                 raise CaptureError(f"{path}: no file matches")
-            yield from (_opener(name) for name in names)
+            yield from map(_file_at, names)
         else:
-            yield _opener(path)
+            yield _file_at(path)
     elif hasattr(item, "read") or hasattr(item, "readinto"):
         if isinstance(item, io.TextIOBase):
             raise TypeError("a capture is read from binary files; open this one with mode 'rb'")
-        name = getattr(item, "name", None)
-        yield lambda: OpenFile(name if isinstance(name, str) else "<stream>", item, ours=False)
+        given = getattr(item, "name", None)
+        name = given if isinstance(given, str) else "<stream>"
+        yield SourceFile(_shown(name), lambda: OpenFile(name, item, ours=False))
     else:
         raise TypeError(f"a capture is a path, a glob or a binary file, not {type(item).__name__}")
 
 
-def _opener(path: str) -> Callable[[], OpenFile]:
-    return lambda: OpenFile(path, open(path, "rb", buffering=0), ours=True)
+def _file_at(path: str) -> SourceFile:
+    return SourceFile(_shown(path), lambda: OpenFile(path, open(path, "rb", buffering=0), ours=True))

@@ -389,7 +389,8 @@ cdef class StreamTable:
 
     def counts(self):
         """The account so far, by the names of the fields of StreamStats."""
-        return self.streams.counts
+        # Less may be held than was when a part of a capture began
+        return dict(self.streams.counts, held=<int64_t>self.streams.counts.held)
 
 
 @boundscheck(False)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 import numpy as np
 
 from msmqwire import mqcn, mqqb, mqsd
+from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.reader import open as open_capture
 from msmqwire.capture.schema import (
     CAPTURE,
@@ -46,12 +47,14 @@ __all__ = [
     "read_table",
     "read_tables",
     "table_columns",
+    "table_payloads",
 ]
 
 # Of the senders and of the receivers of payloads
 PortColumns: TypeAlias = "tuple[NDArray[np.uint16], NDArray[np.uint16]]"
 MOST_BATCHES = 4
 GUID_FORMS = get_args(GuidForm)
+_IN_MESSAGES = {"body", "notification"}  # the columns of messages that notifications are found by
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,21 @@ def table_columns(name: str) -> tuple[str, ...]:
     return (*CAPTURE.names, *_kind(name).table.names)
 
 
+def table_payloads(tables: Iterable[str], ports: Iterable[int] | None = None) -> dict[str, Any]:
+    """Which payloads tables are read from: the arguments ``ports`` and ``packets`` of ``open`` and ``checkpoints``.
+
+    ``ports`` are those that ``read_tables`` is given.
+    """
+    given = None if ports is None else frozenset(ports)
+    found: dict[str, frozenset[int]] = {}
+    packets: set[str] = set()
+    for kind in map(_kind, (tables,) if isinstance(tables, str) else tables):
+        packets.update(kind.packets)
+        for transport, numbers in kind.ports.items():
+            found[transport] = found.get(transport, frozenset()) | (numbers if given is None else given)
+    return {"ports": found, "packets": packets}
+
+
 def _split(name: str, columns: Iterable[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns asked for, in the table's order: those of the capture, and those of the table."""
     known = table_columns(name)
@@ -163,13 +181,13 @@ class TableRows:
         self.kind = _kind(name)
         self.first, self._last = _split(name, columns)
         self.schema = arrow_schema(name, (*self.first, *self._last), guid)
-        self.ports = self.kind.ports if ports is None else dict.fromkeys(self.kind.ports, ports)
+        self.ports = table_payloads(name, ports)["ports"]
         self.payloads = self.rows = self.encrypted = self.unread = 0
         self.faults: Counter[str] = Counter()
         self._strict = strict
         self._guid = guid
         self._batches: list[Batch] = []
-        self._messages: Batch | None = None
+        self._messages: mqqb.MessageBatch | None = None
 
     def chosen(self, transports: NDArray[np.uint8], kinds: NDArray[np.uint8], ports: PortColumns) -> NDArray[np.bool_]:
         """Which payloads of a block belong to this table."""
@@ -182,16 +200,27 @@ class TableRows:
             wanted |= here
         return wanted
 
-    def read(self, payloads: Payloads, transports: NDArray[np.uint8] | None, first: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of payloads; ``first`` are their capture columns."""
+    def gives_messages(self) -> bool:
+        """Whether notifications can be found in what ``decode`` gives."""
+        return self.name == "messages" and not self._strict and set(self._last) >= _IN_MESSAGES
+
+    def decode(self, payloads: Payloads, transports: NDArray[np.uint8] | None) -> Batch:
+        """The payloads, decoded; those of notifications as messages."""
+        if self.kind.in_messages:
+            self._messages = mqqb.decode_batch(payloads, columns=tuple(_IN_MESSAGES), out=self._messages)
+            return self._messages
+        return self._decoded(payloads, **self._transport(transports))
+
+    def rows_of(self, decoded: Batch, first: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of what ``decode`` gave; ``first`` are the capture columns of its payloads."""
         import pyarrow as pa
 
+        self.payloads += len(decoded)
+        batch = decoded
         if self.kind.in_messages:
-            batch, rows = self._notifications(payloads)
+            assert isinstance(decoded, mqqb.MessageBatch)
+            batch, rows = self._notifications(decoded)
             first = first.take(rows)
-        else:
-            batch = self._decoded(payloads, **self._transport(transports))
-        self.payloads += len(payloads)
         self.rows += len(batch)
         for code in batch.faults["code"].tolist():
             self.faults[FAULT_NAMES[code]] += 1
@@ -208,11 +237,8 @@ class TableRows:
             return {"transport": "udp"}
         return {"transport": np.array(self.kind.transports, np.uint8)[transports]}
 
-    def _notifications(self, payloads: Payloads) -> tuple[Batch, NDArray[np.uint32]]:
+    def _notifications(self, messages: mqqb.MessageBatch) -> tuple[Batch, NDArray[np.uint32]]:
         """The changes in messages, and the number of the message that each of them belongs to."""
-        columns = ("body", "notification")
-        messages = mqqb.decode_batch(payloads, columns=columns, out=self._messages)
-        self._messages = messages
         found = messages.notifications()
         self.encrypted += len(found.encrypted)
         self.unread += len(messages.faults)
@@ -263,6 +289,9 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
         addresses: Iterable[str] = (),
         since: datetime | int | None = None,
         until: datetime | int | None = None,
+        resume: Checkpoint | None = None,
+        stop: Checkpoint | None = None,
+        final: bool = True,
     ) -> None:
         if guid not in GUID_FORMS:
             raise ValueError(f"guid={guid!r} is not one of {', '.join(map(repr, GUID_FORMS))}")
@@ -271,10 +300,13 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
             _kind(name)
         if not wanted:
             raise ValueError(f"no table; there is {', '.join(TABLES)}")
-        given = None if ports is None else frozenset(ports)
+        ports = None if ports is None else frozenset(ports)
         self.tables = {
-            name: TableRows(name, columns.get(name), guid, strict, given) for name in TABLES if name in wanted
+            name: TableRows(name, columns.get(name), guid, strict, ports) for name in TABLES if name in wanted
         }
+        self._decoders = dict(self.tables)
+        if "notifications" in self.tables and "messages" in self.tables and self.tables["messages"].gives_messages():
+            self._decoders["notifications"] = self.tables["messages"]  # the same payloads, decoded once
         self.payloads = 0
         self._ready: deque[tuple[str, pa.RecordBatch]] = deque()
         # Two tables are told apart by ports
@@ -282,12 +314,14 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
         needed |= {"src_port", "dst_port"} if len(self.tables) > 1 else set()
         self._capture = open_capture(
             source,
-            ports=_all_ports(self.tables.values()),
-            packets={packet for table in self.tables.values() for packet in table.kind.packets},
+            **table_payloads(self.tables, ports),
             columns=needed,
             addresses=addresses,
             since=since,
             until=until,
+            resume=resume,
+            stop=stop,
+            final=final,
         )
 
     @property
@@ -313,36 +347,36 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
         self._ready.clear()
         self._capture.close()
 
+    def checkpoint(self) -> Checkpoint:
+        """The place where reading ended, once there are no more record batches: as ``Capture.checkpoint``."""
+        return self._capture.checkpoint()
+
     def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
         first = block.capture.to_arrow()
         if len(self.tables) == 1:
             (table,) = self.tables.values()
             self.payloads += len(block)
-            yield table.name, table.read(block.payloads, block.transports, first)
+            yield table.name, table.rows_of(table.decode(block.payloads, block.transports), first)
             return
         transports = np.zeros(len(block), np.uint8) if block.transports is None else block.transports
         kinds = packet_kinds(block.payloads)
         ports = (block.capture["src_port"], block.capture["dst_port"])
         claimed = np.zeros(len(block), np.bool_)
+        decoded: dict[str, Batch] = {}
         for table in self.tables.values():
             chosen = table.chosen(transports, kinds, ports)
             claimed |= chosen
-            if chosen.all():
-                yield table.name, table.read(block.payloads, block.transports, first.select(table.first))
-            elif chosen.any():
+            if not chosen.any():
+                continue
+            columns, payloads, carriers = first.select(table.first), block.payloads, block.transports
+            if not chosen.all():
                 rows = np.flatnonzero(chosen).astype(np.uint32)
-                batch = table.read(block.payloads.take(rows), transports[rows], first.select(table.first).take(rows))
-                yield table.name, batch
+                columns, payloads, carriers = columns.take(rows), payloads.take(rows), transports[rows]
+            decoder = self._decoders[table.name]
+            if decoder.name not in decoded:
+                decoded[decoder.name] = decoder.decode(payloads, carriers)
+            yield table.name, table.rows_of(decoded[decoder.name], columns)
         self.payloads += int(np.count_nonzero(claimed))
-
-
-def _all_ports(tables: Iterable[TableRows]) -> dict[str, frozenset[int]]:
-    """The ports of several tables, for each transport."""
-    ports: dict[str, frozenset[int]] = {}
-    for table in tables:
-        for transport, numbers in table.ports.items():
-            ports[transport] = ports.get(transport, frozenset()) | numbers
-    return ports
 
 
 class TableReader(Iterator["pa.RecordBatch"]):
@@ -399,6 +433,10 @@ class TableReader(Iterator["pa.RecordBatch"]):
         """Close the file that is being read; record batches stay good, and there are no more of them."""
         self._reader.close()
 
+    def checkpoint(self) -> Checkpoint:
+        """The place where reading ended, once there are no more record batches: as ``Capture.checkpoint``."""
+        return self._reader.checkpoint()
+
 
 def read_tables(
     source: Source,
@@ -411,6 +449,9 @@ def read_tables(
     addresses: Iterable[str] = (),
     since: datetime | int | None = None,
     until: datetime | int | None = None,
+    resume: Checkpoint | None = None,
+    stop: Checkpoint | None = None,
+    final: bool = True,
 ) -> TablesReader:
     """Read captures as several tables in one pass: pairs of a table's name and a record batch; needs pyarrow.
 
@@ -422,7 +463,7 @@ def read_tables(
         Some of ``TABLES``, all of them by default.
     columns : mapping of str to iterables of str, optional
         The columns to build for each table, all of them where it has none.
-    source, guid, strict, ports, addresses, since, until
+    source, guid, strict, ports, addresses, since, until, resume, stop, final
         As for ``read_table``.
 
     Raises
@@ -434,7 +475,18 @@ def read_tables(
     """
     names = (tables,) if isinstance(tables, str) else tables
     return TablesReader(
-        source, names, columns or {}, guid, strict, ports, addresses=addresses, since=since, until=until
+        source,
+        names,
+        columns or {},
+        guid,
+        strict,
+        ports,
+        addresses=addresses,
+        since=since,
+        until=until,
+        resume=resume,
+        stop=stop,
+        final=final,
     )
 
 
@@ -449,6 +501,9 @@ def read_table(
     addresses: Iterable[str] = (),
     since: datetime | int | None = None,
     until: datetime | int | None = None,
+    resume: Checkpoint | None = None,
+    stop: Checkpoint | None = None,
+    final: bool = True,
 ) -> TableReader:
     """Read captures as a table: record batches with the capture columns in front; needs pyarrow.
 
@@ -466,8 +521,8 @@ def read_table(
         Make violations faults.
     ports : iterable of int, optional
         Read payloads of these ports in place of the table's own, of the same transports.
-    addresses, since, until
-        As for ``capture.open``.
+    addresses, since, until, resume, stop, final
+        As for ``capture.open``; ``checkpoints(source, size, **table_payloads(table))`` makes such checkpoints.
 
     Raises
     ------
@@ -477,6 +532,18 @@ def read_table(
         There is no such table, column, address or time.
     """
     chosen = {} if columns is None else {table: columns}
-    return TableReader(
-        TablesReader(source, (table,), chosen, guid, strict, ports, addresses=addresses, since=since, until=until)
+    reader = read_tables(
+        source,
+        (table,),
+        columns=chosen,
+        guid=guid,
+        strict=strict,
+        ports=ports,
+        addresses=addresses,
+        since=since,
+        until=until,
+        resume=resume,
+        stop=stop,
+        final=final,
     )
+    return TableReader(reader)

@@ -6,16 +6,12 @@ import argparse
 import ipaddress
 import math
 import os
-import re
 import sys
 import uuid
-from datetime import UTC, datetime, timedelta
 
 from msmqwire.cli.console import CommandError
 
 __all__ = ["column_names", "guid", "input_file", "moment", "network", "port", "ports", "seconds"]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def column_names(text: str) -> list[str]:
@@ -55,22 +51,12 @@ def network(text: str) -> str:
 
 def moment(text: str) -> int:
     """A time of ISO 8601 as nanoseconds since 1970; without a zone it is UTC, as times are shown."""
-    # datetime would drop what is below microseconds, so the fraction is taken out first.
-    fraction = re.search(r"(?<=:\d\d)[.,](\d{1,9})(?!\d)", text)
-    whole = text.replace(fraction[0], "", 1) if fraction else text
+    from msmqwire.capture.times import parse_time
+
     try:
-        if set(whole) & set(".,"):
-            raise ValueError
-        time = datetime.fromisoformat(whole)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a time of ISO 8601, as in 2024-03-04, 2024-03-04T08:00 or 2024-03-04T08:00:00.25+01:00"
-        ) from None
-    seconds = ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(seconds=1)
-    nanoseconds = seconds * 1_000_000_000 + int((fraction[1] if fraction else "").ljust(9, "0"))
-    if not -(1 << 63) <= nanoseconds < 1 << 63:
-        raise argparse.ArgumentTypeError(f"{text!r} is not between 1678 and 2262, as times of captures are")
-    return nanoseconds
+        return parse_time(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def guid(text: str) -> uuid.UUID:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import json
+import os
+import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
+from msmqwire.capture.stats import MOST_PROBLEMS
 from msmqwire.errors import MsmqWireError
-from msmqwire.spark.lake import Compression, StagedFile, day_name
+from msmqwire.spark.dayfiles import Compression, StagedFile, day_name
 
-__all__ = ["ACCOUNTING", "AccountingError", "SourceAccount", "path_key", "write_account"]
+__all__ = ["ACCOUNTING", "AccountingError", "SourceAccount", "check_files", "path_key", "shown_name", "write_accounts"]
 
 # The lake's table `accounting`
 _COLUMNS: list[tuple[str, pa.DataType]] = [
@@ -67,7 +70,7 @@ class AccountingError(MsmqWireError):
 
 @dataclass
 class SourceAccount:
-    """What a task found in one source, and the files it wrote.
+    """What a task found in one source.
 
     Attributes
     ----------
@@ -77,6 +80,8 @@ class SourceAccount:
         SHA-256 of its bytes; None when they cannot be read.
     bytes : int
         How many they are.
+    grown_from : list of str
+        Digests, of those that were asked about, of what it begins with.
     first_ns, last_ns : int or None
         The times of its rows.
     frames, payloads, segments, fragments, other, damaged, bytes_skipped : int
@@ -99,12 +104,12 @@ class SourceAccount:
         Offset and description of what cannot be read, of frames, streams and cut files, at most 100.
     problem : str or None
         Why the file is no capture or cannot be read; it has no rows then.
-    files : list of StagedFile
     """
 
     file: str
     digest: str | None = None
     bytes: int = 0
+    grown_from: list[str] = field(default_factory=list)
     first_ns: int | None = None
     last_ns: int | None = None
     frames: int = 0
@@ -126,12 +131,11 @@ class SourceAccount:
     faults: dict[str, int] = field(default_factory=dict)
     losses: list[tuple[int, str]] = field(default_factory=list)
     problem: str | None = None
-    files: list[StagedFile] = field(default_factory=list)
 
     @property
     def key(self) -> str:
-        """The name of the source in the lake: its content, or its path when that cannot be read."""
-        return path_key(self.file) if self.digest is None else self.digest[:32]
+        """The name of the source in the lake: its content, or its path when that is no capture or cannot be read."""
+        return path_key(self.file) if self.problem is not None or self.digest is None else self.digest
 
     def seen(self, first: int | None, last: int | None) -> None:
         """Widen the time span of the rows."""
@@ -143,6 +147,28 @@ class SourceAccount:
     def packets(self) -> int:
         """Packets out of TCP streams that were given to tables."""
         return self.streams.packets - self.streams.unselected
+
+    def add(self, part: SourceAccount) -> None:
+        """Count in what was found in a part of the source."""
+        self.seen(part.first_ns, part.last_ns)
+        for name in (*_COUNTS, "streams", "claimed", "encrypted", "unread"):
+            setattr(self, name, getattr(self, name) + getattr(part, name))
+        for name in ("given", "rows", "faults"):
+            ours, theirs = getattr(self, name), getattr(part, name)
+            setattr(self, name, {key: ours.get(key, 0) + theirs.get(key, 0) for key in {**ours, **theirs}})
+        self.losses = [*self.losses, *part.losses][:MOST_PROBLEMS]
+
+    def agree(self, found: SourceAccount) -> None:
+        """Compare what was counted in parts with what was found in one pass over the frames.
+
+        Raises
+        ------
+        AccountingError
+            They do not agree.
+        """
+        ours, theirs = ({**asdict(one), **asdict(one.streams)} for one in (self, found))
+        names = (*_COUNTS, *(item.name for item in fields(StreamStats)))
+        _agree(self.file, *((f"{name} in parts", ours[name], "in one pass", theirs[name]) for name in names))
 
     def take(self, stats: CaptureStats, tables: Mapping[str, TableRows], claimed: int) -> None:
         """Take over what became of the frames, and of the payloads in them."""
@@ -158,18 +184,16 @@ class SourceAccount:
         self.unread = sum(table.unread for table in tables.values())
 
     def check(self) -> None:
-        """Compare the numbers with each other and with what lies in the files.
+        """Compare the numbers with each other.
 
         Raises
         ------
         AccountingError
             They do not agree.
         """
-        written: dict[str, int] = {}
-        for file in self.files:
-            written[file.table] = written.get(file.table, 0) + pq.read_metadata(file.path).num_rows
         streams = self.streams
-        claims = (
+        _agree(
+            self.file,
             (
                 "frames",
                 self.frames,
@@ -188,51 +212,76 @@ class SourceAccount:
                 for table, given in self.given.items()
                 if not TABLES[table].in_messages
             ),
-            ("faults", sum(self.faults.values()), "rows in the files of faults", written.pop("faults", 0)),
-            *((f"rows of {table}", rows, "in its files", written.pop(table, 0)) for table, rows in self.rows.items()),
-            ("rows of other tables", 0, "in files", sum(written.values())),
         )
-        for one, count, other, counted in claims:
-            if count != counted:
-                raise AccountingError(f"{self.file}: {count} {one}, but {counted} {other}")
-
-    def to_json(self) -> str:
-        """As a task sends it to the driver."""
-        return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> SourceAccount:
-        """What ``to_json`` gave."""
-        values = json.loads(text)
-        files = [StagedFile(**file) for file in values.pop("files")]
-        losses = [(offset, what) for offset, what in values.pop("losses")]
-        streams = StreamStats(**values.pop("streams"))
-        return cls(**values, files=files, losses=losses, streams=streams)
+    def from_dict(cls, values: Mapping[str, Any]) -> SourceAccount:
+        """What ``dataclasses.asdict`` gave, perhaps by way of JSON."""
+        losses = [(offset, what) for offset, what in values["losses"]]
+        return cls(**{**values, "losses": losses, "streams": StreamStats(**values["streams"])})
+
+
+def check_files(accounts: Iterable[SourceAccount], files: Iterable[StagedFile]) -> None:
+    """Compare what sources are said to have with what lies in the files that were written of them.
+
+    Raises
+    ------
+    AccountingError
+        They do not agree.
+    """
+    said: Counter[str] = Counter()
+    names = []
+    for account in accounts:
+        said.update({**account.rows, "faults": sum(account.faults.values())})
+        names.append(account.file)
+    written: Counter[str] = Counter()
+    for file in files:
+        written[file.table] += pq.read_metadata(file.path).num_rows
+    of = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} others" if names else "no source"
+    _agree(of, *((f"rows of {table}", said[table], "in its files", written[table]) for table in {**said, **written}))
+
+
+def _agree(of: str, *claims: tuple[str, int, str, int]) -> None:
+    for one, count, other, counted in claims:
+        if count != counted:
+            raise AccountingError(f"{of}: {count} {one}, but {counted} {other}")
 
 
 def path_key(file: str) -> str:
-    """The key of a source whose content cannot be read."""
-    return "path-" + hashlib.sha256(file.encode(errors="surrogateescape")).hexdigest()[:32]
+    """The key of a source that is no capture, or cannot be read."""
+    return "path-" + hashlib.sha256(os.fsencode(file)).hexdigest()
 
 
-def write_account(account: SourceAccount, folder: Path, compression: Compression) -> StagedFile:
-    """The row of ``accounting`` in a file of its own, in the partition of the source's first row."""
-    path = str(folder / f"accounting-{account.key}.parquet")
-    pq.write_table(pa.table(_columns(account), schema=ACCOUNTING), path, compression=compression)
-    first = account.first_ns
-    day = None if first is None else datetime.datetime.fromtimestamp(first // 10**9, datetime.UTC).date()
-    return StagedFile("accounting", day_name(day), path)
+def shown_name(file: str) -> str:
+    """The name of a source as rows have it, where not every file name is text."""
+    return os.fsencode(file).decode(errors="replace")
 
 
-def _columns(account: SourceAccount) -> dict[str, list[object]]:
-    values: dict[str, object] = {name: getattr(account, name, None) for name in ACCOUNTING.names}
-    values["first_time"] = _microseconds(account.first_ns)
-    values["last_time"] = _microseconds(account.last_ns)
-    values["streams"] = asdict(account.streams)
-    values["rows"] = list(account.rows.items())
-    values["faults"] = list(account.faults.items())
-    values["losses"] = [{"offset": offset, "what": what} for offset, what in account.losses]
-    return {name: [value] for name, value in values.items()}
+def write_accounts(accounts: Iterable[SourceAccount], folder: Path, compression: Compression) -> list[StagedFile]:
+    """Rows of ``accounting``, in a file for each day on which a source has its first row."""
+    days: dict[str, list[dict[str, object]]] = {}
+    for account in accounts:
+        first = account.first_ns
+        day = None if first is None else datetime.datetime.fromtimestamp(first // 10**9, datetime.UTC).date()
+        days.setdefault(day_name(day), []).append(_row(account))
+    files = []
+    for name, rows in days.items():
+        path = str(folder / f"accounting-{uuid.uuid4().hex}.parquet")
+        pq.write_table(pa.Table.from_pylist(rows, schema=ACCOUNTING), path, compression=compression)
+        files.append(StagedFile("accounting", name, path))
+    return files
+
+
+def _row(account: SourceAccount) -> dict[str, object]:
+    row: dict[str, object] = {name: getattr(account, name, None) for name in ACCOUNTING.names}
+    row["file"] = shown_name(account.file)
+    row["first_time"] = _microseconds(account.first_ns)
+    row["last_time"] = _microseconds(account.last_ns)
+    row["streams"] = asdict(account.streams)
+    row["rows"] = list(account.rows.items())
+    row["faults"] = list(account.faults.items())
+    row["losses"] = [{"offset": offset, "what": what} for offset, what in account.losses]
+    return row
 
 
 def _microseconds(nanoseconds: int | None) -> int | None:

@@ -2,92 +2,66 @@
 
 >>> spark.read.format("msmq").option("table", "topology").load("captures/*.pcapng")  # doctest: +SKIP
 
-Options, beside the path that ``load`` is given (a file, a folder, a glob, or a list of these):
+Options, beside the path that ``load`` is given (a file, a folder, a glob, a URI, or a list of these):
 
 ``table``
     The table to read: ``topology`` (when absent), ``notifications``, ``messages`` or ``sessions``.
 ``ports``
     Ports whose payloads belong, e.g. ``"1801,1802"``; those of the table's protocol when absent.
+``addresses``
+    Addresses and networks, e.g. ``"10.20.1.0/24,2001:db8::1"``, of which the sender or the receiver must have one.
+``since``, ``until``
+    From when on, and before when, a payload must have been captured: ISO 8601, UTC without a zone.
 ``mode``
     What becomes of payloads that cannot be decoded: ``PERMISSIVE`` (default) keeps a row with its ``fault``,
     ``DROPMALFORMED`` leaves it out, ``FAILFAST`` ends the job, as it does for frames that cannot be read, TCP streams
-    of which bytes are missing, and compressed files that are cut.
+    of which bytes are missing, IP datagrams that are not whole, and compressed files that are cut.
 ``guid``
     ``text`` (default) or ``binary``.
+``recursive``
+    ``true``: files in folders below those that are named belong as well.
+``sequence``
+    ``true``: the captures, by name, are one that was cut, as those of a ring buffer are: TCP streams go on from one to
+    the next.
+``splitSize``
+    Bytes, e.g. ``"64m"``, into which captures that are larger are cut; see ``planning.plan``.
+``storageOptions``
+    A JSON object: keyword arguments of the file system of a URI, as pyarrow or fsspec has them.
+``maxBytesPerTrigger``, ``failOnDataLoss``
+    Of ``spark.readStream``; see ``following``.
 
-A narrower ``.schema(...)`` is honoured: only its columns are built and sent to Spark, in its order.
+A narrower ``.schema(...)`` is honoured: only its columns are built and sent to Spark, in its order. So are filters of
+the query, where ``spark.sql.python.filterPushdown.enabled`` is set.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from msmqwire.spark.reading import ReadingOptions, Scan, describe_problems
+from msmqwire.spark.options import ReadOptions
+from msmqwire.spark.planning import CapturePartition, plan
+from msmqwire.spark.pushdown import can_apply, filtered, narrowed
+from msmqwire.spark.reading import Scan, describe_problems
 from msmqwire.spark.schema import SparkColumn, struct_type
-from msmqwire.spark.sources import expand
+from msmqwire.spark.sources import opened
 
-__all__ = ["MsmqDataSource", "MsmqReader", "ReadOptions"]
+if TYPE_CHECKING:
+    from msmqwire.spark.following import MsmqStreamReader
 
-OPTIONS = ("table", "ports", "mode", "guid")
+__all__ = ["MsmqDataSource", "MsmqReader", "PushdownReader"]
+
+# The program that Spark asks a reader about filters in, if it does that at all
+_PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
+
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """The options of one read, out of Spark's case-insensitive mapping of strings."""
-
-    sources: tuple[str, ...]
-    table: str
-    reading: ReadingOptions
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> ReadOptions:
-        """Read and check the options.
-
-        Raises
-        ------
-        ValueError
-            An option is unknown or has a value that it cannot have.
-        """
-        given = {name.lower(): value for name, value in options.items()}
-        paths = given.pop("paths", None)
-        path = given.pop("path", None)
-        sources = tuple(json.loads(paths)) if paths is not None else (path,) if path is not None else ()
-        if not sources:
-            raise ValueError('no path: read.format("msmq").load("captures/*.pcapng")')
-        unknown = sorted(set(given) - set(OPTIONS))
-        if unknown:
-            raise ValueError(f"no such option: {', '.join(unknown)}; there are {', '.join(OPTIONS)}")
-        ports = given.get("ports")
-        table = given.get("table", "topology")
-        reading = ReadingOptions(
-            tables=(table,),
-            mode=given.get("mode", "PERMISSIVE").upper(),  # type: ignore[arg-type] # checked there
-            guid=given.get("guid", "text").lower(),  # type: ignore[arg-type]
-            ports=None if ports is None else parse_ports(ports),
-        )
-        return cls(sources, table, reading)
-
-
-def parse_ports(text: str) -> frozenset[int]:
-    """Ports as an option says them: numbers between commas.
-
-    Raises
-    ------
-    ValueError
-        They are not.
-    """
-    try:
-        return frozenset(int(port) for port in text.split(","))
-    except ValueError:
-        raise ValueError(f"ports={text!r} are not numbers between commas") from None
 
 
 class MsmqDataSource(DataSource):
@@ -106,7 +80,20 @@ class MsmqDataSource(DataSource):
     def reader(self, schema: StructType) -> MsmqReader:
         """A reader of the columns that ``schema`` has."""
         options = ReadOptions.of(self.options)
-        return MsmqReader(options, chosen_columns(options, schema))
+        kind = PushdownReader if _filters_are_pushed() else MsmqReader
+        return kind(options, chosen_columns(options, schema))
+
+    def streamReader(self, schema: StructType) -> MsmqStreamReader:  # noqa: N802 (Spark's name)
+        """What follows rotating captures for ``spark.readStream``; needs Spark 4.2."""
+        from msmqwire.spark.following import MsmqStreamReader
+
+        options = ReadOptions.of(self.options)
+        return MsmqStreamReader(options, chosen_columns(options, schema))
+
+
+def _filters_are_pushed() -> bool:
+    """Whether this process was started to push filters: where its setting is off, Spark refuses a reader that could."""
+    return _PUSHDOWN in sys.modules or getattr(sys.modules["__main__"].__spec__, "name", None) == _PUSHDOWN
 
 
 def chosen_columns(options: ReadOptions, schema: StructType) -> tuple[SparkColumn, ...]:
@@ -131,20 +118,40 @@ def chosen_columns(options: ReadOptions, schema: StructType) -> tuple[SparkColum
 
 
 class MsmqReader(DataSourceReader):
-    """Reads each capture in a task of its own."""
+    """Reads captures, or parts of large ones, side by side."""
 
     def __init__(self, options: ReadOptions, columns: tuple[SparkColumn, ...]) -> None:
         self.options = options
         self.columns = columns
+        self.filters: tuple[Filter, ...] = ()
 
     def partitions(self) -> list[InputPartition]:
-        """A partition for each file."""
-        return [InputPartition(path) for path in expand(self.options.sources)]
+        """What each task reads."""
+        return [*plan(self._narrowed())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one file."""
-        scan = Scan(self.options.reading, {self.options.table: self.columns})
-        for _, batch in scan.batches(partition.value):
-            yield batch
-        if problems := describe_problems(scan.stats):
-            log.warning("%s", problems)
+        """The rows of a task."""
+        assert isinstance(partition, CapturePartition)
+        options = self._narrowed()
+        for part in partition.parts:
+            scan = Scan(options.reading, {options.table: self.columns})
+            with opened(part.files, options.storage_options) as sources:
+                for _, batch in scan.batches(sources, resume=part.resume, stop=part.stop):
+                    yield filtered(batch, self.filters)
+            if problems := describe_problems(scan.stats):
+                log.warning("%s", problems)
+
+    def _narrowed(self) -> ReadOptions:
+        """What is left to read where there are filters."""
+        return replace(self.options, reading=narrowed(self.options.reading, self.filters))
+
+
+class PushdownReader(MsmqReader):
+    """Applies the filters of a query as well, those that it can."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 (Spark's name)
+        """Keep the filters that can be applied; the others are for Spark."""
+        columns = {column.name: column for column in self.columns}
+        applied = [can_apply(condition, columns) for condition in filters]
+        self.filters = tuple(condition for condition, ours in zip(filters, applied, strict=True) if ours)
+        return [condition for condition, ours in zip(filters, applied, strict=True) if not ours]

@@ -1,186 +1,338 @@
-"""A lake: Parquet files by table and day, and a note for each source of the files it has there.
+"""A lake: folders of Parquet files by table and day, and a note of which captures they hold.
 
 ::
 
-    topology/day=2024-03-04/<key>-0.parquet    rows, named after the content they came from
-    faults/day=.../  accounting/day=.../       likewise
-    _sources/<key>.json                        the files of one source
-    _staging/<run>/                            written and not committed
+    topology/day=2024-03-04/<name>.parquet    rows of one capture, or of several small ones
+    faults/day=.../  accounting/day=.../      likewise
+    _lake.json                                the captures that the lake holds, and the files of each
+    _staging/<run>/                           written and not committed
+    _lock                                     held by the run that writes
 
-Readers of Parquet pass over folders whose names begin with ``_``. One run at a time may write to a lake.
+The commit is the replacement of ``_lake.json``. It also names the files that are still to be removed and those to be
+moved into place, so that the next run finishes what a killed one had begun. Rows go away after their account and come
+before it: a capture with an account has all its rows. Readers of Parquet pass over names that begin with ``_``.
 """
 
 from __future__ import annotations
 
-import datetime
+import fcntl
 import json
 import os
 import shutil
+import socket
 import uuid
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-__all__ = ["Compression", "DayFiles", "Lake", "StagedFile", "day_name"]
+from msmqwire.errors import MsmqWireError
+from msmqwire.spark.accounting import shown_name
+from msmqwire.spark.dayfiles import Compression, StagedFile
 
-Compression = Literal["snappy", "zstd", "lz4", "gzip", "brotli", "none"]
+__all__ = ["Content", "Group", "Lake", "LakeError", "StagedGroup", "Stamp"]
 
-# Hive's name for the partition of what has no day; readers take it for null
-_NO_DAY = "__HIVE_DEFAULT_PARTITION__"
-_ROW_GROUP_ROWS = 1 << 17
-_MOST_OPEN = 16
+_VERSION = 1
+
+
+class LakeError(MsmqWireError):
+    """A lake cannot be written to: another run does, or it is not as this program left it."""
 
 
 @dataclass(frozen=True)
-class StagedFile:
-    """A Parquet file that was written and is to be committed: its table and day, and where it lies."""
+class Stamp:
+    """What a file looks like without reading it; while that stays, its content is taken to be the same."""
 
-    table: str
-    day: str
-    path: str
+    size: int
+    modified_ns: int | None
 
 
-class DayFiles:
-    """Writes the rows of one table into a Parquet file for each day, by their column ``time``.
+@dataclass(frozen=True)
+class Content:
+    """A source that a lake holds: the file it was read from, and how many bytes it has."""
 
-    Rows wait until there are enough of them for a row group. A capture whose times jump about opens few files at once:
-    a day that comes back after its file was closed gets another one.
+    file: str
+    bytes: int
+
+
+@dataclass
+class Group:
+    """Sources whose rows lie in the same files, because one task decoded them.
+
+    Attributes
+    ----------
+    settings : str
+        How they were decoded; with others, the same source has other rows.
+    sources : dict of str to Content
+        By their keys.
+    files : list of str
+        Relative to the lake.
     """
 
-    def __init__(self, folder: Path, table: str, schema: pa.Schema, compression: Compression) -> None:
-        self.files: list[StagedFile] = []
-        self._folder = folder
-        self._table = table
-        self._schema = schema
-        self._compression = compression
-        self._waiting: dict[str, list[pa.RecordBatch]] = {}
-        self._rows = 0
-        self._open: dict[str, pq.ParquetWriter] = {}
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows."""
-        for day, rows in _by_day(batch):
-            self._waiting.setdefault(day, []).append(rows)
-        self._rows += len(batch)
-        if self._rows >= _ROW_GROUP_ROWS:
-            self._flush()
-
-    def __enter__(self) -> DayFiles:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Write what waits and complete the files; after an error they are closed as they are."""
-        if kind is None:
-            self._flush()
-        while self._open:
-            self._close_oldest()
-
-    def _flush(self) -> None:
-        for day, batches in self._waiting.items():
-            self._writer(day).write_table(pa.Table.from_batches(batches))
-        self._waiting.clear()
-        self._rows = 0
-
-    def _writer(self, day: str) -> pq.ParquetWriter:
-        if day not in self._open:
-            if len(self._open) == _MOST_OPEN:
-                self._close_oldest()
-            path = str(self._folder / f"{self._table}-{len(self.files)}.parquet")
-            self._open[day] = pq.ParquetWriter(path, self._schema, compression=self._compression)
-            self.files.append(StagedFile(self._table, day, path))
-        return self._open[day]
-
-    def _close_oldest(self) -> None:
-        self._open.pop(next(iter(self._open))).close()
+    settings: str
+    sources: dict[str, Content]
+    files: list[str]
 
 
-def _by_day(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    days = batch.column("time").cast(pa.date32())
-    different = days.unique().to_pylist()
-    for day in different:
-        here: Any = pc.is_null(days) if day is None else pc.equal(days, pa.scalar(day))
-        yield day_name(day), batch if len(different) == 1 else batch.filter(here)
+@dataclass
+class StagedGroup:
+    """A group that was written and is to be committed."""
+
+    settings: str
+    sources: dict[str, Content]
+    files: list[StagedFile]
 
 
-def day_name(day: datetime.date | None) -> str:
-    """A day as the name of its folder has it."""
-    return _NO_DAY if day is None else day.isoformat()
+@dataclass
+class _Note:
+    """What ``_lake.json`` says.
+
+    Attributes
+    ----------
+    groups : dict of str to Group
+    seen : dict of str to (Stamp, str)
+        Of each file what it looked like when it was read, and the key of the source it was.
+    removes : list of str
+        Files to be removed still.
+    moves : dict of str to str
+        Files to be moved into place still, and where they lie.
+    """
+
+    groups: dict[str, Group] = field(default_factory=dict)
+    seen: dict[str, tuple[Stamp, str]] = field(default_factory=dict)
+    removes: list[str] = field(default_factory=list)
+    moves: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        groups = {
+            name: [group.settings, {key: [one.file, one.bytes] for key, one in group.sources.items()}, group.files]
+            for name, group in self.groups.items()
+        }
+        seen = {file: [stamp.size, stamp.modified_ns, key] for file, (stamp, key) in self.seen.items()}
+        values = {"version": _VERSION, "groups": groups, "seen": seen, "removes": self.removes, "moves": self.moves}
+        return json.dumps(values, indent=0)
+
+    @classmethod
+    def from_json(cls, text: str) -> _Note:
+        values = json.loads(text)
+        if values["version"] != _VERSION:
+            raise ValueError(f"version {values['version']} where {_VERSION} is known")
+        groups = {
+            name: Group(settings, {key: Content(*one) for key, one in sources.items()}, files)
+            for name, (settings, sources, files) in values["groups"].items()
+        }
+        seen = {file: (Stamp(size, modified), key) for file, (size, modified, key) in values["seen"].items()}
+        return cls(groups, seen, values["removes"], values["moves"])
 
 
 class Lake:
-    """The folder of a lake: staging, and commits that replace what the same source wrote before."""
+    """The folder of a lake, for the one run that writes to it now.
+
+    A context manager: entered, the lake is locked, what a killed run left is finished or removed, and ``staging`` is
+    there; what was not committed when it is left is gone.
+
+    Raises
+    ------
+    LakeError
+        Another run has the lock; the note of the lake, or a file that it names, is damaged or missing.
+    """
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         # Workers need not run in the folder that the driver runs in
         self.root = Path(root).absolute()
+        self.staging = self.root / "_staging" / uuid.uuid4().hex
+        self._note = _Note()
+        self._home: dict[str, str] = {}
+        self._lock = -1
 
-    @contextmanager
-    def staging(self) -> Iterator[Path]:
-        """A folder to write to; what was not committed when it is left is gone."""
-        folder = self.root / "_staging" / uuid.uuid4().hex
-        folder.mkdir(parents=True)
+    def __enter__(self) -> Lake:
+        self.root.mkdir(parents=True, exist_ok=True)
+        self._lock = self._locked()
         try:
-            yield folder
-        finally:
-            shutil.rmtree(folder)
+            self._note = self._noted()
+            self._home = {key: name for name, group in self._note.groups.items() for key in group.sources}
+            self._finish()
+            # Tasks of a killed run may write there for a moment still; what they leave goes with the next run
+            shutil.rmtree(self.staging.parent, ignore_errors=True)
+            self.staging.mkdir(parents=True)
+        except BaseException:
+            os.close(self._lock)
+            raise
+        return self
 
-    def found(self, table: str, schema: pa.Schema) -> None:
-        """Make sure that a table can be read though it has no rows yet."""
-        folder = self.root / table / f"day={_NO_DAY}"
-        if not folder.parent.exists():
-            folder.mkdir(parents=True)
-            pq.write_table(schema.empty_table(), folder / "empty.parquet")
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.staging.parent, ignore_errors=True)
+        os.close(self._lock)
 
-    def commit(self, key: str, files: Iterable[StagedFile]) -> None:
-        """Make the files those of the source ``key``, in place of all that it had.
-
-        The source's note names old and new files while they change places, so that an interrupted commit leaves nothing
-        behind that the next one would not find.
-        """
-        moves: dict[str, str] = {}
-        numbers: Counter[tuple[str, str]] = Counter()
-        for file in files:
-            place = (file.table, file.day)
-            moves[f"{file.table}/day={file.day}/{key}-{numbers[place]}.parquet"] = file.path
-            numbers[place] += 1
-        old = self.files(key)
-        self._note(key, old | moves.keys())
-        for name, path in moves.items():
-            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(path, self.root / name)
-        for name in old - moves.keys():
-            (self.root / name).unlink(missing_ok=True)
-        self._note(key, set(moves))
-
-    def forget(self, key: str) -> None:
-        """Take the files of a source out of the lake, if it has any."""
-        if self._path(key).exists():
-            self.commit(key, ())
-            self._path(key).unlink()
-
-    def files(self, key: str) -> set[str]:
-        """The files of a source, relative to the lake."""
+    def _locked(self) -> int:
+        # The lock goes with the process that holds it, however that ends
+        descriptor = os.open(self.root / "_lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            return set(json.loads(self._path(key).read_text("utf-8")))
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 1000, 0).decode(errors="replace") or "another process"
+            os.close(descriptor)
+            raise LakeError(f"{self.root}: {holder} is writing to this lake; one run at a time may") from None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+        return descriptor
+
+    def _noted(self) -> _Note:
+        path = self.root / "_lake.json"
+        try:
+            return _Note.from_json(path.read_text("utf-8"))
         except FileNotFoundError:
-            return set()
+            return _Note()
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise LakeError(f"{path} is no note of a lake: {error}") from None
 
-    def _note(self, key: str, names: Iterable[str]) -> None:
-        path = self._path(key)
-        path.parent.mkdir(exist_ok=True)
-        draft = path.with_suffix(".draft")
-        draft.write_text(json.dumps(sorted(names), indent=0), "utf-8")
-        os.replace(draft, path)
+    def holds(self, key: str, settings: str) -> bool:
+        """Whether the lake has a source, decoded with these settings."""
+        return key in self._home and self._note.groups[self._home[key]].settings == settings
 
-    def _path(self, key: str) -> Path:
-        return self.root / "_sources" / f"{key}.json"
+    def seen(self, file: str) -> tuple[Stamp, str] | None:
+        """What a file looked like when it was read last, and the key of the source it was; None if it never was."""
+        return self._note.seen.get(file)
+
+    def sources(self) -> Iterator[tuple[str, Content]]:
+        """The keys of all sources in the lake, and what they are."""
+        for group in self._note.groups.values():
+            yield from group.sources.items()
+
+    def commit(
+        self,
+        groups: Iterable[StagedGroup],
+        *,
+        withdrawn: Collection[str] = (),
+        seen: Mapping[str, tuple[Stamp, str]] | None = None,
+        compression: Compression = "snappy",
+    ) -> None:
+        """Make groups part of the lake, in place of all that it had of their sources, in one step.
+
+        Parameters
+        ----------
+        groups : iterable of StagedGroup
+        withdrawn : collection of str
+            Keys of sources whose rows are to go.
+        seen : mapping of str to (Stamp, str)
+            What files looked like that were read, and the keys of the sources they were.
+        compression : str
+            Of files that are written again because one of several sources in them goes.
+        """
+        note = self._note
+        staged = list(groups)
+        if not staged and not seen and self._home.keys().isdisjoint(withdrawn):
+            return
+        moves: dict[str, str] = {}
+        going = {*withdrawn, *(key for group in staged for key in group.sources)}
+        removes = self._without(going, moves, compression)
+        for group in staged:
+            name = uuid.uuid4().hex
+            places = [f"{file.table}/day={file.day}/{name}-{at}.parquet" for at, file in enumerate(group.files)]
+            moves.update(zip(places, (file.path for file in group.files), strict=True))
+            note.groups[name] = Group(group.settings, dict(group.sources), places)
+            self._home.update(dict.fromkeys(group.sources, name))
+        note.seen.update(seen or {})
+        note.removes, note.moves = removes, moves
+        self._write_note()
+        self._finish()
+
+    def staged_without(self, file: StagedFile, gone: Iterable[str], compression: Compression) -> StagedFile | None:
+        """A file that is to be committed, without the rows of some captures; None when nothing is left of it."""
+        target = str(self.staging / f"{uuid.uuid4().hex}.parquet")
+        _, left = _copy_without(file.path, target, gone, compression)
+        return StagedFile(file.table, file.day, target) if left else None
+
+    def _without(self, keys: set[str], moves: dict[str, str], compression: Compression) -> list[str]:
+        """Take sources out of their groups; the files that go, beside ``moves`` for what takes their place."""
+        note = self._note
+        removes: list[str] = []
+        for name in {self._home[key] for key in keys if key in self._home}:
+            group = note.groups[name]
+            gone = {group.sources.pop(key).file for key in keys & group.sources.keys()}
+            if not group.sources:
+                removes += note.groups.pop(name).files
+                continue
+            kept = []
+            for file in group.files:
+                target = self.staging / f"{uuid.uuid4().hex}.parquet"
+                rows, left = _copy_without(self.root / file, target, gone, compression)
+                if left == rows:
+                    kept.append(file)
+                    continue
+                removes.append(file)
+                if left:
+                    kept.append(f"{os.path.dirname(file)}/{target.name}")
+                    moves[kept[-1]] = str(target)
+            group.files = kept
+        for key in keys:
+            self._home.pop(key, None)
+        return removes
+
+    def _write_note(self) -> None:
+        draft = self.root / "_lake.json.draft"
+        with open(draft, "w", encoding="utf-8") as file:
+            file.write(self._note.to_json())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, self.root / "_lake.json")
+
+    def _finish(self) -> None:
+        """Remove and move what the note says; each step may have been done already."""
+        note = self._note
+        if not (note.removes or note.moves):
+            return
+        for name in sorted(note.removes, key=_is_account, reverse=True):
+            (self.root / name).unlink(missing_ok=True)
+            with suppress(OSError):
+                (self.root / name).parent.rmdir()
+        for name in sorted(note.moves, key=_is_account):
+            target = self.root / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.replace(note.moves[name], target)
+            except FileNotFoundError:
+                if not target.exists():
+                    raise LakeError(f"{self.root}: {name} is lost: it is neither there nor in _staging") from None
+        note.removes, note.moves = [], {}
+        self._write_note()
+
+    def found(self, schemas: Mapping[str, pa.Schema]) -> None:
+        """Make sure that tables can be read though no row of theirs has a time: by their names, with their schemas."""
+        for table, schema in schemas.items():
+            if next((self.root / table).glob("day=[0-9]*/*.parquet"), None) is None:
+                # Without a day that is a date, readers cannot tell what a day is
+                target = self.root / table / "day=1970-01-01" / "empty.parquet"
+                draft = self.staging / f"{table}-empty.parquet"
+                pq.write_table(schema.empty_table(), draft)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(draft, target)
+
+
+def _is_account(name: str) -> bool:
+    return name.startswith("accounting/")
+
+
+def _copy_without(
+    source: str | Path, target: str | Path, files: Iterable[str], compression: Compression
+) -> tuple[int, int]:
+    """Write a Parquet file again without the rows of some captures; how many rows it had, and how many are left."""
+    gone = pa.array(sorted(map(shown_name, files)), pa.string())
+    left = 0
+    with (
+        pq.ParquetFile(source) as parquet,
+        pq.ParquetWriter(target, parquet.schema_arrow, compression=compression) as writer,
+    ):
+        for number in range(parquet.num_row_groups):
+            rows = parquet.read_row_group(number)
+            rows = rows.filter(pc.invert(pc.is_in(rows["file"], value_set=gone)))
+            left += len(rows)
+            writer.write_table(rows)
+        return parquet.metadata.num_rows, left

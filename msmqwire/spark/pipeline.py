@@ -1,40 +1,48 @@
 """Captures to a lake of Parquet tables by day: those of ``capture.TABLES``, ``faults`` and ``accounting``.
 
-A task for each capture decodes it and writes its Parquet files itself, since rows on their way through the JVM cost a
-hundred times their decoding; the driver sees only accounts. It checks them, then moves the files into place. A source
-is known by its content: running again replaces what it wrote and adds nothing.
+Tasks decode captures and write their Parquet files themselves, since rows on their way through the JVM cost a hundred
+times their decoding; the driver sees only accounts. It checks them, then commits the files. A source is known by its
+content: running again reads what is new and adds nothing twice.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
+import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from msmqwire.capture import CAPTURE, TABLES, StreamStats
-from msmqwire.columns.schema import UINT32, Column, Enumeration
-from msmqwire.errors import CaptureError
-from msmqwire.spark.accounting import SourceAccount, path_key, write_account
-from msmqwire.spark.lake import Compression, DayFiles, Lake
-from msmqwire.spark.reading import ReadingOptions, Scan
-from msmqwire.spark.schema import arrow_schema, spark_columns
-from msmqwire.spark.sources import expand
+from msmqwire.capture import TABLES, StreamStats
+from msmqwire.spark.accounting import ACCOUNTING, SourceAccount, check_files, path_key, shown_name, write_accounts
+from msmqwire.spark.dayfiles import Compression, StagedFile
+from msmqwire.spark.lake import Content, Lake, StagedGroup, Stamp
+from msmqwire.spark.reading import ReadingOptions
+from msmqwire.spark.remote import StorageOptions
+from msmqwire.spark.schema import arrow_schema
+from msmqwire.spark.sources import SourceFile, find_files
+from msmqwire.spark.tasks import FAULTS, Cut, Cutting, Decoded, Decoding, Digesting, Stage
 
-__all__ = ["FAULTS", "PipelineMode", "Summary", "run"]
+__all__ = ["PipelineMode", "Progress", "Summary", "run"]
 
 PipelineMode = Literal["PERMISSIVE", "FAILFAST"]
-_MOST_PARTITIONS = 1000
+# Sources are put together into parts of so many bytes, with so many for opening one, but not into fewer parts than this
+_PART_BYTES = 128 << 20
+_OPENING_BYTES = 1 << 20
+_FEW_PARTS = 64
+# Parts that are decoded before there is a commit; what a killed run loses
+_PARTS_OF_A_COMMIT = 1000
+# What is larger than so many bytes is read once to be cut into parts, which tasks decode side by side
+_LARGE_BYTES = 2 * _PART_BYTES
+_INTERVAL = 0.2
 # What a summary adds up over accounts
 _TOTALS = (
     "bytes",
@@ -48,118 +56,18 @@ _TOTALS = (
     "incomplete_datagrams",
     "fragment_conflicts",
     "streams",
+    "encrypted",
+    "unread",
 )
-
-# The lake's table `faults`
-FAULTS = spark_columns(
-    (
-        *CAPTURE.columns,
-        Column("table", Enumeration(), "the table that has the payload's row"),
-        Column("code", Enumeration(), "what is wrong"),
-        Column("field", Enumeration(), "where, by its name in the specification"),
-        Column("offset", UINT32, "byte offset in the payload"),
-    )
-)
-
-
-class _HashedFile:
-    """A file that knows the digest of what was read from it, so that rows and digest are of the same bytes."""
-
-    def __init__(self, path: str) -> None:
-        self.name = path
-        self.bytes = 0
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by __exit__)
-        self._hash = hashlib.sha256()
-
-    def __enter__(self) -> _HashedFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def readinto(self, view: memoryview) -> int:
-        count = self._file.readinto(view) or 0
-        self._hash.update(view[:count])
-        self.bytes += count
-        return count
-
-    def digest(self) -> str:
-        """The digest of the whole file, of which what was left is read now."""
-        rest = memoryview(bytearray(1 << 20))
-        while self.readinto(rest):
-            pass
-        return self._hash.hexdigest()
 
 
 @dataclass(frozen=True)
-class _Job:
-    """What every task needs to know."""
+class Progress:
+    """How far a run has come: captures that are decoded of those to decode, and the frames in them."""
 
-    files: tuple[str, ...]
-    staging: str
-    options: ReadingOptions
-    compression: Compression
-
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The accounts of the sources whose numbers come in."""
-        for batch in batches:
-            for number in batch.column(0).to_numpy():
-                account = self.process(self.files[number])
-                yield pa.record_batch({"account": pa.array([account.to_json()])})
-
-    def process(self, path: str) -> SourceAccount:
-        """Decode one source into files in staging.
-
-        Raises
-        ------
-        CaptureError, DecodeError
-            In mode FAILFAST, for whatever cannot be decoded. Otherwise the account says what is wrong.
-        """
-        account = SourceAccount(path)
-        # An attempt that is repeated must not meet what the first left
-        folder = Path(self.staging) / uuid.uuid4().hex
-        folder.mkdir()
-        try:
-            with _HashedFile(path) as file:
-                try:
-                    self._decode(file, folder, account)
-                except CaptureError as error:
-                    if self.options.mode == "FAILFAST":
-                        raise
-                    account = SourceAccount(path, problem=str(error))
-                account.digest, account.bytes = file.digest(), file.bytes
-        except OSError as error:
-            if self.options.mode == "FAILFAST":
-                raise
-            account = SourceAccount(path, problem=f"{path}: {error.strerror or error}")
-        return account
-
-    def _decode(self, file: Any, folder: Path, account: SourceAccount) -> None:
-        scan = Scan(self.options)
-        with ExitStack() as stack:
-
-            def files_of(table: str, schema: pa.Schema) -> DayFiles:
-                return stack.enter_context(DayFiles(folder, table, schema, self.compression))
-
-            writers = {table: files_of(table, arrow_schema(columns)) for table, columns in scan.columns.items()}
-            faults = files_of("faults", arrow_schema(FAULTS))
-            for table, batch in scan.batches(file):
-                writers[table].write(batch)
-                if batch.column("fault").null_count < len(batch):
-                    faults.write(fault_rows(batch, table))
-                times = pc.min_max(batch.column("time_ns"))
-                account.seen(times["min"].as_py(), times["max"].as_py())
-        account.take(scan.stats, scan.tables, scan.payloads)
-        account.files = [file for writer in (*writers.values(), faults) for file in writer.files]
-
-
-def fault_rows(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
-    """The rows of ``faults`` for those of ``table`` that have one."""
-    faulty = batch.filter(batch.column("fault").is_valid())
-    for name in ("code", "field", "offset"):
-        faulty = faulty.append_column(name, pc.struct_field(faulty.column("fault"), name))
-    faulty = faulty.append_column("table", pa.array([table] * len(faulty)))
-    return faulty.select([column.name for column in FAULTS])
+    captures: int
+    total: int
+    frames: int
 
 
 @dataclass
@@ -169,10 +77,12 @@ class Summary:
     Attributes
     ----------
     sources, bytes, frames, payloads, segments, fragments, other, damaged, cut_files : int
-        Totals of the sources whose rows are in the lake now.
-    incomplete_datagrams, fragment_conflicts : int
+        Totals of the sources that this run decoded; their rows are in the lake now.
+    incomplete_datagrams, fragment_conflicts, encrypted, unread : int
     streams : StreamStats
         Likewise.
+    known : int
+        Sources that were in the lake already.
     rows, faults : Counter
         By table, and by code.
     problems : list of str
@@ -194,6 +104,9 @@ class Summary:
     incomplete_datagrams: int = 0
     fragment_conflicts: int = 0
     streams: StreamStats = field(default_factory=StreamStats)
+    encrypted: int = 0
+    unread: int = 0
+    known: int = 0
     rows: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
@@ -213,38 +126,62 @@ class Summary:
 
     @property
     def lost(self) -> int:
-        """How many things cannot be read: frames, datagrams in fragments, places in streams, ends of files."""
+        """How many things cannot be read: frames, IP datagrams, places in streams, messages, ends of files."""
         datagrams = self.incomplete_datagrams + self.fragment_conflicts
-        return self.damaged + datagrams + self.streams.problems + self.cut_files
+        return self.damaged + datagrams + self.streams.problems + self._unread_messages + self.cut_files
+
+    @property
+    def _unread_messages(self) -> int:
+        """Messages that cannot be decoded and, for want of their table, are no faults."""
+        return 0 if "messages" in self.rows else self.unread
 
     def __str__(self) -> str:
-        rows = ", ".join(f"{count:,} rows of {table}" for table, count in self.rows.items()) or "no rows"
-        faults = ", ".join(f"{code} {count:,}" for code, count in self.faults.most_common())
+        rows = ", ".join(_counted(count, f"row of {table}", f"rows of {table}") for table, count in self.rows.items())
         lines = [
-            f"{self.sources:,} captures, {self.bytes:,} bytes in {self.seconds:.1f} s: {rows}",
-            f"{self.frames:,} frames: {self.payloads:,} datagrams, {self.segments:,} TCP segments, "
-            f"{self.fragments:,} fragments, {self.other:,} of other protocols, {self.damaged:,} that cannot be read",
-            *self._losses(),
-            f"{self.faults.total():,} faults" + (f": {faults}" if faults else ""),
+            f"{_counted(self.sources, 'capture')}, {_counted(self.bytes, 'byte')} in {self.seconds:.1f} s: "
+            f"{rows or 'no rows'}",
+            *(self._contents() if self.sources else ()),
+            *([f"{_counted(self.known, 'capture')} already in the lake"] if self.known else []),
             *(f"not read: {problem}" for problem in self.problems),
-            *(f"the same content as another: {file}" for file in self.duplicates),
+            *(f"the same content as another: {shown_name(file)}" for file in self.duplicates),
         ]
         return "\n".join(lines)
+
+    def _contents(self) -> Iterator[str]:
+        yield (
+            f"{_counted(self.frames, 'frame')}: {_counted(self.payloads, 'datagram')}, "
+            f"{_counted(self.segments, 'TCP segment')}, {_counted(self.fragments, 'fragment')}, "
+            f"{self.other:,} of other protocols, {self.damaged:,} that cannot be read"
+        )
+        yield from self._losses()
+        faults = ", ".join(f"{code} {count:,}" for code, count in self.faults.most_common())
+        yield _counted(self.faults.total(), "fault") + (f": {faults}" if faults else "")
 
     def _losses(self) -> Iterator[str]:
         streams = self.streams
         if streams.problems:
             yield (
-                f"TCP streams: {streams.missing:,} bytes missing in {streams.gaps:,} gaps, {streams.skipped:,} bytes "
-                f"of no whole packet, {streams.conflicts:,} conflicts, {streams.evictions:,} forgotten"
+                f"TCP streams: {_counted(streams.missing, 'byte')} missing in {_counted(streams.gaps, 'gap')}, "
+                f"{_counted(streams.skipped, 'byte')} of no whole packet, {_counted(streams.conflicts, 'conflict')}, "
+                f"{streams.evictions:,} forgotten"
             )
         if self.incomplete_datagrams or self.fragment_conflicts:
+            whole = "datagram that is not whole", "datagrams that are not whole"
             yield (
-                f"IP fragments: {self.incomplete_datagrams:,} datagrams that are not whole, "
-                f"{self.fragment_conflicts:,} conflicts"
+                f"IP fragments: {_counted(self.incomplete_datagrams, *whole)}, "
+                f"{_counted(self.fragment_conflicts, 'conflict')}"
             )
         if self.cut_files:
-            yield f"{self.cut_files:,} compressed captures that are cut"
+            yield _counted(self.cut_files, "compressed capture that is cut", "compressed captures that are cut")
+        if self._unread_messages:
+            yield _counted(self.unread, "message that cannot be decoded", "messages that cannot be decoded")
+        if self.encrypted:
+            yield _counted(self.encrypted, "message with encrypted changes", "messages with encrypted changes")
+
+
+def _counted(count: int, one: str, several: str | None = None) -> str:
+    """A number of things, in words."""
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
 
 
 def run(
@@ -256,6 +193,10 @@ def run(
     mode: PipelineMode = "PERMISSIVE",
     ports: Iterable[int] | None = None,
     compression: Compression = "snappy",
+    recursive: bool = False,
+    storage_options: StorageOptions | None = None,
+    again: bool = False,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
     """Decode captures into the Parquet tables of a lake, by day.
 
@@ -263,9 +204,10 @@ def run(
     ----------
     spark : SparkSession
     sources : path, folder, glob, or a list of these
-        Local files, or on a file system that driver and workers see under the same names.
+        Files that driver and workers see under the same names, or URIs: ``s3://``, ``gs://``, ``hdfs://``, ``abfs://``
+        and what fsspec knows.
     lake : path
-        The folder of the lake; made when it is not there.
+        The folder of the lake; made when it is not there. Driver and workers must see it under the same name.
     tables : iterable of str
         The tables to write beside ``faults`` and ``accounting``, all by default. A capture's rows are replaced
         together: those of a table that is left out here are gone from the lake.
@@ -276,6 +218,14 @@ def run(
         every table that is read from datagrams.
     compression : str
         Of the Parquet files, as pyarrow names it.
+    recursive : bool
+        Read the captures in the folders below a folder as well.
+    storage_options : mapping, optional
+        Keyword arguments of the file system of URIs. What they hold is sent to the workers as it is.
+    again : bool
+        Decode captures though the lake has them, with these tables and ports, and replace their rows.
+    progress : callable, optional
+        Is told how far decoding has come, a few times a second, from another thread.
 
     Raises
     ------
@@ -283,46 +233,268 @@ def run(
         A source names no file.
     ValueError
         There is no such table or mode.
+    LakeError
+        Another run is writing to the lake, or it is damaged.
     AccountingError
-        The numbers of a source do not add up; nothing is committed.
+        The numbers of a source do not add up; it is not committed, nor what was decoded with it.
     """
     started = time.monotonic()
-    options = _options(tables, mode, ports)
-    files = expand(sources)
-    store = Lake(lake)
-    with store.staging() as staging:
-        job = _Job(files, str(staging), options, compression)
-        numbers = spark.range(0, len(files), 1, min(len(files), _MOST_PARTITIONS))
-        rows = numbers.mapInArrow(job.run, "account string").collect()
-        accounts = sorted((SourceAccount.from_json(row.account) for row in rows), key=lambda one: one.file)
-        for account in accounts:
-            account.check()
-        for table in options.tables:
-            store.found(table, arrow_schema(options.columns(table)))
-        store.found("faults", arrow_schema(FAULTS))
-        summary = _commit(store, staging, accounts, compression)
+    options = _options(tables, mode, ports, storage_options)
+    files = find_files(sources, recursive=recursive, storage_options=storage_options)
+    with Lake(lake) as store:
+        summary = _Run(spark, store, options, compression, again, progress).run(files)
     summary.seconds = time.monotonic() - started
     return summary
 
 
-def _options(tables: Iterable[str], mode: str, ports: Iterable[int] | None) -> ReadingOptions:
-    names = (tables,) if isinstance(tables, str) else tuple(tables)
+def _options(
+    tables: Iterable[str], mode: str, ports: Iterable[int] | None, storage_options: StorageOptions | None
+) -> ReadingOptions:
     if mode == "DROPMALFORMED":
         raise ValueError("mode='DROPMALFORMED': a lake keeps an account of every payload; filter on fault when reading")
-    return ReadingOptions(names, mode, ports=None if ports is None else frozenset(ports))  # type: ignore[arg-type]
+    return ReadingOptions(
+        (tables,) if isinstance(tables, str) else tuple(tables),
+        mode,  # type: ignore[arg-type] # checked there
+        ports=None if ports is None else frozenset(ports),
+        storage_options=dict(storage_options or {}),
+    )
 
 
-def _commit(store: Lake, staging: Path, accounts: Iterable[SourceAccount], compression: Compression) -> Summary:
-    summary = Summary()
-    committed: set[str] = set()
-    for account in accounts:
-        if account.key in committed:
-            summary.duplicates.append(account.file)
-            continue
-        store.commit(account.key, [*account.files, write_account(account, staging, compression)])
-        if account.digest is not None:
-            # It may not have been readable when a run met it before
-            store.forget(path_key(account.file))
-        committed.add(account.key)
-        summary.add(account)
-    return summary
+class _Run:
+    """One run: what is new among the sources, decoded and committed."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        lake: Lake,
+        options: ReadingOptions,
+        compression: Compression,
+        again: bool,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.spark = spark
+        self.lake = lake
+        self.options = options
+        self.compression = compression
+        self.again = again
+        self.progress = progress
+        self.summary = Summary()
+        # With other settings a source has other rows
+        self.settings = json.dumps([sorted(options.tables), options.ports and sorted(options.ports)])
+        self.stamps: dict[str, Stamp] = {}
+        self.decoded: list[Decoded] = []
+        # To be noted with the next commit: the keys of files, and those of sources that the lake is rid of
+        self.read: dict[str, str] = {}
+        self.withdrawn: set[str] = set()
+        self.taken: set[str] = set()
+
+    def run(self, files: Sequence[SourceFile]) -> Summary:
+        new = self._without_known_contents([file for file in files if not self._is_unchanged(file)])
+        self.summary.known = len(files) - len(new) - len(self.summary.duplicates)
+        self.stamps = {file.name: Stamp(file.size, file.modified_ns) for file in files}
+        # What can be read may not have been readable when a run met it before
+        self.withdrawn = {path_key(file.name) for file in set(files).difference(new)}
+        earlier = self._write_earlier(new)
+        with _told(self.progress, self.lake.staging / "done", len(new)):
+            cuts = self._cut(new, earlier)
+            decoding = Decoding(str(self.lake.staging), self.options, self.compression, earlier)
+            # While a capture is read in parts it may have become another one
+            changed = self._decode_parts(decoding, cuts)
+            parts = _parts([file for file in new if file.name not in cuts or file.name in changed])
+            for start in range(0, len(parts), _PARTS_OF_A_COMMIT):
+                results = self._on_workers(decoding, parts[start : start + _PARTS_OF_A_COMMIT])
+                self._add(Decoded.from_json(result) for result in results)
+        self._commit()
+        schemas = {table: arrow_schema(self.options.columns(table)) for table in self.options.tables}
+        self.lake.found({**schemas, "faults": arrow_schema(FAULTS), "accounting": ACCOUNTING})
+        return self.summary
+
+    def _is_unchanged(self, file: SourceFile) -> bool:
+        """Whether the lake has what is in a file, going by its size and time."""
+        seen = self.lake.seen(file.name)
+        if seen is None or file.modified_ns is None or seen[0] != Stamp(file.size, file.modified_ns):
+            return False
+        return self._is_held(seen[1])
+
+    def _is_held(self, key: str) -> bool:
+        return not self.again and self.lake.holds(key, self.settings)
+
+    def _without_known_contents(self, files: Sequence[SourceFile]) -> list[SourceFile]:
+        """The files whose content the lake has not, each content once.
+
+        Only files of the size of others are read for it.
+        """
+        sizes = Counter(file.size for file in files)
+        held = {content.bytes for key, content in self.lake.sources() if self._is_held(key)}
+        alike = [file for file in files if file.size and (sizes[file.size] > 1 or file.size in held)]
+        digests: dict[str, str] = {}
+        for result in self._on_workers(Digesting(self.options.storage_options), _parts(alike)):
+            digests.update(json.loads(result))
+        new = []
+        found: set[str] = set()
+        for file in files:
+            digest = digests.get(file.name)
+            if digest is None:
+                new.append(file)
+            elif self._is_held(digest):
+                self.read[file.name] = digest
+            elif digest in found:
+                self.read[file.name] = digest
+                self.summary.duplicates.append(file.name)
+            else:
+                found.add(digest)
+                new.append(file)
+        return new
+
+    def _write_earlier(self, files: Sequence[SourceFile]) -> str:
+        """Put down the contents of files that have changed since, or are gone: what begins with one has grown of it."""
+        changed = {file.name for file in files}
+        folders = {os.path.dirname(name) for name in changed}
+        still_there = set(self.read.values())
+        earlier: dict[int, list[str]] = {}
+        for key, content in self.lake.sources():
+            gone = os.path.dirname(content.file) in folders and not os.path.lexists(content.file)
+            if content.bytes and key not in still_there and (content.file in changed or gone):
+                earlier.setdefault(content.bytes, []).append(key)
+        path = self.lake.staging / "earlier.json"
+        path.write_text(json.dumps(earlier), "utf-8")
+        return str(path)
+
+    def _cut(self, files: Sequence[SourceFile], earlier: str) -> dict[str, Cut]:
+        """Cut the large captures."""
+        work = Cutting(str(self.lake.staging), self.options, earlier, _PART_BYTES)
+        results = self._on_workers(work, [[file.name] for file in files if file.size > _LARGE_BYTES])
+        cuts = [Cut.from_dict(values) for result in results for values in json.loads(result)]
+        return {cut.account.file: cut for cut in cuts}
+
+    def _decode_parts(self, decoding: Decoding, cuts: Mapping[str, Cut]) -> set[str]:
+        """Decode what was cut; the names of files that have changed meanwhile, of which nothing is kept."""
+        changed: set[str] = set()
+        waiting: list[Cut] = []
+        for number, cut in enumerate(cuts.values(), 1):
+            waiting.append(cut)
+            if number < len(cuts) and sum(one.parts for one in waiting) < _PARTS_OF_A_COMMIT:
+                continue
+            parts = [(one.account.file, one.folder, at, one.parts) for one in waiting for at in range(one.parts)]
+            results = iter([Decoded.from_json(result) for result in self._on_workers(decoding.part, parts)])
+            for one in waiting:
+                decoded = [next(results) for _ in range(one.parts)]
+                if self._has_changed(one.account.file):
+                    changed.add(one.account.file)
+                else:
+                    self._add([one.joined(decoded)])
+            waiting = []
+        return changed
+
+    def _has_changed(self, file: str) -> bool:
+        """Whether a file is another one than when this run began."""
+        try:
+            found = find_files(file, storage_options=self.options.storage_options)
+        except FileNotFoundError:
+            return True
+        return [Stamp(one.size, one.modified_ns) for one in found] != [self.stamps[file]]
+
+    def _on_workers(self, work: Callable[[Any], str], parts: Sequence[Any]) -> list[str]:
+        """What ``work`` gives for each part."""
+        if not parts:
+            return []
+        folder = self.lake.staging / uuid.uuid4().hex
+        folder.mkdir()
+        for number, part in enumerate(parts):
+            (folder / f"{number}.json").write_text(json.dumps(part), "utf-8")
+        numbers = self.spark.range(0, len(parts), 1, len(parts))
+        rows = numbers.mapInArrow(Stage(str(folder), work).run, "result string").collect()
+        return [row.result for row in rows]
+
+    def _add(self, results: Iterable[Decoded]) -> None:
+        """Take what tasks have decoded, and commit it, unless all or nothing is wanted."""
+        self.decoded += results
+        if self.options.mode == "PERMISSIVE":
+            self._commit()
+
+    def _commit(self) -> None:
+        """Check what tasks have decoded, and make it part of the lake."""
+        groups: list[StagedGroup] = []
+        problems: list[SourceAccount] = []
+        for result in self.decoded:
+            read = [account for account in result.accounts if account.problem is None]
+            problems += [account for account in result.accounts if account.problem is not None]
+            for account in read:
+                account.check()
+            check_files(read, result.files)
+            kept, files = self._without_doubled(read, result.files)
+            for account in kept:
+                self.withdrawn |= {path_key(account.file), *account.grown_from} - self.taken
+            if kept:
+                groups.append(self._group(kept, files))
+        if problems:
+            groups.append(self._group(problems, ()))
+        seen = {file: (self.stamps[file], key) for file, key in self.read.items()}
+        self.lake.commit(groups, withdrawn=self.withdrawn, seen=seen, compression=self.compression)
+        self.decoded, self.read, self.withdrawn = [], {}, set()
+
+    def _without_doubled(
+        self, accounts: Sequence[SourceAccount], files: Sequence[StagedFile]
+    ) -> tuple[list[SourceAccount], list[StagedFile]]:
+        """Leave out sources that took on the content of another one while they were decoded."""
+        kept, doubled = [], []
+        for account in accounts:
+            self.read[account.file] = account.key
+            if account.key in self.taken or self._is_held(account.key):
+                doubled.append(account.file)
+            else:
+                self.taken.add(account.key)
+                kept.append(account)
+        if doubled:
+            self.summary.duplicates += doubled
+            files = [left for file in files if (left := self.lake.staged_without(file, doubled, self.compression))]
+        return kept, list(files)
+
+    def _group(self, accounts: Sequence[SourceAccount], files: Sequence[StagedFile]) -> StagedGroup:
+        for account in accounts:
+            self.summary.add(account)
+        sources = {account.key: Content(account.file, account.bytes) for account in accounts}
+        written = write_accounts(accounts, self.lake.staging, self.compression)
+        return StagedGroup(self.settings, sources, [*files, *written])
+
+
+def _parts(files: Sequence[SourceFile]) -> list[list[str]]:
+    """Names of files that lie side by side put together for tasks: neither many small tasks nor few big ones."""
+    most = min(_PART_BYTES, sum(_OPENING_BYTES + file.size for file in files) // _FEW_PARTS)
+    parts: list[list[str]] = []
+    room = 0
+    for file in files:
+        cost = _OPENING_BYTES + file.size
+        if not parts or cost > room:
+            parts.append([])
+            room = most
+        parts[-1].append(file.name)
+        room -= cost
+    return parts
+
+
+@contextmanager
+def _told(progress: Callable[[Progress], None] | None, folder: Path, total: int) -> Iterator[None]:
+    """Tell how many captures are done, going by the marks that tasks leave in a folder."""
+    folder.mkdir()
+    if progress is None:
+        yield
+        return
+    over = threading.Event()
+
+    def tell() -> None:
+        last = False
+        while not last:
+            last = over.wait(_INTERVAL)
+            marks = [name.rsplit("-", 2) for name in os.listdir(folder)]
+            # A task whose result was lost leaves two marks
+            captures = min(total, sum(int(mark[1]) for mark in marks))
+            progress(Progress(captures, total, sum(int(mark[2]) for mark in marks)))
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()

@@ -6,16 +6,20 @@ The data source and the pipeline both read through this, so that they cannot dif
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import IO, Literal, get_args
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from typing import Literal, get_args
 
 import pyarrow as pa
 
 from msmqwire import capture
-from msmqwire.capture import CAPTURE, TABLES, CaptureStats, TableRows, read_tables
+from msmqwire.capture import CAPTURE, TABLES, CaptureStats, Checkpoint, TableRows, read_tables
+from msmqwire.capture.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.functions import shown
+from msmqwire.spark.remote import StorageOptions
 from msmqwire.spark.schema import SparkColumn, SparkGuid, convert, spark_columns
+from msmqwire.spark.sources import open_source
 
 __all__ = ["MODES", "Mode", "ReadingOptions", "Scan", "describe_problems"]
 
@@ -36,12 +40,22 @@ class ReadingOptions:
     guid : {"text", "binary"}
     ports : frozenset of int, or None
         None for those of the tables' protocols.
+    addresses : tuple of str
+        Addresses and networks; empty for all.
+    since, until : int or None
+        Nanoseconds since 1970, as ``capture.open`` has them.
+    storage_options : mapping
+        What files on other machines need to be opened, as ``sources.open_source`` has it.
     """
 
     tables: tuple[str, ...] = ("topology",)
     mode: Mode = "PERMISSIVE"
     guid: SparkGuid = "text"
     ports: frozenset[int] | None = None
+    addresses: tuple[str, ...] = ()
+    since: int | None = None
+    until: int | None = None
+    storage_options: StorageOptions = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.tables:
@@ -54,11 +68,25 @@ class ReadingOptions:
         for port in self.ports or ():
             if not 0 <= port <= 0xFFFF:
                 raise ValueError(f"ports: {port} is not 0 to 65535")
+        for address in self.addresses:
+            try:
+                ip_network(address, strict=False)
+            except ValueError:
+                raise ValueError(
+                    f"addresses: {address!r} is neither an address nor a network, as in 10.20.1.25 or 2001:db8::/32"
+                ) from None
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise ValueError("until must be later than since")
         self.columns(self.tables[0])
 
     def columns(self, table: str) -> tuple[SparkColumn, ...]:
         """All columns of a table, those that say where a payload comes from first."""
         return spark_columns((*CAPTURE.all_columns, *TABLES[table].table.all_columns), self.guid)
+
+    def ports_of(self, table: str) -> Mapping[str, frozenset[int]]:
+        """Where the payloads of a table are found, for each transport that carries them."""
+        ports = TABLES[table].ports
+        return ports if self.ports is None else dict.fromkeys(ports, self.ports)
 
 
 class Scan:
@@ -78,17 +106,32 @@ class Scan:
     def __init__(self, options: ReadingOptions, columns: Mapping[str, Iterable[SparkColumn]] | None = None) -> None:
         self.options = options
         chosen = columns or {}
-        self.columns = {table: tuple(chosen.get(table, options.columns(table))) for table in options.tables}
+        self.columns = {
+            table: tuple(chosen[table] if table in chosen else options.columns(table)) for table in options.tables
+        }
         self.stats = CaptureStats()
         self.tables: dict[str, TableRows] = {}
         self.payloads = 0
 
-    def batches(self, source: str | IO[bytes]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The rows: pairs of a table's name and a batch."""
+    def batches(
+        self, source: Source, *, resume: Checkpoint | None = None, stop: Checkpoint | None = None
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows, or those from one checkpoint to another: pairs of a table's name and a batch."""
         options = self.options
         more = set() if options.mode == "PERMISSIVE" else _PLACE
         names = {table: {column.source for column in columns} | more for table, columns in self.columns.items()}
-        with read_tables(source, options.tables, columns=names, guid=options.guid, ports=options.ports) as reader:
+        with read_tables(
+            source,
+            options.tables,
+            columns=names,
+            guid=options.guid,
+            ports=options.ports,
+            addresses=options.addresses,
+            since=options.since,
+            until=options.until,
+            resume=resume,
+            stop=stop,
+        ) as reader:
             self.stats, self.tables = reader.stats, reader.tables
             for table, batch in reader:
                 if options.mode == "FAILFAST" and batch.column("fault").null_count < len(batch):
@@ -111,8 +154,11 @@ class Scan:
     def _payload(self, table: str, file: str, frame: int, offset: int | None) -> str:
         """The payload of a row (of a notification: its message), read once more for the error that ends the job."""
         place = {"frame": frame, "stream_offset": offset}
-        ports, packets = self.tables[table].ports, TABLES[table].packets
-        with capture.open(file, ports=ports, packets=packets, columns=place) as blocks:
+        ports, packets = self.options.ports_of(table), TABLES[table].packets
+        with (
+            open_source(file, self.options.storage_options) as opened,
+            capture.open(opened, ports=ports, packets=packets, columns=place) as blocks,
+        ):
             for block in blocks:
                 rows = block.capture.to_arrow().to_pylist()
                 if place in rows and (payload := block.payloads[rows.index(place)]) is not None:

@@ -1,50 +1,210 @@
-"""Which files a path means: one file, a folder, a glob, or several of these."""
+"""Which files a path means, here or on other machines, and what opens one."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import IO
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["expand"]
+from msmqwire.spark.remote import Entry, RemoteStore, StorageOptions
+
+__all__ = ["SourceFile", "expand", "find_files", "open_source", "opened"]
+
+HIDDEN = (".", "_")
 
 
-def expand(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+@dataclass(frozen=True, order=True)
+class SourceFile:
+    """A file that can be read.
+
+    Attributes
+    ----------
+    name : str
+        Its path, or its URI where it is on another machine.
+    size : int
+        In bytes.
+    modified_ns : int or None
+        When it was changed last, in nanoseconds since 1970; None where that is not known.
+    """
+
+    name: str
+    size: int
+    modified_ns: int | None = field(default=None, compare=False)
+
+
+def expand(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    recursive: bool = False,
+    storage_options: StorageOptions | None = None,
+) -> tuple[str, ...]:
+    """The names of ``find_files``."""
+    return tuple(file.name for file in find_files(sources, recursive=recursive, storage_options=storage_options))
+
+
+def find_files(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    recursive: bool = False,
+    storage_options: StorageOptions | None = None,
+) -> tuple[SourceFile, ...]:
     """The files that ``sources`` name, sorted, each once.
 
-    A folder stands for the files in it, without those in folders below it and those whose names begin with ``.`` or
-    ``_``, which Spark takes for hidden as well.
+    A folder stands for the files in it, ``recursive`` for those in the folders below it as well. In globs, ``**`` is
+    any number of folders. Neither finds what has a name that begins with ``.`` or ``_``, or is in a folder with such a
+    name: Spark takes that for hidden as well. A link to a folder is followed where it is named, not below a folder.
+
+    Parameters
+    ----------
+    sources : path, folder, glob, URI, or a list of these
+    recursive : bool
+    storage_options : mapping, optional
+        Keyword arguments of the file system of URIs, as ``RemoteStore`` has it.
 
     Raises
     ------
     FileNotFoundError
         One of the sources names no file.
+    OSError
+        A file system cannot be asked.
+    ValueError
+        There is no file system for a URI.
     """
     several = (sources,) if isinstance(sources, (str, os.PathLike)) else sources
-    found = {file for source in several for file in _files(_local(os.fspath(source)))}
+    found = {file for source in several for file in _files(os.fspath(source), recursive, storage_options)}
     if not found:
         raise FileNotFoundError("no capture was named")
     return tuple(sorted(found))
 
 
-def _local(source: str) -> str:
-    scheme, _, path, _, _ = urlsplit(source)
-    if scheme == "file":
-        return unquote(path)
-    if "://" in source:
-        raise ValueError(f"{source!r}: only local files can be read, not {scheme}://")
-    return source
+def open_source(name: str, storage_options: StorageOptions | None = None) -> IO[bytes]:
+    """Open a file that ``find_files`` found, for ``capture.open`` and the like: unbuffered, to be closed by the caller.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened.
+    """
+    if "://" in name:
+        return RemoteStore(name, storage_options).open(name)  # type: ignore[return-value] # a RawIOBase is one
+    return open(name, "rb", buffering=0)
 
 
-def _files(source: str) -> list[str]:
-    if os.path.isdir(source):
-        visible = [name for name in os.listdir(source) if not name.startswith((".", "_"))]
-        files = [path for name in visible if os.path.isfile(path := os.path.join(source, name))]
-    elif os.path.lexists(source):
-        files = [source]
+@contextmanager
+def opened(names: Iterable[str], storage_options: StorageOptions | None = None) -> Iterator[list[str | IO[bytes]]]:
+    """Files that ``find_files`` found, for ``capture.open`` and the like, which opens those of this machine itself.
+
+    Raises
+    ------
+    OSError
+        One on another machine cannot be opened.
+    """
+    with ExitStack() as stack:
+        yield [stack.enter_context(open_source(name, storage_options)) if "://" in name else name for name in names]
+
+
+def _files(source: str, recursive: bool, storage_options: StorageOptions | None) -> list[SourceFile]:
+    if source.startswith("file:"):
+        files = _local_files(unquote(urlsplit(source).path), recursive)
+    elif "://" in source:
+        files = _remote_files(RemoteStore(source, storage_options), source, recursive)
     else:
-        files = [path for path in glob.glob(source, recursive=True) if not os.path.isdir(path)]
+        files = _local_files(source, recursive)
     if not files:
         raise FileNotFoundError(f"no capture matches {source!r}")
     return files
+
+
+def _local_files(source: str, recursive: bool) -> list[SourceFile]:
+    if os.path.lexists(source):
+        matches = [source]
+    else:
+        base, pattern = _split_glob(source)
+        found = glob.glob(source, recursive=True)
+        matches = [path for path in found if not _is_hidden(path.removeprefix(base), pattern)]
+    names = (name for match in matches for name in (_in_folder(match, recursive) if os.path.isdir(match) else [match]))
+    return [_local_file(name) for name in names]
+
+
+def _in_folder(folder: str, recursive: bool) -> Iterator[str]:
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if recursive and not name.startswith(HIDDEN)]
+        paths = (os.path.join(parent, name) for name in names if not name.startswith(HIDDEN))
+        yield from filter(os.path.isfile, paths)
+
+
+def _local_file(path: str) -> SourceFile:
+    try:
+        status = os.stat(path)
+    except OSError:  # who reads it will say why
+        return SourceFile(path, 0)
+    return SourceFile(path, status.st_size, status.st_mtime_ns)
+
+
+def _remote_files(store: RemoteStore, source: str, recursive: bool) -> list[SourceFile]:
+    found = store.lookup(source)
+    if found is not None:
+        matches = [found]
+    else:
+        base, pattern = _split_glob(source)
+        globbed = _remote_glob(store, base, pattern) if pattern else ()
+        matches = [entry for entry in globbed if not _is_hidden(entry.name.removeprefix(base), pattern)]
+    files: list[SourceFile] = []
+    for match in matches:
+        if not match.is_folder:
+            files.append(_remote_file(match))
+            continue
+        for entry in store.entries(match.name, recursive=recursive):
+            if not entry.is_folder and not _is_hidden(entry.name.removeprefix(match.name)):
+                files.append(_remote_file(entry))
+    return files
+
+
+def _remote_file(entry: Entry) -> SourceFile:
+    return SourceFile(entry.name, entry.size, entry.modified_ns)
+
+
+def _remote_glob(store: RemoteStore, folder: str, pattern: list[str]) -> Iterator[Entry]:
+    """What in a folder matches the parts of a pattern."""
+    if "**" in pattern:
+        for entry in store.entries(folder, recursive=True):
+            if _matches(entry.name.removeprefix(f"{folder}/").split("/"), pattern):
+                yield entry
+        return
+    first, *rest = pattern
+    for entry in store.entries(folder):
+        if not fnmatchcase(entry.name.removeprefix(f"{folder}/"), first):
+            continue
+        if not rest:
+            yield entry
+        elif entry.is_folder:
+            yield from _remote_glob(store, entry.name, rest)
+
+
+def _matches(parts: list[str], pattern: list[str]) -> bool:
+    """Whether the parts of a path match those of a pattern, in which ``**`` is any number of them."""
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_matches(parts[start:], pattern[1:]) for start in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
+
+
+def _split_glob(source: str) -> tuple[str, list[str]]:
+    """The folder that is named without wildcards, and the parts of the path from the first one with some on."""
+    parts = source.split("/")
+    # Those of ``scheme://authority`` are none, whatever is in them
+    start = 3 if "://" in source else 0
+    wild = next((at for at in range(start, len(parts)) if glob.has_magic(parts[at])), len(parts))
+    return "/".join(parts[:wild]), parts[wild:]
+
+
+def _is_hidden(path: str, pattern: Iterable[str] = ()) -> bool:
+    """Whether a part of a path has a hidden name, unless a part of the pattern begins as it does."""
+    shown = {part[:1] for part in pattern}
+    return any(part.startswith(HIDDEN) and part[0] not in shown for part in path.split("/"))

@@ -77,6 +77,16 @@ def test_times() -> None:
     assert select(DATA, until=elsewhere)[0] == everything[:1]
 
 
+@pytest.mark.parametrize("columns", [(), ("frame",), ("time",)])
+def test_times_that_are_not_shown(columns: tuple[str, ...]) -> None:
+    """By them rows are chosen, whatever columns are built."""
+    since = build.START + len(FRAMES) // 2 * 1_000_000
+    expected = len(select(DATA, since=since)[0])
+    assert 0 < expected < len(FRAMES)
+    with capture.open(io.BytesIO(DATA), columns=columns, since=since) as blocks:
+        assert sum(len(block) for block in blocks) == expected
+
+
 def test_frames_without_a_time() -> None:
     data = build.section() + build.interface() + build.simple_packet(FRAMES[0])
     assert len(select(data)[0]) == 1

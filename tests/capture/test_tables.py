@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import io
 import re
@@ -184,6 +185,38 @@ def test_several_tables_in_one_pass(tables: tuple[str, ...], ports: tuple[int, .
         assert reader.tables[name].rows == len(found[name])
     streams = reader.stats.streams
     assert reader.payloads == reader.stats.payloads + streams.packets - streams.unselected
+
+
+@pytest.mark.parametrize(
+    ("options", "passes"),
+    [
+        ({}, 1),
+        ({"columns": {"messages": ["body", "notification", "label"]}}, 1),
+        ({"columns": {"messages": ["label"]}}, 2),
+        ({"strict": True}, 2),
+    ],
+)
+def test_messages_are_decoded_once(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], passes: int) -> None:
+    """For their own table and for notifications, where both need the same of them."""
+    decoded = []
+    decode_batch = mqqb.decode_batch
+
+    def counting(payloads: Any, **more: Any) -> Any:
+        decoded.append(len(payloads))
+        return decode_batch(payloads, **more)
+
+    kind = dataclasses.replace(capture.TABLES["messages"], decode_batch=counting)
+    monkeypatch.setitem(capture.TABLES, "messages", kind)
+    monkeypatch.setattr("msmqwire.capture.tables.mqqb.decode_batch", counting)
+    path = EXAMPLES / "message-session.pcap"
+    found: dict[str, list[Any]] = {"messages": [], "notifications": []}
+    for name, batch in capture.read_tables(path, found, **options):
+        found[name] += batch.to_pylist()
+    assert len(decoded) == passes
+    monkeypatch.undo()
+    columns = options.pop("columns", {})
+    for name in found:
+        assert found[name] == rows(path, table=name, columns=columns.get(name), **options)
 
 
 def test_columns_of_several_tables() -> None:

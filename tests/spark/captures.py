@@ -18,6 +18,16 @@ def frame(payload: bytes, port: int = 1801) -> bytes:
     return b"\x02" * 12 + b"\x08\x00" + ip + udp
 
 
+def frames_of(source: Path) -> list[bytes]:
+    """The frames of a little-endian pcap file."""
+    data, at, frames = source.read_bytes(), 24, []
+    while at < len(data):
+        (length,) = struct.unpack_from("<I", data, at + 8)
+        frames.append(data[at + 16 : at + 16 + length])
+        at += 16 + length
+    return frames
+
+
 def without_a_segment(source: Path, target: Path, least: int = 1000) -> None:
     """A little-endian pcap file without its first frame over TCP of ``least`` bytes or more."""
     data, at = source.read_bytes(), 24

@@ -1,0 +1,151 @@
+"""A place where reading captures can be taken up again."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from msmqwire.capture.state import LAYOUT
+from msmqwire.errors import CaptureError
+
+__all__ = ["Checkpoint", "State"]
+
+VERSION = 1
+MAGIC = b"msmqwire checkpoint" + bytes((VERSION,))
+_SEAL = struct.Struct("<I")  # the checksum of all that is behind it, and of the place
+_PLACE = struct.Struct("<QQ")
+_SIZE = struct.Struct("<Q")
+
+
+class State(NamedTuple):
+    """What a reader needs to go on from a checkpoint, beside the place.
+
+    Attributes
+    ----------
+    reading : bytes
+        Stands for what is read: the ports, the packets and the limits of streams.
+    reader : bytes
+        Where it is in its file, for ``state.go_on``; empty in front of a file, and behind one.
+    finished : bool
+        Nothing follows: what was open has been given up.
+    files : list of str
+        The files, in front of the one that is read, that the streams refer to.
+    streams : bytes
+        For ``state.set_streams``.
+    """
+
+    reading: bytes
+    reader: bytes
+    finished: bool
+    files: list[str]
+    streams: bytes
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A place between two frames of a capture, with all that reading needs to go on there.
+
+    The same place of the same files gives the same checkpoint, wherever reading began. It can be pickled.
+
+    Attributes
+    ----------
+    file : str
+        The file, as it was named to the reader.
+    offset : int
+        Of the next record in it.
+    frames : int
+        How many frames of it are in front.
+    state : bytes
+        Section and interfaces, open TCP streams with what they hold, IP datagrams in fragments; read by the version of
+        this package that wrote it.
+    """
+
+    file: str
+    offset: int
+    frames: int
+    state: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, file: str, offset: int, frames: int, state: State) -> Checkpoint:
+        """Put a state into the form that ``opened`` reads."""
+        parts = [state.reading, state.reader, state.streams, *(name.encode() for name in state.files)]
+        body = LAYOUT + bytes((state.finished,)) + b"".join(_SIZE.pack(len(part)) + part for part in parts)
+        return cls(file, offset, frames, MAGIC + _SEAL.pack(_checksum(file, offset, frames, body)) + body)
+
+    def opened(self) -> State:
+        """What is in ``state``.
+
+        Raises
+        ------
+        CaptureError
+            It is damaged, or of another version of this package.
+        """
+        front = len(MAGIC) + _SEAL.size
+        if len(self.state) < front or not self.state.startswith(MAGIC[:-1]):
+            raise _damaged("it does not begin like one")
+        if not self.state.startswith(MAGIC):
+            raise CaptureError(f"a checkpoint of version {self.state[len(MAGIC) - 1]}; this is version {VERSION}")
+        body = self.state[front:]
+        try:
+            found = _checksum(self.file, self.offset, self.frames, body)
+        except struct.error:
+            raise _damaged(f"offset {self.offset}, frames {self.frames}") from None
+        if _SEAL.unpack_from(self.state, len(MAGIC))[0] != found:
+            raise _damaged("its checksum differs")
+        if not body.startswith(LAYOUT):
+            raise CaptureError("a checkpoint of another kind of machine, or of another build of this package")
+        reading, reader, streams, *files = _parts(body[len(LAYOUT) + 1 :])
+        finished = body[len(LAYOUT)] != 0
+        return State(reading, reader, finished, [name.decode(errors="replace") for name in files], streams)
+
+    def to_bytes(self) -> bytes:
+        """All of it as bytes."""
+        name = self.file.encode()
+        return _PLACE.pack(self.offset, self.frames) + _SIZE.pack(len(name)) + name + self.state
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Checkpoint:
+        """The checkpoint of ``to_bytes``.
+
+        Raises
+        ------
+        CaptureError
+            The bytes are no checkpoint, or one that is damaged, or of another version of this package.
+        """
+        front = _PLACE.size + _SIZE.size
+        if len(data) < front:
+            raise _damaged("it is cut")
+        offset, frames = _PLACE.unpack_from(data)
+        (size,) = _SIZE.unpack_from(data, _PLACE.size)
+        name = data[front : front + size].decode(errors="replace")
+        checkpoint = cls(name, offset, frames, data[front + size :])
+        checkpoint.opened()
+        return checkpoint
+
+
+def _checksum(file: str, offset: int, frames: int, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(_PLACE.pack(offset, frames) + file.encode()))
+
+
+def _parts(data: bytes) -> list[bytes]:
+    """The parts that stand behind their sizes; three of them at least."""
+    parts = []
+    at = 0
+    while at < len(data):
+        if _SIZE.size > len(data) - at:
+            raise _damaged("it is cut")
+        (size,) = _SIZE.unpack_from(data, at)
+        at += _SIZE.size
+        if size > len(data) - at:
+            raise _damaged("it is cut")
+        parts.append(data[at : at + size])
+        at += size
+    if len(parts) < 3:
+        raise _damaged("it is cut")
+    return parts
+
+
+def _damaged(why: str) -> CaptureError:
+    return CaptureError(f"the checkpoint is damaged: {why}")

@@ -1,0 +1,97 @@
+"""A part of a sequence of captures: from one checkpoint to another."""
+
+from __future__ import annotations
+
+import hashlib
+
+from msmqwire.capture.blocks import FileReader
+from msmqwire.capture.checkpoint import Checkpoint, State
+from msmqwire.capture.ranges import SplitReader
+from msmqwire.capture.sources import SourceFile
+from msmqwire.capture.state import reader_state, set_streams, streams_state
+from msmqwire.capture.streams import StreamTable
+from msmqwire.errors import CaptureError
+
+__all__ = ["Part"]
+
+
+class Part:
+    """What is read, from a checkpoint or the beginning to another or the end, and what becomes of what is open there.
+
+    Attributes
+    ----------
+    resume, stop : Checkpoint or None
+    resume_inside, stop_inside : bytes
+        Where the two are in their files, for ``state.go_on`` and ``state.stop_at``; empty between files.
+    finishes : bool
+        What is open at the end is given up.
+    grows : bool
+        The last file may not be whole yet.
+    whole : bool
+        It is no part, but everything.
+    """
+
+    def __init__(self, resume: Checkpoint | None, stop: Checkpoint | None, *, final: bool, reading: str) -> None:
+        """``reading``: all that the state of a reader depends on, beside the files."""
+        self._reading = hashlib.blake2b(reading.encode(), digest_size=8).digest()
+        self.resume, self.stop = resume, stop
+        self.finishes = final
+        self.grows = not final and stop is None
+        self.whole = final and resume is None and stop is None
+        self.resume_inside = self.stop_inside = b""
+        self._resumed: State | None = None
+        if resume is not None:
+            self._resumed = self._opened(resume)
+            self.resume_inside = self._resumed.reader
+        if stop is not None:
+            stopped = self._opened(stop)
+            self.stop_inside, self.finishes = stopped.reader, stopped.finished
+
+    def files(self, files: list[SourceFile]) -> list[SourceFile]:
+        """Those of a source that belong to it."""
+        names = [file.name for file in files]
+        for checkpoint in (self.resume, self.stop):
+            if checkpoint is not None and checkpoint.file not in names:
+                raise ValueError(f"{checkpoint.file}: is not among the files of the source; the checkpoint is in it")
+        first = 0 if self.resume is None else names.index(self.resume.file)
+        if self.stop is None:
+            return files[first:]
+        if self.stop.file not in names[first:]:
+            raise ValueError(f"stop, in {self.stop.file}, is in front of resume, in {names[first]}")
+        last = names.index(self.stop.file, first)
+        if self.resume is not None and last == first and self.stop.offset < self.resume.offset:
+            raise ValueError(
+                f"stop, at {self.stop.offset} in {self.stop.file}, is in front of resume, at {self.resume.offset}"
+            )
+        return files[first : last + (self.stop.offset > 0)]
+
+    def begin(self, streams: StreamTable) -> None:
+        """Have what was open where it begins."""
+        if self._resumed is not None:
+            set_streams(streams, self._resumed.files, self._resumed.streams)
+            self._resumed = None
+
+    def check_end(self, reader: FileReader | SplitReader) -> None:
+        """Refuse what is missing at the end of the last file."""
+        if self.stop is not None and self.stop.offset > reader.place:
+            raise CaptureError(f"{reader.name}: ends at {reader.place}, in front of the checkpoint {self.stop.offset}")
+
+    def checkpoint_of(self, reader: FileReader | SplitReader, streams: StreamTable, *, behind: bool) -> Checkpoint:
+        """Where a reader is; ``behind`` its file, of which nothing more will be read."""
+        inside = b""
+        if isinstance(reader, FileReader) and reader.place and not behind:
+            inside = reader_state(reader)
+        files, open_streams = streams_state(streams, reading=True)
+        state = State(self._reading, inside, behind and self.finishes, files, open_streams)
+        return Checkpoint.of(reader.name, reader.place, reader.frames, state)
+
+    def checkpoint_before(self, name: str, streams: StreamTable) -> Checkpoint:
+        """Between the files that were read and another one."""
+        state = State(self._reading, b"", False, *streams_state(streams, reading=False))
+        return Checkpoint.of(name, 0, 0, state)
+
+    def _opened(self, checkpoint: Checkpoint) -> State:
+        state = checkpoint.opened()
+        if state.reading != self._reading:
+            raise ValueError(f"{checkpoint}: was made for other ports, packets or limits")
+        return state

@@ -1,0 +1,158 @@
+"""Filters of a query that are applied where captures are read, in place of Spark.
+
+All of them are applied to finished batches, exactly as Spark would: what they leave out never goes to the JVM, which is
+the dear part. Those of time and addresses narrow what is decoded as well.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringContains,
+    StringEndsWith,
+    StringStartsWith,
+)
+
+from msmqwire.spark.reading import ReadingOptions
+from msmqwire.spark.schema import SparkColumn
+
+__all__ = ["can_apply", "filtered", "narrowed"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+
+# What they give for a null is null, as in Spark
+_COMPARISONS: dict[type[Filter], Callable[[Any, Any], Any]] = {
+    EqualTo: pc.equal,
+    GreaterThan: pc.greater,
+    GreaterThanOrEqual: pc.greater_equal,
+    LessThan: pc.less,
+    LessThanOrEqual: pc.less_equal,
+}
+_SEARCHES: dict[type[Filter], Callable[..., Any]] = {
+    StringStartsWith: pc.starts_with,
+    StringEndsWith: pc.ends_with,
+    StringContains: pc.match_substring,
+}
+_LOWER, _UPPER = (EqualTo, GreaterThan, GreaterThanOrEqual), (EqualTo, LessThan, LessThanOrEqual)
+
+
+def can_apply(condition: Filter, columns: Mapping[str, SparkColumn]) -> bool:
+    """Whether ``filtered`` can apply a filter to batches of these columns."""
+    if isinstance(condition, Not):
+        return can_apply(condition.child, columns)
+    path = condition.attribute  # type: ignore[attr-defined] # all others have one
+    if len(path) != 1 or path[0] not in columns:
+        return False
+    type_ = columns[path[0]].arrow
+    if isinstance(condition, (IsNull, IsNotNull)):
+        return True
+    if type(condition) in _SEARCHES:
+        return pa.types.is_string(type_)
+    if isinstance(condition, In):
+        return all(value is not None and _fits(value, type_) for value in condition.value)
+    if isinstance(condition, EqualNullSafe) and condition.value is None:
+        return True
+    if type(condition) in _COMPARISONS or isinstance(condition, EqualNullSafe):
+        return _fits(condition.value, type_)  # type: ignore[attr-defined]
+    return False
+
+
+def filtered(batch: pa.RecordBatch, conditions: Iterable[Filter]) -> pa.RecordBatch:
+    """The rows for which all filters are true."""
+    masks = [_mask(condition, batch) for condition in conditions]
+    return batch.filter(reduce(pc.and_kleene, masks)) if masks else batch
+
+
+def narrowed(options: ReadingOptions, conditions: Iterable[Filter]) -> ReadingOptions:
+    """Options with which rows are not even decoded that the filters would leave out, as far as options can say that.
+
+    Not in mode FAILFAST, where what cannot be decoded ends the job whether or not the query asks for it.
+    """
+    if options.mode == "FAILFAST":
+        return options
+    since, until, addresses = options.since, options.until, options.addresses
+    for condition in conditions:
+        if not isinstance(condition, (*_LOWER, *_UPPER, In)):
+            continue
+        column = condition.attribute[0]
+        if column in ("time", "time_ns") and not isinstance(condition, In):
+            # Microseconds have lost less than 1,000 nanoseconds
+            time, slack = (condition.value, 0) if column == "time_ns" else (_nanoseconds(condition.value), 999)
+            if isinstance(condition, _LOWER) and time - slack >= _LEAST:
+                since = time - slack if since is None else max(since, time - slack)
+            if isinstance(condition, _UPPER) and time + slack < _MOST:
+                until = time + slack + 1 if until is None else min(until, time + slack + 1)
+        elif column in ("src", "dst") and isinstance(condition, (EqualTo, In)) and not addresses:
+            wanted = condition.value if isinstance(condition, In) else (condition.value,)
+            addresses = tuple(wanted) if all(map(_is_address, wanted)) else ()
+    if since is not None and until is not None and since >= until:
+        return options  # there are no rows, but options cannot say that
+    return replace(options, addresses=addresses, since=since, until=until)
+
+
+def _mask(condition: Filter, batch: pa.RecordBatch) -> Any:
+    """For each row true, false, or null where Spark has null."""
+    if isinstance(condition, Not):
+        return pc.invert(_mask(condition.child, batch))
+    column = batch.column(condition.attribute[0])  # type: ignore[attr-defined]
+    if isinstance(condition, IsNull):
+        return column.is_null()
+    if isinstance(condition, IsNotNull):
+        return column.is_valid()
+    if type(condition) in _SEARCHES:
+        return _SEARCHES[type(condition)](column, condition.value)  # type: ignore[attr-defined]
+    if isinstance(condition, In):
+        found = pc.is_in(column, pa.array(condition.value, column.type))
+        return pc.if_else(column.is_valid(), found, None)
+    if isinstance(condition, EqualNullSafe):
+        if condition.value is None:
+            return column.is_null()
+        return pc.equal(column, pa.scalar(condition.value, column.type)).fill_null(False)
+    value = pa.scalar(condition.value, column.type)  # type: ignore[attr-defined]
+    return _COMPARISONS[type(condition)](column, value)
+
+
+def _fits(value: Any, type_: pa.DataType) -> bool:
+    """Whether a literal is a value of a column's type that both sides compare alike."""
+    if pa.types.is_integer(type_):
+        bits = type_.bit_width
+        return type(value) is int and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+    if pa.types.is_string(type_):
+        return isinstance(value, str)
+    if pa.types.is_boolean(type_):
+        return isinstance(value, bool)
+    if pa.types.is_timestamp(type_):
+        return isinstance(value, datetime) and value.tzinfo is not None
+    return False
+
+
+def _nanoseconds(time: datetime) -> int:
+    return (time - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return "/" not in text

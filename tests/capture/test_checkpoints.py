@@ -1,0 +1,576 @@
+"""Checkpoints: whatever a capture holds and wherever it is cut, the parts are what a serial read gives."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import io
+import os
+import pickle
+import random
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msmqwire import capture
+from msmqwire.capture import Checkpoint
+from msmqwire.capture.checkpoint import State
+from msmqwire.columns import allocated_bytes
+from msmqwire.errors import CaptureError
+from tests.capture import build
+from tests.capture.build import message, segment
+from tests.capture.reading import check
+from tests.capture.traffic import conversation, damaged, file_of, fragments, several_sections
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PORTS = {1801}
+
+Rows = list[tuple[Any, ...]]
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_released() -> Iterator[None]:
+    gc.collect()
+    before = allocated_bytes()
+    yield
+    gc.collect()
+    assert allocated_bytes() == before
+
+
+def rows_of(block: capture.Block) -> Rows:
+    """The rows with all that is known of where they come from."""
+    columns = block.capture.to_arrow().to_pydict()
+    return list(zip(*columns.values(), map(bytes, block.payloads), strict=True))
+
+
+def read(source: Any, **options: Any) -> tuple[Rows, capture.CaptureStats, Checkpoint]:
+    """All rows of a capture or of a part of one, the account, and where reading ended."""
+    options.setdefault("ports", PORTS)
+    with capture.open(source, block_size=4096, **options) as blocks:
+        rows = [row for block in blocks for row in rows_of(block)]
+    return rows, blocks.stats, blocks.checkpoint()
+
+
+def sent(checkpoint: Checkpoint | None, turn: int) -> Checkpoint | None:
+    """The checkpoint in another process."""
+    if checkpoint is None:
+        return None
+    if turn % 2:
+        return Checkpoint.from_bytes(checkpoint.to_bytes())
+    copy = pickle.loads(pickle.dumps(checkpoint))
+    assert isinstance(copy, Checkpoint)
+    return copy
+
+
+def read_parts(
+    source: Any, checkpoints: Sequence[Checkpoint | None], **options: Any
+) -> tuple[Rows, capture.CaptureStats]:
+    """The rows and the account of the parts between checkpoints, each read on its own, the last first."""
+    parts = []
+    for turn, (resume, stop) in reversed(list(enumerate(pairwise(checkpoints)))):
+        rows, stats, end = read(source, resume=sent(resume, turn), stop=sent(stop, turn), **options)
+        assert stop in (None, end), "the same place is the same checkpoint, from wherever one comes there"
+        parts.append((rows, stats))
+    parts.reverse()
+    account = sum((stats for _, stats in parts), capture.CaptureStats())
+    return [row for rows, _ in parts for row in rows], account
+
+
+def compare(source: Any, size: int, **options: Any) -> int:
+    """Read a capture whole, and in parts of about ``size`` bytes; how many parts there were."""
+    rows, stats, end = read(source, **options)
+    check(stats)
+    reader = capture.checkpoints(source, size, **({"ports": PORTS} | options))
+    checkpoints = list(reader)
+    assert reader.stats == stats
+    assert checkpoints[-1] == end
+    assert read_parts(source, [None, *checkpoints], **options) == (rows, stats)
+    return len(checkpoints)
+
+
+def some_size(rng: random.Random, size: int) -> int:
+    return rng.choice((1 + size // 40, 1 + size // 9, 1 + size // 2))
+
+
+@pytest.mark.parametrize("form", range(4))
+def test_streams_with_losses_and_repeats(tmp_path: Path, form: int) -> None:
+    rng = random.Random(form)
+    path = tmp_path / "capture"
+    for bad in (0, 0.1, 0.5, 1):
+        data = file_of(conversation(rng, 200, bad=bad), form)
+        path.write_bytes(data)
+        assert compare(path, some_size(rng, len(data))) > 1
+
+
+@pytest.mark.parametrize("form", range(4))
+def test_every_record(tmp_path: Path, form: int) -> None:
+    frames = conversation(random.Random(form), 50, bad=0.3)
+    path = tmp_path / "capture"
+    path.write_bytes(file_of(frames, form))
+    assert compare(path, 1) >= len(frames)
+
+
+@pytest.mark.parametrize("form", range(4))
+def test_damaged_captures(tmp_path: Path, form: int) -> None:
+    rng = random.Random(form)
+    path = tmp_path / "capture"
+    for _ in range(12):
+        data = damaged(rng, file_of(conversation(rng, 100, bad=0.2), form))
+        path.write_bytes(data)
+        compare(path, some_size(rng, len(data)))
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_sections_and_interfaces(tmp_path: Path, order: str) -> None:
+    path = tmp_path / "capture"
+    for seed in range(3):
+        path.write_bytes(several_sections(random.Random(seed), order))
+        assert compare(path, 100 + 700 * seed) > 3
+
+
+def test_sequence_numbers_that_wrap(tmp_path: Path) -> None:
+    stream = b"".join(message(b"%d" % number * 40) for number in range(30))
+    start = (1 << 32) - len(stream) // 2
+    frames = [segment(stream[at : at + 70], start + at) for at in range(0, len(stream), 70)]
+    frames[4:9] = frames[8:3:-1]
+    path = tmp_path / "capture"
+    path.write_bytes(build.pcap(frames))
+    assert compare(path, 300) > 5
+
+
+def test_a_message_over_several_parts(tmp_path: Path) -> None:
+    stream = message(b"\0" * 100_000) + message(b"next")
+    frames = [segment(stream[at : at + 1400], 1 + at) for at in range(0, len(stream), 1400)]
+    path = tmp_path / "capture"
+    path.write_bytes(build.pcap(frames))
+    assert compare(path, 20_000) > 4
+
+
+def test_streams_beyond_the_limits(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    path = tmp_path / "capture"
+    for case in range(8):
+        limits = capture.StreamLimits(ahead=rng.choice((0, 300)), memory=rng.choice((300, 3000)), streams=1 + case % 7)
+        data = file_of(conversation(rng, 200, bad=0.5), case % 4)
+        path.write_bytes(data)
+        compare(path, some_size(rng, len(data)), limits=limits)
+
+
+def test_selections_and_columns(tmp_path: Path) -> None:
+    """A checkpoint holds what is asked for behind it, whatever is asked for in front."""
+    path = tmp_path / "capture"
+    path.write_bytes(file_of(conversation(random.Random(6), 200, bad=0.3), 0))
+    since = build.START + 50_000_000
+    for options in ({"since": since, "until": since + 60_000_000}, {"addresses": ["10.0.0.2"]}, {"packets": "session"}):
+        compare(path, 3000, **options)
+    _, _, end = read(path, columns=(), final=False)
+    assert end == read(path, final=False)[2]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.integers(0, 3), st.sampled_from((0.0, 0.3, 1.0)), st.booleans(), st.integers(1, 5000))
+def test_any_capture(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, form: int, bad: float, broken: bool, size: int
+) -> None:
+    rng = random.Random(seed)
+    data = file_of(conversation(rng, 40, bad=bad), form)
+    path = tmp_path_factory.getbasetemp() / "any-capture"
+    path.write_bytes(damaged(rng, data) if broken else data)
+    compare(path, size)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.pcap*")), ids=lambda path: path.name)
+def test_the_examples(path: Path) -> None:
+    assert compare(path, 1) > 4
+    assert compare(path, 700) > 1
+
+
+# --- Several files ---
+
+
+def write_files(folder: Path, parts: Sequence[bytes]) -> Path:
+    """Files in this order; the glob that names all of them."""
+    for path in folder.glob("*.pcap"):
+        path.unlink()
+    for number, data in enumerate(parts):
+        (folder / f"{number:02}.pcap").write_bytes(data)
+    return folder / "*.pcap"
+
+
+def test_streams_and_fragments_over_files(tmp_path: Path) -> None:
+    rng = random.Random(2)
+    for case in range(12):
+        frames = conversation(rng, 200, bad=case % 3 / 4)
+        first, second = build.ipv4(b"x" * 40, fragment=0x2000), build.ipv4(b"y" * 40, fragment=5)
+        frames[40:40] = [build.ethernet(build.IPV4, first)]
+        frames[90:90] = [build.ethernet(build.IPV4, second)]
+        files = []
+        for at in range(0, len(frames), 50):
+            data = file_of(frames[at : at + 50], rng.randrange(4))
+            if rng.random() < 0.2:
+                data = damaged(rng, data)
+            if rng.random() < 0.2:
+                data = data[: -rng.randrange(1, 30)]
+            files.append(gzip.compress(data) if rng.random() < 0.3 else data)
+        source = write_files(tmp_path, files)
+        compare(source, rng.choice((1, 1000, 5000, 1 << 20)))
+
+
+def test_a_first_frame_in_the_file_before(tmp_path: Path) -> None:
+    stream = message(b"over two files" * 9)
+    first, second = build.pcap([segment(stream[:50], 1)]), build.pcap([segment(stream[50:], 51)])
+    source = write_files(tmp_path, [gzip.compress(first), second])
+    with capture.checkpoints(source, 100, ports=PORTS) as checkpoints:
+        between = next(checkpoints)
+    assert (between.file, between.offset) == (str(tmp_path / "01.pcap"), 0)
+    (row,), _, _ = read(tmp_path / "01.pcap", resume=between)
+    assert (row[1], row[2], row[-1]) == (1, 1, stream)
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    """Behind a compressed file, or at the end of all, nothing more is read of it."""
+    frames = conversation(random.Random(1), 60)
+    parts = [gzip.compress(build.pcap(frames[:30])), build.pcap(frames[30:])]
+    source = write_files(tmp_path, parts)
+    expected = read(source)
+    first = tmp_path / "00.pcap"
+    rows, stats, end = read(first, final=False)
+    assert end.offset == len(gzip.decompress(parts[0]))
+    first.unlink()
+    more, rest, _ = read([first, tmp_path / "01.pcap"], resume=end)
+    assert (rows + more, stats + rest) == expected[:2]
+    end = expected[2]
+    (tmp_path / "01.pcap").unlink()
+    assert read(end.file, resume=end) == ([], capture.CaptureStats(), end)
+
+
+def test_compressed_files_are_whole(tmp_path: Path) -> None:
+    frames = conversation(random.Random(1), 100)
+    path = tmp_path / "00.pcap"
+    path.write_bytes(build.pcap(frames))
+    inside, *_ = capture.checkpoints(path, 1000, ports=PORTS)
+    path.write_bytes(gzip.compress(build.pcap(frames)))
+    assert len(list(capture.checkpoints(path, 1000, ports=PORTS))) == 1
+    for part in ({"resume": inside}, {"stop": inside}):
+        with pytest.raises(ValueError, match=r"00\.pcap: is compressed"):
+            read(path, **part)
+
+
+# --- Files that grow ---
+
+
+@pytest.mark.parametrize("form", range(4))
+def test_a_growing_file(tmp_path: Path, form: int) -> None:
+    """It is read again and again, as far as it is whole, sometimes in parts and while more is written."""
+    rng = random.Random(form)
+    path = tmp_path / "capture"
+    for case in range(8):
+        data = file_of(conversation(rng, 120, bad=case / 8), form)
+        if case % 2:
+            data = damaged(rng, data)
+        path.write_bytes(data)
+        expected = read(path)
+        path.write_bytes(b"")
+        with path.open("ab", buffering=0) as file:
+            rows, stats = grow(file, data, path, rng)
+        assert (rows, stats) == expected[:2]
+
+
+def grow(file: Any, data: bytes, path: Path, rng: random.Random) -> tuple[Rows, capture.CaptureStats]:
+    """What was read of a file while it was written, and then to its end."""
+    rows: Rows = []
+    stats = capture.CaptureStats()
+    resume, written = None, 0
+    while written < len(data):
+        written += file.write(data[written : written + rng.choice((1, 10, 100, 1500))])
+        if rng.random() < 0.5:
+            more, part, resume = read(path, resume=resume, final=False)
+        else:
+            passed = list(capture.checkpoints(path, 500, ports=PORTS, resume=resume, final=False))
+            written += file.write(data[written : written + 30])
+            more, part = read_parts(path, [resume, *passed])
+            resume = passed[-1]
+        rows += more
+        stats += part
+    more, part, _ = read(path, resume=resume)
+    return rows + more, stats + part
+
+
+@pytest.mark.parametrize("at", [0, 3, 24, 27, 40])
+def test_a_file_that_has_hardly_begun(tmp_path: Path, at: int) -> None:
+    data = build.pcap([build.plain(b"the first")])
+    path = tmp_path / "capture"
+    path.write_bytes(data[:at])
+    rows, stats, end = read(path, final=False)
+    assert (rows, stats.damaged, end.offset) == ([], 0, 24 if at >= 24 else 0)
+    path.write_bytes(data)
+    more, rest, _ = read(path, resume=end)
+    assert (more, stats + rest) == read(path)[:2]
+
+
+def test_a_file_of_one_first_read(tmp_path: Path) -> None:
+    """What was read with the header is looked at before the file has no more."""
+    frames = [build.plain(b"\0" * 960) for _ in range(4)]
+    data = build.pcap(frames)
+    assert len(data) == 4096
+    path = tmp_path / "capture"
+    path.write_bytes(data)
+    assert read(path, final=False)[2].frames == 4
+
+
+def test_a_large_block_at_the_end(tmp_path: Path) -> None:
+    """Reading stops in front of a block that no window holds, until all of it is there."""
+    large = build.block(10, b"\0" * 400_000)
+    data = build.pcapng([build.plain(b"front")]) + large
+    path = tmp_path / "capture"
+    path.write_bytes(data[:-1])
+    rows, stats, end = read(path, final=False)
+    assert end.offset == len(data) - len(large)
+    path.write_bytes(data + build.packet(build.plain(b"behind")))
+    more, rest, _ = read(path, resume=end)
+    assert (rows + more, stats + rest) == read(path)[:2]
+    assert len(more) == 1
+
+
+def test_files_that_follow_each_other(tmp_path: Path) -> None:
+    """Each new file is read when it comes; the one before, which had grown, is then at its end."""
+    rng = random.Random(5)
+    frames = conversation(rng, 240, bad=0.3)
+    files = [file_of(frames[at : at + 60], rng.randrange(4)) for at in range(0, 240, 60)]
+    files[1] = files[1][:-7]
+    expected = read(write_files(tmp_path, files))
+    rows: Rows = []
+    stats = capture.CaptureStats()
+    resume = None
+    for count in range(1, len(files) + 1):
+        source = write_files(tmp_path, [*files[: count - 1], files[count - 1][: len(files[count - 1]) // 2]])
+        for last in (False, count == len(files)):
+            more, part, resume = read(source, resume=resume, final=last)
+            rows += more
+            stats += part
+            write_files(tmp_path, files[:count])
+    assert (rows, stats) == expected[:2]
+
+
+# --- Tables ---
+
+
+def test_tables_in_parts() -> None:
+    path = EXAMPLES / "message-session.pcap"
+    names = list(capture.TABLES)
+    payloads = capture.table_payloads(names)
+    checkpoints = list(capture.checkpoints(path, 500, **payloads))
+    assert len(checkpoints) > 4
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    whole: dict[str, list[Any]] = {name: [] for name in names}
+    with capture.read_tables(path, names) as serial:
+        for name, batch in serial:
+            whole[name] += batch.to_pylist()
+    counted = 0
+    for resume, stop in pairwise([None, *checkpoints]):
+        with capture.read_tables(path, names, resume=resume, stop=stop) as part:
+            for name, batch in part:
+                found[name] += batch.to_pylist()
+        counted += part.payloads
+        assert part.checkpoint() == stop
+    assert found == whole
+    assert counted == serial.payloads
+
+
+def test_a_table_of_a_growing_file(tmp_path: Path) -> None:
+    data = (EXAMPLES / "message-session.pcap").read_bytes()
+    path = tmp_path / "capture"
+    path.write_bytes(data[: len(data) // 2])
+    with capture.read_table(path, "messages", final=False) as reader:
+        rows = sum(map(len, reader))
+    path.write_bytes(data)
+    with capture.read_table(path, "messages", resume=reader.checkpoint()) as rest:
+        rows += sum(map(len, rest))
+    assert rows == 5
+
+
+# --- What is no checkpoint ---
+
+
+@pytest.fixture
+def some_checkpoint(tmp_path: Path) -> Checkpoint:
+    """One with open streams, pieces and fragments in it."""
+    path = tmp_path / "capture"
+    stream = message(b"one" * 20) + message(b"two" * 20)
+    frames = [segment(stream[:7], 1), segment(stream[:50], 1, source=40001), segment(stream[60:90], 61, source=40001)]
+    frames += fragments(random.Random(1))[:1]
+    path.write_bytes(build.pcapng(frames))
+    checkpoint = read(path, final=False)[2]
+    state = checkpoint.opened()
+    assert len(state.streams) > 1000
+    return checkpoint
+
+
+def test_every_byte_is_checked(some_checkpoint: Checkpoint) -> None:
+    whole = some_checkpoint.to_bytes()
+    assert Checkpoint.from_bytes(whole) == some_checkpoint
+    for at in range(len(whole)):
+        with pytest.raises(CaptureError):
+            Checkpoint.from_bytes(whole[:at] + bytes((whole[at] ^ 1 << at % 8,)) + whole[at + 1 :])
+        with pytest.raises(CaptureError):
+            Checkpoint.from_bytes(whole[:at])
+    with pytest.raises(CaptureError, match="checksum"):
+        Checkpoint.from_bytes(whole + b"\0")
+    for field, value in (("file", "other"), ("offset", 1), ("frames", 1), ("offset", -1), ("state", b"")):
+        changed = Checkpoint(**(vars(some_checkpoint) | {field: value}))
+        with pytest.raises(CaptureError, match="damaged"):
+            changed.opened()
+        if field != "file":
+            with pytest.raises(CaptureError, match="damaged"):
+                capture.open(some_checkpoint.file, ports=PORTS, resume=changed)
+
+
+def test_other_versions_and_machines(some_checkpoint: Checkpoint) -> None:
+    state = some_checkpoint.state
+    at = state.index(b"checkpoint") + len(b"checkpoint")
+    newer = Checkpoint(**(vars(some_checkpoint) | {"state": state[:at] + b"\xc8" + state[at + 1 :]}))
+    with pytest.raises(CaptureError, match="a checkpoint of version 200; this is version 1"):
+        newer.opened()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("msmqwire.capture.checkpoint.LAYOUT", b"elsewhere")
+        with pytest.raises(CaptureError, match="another kind of machine"):
+            some_checkpoint.opened()
+
+
+def test_states_that_cannot_be(some_checkpoint: Checkpoint) -> None:
+    """Made with the right checksum: each is refused or read, and nothing is read or written where it must not be."""
+    rng = random.Random(4)
+    state = some_checkpoint.opened()
+    refused = 0
+    for _ in range(1500):
+        reader, streams = bytearray(state.reader), bytearray(state.streams)
+        target = streams if rng.random() < 0.8 else reader
+        for _ in range(rng.choice((1, 1, 4))):
+            at = rng.randrange(len(target))
+            target[at : at + rng.choice((1, 4, 8))] = rng.choice(
+                (b"\0", b"\xff" * 4, rng.randbytes(1), rng.randbytes(8))
+            )
+        made = state._replace(reader=bytes(reader), streams=bytes(streams))
+        refused += not is_readable(some_checkpoint, made)
+    assert refused > 500
+    for cut in range(len(state.streams)):
+        assert not is_readable(some_checkpoint, state._replace(streams=state.streams[:cut]))
+    whole = [cut for cut in range(1, len(state.reader)) if is_readable(some_checkpoint, cut_reader(state, cut))]
+    assert len(whole) == 1, "in front of the only interface"
+
+
+def cut_reader(state: State, size: int) -> State:
+    return state._replace(reader=state.reader[:size])
+
+
+def is_readable(checkpoint: Checkpoint, state: State) -> bool:
+    """Whether a reader goes on with a state that was made up; then to the end."""
+    made = Checkpoint.of(checkpoint.file, checkpoint.offset, checkpoint.frames, state)
+    try:
+        read(made.file, resume=made)
+    except CaptureError:
+        return False
+    return True
+
+
+def test_another_file_in_its_place(some_checkpoint: Checkpoint) -> None:
+    path = Path(some_checkpoint.file)
+    data = path.read_bytes()
+    path.write_bytes(build.pcap([build.plain(b"other")] * 30))
+    with pytest.raises(CaptureError, match="it begins with other bytes"):
+        read(path, resume=some_checkpoint)
+    path.write_bytes(data[:-100] + b"other" + data[-95:])
+    with pytest.raises(CaptureError, match="it begins with other bytes"):
+        read(path, resume=some_checkpoint)
+    path.write_bytes(data[:-1])
+    with pytest.raises(CaptureError, match=f"has {len(data) - 1} bytes, and reading is to go on at {len(data)}"):
+        read(path, resume=some_checkpoint)
+    with pytest.raises(CaptureError, match=f"in front of the checkpoint {len(data)}"):
+        read(path, stop=some_checkpoint)
+
+
+def test_other_arguments(some_checkpoint: Checkpoint, tmp_path: Path) -> None:
+    path = some_checkpoint.file
+    for options in ({"ports": {3527}}, {"packets": "message"}, {"limits": capture.StreamLimits(ahead=1)}):
+        with pytest.raises(ValueError, match="was made for other ports, packets or limits"):
+            read(path, resume=some_checkpoint, **options)
+    other = tmp_path / "other"
+    other.write_bytes(build.pcap([]))
+    for part in ({"resume": some_checkpoint}, {"stop": some_checkpoint}):
+        with pytest.raises(ValueError, match="is not among the files of the source"):
+            read(other, **part)
+    early, *_ = capture.checkpoints(path, 1, ports=PORTS)
+    with pytest.raises(ValueError, match="is in front of resume, at"):
+        read(path, resume=some_checkpoint, stop=early)
+    _, _, behind = read([path, other])
+    with pytest.raises(ValueError, match="is in front of resume, in"):
+        read([path, other], resume=behind, stop=early)
+    with pytest.raises(ValueError, match="size=0 must be at least 1"):
+        capture.checkpoints(path, 0)
+
+
+class Named:
+    """A binary file that has a name."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self.name = name
+        self.read = file.read
+
+
+def test_a_pipe_cannot_be_taken_up_again(some_checkpoint: Checkpoint) -> None:
+    made = Checkpoint.of("pipe", some_checkpoint.offset, some_checkpoint.frames, some_checkpoint.opened())
+    outlet, inlet = os.pipe()
+    with open(outlet, "rb") as pipe, open(inlet, "wb") as other:
+        other.write(Path(some_checkpoint.file).read_bytes())
+        other.close()
+        with pytest.raises(ValueError, match="pipe: is a pipe: reading cannot go on inside it"):
+            read(Named(pipe, "pipe"), resume=made)
+
+
+def test_open_files(tmp_path: Path) -> None:
+    """A file object is taken up again by its name, from where it stood when it was given."""
+    data = file_of(conversation(random.Random(1), 100), 0)
+    path = tmp_path / "capture"
+    path.write_bytes(b"front" + data)
+    expected = read(io.BytesIO(data))[0]
+    rows: Rows = []
+    with path.open("rb") as file:
+        file.seek(5)
+        checkpoints = list(capture.checkpoints(file, 3000, ports=PORTS))
+        for resume, stop in pairwise([None, *checkpoints]):
+            file.seek(5)
+            rows += read(file, resume=resume, stop=stop)[0]
+    assert [row[1:] for row in rows] == [row[1:] for row in expected]
+
+
+def test_when_there_is_a_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    path.write_bytes(file_of(conversation(random.Random(1), 300), 0))
+    with capture.open(path, ports=PORTS, block_size=4096) as blocks:
+        next(blocks)
+        with pytest.raises(RuntimeError, match="when all its blocks were read"):
+            blocks.checkpoint()
+    with pytest.raises(RuntimeError, match="when all its blocks were read"):
+        blocks.checkpoint()
+    with pytest.raises(RuntimeError, match="of no files"):
+        capture.open([]).checkpoint()
+    with capture.checkpoints(path, 100, ports=PORTS) as checkpoints:
+        next(checkpoints)
+    assert list(checkpoints) == []
+    assert list(capture.checkpoints([], 100)) == []
+
+
+def test_a_checkpoint_is_bounded(tmp_path: Path) -> None:
+    """What is held is what the limits allow, and a checkpoint has little beside it."""
+    limits = capture.StreamLimits(memory=200_000, streams=100)
+    frames = [
+        segment(message(b"\0" * 5000)[: 2000 + number % 1000], 1, source=10_000 + number) for number in range(500)
+    ]
+    path = tmp_path / "capture"
+    path.write_bytes(build.pcap(frames))
+    assert 100_000 < len(read(path, limits=limits, final=False)[2].state) < 230_000

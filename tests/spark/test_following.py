@@ -1,0 +1,585 @@
+"""Following rotating captures, asked as Spark asks: each row once, whatever the writer and the query do when.
+
+Spark's own streams over them are in test_streaming.py.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+import pickle
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes
+
+from msmqwire import mqqb
+from msmqwire.capture import TABLES, read_tables
+from msmqwire.errors import CaptureError, DecodeError
+from msmqwire.spark.datasource import MsmqDataSource
+from msmqwire.spark.following import MsmqStreamReader, SequencePart
+from tests.capture import build
+from tests.capture.test_ranges import conversation
+from tests.vectors import load
+
+NOTIFY_QUEUE = f"PRIVATE={UUID(int=1)}\\3"
+REQUEST = load("mqsd")[0].data
+PING, *_, ACK = (vector.data for vector in load("mqqb")[:8])
+
+
+def traffic(seed: int, count: int = 300, *, lost: float = 0) -> list[bytes]:
+    """Frames: discovery, and messages in streams, some with a change; segments end anywhere, and some are lost."""
+    rng = random.Random(seed)
+    change = load("mqcn")[0].data
+    streams = {port: (rng.randrange(1 << 32), b"") for port in range(40000, 40006)}
+    frames = []
+    while len(frames) < count:
+        if rng.random() < 0.2:
+            frames.append(
+                rng.choice((build.plain(REQUEST), build.plain(REQUEST, target=53), build.plain(PING, target=3527)))
+            )
+            continue
+        port = rng.choice(list(streams))
+        sequence, data = streams[port]
+        if not data:
+            body = change if rng.random() < 0.3 else rng.randbytes(rng.randrange(600))
+            data = mqqb.encode(mqqb.UserMessage(destination_queue=NOTIFY_QUEUE, body=body))
+            data = rng.choice((data, data, data, ACK))
+        size = rng.randrange(1, len(data) + 1)
+        if rng.random() >= lost:
+            frames.append(build.segment(data[:size], sequence, source=port))
+        streams[port] = (sequence + size) % (1 << 32), data[size:]
+    return frames
+
+
+class Query:
+    """A query that asks a reader what Spark asks, through JSON and pickle as Spark does, and keeps its log."""
+
+    def __init__(self, path: Path | str, **options: str) -> None:
+        self.source = {"path": str(path), "table": "messages", **options}
+        self.log: list[str] = []
+        self.rows: list[dict[str, Any]] = []
+        self.parts: list[SequencePart] = []
+        self.start()
+
+    def start(self, *, available_now: bool = False) -> None:
+        """Run, perhaps again."""
+        source = MsmqDataSource(self.source)
+        schema = source.schema()
+        self.reader = source.streamReader(schema)
+        assert isinstance(self.reader, MsmqStreamReader)
+        self.worker = pickle.loads(pickle.dumps(source.streamReader(schema)))
+        if available_now:
+            self.reader.prepareForTriggerAvailableNow()
+        if not self.log:
+            self.log.append(json.dumps(self.reader.initialOffset()))
+
+    def plan(self, limit: ReadLimit | None = None) -> bool:
+        """Log the offset of the next batch; whether there is one."""
+        limit = limit or self.reader.getDefaultReadLimit()
+        offset = json.dumps(self.reader.latestOffset(json.loads(self.log[-1]), limit))
+        if offset == self.log[-1]:
+            return False
+        self.log.append(offset)
+        return True
+
+    def run(self) -> list[dict[str, Any]]:
+        """The rows of the last batch in the log."""
+        self.parts = pickle.loads(pickle.dumps(self.reader.partitions(*map(json.loads, self.log[-2:]))))
+        return [row for part in self.parts for batch in self.worker.read(part) for row in batch.to_pylist()]
+
+    def batch(self, limit: ReadLimit | None = None) -> list[dict[str, Any]]:
+        """Plan a batch and keep its rows; none where nothing is new."""
+        if not self.plan(limit):
+            return []
+        rows = self.run()
+        self.rows += rows
+        return rows
+
+    @property
+    def offset(self) -> dict[str, Any]:
+        """Where it stands."""
+        return json.loads(self.log[-1])  # type: ignore[no-any-return]
+
+
+def serial(files: Iterable[Path], table: str = "messages", **options: Any) -> list[dict[str, Any]]:
+    """What one read of all files gives that leaves open what is open at the end."""
+    with read_tables([str(file) for file in files], [table], final=False, **options) as reader:
+        return [row for _, batch in reader for row in batch.to_pylist()]
+
+
+def same(found: Sequence[dict[str, Any]], wanted: Sequence[dict[str, Any]]) -> None:
+    """The rows of Spark's types are those of the single machine, in the same order."""
+    assert len(found) == len(wanted)
+    for row, one in zip(found, wanted, strict=True):
+        time = one.pop("time")
+        assert row["time_ns"] == time.value
+        for name, value in one.items():
+            assert row[name] == value, name
+
+
+def encode(frames: Sequence[bytes], form: int, first: int = 0) -> bytes:
+    """A capture of frames, of which ``first`` are in the files before."""
+    order = "<>"[form & 1]
+    if form & 2:
+        packets = (build.packet(frame, order, stamp=build.START // 1000 + n) for n, frame in enumerate(frames, first))
+        return build.section(order) + build.interface(order) + b"".join(packets)
+    return build.pcap_header(order) + b"".join(
+        build.pcap_record(frame, order, time=build.START + 1000 * n) for n, frame in enumerate(frames, first)
+    )
+
+
+def rotated(frames: Sequence[bytes], count: int, form: int) -> list[bytes]:
+    """Frames in so many files, one after the other."""
+    step = -(-len(frames) // count)
+    return [encode(frames[at : at + step], form, at) for at in range(0, len(frames), step)]
+
+
+def pieces(rng: random.Random, data: bytes, count: int) -> Iterator[bytes]:
+    """A file, cut anywhere."""
+    cuts = sorted(rng.randrange(len(data) + 1) for _ in range(count - 1))
+    for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
+        yield data[begin:end]
+
+
+@pytest.mark.parametrize("form", range(4))
+@pytest.mark.parametrize(("table", "damaged"), [*((table, False) for table in TABLES), ("messages", True)])
+def test_growing_and_rotating_captures_in_pieces(tmp_path: Path, table: str, form: int, damaged: bool) -> None:
+    """Cut anywhere, also inside records and headers; every batch may be the last before a restart."""
+    rng = random.Random(form)
+    query = Query(tmp_path, table=table)
+    assert query.batch() == []
+    files = []
+    frames = conversation(rng, 300, bad=0.2) if damaged else traffic(form, lost=0.02)
+    for number, data in enumerate(rotated(frames, 5, form)):
+        files.append(tmp_path / f"sensor-{number:03}.pcap")
+        for piece in pieces(rng, data, 4):
+            with files[-1].open("ab") as file:
+                file.write(piece)
+            query.batch()
+            if rng.random() < 0.5:
+                query.start()
+    query.batch()
+    assert len(query.rows) > 10
+    same(query.rows, serial(files, table))
+    assert not query.plan(), "nothing is new"
+
+
+def write(folder: Path, captures: Iterable[bytes], name: str = "sensor-{:03}.pcap") -> list[Path]:
+    """Captures as files whose names follow each other."""
+    files = []
+    for number, data in enumerate(captures):
+        files.append(folder / name.format(number))
+        files[-1].write_bytes(data)
+    return files
+
+
+def test_a_batch_that_is_read_again_has_the_same_rows(tmp_path: Path) -> None:
+    """Though its last file has grown since, and others have come."""
+    first, second, third = rotated(traffic(1), 3, 0)
+    files = write(tmp_path, [first, second[: len(second) // 2]])
+    query = Query(tmp_path, splitSize="1k")
+    assert query.plan()
+    rows = query.run()
+    files[1].write_bytes(second)
+    files.append(tmp_path / "sensor-002.pcap")
+    files[2].write_bytes(third)
+    late = tmp_path / "sensor-000a.pcap"
+    late.write_bytes(first)
+    for _ in range(2):
+        query.start()
+        assert query.run() == rows
+    late.unlink()
+    query.rows += rows
+    query.batch()
+    same(query.rows, serial(files))
+
+
+@pytest.mark.parametrize("form", [0, 2])
+def test_parts_for_tasks(tmp_path: Path, form: int) -> None:
+    files = write(tmp_path, rotated(traffic(2), 5, form))
+    size = sum(file.stat().st_size for file in files)
+    query = Query(tmp_path, splitSize="3k")
+    query.batch()
+    assert size / 3072 - 1 < len(query.parts) < size / 1024
+    assert any(len(part.files) > 1 for part in query.parts)
+    same(query.rows, serial(files))
+    whole = Query(tmp_path, splitSize="0")
+    whole.batch()
+    assert len(whole.parts) == 1
+    assert whole.rows == query.rows
+
+
+def test_batches_of_bounded_size(tmp_path: Path) -> None:
+    files = write(tmp_path, rotated(traffic(3), 4, 0))
+    query = Query(tmp_path, maxBytesPerTrigger="2k")
+    assert query.reader.getDefaultReadLimit() == ReadMaxBytes(2048)
+    while query.plan():
+        query.rows += query.run()
+    same(query.rows, serial(files))
+    starts = dict(zip(map(str, files), accumulate((file.stat().st_size for file in files), initial=0), strict=False))
+    places = [starts[offset["file"]] + offset["offset"] for offset in map(json.loads, query.log[1:])]
+    assert len(places) > 10
+    assert max(end - begin for begin, end in pairwise([0, *places])) < 2048 + 700, "a record more, and a header"
+    everything = Query(tmp_path, maxBytesPerTrigger="2k")
+    everything.batch(ReadAllAvailable())
+    assert everything.rows == query.rows
+    assert not everything.plan()
+
+
+@pytest.mark.parametrize("most", ["1k", "1g"])
+def test_available_now_reads_what_there_was_when_it_began(tmp_path: Path, most: str) -> None:
+    first, second, third = rotated(traffic(4), 3, 2)
+    files = write(tmp_path, [first, second[: len(second) // 2]])
+    wanted = serial(files)
+    query = Query(tmp_path, maxBytesPerTrigger=most)
+    query.start(available_now=True)
+    files[1].write_bytes(second)
+    files.append(tmp_path / "sensor-002.pcap")
+    files[2].write_bytes(third)
+    while query.plan():
+        query.rows += query.run()
+    same(query.rows, wanted)
+    query.start(available_now=True)
+    while query.plan():
+        query.rows += query.run()
+    same(query.rows, serial(files))
+
+
+def test_compressed_captures_are_taken_when_they_are_whole(tmp_path: Path) -> None:
+    captures = [gzip.compress(data) for data in rotated(traffic(5), 4, 0)]
+    query = Query(tmp_path)
+    files: list[Path] = []
+    for number, data in enumerate(captures):
+        files.append(tmp_path / f"sensor-{number:03}.pcap.gz")
+        for size in (5, len(data) // 2, len(data) - 1):
+            files[-1].write_bytes(data[:size])
+            assert not query.plan()
+        files[-1].write_bytes(data)
+        assert query.plan()
+        if number == 2:
+            query.start()
+        query.rows += query.run()
+    same(query.rows, serial(files))
+
+
+def test_a_compressed_capture_that_stays_cut_is_read_as_far_as_it_goes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = rotated(traffic(6), 2, 0)
+    files = write(tmp_path, [gzip.compress(first)[:-200]])
+    query, strict = (Query(tmp_path, table="topology", mode=mode) for mode in ("PERMISSIVE", "FAILFAST"))
+    assert not query.plan()
+    files += write(tmp_path, [gzip.compress(second)], "sensor-1{:02}.pcap")
+    assert query.plan()
+    query.start()
+    query.rows += query.run()
+    assert {row["file"] for row in query.rows} == set(map(str, files))
+    same(query.rows, serial(files, "topology"))
+    assert "1 files are cut" in caplog.text
+    assert strict.plan()
+    with pytest.raises(CaptureError, match="1 files are cut"):
+        strict.run()
+
+
+@pytest.mark.parametrize(("ending", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_captures_that_are_compressed_when_they_are_finished(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, ending: str, compress: Any
+) -> None:
+    """As by tcpdump -z: perhaps before they were read to their end, or between planning and reading."""
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "sensor").mkdir()
+    captures = rotated(traffic(21), 4, 2)
+    wanted = serial(write(tmp_path / "plain", captures))
+    query = Query(tmp_path / "sensor", splitSize="2k")
+    for number, data in enumerate(captures):
+        file = tmp_path / "sensor" / f"sensor-{number:03}.pcap"
+        file.write_bytes(data[: len(data) // 2])
+        assert query.plan()
+        query.rows += query.run()
+        file.write_bytes(data)
+        planned = number == 2 and query.plan()
+        packed = Path(f"{file}{ending}")
+        packed.write_bytes(compress(data)[:-99])
+        if number % 2:
+            query.start()
+            query.batch()
+        packed.write_bytes(compress(data))
+        file.unlink()
+        if planned:
+            query.rows += query.run()
+    query.batch()
+    for row in query.rows:
+        row["file"] = row["file"].replace("/sensor/", "/plain/")
+    same(query.rows, wanted)
+    assert not query.plan()
+    assert not caplog.records
+
+
+def test_a_compressed_capture_that_grows_after_all(tmp_path: Path) -> None:
+    first, second = map(gzip.compress, rotated(traffic(6), 2, 0))
+    files = write(tmp_path, [first])
+    query, loose = Query(tmp_path), Query(tmp_path, failOnDataLoss="false")
+    for one in (query, loose):
+        one.batch()
+    files[0].write_bytes(first + second)
+    with pytest.raises(CaptureError, match=r"sensor-000\.pcap: grew by \d+ bytes after it had been read whole"):
+        query.plan()
+    loose.batch()
+    files += write(tmp_path, [second], "sensor-1{:02}.pcap")
+    loose.start()
+    assert {row["file"] for row in loose.batch()} == {str(files[1])}
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"no capture, but a file of notes\n" * 3])
+def test_files_that_are_no_captures(tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes) -> None:
+    first, second = rotated(traffic(7), 2, 0)
+    files = write(tmp_path, [first])
+    query, strict = Query(tmp_path), Query(tmp_path, mode="FAILFAST")
+    assert query.batch()
+    assert strict.batch()
+    other = tmp_path / "sensor-000.txt"
+    other.write_bytes(content)
+    if len(content) < 28:
+        assert not strict.plan(), "it may become one"
+        assert not query.plan()
+    else:
+        query.batch()
+    files += write(tmp_path, [second], "sensor-1{:02}.pcap")
+    with pytest.raises(CaptureError, match=r"sensor-000\.txt: (ends inside its header|begins with)"):
+        strict.plan()
+    assert query.plan()
+    query.start()
+    query.rows += query.run()
+    same(query.rows, serial(files))
+    assert caplog.text.count("sensor-000.txt") in (1, 2), "once for each start"
+    assert not query.plan()
+
+
+def test_a_folder_of_no_captures(tmp_path: Path) -> None:
+    write(tmp_path, [b"notes" * 10] * 2, "{}.txt")
+    query = Query(tmp_path)
+    query.batch()
+    assert query.parts == query.rows == []
+    assert not query.plan()
+    files = write(tmp_path, [encode(traffic(8), 0)])
+    query.start()
+    query.batch()
+    same(query.rows, serial(files))
+
+
+def test_what_comes_late_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    captures = rotated(traffic(9), 4, 0)
+    files = write(tmp_path, captures[:2], "sensor-1{:02}.pcap")
+    query = Query(tmp_path)
+    query.batch()
+    rows = list(query.rows)
+    for number, start_again in ((0, False), (1, True)):
+        late = tmp_path / f"sensor-00{number}.pcap"
+        late.write_bytes(captures[2 + number])
+        if start_again:
+            query.start()
+        assert not query.plan()
+        assert f"{late}: came after {files[1]} was begun, and is left out" in caplog.text
+        said = len(caplog.records)
+        assert not query.plan()
+        assert len(caplog.records) == said
+    assert query.rows == rows
+
+
+@pytest.mark.parametrize(
+    "name", [".sensor-000.pcap", "_sensor-000.pcap", "sensor-000.pcap.part", "sensor-000.pcap._COPYING_", "a.tmp"]
+)
+def test_files_that_are_left_alone(tmp_path: Path, name: str) -> None:
+    data = encode(traffic(10), 0)
+    (tmp_path / name).write_bytes(data)
+    query = Query(tmp_path)
+    assert not query.plan()
+    (tmp_path / name).rename(tmp_path / "sensor-000.pcap")
+    assert query.batch()
+
+
+def truncate(file: Path) -> None:
+    os.truncate(file, 200)
+
+
+def replace(file: Path) -> None:
+    file.write_bytes(encode(traffic(12), 0))
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        (truncate, r"sensor-000\.pcap: has 200 bytes and had \d+; it was truncated or replaced"),
+        (replace, r"sensor-000\.pcap: was replaced by another file; of the one before \d+ bytes were read"),
+        (Path.unlink, r"sensor-000\.pcap: is gone; what there was behind byte \d+ was not read"),
+    ],
+)
+def test_a_file_that_is_not_what_it_was(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, what: Any, message: str
+) -> None:
+    first, second = rotated(traffic(11), 2, 0)
+    files = write(tmp_path, [first[:-500]])
+    query, loose = Query(tmp_path), Query(tmp_path, failOnDataLoss="false")
+    for one in (query, loose):
+        one.batch()
+    what(files[0])
+    files += write(tmp_path, [second], "sensor-1{:02}.pcap")
+    with pytest.raises(CaptureError, match=rf"{message} \(failOnDataLoss=false goes on without it\)"):
+        query.plan()
+    assert loose.plan()
+    rows = loose.run()
+    loose.start()
+    assert loose.run() == rows
+    same(rows, serial([file for file in files if file.exists()]))
+    assert "failOnDataLoss" not in caplog.text
+
+
+def test_a_file_may_go_when_nothing_follows_it(tmp_path: Path) -> None:
+    files = write(tmp_path, [encode(traffic(13), 0)])
+    query = Query(tmp_path)
+    query.batch()
+    files[0].unlink()
+    assert not query.plan()
+
+
+def test_finished_files_may_go(tmp_path: Path) -> None:
+    captures = rotated(traffic(14), 3, 0)
+    files = write(tmp_path, captures)
+    wanted = serial(files)
+    files[2].unlink()
+    query = Query(tmp_path)
+    query.batch()
+    files[0].unlink()
+    files[2].write_bytes(captures[2])
+    query.start()
+    query.batch()
+    same(query.rows, wanted)
+
+
+def test_a_batch_whose_files_are_gone_cannot_be_read_again(tmp_path: Path) -> None:
+    files = write(tmp_path, rotated(traffic(15), 3, 0))
+    query, loose = Query(tmp_path), Query(tmp_path, failOnDataLoss="false")
+    for one in (query, loose):
+        one.plan()
+        one.start()
+    files[2].unlink()
+    with pytest.raises(CaptureError, match=r"sensor-002\.pcap: cannot be read again up to byte \d+"):
+        query.run()
+    same(loose.run(), serial(files[:2]))
+
+
+def test_offsets_do_not_grow_with_the_files_that_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msmqwire.spark.following.KEPT_NAMES", 20)
+    query = Query(tmp_path, table="topology")
+    sizes = []
+    for batch in range(5):
+        write(tmp_path, [encode([build.plain(REQUEST)], 0)] * 40, f"sensor-{batch}{{:02}}.pcap")
+        query.batch()
+        sizes.append(len(query.log[-1]))
+        write(tmp_path, [encode([build.plain(REQUEST)], 0)], f"sensor-{batch}9{{}}.pcap")
+        query.batch()
+    assert len(query.rows) == 5 * 41
+    assert max(sizes) < sizes[0] + 40
+    assert len(query.log[-1]) < sizes[0]
+
+
+def test_offsets_that_are_none(tmp_path: Path) -> None:
+    files = write(tmp_path, rotated(traffic(16), 2, 0))
+    query = Query(tmp_path)
+    query.batch()
+    good = query.log[-1]
+    for bad in ({}, {**query.offset, "names": 5}, {**query.offset, "checkpoint": "AAAA"}):
+        query.log[-1] = json.dumps(bad)
+        with pytest.raises(CaptureError, match="not an offset of a query over captures"):
+            query.plan()
+    query.log[-1] = good
+    query.source["ports"] = "53"
+    query.start()
+    with files[-1].open("ab") as file:
+        file.write(build.pcap_record(build.plain(b"more")))
+    with pytest.raises(ValueError, match="was made for other ports"):
+        query.plan()
+
+
+def test_a_checkpoint_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = rotated(traffic(16), 3, 0)
+    files = write(tmp_path, [first, second[:-100]])
+    with monkeypatch.context() as other:
+        other.setattr("msmqwire.capture.checkpoint.MAGIC", b"msmqwire checkpoint\0")
+        query, loose = (Query(tmp_path, table="topology", failOnDataLoss=text) for text in ("true", "false"))
+        for one in (query, loose):
+            one.batch()
+    files[1].write_bytes(second)
+    files += write(tmp_path, [third], "sensor-1{:02}.pcap")
+    for one in (query, loose):
+        one.start()
+    with pytest.raises(CaptureError, match=r"sensor-001\.pcap: cannot be read on: a checkpoint of version 0"):
+        query.plan()
+    assert loose.plan()
+    same(loose.run(), serial(files[2:], "topology"))
+
+
+def test_what_ends_a_query_that_fails_fast(tmp_path: Path) -> None:
+    write(tmp_path, [encode([build.plain(b"no packet")], 0)])
+    query = Query(tmp_path, table="topology", mode="FAILFAST")
+    assert query.plan()
+    with pytest.raises(DecodeError, match="frame 1 of"):
+        query.run()
+    first, second = rotated(traffic(17), 2, 0)
+    write(tmp_path, [first[:-9], second])
+    query = Query(tmp_path, mode="FAILFAST")
+    assert query.plan()
+    with pytest.raises(
+        CaptureError, match=r"1 frames cannot be read; the first at byte \d+: the file ends inside this"
+    ):
+        query.run()
+
+
+def test_a_sequence_over_folders(tmp_path: Path) -> None:
+    files = []
+    for hour, data in enumerate(rotated(traffic(18), 4, 2)):
+        folder = tmp_path / f"2024-03-04T{hour:02}"
+        folder.mkdir()
+        files += write(folder, [data])
+    query = Query(tmp_path, recursive="true")
+    query.batch()
+    same(query.rows, serial(files))
+    glob = Query(f"{tmp_path}/*/sensor-*.pcap")
+    glob.batch()
+    assert glob.rows == query.rows
+
+
+def test_captures_in_an_object_store(tmp_path: Path) -> None:
+    """They come whole, or take the place of a shorter beginning of themselves."""
+    pytest.importorskip("moto")
+    from tests.spark.object_store import object_store
+
+    first, second, third = rotated(traffic(20), 3, 0)
+    files = write(tmp_path, [first, second, third])
+    with object_store() as store:
+        query = Query("s3://captures/sensors", storageOptions=json.dumps(store.options), splitSize="4k")
+        assert not query.plan()
+        for contents in ([first, second[:-100]], [first, second, gzip.compress(third)]):
+            for number, data in enumerate(contents):
+                store.put(f"sensors/sensor-{number}.pcap", data)
+            query.start()
+            query.batch()
+    for row in query.rows:
+        row["file"] = row["file"].replace("s3://captures/sensors/sensor-", f"{tmp_path}/sensor-00")
+    same(query.rows, serial(files))
+
+
+def test_nothing_is_opened_while_nothing_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, [gzip.compress(encode(traffic(19), 0))[:-9]])
+    query = Query(tmp_path)
+    assert not query.plan()
+    monkeypatch.setattr("msmqwire.spark.following.open_source", None)
+    assert not query.plan()

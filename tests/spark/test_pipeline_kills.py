@@ -1,0 +1,123 @@
+"""The pipeline when a worker, an executor or the driver is killed in the middle of a capture: nothing lost or twice.
+
+The capture is a named pipe: who reads it waits for the test, which so knows whom to kill, and when.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import SparkSession
+
+from msmqwire.capture import read_tables
+from msmqwire.spark import pipeline
+from tests import vectors
+from tests.spark.captures import DAY, MONDAY, frame, write_capture
+from tests.spark.driver import ancestor, driver, kill, processes_with
+from tests.spark.test_datasource import CAPTURES, SESSION
+from tests.system_programs import require_program
+
+TABLES = ("topology", "notifications", "messages", "sessions")
+PRINTED = [vector.data for vector in vectors.load("mqsd") if vector.section == "[MS-MQSD] 4"]
+PLACES = ["file", "frame", "stream_offset", "index"]
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A capture of many blocks, over two days, with a fault now and then."""
+    payloads = [PRINTED[number % 2] if number % 100 else b"?" for number in range(30_000)]
+    frames = ((MONDAY + number * DAY // 20_000, frame(payload)) for number, payload in enumerate(payloads))
+    return Path(write_capture(tmp_path_factory.mktemp("capture") / "many.pcap", frames)).read_bytes()
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    path = tmp_path / "many.pcap"
+    os.mkfifo(path)
+    return path
+
+
+@contextmanager
+def written(pipe: Path, capture: bytes, size: int) -> Iterator[IO[bytes]]:
+    """The pipe, once somebody reads it and has read so many bytes."""
+    with open(pipe, "wb", buffering=0) as writer:
+        assert writer.write(capture[:size]) == size
+        yield writer
+
+
+def places(table: str, *captures: str) -> list[tuple[Any, ...]]:
+    """Which rows there are to be of a table."""
+    names = [name for name in PLACES if table == "notifications" or name != "index"]
+    with read_tables(list(captures), [table], columns={table: names}) as reader:
+        return sorted(
+            tuple(-1 if value is None else value for value in row.values())
+            for _, batch in reader
+            for row in batch.select(names).to_pylist()
+        )
+
+
+def check(lake: Path, *captures: str) -> None:
+    """The lake has the rows and the accounts of the captures, each once, and nothing beside them."""
+    for table in TABLES:
+        found = ds.dataset(lake / table, partitioning="hive").to_table()
+        wanted = places(table, *captures)
+        names = [name for name in PLACES if name in found.column_names]
+        rows = found.select(names).to_pylist()
+        assert sorted(tuple(-1 if value is None else value for value in row.values()) for row in rows) == wanted
+    accounts = ds.dataset(lake / "accounting", partitioning="hive").to_table(columns=["file", "frames"])
+    assert sorted(accounts["file"].to_pylist()) == sorted(captures)
+    assert {path.name for path in lake.iterdir()} == {*TABLES, "faults", "accounting", "_lake.json", "_lock"}
+
+
+def become_a_file(pipe: Path, capture: bytes) -> None:
+    pipe.unlink()
+    pipe.write_bytes(capture)
+
+
+@pytest.mark.parametrize(
+    ("master", "victim"),
+    [("local[2,4]", "pyspark.daemon"), ("local-cluster[2,1,1024]", "CoarseGrainedExecutorBackend")],
+    ids=["worker", "executor"],
+)
+def test_killed_in_the_middle(tmp_path: Path, pipe: Path, capture: bytes, master: str, victim: str) -> None:
+    require_program("java")
+    lake, sources = tmp_path / "lake", [*CAPTURES, SESSION, str(pipe)]
+    with driver(master) as running:
+        running.start(sources=sources, lake=lake)
+        with written(pipe, capture, len(capture) // 2):
+            (worker,) = processes_with(pipe)
+            # With its executor a worker ends as well, but not at once
+            kill(*{worker, worker if victim == "pyspark.daemon" else ancestor(worker, victim)})
+        with written(pipe, capture, len(capture)):
+            pass
+        done, known, frames, rows = running.summary()
+        become_a_file(pipe, capture)
+        assert (done, known, frames) == (4, 0, 30_039)
+        assert rows["topology"] == 30_014
+        check(lake, *sources)
+
+
+def test_a_driver_killed_while_tasks_run(tmp_path: Path, pipe: Path, capture: bytes, spark: SparkSession) -> None:
+    """What its tasks do without it comes to nothing."""
+    lake, sources = tmp_path / "lake", [*CAPTURES, SESSION, str(pipe)]
+    with driver("local[2]") as running:
+        running.start(sources=sources[1:], lake=lake)
+        with written(pipe, capture, len(capture) // 2) as writer:
+            left = list((lake / "_staging").iterdir())
+            running.kill()
+            first = pipeline.run(spark, sources[:1], lake)
+            assert (first.sources, len(left)) == (1, 1)
+            assert not (lake / "_staging").exists()
+            check(lake, *sources[:1])
+            if processes_with(pipe):
+                writer.write(capture[len(capture) // 2 :])
+    become_a_file(pipe, capture)
+    second = pipeline.run(spark, sources, lake)
+    assert (second.sources, second.known) == (3, 1)
+    check(lake, *sources)

@@ -1,0 +1,207 @@
+"""The lake as its captures change: grown, replaced, renamed, copied, damaged, gone, and readable at last."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import SparkSession
+
+from msmqwire.capture import read_table
+from msmqwire.errors import CaptureError
+from msmqwire.spark import pipeline
+from msmqwire.spark.reading import ReadingOptions, Scan
+from msmqwire.spark.tasks import Decoded, Decoding
+from tests.spark.captures import DAY, MONDAY, frame, write_capture
+from tests.spark.test_datasource import CAPTURES, LOCAL, OTHER, SESSION
+from tests.spark.test_pipeline_kills import PRINTED
+
+
+def rows(lake: Path, table: str = "topology") -> Counter[tuple[str, int]]:
+    """File and frame of each row of a table in the lake."""
+    found = ds.dataset(lake / table, partitioning="hive").to_table(columns=["file", "frame"])
+    return Counter(zip(found["file"].to_pylist(), found["frame"].to_pylist(), strict=True))
+
+
+def accounts(lake: Path) -> dict[str, dict[str, Any]]:
+    """The accounts by file, of which each has one."""
+    found = ds.dataset(lake / "accounting", partitioning="hive").to_table().to_pylist()
+    assert len({row["file"] for row in found}) == len(found)
+    return {row["file"]: row for row in found}
+
+
+def wanted(*files: Path | str, table: str = "topology") -> Counter[tuple[str, int]]:
+    """What a single machine reads of files."""
+    columns = ["file", "frame"]
+    batches = (batch for file in files for batch in read_table(file, table, columns=columns))
+    return Counter(tuple(row.values()) for batch in batches for row in batch.to_pylist())
+
+
+def packets(count: int, *, start: int = 0) -> list[tuple[int, bytes]]:
+    """Frames with a discovery packet each, an hour apart."""
+    return [(MONDAY + number * DAY // 24, frame(PRINTED[number % 2])) for number in range(start, start + count)]
+
+
+def test_a_capture_that_grows(spark: SparkSession, tmp_path: Path) -> None:
+    """Half-uploaded: not yet a capture, cut inside a record, whole; compressed as well. Its rows are there once."""
+    folder, lake = tmp_path / "captures", tmp_path / "lake"
+    folder.mkdir()
+    names = [folder / "one.pcap", folder / "two.pcap.gz", folder / "nothing.pcap"]
+    write_capture(names[0], packets(40))
+    whole = [names[0].read_bytes(), gzip.compress(Path(OTHER).read_bytes()), Path(LOCAL).read_bytes()]
+    for share in (0, 0.003, 0.5, 0.51, 1):
+        for name, data in zip(names, whole, strict=True):
+            name.write_bytes(data[: int(share * len(data))])
+        summary = pipeline.run(spark, folder, lake)
+        assert summary.known == 0
+        assert set(accounts(lake)) == set(map(str, names))
+        readable = [name for name in names if accounts(lake)[str(name)]["problem"] is None]
+        assert rows(lake) == wanted(*readable)
+        assert len(summary.problems) == 3 - len(readable)
+    assert len(readable) == 3
+    assert pipeline.run(spark, folder, lake).known == 3
+
+
+def test_a_file_name_that_is_used_again(spark: SparkSession, tmp_path: Path) -> None:
+    """A ring of capture files, renamed as they grow older: what lay in a file before stays in the lake."""
+    folder, lake = tmp_path / "captures", tmp_path / "lake"
+    folder.mkdir()
+    ring = folder / "ring.pcap"
+    write_capture(ring, packets(3))
+    pipeline.run(spark, folder, lake)
+    # It has grown and moved on, and another has its name
+    write_capture(folder / "ring.pcap.1", packets(5))
+    write_capture(ring, packets(4, start=7))
+    summary = pipeline.run(spark, folder, lake)
+    assert summary.sources == 2
+    assert rows(lake) == wanted(ring, folder / "ring.pcap.1")
+    # What it held is gone but for the lake
+    write_capture(ring, packets(2, start=90))
+    assert pipeline.run(spark, folder, lake).sources == 1
+    assert rows(lake).total() == 5 + 4 + 2
+    assert rows(lake)[str(ring), 1] == 2
+
+
+def test_a_source_is_its_content(spark: SparkSession, tmp_path: Path) -> None:
+    """A copy adds nothing, in this run or in the next; touched, renamed and read from elsewhere it is the same."""
+    lake, copy, second = tmp_path / "lake", tmp_path / "copy.pcap", tmp_path / "second.pcap"
+    shutil.copy(LOCAL, copy)
+    shutil.copy(LOCAL, second)
+    summary = pipeline.run(spark, [second, copy, OTHER], lake)
+    assert (summary.sources, summary.known, summary.duplicates) == (2, 0, [str(second)])
+    assert f"the same content as another: {second}" in str(summary)
+    for sources in ([second, copy], [LOCAL], [copy]):
+        summary = pipeline.run(spark, sources, lake)
+        assert (summary.sources, summary.known, summary.duplicates) == (0, len(sources), [])
+        os.utime(copy, (1, 1))
+    assert rows(lake) == wanted(copy, OTHER)
+    assert set(accounts(lake)) == {str(copy), OTHER}
+
+
+def test_small_captures_share_files(spark: SparkSession, tmp_path: Path) -> None:
+    """One of them is replaced with other settings: the others stay as they are."""
+    folder, lake = tmp_path / "captures", tmp_path / "lake"
+    folder.mkdir()
+    names = [folder / f"{number:03}.pcap" for number in range(200)]
+    for number, name in enumerate(names):
+        write_capture(name, packets(2, start=number))
+    summary = pipeline.run(spark, folder, lake)
+    assert (summary.sources, summary.rows["topology"]) == (200, 400)
+    files = list((lake / "topology").rglob("*.parquet"))
+    assert len(files) < 150
+    assert len(list((lake / "accounting").rglob("*.parquet"))) < 120
+    pipeline.run(spark, names[7], lake, tables="messages")
+    left = [name for name in names if name != names[7]]
+    assert rows(lake) == wanted(*left)
+    assert len(accounts(lake)) == 200
+    assert accounts(lake)[str(names[7])]["rows"] == [("messages", 0)]
+    assert pipeline.run(spark, folder, lake).known == 199
+    assert rows(lake) == wanted(*names)
+    assert pipeline.run(spark, folder, lake, again=True).sources == 200
+    assert rows(lake) == wanted(*names)
+
+
+def test_what_cannot_be_read_is_tried_again(spark: SparkSession, tmp_path: Path) -> None:
+    """Not there, no permission to say so, no capture; and what was readable and is not any more stays."""
+    folder, lake = tmp_path / "captures", tmp_path / "lake"
+    folder.mkdir()
+    gone, text, good = folder / "gone.pcap", folder / "text.pcap", folder / "good.pcap"
+    gone.symlink_to(folder / "nowhere")
+    text.write_text("not a capture\n" * 10)
+    write_capture(good, packets(3))
+    sources = [gone, text, good]
+    for known in (0, 1):
+        summary = pipeline.run(spark, sources, lake)
+        assert (summary.known, len(summary.problems)) == (known, 2)
+        assert set(accounts(lake)) == set(map(str, sources))
+    gone.unlink()
+    shutil.copy(text, gone)
+    moved = good.rename(folder / "moved.pcap")
+    good.symlink_to(folder / "nowhere")
+    summary = pipeline.run(spark, sources, lake)
+    assert "begins with 6e 6f" in summary.problems[0]
+    assert summary.problems[1] == f"{good}: No such file or directory"
+    assert rows(lake) == Counter({(str(good), number): 1 for number in (1, 2, 3)})
+    found = ds.dataset(lake / "accounting", partitioning="hive").to_table().to_pylist()
+    assert Counter(row["file"] for row in found) == {str(gone): 1, str(good): 2}
+    good.unlink()
+    moved.rename(good)
+    write_capture(gone, packets(4))
+    write_capture(text, packets(5))
+    summary = pipeline.run(spark, sources, lake)
+    assert (summary.known, summary.sources, summary.problems) == (1, 2, [])
+    assert set(accounts(lake)) == set(map(str, sources))
+    assert rows(lake) == wanted(*sources)
+
+
+def test_reading_that_fails_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What others have in the same files stays, and nothing of it."""
+    names = [str(tmp_path / f"{number}.pcap") for number in range(3)]
+    for number, name in enumerate(names):
+        write_capture(Path(name), packets(2, start=number))
+    batches = Scan.batches
+
+    def failing(self: Scan, source: Any) -> Iterable[Any]:
+        yield from batches(self, source)
+        if source.name == names[1]:
+            raise CaptureError("the disk is on fire")
+
+    monkeypatch.setattr(Scan, "batches", failing)
+    (tmp_path / "done").mkdir()
+    (tmp_path / "earlier.json").write_text("{}")
+    work = Decoding(str(tmp_path), ReadingOptions(), "snappy", str(tmp_path / "earlier.json"))
+    decoded = Decoded.from_json(work(names))
+    assert [account.problem for account in decoded.accounts] == [None, "the disk is on fire", None]
+    assert [account.rows.get("topology") for account in decoded.accounts] == [2, None, 2]
+    found = ds.dataset([file.path for file in decoded.files if file.table == "topology"]).to_table()
+    assert set(found["file"].to_pylist()) == {names[0], names[2]}
+    assert {path.name[-4:] for path in (tmp_path / "done").iterdir()} == {"-3-4"}
+
+
+def test_damage_anywhere(spark: SparkSession, tmp_path: Path) -> None:
+    """Bytes changed, cut and put in: every capture has an account that adds up, and the single machine's rows."""
+    rng = random.Random(11)
+    folder, lake = tmp_path / "captures", tmp_path / "lake"
+    folder.mkdir()
+    originals = [Path(name).read_bytes() for name in (*CAPTURES, SESSION)]
+    for number in range(60):
+        data = bytearray(rng.choice(originals))
+        for _ in range(rng.randrange(1, 6)):
+            at = rng.randrange(len(data))
+            data[at : at + rng.choice((0, 1, 1, 7))] = rng.randbytes(rng.choice((0, 1, 1, 4)))
+        (folder / f"{number:02}.pcap").write_bytes(data[: rng.randrange(len(data))] if number % 3 == 0 else data)
+    summary = pipeline.run(spark, folder, lake)
+    names = {str(path) for path in folder.iterdir()}
+    assert set(accounts(lake)) == names - set(summary.duplicates)
+    readable = [name for name, account in accounts(lake).items() if account["problem"] is None]
+    assert len(readable) == summary.sources > 40
+    for table in ("topology", "notifications", "messages", "sessions"):
+        assert rows(lake, table) == wanted(*readable, table=table)

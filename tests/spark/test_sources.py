@@ -1,0 +1,227 @@
+"""Which files a path means, and reading them: local ones, an S3 server's, and over HTTP with ranges."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import os
+import random
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from msmqwire import capture
+from msmqwire.spark import remote
+from msmqwire.spark.sources import SourceFile, expand, find_files, open_source
+from tests.spark.conftest import ROOT
+from tests.spark.object_store import ObjectStore, object_store
+
+LOCAL = ROOT / "examples" / "local-site.pcap"
+TREE = (
+    "a.pcap",
+    "b.pcapng",
+    "day=1/c.pcap",
+    "day=1/deep/d.pcap",
+    "day=2/e.pcap",
+    "_SUCCESS",
+    ".hidden",
+    "day=1/_temporary/f.pcap",
+    ".git/g.pcap",
+    "day=2/_h.pcap",
+)
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with object_store() as server:
+        for name in TREE:
+            server.put(f"tree/{name}", LOCAL)
+        yield server
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in TREE:
+        path = tmp_path / "tree" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(LOCAL, path)
+    return tmp_path / "tree"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "recursive", "wanted"),
+    [
+        ("a.pcap", False, "a.pcap"),
+        ("_SUCCESS", False, "_SUCCESS"),
+        ("", False, "a.pcap b.pcapng"),
+        ("/", False, "a.pcap b.pcapng"),
+        ("", True, "a.pcap b.pcapng day=1/c.pcap day=1/deep/d.pcap day=2/e.pcap"),
+        ("*", False, "a.pcap b.pcapng day=1/c.pcap day=2/e.pcap"),
+        ("*", True, "a.pcap b.pcapng day=1/c.pcap day=1/deep/d.pcap day=2/e.pcap"),
+        ("*.pcap", True, "a.pcap"),
+        ("[ab].pcap*", False, "a.pcap b.pcapng"),
+        ("day=*", False, "day=1/c.pcap day=2/e.pcap"),
+        ("day=?/*.pcap", False, "day=1/c.pcap day=2/e.pcap"),
+        ("day=*/_*.pcap", False, "day=2/_h.pcap"),
+        ("**", False, "a.pcap b.pcapng day=1/c.pcap day=1/deep/d.pcap day=2/e.pcap"),
+        ("**/*.pcap", False, "a.pcap day=1/c.pcap day=1/deep/d.pcap day=2/e.pcap"),
+        ("day=1/**/d.pcap", False, "day=1/deep/d.pcap"),
+        ("day=1/_temporary/*.pcap", False, "day=1/_temporary/f.pcap"),
+    ],
+)
+def test_paths_mean_the_same_here_and_elsewhere(
+    store: ObjectStore, tree: Path, pattern: str, recursive: bool, wanted: str
+) -> None:
+    size = LOCAL.stat().st_size
+    slash = "" if pattern in ("", "/") else "/"
+    names = wanted.split()
+    local = find_files(f"{tree}{slash}{pattern}", recursive=recursive)
+    elsewhere = find_files(f"s3://captures/tree{slash}{pattern}", recursive=recursive, storage_options=store.options)
+    assert local == tuple(SourceFile(os.path.join(tree, name), size) for name in sorted(names))
+    assert elsewhere == tuple(SourceFile(f"s3://captures/tree/{name}", size) for name in sorted(names))
+
+
+def test_several_sources_each_file_once(store: ObjectStore, tree: Path) -> None:
+    sources = [tree / "day=2", f"file://{tree}/day=2/*", tree / "a.pcap", store.url("tree/a.pcap")]
+    names = expand(sources)
+    assert names == tuple(sorted([str(tree / "a.pcap"), str(tree / "day=2/e.pcap"), store.url("tree/a.pcap")]))
+
+
+def test_names_are_meant_as_they_stand(store: ObjectStore) -> None:
+    uri = store.put("odd/what?#%20 [1].pcap", LOCAL)
+    assert expand(uri, storage_options=store.options) == (uri,)
+    assert expand("s3a://captures/odd/*", storage_options=store.options) == (uri.replace("s3:", "s3a:"),)
+    with open_source(uri, store.options) as file:
+        assert file.read() == LOCAL.read_bytes()
+
+
+def test_links(tree: Path) -> None:
+    """One that leads nowhere is for whoever reads it to complain of; folders below are not searched through links."""
+    (tree / "day=2" / "loop").symlink_to(tree)
+    (tree / "day=2" / "nowhere").symlink_to(tree / "nothing")
+    assert expand(tree / "day=2", recursive=True) == (str(tree / "day=2/e.pcap"),)
+    assert find_files(tree / "day=2" / "nowhere") == (SourceFile(str(tree / "day=2/nowhere"), 0),)
+    assert expand(tree / "day=2" / "loop") == (str(tree / "day=2/loop/a.pcap"), str(tree / "day=2/loop/b.pcapng"))
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("s3://captures/nothing", "no capture matches 's3://captures/nothing'"),
+        ("s3://captures/nothing/*.pcap", "no capture matches"),
+        ("s3://captures/tree/*.nothing", "no capture matches"),
+        ("s3://elsewhere/tree", "no capture matches"),
+        ("ABSENT", "no capture matches 'http://127.0.0.1:"),
+    ],
+)
+def test_sources_that_are_not_there(store: ObjectStore, source: str, message: str) -> None:
+    source, options = (store.url("absent.pcap"), None) if source == "ABSENT" else (source, store.options)
+    with pytest.raises(FileNotFoundError, match=message):
+        find_files(source, storage_options=options)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ("gopher://host/captures", {}, "gopher://host: Protocol not known: gopher"),
+        ("sftp://host/captures", {}, 'sftp://host: SFTPFileSystem requires "paramiko" to be installed'),
+        ("s3://bucket/captures", {"colour": "blue"}, "s3://bucket: .*unexpected keyword argument 'colour'"),
+    ],
+)
+def test_file_systems_that_are_not_there(source: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        find_files(source, storage_options=options)
+
+
+def payloads(source: object) -> list[bytes]:
+    with capture.open(source) as blocks:  # type: ignore[arg-type]
+        return [bytes(payload) for block in blocks for payload in block.payloads]
+
+
+@pytest.mark.parametrize("block_size", [100, 4096, remote.BLOCK_SIZE])
+@pytest.mark.parametrize("over", ["s3", "http"])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_remote_file_reads_as_a_local_one(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, block_size: int, over: str, compressed: bool
+) -> None:
+    monkeypatch.setattr(remote, "BLOCK_SIZE", block_size)
+    content = gzip.compress(LOCAL.read_bytes()) if compressed else LOCAL.read_bytes()
+    uri = store.put("one.pcap", content)
+    name, options = (uri, store.options) if over == "s3" else (store.url("one.pcap"), None)
+    with open_source(name, options) as file:
+        assert file.name == name
+        assert payloads(file) == payloads(LOCAL)
+
+
+def test_seeking(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "BLOCK_SIZE", 64)
+    content = random.Random(7).randbytes(1000)
+    uri = store.put("random.bin", content)
+    with open_source(uri, store.options) as file:
+        for offset in (0, 0, 10, 63, 64, 65, 500, 499, 998, 1000, 2000, 3):
+            assert file.seek(offset) == file.tell() == offset
+            assert file.read(5) == content[offset : offset + 5]
+        assert file.seek(-4, io.SEEK_END) == 996
+        assert file.read() == content[-4:]
+        file.seek(100)
+        assert file.seek(20, io.SEEK_CUR) == 120
+        assert file.read(1) == content[120:121]
+        with pytest.raises(ValueError, match="-1 lies before the file"):
+            file.seek(-1)
+
+
+class WithoutLength(BaseHTTPRequestHandler):
+    """Answers with as many bytes as come until it hangs up."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.do_HEAD()
+        self.wfile.write(LOCAL.read_bytes())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_server_that_knows_no_ranges() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), WithoutLength)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/local-site.pcap"
+        assert expand(url) == (url,)
+        with pytest.raises(OSError, match="cannot be opened: Cannot seek streaming HTTP file") as caught:
+            open_source(url)
+        assert (caught.value.errno, caught.value.filename) == (errno.EIO, url)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_file_that_is_gone(store: ObjectStore) -> None:
+    for name, options in (("s3://captures/gone.pcap", store.options), (store.url("gone.pcap"), None)):
+        with pytest.raises(FileNotFoundError, match=r"gone\.pcap"):
+            open_source(name, options)
+
+
+@pytest.mark.parametrize("over", ["s3", "http"])
+def test_a_server_that_fails_is_no_damage_of_the_data(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, over: str
+) -> None:
+    """Inside a compressed capture, where a library's own errors would be taken for those of its stream."""
+    monkeypatch.setattr(remote, "BLOCK_SIZE", 4096)
+    uri = store.put(f"{over}.pcap.gz", gzip.compress(LOCAL.read_bytes() + random.Random(7).randbytes(8 << 20)))
+    name, options = (uri, store.options) if over == "s3" else (store.url(f"{over}.pcap.gz"), None)
+    with open_source(name, options) as file:
+        assert len(file.read(100)) == 100
+        file.seek(0)
+        store.files.delete_file(f"captures/{over}.pcap.gz")
+        with pytest.raises(OSError, match="cannot be read at byte") as caught:
+            payloads(file)
+    assert (caught.value.errno, caught.value.filename) == (errno.EIO, name)

@@ -1,0 +1,132 @@
+"""Spark's streams over rotating captures: what its log makes of restarts and crashes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from tests.spark.conftest import ROOT
+from tests.spark.rows import as_dicts
+from tests.spark.test_following import rotated, serial, traffic, write
+from tests.system_programs import require_program
+
+COLUMNS = ("file", "frame", "first_frame", "src", "src_port", "stream_offset", "body", "fault")
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in the order of the captures: a frame may end several messages of its stream."""
+    return sorted(rows, key=lambda row: (row["file"], row["frame"], row["stream_offset"]))
+
+
+def same(rows: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
+    """Each row once: as often as one serial read has it, and with what that has in it."""
+    assert len(rows) == len(wanted) > 20
+    for row, one in zip(in_order(rows), in_order(wanted), strict=True):
+        assert {name: row[name] for name in COLUMNS} == {name: one[name] for name in COLUMNS}
+
+
+def test_each_row_once_over_restarts_into_parquet(spark: SparkSession, tmp_path: Path) -> None:
+    """Records, messages and files are cut where a query ends; the next one goes on there."""
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    first, second, third = rotated(traffic(30), 3, 2)
+    stages = [{0: first[:1001]}, {0: first, 1: second[:-7]}, {1: second, 2: third}]
+    for stage in stages:
+        for number, data in stage.items():
+            (captures / f"sensor-{number}.pcapng").write_bytes(data)
+        stream = spark.readStream.format("msmq").option("table", "messages").option("splitSize", "8k")
+        rows = stream.load(str(captures))
+        assert rows.isStreaming
+        writer = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "log"))
+        query = writer.trigger(availableNow=True).start(str(tmp_path / "table"))
+        query.awaitTermination()
+    same(as_dicts(spark.read.parquet(str(tmp_path / "table"))), serial(sorted(captures.iterdir())))
+
+
+def test_a_query_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    """In batches of bounded size while a capture comes, and aggregated as any other stream may be."""
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    one, two = rotated(traffic(31), 2, 0)
+    files = write(captures, [one])
+    stream = spark.readStream.format("msmq").option("table", "messages").option("maxBytesPerTrigger", "4k")
+    rows = stream.schema("file string, frame bigint, stream_offset bigint").load(str(captures))
+    writer = rows.groupBy("file").count().writeStream.format("memory").queryName("followed").outputMode("complete")
+    query = writer.option("checkpointLocation", str(tmp_path / "log")).start()
+    try:
+        query.processAllAvailable()
+        files += write(captures, [two], "sensor-1{:02}.pcap")
+        query.processAllAvailable()
+        progress = [json.loads(json.dumps(one, default=str)) for one in query.recentProgress]
+    finally:
+        query.stop()
+    wanted = serial(files)
+    counts = {row["file"]: row["count"] for row in spark.table("followed").collect()}
+    assert counts == {str(file): sum(row["file"] == str(file) for row in wanted) for file in files}
+    assert sum(one["numInputRows"] for one in progress) == len(wanted)
+    size = sum(file.stat().st_size for file in files)
+    assert len([one for one in progress if one["numInputRows"]]) >= size // 4096
+    end = json.loads(progress[-1]["sources"][0]["endOffset"])
+    assert (end["file"], end["offset"]) == (str(files[-1]), files[-1].stat().st_size)
+
+
+def test_a_file_that_was_replaced_ends_the_query(spark: SparkSession, tmp_path: Path) -> None:
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    files = write(captures, rotated(traffic(32), 2, 0))
+
+    def run() -> None:
+        rows = spark.readStream.format("msmq").option("table", "messages").load(str(captures))
+        writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "log"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    run()
+    files[-1].write_bytes(files[0].read_bytes()[:500])
+    with pytest.raises(StreamingQueryException, match=r"sensor-001\.pcap: has 500 bytes and had \d+"):
+        run()
+
+
+def test_each_row_once_though_the_driver_is_killed(tmp_path: Path) -> None:
+    """It is killed when a batch is written and Spark does not know; what comes then has no part in it."""
+    require_program("java")
+    captures, sink = tmp_path / "captures", tmp_path / "sink"
+    captures.mkdir()
+    sink.mkdir()
+    contents = rotated(traffic(33), 3, 0)
+    files = write(captures, [contents[0], contents[1][:-100]])
+    command = [sys.executable, "-m", "tests.spark.crashing_query", str(captures), str(tmp_path / "log"), str(sink)]
+    options: dict[str, Any] = {"cwd": ROOT, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, "stdin": subprocess.DEVNULL}
+    # A group of its own, so that it dies with its JVM
+    driver = subprocess.Popen([*command, "1"], start_new_session=True, **options)
+    try:
+        while not (sink / "written").exists():
+            assert driver.poll() is None, "it ended by itself"
+            time.sleep(0.1)
+    finally:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+    last = written(sink / "1")
+    assert last
+    files[1].write_bytes(contents[1])
+    files += write(captures, contents[2:], "sensor-1{:02}.pcap")
+    subprocess.run(command, check=True, timeout=300, **options)
+    batches = [written(folder) for folder in sorted(sink.glob("[0-9]*"), key=lambda folder: int(folder.name))]
+    assert batches[1] == last
+    assert len(batches) > 4
+    same([row for batch in batches for row in batch], serial(files))
+
+
+def written(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a folder of Parquet files."""
+    return in_order(parquet.read_table(folder).to_pylist())
