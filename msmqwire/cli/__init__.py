@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from msmqwire.cli import decode, directory, discover, pipeline, replay, resolve, route, serve, signals
+from msmqwire.cli import decode, directory, discover, encode, pipeline, replay, resolve, route, serve, signals
 from msmqwire.cli.console import describe_os_error, printable, say
 from msmqwire.errors import MsmqWireError
 
@@ -25,6 +25,7 @@ examples:
   msmqwire decode capture.pcapng | jq .servers           JSON lines when piped: of topology
   msmqwire decode --table messages day.pcap.zst          JSON lines of messages
   msmqwire decode *.pcap -o packets.parquet              one Parquet file
+  msmqwire encode rows.jsonl -o packets.pcap             rows back into a capture
   msmqwire pipeline captures/ --lake lake                partitioned tables, by Spark
   msmqwire discover                                      directory servers on the local networks
   msmqwire serve --config site.toml                      answer those who look for them
@@ -92,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     subcommands = parser.add_subparsers(required=True, metavar="SUBCOMMAND", dest="subcommand")
-    for module in (decode, pipeline, discover, serve, directory, route, resolve, replay):
+    for module in (decode, encode, pipeline, discover, serve, directory, route, resolve, replay):
         module.add(subcommands)
     return parser
 

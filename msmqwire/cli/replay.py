@@ -1,16 +1,25 @@
-"""``msmqwire replay``: the queues that the change notifications of a capture describe."""
+"""``msmqwire replay``: the queues that the change notifications of captures, or of a lake, describe."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import input_file, moment
-from msmqwire.cli.console import counted, optional, printable, report, say
+from msmqwire.cli.console import CommandError, counted, optional, printable, report, say
 from msmqwire.cli.enterprise import print_json
+from msmqwire.cli.spark_session import with_spark
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from msmqwire.directory import Directory, MemoryDirectory, Queue
+    from msmqwire.notification.comparison import Comparison
     from msmqwire.notification.replay import Event, ToldQueue
 
 __all__ = ["add", "run"]
@@ -19,6 +28,12 @@ _EPILOG = """\
 Shown is what machines were told, not what they did: a capture does not say which messages a
 receiver could authenticate, nor what the directory answered to it. What no notification says
 is left out, or null in JSON. A machine is the address that the notifications went to.
+
+With --directory, what version 2 leaves to the directory is taken from it, and each queue is
+compared with what the directory has; behind them come those that nobody was told of.
+
+Captures are sorted in memory. A lake may have any size: Spark sorts it, on this machine or
+where --master, SPARK_REMOTE or spark-submit say.
 
 exit status:
   0  every frame was read and every notification decoded
@@ -29,6 +44,7 @@ examples:
   msmqwire replay session.pcap
   msmqwire replay *.pcapng --at 2024-03-04T08:02:00Z
   msmqwire replay session.pcap --json | jq 'select(.exists) | .pathname'
+  msmqwire replay --lake lake --directory enterprise.toml --json | jq 'select(.directory == "differs")'
 """
 
 
@@ -42,8 +58,11 @@ def add(subcommands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("files", nargs="+", metavar="CAPTURE", help="a capture; - is standard input")
+    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture; - is standard input")
+    parser.add_argument("--lake", metavar="DIR", help="instead of captures, what msmqwire pipeline made of them")
+    parser.add_argument("--master", metavar="URL", help="for a lake, the Spark to use, e.g. local[4], spark://...")
     parser.add_argument("--at", type=moment, metavar="TIME", help="as of this time; UTC unless it says otherwise")
+    parser.add_argument("--directory", metavar="FILE", help="an enterprise as TOML or JSON, to compare with")
     parser.add_argument("--json", action="store_true", help="JSON lines: an object for each queue")
     parser.add_argument("-q", "--quiet", action="store_true", help="no counts on standard error")
     parser.set_defaults(run=run)
@@ -52,17 +71,26 @@ def add(subcommands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replay; the exit status."""
     optional("pyarrow", "msmqwire replay")
+    from msmqwire.directory import MemoryDirectory
+
+    if bool(options.files) == bool(options.lake):
+        raise CommandError("name captures, or a lake with --lake")
+    if options.master and not options.lake:
+        raise CommandError("--master is where Spark reads a lake, with --lake")
+    directory = None if options.directory is None else MemoryDirectory.load(options.directory)
+    if options.lake:
+        return _replay_lake(options, directory)
+    return _replay_captures(options, directory)
+
+
+def _replay_captures(options: argparse.Namespace, directory: MemoryDirectory | None) -> int:
     from msmqwire.capture import read_table
     from msmqwire.notification.replay import COLUMNS, replay
 
     files = [input_file(name) for name in options.files]
     with read_table(files, "notifications", columns=COLUMNS, strict=True) as reader:
-        found = replay(reader, at=options.at)
-    for queue in found.queues:
-        if options.json:
-            print_json(_as_json(queue))
-        else:
-            _show(queue)
+        found = replay(reader, at=options.at, directory=directory)
+    verdicts = _print(options, found.queues, directory)
     if not options.quiet:
         report(reader.stats, reader.rows, reader.faults)
         say(
@@ -71,47 +99,139 @@ def run(options: argparse.Namespace) -> int:
         )
         if reader.encrypted:
             say(f"{counted(reader.encrypted, 'message')} encrypted, and not read")
+        _say_verdicts(verdicts)
     return 2 if reader.faults or reader.encrypted or reader.stats.damaged or reader.stats.problems else 0
+
+
+def _replay_lake(options: argparse.Namespace, directory: MemoryDirectory | None) -> int:
+    optional("pyspark", "msmqwire replay --lake", "spark")
+    notifications = os.path.join(options.lake, "notifications")
+    if "://" not in options.lake and not os.path.isdir(notifications):
+        raise CommandError(f"{options.lake} is no lake with notifications: msmqwire pipeline makes one")
+    return with_spark(options.master, partial(_replay_on_spark, options, notifications, directory))
+
+
+def _replay_on_spark(
+    options: argparse.Namespace, notifications: str, directory: MemoryDirectory | None, spark: SparkSession
+) -> int:
+    from msmqwire.notification.replay import DISCARDED
+    from msmqwire.spark.replay import replay, told_queues
+
+    table = spark.read.parquet(notifications)
+    found = replay(table, at=options.at, directory=directory)
+    verdicts = _print(options, told_queues(found), directory)
+    if not options.quiet:
+        _say_verdicts(verdicts)
+    # A lake is decoded as it comes; captures are here as their receivers do
+    discarded = ", ".join(map(repr, sorted(DISCARDED)))
+    wrong = table.where(f"fault IS NOT NULL OR arrays_overlap(violations, array({discarded}))")
+    return 0 if wrong.isEmpty() else 2
+
+
+def _print(options: argparse.Namespace, queues: Iterable[ToldQueue], directory: Directory | None) -> Counter[str]:
+    """Print queues; how many there are of each verdict, none where there is nothing to compare with."""
+    verdicts: Counter[str] = Counter()
+    for told, comparison in _compared(queues, directory):
+        if comparison is not None:
+            verdicts[comparison.verdict] += 1
+        if options.json:
+            print_json(_as_json(told, comparison))
+        else:
+            _show(told, comparison)
+    return verdicts
+
+
+def _compared(
+    queues: Iterable[ToldQueue], directory: Directory | None
+) -> Iterator[tuple[ToldQueue | None, Comparison | None]]:
+    from msmqwire.notification.comparison import compare
+
+    if directory is None:
+        yield from ((told, None) for told in queues)
+    else:
+        yield from ((each.told, each) for each in compare(queues, directory))
+
+
+def _say_verdicts(verdicts: Counter[str]) -> None:
+    from msmqwire.notification.comparison import Verdict
+
+    if verdicts:
+        counts = ", ".join(f"{each.replace('_', ' ')} {verdicts[each]:,}" for each in Verdict if verdicts[each])
+        say(f"compared with the directory: {counts}")
 
 
 _STATES = {True: "exists", False: "deleted", None: "not known to exist"}
 
 
-def _show(told: ToldQueue) -> None:
-    values = told.queue.attributes()
-    name = values.get("pathname", values.get("identifier"))
-    lines = [f"{told.machine}  {name}  {_STATES[told.exists]}"]
-    if told.queue_manager is not None:
-        lines.append(f"  queue_manager {told.queue_manager}")
-    lines += [f"  {attribute} {_plain(value)}" for attribute, value in values.items() if value != name]
-    for event in told.history:
-        said = ", ".join(f"{attribute} {_plain(value)}" for attribute, value in event.told.items())
-        outcome = event.operation if event.applied else f"{event.operation}, ignored"
-        where = f"{event.file} frame {event.frame}, from {event.source}, {event.origin}"
-        lines.append(f"  {_time(event.time)} {outcome}: {where}" + (f": {said}" if said else ""))
+def _show(told: ToldQueue | None, comparison: Comparison | None) -> None:
+    lines = [] if told is None else list(_lines(told))
+    if comparison is not None:
+        lines += _comparison_lines(comparison)
     for line in lines:
         print(printable(line))
     print(flush=True)
 
 
-def _as_json(told: ToldQueue) -> dict[str, Any]:
+def _lines(told: ToldQueue) -> Iterator[str]:
+    values = told.queue.attributes()
+    name = _name(told.queue)
+    yield f"{told.machine}  {name}  {_STATES[told.exists]}"
+    if told.queue_manager is not None:
+        yield f"  queue_manager {told.queue_manager}"
+    yield from (f"  {attribute} {_plain(value)}" for attribute, value in values.items() if value != name)
+    for event in told.history:
+        outcome = event.operation if event.applied else f"{event.operation}, ignored"
+        where = f"{event.file} frame {event.frame}, from {event.source}, {event.origin}"
+        yield f"  {_time(event.time)} {outcome}: {where}" + (f": {_listed(event.told)}" if event.told else "")
+
+
+def _comparison_lines(comparison: Comparison) -> Iterator[str]:
+    if comparison.told is None:
+        assert comparison.held is not None
+        yield f"{_name(comparison.held)}  not told of"
+        yield f"  identifier {comparison.held.identifier}"
+        return
+    said = {
+        "agrees": "agrees",
+        "differs": f"has {_listed(comparison.differences)}",
+        "absent": "does not have it",
+        "not_deleted": "has it",
+    }
+    yield f"  directory {said[comparison.verdict]}"
+
+
+def _name(queue: Queue) -> Any:
+    values = queue.attributes()
+    return values.get("pathname", values.get("identifier"))
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{attribute} {_plain(value)}" for attribute, value in values.items())
+
+
+def _as_json(told: ToldQueue | None, comparison: Comparison | None) -> dict[str, Any]:
     from msmqwire.notification.attributes import CREATED_QUEUE
 
-    values = told.queue.attributes()
-    return {
-        "machine": told.machine,
-        "queue_manager": told.queue_manager,
-        "exists": told.exists,
+    queue = told.queue if told is not None else comparison.held if comparison is not None else None
+    values = {} if queue is None else queue.attributes()
+    found = {
+        "machine": None if told is None else told.machine,
+        "queue_manager": None if told is None else told.queue_manager,
+        "exists": None if told is None else told.exists,
         **{attribute: _plain(values.get(attribute)) for attribute in sorted(CREATED_QUEUE.values())},
-        "history": [_event_as_json(event) for event in told.history],
+        "history": [] if told is None else [_event_as_json(event) for event in told.history],
     }
+    if comparison is not None:
+        found["directory"] = comparison.verdict
+        found["differences"] = {name: _plain(value) for name, value in comparison.differences.items()}
+    return found
 
 
 def _event_as_json(event: Event) -> dict[str, Any]:
     return {
         "operation": event.operation,
         "applied": event.applied,
-        "time": _time(event.time),
+        "time": None if event.time is None else _time(event.time),
         "file": event.file,
         "frame": event.frame,
         "source": event.source,
@@ -124,6 +244,8 @@ def _plain(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
 
 
-def _time(nanoseconds: int) -> str:
+def _time(nanoseconds: int | None) -> str:
+    if nanoseconds is None:
+        return "at an unknown time"
     seconds, fraction = divmod(nanoseconds, 1_000_000_000)
     return f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09}Z"

@@ -17,6 +17,7 @@ __all__ = [
     "UPDATED_MACHINE",
     "UPDATED_QUEUE",
     "attribute_value",
+    "enumeration",
     "property_value",
     "read",
     "spoken_name",
@@ -26,14 +27,11 @@ __all__ = [
 # A packet has at most 4 MiB, each of four parts of its SecurityHeader 64 KiB, and all else before a body some 200 bytes
 MOST_BYTES = 0x00400000 - 4 * 0x10000 - 0x1000
 
-_Numbered = MappingProxyType[Any, int]
-
-_TRUTH: _Numbered = MappingProxyType({False: 0, True: 1})
-#: The numbers of values that are neither numbers nor text on both sides.
-_NUMBERS: Mapping[type, _Numbered] = {
-    bool: _TRUTH,
-    PrivacyLevel: MappingProxyType({PrivacyLevel.NONE: 0, PrivacyLevel.OPTIONAL: 1, PrivacyLevel.BODY: 2}),
-    Scope: MappingProxyType({Scope.SITE: 0, Scope.ENTERPRISE: 1}),
+#: The values of enumerations, in the order of their numbers on the wire.
+_ENUMERATIONS: Mapping[type, tuple[Any, ...]] = {
+    bool: (False, True),
+    PrivacyLevel: (PrivacyLevel.NONE, PrivacyLevel.OPTIONAL, PrivacyLevel.BODY),
+    Scope: (Scope.SITE, Scope.ENTERPRISE),
 }
 
 
@@ -101,12 +99,12 @@ def property_value(element: Queue | QueueManager, attribute: str, propid: int) -
         attribute.
     """
     value = read(element, attribute)
-    numbers = _NUMBERS.get(type(element).attribute_type(attribute))
+    values = enumeration(type(element), attribute)
     try:
-        if numbers is not None:
-            value = numbers[value]
+        if values is not None:
+            value = values.index(value)
         size = len(encode(by_number(propid).vt, value))
-    except (KeyError, TypeError):
+    except (ValueError, TypeError):
         raise EncodeError(attribute, f"{spoken_name(element)}: {value!r} is no value of {attribute}") from None
     except EncodeError as error:
         raise EncodeError(attribute, f"{spoken_name(element)}: {error.reason}") from None
@@ -131,10 +129,14 @@ def attribute_value(element: type[Queue | QueueManager], attribute: str, value: 
     ValueError
         The number stands for nothing.
     """
-    numbers = _NUMBERS.get(element.attribute_type(attribute))
-    if numbers is None:
+    values = enumeration(element, attribute)
+    if values is None:
         return value
-    for each, number in numbers.items():
-        if number == value:
-            return each
-    raise ValueError(f"{value!r} is no value of {attribute}")
+    if value not in range(len(values)):
+        raise ValueError(f"{value!r} is no value of {attribute}")
+    return values[value]
+
+
+def enumeration(element: type[Queue | QueueManager], attribute: str) -> tuple[Any, ...] | None:
+    """The values of an attribute that is a number on the wire, in the order of these; None where it stays as it is."""
+    return _ENUMERATIONS.get(element.attribute_type(attribute))

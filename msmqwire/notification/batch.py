@@ -17,8 +17,9 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from msmqwire.mqcn import ChangeNotificationMessage, NotificationBatch, PropertyColumn, Violation, decode
-from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_QUEUE
+from msmqwire.directory.elements import Queue
+from msmqwire.mqcn import ChangeNotificationMessage, NotificationBatch, PropertyColumn, decode
+from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_QUEUE, enumeration
 from msmqwire.notification.audit import (
     DISPATCH,
     VERSION_1,
@@ -33,7 +34,7 @@ from msmqwire.notification.audit import (
 )
 from msmqwire.notification.envelope import Envelope
 from msmqwire.notification.queues import to_python
-from msmqwire.notification.updates import INSTANCE, PATHNAME, first_values, pathname_of
+from msmqwire.notification.updates import DISCARDABLE, INSTANCE, PATHNAME, first_values, pathname_of
 
 if TYPE_CHECKING:
     from msmqwire.notification.processor import NotificationProcessor
@@ -42,7 +43,6 @@ __all__ = ["AttributeChanges", "BatchAudit", "apply_batch"]
 
 _Rows = NDArray[np.int64]
 
-_DISCARDABLE = Violation.TRAILING_BYTES | Violation.PATH_NAME_SYNTAX | Violation.PROPERTY_COUNT
 _CREATE, _CHANGE, _DELETE = 0, 1, 2
 _QUEUE, _MACHINE = 0, 1
 
@@ -51,7 +51,8 @@ _RULES = tuple(Rule)
 _CODE = {rule: code for code, rule in enumerate(_RULES)}
 _CHANGED, _RECORDED, _NOTHING = 253, 254, 255
 
-_ENUMERATED = {"journaling": 2, "authentication": 2, "privacy_level": 3, "transactional": 2, "scope": 2}
+#: How many values the attributes have that are enumerations.
+_ENUMERATED = {name: len(values) for name in CREATED_QUEUE.values() if (values := enumeration(Queue, name))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +247,8 @@ class BatchAudit:
             return place.ignored(rule, self._guid(row))
         assert place.index is not None
         update = self._reader.message(row).updates[place.index]
-        values = first_values(update)
-        return place.ignored(rule, values[INSTANCE], pathname_of(update, values))
+        values = first_values(update.properties)
+        return place.ignored(rule, values[INSTANCE], pathname_of(update.path_name, values))
 
     def _guid(self, row: int) -> UUID | None:
         return UUID(bytes_le=self._reader.guids[row].item()) if self._reader.has_guid[row] else None
@@ -271,7 +272,7 @@ def apply_batch(
     processor: NotificationProcessor, batch: NotificationBatch, envelopes: Envelope | Sequence[Envelope]
 ) -> BatchAudit:
     """Apply a batch; see ``NotificationProcessor.process_batch``."""
-    if np.any(batch.violations & np.uint32(_DISCARDABLE)):
+    if np.any(batch.violations & np.uint32(DISCARDABLE)):
         raise ValueError("the batch was not decoded with strict=True")
     count = len(batch.messages) - 1
     if not isinstance(envelopes, Envelope) and len(envelopes) != count:
@@ -417,8 +418,8 @@ class _Run:
             place = self._audit.place(row)
             assert place.index is not None
             update = self._reader.message(row).updates[place.index]
-            values = first_values(update)
-            pathname = pathname_of(update, values)
+            values = first_values(update.properties)
+            pathname = pathname_of(update.path_name, values)
             if not self._processor.is_local(pathname):
                 self._audit.put(np.array([row]), _CODE[Rule.OTHER_COMPUTER])
                 continue

@@ -8,7 +8,10 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-__all__ = ["AuthenticationLevel", "Envelope", "SenderIdentifierType", "Verifier", "unverified"]
+__all__ = ["NOTIFY_QUEUE", "AuthenticationLevel", "Envelope", "SenderIdentifierType", "Verifier", "unverified"]
+
+#: The number of the notify queue among the private queues of every queue manager ([MS-MQCN] 1.9).
+NOTIFY_QUEUE = 3
 
 
 class SenderIdentifierType(StrEnum):

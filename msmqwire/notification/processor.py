@@ -36,7 +36,6 @@ __all__ = ["DirectoryAt", "NotificationProcessor", "Profile"]
 #: The directory to read, given the DomainController that a notification names, or None for any.
 DirectoryAt = Callable[[str | None], Directory]
 
-_QUEUE_CREATED, _QUEUE_CHANGED, _QUEUE_DELETED = 1, 2, 3
 _QUEUE_ATTRIBUTES = (
     "type", "identifier", "base_priority", "journaling", "quota", "journal_quota", "create_time", "modify_time",
     "security", "pathname", "label", "authentication", "privacy_level", "transactional", "multicast_address",
@@ -147,7 +146,8 @@ class NotificationProcessor:
             return [Place(number, None, VERSION_1).disregarded(refused)]
         places = [Place(number, index, VERSION_1) for index in range(len(message.updates))]
         for place, update in zip(places, message.updates, strict=True):
-            if refused := refusal(update):
+            values = first_values(update.properties)
+            if refused := refusal(update.object, update.command, update.path_name, values):
                 return [place.disregarded(refused)]
         return [self.apply_update(place, update) for place, update in zip(places, message.updates, strict=True)]
 
@@ -197,7 +197,7 @@ class NotificationProcessor:
             return self._delete(place, update.guid_identifier)
         if update.object == "machine":
             return self._machine_updated(place, update)
-        values = first_values(update)
+        values = first_values(update.properties)
         if update.command == "create":
             return self._create(place, update, values)
         guid = update.guid_identifier
@@ -209,16 +209,16 @@ class NotificationProcessor:
     def apply_event(self, place: Place, body: NotificationBody) -> Record:
         """Apply an event of version 2 ([MS-MQCN] 3.2.5.2)."""
         guid = body.object_guid
-        if body.event == _QUEUE_CREATED:
+        if body.object == "machine":
+            return self._machine_changed(place, guid, body.domain_controller)
+        if body.operation == "create":
             return self._queue_created(place, guid, body.domain_controller)
-        if body.event == _QUEUE_CHANGED:
+        if body.operation == "change":
             return self._queue_changed(place, guid, body.domain_controller)
-        if body.event == _QUEUE_DELETED:
-            return self._delete(place, guid)
-        return self._machine_changed(place, guid, body.domain_controller)
+        return self._delete(place, guid)
 
     def _create(self, place: Place, update: NotificationUpdate, values: dict[int, Any]) -> Record:
-        identifier, pathname = values[INSTANCE], pathname_of(update, values)
+        identifier, pathname = values[INSTANCE], pathname_of(update.path_name, values)
         if not self.is_local(pathname):
             return place.ignored(Rule.OTHER_COMPUTER, identifier, pathname)
         slot = self.queues.slot_of(identifier)
@@ -250,7 +250,8 @@ class NotificationProcessor:
             return place.ignored(Rule.MACHINE_CREATED, update.guid_identifier)
         if update.guid_identifier != self.queue_manager.identifier:
             return place.ignored(Rule.OTHER_MACHINE, update.guid_identifier)
-        return self._change_machine(place, attributes_of(QueueManager, UPDATED_MACHINE, first_values(update)))
+        values = first_values(update.properties)
+        return self._change_machine(place, attributes_of(QueueManager, UPDATED_MACHINE, values))
 
     def _change_machine(self, place: Place, values: dict[str, Any]) -> Changed:
         before = self.queue_manager.attributes()

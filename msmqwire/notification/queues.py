@@ -14,28 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msmqwire.directory.elements import Queue
-from msmqwire.notification.attributes import UPDATED_QUEUE, attribute_value
+from msmqwire.notification.attributes import UPDATED_QUEUE, enumeration
 
 __all__ = ["QueueCollection", "to_python", "to_wire"]
 
 _FIRST_ROOM = 64
 
-#: The values of attributes that are enumerations on the wire, in the order of their numbers.
-_ENUMERATIONS: dict[str, tuple[Any, ...]] = {
-    name: tuple(attribute_value(Queue, name, number) for number in range(count))
-    for name, count in (("journaling", 2), ("authentication", 2), ("privacy_level", 3))
-}
-
 
 def to_python(name: str, value: Any) -> Any:
     """The value of a changeable attribute, from what its column has."""
-    values = _ENUMERATIONS.get(name)
+    values = enumeration(Queue, name)
     return bytes(value) if name == "security" else int(value) if values is None else values[value]
 
 
 def to_wire(name: str, value: Any) -> Any:
     """What the column of a changeable attribute has, from its value."""
-    values = _ENUMERATIONS.get(name)
+    values = enumeration(Queue, name)
     return value if values is None else values.index(value)
 
 

@@ -2,25 +2,42 @@
 
 The rules are those of [MS-MQCN] 3.2.5 as far as a message has what they need. Whether its receiver could authenticate
 it, and what the directory answered, no capture says; so this is what machines were told and not what they did.
+
+``replay`` does it for captures of any order, and has the messages of all of them in memory to sort them. Whoever has
+them in order (of each machine; machines do not matter to each other) reads them with ``messages_of`` and hands one
+after the other to ``ToldQueues``, as ``msmqwire.spark.replay`` does for those of a lake.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-import numpy as np
-
+from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Queue
-from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_QUEUE, attribute_value
+from msmqwire.mqcn import Violation
+from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_QUEUE
+from msmqwire.notification.updates import DISCARDABLE, attributes_of, first_values, pathname_of, refusal
 from msmqwire.properties import PROPID_Q_QMID
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "Event", "Replay", "ToldQueue", "replay"]
+__all__ = [
+    "COLUMNS",
+    "DISCARDED",
+    "Event",
+    "Message",
+    "Replay",
+    "ToldQueue",
+    "ToldQueues",
+    "Update",
+    "messages_of",
+    "replay",
+]
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -41,11 +58,15 @@ COLUMNS = (
     "domain_controller",
     "properties",
     "fault",
+    "violations",
 )
 
 _VALUE_MEMBERS = ("int", "text", "guid", "bytes")
+#: The violations for which a message is disregarded, as the table names them.
+DISCARDED = frozenset(each.name.lower() for each in Violation if each in DISCARDABLE and each.name)
 #: What a queue keeps for life, whatever else changes.
 _LASTING = ("identifier", "pathname")
+_TOLD = tuple(CREATED_QUEUE.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +79,8 @@ class Event:
         ``"create"``, ``"change"`` or ``"delete"``.
     applied : bool
         False where the queue had been deleted before, or where a deletion does not name it by its GUID.
-    time : int
-        Nanoseconds since 1970, UTC.
+    time : int or None
+        Nanoseconds since 1970, UTC; None if the capture does not say.
     file, frame : str, int
         Where the message ended; frames are numbered as Wireshark does.
     source : str
@@ -72,7 +93,7 @@ class Event:
 
     operation: str
     applied: bool
-    time: int
+    time: int | None
     file: str
     frame: int
     source: str
@@ -128,109 +149,165 @@ class Replay:
     machine_changes: int
 
 
-def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None) -> Replay:
+def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None, directory: Directory | None = None) -> Replay:
     """Rebuild the queues that machines were told to have.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        The notifications table with at least ``COLUMNS``, as ``read_table(..., strict=True)`` reads it. The rows of a
-        message stand together; messages may come in any order.
+        The notifications table with at least ``COLUMNS``, as ``read_table`` reads it. The rows of a message stand
+        together; messages may come in any order. Those of one time are told by files, in the order in which these came,
+        and by frames.
     at : int, optional
         Nanoseconds since 1970, UTC: tell nothing that was captured later.
+    directory : Directory, optional
+        Where to look for what version 2 does not say; see ``ToldQueues``.
+
+    Raises
+    ------
+    DirectoryError
+        The directory cannot be read.
 
     Examples
     --------
     >>> from msmqwire.capture import read_table
-    >>> found = replay(read_table("examples/message-session.pcap", "notifications", columns=COLUMNS, strict=True))
+    >>> found = replay(read_table("examples/message-session.pcap", "notifications", columns=COLUMNS))
     >>> [(queue.machine, str(queue.queue.identifier)[:8], queue.exists) for queue in found.queues]
     [('10.20.1.25', '5f1c2a34', False), ('10.20.1.10', '5f1c2a34', None)]
     >>> [event.operation for event in found.queues[0].history]
     ['change', 'change', 'delete']
     """
-    machines = _Machines()
-    messages = disregarded = machine_changes = 0
-    kept: list[list[_Update]] = []
-    for rows in _messages(batches):
-        if at is not None and rows[0]["time"] > at:
-            continue
-        messages += 1
-        try:
-            if rows[0]["fault"] is not None:
-                raise ValueError("it cannot be decoded")
-            kept.append([_update(row) for row in rows if row["index"] is not None])
-        except ValueError:
-            disregarded += 1
-    # A message without updates tells nothing
-    for updates in sorted(filter(None, kept), key=lambda each: each[0].event.time):
-        for update in updates:
-            if update.object == "machine":
-                machine_changes += 1
-            else:
-                machines.tell(update)
+    files: dict[str | None, int] = {}
+    messages = []
+    for message in messages_of(batches):
+        number = files.setdefault(message.file, len(files))
+        if at is None or message.time is None or message.time <= at:
+            messages.append(((message.time is not None, message.time or 0, number, message.frame), message))
+    messages.sort(key=itemgetter(0))
+    queues = ToldQueues(directory)
+    for _, message in messages:
+        queues.tell(message)
     return Replay(
-        queues=tuple(known.told() for known in machines.queues),
-        messages=messages,
-        disregarded=disregarded,
-        machine_changes=machine_changes,
+        queues=tuple(queues),
+        messages=len(messages),
+        disregarded=sum(message.disregarded for _, message in messages),
+        machine_changes=sum(message.machine_changes for _, message in messages),
     )
 
 
-def _messages(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Row]]:
-    """The rows of each message: all but its first have a position above 0 in it."""
-    held: list[Row] = []
-    for batch in batches:
-        # Python's own times have no nanoseconds
-        times: list[int] = np.asarray(batch.column("time")).astype("M8[ns]").astype(np.int64).tolist()
-        for row, time in zip(batch.drop_columns(["time"]).to_pylist(), times, strict=True):
-            if held and not row["index"]:
-                yield held
-                held = []
-            held.append({**row, "time": time})
-    if held:
-        yield held
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Update:
-    """A row in the terms of the directory."""
+class Update:
+    """A change of a queue, in the terms of the directory."""
 
     version: int
-    machine: str
-    object: str
     guid: UUID | None
     path: str | None
     queue_manager: UUID | None
     event: Event
 
 
-def _update(row: Row) -> _Update:
-    """What a row says; ValueError where its whole message is disregarded ([MS-MQCN] 3.2.5.1)."""
-    operation = row["operation"]
-    if row["object"] is None or (row["object"] == "machine" and operation == "delete"):
-        raise ValueError("it is of neither a queue nor a machine")
-    guid, path, queue_manager, told = row["object_guid"], row["path_name"], None, dict[str, Any]()
-    if row["version"] == 1 and row["object"] == "queue" and operation != "delete":
-        values = _first_values(row["properties"])
-        table = CREATED_QUEUE if operation == "create" else UPDATED_QUEUE
-        told = {
-            attribute: attribute_value(Queue, attribute, values[propid])
-            for propid, attribute in table.items()
-            if propid in values
-        }
-        queue_manager = values.get(PROPID_Q_QMID)
-        if operation == "create":
-            path = told["pathname"] = told.get("pathname") or path
-            if "identifier" not in told or not path:
-                raise ValueError("it creates a queue without a name")
-            guid = told["identifier"]
-    return _Update(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message to a machine, with what counts of it.
+
+    Attributes
+    ----------
+    machine : str
+        The address that it went to.
+    time : int or None
+        Nanoseconds since 1970, UTC; None if the capture does not say.
+    file, frame : str, int
+        Where it ended.
+    updates : tuple of Update
+        Those of queues.
+    machine_changes : int
+        How many there are of queue managers.
+    disregarded : bool
+        Nothing of it counts: it cannot be decoded, or says what no receiver may apply.
+    """
+
+    machine: str
+    time: int | None
+    file: str
+    frame: int
+    updates: tuple[Update, ...] = ()
+    machine_changes: int = 0
+    disregarded: bool = False
+
+
+def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
+    """The messages of a notifications table, in its order.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        With at least ``COLUMNS``, times in nanoseconds since 1970. The rows of a message stand together.
+    """
+    held: list[Row] = []
+    for batch in batches:
+        # Python's own times have no nanoseconds
+        column: Any = batch.column("time")
+        times = column.cast("int64").to_pylist()
+        for row, time in zip(batch.drop_columns(["time"]).to_pylist(), times, strict=True):
+            # All rows of a message but its first have a position above 0 in it
+            if held and not row["index"]:
+                yield _message(held)
+                held = []
+            held.append({**row, "time": time})
+    if held:
+        yield _message(held)
+
+
+def _message(rows: list[Row]) -> Message:
+    first = rows[0]
+    where = {"machine": first["dst"], "time": first["time"], "file": first["file"], "frame": first["frame"]}
+    if any(row["fault"] is not None or not DISCARDED.isdisjoint(row["violations"] or ()) for row in rows):
+        return Message(**where, disregarded=True)
+    updates, machine_changes = [], 0
+    for row in rows:
+        if row["index"] is None:
+            continue
+        values = _values(row)
+        if row["version"] == 1 and refusal(row["object"], row["operation"], row["path_name"], values):
+            return Message(**where, disregarded=True)
+        if row["object"] == "machine":
+            machine_changes += 1
+        else:
+            updates.append(_update(row, values))
+    return Message(**where, updates=tuple(updates), machine_changes=machine_changes)
+
+
+def _values(row: Row) -> dict[int, Any]:
+    """The values of an update by PROPID."""
+    if row["properties"] is None:
+        return {}
+    return first_values((item["id"], _value(item)) for item in row["properties"])
+
+
+def _value(item: Row) -> Any:
+    value = next((item[member] for member in _VALUE_MEMBERS if item[member] is not None), None)
+    return value if item["guid"] is None else _guid(value)
+
+
+def _guid(value: Any) -> Any:
+    """A GUID of whichever form the table has them in."""
+    if isinstance(value, bytes):
+        return UUID(bytes=value)
+    return UUID(value) if isinstance(value, str) else value
+
+
+def _update(row: Row, values: Mapping[int, Any]) -> Update:
+    operation, guid, path, told = row["operation"], row["object_guid"], row["path_name"], dict[str, Any]()
+    if operation != "delete":
+        told = attributes_of(Queue, CREATED_QUEUE if operation == "create" else UPDATED_QUEUE, values)
+    if operation == "create" and row["version"] == 1:
+        guid = told["identifier"]
+        path = told["pathname"] = pathname_of(path, values)
+    return Update(
         version=row["version"],
-        machine=row["dst"],
-        object=row["object"],
         guid=_guid(guid),
         path=path,
-        queue_manager=queue_manager,
+        queue_manager=values.get(PROPID_Q_QMID),
         event=Event(
             operation=operation,
             applied=True,
@@ -238,23 +315,10 @@ def _update(row: Row) -> _Update:
             file=row["file"],
             frame=row["frame"],
             source=row["src"],
-            origin=UUID(row["master_guid"]) if row["version"] == 1 else row["domain_controller"],
+            origin=row["domain_controller"] if row["version"] == 2 else _guid(row["master_guid"]),
             told=told,
         ),
     )
-
-
-def _guid(value: UUID | str | None) -> UUID | None:
-    return UUID(value) if isinstance(value, str) else value
-
-
-def _first_values(properties: Iterable[Row]) -> dict[int, Any]:
-    """Values by PROPID; of several of one PROPID the first counts, as IndexOf has it."""
-    found: dict[int, Any] = {}
-    for item in properties:
-        value = next((item[member] for member in _VALUE_MEMBERS if item[member] is not None), None)
-        found.setdefault(item["id"], UUID(value) if item["guid"] is not None else value)
-    return found
 
 
 @dataclass(slots=True)
@@ -276,7 +340,7 @@ class _Known:
             history=tuple(self.history),
         )
 
-    def apply(self, update: _Update) -> bool:
+    def apply(self, update: Update) -> bool:
         """Take in what a notification says, unless it comes to nothing."""
         operation = update.event.operation
         if operation != "create" and self.exists is False:
@@ -295,36 +359,69 @@ class _Known:
         return True
 
 
-class _Machines:
-    """The queues of all machines, found by Identifier, or by Pathname without regard to case while they exist."""
+class ToldQueues:
+    """The queues that machines are told of, one message after the other in the order of time.
 
-    def __init__(self) -> None:
-        self.queues: list[_Known] = []
+    Parameters
+    ----------
+    directory : Directory, optional
+        Where machines look after a creation or a change of version 2, which does not say what there is now. It answers
+        with what it holds now, which need not be what it held then. Without it, or where it does not have the queue,
+        nothing is known of a queue after such a notification but its names.
+    """
+
+    def __init__(self, directory: Directory | None = None) -> None:
+        self._directory = directory
+        self._queues: list[_Known] = []
+        # By machine, and by Identifier, or by Pathname without regard to case while they exist
         self._by_guid: dict[tuple[str, UUID], _Known] = {}
         self._by_path: dict[tuple[str, str], _Known] = {}
 
-    def tell(self, update: _Update) -> None:
-        """One notification."""
-        known = self._find(update)
-        if known is None:
-            known = _Known(update.machine)
-            if update.path is not None:
-                known.values["pathname"] = update.path
-            self.queues.append(known)
-        applied = known.apply(update)
-        known.history.append(update.event if applied else replace(update.event, applied=False))
-        self._index(known, update)
+    def __iter__(self) -> Iterator[ToldQueue]:
+        """The queues as they are now, in the order in which they were first heard of."""
+        return (known.told() for known in self._queues)
 
-    def _find(self, update: _Update) -> _Known | None:
-        machine, guid, path = update.machine, update.guid, update.path
+    def tell(self, message: Message) -> None:
+        """One message.
+
+        Raises
+        ------
+        DirectoryError
+            The directory cannot be read.
+        """
+        for update in message.updates:
+            known = self._find(message.machine, update)
+            if known is None:
+                known = _Known(message.machine)
+                if update.path is not None:
+                    known.values["pathname"] = update.path
+                self._queues.append(known)
+            self._unplace(known)
+            applied = known.apply(update)
+            if applied and update.version == 2 and known.exists is not False:
+                known.values |= self._held(update)
+            known.history.append(update.event if applied else replace(update.event, applied=False))
+            self._place(known, update.guid)
+
+    def _held(self, update: Update) -> dict[str, Any]:
+        if self._directory is None:
+            return {}
+        found = self._directory.read_directory(Queue, [Equal("identifier", update.guid)], _TOLD)
+        return {} if found is None else found.attributes()
+
+    def _find(self, machine: str, update: Update) -> _Known | None:
+        guid, path = update.guid, update.path
         known = None if guid is None else self._by_guid.get((machine, guid))
         return known if known or path is None else self._by_path.get((machine, path.lower()))
 
-    def _index(self, known: _Known, update: _Update) -> None:
-        if update.guid is not None:
-            self._by_guid[known.machine, update.guid] = known
+    def _unplace(self, known: _Known) -> None:
+        path = known.values.get("pathname")
+        if path is not None and self._by_path.get((known.machine, path.lower())) is known:
+            del self._by_path[known.machine, path.lower()]
+
+    def _place(self, known: _Known, guid: UUID | None) -> None:
+        if guid is not None:
+            self._by_guid[known.machine, guid] = known
         path = known.values.get("pathname")
         if path is not None and known.exists is not False:
             self._by_path[known.machine, path.lower()] = known
-        elif path is not None and self._by_path.get((known.machine, path.lower())) is known:
-            del self._by_path[known.machine, path.lower()]

@@ -12,7 +12,7 @@ from typing import Literal
 
 from msmqwire.formatname import PrivateName
 from msmqwire.notification.audit import VERSION_2, Overflowed, Record
-from msmqwire.notification.envelope import Envelope
+from msmqwire.notification.envelope import NOTIFY_QUEUE, Envelope
 from msmqwire.notification.processor import NotificationProcessor, Profile
 
 __all__ = ["INTERVAL", "SHORT_DELAY", "WINDOW", "Dequeue", "NotificationServer", "QueueOpening"]
@@ -27,8 +27,6 @@ WINDOW = 100
 
 #: Takes a message from an open queue, and waits for one until the time given (None: for ever); None if none came.
 Dequeue = Callable[[float | None], tuple[bytes, Envelope] | None]
-
-_NOTIFY_QUEUE = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +121,7 @@ class NotificationServer:
         Close the iterator to end it; what the two callables raise ends it too.
         """
         identifier = self.processor.queue_manager.identifier
-        dequeue = open_queue(QueueOpening(format_name=PrivateName(identifier, _NOTIFY_QUEUE)))
+        dequeue = open_queue(QueueOpening(format_name=PrivateName(identifier, NOTIFY_QUEUE)))
         while True:
             message = dequeue(self.deadline)
             if message is None:

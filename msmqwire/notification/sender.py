@@ -32,7 +32,7 @@ from msmqwire.notification.attributes import (
     read,
     spoken_name,
 )
-from msmqwire.notification.envelope import AuthenticationLevel
+from msmqwire.notification.envelope import NOTIFY_QUEUE, AuthenticationLevel
 from msmqwire.properties import (
     PROPID_D_OBJTYPE,
     PROPID_D_SCOPE,
@@ -42,7 +42,6 @@ from msmqwire.properties import (
 )
 
 __all__ = [
-    "NOTIFY_QUEUE",
     "Change",
     "Notification",
     "QueueCreation",
@@ -52,9 +51,6 @@ __all__ = [
     "Sender",
     "Signature",
 ]
-
-#: The number of the notify queue among the private queues of every queue manager ([MS-MQCN] 1.9).
-NOTIFY_QUEUE = 3
 
 TIME_TO_REACH_QUEUE = 300
 MOST_UPDATES = 0xFF

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msmqwire.directory.elements import Queue, QueueManager
-from msmqwire.mqcn import NotificationUpdate
+from msmqwire.mqcn import Violation
 from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_QUEUE, attribute_value
 from msmqwire.notification.audit import Rule
 from msmqwire.properties import by_name
 
-__all__ = ["INSTANCE", "PATHNAME", "attributes_of", "first_values", "pathname_of", "refusal"]
+__all__ = ["DISCARDABLE", "INSTANCE", "PATHNAME", "attributes_of", "first_values", "pathname_of", "refusal"]
 
 INSTANCE = by_name("PROPID_Q_INSTANCE").number
 PATHNAME = by_name("PROPID_Q_PATHNAME").number
 
+#: Violations for which a receiver discards a message: those that ``strict=True`` makes faults.
+DISCARDABLE = Violation.TRAILING_BYTES | Violation.PATH_NAME_SYNTAX | Violation.PROPERTY_COUNT
 
-def first_values(update: NotificationUpdate) -> dict[int, Any]:
+
+def first_values(properties: Iterable[tuple[int, Any]]) -> dict[int, Any]:
     """The values of an update by PROPID; of several of one PROPID the first counts, as IndexOf has it."""
-    return dict(reversed(update.properties))
+    found: dict[int, Any] = {}
+    for propid, value in properties:
+        found.setdefault(propid, value)
+    return found
 
 
-def pathname_of(update: NotificationUpdate, values: Mapping[int, Any]) -> str:
+def pathname_of(path_name: str | None, values: Mapping[int, Any]) -> str:
     """The path of a queue that was created: PROPID_Q_PATHNAME before PathName; empty if it has none."""
-    return values.get(PATHNAME) or update.path_name or ""
+    return values.get(PATHNAME) or path_name or ""
 
 
 def attributes_of(
@@ -46,20 +52,30 @@ def attributes_of(
     }
 
 
-def refusal(update: NotificationUpdate) -> Rule | None:
-    """The rule by which an update makes its whole message disregarded."""
-    if update.object is None or (update.command == "delete" and update.object != "queue"):
+def refusal(kind: str | None, command: str, path_name: str | None, values: Mapping[int, Any]) -> Rule | None:
+    """The rule by which an update makes its whole message disregarded.
+
+    Parameters
+    ----------
+    kind : {"queue", "machine"} or None
+        Of the object.
+    command : {"create", "change", "delete"}
+    path_name : str or None
+        PathName, where it stands for the GUID.
+    values : mapping of int to value
+        As ``first_values`` gives them.
+    """
+    if kind is None or (command == "delete" and kind != "queue"):
         return Rule.OBJECT_TYPE
-    if update.object != "queue" or update.command == "delete":
+    if kind != "queue" or command == "delete":
         return None
-    values = first_values(update)
-    if update.command == "create":
+    if command == "create":
         if INSTANCE not in values:
             return Rule.NO_IDENTIFIER
-        if not pathname_of(update, values):
+        if not pathname_of(path_name, values):
             return Rule.NO_PATHNAME
     try:
-        attributes_of(Queue, CREATED_QUEUE if update.command == "create" else UPDATED_QUEUE, values)
+        attributes_of(Queue, CREATED_QUEUE if command == "create" else UPDATED_QUEUE, values)
     except ValueError:
         return Rule.VALUE
     return None

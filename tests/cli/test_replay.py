@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from msmqwire.notification.sender import QueueCreation
+from msmqwire.notification.attributes import CREATED_QUEUE
+from msmqwire.notification.sender import QueueCreation, QueueDeletion
+from msmqwire.spark.reading import ReadingOptions, Scan
 from tests.cli.support import EXAMPLES, msmqwire
 from tests.cli.test_route import refused, run
-from tests.notification.sent import ORDERS, SERVICE, captured
+from tests.notification.sent import MANAGER, ORDERS, SERVICE, captured, captured_packets, changed, packet_of
+from tests.system_programs import require_program
 
 SESSION = EXAMPLES / "message-session.pcap"
 
@@ -107,3 +114,73 @@ def test_what_is_no_capture(tmp_path: Path) -> None:
     assert "text.pcap" in refused("replay", path)
     assert "is a directory" in refused("replay", tmp_path)
     assert "No such file" in refused("replay", tmp_path / "none.pcap")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Has orders with other quotas, and another queue; Pathname in other letters."""
+    path = tmp_path / "held.json"
+    others = {"journal_quota": 1, "quota": 1, "modify_time": 5, "pathname": r"LEDGER\Orders"}
+    held = changed(ORDERS, **others).only(tuple(CREATED_QUEUE.values()))
+    values = {**held.attributes(), "security": base64.b64encode(held.security).decode()}
+    text = {"queue": [values, {"identifier": str(UUID(int=9)), "pathname": r"ledger\spare", "quota": 3}]}
+    path.write_text(json.dumps(text, default=str))
+    return path
+
+
+def test_beside_a_directory(created: Path, directory: Path) -> None:
+    status, output, errors = run("replay", created, "--directory", directory, "--json")
+    first, second = map(json.loads, output.splitlines())
+    assert (first["directory"], first["differences"]) == ("differs", {"journal_quota": 1, "quota": 1})
+    assert (first["quota"], first["exists"]) == (4096, True)
+    assert (second["directory"], second["differences"]) == ("not_told", {})
+    assert (second["machine"], second["exists"], second["history"]) == (None, None, [])
+    assert (second["pathname"], second["quota"]) == (r"ledger\spare", 3)
+    assert status == 0
+    assert errors.splitlines()[-1] == "compared with the directory: differs 1, not told 1"
+    _, output, _ = run("replay", created, "--directory", directory)
+    assert "  directory has quota 1, journal_quota 1\n" in output
+    assert f"ledger\\spare  not told of\n  identifier {UUID(int=9)}\n" in output
+
+
+def test_version_2_is_filled_in_from_the_directory(tmp_path: Path, directory: Path) -> None:
+    path = tmp_path / "version2.pcap"
+    path.write_bytes(captured(MANAGER.notifications([QueueCreation(queue=ORDERS, queue_manager=ORDERS.identifier)])))
+    (plain,) = queues(path)
+    assert (plain["pathname"], plain["quota"]) == (None, None)
+    filled, _ = queues(path, "--directory", directory)
+    assert (filled["pathname"], filled["quota"], filled["directory"]) == (r"LEDGER\Orders", 1, "agrees")
+
+
+def test_a_lake_says_what_its_captures_say(tmp_path: Path, created: Path, directory: Path) -> None:
+    require_program("java")
+    trailing = tmp_path / "trailing.pcap"
+    (notification,) = SERVICE.notifications([QueueDeletion(queue=ORDERS, queue_manager=ORDERS.identifier)])
+    trailing.write_bytes(captured_packets([packet_of(notification.body + b"\0")], port=40001))
+    captures = [str(created), str(SESSION), str(trailing)]
+    day = tmp_path / "lake" / "notifications" / "day=2024-03-04"
+    day.mkdir(parents=True)
+    for number, capture in enumerate(captures):
+        batches = [batch for _, batch in Scan(ReadingOptions(("notifications",))).batches(capture)]
+        pq.write_table(pa.Table.from_batches(batches), day / f"{number}.parquet")
+    options = ("--directory", str(directory), "--json", "--at", "2024-03-04T08:02:01")
+    done = msmqwire("replay", "--lake", tmp_path / "lake", *options, timeout=300)
+    # The last capture has a message that no receiver takes
+    assert done.returncode == 2, done.stderr.decode()
+    assert done.stderr.decode() == "compared with the directory: agrees 1, differs 1, absent 1, not told 1\n"
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+
+    def by_machine(queue: dict[str, Any]) -> str:
+        return str(queue["machine"])
+
+    status, output, _ = run("replay", *captures, *options)
+    assert status == 2
+    assert sorted(found, key=by_machine) == sorted(map(json.loads, output.splitlines()), key=by_machine)
+
+
+def test_captures_or_a_lake(tmp_path: Path, created: Path) -> None:
+    for arguments in ((), (created, "--lake", tmp_path)):
+        assert "name captures, or a lake with --lake" in refused("replay", *arguments)
+    assert "--master is where Spark reads a lake" in refused("replay", created, "--master", "local")
+    assert "is no lake with notifications" in refused("replay", "--lake", tmp_path)
+    assert "No such file" in refused("replay", created, "--directory", tmp_path / "none.toml")

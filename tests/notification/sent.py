@@ -9,7 +9,8 @@ from uuid import UUID
 
 from msmqwire import mqcn, mqqb
 from msmqwire.capture import read_table
-from msmqwire.directory import PrivacyLevel, Queue, QueueManager, Scope
+from msmqwire.directory import Directory, PrivacyLevel, Queue, QueueManager, Scope
+from msmqwire.notification.envelope import NOTIFY_QUEUE
 from msmqwire.notification.replay import COLUMNS, Replay, replay
 from msmqwire.notification.sender import Notification, Sender
 from tests.capture.build import START, pcap_header, pcap_record, segment
@@ -47,18 +48,27 @@ def changed(element: Any, **values: Any) -> Any:
     return type(element).of({**element.attributes(), **values})
 
 
-def captured(
-    notifications: Iterable[Notification], machine: str = "10.0.0.2", port: int = 40000, start: int = START
+def captured(notifications: Iterable[Notification], **where: Any) -> bytes:
+    """A capture of one stream that carries these to one machine; where, as ``captured_packets`` has it."""
+    return captured_packets([mqqb.encode(each.packet()) for each in notifications], **where)
+
+
+def captured_packets(
+    packets: Iterable[bytes], machine: str = "10.0.0.2", port: int = 40000, start: int = START
 ) -> bytes:
-    """A capture of one stream that carries these to one machine, a frame each behind that of the handshake."""
+    """A capture of one stream to one machine, a packet in each frame behind that of the handshake."""
     frames, sequence = [segment(b"", 99, flags=2, source=port, dst=machine)], 100
-    for each in notifications:
-        packet = mqqb.encode(each.packet())
+    for packet in packets:
         assert len(packet) < 60_000
         frames.append(segment(packet, sequence, source=port, dst=machine))
         sequence += len(packet)
     records = (pcap_record(frame, nano=True, time=start + number * STEP) for number, frame in enumerate(frames))
     return pcap_header(nano=True) + b"".join(records)
+
+
+def packet_of(body: bytes) -> bytes:
+    """A packet to the notify queue with a body that no sender would make."""
+    return mqqb.encode(mqqb.UserMessage(destination_queue=f"PRIVATE={LEDGER}\\{NOTIFY_QUEUE}", body=body))
 
 
 def rows(*captures: bytes) -> list[dict[str, Any]]:
@@ -69,10 +79,12 @@ def rows(*captures: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def replayed(*captures: bytes, at: int | None = None) -> Replay:
+def replayed(
+    *captures: bytes, at: int | None = None, directory: Directory | None = None, strict: bool = True
+) -> Replay:
     """What a replay makes of captures."""
     files: Any = [io.BytesIO(data) for data in captures]
-    return replay(read_table(files, "notifications", columns=COLUMNS, strict=True), at=at)
+    return replay(read_table(files, "notifications", columns=COLUMNS, strict=strict), at=at, directory=directory)
 
 
 def received(notification: Notification) -> mqcn.ChangeNotificationMessage:

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import io
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
-from msmqwire import mqcn, mqqb
-from msmqwire.directory import PrivacyLevel, Queue
+from msmqwire import mqcn
+from msmqwire.capture import read_table
+from msmqwire.directory import MemoryDirectory, PrivacyLevel, Queue
+from msmqwire.errors import DirectoryNotConnected
 from msmqwire.notification.attributes import CREATED_QUEUE
-from msmqwire.notification.replay import Replay, ToldQueue
+from msmqwire.notification.replay import Replay, ToldQueue, replay
 from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueManagerUpdate, QueueUpdate
 from msmqwire.properties import PROPID_Q_INSTANCE, PROPID_Q_JOURNAL, PROPID_Q_QMID, PROPID_Q_QUOTA
-from tests.capture.build import START, pcap, segment
-from tests.notification.sent import LEDGER, MACHINE, MANAGER, MASTER, ORDERS, SERVICE, STEP, captured, changed, replayed
+from tests.capture.build import START
+from tests.notification.processing import Failing
+from tests.notification.sent import (
+    LEDGER,
+    MACHINE,
+    MANAGER,
+    MASTER,
+    ORDERS,
+    SERVICE,
+    STEP,
+    captured,
+    captured_packets,
+    changed,
+    packet_of,
+    replayed,
+)
 
 CREATION = QueueCreation(queue=ORDERS, queue_manager=LEDGER)
 DELETION = QueueDeletion(queue=ORDERS, queue_manager=LEDGER)
@@ -32,15 +49,10 @@ def service(*changes: Change, **where: Any) -> bytes:
     return captured([each for change in changes for each in SERVICE.notifications([change])], **where)
 
 
-def sent(*messages: mqcn.ChangeNotificationMessage | bytes) -> bytes:
+def sent(*messages: mqcn.ChangeNotificationMessage | bytes, port: int = 40000) -> bytes:
     """A capture of messages that no sender would make."""
-    frames, sequence = [segment(b"", 99, flags=2)], 100
-    for each in messages:
-        body = each if isinstance(each, bytes) else mqcn.encode_body(each, enforce=False)
-        packet = mqqb.encode(mqqb.UserMessage(destination_queue=f"PRIVATE={LEDGER}\\3", body=body))
-        frames.append(segment(packet, sequence))
-        sequence += len(packet)
-    return pcap(frames, nano=True)
+    bodies = (each if isinstance(each, bytes) else mqcn.encode_body(each, enforce=False) for each in messages)
+    return captured_packets(map(packet_of, bodies), port=port)
 
 
 def message(*updates: dict[str, Any]) -> mqcn.ChangeNotificationMessage:
@@ -191,24 +203,63 @@ def test_what_cannot_be_decoded_is_counted() -> None:
     assert replayed(sent(b"\1\0")) == Replay(queues=(), messages=1, disregarded=0, machine_changes=0)
 
 
+def test_violations_that_a_receiver_discards_are_none_of_the_reader_s_choice() -> None:
+    """Decoded strictly they are faults, and otherwise violations: nobody applies such a message."""
+    twice = change((PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, 1), (PROPID_Q_QUOTA, 2))
+    for body in (mqcn.encode_body(message(GOOD)) + b"\0", mqcn.encode_body(message(GOOD, GOOD)) + b"\0"):
+        assert replayed(sent(body), strict=False) == replayed(sent(body))
+    found = replayed(sent(message(twice)), strict=False)
+    assert (found.disregarded, found) == (0, replayed(sent(message(twice))))
+
+
+def test_a_path_that_was_left_names_nothing() -> None:
+    moved = QueueCreation(queue=changed(ORDERS, pathname=r"ledger\elsewhere"), queue_manager=LEDGER)
+    named = change((PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, 1), path_name=r"ledger\orders")
+    first, second = replayed(service(CREATION, moved, start=START - 9 * STEP), sent(message(named), port=50000)).queues
+    assert (first.queue.pathname, first.queue.quota) == (r"ledger\elsewhere", 4096)
+    assert (second.exists, second.queue.pathname) == (None, r"ledger\orders")
+
+
+def test_messages_of_one_time_are_told_by_frames() -> None:
+    """Reassembly may give the later of two frames first."""
+    created, deleted = (
+        pa.Table.from_batches(read_table(io.BytesIO(data), "notifications"))
+        for data in (service(CREATION), service(DELETION, port=40001))
+    )
+    rows = pa.concat_tables([deleted, created]).drop_columns(["time", "frame"])
+    rows = rows.append_column("time", pa.array([START, START])).append_column("frame", pa.array([9, 3]))
+    assert outcomes(only(replay(rows.to_batches()))) == [("create", True), ("delete", True)]
+
+
+def test_version_2_with_a_directory() -> None:
+    directory = MemoryDirectory([changed(ORDERS, quota=77)])
+    told = only(replayed(version_2(CREATION), directory=directory))
+    assert (told.exists, told.queue) == (True, changed(TOLD, quota=77))
+    assert told.history[0].told == {}
+    changes = [CREATION, update(label="x")]
+    assert only(replayed(version_2(*changes), directory=directory)).queue == changed(TOLD, quota=77)
+    assert only(replayed(version_2(*changes, DELETION), directory=directory)).exists is False
+    empty = MemoryDirectory([])
+    assert only(replayed(version_2(CREATION), directory=empty)) == only(replayed(version_2(CREATION)))
+
+
+def test_a_directory_that_cannot_be_read() -> None:
+    failing = Failing()
+    failing.fails = frozenset([1])
+    with pytest.raises(DirectoryNotConnected):
+        replayed(version_2(CREATION), directory=failing)
+
+
 def test_queues_by_path() -> None:
     named = change((PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, 1), path_name=r"LEDGER\orders")
-    queue = only(replayed(service(CREATION), sent_again(named)))
+    queue = only(replayed(service(CREATION), sent(message(named), port=50000)))
     assert (queue.queue.quota, queue.queue.pathname) == (1, r"ledger\orders")
     queue = only(replayed(sent(message(named))))
     assert (queue.exists, queue.queue) == (None, Queue.of({"pathname": r"LEDGER\orders", "quota": 1}))
     # [MS-MQCN] 3.2.5.1 deletes by GuidIdentifier alone
     deleted = change((1403, 1), (1404, 1), command="delete", path_name=r"LEDGER\orders")
-    queue = only(replayed(service(CREATION), sent_again(deleted)))
+    queue = only(replayed(service(CREATION), sent(message(deleted), port=50000)))
     assert (queue.exists, outcomes(queue)[-1]) == (True, ("delete", False))
-
-
-def sent_again(*updates: dict[str, Any]) -> bytes:
-    """A message in a stream of its own."""
-    body = mqcn.encode_body(message(*updates), enforce=False)
-    packet = mqqb.encode(mqqb.UserMessage(destination_queue=f"PRIVATE={LEDGER}\\3", body=body))
-    frames: Iterable[bytes] = [segment(b"", 99, flags=2, source=50000), segment(packet, 100, source=50000)]
-    return pcap(frames, nano=True)
 
 
 def test_the_first_of_two_properties_counts() -> None:

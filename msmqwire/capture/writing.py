@@ -1,0 +1,158 @@
+"""Writing captures: payloads in frames as a network would have carried them, in a pcap file with nanosecond times."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+__all__ = ["CaptureWriter", "Flow"]
+
+_MAGIC_NANOSECONDS = 0xA1B23C4D
+_LINK_RAW = 101
+_LARGEST_FRAME = 65535
+_TCP, _UDP = 6, 17
+_SYN, _PSH, _ACK = 0x02, 0x08, 0x10
+_HOP_LIMIT = 64
+#: Bytes of a stream in one frame: an Ethernet frame holds them behind the headers of IPv6 and TCP.
+_SEGMENT = 1440
+_MOST_IN_DATAGRAM = 65507
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Who sends to whom: addresses, both of IPv4 or both of IPv6, as text, and ports.
+
+    Raises
+    ------
+    ValueError
+        They are not.
+    """
+
+    src: str
+    src_port: int
+    dst: str
+    dst_port: int
+
+    def __post_init__(self) -> None:
+        if ip_address(self.src).version != ip_address(self.dst).version:
+            raise ValueError(f"{self.src} and {self.dst} are not of one version of IP")
+        for port in (self.src_port, self.dst_port):
+            if port not in range(1 << 16):
+                raise ValueError(f"{port} is no port")
+
+    @property
+    def reverse(self) -> Flow:
+        """The other direction."""
+        return Flow(self.dst, self.dst_port, self.src, self.src_port)
+
+
+class CaptureWriter:
+    """Writes frames behind each other, without a link layer (LINKTYPE_RAW).
+
+    A connection begins with the three packets that open it, so that a reader knows where its streams begin, when the
+    first bytes of either are written. None ends.
+
+    Parameters
+    ----------
+    file : binary file object
+        The header of the capture is written to it at once.
+
+    Examples
+    --------
+    >>> import io
+    >>> from msmqwire import capture
+    >>> file = io.BytesIO()
+    >>> writer = CaptureWriter(file)
+    >>> writer.datagram(1_709_539_200_000_000_000, Flow("192.0.2.1", 50000, "192.0.2.2", 1801), b"payload")
+    >>> with capture.open(io.BytesIO(file.getvalue())) as blocks:
+    ...     [bytes(payload) for block in blocks for payload in block.payloads]
+    [b'payload']
+    """
+
+    def __init__(self, file: SupportsWrite[bytes]) -> None:
+        self._file = file
+        self._written: dict[Flow, int] = {}
+        file.write(struct.pack("<IHHiIII", _MAGIC_NANOSECONDS, 2, 4, 0, 0, _LARGEST_FRAME, _LINK_RAW))
+
+    def datagram(self, time: int, flow: Flow, payload: bytes) -> None:
+        """Write a datagram of UDP.
+
+        Parameters
+        ----------
+        time : int
+            Nanoseconds since 1970, UTC.
+
+        Raises
+        ------
+        ValueError
+            The payload is too large for a datagram, or the time is none that a capture can have.
+        """
+        if len(payload) > _MOST_IN_DATAGRAM:
+            raise ValueError(f"{len(payload):,} bytes do not fit in a datagram")
+        header = struct.pack(">4H", flow.src_port, flow.dst_port, 8 + len(payload), 0)
+        self._frame(time, flow, _UDP, header, 6, payload)
+
+    def stream(self, time: int, flow: Flow, data: bytes) -> None:
+        """Write bytes of a TCP stream, behind those of the same flow before, in as many frames as they take.
+
+        Raises
+        ------
+        ValueError
+            The time is none that a capture can have.
+        """
+        if flow not in self._written:
+            self._open(time, flow)
+        for start in range(0, len(data), _SEGMENT):
+            self._segment(time, flow, _PSH | _ACK, data[start : start + _SEGMENT])
+
+    def _open(self, time: int, flow: Flow) -> None:
+        """The three packets that open a connection."""
+        back = flow.reverse
+        self._written[flow] = self._written[back] = 0
+        for sender, flags in ((flow, _SYN), (back, _SYN | _ACK)):
+            self._segment(time, sender, flags, b"")
+            self._written[sender] = 1
+        self._segment(time, flow, _ACK, b"")
+
+    def _segment(self, time: int, flow: Flow, flags: int, data: bytes) -> None:
+        sequence = self._written[flow]
+        acknowledged = self._written[flow.reverse] if flags & _ACK else 0
+        numbers = (sequence & 0xFFFFFFFF, acknowledged & 0xFFFFFFFF)
+        header = struct.pack(">HHIIBBHHH", flow.src_port, flow.dst_port, *numbers, 5 << 4, flags, 0xFFFF, 0, 0)
+        self._frame(time, flow, _TCP, header, 16, data)
+        self._written[flow] = sequence + len(data)
+
+    def _frame(self, time: int, flow: Flow, protocol: int, header: bytes, checksum_at: int, data: bytes) -> None:
+        src, dst = ip_address(flow.src), ip_address(flow.dst)
+        size = len(header) + len(data)
+        pseudo = src.packed + dst.packed + struct.pack(">II", size, protocol)
+        # 0 would say that there is none (RFC 768)
+        checksum = _checksum(pseudo + header + data) or 0xFFFF
+        body = header[:checksum_at] + checksum.to_bytes(2, "big") + header[checksum_at + 2 :] + data
+        frame = _ip_header(src, dst, protocol, size) + body
+        seconds, nanoseconds = divmod(time, 1_000_000_000)
+        if not 0 <= seconds < 1 << 32:
+            raise ValueError(f"a capture has no time of {seconds:,} seconds since 1970")
+        self._file.write(struct.pack("<4I", seconds, nanoseconds, len(frame), len(frame)) + frame)
+
+
+def _ip_header(src: IPv4Address | IPv6Address, dst: IPv4Address | IPv6Address, protocol: int, size: int) -> bytes:
+    if src.version == 6:
+        return struct.pack(">IHBB", 6 << 28, size, protocol, _HOP_LIMIT) + src.packed + dst.packed
+    fields = struct.pack(">BBHHHBB", 4 << 4 | 5, 0, 20 + size, 0, 0, _HOP_LIMIT, protocol)
+    addresses = src.packed + dst.packed
+    return fields + _checksum(fields + bytes(2) + addresses).to_bytes(2, "big") + addresses
+
+
+def _checksum(data: bytes) -> int:
+    """The Internet checksum (RFC 1071)."""
+    padded = data + bytes(len(data) % 2)
+    total: int = sum(struct.unpack(f">{len(padded) // 2}H", padded))
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF

@@ -1,0 +1,134 @@
+"""Rows as ``msmqwire decode`` writes them in JSON, back into the packets that they were decoded from."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from msmqwire import mqcn, mqqb, mqsd
+from msmqwire.cli.arguments import moment
+from msmqwire.columns.schema import BYTES, GUID, TIMESTAMP, DataType, ListOf, StructOf
+from msmqwire.formatname import PrivateName
+from msmqwire.notification.envelope import NOTIFY_QUEUE
+
+__all__ = ["Row", "packet_of"]
+
+Row: TypeAlias = Mapping[str, Any]
+
+#: Columns that follow from others.
+_DERIVED = frozenset({"kind", "packet_size", "sender_id_type", "body_encrypted", "message_class_name", "message_size",
+                      "notification"})  # fmt: skip
+_HEADERS: Mapping[str, type] = {
+    "transaction": mqqb.TransactionHeader,
+    "security": mqqb.SecurityHeader,
+    "soap": mqqb.SoapHeader,
+    "multi_queue": mqqb.MultiQueueFormatHeader,
+    "session": mqqb.SessionHeader,
+}
+_SESSIONS: Mapping[str, type] = {
+    "ping": mqqb.Ping,
+    "establish_connection": mqqb.EstablishConnection,
+    "connection_parameters": mqqb.ConnectionParameters,
+    "session_ack": mqqb.SessionAck,
+}
+_EVENTS = {("create", "queue"): 1, ("change", "queue"): 2, ("delete", "queue"): 3, ("change", "machine"): 4}
+_VALUE_MEMBERS = ("int", "text", "guid", "bytes", "ints", "guids", "texts")
+
+
+def packet_of(table: str, rows: Sequence[Row]) -> bytes:
+    """The packet of a row, of notifications that of all rows of a message.
+
+    Raises
+    ------
+    EncodeError
+        It is none that a conforming sender writes.
+    ValueError, TypeError, KeyError
+        A value is none that its column can have, or one that a packet needs is not there.
+    """
+    values = [_values(table, row) for row in rows]
+    match table:
+        case "topology":
+            return mqsd.encode(_topology(values[0]))
+        case "sessions":
+            return mqqb.encode(_session(values[0]))
+        case "messages":
+            return mqqb.encode(_message(values[0]))
+        case _:
+            body = mqcn.encode_body(_notification(values), enforce=False)
+            queue = PrivateName(UUID(int=0), NOTIFY_QUEUE)
+            return mqqb.encode(mqqb.UserMessage(destination_queue=queue, time_to_reach_queue=300, body=body))
+
+
+def _values(table: str, row: Row) -> dict[str, Any]:
+    """What stands in a row, nulls left out, as Python has it."""
+    columns = _TABLES[table].columns
+    return {each.name: _value(each.type, row[each.name]) for each in columns if row.get(each.name) is not None}
+
+
+_TABLES = {"topology": mqsd.TOPOLOGY, "notifications": mqcn.NOTIFICATIONS, "messages": mqqb.MESSAGES,
+           "sessions": mqqb.SESSIONS}  # fmt: skip
+
+
+def _value(type_: DataType, value: Any) -> Any:
+    if isinstance(type_, ListOf):
+        return [_value(type_.item, each) for each in value]
+    if isinstance(type_, StructOf):
+        return {name: _value(member, value[name]) for name, member in type_.members if value.get(name) is not None}
+    if type_ == GUID:
+        return UUID(value)
+    if type_ == BYTES:
+        return bytes.fromhex(value)
+    return moment(value) // 1_000_000_000 if type_ == TIMESTAMP else value
+
+
+def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.TopologyServerReply:
+    kind, _ = values.pop("type"), values.pop("version", None)
+    if kind == "request":
+        return mqsd.TopologyClientRequest(**values)
+    servers = [mqsd.DirectoryServiceServer(**each) for each in values.pop("servers", ())]
+    return mqsd.TopologyServerReply(**values, servers=servers)
+
+
+def _session(values: dict[str, Any]) -> Any:
+    return _SESSIONS[values["kind"]](**{name: value for name, value in values.items() if name not in _DERIVED})
+
+
+def _message(values: dict[str, Any]) -> mqqb.UserMessage:
+    """Columns of an optional header stand in the row only where the packet has it."""
+    headers = {}
+    for header, kind in _HEADERS.items():
+        fields = {field.name for field in dataclasses.fields(kind)} & values.keys()
+        if fields:
+            headers[header] = kind(**{name: _frozen(values.pop(name)) for name in fields})
+    plain = {
+        name: value for name, value in values.items() if name not in _DERIVED and not name.startswith("acknowledged_")
+    }
+    return mqqb.UserMessage(**plain, **headers)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _notification(rows: Sequence[dict[str, Any]]) -> mqcn.ChangeNotificationMessage:
+    first = rows[0]
+    if first["version"] == 2:
+        event = _EVENTS[first["operation"], first["object"]]
+        body = mqcn.NotificationBody(event, first["object_guid"], first["domain_controller"])
+        return mqcn.ChangeNotificationMessage(2, body=body)
+    return mqcn.ChangeNotificationMessage(1, [_update(row) for row in rows if "operation" in row])
+
+
+def _update(row: Row) -> mqcn.NotificationUpdate:
+    properties = [
+        (item["id"], next(item[name] for name in _VALUE_MEMBERS if name in item)) for item in row.get("properties", ())
+    ]
+    return mqcn.NotificationUpdate(
+        command=row["operation"],
+        guid_identifier=row.get("object_guid"),
+        path_name=row.get("path_name"),
+        guid_master_id=row["master_guid"],
+        properties=properties,
+    )

@@ -1,0 +1,177 @@
+"""What queues machines were told to have, from the notifications of a lake: ``msmqwire.notification.replay`` on Spark.
+
+Machines do not matter to each other, so the notifications to each go to one task, sorted by Spark (which spills what
+does not fit) in the order of time, and are told there one message after the other. A task has the queues of one machine
+in memory at a time, with their histories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import groupby, islice
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.functions import col
+
+from msmqwire.columns.schema import BOOL, BYTES, GUID, INT64, TEXT, Column, ListOf, StructOf
+from msmqwire.directory.base import Directory
+from msmqwire.directory.elements import Queue
+from msmqwire.notification.attributes import CREATED_QUEUE
+from msmqwire.notification.replay import COLUMNS, Event, ToldQueue, ToldQueues, messages_of
+from msmqwire.spark.schema import arrow_schema, spark_columns, struct_type
+
+__all__ = ["QUEUES", "replay", "told_queues"]
+
+_TYPES = {UUID: GUID, int: INT64, bool: BOOL, bytes: BYTES}
+_ATTRIBUTES = tuple(
+    (name, _TYPES.get(Queue.attribute_type(name), TEXT))
+    for name in Queue.attribute_names()
+    if name in CREATED_QUEUE.values()
+)
+
+_EVENT = StructOf(
+    (
+        ("operation", TEXT),
+        ("applied", BOOL),
+        ("time_ns", INT64),
+        ("file", TEXT),
+        ("frame", INT64),
+        ("source", TEXT),
+        ("origin", TEXT),
+        ("version", INT64),
+        ("told", StructOf(_ATTRIBUTES)),
+    )
+)
+
+#: The columns of a replay: those of ``ToldQueue``, the attributes of its queue each in one of its own.
+QUEUES = spark_columns(
+    (
+        Column("machine", TEXT, "the address that the notifications went to"),
+        Column("queue_manager", GUID, "the queue manager that hosts the queue, where a notification says"),
+        Column("exists", BOOL, "null where only changes were seen"),
+        *(Column(name, type_, "as the machine was told, or null") for name, type_ in _ATTRIBUTES),
+        Column("history", ListOf(_EVENT), "the notifications in the order of time"),
+    )
+)
+
+_SCHEMA = arrow_schema(QUEUES)
+# Of one stream two messages may end in one frame
+_ORDER = ("dst", "time_ns", "file", "frame", "stream_offset", "index")
+_NEEDED = tuple(dict.fromkeys((*(name for name in COLUMNS if name != "time"), *_ORDER)))
+# Histories may be long
+_ROWS = 256
+
+
+def replay(notifications: DataFrame, *, at: int | None = None, directory: Directory | None = None) -> DataFrame:
+    """Rebuild the queues that machines were told to have.
+
+    A row for each queue of each machine, as ``msmqwire.notification.replay.replay`` finds them in the same captures,
+    read in the order of their names. Machines come in any order, the queues of one in that in which it heard of them.
+
+    Parameters
+    ----------
+    notifications : DataFrame
+        The table ``notifications`` of a lake, or of the data source ``msmq``.
+    at : int, optional
+        Nanoseconds since 1970, UTC: tell nothing that was captured later.
+    directory : Directory, optional
+        Where to look for what version 2 does not say, as in ``ToldQueues``. It is sent to the tasks, which a
+        ``MemoryDirectory`` can be.
+
+    Examples
+    --------
+    >>> queues = replay(spark.read.parquet("lake/notifications"))  # doctest: +SKIP
+    >>> queues.where("exists").select("machine", "pathname", "quota").show()  # doctest: +SKIP
+    """
+    told = notifications.select(*_NEEDED)
+    if at is not None:
+        told = told.where(col("time_ns").isNull() | (col("time_ns") <= at))
+    by_machine = told.repartition("dst").sortWithinPartitions(*_ORDER)
+    return by_machine.mapInArrow(partial(_tell, directory), struct_type(QUEUES))
+
+
+def told_queues(queues: DataFrame) -> Iterator[ToldQueue]:
+    """The rows of a replay as the objects that one machine has, a partition of them at a time."""
+    return map(_told_queue, queues.toLocalIterator())
+
+
+def _tell(directory: Directory | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The queues of a partition: the notifications of each of its machines stand together, in the order of time."""
+    messages = messages_of(batch.rename_columns(_with_time(batch.schema.names)) for batch in batches)
+    for _, of_machine in groupby(messages, key=lambda message: message.machine):
+        queues = ToldQueues(directory)
+        for message in of_machine:
+            queues.tell(message)
+        rows = (_row(queue) for queue in queues)
+        while some := list(islice(rows, _ROWS)):
+            yield pa.RecordBatch.from_pylist(some, schema=_SCHEMA)
+
+
+def _with_time(names: list[str]) -> list[str]:
+    return ["time" if name == "time_ns" else name for name in names]
+
+
+# Attributes have no null: where one stands, nothing was told. GUIDs are text in a row and objects elsewhere
+
+
+def _row(told: ToldQueue) -> dict[str, Any]:
+    return {
+        "machine": told.machine,
+        "queue_manager": _plain(told.queue_manager),
+        "exists": told.exists,
+        **_columns(told.queue.attributes()),
+        "history": [_event_row(event) for event in told.history],
+    }
+
+
+def _event_row(event: Event) -> dict[str, Any]:
+    return {
+        "operation": event.operation,
+        "applied": event.applied,
+        "time_ns": event.time,
+        "file": event.file,
+        "frame": event.frame,
+        "source": event.source,
+        "origin": _plain(event.origin),
+        "version": 1 if isinstance(event.origin, UUID) else 2,
+        "told": _columns(event.told),
+    }
+
+
+def _columns(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _told_queue(row: Row) -> ToldQueue:
+    return ToldQueue(
+        machine=row.machine,
+        queue_manager=None if row.queue_manager is None else UUID(row.queue_manager),
+        exists=row.exists,
+        queue=Queue.of(_values(row)),
+        history=tuple(_told_event(event) for event in row.history),
+    )
+
+
+def _told_event(row: Row) -> Event:
+    return Event(
+        operation=row.operation,
+        applied=row.applied,
+        time=row.time_ns,
+        file=row.file,
+        frame=row.frame,
+        source=row.source,
+        origin=UUID(row.origin) if row.version == 1 else row.origin,
+        told=_values(row.told),
+    )
+
+
+def _values(row: Row) -> dict[str, Any]:
+    return {name: Queue.attribute_type(name)(row[name]) for name, _ in _ATTRIBUTES if row[name] is not None}

@@ -1,0 +1,176 @@
+"""``msmqwire encode``: what decode wrote in JSON decodes to the same rows again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from msmqwire import mqqb, mqsd
+from msmqwire.capture.writing import CaptureWriter, Flow
+from msmqwire.notification.sender import QueueCreation, QueueDeletion, QueueUpdate
+from tests.capture.build import START
+from tests.cli.support import EXAMPLES, msmqwire
+from tests.cli.test_route import refused, run
+from tests.mqqb.messages import FULL
+from tests.notification.sent import LEDGER, MANAGER, ORDERS, SERVICE, captured, changed
+
+Row = dict[str, Any]
+#: What a capture of its own says of a row, and what is spelled in one way only.
+ELSEWHERE = {"file", "frame", "first_frame"}
+SPELLED = {"destination_queue", "admin_queue", "response_queue"}
+
+
+def decoded(path: Path, table: str) -> list[Row]:
+    done = msmqwire("decode", path, "--table", table, "-T", "json", "-q")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def comparable(rows: list[Row]) -> list[Row]:
+    """Rows of all tables in one order, but for what another capture makes different."""
+    found = [
+        {
+            name: value.lower() if name in SPELLED and value else value
+            for name, value in row.items()
+            if name not in ELSEWHERE
+        }
+        for row in rows
+    ]
+    return sorted(found, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def encoded(tmp_path: Path, rows: list[Row], *options: str, status: int = 0) -> Path:
+    """The capture of rows."""
+    lines, path = tmp_path / "rows.jsonl", tmp_path / "encoded.pcap"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found, _, errors = run("encode", lines, "-o", path, *options)
+    assert found == status, errors
+    return path
+
+
+def written(tmp_path: Path, *packets: bytes) -> Path:
+    path = tmp_path / "packets.pcap"
+    with path.open("wb") as file:
+        writer = CaptureWriter(file)
+        for number, packet in enumerate(packets):
+            writer.stream(START + number, Flow("10.0.0.1", 50000, "10.0.0.2", 1801), packet)
+    return path
+
+
+@pytest.mark.parametrize("name", ["local-site.pcap", "message-session.pcap"])
+def test_a_whole_capture(tmp_path: Path, name: str) -> None:
+    rows = decoded(EXAMPLES / name, "all")
+    again = decoded(encoded(tmp_path, rows), "all")
+    assert len(rows) > 3
+    assert comparable(again) == comparable(rows)
+    times = [row["time"] for row in again if row["table"] == rows[-1]["table"]]
+    assert times == sorted(times)
+
+
+def test_what_no_sender_writes_is_left_out(tmp_path: Path) -> None:
+    rows = decoded(EXAMPLES / "other-site.pcapng", "topology")
+    good = [row for row in rows if row["fault"] is None and not row["violations"] and row["transport"] != "ipx"]
+    assert 0 < len(good) < len(rows)
+    assert comparable(decoded(encoded(tmp_path, rows, status=2), "topology")) == comparable(good)
+
+
+def test_every_header_of_a_message(tmp_path: Path) -> None:
+    plain = mqqb.UserMessage(destination_queue="DIRECT=OS:server\\private$\\q", body=b"\0\1", label="ä")
+    rows = decoded(written(tmp_path, mqqb.encode(FULL), mqqb.encode(plain)), "messages")
+    assert all(rows[0][name] for name in ("soap_header", "destination_queues", "tx_sequence_id", "security_id"))
+    assert comparable(decoded(encoded(tmp_path, rows, "--table", "messages"), "messages")) == comparable(rows)
+
+
+def test_every_packet_of_a_session(tmp_path: Path) -> None:
+    packets = [
+        mqqb.EstablishConnection(client_guid=LEDGER, time_stamp=7, refused=True),
+        mqqb.ConnectionParameters(recoverable_ack_timeout=1496, ack_timeout=120_000, window_size=64),
+        mqqb.SessionAck(ack_sequence_number=1, window_size=64),
+    ]
+    rows = decoded(written(tmp_path, *map(mqqb.encode, packets)), "sessions")
+    rows.append({**rows[0], "kind": "ping", "cookie": 5, "queue_manager": str(LEDGER), "transport": "udp"})
+    for name in ("client_guid", "server_guid", "time_stamp", "operating_system", "packet_size", "stream_offset"):
+        rows[-1][name] = None
+    rows[-1] |= {"dst_port": 3527, "initiator_is_client": True}
+    assert comparable(decoded(encoded(tmp_path, rows, "--table", "sessions"), "sessions")) == comparable(rows)
+
+
+def test_notifications_alone_come_in_messages_of_their_own(tmp_path: Path) -> None:
+    changes = [
+        QueueCreation(queue=ORDERS, queue_manager=LEDGER),
+        QueueUpdate(old=ORDERS, new=changed(ORDERS, quota=7), queue_manager=LEDGER),
+        QueueDeletion(queue=ORDERS, queue_manager=LEDGER),
+    ]
+    path = tmp_path / "sent.pcap"
+    for sender in (SERVICE, MANAGER):
+        path.write_bytes(captured(sender.notifications(changes)))
+        rows = decoded(path, "notifications")
+        again = decoded(encoded(tmp_path, rows, "--table", "notifications"), "notifications")
+        assert comparable([{**row, "stream_offset": 0} for row in again]) == comparable(
+            [{**row, "stream_offset": 0} for row in rows]
+        )
+
+
+def test_by_hand(tmp_path: Path) -> None:
+    """What a packet does not need may be left out, and so may where it was."""
+    guids = {name: str(UUID(int=number)) for number, name in enumerate(("enterprise_id", "request_id", "site_id"), 1)}
+    (row,) = decoded(encoded(tmp_path, [{"type": "request", **guids}]), "topology")
+    assert {name: row[name] for name in guids} == guids
+    assert (row["src"], row["dst"], row["dst_port"], row["time"]) == (
+        "192.0.2.1",
+        "192.0.2.2",
+        1801,
+        "1970-01-01T00:00:00.000000000Z",
+    )
+    deletion = {"version": 2, "operation": "delete", "object": "queue", "object_guid": guids["site_id"]}
+    path = encoded(tmp_path, [{"table": "notifications", **deletion, "domain_controller": "dc1"}])
+    (row,) = decoded(path, "notifications")
+    assert {name: row[name] for name in deletion} == deletion
+
+
+def test_hexadecimal_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = mqsd.TopologyClientRequest(enterprise_id=UUID(int=1), request_id=UUID(int=2), site_id=UUID(int=3))
+    row = {"type": "request", "enterprise_id": UUID(int=1), "request_id": UUID(int=2), "site_id": UUID(int=3)}
+    text = json.dumps(row, default=str) + "\n\n"
+    done = msmqwire("encode", "-T", "hex", input=text.encode())
+    assert (done.returncode, done.stdout.decode()) == (0, mqsd.encode(request).hex() + "\n")
+    assert done.stderr == b"1 packet written\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("{", "line 2: Expecting property name"),
+        ("[]", "line 2: is no object"),
+        ('{"table": "faults"}', "there is no table faults"),
+        ('{"typ": "request"}', "typ: no such column of topology"),
+        ("{}", "type is missing"),
+        ('{"type": "request"}', "enterprise_id"),
+        ('{"table": "sessions", "kind": "pong"}', "pong is missing, or is none of its names"),
+        ('{"table": "sessions", "kind": "ping", "cookie": 1, "queue_manager": "?"}', "badly formed hexadecimal UUID"),
+        ('{"table": "messages", "body": "zz"}', "non-hexadecimal"),
+        ('{"table": "messages", "destination_queue": "nowhere"}', "line 2: "),
+        ('{"table": "messages", "sent_time": "yesterday"}', "is not a time"),
+        ('{"table": "notifications", "version": 1, "operation": "delete"}', "master_guid is missing"),
+    ],
+)
+def test_errors_name_the_line(tmp_path: Path, line: str, complaint: str) -> None:
+    path, output = tmp_path / "rows.jsonl", tmp_path / "out.pcap"
+    path.write_text(f"\n{line}\n")
+    assert complaint in refused("encode", path, "-o", output)
+    assert not output.exists()
+
+
+def test_a_place_that_no_frame_can_have(tmp_path: Path) -> None:
+    (row, *_) = decoded(EXAMPLES / "local-site.pcap", "topology")
+    path = tmp_path / "rows.jsonl"
+    for wrong, complaint in (
+        ({"dst": "::1"}, "one version of IP"),
+        ({"src_port": -1}, "line 1: -1 is no port"),
+        ({"src": "x"}, "'x'"),
+    ):
+        path.write_text(json.dumps({**row, **wrong}))
+        assert complaint in refused("encode", path, "-o", tmp_path / "out.pcap")
