@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msmqwire.cli import signals
 from msmqwire.cli.arguments import column_names, ports
 from msmqwire.cli.console import CommandError, optional, printable, say
-from msmqwire.cli.progress import task_progress
+from msmqwire.cli.progress import capture_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,8 +27,8 @@ _EPILOG = """\
 The lake is a folder of Parquet tables by day: topology (a row a packet of discovery),
 messages (a row a message), notifications (a row a change), sessions (a row a ping or packet
 that keeps a session), faults (a row for each that cannot be decoded) and accounting (a row
-for each capture: what became of every frame). Running it again over the same captures
-changes nothing.
+for each capture: what became of every frame). Running it again decodes what is new, and
+captures that have grown; a run that was killed is made good by the next.
 
 Spark runs on this machine with all its cores, or where --master, SPARK_REMOTE or
 spark-submit say; captures and lake must then have the same names everywhere.
@@ -36,8 +36,8 @@ spark-submit say; captures and lake must then have the same names everywhere.
 exit status:
   0  every frame of every capture was read and every payload decoded
   1  wrong usage, or a capture that cannot be read; the lake has all the others
-  2  some payloads had faults, some frames were damaged, bytes of TCP streams were missing,
-     or a compressed capture was cut
+  2  some payloads had faults, some frames or messages cannot be read, bytes of TCP streams
+     were missing, or a compressed capture was cut
 
 examples:
   msmqwire pipeline captures/ --lake lake
@@ -65,6 +65,8 @@ def add(subcommands: Any) -> None:
         help="of topology, notifications, messages and sessions those to write, beside faults and accounting "
         "(default: all)",
     )
+    parser.add_argument("-r", "--recursive", action="store_true", help="read the folders below a folder as well")
+    parser.add_argument("--again", action="store_true", help="decode captures though the lake has them")
     parser.add_argument(
         "--failfast", action="store_true", help="stop at the first payload or capture that cannot be decoded"
     )
@@ -92,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
             raise CommandError(f"--tables {table}: no such table; there is {', '.join(TABLES)}")
     # Before Spark is started, which takes seconds
     try:
-        expand(options.sources)
+        expand(options.sources, recursive=options.recursive)
     except ValueError as error:
         raise CommandError(str(error)) from None
     if options.master is None and not _elsewhere() and not _java():
@@ -106,7 +108,7 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
     from msmqwire.spark import pipeline
 
     try:
-        with task_progress(spark, wanted=not options.quiet):
+        with capture_progress(wanted=not options.quiet) as progress:
             summary = pipeline.run(
                 spark,
                 options.sources,
@@ -115,6 +117,9 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
                 mode="FAILFAST" if options.failfast else "PERMISSIVE",
                 ports=options.ports,
                 compression=options.compression,
+                recursive=options.recursive,
+                again=options.again,
+                progress=progress,
             )
     except PySparkException as error:
         ours = _error_of_task(str(error))

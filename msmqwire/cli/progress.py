@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from msmqwire.cli.console import printable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from rich.text import Text
 
-__all__ = ["countdown", "progress", "task_progress"]
+    from msmqwire.spark.pipeline import Progress
+
+__all__ = ["capture_progress", "countdown", "progress"]
 
 # A command that is over before anybody wonders needs no line.
 _PATIENCE = 0.5
@@ -62,37 +63,31 @@ def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int],
 
 
 @contextlib.contextmanager
-def task_progress(spark: SparkSession, *, wanted: bool) -> Iterator[None]:
-    """Draw how many tasks of the session are done, as ``progress`` does; a session of Spark Connect does not tell."""
-    if not (wanted and _watched() and hasattr(spark, "_jsparkSession")):
-        yield
+def capture_progress(*, wanted: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A function that is told how many captures are decoded and draws it, as ``progress`` does; None without need."""
+    if not (wanted and _watched()):
+        yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Line
 
-    line = Progress(
-        "decoding", BarColumn(), MofNCompleteColumn(), "tasks", TimeElapsedColumn(),
+    line = Line(
+        "decoding", BarColumn(), MofNCompleteColumn(), TextColumn("captures{task.fields[rate]}"), TimeElapsedColumn(),
         console=Console(stderr=True), transient=True, auto_refresh=False,
     )  # fmt: skip
-    task = line.add_task("", total=None)
-    tracker = spark.sparkContext.statusTracker()
-    done = threading.Event()
+    task = line.add_task("", total=None, rate="")
+    started = time.monotonic()
 
-    def watch() -> None:
-        while not done.wait(_INTERVAL):
-            for stage in tracker.getActiveStageIds():
-                if (info := tracker.getStageInfo(stage)) is not None:
-                    line.update(task, total=info.numTasks, completed=info.numCompletedTasks)
-            line.refresh()
+    def show(done: Progress) -> None:
+        rate = f", {done.frames / (time.monotonic() - started):,.0f} frames/s" if done.frames else ""
+        line.update(task, total=done.total, completed=done.captures, rate=rate)
+        line.refresh()
 
-    watcher = threading.Thread(target=watch, daemon=True)
+    line.start()
     try:
-        line.start()
-        watcher.start()
-        yield
+        yield show
     finally:
-        done.set()
-        watcher.join()
         line.stop()
 
 

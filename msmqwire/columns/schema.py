@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Table:
     fields: tuple[str, ...] = ()
     violations: type[IntFlag] | None = None
 
-    @property
+    @cached_property
     def all_columns(self) -> tuple[Column, ...]:
         """The table as users see it: its columns, then ``fault`` and ``violations`` where there can be any."""
         columns = list(self.columns)
@@ -180,7 +180,7 @@ class Table:
         """Bytes of a row's presence: 1, or 4 where the columns need more than eight bits."""
         return 1 if all(column.presence < 1 << 8 for column in self.columns) else 4
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of all columns, in order."""
         return tuple(column.name for column in self.all_columns)
@@ -215,6 +215,7 @@ class Table:
         return pa.schema([(column.name, arrow_type(column.type, guid)) for column in self.select(names)])
 
 
+@cache
 def arrow_type(type_: DataType, guid: GuidForm = "uuid") -> pa.DataType:
     """The Arrow type of a column's type, with GUIDs in the form asked for; needs pyarrow."""
     import pyarrow as pa

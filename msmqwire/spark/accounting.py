@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
+from msmqwire.capture.stats import MOST_PROBLEMS
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.dayfiles import Compression, StagedFile, day_name
 
@@ -146,6 +147,28 @@ class SourceAccount:
     def packets(self) -> int:
         """Packets out of TCP streams that were given to tables."""
         return self.streams.packets - self.streams.unselected
+
+    def add(self, part: SourceAccount) -> None:
+        """Count in what was found in a part of the source."""
+        self.seen(part.first_ns, part.last_ns)
+        for name in (*_COUNTS, "streams", "claimed", "encrypted", "unread"):
+            setattr(self, name, getattr(self, name) + getattr(part, name))
+        for name in ("given", "rows", "faults"):
+            ours, theirs = getattr(self, name), getattr(part, name)
+            setattr(self, name, {key: ours.get(key, 0) + theirs.get(key, 0) for key in {**ours, **theirs}})
+        self.losses = [*self.losses, *part.losses][:MOST_PROBLEMS]
+
+    def agree(self, found: SourceAccount) -> None:
+        """Compare what was counted in parts with what was found in one pass over the frames.
+
+        Raises
+        ------
+        AccountingError
+            They do not agree.
+        """
+        ours, theirs = ({**asdict(one), **asdict(one.streams)} for one in (self, found))
+        names = (*_COUNTS, *(item.name for item in fields(StreamStats)))
+        _agree(self.file, *((f"{name} in parts", ours[name], "in one pass", theirs[name]) for name in names))
 
     def take(self, stats: CaptureStats, tables: Mapping[str, TableRows], claimed: int) -> None:
         """Take over what became of the frames, and of the payloads in them."""

@@ -13,11 +13,11 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
@@ -29,7 +29,7 @@ from msmqwire.spark.reading import ReadingOptions
 from msmqwire.spark.remote import StorageOptions
 from msmqwire.spark.schema import arrow_schema
 from msmqwire.spark.sources import SourceFile, find_files
-from msmqwire.spark.tasks import FAULTS, Decoded, Decoding, Digesting, Stage
+from msmqwire.spark.tasks import FAULTS, Cut, Cutting, Decoded, Decoding, Digesting, Stage
 
 __all__ = ["PipelineMode", "Progress", "Summary", "run"]
 
@@ -40,6 +40,8 @@ _OPENING_BYTES = 1 << 20
 _FEW_PARTS = 64
 # Parts that are decoded before there is a commit; what a killed run loses
 _PARTS_OF_A_COMMIT = 1000
+# What is larger than so many bytes is read once to be cut into parts, which tasks decode side by side
+_LARGE_BYTES = 2 * _PART_BYTES
 _INTERVAL = 0.2
 # What a summary adds up over accounts
 _TOTALS = (
@@ -280,27 +282,29 @@ class _Run:
         # With other settings a source has other rows
         self.settings = json.dumps([sorted(options.tables), options.ports and sorted(options.ports)])
         self.stamps: dict[str, Stamp] = {}
+        self.decoded: list[Decoded] = []
         # To be noted with the next commit: the keys of files, and those of sources that the lake is rid of
         self.read: dict[str, str] = {}
         self.withdrawn: set[str] = set()
         self.taken: set[str] = set()
 
     def run(self, files: Sequence[SourceFile]) -> Summary:
-        changed = [file for file in files if not self._is_unchanged(file)]
-        new = self._without_known_contents(changed)
+        new = self._without_known_contents([file for file in files if not self._is_unchanged(file)])
         self.summary.known = len(files) - len(new) - len(self.summary.duplicates)
         self.stamps = {file.name: Stamp(file.size, file.modified_ns) for file in files}
         # What can be read may not have been readable when a run met it before
         self.withdrawn = {path_key(file.name) for file in set(files).difference(new)}
-        parts = _parts(new)
-        decoding = Decoding(str(self.lake.staging), self.options, self.compression, self._write_earlier(new))
-        # Who wants all or nothing gets one commit
-        size = _PARTS_OF_A_COMMIT if self.options.mode == "PERMISSIVE" else len(parts)
+        earlier = self._write_earlier(new)
         with _told(self.progress, self.lake.staging / "done", len(new)):
-            for start in range(0, len(parts), size or 1):
-                results = self._on_workers(decoding, parts[start : start + size])
-                self._commit([Decoded.from_json(result) for result in results])
-        self._commit(())
+            cuts = self._cut(new, earlier)
+            decoding = Decoding(str(self.lake.staging), self.options, self.compression, earlier)
+            # While a capture is read in parts it may have become another one
+            changed = self._decode_parts(decoding, cuts)
+            parts = _parts([file for file in new if file.name not in cuts or file.name in changed])
+            for start in range(0, len(parts), _PARTS_OF_A_COMMIT):
+                results = self._on_workers(decoding, parts[start : start + _PARTS_OF_A_COMMIT])
+                self._add(Decoded.from_json(result) for result in results)
+        self._commit()
         schemas = {table: arrow_schema(self.options.columns(table)) for table in self.options.tables}
         self.lake.found({**schemas, "faults": arrow_schema(FAULTS), "accounting": ACCOUNTING})
         return self.summary
@@ -356,7 +360,41 @@ class _Run:
         path.write_text(json.dumps(earlier), "utf-8")
         return str(path)
 
-    def _on_workers(self, work: Callable[[Sequence[str]], str], parts: Sequence[Sequence[str]]) -> list[str]:
+    def _cut(self, files: Sequence[SourceFile], earlier: str) -> dict[str, Cut]:
+        """Cut the large captures."""
+        work = Cutting(str(self.lake.staging), self.options, earlier, _PART_BYTES)
+        results = self._on_workers(work, [[file.name] for file in files if file.size > _LARGE_BYTES])
+        cuts = [Cut.from_dict(values) for result in results for values in json.loads(result)]
+        return {cut.account.file: cut for cut in cuts}
+
+    def _decode_parts(self, decoding: Decoding, cuts: Mapping[str, Cut]) -> set[str]:
+        """Decode what was cut; the names of files that have changed meanwhile, of which nothing is kept."""
+        changed: set[str] = set()
+        waiting: list[Cut] = []
+        for number, cut in enumerate(cuts.values(), 1):
+            waiting.append(cut)
+            if number < len(cuts) and sum(one.parts for one in waiting) < _PARTS_OF_A_COMMIT:
+                continue
+            parts = [(one.account.file, one.folder, at, one.parts) for one in waiting for at in range(one.parts)]
+            results = iter([Decoded.from_json(result) for result in self._on_workers(decoding.part, parts)])
+            for one in waiting:
+                decoded = [next(results) for _ in range(one.parts)]
+                if self._has_changed(one.account.file):
+                    changed.add(one.account.file)
+                else:
+                    self._add([one.joined(decoded)])
+            waiting = []
+        return changed
+
+    def _has_changed(self, file: str) -> bool:
+        """Whether a file is another one than when this run began."""
+        try:
+            found = find_files(file, storage_options=self.options.storage_options)
+        except FileNotFoundError:
+            return True
+        return [Stamp(one.size, one.modified_ns) for one in found] != [self.stamps[file]]
+
+    def _on_workers(self, work: Callable[[Any], str], parts: Sequence[Any]) -> list[str]:
         """What ``work`` gives for each part."""
         if not parts:
             return []
@@ -368,11 +406,17 @@ class _Run:
         rows = numbers.mapInArrow(Stage(str(folder), work).run, "result string").collect()
         return [row.result for row in rows]
 
-    def _commit(self, results: Iterable[Decoded]) -> None:
+    def _add(self, results: Iterable[Decoded]) -> None:
+        """Take what tasks have decoded, and commit it, unless all or nothing is wanted."""
+        self.decoded += results
+        if self.options.mode == "PERMISSIVE":
+            self._commit()
+
+    def _commit(self) -> None:
         """Check what tasks have decoded, and make it part of the lake."""
         groups: list[StagedGroup] = []
         problems: list[SourceAccount] = []
-        for result in results:
+        for result in self.decoded:
             read = [account for account in result.accounts if account.problem is None]
             problems += [account for account in result.accounts if account.problem is not None]
             for account in read:
@@ -387,7 +431,7 @@ class _Run:
             groups.append(self._group(problems, ()))
         seen = {file: (self.stamps[file], key) for file, key in self.read.items()}
         self.lake.commit(groups, withdrawn=self.withdrawn, seen=seen, compression=self.compression)
-        self.read, self.withdrawn = {}, set()
+        self.decoded, self.read, self.withdrawn = [], {}, set()
 
     def _without_doubled(
         self, accounts: Sequence[SourceAccount], files: Sequence[StagedFile]
@@ -439,7 +483,9 @@ def _told(progress: Callable[[Progress], None] | None, folder: Path, total: int)
     over = threading.Event()
 
     def tell() -> None:
-        while not over.wait(_INTERVAL):
+        last = False
+        while not last:
+            last = over.wait(_INTERVAL)
             marks = [name.rsplit("-", 2) for name in os.listdir(folder)]
             # A task whose result was lost leaves two marks
             captures = min(total, sum(int(mark[1]) for mark in marks))

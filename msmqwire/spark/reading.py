@@ -106,7 +106,9 @@ class Scan:
     def __init__(self, options: ReadingOptions, columns: Mapping[str, Iterable[SparkColumn]] | None = None) -> None:
         self.options = options
         chosen = columns or {}
-        self.columns = {table: tuple(chosen.get(table, options.columns(table))) for table in options.tables}
+        self.columns = {
+            table: tuple(chosen[table] if table in chosen else options.columns(table)) for table in options.tables
+        }
         self.stats = CaptureStats()
         self.tables: dict[str, TableRows] = {}
         self.payloads = 0

@@ -125,5 +125,8 @@ def convert(batch: pa.RecordBatch, columns: Sequence[SparkColumn]) -> pa.RecordB
 def _convert_column(array: Any, column: SparkColumn) -> Any:
     if column.name != column.source:
         return array.cast(pa.int64())
+    # Casting to the same type takes time as well; lists of the same type may name their items otherwise
+    if array.type == column.arrow and not pa.types.is_nested(array.type):
+        return array
     # Microseconds cut off what nanoseconds have more; the column behind them keeps it
     return array.cast(column.arrow, safe=not pa.types.is_timestamp(array.type))

@@ -125,6 +125,24 @@ def test_a_compressed_capture_that_is_cut(spark: SparkSession, tmp_path: Path) -
         pipeline.run(spark, str(cut), tmp_path / "other", mode="FAILFAST", ports=[9])
 
 
+def test_messages_that_cannot_be_decoded_are_told_without_their_table(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "bad.pcap"
+    path.write_bytes(build.pcap([build.segment(build.message(b"no message"), 0)]))
+    summary = pipeline.run(spark, str(path), tmp_path / "lake", tables="notifications")
+    assert (summary.faults.total(), summary.unread, summary.lost) == (0, 1, 1)
+    assert "1 message that cannot be decoded" in str(summary)
+    summary = pipeline.run(spark, str(path), tmp_path / "lake")
+    assert (summary.faults.total(), summary.unread, summary.lost) == (1, 1, 0)
+    assert "1 message that" not in str(summary)
+
+
+def test_progress(spark: SparkSession, tmp_path: Path) -> None:
+    told: list[pipeline.Progress] = []
+    pipeline.run(spark, CAPTURES, tmp_path / "lake", progress=told.append)
+    assert told[-1] == pipeline.Progress(2, 2, 20)
+    assert told == sorted(told, key=lambda one: one.captures)
+
+
 def test_failfast_shows_the_packet_out_of_a_stream(tmp_path: Path) -> None:
     path = tmp_path / "bad.pcap"
     packet = build.message(b"no message")

@@ -162,6 +162,24 @@ def test_what_cannot_be_read_is_tried_again(spark: SparkSession, tmp_path: Path)
     assert rows(lake) == wanted(*sources)
 
 
+def test_captures_on_other_machines(spark: SparkSession, tmp_path: Path) -> None:
+    """The time of an object tells that it is the one of the last run."""
+    from tests.spark.object_store import object_store
+
+    lake = tmp_path / "lake"
+    with object_store() as store:
+        settings: dict[str, Any] = {"recursive": True, "storage_options": store.options}
+        uris = [store.put(f"day/{Path(name).name}", Path(name)) for name in CAPTURES]
+        summary = pipeline.run(spark, "s3://captures/day", lake, **settings)
+        assert (summary.sources, summary.rows["topology"]) == (2, 14)
+        assert set(accounts(lake)) == set(uris)
+        assert rows(lake).total() == 14
+        uris.append(store.put("day/more/session.pcap", Path(SESSION)))
+        summary = pipeline.run(spark, "s3://captures/day", lake, **settings)
+        assert (summary.sources, summary.known) == (1, 2)
+        assert set(accounts(lake)) == set(uris)
+
+
 def test_reading_that_fails_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What others have in the same files stays, and nothing of it."""
     names = [str(tmp_path / f"{number}.pcap") for number in range(3)]

@@ -1,0 +1,102 @@
+"""Large captures, cut into parts that tasks decode side by side: what lies in the lake is the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
+
+from msmqwire.spark import pipeline
+from msmqwire.spark.accounting import AccountingError, SourceAccount
+from msmqwire.spark.tasks import Cut, Decoded
+from tests.spark.captures import DAY, MONDAY, frame, without_a_segment, write_capture
+from tests.spark.test_datasource import SESSION
+from tests.spark.test_pipeline_kills import PRINTED
+
+TABLES = ("topology", "notifications", "messages", "sessions", "faults", "accounting")
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "_LARGE_BYTES", 3_000)
+    monkeypatch.setattr(pipeline, "_PART_BYTES", 2_500)
+
+
+def contents(lake: Path) -> dict[str, list[dict[str, Any]]]:
+    """All rows of all tables."""
+    found = {name: ds.dataset(lake / name, partitioning="hive").to_table().to_pylist() for name in TABLES}
+    return {name: sorted(rows, key=lambda row: str(list(row.values())[:9])) for name, rows in found.items()}
+
+
+def captures(folder: Path) -> list[Path]:
+    """One with a stream that loses bytes, a cut one, one over days, a compressed one and one that is none."""
+    folder.mkdir()
+    names = [folder / name for name in ("gap.pcap", "cut.pcap", "days.pcap", "days.pcap.gz", "none.pcap")]
+    without_a_segment(Path(SESSION), names[0])
+    names[1].write_bytes(Path(SESSION).read_bytes()[:-30])
+    payloads = [PRINTED[number % 2] if number % 10 else b"?" for number in range(300)]
+    write_capture(names[2], ((MONDAY + number * DAY // 100, frame(data)) for number, data in enumerate(payloads)))
+    names[3].write_bytes(gzip.compress(names[2].read_bytes()[:-1], 0))
+    names[4].write_bytes(b"not a capture\n" * 1000)
+    return names
+
+
+def test_parts_give_what_the_whole_gives(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    names = captures(tmp_path / "captures")
+    whole = pipeline.run(spark, names, tmp_path / "whole")
+    request.getfixturevalue("small_parts")
+    files: list[pipeline.Progress] = []
+    parts = pipeline.run(spark, names, tmp_path / "parts", progress=files.append)
+    assert dataclasses.replace(parts, seconds=whole.seconds) == whole
+    assert (whole.sources, whole.lost > 0, whole.faults["truncated"] > 0) == (4, True, True)
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+    assert files[-1].captures == 5
+    few, many = (len(list((tmp_path / name / "topology").rglob("*.parquet"))) for name in ("whole", "parts"))
+    assert many > few + 8
+    assert pipeline.run(spark, names, tmp_path / "parts").known == 4
+    with pytest.raises(PythonException, match=r"msmqwire\.errors\.(Decode|Capture)Error: "):
+        pipeline.run(spark, names, tmp_path / "none", mode="FAILFAST")
+    assert not list((tmp_path / "none").rglob("*.parquet"))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_capture_that_changes_between_its_parts(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is decoded in one piece, as it is then; its parts count for nothing."""
+    path, lake = tmp_path / "session.pcap", tmp_path / "lake"
+    shutil.copy(SESSION, path)
+    has_changed = pipeline._Run._has_changed
+
+    def changing(self: pipeline._Run, file: str) -> bool:
+        without_a_segment(Path(SESSION), path)
+        return has_changed(self, file)
+
+    monkeypatch.setattr(pipeline._Run, "_has_changed", changing)
+    summary = pipeline.run(spark, path, lake)
+    (account,) = contents(lake)["accounting"]
+    assert (summary.sources, account["bytes"], account["streams"]["gaps"]) == (1, path.stat().st_size, 1)
+    assert len(contents(lake)["messages"]) == summary.rows["messages"] > 0
+
+    path.write_bytes(path.read_bytes() + b"\0" * 16)
+    monkeypatch.setattr(pipeline._Run, "_has_changed", lambda self, file: path.unlink() or has_changed(self, file))
+    summary = pipeline.run(spark, path, lake)
+    assert summary.problems == [f"{path}: No such file or directory"]
+    assert len(contents(lake)["messages"]) > 0
+
+
+def test_parts_that_do_not_add_up_are_refused() -> None:
+    found = SourceAccount("big.pcap", "digest", 100, frames=7, payloads=7)
+    parts = [Decoded([SourceAccount("big.pcap", frames=count, payloads=count)], []) for count in (3, 3)]
+    with pytest.raises(AccountingError, match=r"big\.pcap: 6 frames in parts, but 7 in one pass"):
+        Cut(found, "", 2).joined(parts)
+    parts[1].accounts[0].problem = "the disk is on fire"
+    (account,) = Cut(found, "", 2).joined(parts).accounts
+    assert (account.problem, account.frames, account.bytes) == ("the disk is on fire", 0, 100)
