@@ -496,6 +496,15 @@ def test_a_batch_whose_files_are_gone_cannot_be_read_again(tmp_path: Path) -> No
     same(loose.run(), serial(files[:2]))
 
 
+def test_a_file_that_is_truncated_between_planning_and_reading(tmp_path: Path) -> None:
+    files = write(tmp_path, rotated(traffic(15), 2, 0))
+    query = Query(tmp_path)
+    assert query.plan()
+    truncate(files[1])
+    with pytest.raises(CaptureError, match=r"sensor-001\.pcap: ends at \d+, in front of the checkpoint"):
+        query.run()
+
+
 def test_offsets_do_not_grow_with_the_files_that_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msmqwire.spark.following.KEPT_NAMES", 20)
     query = Query(tmp_path, table="topology")
