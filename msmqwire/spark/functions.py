@@ -127,7 +127,7 @@ def decode_frame(
     table : str
         ``topology``, ``notifications``, ``messages``, ``sessions`` or ``format_names``.
     keep : iterable of Column or str
-        Columns of ``df`` that go along.
+        Columns of ``df`` that go along, ``"*"`` for all of them.
     columns : iterable of str, optional
         The columns of the table to build, all of them by default; they come in the table's order.
     mode, guid

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
@@ -104,6 +107,21 @@ def test_an_error_of_a_worker_arrives(connect: SparkSession) -> None:
     frame = payload_frame(connect, [THREE[:30]])
     with pytest.raises(PythonException, match="row 0 of its partition, 30 bytes"):
         decode_frame(frame, "payload", "notifications", mode="FAILFAST").collect()
+
+
+def test_a_killed_worker_loses_and_doubles_nothing(connect: SparkSession, tmp_path: Path) -> None:
+    died = tmp_path / "died"
+
+    def die_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from batches
+
+    payloads = payload_frame(connect, PACKETS).mapInArrow(die_once, "row int, payload binary")
+    decoded = decode_frame(payloads, "payload", "topology", keep="row", columns=["type"])
+    assert sorted(row.row for row in decoded.collect()) == list(range(len(PACKETS)))
+    assert died.exists()
 
 
 def test_the_data_source_is_found_and_can_be_registered(server: str, connect: SparkSession) -> None:

@@ -75,6 +75,12 @@ def test_columns_of_any_type_go_along_unchanged(spark: SparkSession) -> None:
     assert isinstance(rows[0].seen, datetime.datetime)
 
 
+def test_all_columns_go_along(spark: SparkSession) -> None:
+    frame = payload_frame(spark, [PACKETS[0]])
+    decoded = decode_frame(frame, "payload", "topology", keep="*", columns="type")
+    assert as_dicts(decoded) == [{"row": 0, "payload": PACKETS[0], "type": "request"}]
+
+
 def test_no_rows_and_empty_partitions(spark: SparkSession) -> None:
     frame = payload_frame(spark, [PACKETS[0]], partitions=4)
     decoded = decode_frame(frame, "payload", "topology", columns=["type"])
