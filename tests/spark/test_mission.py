@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import hmac
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -243,7 +244,9 @@ def verified(envelope: Envelope) -> AuthenticationLevel:
 @contextlib.contextmanager
 def captured(path: Path, loopback: Loopback) -> Iterator[None]:
     """tcpdump looks on, from before the block begins until it has seen all that happened in it."""
-    program = [require_program("tcpdump"), "--immediate-mode", "-U", "-i", "lo", "-w", str(path)]
+    # A slot of its buffer is as large as the largest frame: by default there are eight
+    buffer = ("-s", "65535", "-B", "65536")
+    program = [require_program("tcpdump"), "--immediate-mode", "-U", *buffer, "-i", "lo", "-w", str(path)]
     tcpdump = subprocess.Popen([*program, f"net {loopback.network}"], stderr=subprocess.PIPE, text=True)
     try:
         assert tcpdump.stderr is not None
@@ -264,6 +267,8 @@ def captured(path: Path, loopback: Loopback) -> Iterator[None]:
             threading.Event().wait(0.1)
         else:
             pytest.fail("tcpdump did not see everything")
+        tcpdump.send_signal(signal.SIGINT)
+        assert "\n0 packets dropped by kernel" in tcpdump.communicate(timeout=SECONDS)[1]
     finally:
         tcpdump.kill()
         tcpdump.communicate()
@@ -277,7 +282,8 @@ class Mission:
     after: Contoso
     loopback: Loopback
     discovery: Discovery
-    notifications: list[Notification]
+    sent: dict[int, Notification]
+    """By MessageID."""
     capture: str
 
     def address(self, name: str) -> str:
@@ -335,20 +341,20 @@ def changed(contoso: Contoso) -> tuple[list[Change], list[Change]]:
     return ledger, office
 
 
-def told(contoso: Contoso, discovery: Discovery) -> tuple[list[Notification], list[bytes]]:
-    """DEPOT's notifications of what it has changed, and their packets; behind them one that is forged."""
+def told(contoso: Contoso, discovery: Discovery) -> tuple[dict[int, Notification], list[bytes]]:
+    """DEPOT's notifications of what it has changed, by MessageID, and their packets; behind them one that is forged."""
     ledger, office = changed(contoso)
     here, server = contoso.machine("DEPOT").identifier, contoso.machine(discovery.directory_servers[0])
     service = Sender(queue_manager=here, master=server.identifier)
     manager = Sender(queue_manager=here, domain_controller=server.computer_name)
-    notifications = [*service.notifications(ledger), *manager.notifications(office)]
+    sent = dict(enumerate([*service.notifications(ledger), *manager.notifications(office)], 1))
     packets = [
         mqqb.encode(notification.packet(sent_time=1_709_539_200, message_id=number, sign=signed))
-        for number, notification in enumerate(notifications, 1)
+        for number, notification in sent.items()
     ]
     # By somebody who wants LEDGER to lose a queue, and who cannot sign
     (forged,) = service.notifications([Contoso().delete(r"ledger\invoices")])
-    return [*notifications, forged], [*packets, mqqb.encode(forged.packet(message_id=FORGED))]
+    return {**sent, FORGED: forged}, [*packets, mqqb.encode(forged.packet(message_id=FORGED))]
 
 
 async def delivered(contoso: Contoso, loopback: Loopback, packets: Iterable[bytes]) -> None:
@@ -372,15 +378,15 @@ def mission(tmp_path_factory: pytest.TempPathFactory) -> Mission:
     loopback = Loopback(contoso.directory.read_all(QueueManager))
     path = tmp_path_factory.mktemp("mission") / "contoso.pcap"
 
-    async def carried_out(loop: Loop) -> tuple[Discovery, list[Notification]]:
+    async def carried_out(loop: Loop) -> tuple[Discovery, dict[int, Notification]]:
         discovery = await discovered(loop, contoso, loopback)
-        notifications, packets = told(contoso, discovery)
+        sent, packets = told(contoso, discovery)
         await delivered(contoso, loopback, packets)
-        return discovery, notifications
+        return discovery, sent
 
     with captured(path, loopback), running(served(contoso, loopback)):
-        discovery, notifications = run(carried_out)
-    return Mission(Contoso(), contoso, loopback, discovery, notifications, str(path))
+        discovery, sent = run(carried_out)
+    return Mission(Contoso(), contoso, loopback, discovery, sent, str(path))
 
 
 Rows = list[dict[str, Any]]
@@ -425,19 +431,16 @@ def test_discovery_finds_the_directory_server(mission: Mission, read_here: dict[
 
 def test_every_message_takes_the_way_that_routing_chose(mission: Mission, read_here: dict[str, Rows]) -> None:
     router, depot = Router(mission.after.directory), mission.after.machine("DEPOT").identifier
-    for notification in mission.notifications:
-        route = find_route(router, depot, notification.queue_manager)
-        assert len(route.hops) >= 3
-        legs = {
-            (mission.loopback[hop.source.identifier], mission.loopback[hop.target.identifier]) for hop in route.hops
-        }
-        found = [
-            row for row in read_here["messages"] if row["queue_manager_address"] == str(notification.queue_manager)
-        ]
-        assert {(row["src"], row["dst"]) for row in found} == legs
+    for number, notification in mission.sent.items():
+        hops = find_route(router, depot, notification.queue_manager).hops
+        assert len(hops) >= 3
+        legs = [(mission.loopback[hop.source.identifier], mission.loopback[hop.target.identifier]) for hop in hops]
+        found = sorted(
+            (row for row in read_here["messages"] if row["message_id"] == number), key=lambda row: row["hop_count"]
+        )
+        assert [(row["src"], row["dst"]) for row in found] == legs
+        assert [row["hop_count"] for row in found] == list(range(len(legs)))
         assert {row["destination_queue"] for row in found} == {f"PRIVATE={notification.queue_manager}\\{NOTIFY_QUEUE}"}
-        (last,) = {row["dst"] for row in found if row["hop_count"] == len(route.hops) - 1}
-        assert last == mission.loopback[notification.queue_manager]
     kinds = [row["kind"] for row in read_here["sessions"]]
     sessions = len({(row["src"], row["dst"]) for row in read_here["messages"]})
     assert kinds.count("establish_connection") == kinds.count("connection_parameters") == 2 * sessions
