@@ -2,7 +2,7 @@
 
 An update of a queue touches no other, so updates may be applied in another order than that of their messages, as long
 as those of one queue keep theirs. Rows are sorted out into those that can be judged or applied as columns, and those
-that go one by one through the processor: creations, deletions, what is named by its path, all updates of queues that
+that go one by one: creations, deletions, what is named by its path, all updates of queues that
 one of these may touch, and the local queue manager. An event of version 2 may touch any queue, so it parts the rows
 before it from those behind it.
 """
@@ -11,14 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from msmqwire.directory.elements import Queue
-from msmqwire.mqcn import ChangeNotificationMessage, NotificationBatch, PropertyColumn, decode
+from msmqwire.directory.elements import Queue, QueueManager
+from msmqwire.mqcn import (
+    ChangeNotificationMessage,
+    NotificationBatch,
+    NotificationBody,
+    NotificationUpdate,
+    PropertyColumn,
+    decode,
+)
 from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_QUEUE, enumeration
 from msmqwire.notification.audit import (
     DISPATCH,
@@ -33,11 +40,8 @@ from msmqwire.notification.audit import (
     Rule,
 )
 from msmqwire.notification.envelope import Envelope
-from msmqwire.notification.queues import to_python
+from msmqwire.notification.queues import QueueCollection, to_python
 from msmqwire.notification.updates import DISCARDABLE, INSTANCE, PATHNAME, first_values, pathname_of
-
-if TYPE_CHECKING:
-    from msmqwire.notification.processor import NotificationProcessor
 
 __all__ = ["AttributeChanges", "BatchAudit", "apply_batch"]
 
@@ -53,6 +57,30 @@ _CHANGED, _RECORDED, _NOTHING = 253, 254, 255
 
 #: How many values the attributes have that are enumerations.
 _ENUMERATED = {name: len(values) for name in CREATED_QUEUE.values() if (values := enumeration(Queue, name))}
+
+
+class Receiver(Protocol):
+    """Whose queues a batch is applied to, message by message where columns do not do; a ``NotificationProcessor``."""
+
+    queue_manager: QueueManager
+    queues: QueueCollection
+    processed: int
+
+    @property
+    def profile(self) -> str:
+        """``"nt_2000"`` or ``"later"``."""
+
+    def envelope_refusal(self, envelope: Envelope) -> Rule | None:
+        """The rule by which a message of version 1 is disregarded for whom it comes from."""
+
+    def is_local(self, pathname: str) -> bool:
+        """Whether a path is that of a queue on this computer."""
+
+    def apply_update(self, place: Place, update: NotificationUpdate) -> Record:
+        """Apply an update of version 1."""
+
+    def apply_event(self, place: Place, body: NotificationBody) -> Record:
+        """Apply an event of version 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +112,7 @@ class _Write:
 
 
 class _Reader:
-    """The columns of a batch as a processor needs them, each made once."""
+    """The columns of a batch as its application needs them, each made once."""
 
     def __init__(self, batch: NotificationBatch) -> None:
         self.batch = batch
@@ -268,9 +296,7 @@ class BatchAudit:
 _PROPIDS = {name: propid for propid, name in CREATED_QUEUE.items()}
 
 
-def apply_batch(
-    processor: NotificationProcessor, batch: NotificationBatch, envelopes: Envelope | Sequence[Envelope]
-) -> BatchAudit:
+def apply_batch(receiver: Receiver, batch: NotificationBatch, envelopes: Envelope | Sequence[Envelope]) -> BatchAudit:
     """Apply a batch; see ``NotificationProcessor.process_batch``."""
     if np.any(batch.violations & np.uint32(DISCARDABLE)):
         raise ValueError("the batch was not decoded with strict=True")
@@ -279,28 +305,28 @@ def apply_batch(
         raise ValueError(f"{len(envelopes)} envelopes for {count} messages")
     reader = _Reader(batch)
     version = batch["version"]
-    first = processor.processed
-    processor.processed += count
+    first = receiver.processed
+    receiver.processed += count
     rules = np.full(count, _NOTHING, np.uint8)
-    _judge_dispatch(processor, reader, rules)
-    _judge_envelopes(processor, envelopes, rules, version[reader.messages[:-1]] == 1)
+    _judge_dispatch(receiver, reader, rules)
+    _judge_envelopes(receiver, envelopes, rules, version[reader.messages[:-1]] == 1)
     blamed = _judge_updates(reader, rules, version == 1)
     audit = BatchAudit(reader, first, rules, blamed)
     accepted = (rules[reader.message_of] == _NOTHING) & batch.is_present("operation")
-    run = _Run(processor, reader, audit)
+    run = _Run(receiver, reader, audit)
     at = 0
     for event in np.flatnonzero(accepted & (version == 2)).tolist():
         run.apply_updates(at + np.flatnonzero(accepted[at:event]))
         body = reader.message(event).body
         assert body is not None, "version 2 has a body"
         place = Place(first + int(reader.message_of[event]), 0, VERSION_2)
-        audit.record(event, processor.apply_event(place, body))
+        audit.record(event, receiver.apply_event(place, body))
         at = event + 1
     run.apply_updates(at + np.flatnonzero(accepted[at:]))
     return audit
 
 
-def _judge_dispatch(processor: NotificationProcessor, reader: _Reader, rules: NDArray[np.uint8]) -> None:
+def _judge_dispatch(receiver: Receiver, reader: _Reader, rules: NDArray[np.uint8]) -> None:
     """Disregard what cannot be decoded, and what the profile does not know."""
     batch, starts = reader.batch, reader.messages[:-1]
     rules[~batch.is_present("version")[starts]] = _CODE[Rule.MALFORMED]
@@ -308,12 +334,12 @@ def _judge_dispatch(processor: NotificationProcessor, reader: _Reader, rules: ND
         assert rule is not None
         code = Rule.VERSION if rule.code == "bad_version" else Rule.MALFORMED
         rules[reader.message_of[row]] = _CODE[code]
-    if processor.profile == "nt_2000":
+    if receiver.profile == "nt_2000":
         rules[batch["version"][starts] == 2] = _CODE[Rule.VERSION]
 
 
 def _judge_envelopes(
-    processor: NotificationProcessor,
+    receiver: Receiver,
     envelopes: Envelope | Sequence[Envelope],
     rules: NDArray[np.uint8],
     version_1: NDArray[np.bool_],
@@ -321,12 +347,12 @@ def _judge_envelopes(
     """Disregard messages of version 1 for whom they come from."""
     due = np.flatnonzero((rules == _NOTHING) & version_1)
     if isinstance(envelopes, Envelope):
-        refused = processor.envelope_refusal(envelopes) if len(due) else None
+        refused = receiver.envelope_refusal(envelopes) if len(due) else None
         if refused is not None:
             rules[due] = _CODE[refused]
         return
     for number in due.tolist():
-        refused = processor.envelope_refusal(envelopes[number])
+        refused = receiver.envelope_refusal(envelopes[number])
         if refused is not None:
             rules[number] = _CODE[refused]
 
@@ -363,10 +389,10 @@ def _judge_updates(reader: _Reader, rules: NDArray[np.uint8], version_1: NDArray
 
 
 class _Run:
-    """The application of the updates of a batch to the queues of a processor."""
+    """The application of the updates of a batch to the queues of a receiver."""
 
-    def __init__(self, processor: NotificationProcessor, reader: _Reader, audit: BatchAudit) -> None:
-        self._processor = processor
+    def __init__(self, receiver: Receiver, reader: _Reader, audit: BatchAudit) -> None:
+        self._receiver = receiver
         self._reader = reader
         self._audit = audit
         self._kind = reader.batch["object"]
@@ -395,15 +421,15 @@ class _Run:
             place = self._audit.place(row)
             assert place.index is not None
             update = self._reader.message(row).updates[place.index]
-            self._audit.record(row, self._processor.apply_update(place, update))
-        self._apply_changes(changed, self._processor.queues.slots_of(guids))
+            self._audit.record(row, self._receiver.apply_update(place, update))
+        self._apply_changes(changed, self._receiver.queues.slots_of(guids))
 
     def _apply_machines(self, rows: _Rows) -> _Rows:
         """Judge what is not for the local queue manager; the other rows."""
         created = self._reader.operation[rows] == _CREATE
         self._audit.put(rows[created], _CODE[Rule.MACHINE_CREATED])
         rows = rows[~created]
-        local = np.frombuffer(self._processor.queue_manager.identifier.bytes_le, np.uint8)
+        local = np.frombuffer(self._receiver.queue_manager.identifier.bytes_le, np.uint8)
         ours = self._reader.has_guid[rows] & (self._reader.batch["object_guid"][rows] == local).all(axis=1)
         self._audit.put(rows[~ours], _CODE[Rule.OTHER_MACHINE])
         mine: _Rows = rows[ours]
@@ -413,14 +439,14 @@ class _Run:
         """The creations on this computer, and the Identifiers of queues that they may touch."""
         hot: set[bytes] = set()
         local = []
-        queues = self._processor.queues
+        queues = self._receiver.queues
         for row in rows.tolist():
             place = self._audit.place(row)
             assert place.index is not None
             update = self._reader.message(row).updates[place.index]
             values = first_values(update.properties)
             pathname = pathname_of(update.path_name, values)
-            if not self._processor.is_local(pathname):
+            if not self._receiver.is_local(pathname):
                 self._audit.put(np.array([row]), _CODE[Rule.OTHER_COMPUTER])
                 continue
             local.append(row)
@@ -436,7 +462,7 @@ class _Run:
         self._audit.put(rows[~named], _CODE[Rule.NO_GUID])
         rows = rows[named]
         guids = self._reader.guids[rows].tolist()
-        slots = self._processor.queues.slots_of(guids)
+        slots = self._receiver.queues.slots_of(guids)
         found = np.fromiter(
             (slot >= 0 or guid in hot for slot, guid in zip(slots.tolist(), guids, strict=True)), bool, len(guids)
         )
@@ -448,7 +474,7 @@ class _Run:
     def _at_paths(self, rows: _Rows) -> set[bytes]:
         """The Identifiers of the queues that rows name by their paths."""
         found = set()
-        queues = self._processor.queues
+        queues = self._receiver.queues
         for row in rows.tolist():
             slot = queues.slot_at(self._reader.batch["path_name"].text(row))
             if slot is not None:
@@ -473,7 +499,7 @@ class _Run:
             if not len(places):
                 continue
             written = column.rows[places].astype(np.int64)
-            target, at = self._processor.queues.column(attribute), slot_of[written - start]
+            target, at = self._receiver.queues.column(attribute), slot_of[written - start]
             self._audit.written(attribute, _Write(written, at, target[at], places))
             last = np.empty(len(target), np.int64)
             last[at] = np.arange(len(at))
