@@ -58,7 +58,7 @@ cdef class FileReader:
     cdef PayloadSelection selection
     cdef bint last
     cdef bint growing
-    cdef bint timed
+    cdef bint timed            # datagrams are chosen by their times
     cdef object stats
     cdef bint pcapng
     cdef bytes front           # the first bytes, by which the file is known again

@@ -43,8 +43,7 @@ class Pool:
 class FileReader:
     """The blocks of one file; TCP streams go on from one file to the next, up to the ``last``.
 
-    Of a ``growing`` file the end is not known: what is not whole is left alone. Times are read where columns
-    are to be built, where the ``selection`` needs them, and where they are asked for: ``timed``.
+    Of a ``growing`` file the end is not known: what is not whole is left alone.
 
     Attributes
     ----------
@@ -72,7 +71,6 @@ class FileReader:
         selection: PayloadSelection | None = None,
         last: bool = True,
         growing: bool = False,
-        timed: bool = False,
     ) -> None: ...
     def next_block(self) -> Block | None:
         """The next block with rows in it, None at the end of the file."""

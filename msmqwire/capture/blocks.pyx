@@ -188,11 +188,11 @@ cdef class FileReader:
     ``read_into`` takes a writable buffer and gives the number of bytes it put there, 0 at the end; ``ports`` are those
     of each transport; ``streams`` are the TCP streams of all files, which end with the ``last`` one; ``stats`` gets the
     account; ``selection`` says which payloads give rows, None all of them; of a ``growing`` file the end is not known:
-    reading ends in front of what is not whole; ``timed`` has times read whatever columns there are.
+    reading ends in front of what is not whole.
     """
     def __init__(
         self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, PayloadSelection selection=None,
-        bint last=True, bint growing=False, bint timed=False,
+        bint last=True, bint growing=False,
     ):
         self.name = name
         self.read_into = read_into
@@ -209,7 +209,7 @@ cdef class FileReader:
         streams.files.append(name)
         self.last = last
         self.growing = growing
-        self.timed = timed or selection is not None and selection.selection.by_time
+        self.timed = selection is not None and selection.selection.by_time
         self.stats = stats
         self.limit = END_OF_FILE
         self.carry = allocate(LARGEST_RECORD)

@@ -37,6 +37,10 @@ cdef inline uint32_t number(const uint8_t* source, bint swapped) noexcept nogil:
     return wire_bswap32(load_u32(source)) if swapped else load_u32(source)
 
 
+cdef inline int64_t time_of(const uint8_t* record, int64_t unit, bint swapped) noexcept nogil:
+    return <int64_t>number(record, swapped) * SECOND + <int64_t>number(record + 4, swapped) * unit
+
+
 cdef bint read_pcap_header(const uint8_t* data, PcapFile* file) noexcept nogil:
     """Read the PCAP_HEADER bytes of a file header; false when they are none."""
     cdef uint32_t magic = load_u32(data)
@@ -161,7 +165,7 @@ cdef inline Stop walk(
         frame.size = captured
         frame.number += 1
         if columns:
-            frame.time = <int64_t>number(record, swapped) * SECOND + <int64_t>number(record + 4, swapped) * unit
+            frame.time = time_of(record, unit, swapped)
         if wire_unlikely(not take_plain(&frame, room, ports.udp, columns, &target, account)):
             if captured > LARGEST_FRAME:
                 stop = LOST
@@ -174,6 +178,8 @@ cdef inline Stop walk(
                 break
             stop = MORE
             frame.offset = window.offset + <size_t>(record - window.data)
+            if not columns:
+                frame.time = time_of(record, unit, swapped)  # which a segment keeps, for columns of another part
             if wire_unlikely(not take_general(&frame, ports, columns, &target, account, streams)):
                 frame.number -= 1
                 stop = FULL

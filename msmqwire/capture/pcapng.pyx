@@ -324,7 +324,7 @@ cdef inline void set_time(Frame* frame, const Interface* interface, uint32_t hig
 
 cdef inline bint read_packet(
     Frame* frame, const Section* section, const uint8_t* block, size_t length, uint32_t interface, Account* account,
-    bint swapped, bint columns,
+    bint swapped,
 ) noexcept nogil:
     """An enhanced or an old packet block; false when it is damaged."""
     cdef size_t captured
@@ -344,8 +344,7 @@ cdef inline bint read_packet(
     frame.data = block + 28
     frame.size = captured
     frame.link = section.interfaces[interface].link
-    if columns:
-        set_time(frame, &section.interfaces[interface], number(block + 12, swapped), number(block + 16, swapped))
+    set_time(frame, &section.interfaces[interface], number(block + 12, swapped), number(block + 16, swapped))
     return True
 
 
@@ -434,17 +433,13 @@ cdef inline Stop walk(
         taken = False
         if kind == ENHANCED_PACKET:
             frame.number += 1
-            taken = read_packet(
-                &frame, &current, block, length, number(block + 8, swapped), account, swapped, columns
-            )
+            taken = read_packet(&frame, &current, block, length, number(block + 8, swapped), account, swapped)
         elif kind == SIMPLE_PACKET:
             frame.number += 1
             taken = read_simple_packet(&frame, &current, block, length, account)
         elif kind == OLD_PACKET:
             frame.number += 1
-            taken = read_packet(
-                &frame, &current, block, length, short_number(block + 8, swapped), account, swapped, columns
-            )
+            taken = read_packet(&frame, &current, block, length, short_number(block + 8, swapped), account, swapped)
         elif kind == INTERFACE_DESCRIPTION:
             if length >= INTERFACE_FIXED:
                 stop = INTERFACE

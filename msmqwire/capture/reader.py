@@ -95,7 +95,6 @@ class Capture(Iterator[Block]):
         resume: Checkpoint | None = None,
         stop: Checkpoint | None = None,
         final: bool = True,
-        divided: bool = False,
     ) -> None:
         if threads < 1:
             raise ValueError(f"threads={threads} must be at least 1")
@@ -109,8 +108,7 @@ class Capture(Iterator[Block]):
         self._streams = StreamTable(self._kinds, self._limits, seed)
         reading = [sorted(self._ports[name]) for name in TRANSPORTS], self._kinds, self._limits
         self._part = Part(resume, stop, final=final, reading=repr(reading))
-        self._divided = divided or not self._part.whole
-        self._threads = 1 if self._divided else threads
+        self._threads = threads if self._part.whole else 1
         self._files = self._part.files(list(files_of(source)))
         self._part.begin(self._streams)
         self._begun = False
@@ -272,7 +270,6 @@ class Capture(Iterator[Block]):
             selection=self._selection,
             last=last and part.finishes,
             growing=last and part.grows and not behind,
-            timed=self._divided,  # a packet that is not complete keeps the time of its segments
         )
         if last and part.stop is not None and part.stop_inside:
             if behind:
@@ -455,6 +452,5 @@ def checkpoints(
         until=until,
         resume=resume,
         final=final,
-        divided=True,
     )
     return Checkpoints(capture, size)

@@ -314,9 +314,7 @@ cdef int restore_flow(FlowTable* table, Cursor* cursor, uint32_t files) except -
         if not grow_packet(table, flow, saved.capacity):
             raise no_memory()
         copy_next(cursor, flow.data, saved.filled)
-    elif saved.filled < BASE_HEADER_SIZE:
-        for i in range(saved.filled):
-            flow.head.origins[i].file = 0
+    elif 0 < saved.filled < BASE_HEADER_SIZE:
         copy_next(cursor, flow.head.data, saved.filled)
         for i in range(saved.filled):
             copy_next(cursor, &flow.head.origins[i], sizeof(Origin))

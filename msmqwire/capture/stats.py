@@ -67,7 +67,8 @@ class StreamStats:
         Payload of segments, as far as it was captured.
     framed, skipped, duplicate, held : int
         Bytes of packets; of no packet, or of one that lost some of its bytes; that had come before, or lie in front of
-        where reading began; that wait for others, which at the end of a capture none do.
+        where reading began; that wait for others, which at the end of a capture none do. Of a part of a capture: those
+        that wait at its end, less those that did at its beginning.
     missing : int
         Bytes between others of their stream that were not captured.
     gaps : int

@@ -93,7 +93,8 @@ class MsmqDataSource(DataSource):
 
 def _filters_are_pushed() -> bool:
     """Whether this process was started to push filters: where its setting is off, Spark refuses a reader that could."""
-    return _PUSHDOWN in sys.modules or getattr(sys.modules["__main__"].__spec__, "name", None) == _PUSHDOWN
+    program = getattr(sys.modules["__main__"], "__spec__", None)
+    return _PUSHDOWN in sys.modules or (program is not None and program.name == _PUSHDOWN)
 
 
 def chosen_columns(options: ReadOptions, schema: StructType) -> tuple[SparkColumn, ...]:

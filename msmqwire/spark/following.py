@@ -18,9 +18,9 @@ import logging
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import IO, Any, NamedTuple
 
@@ -49,9 +49,9 @@ COMPRESSED = (".gz", ".zst", ".lz4", ".xz", ".bz2")
 HEAD_SIZE = 4096
 # Of the last file: before it has them, nobody knows what it is
 SHORTEST_CAPTURE = 28
-# Of what a file held before it was compressed
+# Of a file that is not finished, that is none of ours, or that was compressed since
 UNKNOWN_SIZE = sys.maxsize
-# Of the files that were read last an offset has the names, so that one that appears among them is noticed
+# Of the files that were read last an offset has the names, so that what comes late is noticed
 KEPT_NAMES = 256
 
 
@@ -67,8 +67,8 @@ class Position:
         How large that was.
     head : str
         The digest of its first bytes, ``HEAD_SIZE`` of them if there were so many.
-    names : tuple of str
-        The files that were read or passed over, the last ones at least.
+    passed : mapping of str to int
+        The files that were read or passed over, the last ones at least, and how large those were that are finished.
     checkpoint : Checkpoint or None
         None where reading begins, or begins again.
     """
@@ -76,7 +76,7 @@ class Position:
     file: str = ""
     size: int = 0
     head: str = ""
-    names: tuple[str, ...] = ()
+    passed: Mapping[str, int] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
 
     @property
@@ -91,7 +91,7 @@ class Position:
             "offset": self.offset,
             "size": self.size,
             "head": self.head,
-            "names": _packed(json.dumps(self.names).encode()),
+            "passed": _packed(json.dumps(self.passed).encode()),
             "checkpoint": _packed_checkpoint(self.checkpoint),
         }
 
@@ -105,9 +105,9 @@ class Position:
             The offset is damaged, or of another version of this package.
         """
         try:
-            names = tuple(json.loads(_unpacked(offset["names"])))
+            passed = dict(json.loads(_unpacked(offset["passed"])))
             checkpoint = _unpacked_checkpoint(offset["checkpoint"])
-            return cls(offset["file"], offset["size"], offset["head"], names, checkpoint)
+            return cls(offset["file"], offset["size"], offset["head"], passed, checkpoint)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise CaptureError(f"not an offset of a query over captures: {error!r}") from error
 
@@ -331,7 +331,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._nothing_new == (start, files):
             return start
         begin = self._begin(start)
-        found = self._called(files, {begin.file, *begin.names})
+        found = self._called(files, {begin.file, *begin.passed})
         self._report_late(begin, found)
         most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         end, parts = self._plan(begin, found, most=most)
@@ -349,7 +349,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._planned is not None and self._planned[:2] == (start, end):
             return self._planned[2]
         begin, until = self._begin(start), Position.from_offset(end)
-        names = {begin.file, *until.names}
+        names = {begin.file, *until.passed}
         files = [file for file in self._called(self._listed(), names) if file.name in names]
         reached, parts = self._plan(begin, files, until=until)
         if (reached.file, reached.offset) != (until.file, until.offset):
@@ -425,7 +425,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         at = first = begin = self._taken_up(begin, files)
         sequence = [file for file in files if file.name == at.file and at.checkpoint]
-        names = list(begin.names)
+        passed = dict(begin.passed)
         parts: list[SequencePart] = []
         total = size = 0
         for step in self._steps(at, files, growing=until is None):
@@ -436,9 +436,11 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 parts.append(SequencePart.between(first, at, sequence))
                 sequence, first, size = sequence[-1:], at, 0
             if step.begun is not None:
+                if sequence:
+                    passed[sequence[-1].name] = sequence[-1].size
                 sequence.append(step.begun)
             if step.passed is not None:
-                names.append(step.passed)
+                passed[step.passed] = UNKNOWN_SIZE
             size += step.bytes
             at = step.position
             if until is not None and at.is_behind(until):
@@ -446,8 +448,8 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break
         if at.checkpoint != first.checkpoint:
             parts.append(SequencePart.between(first, at, sequence))
-        new = len(names) - len(begin.names)
-        return replace(at, names=tuple(names[-max(KEPT_NAMES, new + 1) :])), parts
+        new = len(passed) - len(begin.passed)
+        return replace(at, passed=dict([*passed.items()][-max(KEPT_NAMES, new + 1) :])), parts
 
     def _steps(self, at: Position, files: Sequence[SourceFile], *, growing: bool) -> Iterator[Step]:
         """Read on, without rows, to the end of the last file as far as its records are whole.
@@ -455,8 +457,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ``growing``: the last file may not be all that it will be.
         """
         current = next((file for file in files if file.name == at.file and at.checkpoint), None)
-        known = set(at.names)
-        new = [file for file in files if file.name >= at.file and file.name not in known]
+        new = [file for file in files if file.name >= at.file and file.name not in at.passed]
         if growing and new and new[-1].size < SHORTEST_CAPTURE:
             del new[-1]
         if current is not None and not new:
@@ -508,7 +509,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return at
         current = next((file for file in files if file.name == at.file), None)
         if current is None:
-            if not any(file.name > at.file and file.name not in at.names for file in files):
+            if not any(file.name > at.file and file.name not in at.passed for file in files):
                 return at  # nothing follows it
             self._lost(f"{at.file}: is gone; what there was behind byte {at.offset} was not read")
         elif current.size < at.size:
@@ -523,15 +524,16 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return replace(at, size=current.size, head=_digest(head))
             else:
                 return at
-        return replace(at, names=tuple(name for name in at.names if name != at.file), checkpoint=None)
+        return replace(at, passed={name: at.passed[name] for name in at.passed if name != at.file}, checkpoint=None)
 
     def _report_late(self, at: Position, files: Sequence[SourceFile]) -> None:
-        """Tell of files that came after others with later names had been read."""
-        known = set(at.names)
-        first = min(at.names) if len(at.names) >= KEPT_NAMES else ""
+        """Tell of what came after files with later names had been begun."""
+        first = min(at.passed) if len(at.passed) >= KEPT_NAMES else ""
         for file in files:
-            if first < file.name < at.file and file.name not in known:
+            if first < file.name < at.file and file.name not in at.passed:
                 self._say(f"{file.name}: came after {at.file} was begun, and is left out")
+            elif file.name < at.file and UNKNOWN_SIZE > file.size > at.passed.get(file.name, UNKNOWN_SIZE):
+                self._say(f"{file.name}: grew after a file with a later name was begun; what came then is left out")
 
     def _lost(self, what: str) -> None:
         if self.options.fail_on_data_loss:
@@ -558,7 +560,7 @@ def _step(at: Position, place: Checkpoint, listed: ListedFile) -> Step:
     """The step to a place in the file of the position, or in the next one."""
     file = listed.file
     size = place.offset if file.size == UNKNOWN_SIZE else file.size
-    here = Position(file.name, size, _digest(listed.head[:size]), at.names, place)
+    here = Position(file.name, size, _digest(listed.head[:size]), at.passed, place)
     if at.checkpoint is not None and at.file == file.name:
         return Step(here, place.offset - at.offset)
     return Step(here, max(at.size - at.offset, 0) + place.offset, begun=file, passed=file.name)

@@ -69,6 +69,10 @@ class ReadOptions:
     max_bytes_per_trigger: int | None = None
     fail_on_data_loss: bool = True
 
+    def __post_init__(self) -> None:
+        if self.max_bytes_per_trigger == 0:
+            raise ValueError("maxBytesPerTrigger: there is nothing to read in 0 bytes")
+
     @property
     def storage_options(self) -> StorageOptions:
         """What the file systems of URIs are given."""

@@ -15,7 +15,7 @@ from msmqwire.capture.compression import LONGEST_MAGIC, form_of
 from msmqwire.spark.options import ReadOptions
 from msmqwire.spark.sources import SourceFile, find_files, open_source, opened
 
-__all__ = ["SPLIT_SIZE", "CapturePart", "CapturePartition", "plan"]
+__all__ = ["SPLIT_SIZE", "CapturePart", "CapturePartition", "plan", "tasks_of"]
 
 SPLIT_SIZE = 64 << 20
 # So many captures keep a cluster busy without being cut
@@ -26,22 +26,29 @@ OPEN_COST = 1 << 20
 
 @dataclass(frozen=True)
 class CapturePart:
-    """Captures that follow each other, from one checkpoint to another.
+    """A capture from one checkpoint to another, or all of it.
 
     Attributes
     ----------
-    files : tuple of str
-        One, unless the captures are a sequence.
+    file : str
     size : int
         In bytes.
     resume, stop : Checkpoint or None
         None for the beginning, and for the end.
+    following : tuple of str
+        The captures behind it, in a sequence, up to the one that ``stop`` is in.
     """
 
-    files: tuple[str, ...]
+    file: str
     size: int
     resume: Checkpoint | None = None
     stop: Checkpoint | None = None
+    following: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All that is to be opened."""
+        return (self.file, *self.following)
 
 
 @dataclass(frozen=True)
@@ -73,21 +80,27 @@ def plan(options: ReadOptions) -> list[CapturePartition]:
         There is no file system for a URI.
     """
     files = find_files(options.sources, recursive=options.recursive, storage_options=options.storage_options)
+    return tasks_of(files, options)
+
+
+def tasks_of(files: Sequence[SourceFile], options: ReadOptions) -> list[CapturePartition]:
+    """What ``plan`` gives for these captures, in their order."""
     size = SPLIT_SIZE if options.split_size is None else options.split_size
     if options.sequence:
         return list(pack(cut(files, size, options) if size else [_uncut(*files)], size))
-    least = sum(file.size for file in files) // ENOUGH if options.split_size is None else 0
+    if options.split_size is None:
+        least = max(size, sum(file.size for file in files) // ENOUGH)
+        large = [file for file in files if file.size > least and "://" not in file.name]
+    else:
+        large = [file for file in files if file.size > size > 0]
 
     def parts_of(file: SourceFile) -> list[CapturePart]:
-        elsewhere = options.split_size is None and "://" in file.name
-        if not size or file.size <= max(size, least) or elsewhere or _is_compressed(file, options):
-            return [_uncut(file)]
-        return cut([file], size, options)
+        return [_uncut(file)] if _is_compressed(file, options) else cut([file], size, options)
 
     # What reads captures does not hold on to the interpreter
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        found = [part for parts in threads.map(parts_of, files) for part in parts]
-    return list(pack(found, size))
+        parts = dict(zip(large, threads.map(parts_of, large), strict=True))
+    return list(pack((part for file in files for part in parts.get(file, [_uncut(file)])), size))
 
 
 def cut(files: Sequence[SourceFile], size: int, options: ReadOptions) -> list[CapturePart]:
@@ -115,7 +128,7 @@ def cut(files: Sequence[SourceFile], size: int, options: ReadOptions) -> list[Ca
             last = shown.index(stop.file, first)
             end = begins[last] + stop.offset
             # What stops in front of a file has no use for it, but is told of it by its name
-            parts.append(CapturePart(tuple(names[first : last + 1]), end - begin, resume, stop))
+            parts.append(CapturePart(names[first], end - begin, resume, stop, tuple(names[first + 1 : last + 1])))
             resume, first, begin = stop, last, end
     return parts
 
@@ -134,8 +147,9 @@ def pack(parts: Iterable[CapturePart], size: int) -> Iterator[CapturePartition]:
         yield CapturePartition(tuple(waiting))
 
 
-def _uncut(*files: SourceFile) -> CapturePart:
-    return CapturePart(tuple(file.name for file in files), sum(file.size for file in files))
+def _uncut(file: SourceFile, *following: SourceFile) -> CapturePart:
+    size = sum(one.size for one in (file, *following))
+    return CapturePart(file.name, size, following=tuple(one.name for one in following))
 
 
 def _is_compressed(file: SourceFile, options: ReadOptions) -> bool:

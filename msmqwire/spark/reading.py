@@ -163,7 +163,8 @@ class Scan:
                 rows = block.capture.to_arrow().to_pylist()
                 if place in rows and (payload := block.payloads[rows.index(place)]) is not None:
                     return shown(payload)
-        return "which is gone"
+        # Of a stream that began in another capture, or in a file that has changed
+        return f"byte {offset} of its stream" if offset is not None else "which is gone"
 
 
 def describe_problems(stats: CaptureStats) -> str | None:

@@ -94,6 +94,8 @@ def _file_system(base: str, options: str) -> tuple[fs.FileSystem, str]:
     """The file system of ``scheme://authority``, and what its paths have in place of that."""
     scheme, _, authority = base.partition("://")
     given = json.loads(options)
+    if scheme in _BUCKETS and "@" in authority:
+        raise ValueError(f"{scheme}://: a URI is shown wherever its file is; credentials belong into storageOptions")
     try:
         if scheme not in _NATIVE:
             return _by_fsspec(base, given)
@@ -128,9 +130,9 @@ class RemoteFile(io.RawIOBase):
 
     def __init__(self, name: str, file: pa.NativeFile) -> None:
         self.name = name
+        self._thread: ThreadPoolExecutor | None = None
         self._file = file
         self._size: int = file.size()
-        self._thread: ThreadPoolExecutor | None = None
         self._block = memoryview(b"")
         self._position = 0  # in the file, of what is given next
         self._fetched = 0  # in the file, of what is fetched next

@@ -1,6 +1,6 @@
-"""A driver that follows captures into Parquet, a folder for each batch, and may stand still behind one of them.
+"""A driver that follows captures into Parquet, a folder for each batch, and stands still behind one of them.
 
-Its arguments are the captures, the folder of Spark's log, that of the batches, and perhaps the number of a batch.
+Its arguments are the captures, the folder of Spark's log, that of the batches, and the number of a batch.
 """
 
 from __future__ import annotations
@@ -9,28 +9,28 @@ import sys
 import threading
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from msmqwire.spark.session import local_session
 
 
-def main(captures: str, log: str, sink: str, batch: str = "") -> None:
-    """Follow what there is; behind ``batch``, which Spark does not know to be written yet, wait to be killed."""
-    settings = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    spark = local_session("crashing query", cores=1, settings=settings)
+def follow(spark: SparkSession, captures: str, log: str, sink: str, last: int | None = None) -> None:
+    """Follow what there is; behind batch ``last``, which Spark does not know to be written yet, wait to be killed."""
 
     def write(rows: DataFrame, number: int) -> None:
         rows.write.mode("overwrite").parquet(f"{sink}/{number}")
-        if str(number) == batch:
+        if number == last:
             Path(sink, "written").touch()
             threading.Event().wait()
 
-    options = {"table": "messages", "maxBytesPerTrigger": "3k", "splitSize": "1k"}
+    options = {"table": "messages", "maxBytesPerTrigger": "10k", "splitSize": "5k"}
     rows = spark.readStream.format("msmq").options(**options).load(captures)
     query = rows.writeStream.foreachBatch(write).option("checkpointLocation", log).trigger(availableNow=True).start()
     query.awaitTermination()
-    spark.stop()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    settings = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": java}
+    session = local_session("crashing query", cores=1, settings=settings)
+    follow(session, *sys.argv[1:4], last=int(sys.argv[4]))

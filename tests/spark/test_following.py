@@ -11,6 +11,9 @@ import lzma
 import os
 import pickle
 import random
+import socket
+import subprocess
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -27,6 +30,7 @@ from msmqwire.spark.datasource import MsmqDataSource
 from msmqwire.spark.following import MsmqStreamReader, SequencePart
 from tests.capture import build
 from tests.capture.test_ranges import conversation
+from tests.system_programs import require_program
 from tests.vectors import load
 
 NOTIFY_QUEUE = f"PRIVATE={UUID(int=1)}\\3"
@@ -394,6 +398,22 @@ def test_what_comes_late_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert query.rows == rows
 
 
+def test_what_grows_late_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As where two sensors write into one folder."""
+    files = write(tmp_path, [data[:-500] for data in rotated(traffic(9), 3, 0)])
+    query = Query(tmp_path)
+    query.batch()
+    for file in files[1:]:
+        with file.open("ab") as opened:
+            opened.write(build.pcap_record(build.plain(REQUEST)))
+    query.start()
+    query.batch()
+    said = [record.getMessage() for record in caplog.records if "grew" in record.getMessage()]
+    assert said == [f"{files[1]}: grew after a file with a later name was begun; what came then is left out"]
+    query.batch()
+    assert caplog.text.count("grew") == 1
+
+
 @pytest.mark.parametrize(
     "name", [".sensor-000.pcap", "_sensor-000.pcap", "sensor-000.pcap.part", "sensor-000.pcap._COPYING_", "a.tmp"]
 )
@@ -496,7 +516,7 @@ def test_offsets_that_are_none(tmp_path: Path) -> None:
     query = Query(tmp_path)
     query.batch()
     good = query.log[-1]
-    for bad in ({}, {**query.offset, "names": 5}, {**query.offset, "checkpoint": "AAAA"}):
+    for bad in ({}, {**query.offset, "passed": 5}, {**query.offset, "checkpoint": "AAAA"}):
         query.log[-1] = json.dumps(bad)
         with pytest.raises(CaptureError, match="not an offset of a query over captures"):
             query.plan()
@@ -543,6 +563,28 @@ def test_what_ends_a_query_that_fails_fast(tmp_path: Path) -> None:
         query.run()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger: there is nothing to read in 0 bytes"),
+        ({"maxBytesPerTrigger": "much"}, "maxBytesPerTrigger: 'much' is not a size in bytes"),
+        ({"failOnDataLoss": "no"}, "failOnDataLoss: 'no' is neither true nor false"),
+    ],
+)
+def test_options_that_are_none(tmp_path: Path, options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Query(tmp_path, **options)
+
+
+def test_a_path_that_is_not_there_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    query = Query(tmp_path / "*.pcap")
+    assert not query.plan()
+    assert not query.plan()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"no capture matches '{tmp_path}/*.pcap': waiting for one"
+    ]
+
+
 def test_a_sequence_over_folders(tmp_path: Path) -> None:
     files = []
     for hour, data in enumerate(rotated(traffic(18), 4, 2)):
@@ -555,6 +597,49 @@ def test_a_sequence_over_folders(tmp_path: Path) -> None:
     glob = Query(f"{tmp_path}/*/sensor-*.pcap")
     glob.batch()
     assert glob.rows == query.rows
+
+
+def test_a_connection_that_is_captured_while_it_is_followed(tmp_path: Path) -> None:
+    """Sockets on loopback, and files of ten packets each that dumpcap begins while they are read."""
+    rng = random.Random(22)
+    bodies = [rng.randbytes(rng.choice((10, 1000, 100_000))) for _ in range(60)]
+    packets = [mqqb.encode(mqqb.UserMessage(destination_queue=NOTIFY_QUEUE, body=body)) for body in bodies]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        program = [require_program("dumpcap"), "-q", "-B", "64", "-i", "lo", "-f", f"tcp port {port}"]
+        rotation = ["-b", "packets:10", "-w", str(tmp_path / "live.pcapng")]
+        dumpcap = subprocess.Popen([*program, *rotation], stderr=subprocess.PIPE, text=True)
+        try:
+            assert dumpcap.stderr is not None
+            said = ""
+            while "File:" not in said:
+                line = dumpcap.stderr.readline()
+                said += line
+                if not line:
+                    pytest.skip(f"dumpcap may not capture here: {said}")
+            query = Query(tmp_path, ports=str(port))
+            with socket.create_connection(server.getsockname()) as client, server.accept()[0] as connection:
+                receiver = threading.Thread(target=lambda: all(iter(lambda: connection.recv(65536), b"")))
+                receiver.start()
+                for number, packet in enumerate(packets):
+                    client.sendall(packet)
+                    if number % 10 == 9:
+                        query.batch()
+                        query.start()
+                client.shutdown(socket.SHUT_WR)
+                receiver.join()
+            for _ in range(100):
+                if len(query.rows) >= len(packets):
+                    break
+                threading.Event().wait(0.1)
+                query.batch()
+        finally:
+            dumpcap.kill()
+            dumpcap.communicate()
+    assert [row["body"] for row in query.rows] == bodies
+    files = sorted(tmp_path.iterdir())
+    assert len(files) > 4
+    same(query.rows, serial(files, ports=[port]))
 
 
 def test_captures_in_an_object_store(tmp_path: Path) -> None:

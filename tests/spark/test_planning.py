@@ -19,7 +19,7 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThan
 from pyspark.sql.functions import spark_partition_id
 
 from msmqwire.capture import TABLES
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark import planning
 from msmqwire.spark.datasource import MsmqReader, PushdownReader
 from msmqwire.spark.options import ReadOptions, parse_size
@@ -226,6 +226,17 @@ def test_a_sequence_has_the_rows_of_what_was_cut(captures: dict[str, Path], tmp_
         assert len(content_of(reader_of(tmp_path, table=table))) < len(whole)
 
 
+def test_a_fault_in_a_stream_that_began_in_another_capture(tmp_path: Path) -> None:
+    frames = frames_of(EXAMPLES / "message-session.pcap")
+    broken = bytearray(frames[10])
+    broken[broken.index(b"LIOR") + 60] ^= 0xFF
+    for name, part in (("a.pcap", frames[:8]), ("b.pcap", [*frames[8:10], bytes(broken), *frames[11:]])):
+        (tmp_path / name).write_bytes(build.pcap(part))
+    reader = reader_of(tmp_path, table="messages", sequence="true", mode="FAILFAST")
+    with pytest.raises(DecodeError, match=r"DestinationQueue at byte 64: frame 5 of .*b\.pcap, byte 1164 of its"):
+        rows_of(reader)
+
+
 def test_small_captures_are_read_together(tmp_path: Path) -> None:
     for number in range(200):
         shutil.copy(EXAMPLES / "local-site.pcap", tmp_path / f"{number:03}.pcap")
@@ -248,7 +259,7 @@ def test_a_name_that_is_no_text(captures: dict[str, Path], tmp_path: Path) -> No
 
 def test_packing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "OPEN_COST", 1)
-    parts = [CapturePart((str(number),), size) for number, size in enumerate([3, 4, 2, 20, 0, 0, 9, 5, 3])]
+    parts = [CapturePart(str(number), size) for number, size in enumerate([3, 4, 2, 20, 0, 0, 9, 5, 3])]
     packed = [[part.size for part in partition.parts] for partition in pack(parts, 10)]
     assert packed == [[3, 4], [2], [20], [0, 0], [9], [5, 3]]
     assert list(pack([], 10)) == []

@@ -130,6 +130,7 @@ def test_sources_that_are_not_there(store: ObjectStore, source: str, message: st
     [
         ("gopher://host/captures", {}, "gopher://host: Protocol not known: gopher"),
         ("sftp://host/captures", {}, 'sftp://host: SFTPFileSystem requires "paramiko" to be installed'),
+        ("s3://key:secret@bucket/captures", {}, "s3://: a URI is shown wherever its file is; credentials belong into"),
         ("s3://bucket/captures", {"colour": "blue"}, "s3://bucket: .*unexpected keyword argument 'colour'"),
     ],
 )

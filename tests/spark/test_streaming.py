@@ -17,9 +17,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from tests.spark.conftest import ROOT
+from tests.spark.crashing_query import follow
 from tests.spark.rows import as_dicts
 from tests.spark.test_following import rotated, serial, traffic, write
-from tests.system_programs import require_program
 
 COLUMNS = ("file", "frame", "first_frame", "src", "src_port", "stream_offset", "body", "fault")
 
@@ -37,21 +37,25 @@ def same(rows: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
 
 
 def test_each_row_once_over_restarts_into_parquet(spark: SparkSession, tmp_path: Path) -> None:
-    """Records, messages and files are cut where a query ends; the next one goes on there."""
-    captures = tmp_path / "captures"
+    """A record, messages and streams are cut where a query ends; the next one goes on there."""
+    captures, table = tmp_path / "captures", str(tmp_path / "table")
     captures.mkdir()
-    first, second, third = rotated(traffic(30), 3, 2)
-    stages = [{0: first[:1001]}, {0: first, 1: second[:-7]}, {1: second, 2: third}]
-    for stage in stages:
-        for number, data in stage.items():
-            (captures / f"sensor-{number}.pcapng").write_bytes(data)
-        stream = spark.readStream.format("msmq").option("table", "messages").option("splitSize", "8k")
-        rows = stream.load(str(captures))
+
+    def follow() -> None:
+        rows = spark.readStream.format("msmq").options(table="messages", splitSize="8k").load(str(captures))
         assert rows.isStreaming
         writer = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "log"))
-        query = writer.trigger(availableNow=True).start(str(tmp_path / "table"))
-        query.awaitTermination()
-    same(as_dicts(spark.read.parquet(str(tmp_path / "table"))), serial(sorted(captures.iterdir())))
+        writer.trigger(availableNow=True).start(table).awaitTermination()
+
+    first, second, third = rotated(traffic(30), 3, 2)
+    for stage in ({0: first, 1: second[:-7]}, {1: second, 2: third}):
+        for number, data in stage.items():
+            (captures / f"sensor-{number}.pcapng").write_bytes(data)
+        follow()
+    same(as_dicts(spark.read.parquet(table)), serial(sorted(captures.iterdir())))
+    (captures / "sensor-2.pcapng").write_bytes(third[:500])
+    with pytest.raises(StreamingQueryException, match=r"sensor-2\.pcapng: has 500 bytes and had \d+"):
+        follow()
 
 
 def test_a_query_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
@@ -81,34 +85,20 @@ def test_a_query_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     assert (end["file"], end["offset"]) == (str(files[-1]), files[-1].stat().st_size)
 
 
-def test_a_file_that_was_replaced_ends_the_query(spark: SparkSession, tmp_path: Path) -> None:
-    captures = tmp_path / "captures"
-    captures.mkdir()
-    files = write(captures, rotated(traffic(32), 2, 0))
-
-    def run() -> None:
-        rows = spark.readStream.format("msmq").option("table", "messages").load(str(captures))
-        writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "log"))
-        writer.trigger(availableNow=True).start().awaitTermination()
-
-    run()
-    files[-1].write_bytes(files[0].read_bytes()[:500])
-    with pytest.raises(StreamingQueryException, match=r"sensor-001\.pcap: has 500 bytes and had \d+"):
-        run()
-
-
-def test_each_row_once_though_the_driver_is_killed(tmp_path: Path) -> None:
+def test_each_row_once_though_the_driver_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     """It is killed when a batch is written and Spark does not know; what comes then has no part in it."""
-    require_program("java")
-    captures, sink = tmp_path / "captures", tmp_path / "sink"
+    captures, log, sink = (tmp_path / name for name in ("captures", "log", "sink"))
     captures.mkdir()
     sink.mkdir()
     contents = rotated(traffic(33), 3, 0)
     files = write(captures, [contents[0], contents[1][:-100]])
-    command = [sys.executable, "-m", "tests.spark.crashing_query", str(captures), str(tmp_path / "log"), str(sink)]
-    options: dict[str, Any] = {"cwd": ROOT, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, "stdin": subprocess.DEVNULL}
-    # A group of its own, so that it dies with its JVM
-    driver = subprocess.Popen([*command, "1"], start_new_session=True, **options)
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "tests.spark.crashing_query", str(captures), str(log), str(sink), "1"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,  # a group of its own, so that its JVM dies with it
+    )
     try:
         while not (sink / "written").exists():
             assert driver.poll() is None, "it ended by itself"
@@ -120,10 +110,10 @@ def test_each_row_once_though_the_driver_is_killed(tmp_path: Path) -> None:
     assert last
     files[1].write_bytes(contents[1])
     files += write(captures, contents[2:], "sensor-1{:02}.pcap")
-    subprocess.run(command, check=True, timeout=300, **options)
+    follow(spark, str(captures), str(log), str(sink))
     batches = [written(folder) for folder in sorted(sink.glob("[0-9]*"), key=lambda folder: int(folder.name))]
     assert batches[1] == last
-    assert len(batches) > 4
+    assert len(batches) > 3
     same([row for batch in batches for row in batch], serial(files))
 
 
