@@ -87,7 +87,10 @@ BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
     ),
     "coverage": (["-O0", "-w", "--coverage"], ["--coverage"], {}),
     "fuzz": (
-        ["-O1", "-g", "-w", "-fsanitize=fuzzer-no-link,address,undefined", "-fsanitize-trap=undefined"],
+        [
+            *("-O1", "-g", "-w", "-fsanitize=fuzzer-no-link,address,undefined", "-fsanitize-trap=undefined"),
+            f"-fsanitize-coverage-ignorelist={HERE / 'fuzz' / 'coverage_ignorelist.txt'}",
+        ],
         ["-fsanitize=address"],
         {},
     ),

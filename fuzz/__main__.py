@@ -32,7 +32,7 @@ class Target(NamedTuple):
     kernels: str
     start: int | None = None
     kernel_longest: int = 4096
-    surface_longest: int = 4096
+    surface_longest: int = 1024
     share: float = 1
 
 
@@ -66,6 +66,7 @@ class Effort(NamedTuple):
     kernel_executions: int
     surface_executions: int
     seed: int
+    merge: bool
 
 
 def run(command: list[str], **variables: str) -> None:
@@ -174,7 +175,19 @@ def fuzz(
     print(f"{name}: {done:,} executions in {time.monotonic() - begin:.0f} s")
     if done < executions:
         print(f"{name}: FAILED, fewer than {executions:,} executions")
-    return done >= executions
+    return done >= executions and (not effort.merge or merge(name, [*command, *LIMITS], target, preload))
+
+
+def merge(name: str, command: list[str], target: str, preload: str | None) -> bool:
+    """Add to the corpus what was found and reaches further than all that is in it."""
+    regressions = HERE / "corpus" / target
+    before = len(list(regressions.iterdir()))
+    arguments = [*command, "-merge=1", str(regressions), str(seeds(target))]
+    result = subprocess.run(arguments, cwd=ROOT, env=environment(preload), capture_output=True, text=True)
+    if result.returncode:
+        print(result.stderr[-4000:], file=sys.stderr)
+    print(f"{name}: {len(list(regressions.iterdir())) - before} inputs more in {regressions.relative_to(ROOT)}")
+    return result.returncode == 0
 
 
 def main() -> int:
@@ -185,6 +198,7 @@ def main() -> int:
     parser.add_argument("--kernel-executions", type=int, default=1_000_000, help="at least (default %(default)s)")
     parser.add_argument("--surface-executions", type=int, default=200_000, help="at least (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the random inputs; 0: another each time (default 1)")
+    parser.add_argument("--merge", action="store_true", help="add inputs that reach further to the corpus")
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--parallel", type=int, default=cores, help="targets at a time (default: a core each)")
     options = parser.parse_args()
@@ -199,7 +213,7 @@ def main() -> int:
     build_extensions(clang)
     for module in dict.fromkeys(map(kernels, chosen)):
         translate_kernels(module)
-    effort = Effort(options.seconds, options.kernel_executions, options.surface_executions, options.seed)
+    effort = Effort(options.seconds, options.kernel_executions, options.surface_executions, options.seed, options.merge)
     with ThreadPoolExecutor(options.parallel) as pool:
         # The surface targets run longer: begun first, they do not leave a core idle at the end
         jobs = [pool.submit(fuzz_surface, target, effort) for target in chosen]
