@@ -71,6 +71,9 @@ def add(subcommands: Any) -> None:
         default="snappy",
         help="of the Parquet files (default: snappy)",
     )
+    parser.add_argument(
+        "--format", choices=("parquet", "delta"), default="parquet", help="of the tables of a lake (default: parquet)"
+    )
     parser.add_argument("--master", metavar="URL", help="the Spark to use, e.g. local[4], spark://..., sc://...")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
     parser.set_defaults(run=run)
@@ -79,6 +82,8 @@ def add(subcommands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the pipeline; the exit status."""
     optional("pyspark", "msmqwire pipeline", "spark")
+    if options.format == "delta":
+        optional("deltalake", "msmqwire pipeline --format delta", "delta")
     from msmqwire.capture import TABLES
     from msmqwire.spark.sources import expand
 
@@ -109,6 +114,7 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
                 mode="FAILFAST" if options.failfast else "PERMISSIVE",
                 ports=options.ports,
                 compression=options.compression,
+                format=options.format,
                 recursive=options.recursive,
                 again=options.again,
                 progress=progress,

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-__all__ = ["Compression", "DayFiles", "StagedFile", "day_name"]
+__all__ = ["NO_DAY", "Compression", "DayFiles", "StagedFile", "day_name"]
 
 Compression = Literal["snappy", "zstd", "lz4", "gzip", "brotli", "none"]
 
 # Hive's name for the partition of what has no day; readers take it for null
-_NO_DAY = "__HIVE_DEFAULT_PARTITION__"
+NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 _ROW_GROUP_ROWS = 1 << 17
 _MOST_OPEN = 16
 # Numbers that go up from row to row: their differences take a fraction of the room
@@ -122,4 +122,4 @@ def _by_day(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 def day_name(day: datetime.date | None) -> str:
     """A day as the name of its folder has it."""
-    return _NO_DAY if day is None else day.isoformat()
+    return NO_DAY if day is None else day.isoformat()

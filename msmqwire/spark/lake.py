@@ -24,7 +24,9 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,8 +36,9 @@ from msmqwire.errors import MsmqWireError
 from msmqwire.spark.accounting import shown_name
 from msmqwire.spark.dayfiles import Compression, StagedFile
 
-__all__ = ["Content", "Group", "Lake", "LakeError", "StagedGroup", "Stamp"]
+__all__ = ["Content", "Group", "Lake", "LakeError", "LakeForm", "StagedGroup", "Stamp"]
 
+LakeForm = Literal["parquet", "delta"]
 _VERSION = 1
 
 
@@ -100,12 +103,18 @@ class _Note:
         Files to be removed still.
     moves : dict of str to str
         Files to be moved into place still, and where they lie.
+    form : str
+        The form of the tables; empty until there is one.
+    commits : int
+        How many there were.
     """
 
     groups: dict[str, Group] = field(default_factory=dict)
     seen: dict[str, tuple[Stamp, str]] = field(default_factory=dict)
     removes: list[str] = field(default_factory=list)
     moves: dict[str, str] = field(default_factory=dict)
+    form: str = ""
+    commits: int = 0
 
     def to_json(self) -> str:
         groups = {
@@ -113,8 +122,8 @@ class _Note:
             for name, group in self.groups.items()
         }
         seen = {file: [stamp.size, stamp.modified_ns, key] for file, (stamp, key) in self.seen.items()}
-        values = {"version": _VERSION, "groups": groups, "seen": seen, "removes": self.removes, "moves": self.moves}
-        return json.dumps(values, indent=0)
+        plain = {name: getattr(self, name) for name in ("removes", "moves", "form", "commits")}
+        return json.dumps({"version": _VERSION, "groups": groups, "seen": seen, **plain}, indent=0)
 
     @classmethod
     def from_json(cls, text: str) -> _Note:
@@ -126,7 +135,7 @@ class _Note:
             for name, (settings, sources, files) in values["groups"].items()
         }
         seen = {file: (Stamp(size, modified), key) for file, (size, modified, key) in values["seen"].items()}
-        return cls(groups, seen, values["removes"], values["moves"])
+        return cls(groups, seen, values["removes"], values["moves"], values["form"], values["commits"])
 
 
 class Lake:
@@ -138,10 +147,15 @@ class Lake:
     Raises
     ------
     LakeError
-        Another run has the lock; the note of the lake, or a file that it names, is damaged or missing.
+        Another run has the lock; the lake is of another form; its note, or a file that it names, is damaged or missing.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], form: LakeForm = "parquet") -> None:
+        if form not in get_args(LakeForm):
+            raise ValueError(f"format={form!r} is not one of {', '.join(get_args(LakeForm))}")
+        self.form = form
+        # Which is an extra; where it is missing, nothing is to have begun
+        self._delta = import_module("msmqwire.spark.delta") if form == "delta" else None
         # Workers need not run in the folder that the driver runs in
         self.root = Path(root).absolute()
         self.staging = self.root / "_staging" / uuid.uuid4().hex
@@ -154,6 +168,8 @@ class Lake:
         self._lock = self._locked()
         try:
             self._note = self._noted()
+            if self._note.form not in ("", self.form):
+                raise LakeError(f"{self.root}: the tables of this lake are {self._note.form}, not {self.form}")
             self._home = {key: name for name, group in self._note.groups.items() for key in group.sources}
             self._finish()
             # Tasks of a killed run may write there for a moment still; what they leave goes with the next run
@@ -241,6 +257,7 @@ class Lake:
             self._home.update(dict.fromkeys(group.sources, name))
         note.seen.update(seen or {})
         note.removes, note.moves = removes, moves
+        note.form, note.commits = self.form, note.commits + 1
         self._write_note()
         self._finish()
 
@@ -254,6 +271,8 @@ class Lake:
         """Take sources out of their groups; the files that go, beside ``moves`` for what takes their place."""
         note = self._note
         removes: list[str] = []
+        if self._delta is not None:
+            self._check_active(self._delta, keys)
         for name in {self._home[key] for key in keys if key in self._home}:
             group = note.groups[name]
             gone = {group.sources.pop(key).file for key in keys & group.sources.keys()}
@@ -289,10 +308,11 @@ class Lake:
         note = self._note
         if not (note.removes or note.moves):
             return
-        for name in sorted(note.removes, key=_is_account, reverse=True):
-            (self.root / name).unlink(missing_ok=True)
-            with suppress(OSError):
-                (self.root / name).parent.rmdir()
+        if self._delta is None:
+            for name in sorted(note.removes, key=_is_account, reverse=True):
+                (self.root / name).unlink(missing_ok=True)
+                with suppress(OSError):
+                    (self.root / name).parent.rmdir()
         for name in sorted(note.moves, key=_is_account):
             target = self.root / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -301,13 +321,33 @@ class Lake:
             except FileNotFoundError:
                 if not target.exists():
                     raise LakeError(f"{self.root}: {name} is lost: it is neither there nor in _staging") from None
+        if self._delta is not None:
+            self._change_tables(self._delta)
         note.removes, note.moves = [], {}
         self._write_note()
+
+    def _change_tables(self, delta: Any) -> None:
+        """Make the transactions of Delta tables; each may have been made already."""
+        adds, removes = _by_table(self._note.moves), _by_table(self._note.removes)
+        for table in sorted({*adds, *removes}, key=lambda name: name == "accounting"):
+            delta.change(self.root / table, self._note.commits, adds.get(table, ()), removes.get(table, ()))
+
+    def _check_active(self, delta: Any, keys: set[str]) -> None:
+        """Refuse to replace what is not where it was put."""
+        groups = {self._home[key] for key in keys if key in self._home}
+        for table, names in _by_table(file for name in groups for file in self._note.groups[name].files).items():
+            if others := set(names) - delta.active_files(self.root / table):
+                raise LakeError(
+                    f"{self.root}: {table}/{min(others)} is not part of its Delta table any more; what OPTIMIZE or "
+                    "another program has written again cannot be replaced"
+                )
 
     def found(self, schemas: Mapping[str, pa.Schema]) -> None:
         """Make sure that tables can be read though no row of theirs has a time: by their names, with their schemas."""
         for table, schema in schemas.items():
-            if next((self.root / table).glob("day=[0-9]*/*.parquet"), None) is None:
+            if self._delta is not None:
+                self._delta.create(self.root / table, schema)
+            elif next((self.root / table).glob("day=[0-9]*/*.parquet"), None) is None:
                 # Without a day that is a date, readers cannot tell what a day is
                 target = self.root / table / "day=1970-01-01" / "empty.parquet"
                 draft = self.staging / f"{table}-empty.parquet"
@@ -318,6 +358,15 @@ class Lake:
 
 def _is_account(name: str) -> bool:
     return name.startswith("accounting/")
+
+
+def _by_table(names: Iterable[str]) -> dict[str, list[str]]:
+    """Files of the lake by their table, relative to it."""
+    tables: dict[str, list[str]] = {}
+    for name in names:
+        table, _, file = name.partition("/")
+        tables.setdefault(table, []).append(file)
+    return tables
 
 
 def _copy_without(

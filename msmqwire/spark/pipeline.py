@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from msmqwire.capture import TABLES, StreamStats
 from msmqwire.spark.accounting import ACCOUNTING, SourceAccount, check_files, path_key, shown_name, write_accounts
 from msmqwire.spark.dayfiles import Compression, StagedFile
-from msmqwire.spark.lake import Content, Lake, StagedGroup, Stamp
+from msmqwire.spark.lake import Content, Lake, LakeForm, StagedGroup, Stamp
 from msmqwire.spark.reading import ReadingOptions
 from msmqwire.spark.remote import StorageOptions
 from msmqwire.spark.schema import arrow_schema
@@ -193,6 +193,7 @@ def run(
     mode: PipelineMode = "PERMISSIVE",
     ports: Iterable[int] | None = None,
     compression: Compression = "snappy",
+    format: LakeForm = "parquet",
     recursive: bool = False,
     storage_options: StorageOptions | None = None,
     again: bool = False,
@@ -218,6 +219,8 @@ def run(
         every table that is read from datagrams.
     compression : str
         Of the Parquet files, as pyarrow names it.
+    format : {"parquet", "delta"}
+        Plain Parquet files, or Delta tables, which need ``msmqwire[delta]``; a lake stays what it is.
     recursive : bool
         Read the captures in the folders below a folder as well.
     storage_options : mapping, optional
@@ -232,7 +235,7 @@ def run(
     FileNotFoundError
         A source names no file.
     ValueError
-        There is no such table or mode.
+        There is no such table, mode or format.
     LakeError
         Another run is writing to the lake, or it is damaged.
     AccountingError
@@ -241,7 +244,7 @@ def run(
     started = time.monotonic()
     options = _options(tables, mode, ports, storage_options)
     files = find_files(sources, recursive=recursive, storage_options=storage_options)
-    with Lake(lake) as store:
+    with Lake(lake, format) as store:
         summary = _Run(spark, store, options, compression, again, progress).run(files)
     summary.seconds = time.monotonic() - started
     return summary

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -119,15 +120,19 @@ def killed_at(step: int, root: Path) -> Iterator[None]:
     yield
 
 
-def in_a_child(work: Callable[[], None]) -> int:
-    """How a child process ends that does some work: 0, or minus the signal that killed it."""
+def was_killed(work: Callable[[], None]) -> bool:
+    """Do some work in a child process; whether it was killed."""
     child = os.fork()
     if not child:
         try:
             work()
-        finally:
-            os._exit(0)
-    return -os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL)
+    return status != 0
 
 
 def test_a_driver_killed_at_every_step(tmp_path: Path) -> None:
@@ -142,7 +147,7 @@ def test_a_driver_killed_at_every_step(tmp_path: Path) -> None:
             with killed_at(step, lake):
                 replace(lake)
 
-        if not in_a_child(work):
+        if not was_killed(work):
             break
         visible = Counter(name for name, _ in rows_of(lake, "topology"))
         for name, size in rows_of(lake, "accounting"):

@@ -261,6 +261,7 @@ def test_a_lake_without_faults_has_an_empty_table_of_them(spark: SparkSession, t
         ({"tables": ()}, "no table is asked for"),
         ({"mode": "DROPMALFORMED"}, "a lake keeps an account of every payload"),
         ({"mode": "LENIENT"}, "mode='LENIENT' is not one of"),
+        ({"format": "orc"}, "format='orc' is not one of parquet, delta"),
     ],
 )
 def test_settings_are_checked_before_anything_runs(
