@@ -45,6 +45,7 @@ FRAME_AND_FAULT = "frame bigint, fault struct<code: string, field: string, offse
 TARGETS = (
     (ARROW, PICKLED, Target(5)),
     (ARROW, PANDAS, Target(1.4)),
+    (ARROW, OBJECTS, None),
     (SOURCE, MAP, Target(1.35)),
     (PIPELINE, SINK, Target(2.5)),
     (PIPELINE, WRITTEN, Target(0.6)),
