@@ -2,9 +2,9 @@
 
 An update of a queue touches no other, so updates may be applied in another order than that of their messages, as long
 as those of one queue keep theirs. Rows are sorted out into those that can be judged or applied as columns, and those
-that go one by one: creations, deletions, what is named by its path, all updates of queues that
-one of these may touch, and the local queue manager. An event of version 2 may touch any queue, so it parts the rows
-before it from those behind it.
+that go one by one: creations, deletions, what is named by its path, all updates of queues that one of these may touch,
+and the local queue manager. An event of version 2 may touch any queue, so it parts the rows before it from those behind
+it.
 """
 
 from __future__ import annotations
