@@ -17,6 +17,7 @@ from msmqwire import capture
 from msmqwire.capture import layers, pcap, pcapng  # type: ignore[attr-defined]
 from msmqwire.capture.streams import StreamTable
 from tests.capture import build
+from tests.capture.structs import structure
 from tests.capture.test_oracle import BASES, FRAMES, broken
 
 PAGE = mmap.PAGESIZE
@@ -24,56 +25,20 @@ INSIDE = 8 * PAGE
 MORE, LOST, SECTION, INTERFACE, SKIP = range(5)
 
 
-class Window(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("size", ctypes.c_size_t),
-        ("position", ctypes.c_size_t),
-        ("offset", ctypes.c_uint64),
-    ]
+Window = structure("frames.pxd", "Window")
+Rows = structure("frames.pxd", "Rows")
+PcapFile = structure("pcap.pxd", "PcapFile")
+Interface = structure("pcapng.pxd", "Interface")
+Section = structure("pcapng.pxd", "Section")
+NO_LIMIT = ctypes.c_size_t(-1).value
 
-
-class Rows(ctypes.Structure):
-    _fields_ = [
-        ("spans", ctypes.c_void_p),
-        ("next", ctypes.c_void_p),
-        ("count", ctypes.c_size_t),
-        ("nbytes", ctypes.c_size_t),
-        ("columns", ctypes.c_int),
-        ("buffers", ctypes.c_void_p * 11),
-        ("others", ctypes.c_void_p),
-        ("other_count", ctypes.c_size_t),
-        ("packets", ctypes.c_size_t),
-        ("memory", ctypes.c_void_p),
-        ("memory_count", ctypes.c_size_t),
-        ("files", ctypes.c_void_p),
-        ("file_count", ctypes.c_size_t),
-    ]
-
-
-class PcapFile(ctypes.Structure):
-    _fields_ = [("swapped", ctypes.c_int), ("nanoseconds", ctypes.c_int), ("link", ctypes.c_uint32)]
-
-
-class Interface(ctypes.Structure):
-    _fields_ = [
-        ("link", ctypes.c_uint32),
-        ("snapshot", ctypes.c_uint32),
-        ("resolution", ctypes.c_uint8),
-        ("seconds", ctypes.c_int64),
-        ("quick_below", ctypes.c_uint64),
-        ("unit", ctypes.c_uint64),
-        ("nanoseconds", ctypes.c_int64),
-    ]
-
-
-class Section(ctypes.Structure):
-    _fields_ = [
-        ("swapped", ctypes.c_int),
-        ("begun", ctypes.c_int),
-        ("interfaces", ctypes.c_void_p),
-        ("count", ctypes.c_size_t),
-    ]
+# Where the rows of a block are written: always, for columns, and for frames that are rows as they were captured
+ALWAYS = ("spans", "others", "memory", "files")
+COLUMNS = (
+    *("presence", "file", "frame", "first_frame", "time", "src", "src_port", "dst", "dst_port", "transport"),
+    "stream_offset",
+)
+WHOLE = ("link", "offset")
 
 
 def function(module: Any, name: str, *, result: Any = ctypes.c_int) -> Any:
@@ -121,22 +86,21 @@ class Kernels:
         self.ports = (ctypes.c_void_p * 3)(*[ctypes.addressof(self.all_ports)] * 3)
         self.account = ctypes.create_string_buffer(8192)
         self.interfaces = (Interface * 512)()
-        self.columns = [ctypes.create_string_buffer(65536) for _ in range(15)]
+        self.columns = {name: ctypes.create_string_buffer(65536) for name in (*ALWAYS, *COLUMNS, *WHOLE)}
         self.table = StreamTable(3, capture.StreamLimits(), 0)
+        self.found = 0
         self.streams = ctypes.c_void_p(id(self.table) + object.__basicsize__)  # behind the head of the object
 
-    def rows(self, columns: bool) -> Rows:
+    def rows(self, columns: bool, whole: bool) -> Any:
         """An empty block, with all columns or without any."""
-        rows = Rows(columns=columns)
-        rows.spans = rows.next = ctypes.addressof(self.columns[0])
-        for i in range(11):
-            rows.buffers[i] = ctypes.addressof(self.columns[i + 1]) if columns else None
-        rows.others, rows.memory, rows.files = (ctypes.addressof(column) for column in self.columns[12:])
+        wanted = (*ALWAYS, *(COLUMNS if columns else ()), *(WHOLE if whole else ()))
+        rows = Rows(columns=columns, whole=whole, **{name: ctypes.addressof(self.columns[name]) for name in wanted})
+        rows.next = rows.spans
         return rows
 
-    def pcap(self, header: bytes, at: int, size: int, *, columns: bool, ended: bool) -> None:
+    def pcap(self, header: bytes, at: int, size: int, *, columns: bool, whole: bool, ended: bool) -> None:
         """Walk the records of a window, going on behind damage."""
-        file, window, rows = PcapFile(), Window(at, size, 0, 24), self.rows(columns)
+        file, window, rows = PcapFile(), Window(at, size, 0, NO_LIMIT, 24), self.rows(columns, whole)
         self.read_header(ctypes.c_char_p(header), ctypes.byref(file))
         for _ in range(size + 1):
             stop = self.walk_pcap(
@@ -154,10 +118,11 @@ class Kernels:
             if not self.find_record(ctypes.byref(window), ctypes.byref(file), int(ended)):
                 break
         assert window.position <= size
+        self.found += rows.next != rows.spans
 
-    def pcapng(self, at: int, size: int, *, columns: bool, ended: bool) -> None:
+    def pcapng(self, at: int, size: int, *, columns: bool, whole: bool, ended: bool) -> None:
         """Walk the blocks of a window, going on behind damage."""
-        section, window, rows = Section(), Window(at, size, 0, 0), self.rows(columns)
+        section, window, rows = Section(), Window(at, size, 0, NO_LIMIT, 0), self.rows(columns, whole)
         for _ in range(2 * size + 2):
             stop = self.walk_pcapng(
                 ctypes.byref(window),
@@ -181,6 +146,7 @@ class Kernels:
                 if not self.find_block(ctypes.byref(window), ctypes.byref(section), int(ended)):
                     break
         assert window.position <= size
+        self.found += rows.next != rows.spans
 
 
 def windows() -> Iterator[bytes]:
@@ -191,23 +157,24 @@ def windows() -> Iterator[bytes]:
 
 
 def main() -> None:
-    """Walk every window at both ends of the area; print how many there were."""
+    """Walk every window at both ends of the area; print how many there were, and how many had rows."""
     faulthandler.enable()
     area, kernels, count = Area(), Kernels(), 0
     if sys.argv[1:] == ["touch"]:
         ctypes.string_at(area.first + PAGE + INSIDE, 1)
     for data in windows():
         count += 1
-        at_the_end, columns, ended = bool(count & 1), bool(count & 2), bool(count & 4)
+        at_the_end, ended = bool(count & 1), bool(count & 4)
+        form = {"columns": bool(count & 2), "whole": count & 10 == 10}
         if data.startswith(b"\x0a\x0d\x0d\x0a"):
-            kernels.pcapng(area.place(data, at_the_end=True), len(data), columns=columns, ended=ended)
+            kernels.pcapng(area.place(data, at_the_end=True), len(data), **form, ended=ended)
         else:
             at = area.place(data[24:], at_the_end=True)
-            kernels.pcap(data[:24], at, len(data) - 24, columns=columns, ended=ended)
+            kernels.pcap(data[:24], at, len(data) - 24, **form, ended=ended)
         if at_the_end:
             continue
         if data.startswith(b"\x0a\x0d\x0d\x0a"):
-            kernels.pcapng(area.place(data, at_the_end=False), len(data), columns=columns, ended=not ended)
+            kernels.pcapng(area.place(data, at_the_end=False), len(data), **form, ended=not ended)
     found = ctypes.create_string_buffer(256)
     for frame in [*FRAMES, build.ethernet(0x86DD, build.ipv6(build.extension(17, 64), 0))]:
         for size in range(len(frame) + 1):
@@ -216,7 +183,7 @@ def main() -> None:
                 place = ctypes.c_void_p(area.place(part, at_the_end=True))
                 kernels.find_packet(place, ctypes.c_size_t(len(part)), link, kernels.ports, found)
                 count += 1
-    print(count)
+    print(count, kernels.found)
 
 
 if __name__ == "__main__":
