@@ -35,7 +35,9 @@ __all__ = ["PipelineMode", "Progress", "Summary", "run"]
 
 PipelineMode = Literal["PERMISSIVE", "FAILFAST"]
 # Sources are put together into parts of so many bytes, with so many for opening one, but not into fewer parts than this
+# unless they are smaller than what a task costs before its first row
 _PART_BYTES = 128 << 20
+_SMALLEST_PART_BYTES = 16 << 20
 _OPENING_BYTES = 1 << 20
 _FEW_PARTS = 64
 # Parts that are decoded before there is a commit; what a killed run loses
@@ -463,7 +465,8 @@ class _Run:
 
 def _parts(files: Sequence[SourceFile]) -> list[list[str]]:
     """Names of files that lie side by side put together for tasks: neither many small tasks nor few big ones."""
-    most = min(_PART_BYTES, sum(_OPENING_BYTES + file.size for file in files) // _FEW_PARTS)
+    size = sum(_OPENING_BYTES + file.size for file in files)
+    most = max(_SMALLEST_PART_BYTES, min(_PART_BYTES, size // _FEW_PARTS))
     parts: list[list[str]] = []
     room = 0
     for file in files:
