@@ -42,7 +42,7 @@ class Flow:
         if ip_address(self.src).version != ip_address(self.dst).version:
             raise ValueError(f"{self.src} and {self.dst} are not of one version of IP")
         for port in (self.src_port, self.dst_port):
-            if port not in range(1 << 16):
+            if not isinstance(port, int) or port not in range(1 << 16):
                 raise ValueError(f"{port} is no port")
 
     @property

@@ -25,6 +25,8 @@ _TABLES = ("topology", "notifications", "messages", "sessions")
 #: RFC 5737.
 _PLACE = {"src": "192.0.2.1", "src_port": 49152, "dst": "192.0.2.2", "dst_port": 1801}
 _PING_PORT = 3527
+#: The columns that rows of one packet have alike.
+_PACKET = ("file", "frame", "stream_offset", "src", "src_port", "dst", "dst_port")
 
 _EPILOG = """\
 Rows are those of msmqwire decode -T json, or written by hand: what a packet does not need may
@@ -99,8 +101,8 @@ def run(options: argparse.Namespace) -> int:
     """Encode; the exit status."""
     with _opened(options.file) as file:
         packets = list(_packets(_rows(file, options)))
-    if any(packet.table == "messages" for packet in packets):
-        packets = [packet for packet in packets if packet.table != "notifications"]
+    carried = {_identity(packet.rows[0]) for packet in packets if packet.table == "messages"}
+    packets = [each for each in packets if each.table != "notifications" or _identity(each.rows[0]) not in carried]
     written = [packet for packet in packets if not packet.is_left_out]
     with open_target(options.output, [options.file]) as sink:
         if options.form == "pcap":
@@ -108,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             for packet in written:
                 sink.write(_encoded(packet, options.file).hex().encode() + b"\n")
-    left_out = len(packets) - len(written)
+    left_out = sum(len(packet.rows) for packet in packets if packet.is_left_out)
     if not options.quiet:
         say(
             f"{counted(len(written), 'packet')} written"
@@ -143,6 +145,12 @@ def _rows(file: IO[bytes], options: argparse.Namespace) -> Iterator[tuple[int, s
                 raise ValueError(f"there is no table {table}; there is {', '.join(_TABLES)}")
             if more := row.keys() - known[table]:
                 raise ValueError(f"{', '.join(sorted(more))}: no such column of {table}")
+        except UnicodeDecodeError:
+            raise CommandError(f"{options.file}: line {number}: is no text; expected JSON lines in UTF-8") from None
+        except json.JSONDecodeError as error:
+            raise CommandError(f"{options.file}: line {number}: is no JSON object: {error}") from None
+        except RecursionError:
+            raise CommandError(f"{options.file}: line {number}: is no row: it is nested too deeply") from None
         except ValueError as error:
             raise CommandError(f"{options.file}: line {number}: {error}") from None
         yield number, table, row
@@ -153,7 +161,7 @@ def _packets(rows: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterator[_Packe
     held: list[dict[str, Any]] = []
     start = 0
     for line, table, row in rows:
-        if table == "notifications" and held and row.get("index"):
+        if table == "notifications" and held and row.get("index") and _identity(row) == _identity(held[0]):
             held.append(row)
             continue
         if held:
@@ -165,6 +173,11 @@ def _packets(rows: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterator[_Packe
             yield _Packet(line, table, (row,))
     if held:
         yield _Packet(start, "notifications", tuple(held))
+
+
+def _identity(row: Row) -> tuple[str, ...]:
+    """What tells the packet of a row from others; as text, since a row written by hand may hold anything."""
+    return tuple(repr(row.get(column)) for column in _PACKET)
 
 
 def _write_capture(sink: Sink, packets: Iterable[_Packet], name: str) -> None:
@@ -189,7 +202,10 @@ def _in_order(packets: Iterable[_Packet], name: str) -> list[tuple[int, _Packet]
         row = packet.rows[0]
         with _errors_of(packet, name):
             time = 0 if row.get("time") is None else moment(row["time"])
-            timed.append(((time, row.get("frame") or 0, row.get("stream_offset") or 0), packet))
+            place = [row.get(column) or 0 for column in ("frame", "stream_offset")]
+            if not all(isinstance(number, int) for number in place):
+                raise ValueError("frame and stream_offset must be integers")
+            timed.append(((time, *place), packet))
     timed.sort(key=lambda each: each[0])
     return [(order[0], packet) for order, packet in timed]
 

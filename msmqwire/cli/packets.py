@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -27,6 +28,7 @@ _HEADERS: Mapping[str, type] = {
     "multi_queue": mqqb.MultiQueueFormatHeader,
     "session": mqqb.SessionHeader,
 }
+_TOPOLOGY: Mapping[str, Any] = {"request": mqsd.TopologyClientRequest, "reply": mqsd.TopologyServerReply}
 _SESSIONS: Mapping[str, type] = {
     "ping": mqqb.Ping,
     "establish_connection": mqqb.EstablishConnection,
@@ -63,8 +65,22 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
 
 def _values(table: str, row: Row) -> dict[str, Any]:
     """What stands in a row, nulls left out, as Python has it."""
-    columns = _TABLES[table].columns
-    return {each.name: _value(each.type, row[each.name]) for each in columns if row.get(each.name) is not None}
+    values = {}
+    for column in _TABLES[table].columns:
+        if row.get(column.name) is not None:
+            try:
+                values[column.name] = _value(column.type, row[column.name])
+            except (ValueError, TypeError, AttributeError, argparse.ArgumentTypeError) as error:
+                raise ValueError(f"{column.name}: {error}") from None
+    return values
+
+
+def _named(names: Mapping[str, Any], values: Mapping[str, Any], column: str) -> Any:
+    """What the name in a column stands for."""
+    name = values.get(column)
+    if not isinstance(name, str) or name not in names:
+        raise KeyError(column)
+    return names[name]
 
 
 _TABLES = {"topology": mqsd.TOPOLOGY, "notifications": mqcn.NOTIFICATIONS, "messages": mqqb.MESSAGES,
@@ -84,15 +100,16 @@ def _value(type_: DataType, value: Any) -> Any:
 
 
 def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.TopologyServerReply:
-    kind, _ = values.pop("type"), values.pop("version", None)
-    if kind == "request":
-        return mqsd.TopologyClientRequest(**values)
-    servers = [mqsd.DirectoryServiceServer(**each) for each in values.pop("servers", ())]
-    return mqsd.TopologyServerReply(**values, servers=servers)
+    kind = _named(_TOPOLOGY, values, "type")
+    if "servers" in values:
+        values["servers"] = [mqsd.DirectoryServiceServer(**each) for each in values["servers"]]
+    elif kind is mqsd.TopologyServerReply:
+        values["servers"] = []
+    return kind(**{name: value for name, value in values.items() if name not in ("type", "version")})
 
 
 def _session(values: dict[str, Any]) -> Any:
-    return _SESSIONS[values["kind"]](**{name: value for name, value in values.items() if name not in _DERIVED})
+    return _named(_SESSIONS, values, "kind")(**{name: value for name, value in values.items() if name not in _DERIVED})
 
 
 def _message(values: dict[str, Any]) -> mqqb.UserMessage:
@@ -122,9 +139,12 @@ def _notification(rows: Sequence[dict[str, Any]]) -> mqcn.ChangeNotificationMess
 
 
 def _update(row: Row) -> mqcn.NotificationUpdate:
-    properties = [
-        (item["id"], next(item[name] for name in _VALUE_MEMBERS if name in item)) for item in row.get("properties", ())
-    ]
+    properties = []
+    for item in row.get("properties", ()):
+        members = [item[name] for name in _VALUE_MEMBERS if name in item]
+        if not members:
+            raise ValueError(f"properties: {item.get('name') or item['id']} has no value")
+        properties.append((item["id"], members[0]))
     return mqcn.NotificationUpdate(
         command=row["operation"],
         guid_identifier=row.get("object_guid"),

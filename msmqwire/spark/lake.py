@@ -153,6 +153,8 @@ class Lake:
     def __init__(self, root: str | os.PathLike[str], form: LakeForm = "parquet") -> None:
         if form not in get_args(LakeForm):
             raise ValueError(f"format={form!r} is not one of {', '.join(get_args(LakeForm))}")
+        if "://" in os.fspath(root) or os.fspath(root).startswith("file:"):
+            raise ValueError(f"{os.fspath(root)}: a lake is a folder that driver and workers see, not a URI")
         self.form = form
         # Which is an extra; where it is missing, nothing is to have begun
         self._delta = import_module("msmqwire.spark.delta") if form == "delta" else None
@@ -181,7 +183,9 @@ class Lake:
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.staging.parent, ignore_errors=True)
+        # What a commit names and has not moved yet is for the next run to move
+        if not self._note.moves:
+            shutil.rmtree(self.staging.parent, ignore_errors=True)
         os.close(self._lock)
 
     def _locked(self) -> int:
@@ -205,6 +209,8 @@ class Lake:
         try:
             return _Note.from_json(path.read_text("utf-8"))
         except FileNotFoundError:
+            if next((self.root / "accounting").glob("day=*/*.parquet"), None) is not None:
+                raise LakeError(f"{path} is missing, and there are tables: nobody knows what they hold") from None
             return _Note()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise LakeError(f"{path} is no note of a lake: {error}") from None

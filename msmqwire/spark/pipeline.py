@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pyspark.sql import SparkSession
 
@@ -237,13 +237,15 @@ def run(
     FileNotFoundError
         A source names no file.
     ValueError
-        There is no such table, mode or format.
+        There is no such table, mode, format or compression, or the lake is a URI.
     LakeError
         Another run is writing to the lake, or it is damaged.
     AccountingError
         The numbers of a source do not add up; it is not committed, nor what was decoded with it.
     """
     started = time.monotonic()
+    if compression not in get_args(Compression):
+        raise ValueError(f"compression={compression!r} is not one of {', '.join(get_args(Compression))}")
     options = _options(tables, mode, ports, storage_options)
     files = find_files(sources, recursive=recursive, storage_options=storage_options)
     with Lake(lake, format) as store:
@@ -285,9 +287,12 @@ class _Run:
         self.progress = progress
         self.summary = Summary()
         # With other settings a source has other rows
-        self.settings = json.dumps([sorted(options.tables), options.ports and sorted(options.ports)])
+        ports = None if options.ports is None else sorted(options.ports)
+        self.settings = json.dumps([sorted(options.tables), ports])
         self.stamps: dict[str, Stamp] = {}
         self.decoded: list[Decoded] = []
+        # Of contents that another source of this run has, when both were looked at
+        self.copies: dict[SourceFile, str] = {}
         # To be noted with the next commit: the keys of files, and those of sources that the lake is rid of
         self.read: dict[str, str] = {}
         self.withdrawn: set[str] = set()
@@ -295,20 +300,18 @@ class _Run:
 
     def run(self, files: Sequence[SourceFile]) -> Summary:
         new = self._without_known_contents([file for file in files if not self._is_unchanged(file)])
-        self.summary.known = len(files) - len(new) - len(self.summary.duplicates)
+        self.summary.known = len(files) - len(new) - len(self.copies)
         self.stamps = {file.name: Stamp(file.size, file.modified_ns) for file in files}
         # What can be read may not have been readable when a run met it before
         self.withdrawn = {path_key(file.name) for file in set(files).difference(new)}
-        earlier = self._write_earlier(new)
+        earlier = self._write_earlier(new, files)
         with _told(self.progress, self.lake.staging / "done", len(new)):
             cuts = self._cut(new, earlier)
             decoding = Decoding(str(self.lake.staging), self.options, self.compression, earlier)
             # While a capture is read in parts it may have become another one
             changed = self._decode_parts(decoding, cuts)
-            parts = _parts([file for file in new if file.name not in cuts or file.name in changed])
-            for start in range(0, len(parts), _PARTS_OF_A_COMMIT):
-                results = self._on_workers(decoding, parts[start : start + _PARTS_OF_A_COMMIT])
-                self._add(Decoded.from_json(result) for result in results)
+            self._decode(decoding, [file for file in new if file.name not in cuts or file.name in changed])
+            self._decode(decoding, self._orphans())
         self._commit()
         schemas = {table: arrow_schema(self.options.columns(table)) for table in self.options.tables}
         self.lake.found({**schemas, "faults": arrow_schema(FAULTS), "accounting": ACCOUNTING})
@@ -344,18 +347,18 @@ class _Run:
             elif self._is_held(digest):
                 self.read[file.name] = digest
             elif digest in found:
-                self.read[file.name] = digest
-                self.summary.duplicates.append(file.name)
+                self.copies[file] = digest
             else:
                 found.add(digest)
                 new.append(file)
         return new
 
-    def _write_earlier(self, files: Sequence[SourceFile]) -> str:
+    def _write_earlier(self, new: Sequence[SourceFile], files: Sequence[SourceFile]) -> str:
         """Put down the contents of files that have changed since, or are gone: what begins with one has grown of it."""
-        changed = {file.name for file in files}
+        changed = {file.name for file in new}
         folders = {os.path.dirname(name) for name in changed}
-        still_there = set(self.read.values())
+        unchanged = {file.name for file in files} - changed - self.read.keys()
+        still_there = {*self.read.values(), *(seen[1] for name in unchanged if (seen := self.lake.seen(name)))}
         earlier: dict[int, list[str]] = {}
         for key, content in self.lake.sources():
             gone = os.path.dirname(content.file) in folders and not os.path.lexists(content.file)
@@ -364,6 +367,22 @@ class _Run:
         path = self.lake.staging / "earlier.json"
         path.write_text(json.dumps(earlier), "utf-8")
         return str(path)
+
+    def _decode(self, decoding: Decoding, files: Sequence[SourceFile]) -> None:
+        """Decode captures that are read whole."""
+        parts = _parts(files)
+        for start in range(0, len(parts), _PARTS_OF_A_COMMIT):
+            results = self._on_workers(decoding, parts[start : start + _PARTS_OF_A_COMMIT])
+            self._add(Decoded.from_json(result) for result in results)
+
+    def _orphans(self) -> list[SourceFile]:
+        """Copies of what has turned out to be something else, or no capture; the others are noted."""
+        there = self.taken | {account.key for decoded in self.decoded for account in decoded.accounts}
+        for file, digest in self.copies.items():
+            if digest in there:
+                self.read[file.name] = digest
+                self.summary.duplicates.append(file.name)
+        return [file for file, digest in self.copies.items() if digest not in there]
 
     def _cut(self, files: Sequence[SourceFile], earlier: str) -> dict[str, Cut]:
         """Cut the large captures."""
@@ -464,16 +483,23 @@ class _Run:
 
 
 def _parts(files: Sequence[SourceFile]) -> list[list[str]]:
-    """Names of files that lie side by side put together for tasks: neither many small tasks nor few big ones."""
+    """Names of files that lie side by side put together for tasks: neither many small tasks nor few big ones.
+
+    Rows know their source by its name as it is shown: in files that it shares, no other may have that.
+    """
     size = sum(_OPENING_BYTES + file.size for file in files)
     most = max(_SMALLEST_PART_BYTES, min(_PART_BYTES, size // _FEW_PARTS))
     parts: list[list[str]] = []
     room = 0
+    names: set[str] = set()
     for file in files:
         cost = _OPENING_BYTES + file.size
-        if not parts or cost > room:
+        shown = shown_name(file.name)
+        if not parts or cost > room or shown in names:
             parts.append([])
             room = most
+            names = set()
+        names.add(shown)
         parts[-1].append(file.name)
         room -= cost
     return parts

@@ -76,10 +76,10 @@ def find_files(
         There is no file system for a URI.
     """
     several = (sources,) if isinstance(sources, (str, os.PathLike)) else sources
-    found = {file for source in several for file in _files(os.fspath(source), recursive, storage_options)}
+    found = {file.name: file for source in several for file in _files(os.fspath(source), recursive, storage_options)}
     if not found:
         raise FileNotFoundError("no capture was named")
-    return tuple(sorted(found))
+    return tuple(sorted(found.values()))
 
 
 def open_source(name: str, storage_options: StorageOptions | None = None) -> IO[bytes]:

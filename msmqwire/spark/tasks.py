@@ -83,6 +83,7 @@ class HashedFile:
         self.name = name
         self.bytes = 0
         self.begins_with: list[str] = []
+        self._ended = False
         self._file: Any = open_source(name, storage_options)
         self._hash = hashlib.sha256()
         self._earlier = earlier or {}
@@ -104,7 +105,9 @@ class HashedFile:
 
     def readinto(self, view: memoryview) -> int:
         """Read into a buffer; how many bytes there were."""
-        count = self._file.readinto(view) or 0
+        # What is written behind an end that was met is for the next run: there are no rows of it
+        count = 0 if self._ended else self._file.readinto(view) or 0
+        self._ended = not count
         start = 0
         while self._marks and self._marks[-1] <= self.bytes + count - start:
             end = start + self._marks.pop() - self.bytes

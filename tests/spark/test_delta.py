@@ -19,7 +19,7 @@ from msmqwire.spark.lake import Lake, LakeError
 from tests.spark import test_lake
 from tests.spark.captures import write_capture
 from tests.spark.test_datasource import CAPTURES, LOCAL, SESSION
-from tests.spark.test_lake import AFTER, BEFORE, FIRST, SECOND, group, killed_at, was_killed
+from tests.spark.test_lake import AFTER, BEFORE, FIRST, SECOND, be_killed, ended_at, group, was_ended
 from tests.spark.test_pipeline_sources import packets, wanted
 
 
@@ -49,7 +49,7 @@ def check(root: Path, *wanted: list[tuple[str, int]]) -> None:
 
 def kill_at_every_step(root: Path) -> None:
     """To be run in a process of its own: what deltalake starts does not live on in a fork."""
-    assert not was_killed(lambda: fill(root / "lake"))
+    assert not was_ended(lambda: fill(root / "lake"))
     transaction = DeltaTable.create_write_transaction
     for step in range(1000):
         lake = root / str(step)
@@ -62,13 +62,13 @@ def kill_at_every_step(root: Path) -> None:
                 sys.audit("os.mkdir", str(lake))
 
             DeltaTable.create_write_transaction = in_steps  # type: ignore[method-assign, assignment]
-            with killed_at(step, lake):
+            with ended_at(step, lake, be_killed):
                 replace(lake)
 
-        killed = was_killed(work)
-        assert not was_killed(lambda lake=lake: check(lake, BEFORE, AFTER))  # type: ignore[misc]
-        assert not was_killed(lambda lake=lake: replace(lake))  # type: ignore[misc]
-        assert not was_killed(lambda lake=lake: check(lake, AFTER))  # type: ignore[misc]
+        killed = was_ended(work)
+        assert not was_ended(lambda lake=lake: check(lake, BEFORE, AFTER))  # type: ignore[misc]
+        assert not was_ended(lambda lake=lake: replace(lake))  # type: ignore[misc]
+        assert not was_ended(lambda lake=lake: check(lake, AFTER))  # type: ignore[misc]
         shutil.rmtree(lake)
         if not killed:
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -101,9 +102,17 @@ def test_what_is_left_of_a_file_keeps_its_schema(tmp_path: Path) -> None:
     assert {pq.read_schema(path) for path in tmp_path.rglob("*.parquet")} == schemas
 
 
+def be_killed() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def find_the_disk_full() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 @contextmanager
-def killed_at(step: int, root: Path) -> Iterator[None]:
-    """Die at the so manieth change to the folder."""
+def ended_at(step: int, root: Path, end: Callable[[], None]) -> Iterator[None]:
+    """Come to an end at the so manieth change to the folder."""
     left = step
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
@@ -113,29 +122,34 @@ def killed_at(step: int, root: Path) -> Iterator[None]:
         if not str(arguments[0]).startswith(str(root)) and event != "os.remove":
             return
         left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if left == -1:
+            end()
 
     sys.addaudithook(watch)
     yield
+    if left < 0:  # and somebody took no notice
+        end()
 
 
-def was_killed(work: Callable[[], None]) -> bool:
-    """Do some work in a child process; whether it was killed."""
+def was_ended(work: Callable[[], None]) -> bool:
+    """Do some work in a child process; whether it was killed, or found the disk full."""
     child = os.fork()
     if not child:
         try:
             work()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                os._exit(errno.ENOSPC)
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, -signal.SIGKILL)
+    assert status in (0, errno.ENOSPC, -signal.SIGKILL)
     return status != 0
 
 
-def test_a_driver_killed_at_every_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [be_killed, find_the_disk_full])
+def test_a_driver_ended_at_every_step(tmp_path: Path, end: Callable[[], None]) -> None:
     """Either nothing has happened or everything, once the lake is opened again; readers may trust the accounts."""
     fill(tmp_path / "lake")
     found = Counter[bool]()
@@ -144,10 +158,10 @@ def test_a_driver_killed_at_every_step(tmp_path: Path) -> None:
         shutil.copytree(tmp_path / "lake", lake)
 
         def work(lake: Path = lake, step: int = step) -> None:
-            with killed_at(step, lake):
+            with ended_at(step, lake, end):
                 replace(lake)
 
-        if not was_killed(work):
+        if not was_ended(work):
             break
         visible = Counter(name for name, _ in rows_of(lake, "topology"))
         for name, size in rows_of(lake, "accounting"):
@@ -185,6 +199,19 @@ def test_a_damaged_note_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "_lake.json").write_text(text)
     with pytest.raises(LakeError, match=r"_lake\.json is no note of a lake: "):
         Lake(tmp_path).__enter__()
+
+
+def test_tables_without_a_note_are_refused(tmp_path: Path) -> None:
+    fill(tmp_path)
+    (tmp_path / "_lake.json").unlink()
+    with pytest.raises(LakeError, match=r"_lake\.json is missing, and there are tables"):
+        Lake(tmp_path).__enter__()
+
+
+@pytest.mark.parametrize("root", ["s3://bucket/lake", "file:///lake"])
+def test_a_lake_is_a_folder(root: str) -> None:
+    with pytest.raises(ValueError, match="a lake is a folder"):
+        Lake(root)
 
 
 def test_a_file_that_was_to_be_moved_and_is_lost(tmp_path: Path) -> None:
