@@ -20,7 +20,10 @@ from msmqwire.capture.flows cimport (
     NO_FLOW, Flow, FlowTable, Head, Origin, Piece, add_flow, find_flow, free_table, grow_packet, hold_piece, open_head,
     piece_data,
 )
-from msmqwire.capture.fragments cimport LARGEST_DATAGRAM, MOST_DATAGRAMS, Datagram, Fragments, free_fragments
+from msmqwire.capture.fragments cimport (
+    COVERAGE_WORDS, LARGEST_DATAGRAM, MOST_DATAGRAMS, Datagram, Fragments, free_fragments,
+)
+from msmqwire.capture.frames cimport LARGEST_FRAME
 from msmqwire.capture.pcapng cimport Interface
 from msmqwire.capture.streams cimport Streams, StreamTable
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
@@ -336,7 +339,9 @@ cdef int restore_piece(FlowTable* table, Flow* flow, Cursor* cursor, uint32_t fi
     data = take(cursor, piece.size)
     if flow.last_piece != NULL:
         end = flow.last_piece.position + flow.last_piece.size
-    if data == NULL or not piece.size or piece.origin.file >= files or not end <= piece.position < POSITIONS_END:
+    if data == NULL or not 0 < piece.size <= LARGEST_FRAME or piece.origin.file >= files:
+        raise damaged_state()
+    if not end <= piece.position < POSITIONS_END:
         raise damaged_state()
     if not hold_piece(table, flow, piece.position, data, piece.size, &piece.origin, &differs, &duplicate):
         raise no_memory()
@@ -348,11 +353,20 @@ cdef int restore_datagram(Fragments* fragments, Cursor* cursor, uint32_t files) 
     cdef Datagram saved
     cdef Datagram* datagram
     cdef const uint8_t* data
+    cdef size_t unit
+    cdef size_t units = 0
     copy_next(cursor, &saved, sizeof(Datagram))
     data = take(cursor, saved.end)
     if data == NULL or saved.end >= LARGEST_DATAGRAM or (saved.total and saved.total != saved.end):
         raise damaged_state()
     if saved.file >= files or (saved.address_size != 4 and saved.address_size != 16):
+        raise damaged_state()
+    for unit in range(<size_t>COVERAGE_WORDS * 64):
+        if is_covered(&saved, unit * UNIT):
+            units += 1
+            if unit * UNIT >= saved.end:
+                raise damaged_state()
+    if units != saved.units:
         raise damaged_state()
     datagram = <Datagram*>malloc(sizeof(Datagram))
     if datagram == NULL:

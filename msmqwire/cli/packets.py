@@ -105,7 +105,10 @@ def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.Topol
         values["servers"] = [mqsd.DirectoryServiceServer(**each) for each in values["servers"]]
     elif kind is mqsd.TopologyServerReply:
         values["servers"] = []
-    return kind(**{name: value for name, value in values.items() if name not in ("type", "version")})
+    packet: mqsd.TopologyClientRequest | mqsd.TopologyServerReply = kind(
+        **{name: value for name, value in values.items() if name not in ("type", "version")}
+    )
+    return packet
 
 
 def _session(values: dict[str, Any]) -> Any:

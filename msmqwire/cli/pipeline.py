@@ -131,7 +131,7 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
             say(f"msmqwire: {problem}")
     if summary.problems:
         return 1
-    return 2 if summary.faults.total() or summary.lost else 0
+    return 2 if summary.faults.total() or summary.lost or summary.encrypted else 0
 
 
 def _error_of_task(text: str) -> str | None:

@@ -16,7 +16,7 @@ from msmqwire.cli.enterprise import print_json
 from msmqwire.cli.spark_session import with_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from msmqwire.directory import Directory, MemoryDirectory, Queue
     from msmqwire.notification.comparison import Comparison
@@ -48,6 +48,13 @@ examples:
 """
 
 
+# Of the account of a capture: something of it, or of its messages, could not be read
+_LOST = (
+    "problem IS NOT NULL OR damaged + incomplete_datagrams + fragment_conflicts + cut_files + encrypted + unread + "
+    "streams.gaps + streams.conflicts + streams.no_packet + streams.unfinished + streams.evictions > 0"
+)
+
+
 def add(subcommands: Any) -> None:
     """Add the subcommand to the parser."""
     parser = subcommands.add_parser(
@@ -74,7 +81,8 @@ def run(options: argparse.Namespace) -> int:
     from msmqwire.directory import MemoryDirectory
 
     if bool(options.files) == bool(options.lake):
-        raise CommandError("name captures, or a lake with --lake")
+        both = "name captures or a lake, not both"
+        raise CommandError(both if options.files else "name captures, or a lake with --lake")
     if options.master and not options.lake:
         raise CommandError("--master is where Spark reads a lake, with --lake")
     directory = None if options.directory is None else MemoryDirectory.load(options.directory)
@@ -100,7 +108,8 @@ def _replay_captures(options: argparse.Namespace, directory: MemoryDirectory | N
         if reader.encrypted:
             say(f"{counted(reader.encrypted, 'message')} encrypted, and not read")
         _say_verdicts(verdicts)
-    return 2 if reader.faults or reader.encrypted or reader.stats.damaged or reader.stats.problems else 0
+    lost = reader.faults or reader.encrypted or reader.unread or reader.stats.damaged or reader.stats.problems
+    return 2 if lost else 0
 
 
 def _replay_lake(options: argparse.Namespace, directory: MemoryDirectory | None) -> int:
@@ -108,16 +117,14 @@ def _replay_lake(options: argparse.Namespace, directory: MemoryDirectory | None)
     notifications = os.path.join(options.lake, "notifications")
     if "://" not in options.lake and not os.path.isdir(notifications):
         raise CommandError(f"{options.lake} is no lake with notifications: msmqwire pipeline makes one")
-    return with_spark(options.master, partial(_replay_on_spark, options, notifications, directory))
+    return with_spark(options.master, partial(_replay_on_spark, options, directory))
 
 
-def _replay_on_spark(
-    options: argparse.Namespace, notifications: str, directory: MemoryDirectory | None, spark: SparkSession
-) -> int:
+def _replay_on_spark(options: argparse.Namespace, directory: MemoryDirectory | None, spark: SparkSession) -> int:
     from msmqwire.notification.replay import DISCARDED
     from msmqwire.spark.replay import replay, told_queues
 
-    table = spark.read.parquet(notifications)
+    table = _lake_table(spark, options.lake, "notifications")
     found = replay(table, at=options.at, directory=directory)
     verdicts = _print(options, told_queues(found), directory)
     if not options.quiet:
@@ -125,7 +132,22 @@ def _replay_on_spark(
     # A lake is decoded as it comes; captures are here as their receivers do
     discarded = ", ".join(map(repr, sorted(DISCARDED)))
     wrong = table.where(f"fault IS NOT NULL OR arrays_overlap(violations, array({discarded}))")
-    return 0 if wrong.isEmpty() else 2
+    lost = _lake_table(spark, options.lake, "accounting").where(_LOST)
+    return 0 if wrong.isEmpty() and lost.isEmpty() else 2
+
+
+def _lake_table(spark: SparkSession, lake: str, table: str) -> DataFrame:
+    """A table of a lake; the folder of a Delta table has files as well that are no part of it any more."""
+    from msmqwire.spark.reading import ReadingOptions
+    from msmqwire.spark.schema import struct_type
+
+    folder = os.path.join(lake, table)
+    if not os.path.isdir(os.path.join(folder, "_delta_log")):
+        return spark.read.parquet(folder)
+    files = optional("deltalake", "a lake of Delta tables", "delta").DeltaTable(folder).file_uris()
+    if files:
+        return spark.read.option("basePath", folder).parquet(*files)
+    return spark.createDataFrame([], struct_type(ReadingOptions((table,)).columns(table)))
 
 
 def _print(options: argparse.Namespace, queues: Iterable[ToldQueue], directory: Directory | None) -> Counter[str]:

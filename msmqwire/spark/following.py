@@ -348,9 +348,15 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         if self._planned is not None and self._planned[:2] == (start, end):
             return self._planned[2]
-        begin, until = self._begin(start), Position.from_offset(end)
+        begin, until = self._begin(start), self._begin(end)
+        if until.checkpoint is None:  # nothing lies between, or, as was said, nothing that can be read again
+            return []
         names = {begin.file, *until.passed}
         files = [file for file in self._called(self._listed(), names) if file.name in names]
+        known = {file.name for file in files} | begin.passed.keys()
+        gone = [name for name, size in until.passed.items() if size != UNKNOWN_SIZE and name not in known]
+        if gone:
+            self._lost(f"{', '.join(gone)}: gone, and cannot be read again")
         reached, parts = self._plan(begin, files, until=until)
         if (reached.file, reached.offset) != (until.file, until.offset):
             self._lost(f"{until.file}: cannot be read again up to byte {until.offset}")
@@ -387,9 +393,10 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _listed(self) -> tuple[SourceFile, ...]:
         """The files that there are, by name, without those that are still being copied or compressed."""
-        options = self.options
         try:
-            files = find_files(options.sources, recursive=options.recursive, storage_options=options.storage_options)
+            begun = {file.name for file in self._found()}
+            # Sizes of a second look: what has a later one behind it in the first was finished by then
+            files = [file for file in self._found() if file.name in begun]
         except FileNotFoundError as error:
             self._say(f"{error}: waiting for one")
             return ()
@@ -399,6 +406,10 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for file in files
             if not file.name.endswith(UNFINISHED) and (file.name == _plain(file.name) or _plain(file.name) not in names)
         )
+
+    def _found(self) -> tuple[SourceFile, ...]:
+        options = self.options
+        return find_files(options.sources, recursive=options.recursive, storage_options=options.storage_options)
 
     def _called(self, files: Iterable[SourceFile], names: Set[str]) -> tuple[SourceFile, ...]:
         """The files under the names by which they are known, though they have been compressed since."""

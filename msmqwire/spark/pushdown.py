@@ -98,9 +98,9 @@ def narrowed(options: ReadingOptions, conditions: Iterable[Filter]) -> ReadingOp
         if column in ("time", "time_ns") and not isinstance(condition, In):
             # Microseconds have lost less than 1,000 nanoseconds
             time, slack = (condition.value, 0) if column == "time_ns" else (_nanoseconds(condition.value), 999)
-            if isinstance(condition, _LOWER) and time - slack >= _LEAST:
+            if isinstance(condition, _LOWER) and _LEAST <= time - slack <= _MOST:
                 since = time - slack if since is None else max(since, time - slack)
-            if isinstance(condition, _UPPER) and time + slack < _MOST:
+            if isinstance(condition, _UPPER) and _LEAST <= time + slack < _MOST:
                 until = time + slack + 1 if until is None else min(until, time + slack + 1)
         elif column in ("src", "dst") and isinstance(condition, (EqualTo, In)) and not addresses:
             wanted = condition.value if isinstance(condition, In) else (condition.value,)

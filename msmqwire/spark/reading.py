@@ -6,6 +6,7 @@ The data source and the pipeline both read through this, so that they cannot dif
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Literal, get_args
@@ -156,6 +157,7 @@ class Scan:
         place = {"frame": frame, "stream_offset": offset}
         ports, packets = self.options.ports_of(table), TABLES[table].packets
         with (
+            suppress(FileNotFoundError),  # as rows show its name it may be another one, and it may have moved
             open_source(file, self.options.storage_options) as opened,
             capture.open(opened, ports=ports, packets=packets, columns=place) as blocks,
         ):

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import IO
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from msmqwire.spark.remote import Entry, RemoteStore, StorageOptions
 
@@ -110,7 +110,7 @@ def opened(names: Iterable[str], storage_options: StorageOptions | None = None) 
 
 def _files(source: str, recursive: bool, storage_options: StorageOptions | None) -> list[SourceFile]:
     if source.startswith("file:"):
-        files = _local_files(unquote(urlsplit(source).path), recursive)
+        files = _local_files(_local_path(source), recursive)
     elif "://" in source:
         files = _remote_files(RemoteStore(source, storage_options), source, recursive)
     else:
@@ -118,6 +118,12 @@ def _files(source: str, recursive: bool, storage_options: StorageOptions | None)
     if not files:
         raise FileNotFoundError(f"no capture matches {source!r}")
     return files
+
+
+def _local_path(uri: str) -> str:
+    """The path of a ``file:`` URI, which may be a glob: ``?`` begins no query in it, nor ``#`` a fragment."""
+    path = uri.removeprefix("file:")
+    return unquote("/" + path[2:].partition("/")[2] if path.startswith("//") else path)
 
 
 def _local_files(source: str, recursive: bool) -> list[SourceFile]:

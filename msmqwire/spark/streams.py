@@ -2,10 +2,11 @@
 
 >>> messages = read_streams(spark, "captures/", "messages")  # doctest: +SKIP
 
-The data source reads each capture on its own: what crosses from one file to the next is lost to it. Here tasks take the
-frames out of the captures that the table may need, Spark brings those between two hosts together, in the order of the
-captures, and the decoder reads them as it would read all files from the first to the last. Its memory has the bounds of
-``StreamLimits``, whatever a stream holds; Spark sorts on disk what it has no memory for.
+The data source reads each capture on its own unless ``sequence`` is set, and then its driver reads them all once. Here
+nobody does: tasks take the frames out of the captures that the table may need, Spark brings those between two hosts
+together, in the order of the captures, and the decoder reads them as it would read all files from the first to the
+last. Its memory has the bounds of ``StreamLimits``, whatever a stream holds; Spark sorts on disk what it has no memory
+for.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class _Job:
 
     def captured(self, frames: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Frames as ``CapturedFrames`` takes them."""
-        names = pa.array(self.captures)
+        names = pa.array([os.fsencode(name).decode(errors="replace") for name in self.captures])
         for batch in frames:
             yield pa.record_batch(
                 {
@@ -166,7 +167,7 @@ def read_streams(
     paths = tuple(os.fspath(one) for one in several)
     options = ReadOptions(paths, table, reading, recursive=recursive, split_size=split_size)
     found = (find_files(one, recursive=recursive, storage_options=storage_options) for one in paths)
-    files = list(dict.fromkeys(file for group in found for file in group))
+    files = list({file.name: file for group in found for file in group}.values())
     if not files:
         raise FileNotFoundError("no capture was named")
     # Where a capture is cut matters to frames, and not what is open there: so of no ports

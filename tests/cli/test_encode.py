@@ -114,6 +114,20 @@ def test_notifications_alone_come_in_messages_of_their_own(tmp_path: Path) -> No
         )
 
 
+def test_rows_out_of_which_some_were_taken(tmp_path: Path) -> None:
+    """Of notifications of several messages, and beside a message that carries none of them: no row is lost."""
+    capture = EXAMPLES / "message-session.pcap"
+    changes, messages = decoded(capture, "notifications"), decoded(capture, "messages")
+    updates = [row | {"table": "notifications"} for row in changes if row["version"] == 1 and row["index"] != 0]
+    updates += [row | {"table": "notifications"} for row in changes if row["version"] == 2]
+    again = decoded(encoded(tmp_path, updates), "notifications")
+    assert len(again) == len(updates) > 1
+    other = next(row for row in messages if row["notification"] is None)
+    rows = [row | {"table": "notifications"} for row in changes] + [other | {"table": "messages"}]
+    path = encoded(tmp_path, rows)
+    assert len(decoded(path, "notifications")) == len(changes)
+
+
 def test_by_hand(tmp_path: Path) -> None:
     """What a packet does not need may be left out, and so may where it was."""
     guids = {name: str(UUID(int=number)) for number, name in enumerate(("enterprise_id", "request_id", "site_id"), 1)}
@@ -143,13 +157,15 @@ def test_hexadecimal_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("{", "line 2: Expecting property name"),
+        ("{", "line 2: is no JSON object: Expecting property name"),
         ("[]", "line 2: is no object"),
         ('{"table": "faults"}', "there is no table faults"),
         ('{"typ": "request"}', "typ: no such column of topology"),
         ("{}", "type is missing"),
         ('{"type": "request"}', "enterprise_id"),
-        ('{"table": "sessions", "kind": "pong"}', "pong is missing, or is none of its names"),
+        ('{"type": "rep"}', "type is missing, or is none of its names"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"table": "sessions", "kind": "pong"}', "kind is missing, or is none of its names"),
         ('{"table": "sessions", "kind": "ping", "cookie": 1, "queue_manager": "?"}', "badly formed hexadecimal UUID"),
         ('{"table": "messages", "body": "zz"}', "non-hexadecimal"),
         ('{"table": "messages", "destination_queue": "nowhere"}', "line 2: "),

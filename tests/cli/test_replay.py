@@ -179,8 +179,8 @@ def test_a_lake_says_what_its_captures_say(tmp_path: Path, created: Path, direct
 
 
 def test_captures_or_a_lake(tmp_path: Path, created: Path) -> None:
-    for arguments in ((), (created, "--lake", tmp_path)):
-        assert "name captures, or a lake with --lake" in refused("replay", *arguments)
+    assert "name captures, or a lake with --lake" in refused("replay")
+    assert "name captures or a lake, not both" in refused("replay", created, "--lake", tmp_path)
     assert "--master is where Spark reads a lake" in refused("replay", created, "--master", "local")
     assert "is no lake with notifications" in refused("replay", "--lake", tmp_path)
     assert "No such file" in refused("replay", created, "--directory", tmp_path / "none.toml")
