@@ -24,7 +24,8 @@ from msmqwire.mqqb.packet cimport (
     ADMIN_QUEUE, DESTINATION_QUEUE, QUEUE_COUNT, RESPONSE_QUEUE, SENDER_CERT, USER, Packet
 )
 from msmqwire.mqqb.queues cimport (
-    QUEUE_DIRECT, QUEUE_ELSEWHERE, QUEUE_ON_DESTINATION, QUEUE_ON_SOURCE, QUEUE_PUBLIC, QUEUE_SAME_AS_ADMIN
+    QUEUE_DIRECT, QUEUE_ELSEWHERE, QUEUE_ON_ADMIN_HOST, QUEUE_ON_DESTINATION, QUEUE_ON_SOURCE, QUEUE_PUBLIC,
+    QUEUE_SAME_AS_ADMIN,
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
 from msmqwire.wire.fault cimport Fault
@@ -209,6 +210,7 @@ cdef class Builder:
     cdef int put_queue(self, size_t queue, object name, str field) except -1:
         """A queue of the UserHeader, private ones by the host that they are on."""
         cdef FormatName* record = &self.draft.packet.queues[queue]
+        cdef const FormatName* admin = &self.draft.packet.queues[ADMIN_QUEUE]
         name = format_name_of(name, field)
         if isinstance(name, DistributionListName):
             raise EncodeError(field, "a distribution list stands in a MultiQueueFormatHeader only")
@@ -223,6 +225,8 @@ cdef class Builder:
             raise EncodeError(field, "a private queue must be on the queue manager that queue_manager_address names")
         elif record.guid[:16] == self.draft.sections[USER][:16]:
             record.code = QUEUE_ON_SOURCE
+        elif queue == RESPONSE_QUEUE and admin.code == QUEUE_ELSEWHERE and record.guid[:16] == admin.guid[:16]:
+            record.code = QUEUE_ON_ADMIN_HOST
         else:
             record.code = QUEUE_ELSEWHERE
         return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import signal
 import struct
 import subprocess
 import termios
@@ -50,4 +51,11 @@ def start(
     environment = environ(TERM="xterm-256color", **(variables or {}))
     for name in ("COLUMNS", "NO_COLOR"):
         environment.pop(name, None)
-    return subprocess.Popen([*COMMAND, *map(str, arguments)], env=environment, cwd=ROOT, **options)
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.Popen(command, env=environment, cwd=ROOT, preexec_fn=_take_signals, **options)
+
+
+def _take_signals() -> None:
+    """As in a terminal, even where the tests were started with nohup or in the background of a script."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
