@@ -32,6 +32,7 @@ examples:
   msmqwire directory check enterprise.toml               what is wrong with an enterprise
   msmqwire route --directory enterprise.toml SRC DST     the way of a message, hop by hop
   msmqwire resolve 'DIRECT=OS:host\\private$\\orders'      what a format name says
+  msmqwire replay *.pcap --directory enterprise.toml     the queues machines were told of, compared
 
 `msmqwire SUBCOMMAND --help` says more.
 """

@@ -31,12 +31,15 @@ _PACKET = ("file", "frame", "stream_offset", "src", "src_port", "dst", "dst_port
 _EPILOG = """\
 Rows are those of msmqwire decode -T json, or written by hand: what a packet does not need may
 be left out. A row is a packet; of notifications, all rows of a message are one, in a message
-to the notify queue that is otherwise empty. Where rows of messages are there as well (decode
---table all) notifications are left to them, since they carry them.
+to the notify queue that is otherwise empty, unless the row of the message that carried them
+is there as well (decode --table all). Rows that do not say which table they are of are those
+of --table. Without addresses a packet goes from 192.0.2.1 to 192.0.2.2, without a time it is
+of 1970.
 
 forms (-T):
-  pcap  a capture that decodes to the same rows; only file, frame, first_frame and, where a
-        stream is not there as a whole, stream_offset are others (default)
+  pcap  a capture that decodes to the same rows; only file, frame, first_frame, the case of keywords
+        in direct names (private$) and, where a stream is not there as a whole, stream_offset
+        are others (default)
   hex   a line of hexadecimal digits for each packet
 
 Rows are put in the order of their times, for which all are held in memory. Left out are those

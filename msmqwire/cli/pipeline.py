@@ -30,8 +30,8 @@ spark-submit say; captures and lake must then have the same names everywhere.
 exit status:
   0  every frame of every capture was read and every payload decoded
   1  wrong usage, or a capture that cannot be read; the lake has all the others
-  2  some payloads had faults, some frames or messages cannot be read, bytes of TCP streams
-     were missing, or a compressed capture was cut
+  2  some payloads had faults, some frames or messages cannot be read, change notifications
+     were encrypted, bytes of TCP streams were missing, or a compressed capture was cut
 
 examples:
   msmqwire pipeline captures/ --lake lake
