@@ -86,13 +86,15 @@ def input_file(name: str, what: str = "capture") -> str:
     Raises
     ------
     CommandError
-        It is standard input and that is closed or a terminal, or it is a directory.
+        It is standard input and that is closed or a terminal, or it is a directory, or on another machine.
     """
     if name == "-":
         if sys.stdin is None:
             raise CommandError("standard input is closed")
         if sys.stdin.isatty():
             raise CommandError(f"standard input is a terminal: pipe a {what} into msmqwire, or name a file")
+    elif "://" in name:
+        raise CommandError(f"{name}: only files of this machine are read here; msmqwire pipeline and Spark read URIs")
     elif os.path.isdir(name):
         raise CommandError(f"{name} is a directory; name the files in it: {os.path.join(name, '*')}")
     return name

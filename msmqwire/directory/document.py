@@ -82,6 +82,8 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     try:
         text = data.decode("utf-8-sig")
         tables = json.loads(text) if file.suffix.lower() == ".json" else tomllib.loads(text)
+    except UnicodeDecodeError:
+        raise DirectoryError(f"{file}: is no text; expected TOML or JSON") from None
     except (ValueError, RecursionError) as error:
         raise DirectoryError(f"{file}: {error}") from None
     if not isinstance(tables, dict):

@@ -112,6 +112,10 @@ def test_a_directory(tmp_path: Path) -> None:
     assert f"{tmp_path}/*" in text
 
 
+def test_a_file_on_another_machine() -> None:
+    assert "s3://captures/a.pcap: only files of this machine are read here" in refused("decode", "s3://captures/a.pcap")
+
+
 def test_a_file_that_is_no_capture(tmp_path: Path) -> None:
     path, out = tmp_path / "note.txt", tmp_path / "out.parquet"
     path.write_bytes(b"dear all, \x1b[2J")

@@ -62,6 +62,7 @@ def test_check_as_json(broken: Path) -> None:
         ("none.toml", None, b"none.toml: No such file or directory"),
         ("bad.toml", b"[[", b"bad.toml: "),
         ("bad.json", b"[1]", b"is no object of tables"),
+        ("capture.pcap", b"\xd4\xc3\xb2\xa1", b"is no text; expected TOML or JSON"),
     ],
 )
 def test_check_of_a_file_that_cannot_be_read(tmp_path: Path, name: str, data: bytes | None, message: bytes) -> None:
