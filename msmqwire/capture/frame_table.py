@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from msmqwire.capture.checkpoint import Checkpoint
-from msmqwire.capture.reader import Capture, Ports
+from msmqwire.capture.reader import Capture, ClosingIterator, Ports
 from msmqwire.capture.schema import DEFAULT_PORTS, FRAMES
 from msmqwire.capture.sources import Source
 from msmqwire.capture.stats import CaptureStats
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["FrameReader", "read_frames"]
 
 
-class FrameReader(Iterator["pa.RecordBatch"]):
+class FrameReader(ClosingIterator["pa.RecordBatch"]):
     """The frames of captures, a record batch for each block; a context manager that closes its files.
 
     Attributes
@@ -45,14 +43,6 @@ class FrameReader(Iterator["pa.RecordBatch"]):
         block = next(self._capture)
         data = pa.array(block.payloads).cast(pa.binary())  # type: ignore[call-overload]  # it has __arrow_c_array__
         return pa.RecordBatch.from_arrays([*block.capture.to_arrow().columns, data], schema=self.schema)
-
-    def __enter__(self) -> FrameReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file that is being read; record batches stay good, and there are no more of them."""

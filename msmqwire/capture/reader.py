@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
-from typing import TypeAlias
+from typing import Self, TypeAlias, TypeVar
 
 from msmqwire.capture.blocks import Block, FileReader, Pool
 from msmqwire.capture.captured import CapturedFramesReader
@@ -31,6 +31,7 @@ END_OF_FILE = (1 << 64) - 1
 NOTHING = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+Item = TypeVar("Item")
 Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
 
 
@@ -72,7 +73,21 @@ def _selection(
     return PayloadSelection(wanted, _nanoseconds("since", since), _nanoseconds("until", until))
 
 
-class Capture(Iterator[Block]):
+class ClosingIterator(Iterator[Item]):
+    """An iterator over what files hold; a context manager that closes them."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file that is being read; there is nothing more of it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Capture(ClosingIterator[Block]):
     """The blocks of one or more captures, in order; a context manager that closes what it opened.
 
     Attributes
@@ -133,14 +148,6 @@ class Capture(Iterator[Block]):
             self._leave()
             self._open_next()
         raise StopIteration
-
-    def __enter__(self) -> Capture:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file that is being read; blocks stay good, and there are no more of them."""
@@ -291,7 +298,7 @@ class Capture(Iterator[Block]):
         return reader
 
 
-class Checkpoints(Iterator[Checkpoint]):
+class Checkpoints(ClosingIterator[Checkpoint]):
     """Checkpoints of a capture about every ``size`` bytes, the last at its end; a context manager.
 
     Attributes
@@ -312,14 +319,6 @@ class Checkpoints(Iterator[Checkpoint]):
         if checkpoint is None:
             raise StopIteration
         return checkpoint
-
-    def __enter__(self) -> Checkpoints:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file that is being read; there are no more checkpoints."""

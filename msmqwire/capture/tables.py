@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.reader import ClosingIterator
 from msmqwire.capture.reader import open as open_capture
 from msmqwire.capture.schema import (
     CAPTURE,
@@ -222,8 +222,8 @@ class TableRows:
             batch, rows = self._notifications(decoded)
             first = first.take(rows)
         self.rows += len(batch)
-        for code in batch.faults["code"].tolist():
-            self.faults[FAULT_NAMES[code]] += 1
+        for code, count in zip(*np.unique(batch.faults["code"], return_counts=True), strict=True):
+            self.faults[FAULT_NAMES[code]] += int(count)
         if not self._last:
             return first
         last = batch.to_arrow(guid=self._guid)
@@ -260,7 +260,7 @@ class TableRows:
         return batch
 
 
-class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
+class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
     """The rows of several tables in one pass: for each block, the tables with payloads in it and their record batches.
 
     A context manager that closes its files.
@@ -334,14 +334,6 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
             self._ready.extend(self._read(next(self._capture)))
         return self._ready.popleft()
 
-    def __enter__(self) -> TablesReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the file that is being read; record batches stay good, and there are no more of them."""
         self._ready.clear()
@@ -379,7 +371,7 @@ class TablesReader(Iterator[tuple[str, "pa.RecordBatch"]]):
         self.payloads += int(np.count_nonzero(claimed))
 
 
-class TableReader(Iterator["pa.RecordBatch"]):
+class TableReader(ClosingIterator["pa.RecordBatch"]):
     """The rows of a table, a record batch for each block of a capture; a context manager that closes its files.
 
     Attributes
@@ -420,14 +412,6 @@ class TableReader(Iterator["pa.RecordBatch"]):
 
     def __next__(self) -> pa.RecordBatch:
         return next(self._reader)[1]
-
-    def __enter__(self) -> TableReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file that is being read; record batches stay good, and there are no more of them."""
