@@ -181,7 +181,9 @@ class TableRows:
         self.kind = _kind(name)
         self.first, self._last = _split(name, columns)
         self.schema = arrow_schema(name, (*self.first, *self._last), guid)
-        self.ports = table_payloads(name, ports)["ports"]
+        found = table_payloads(name, ports)["ports"]
+        self._ports = {TRANSPORTS.index(transport): list(numbers) for transport, numbers in found.items()}
+        self._packets = sum(1 << PACKET_KINDS.index(packet) for packet in self.kind.packets)
         self.payloads = self.rows = self.encrypted = self.unread = 0
         self.faults: Counter[str] = Counter()
         self._strict = strict
@@ -192,11 +194,11 @@ class TableRows:
     def chosen(self, transports: NDArray[np.uint8], kinds: NDArray[np.uint8], ports: PortColumns) -> NDArray[np.bool_]:
         """Which payloads of a block belong to this table."""
         wanted = np.zeros(len(transports), np.bool_)
-        for transport, numbers in self.ports.items():
-            here = transports == TRANSPORTS.index(transport)
-            here &= np.isin(ports[0], list(numbers)) | np.isin(ports[1], list(numbers))
-            if transport == "tcp":
-                here &= kinds & sum(1 << PACKET_KINDS.index(packet) for packet in self.kind.packets) != 0
+        for transport, numbers in self._ports.items():
+            here = transports == transport
+            here &= np.isin(ports[0], numbers) | np.isin(ports[1], numbers)
+            if transport == TRANSPORTS.index("tcp"):
+                here &= kinds & self._packets != 0
             wanted |= here
         return wanted
 
@@ -222,8 +224,7 @@ class TableRows:
             batch, rows = self._notifications(decoded)
             first = first.take(rows)
         self.rows += len(batch)
-        for code, count in zip(*np.unique(batch.faults["code"], return_counts=True), strict=True):
-            self.faults[FAULT_NAMES[code]] += int(count)
+        self.faults.update(map(FAULT_NAMES.__getitem__, batch.faults["code"].tolist()))
         if not self._last:
             return first
         last = batch.to_arrow(guid=self._guid)
