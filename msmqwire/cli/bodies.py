@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire import mqcn
+from msmqwire.capture.sources import shown_name
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.forms.cells import strings
 from msmqwire.columns import Payloads
@@ -130,7 +131,7 @@ class BodyReader(Iterator[pa.RecordBatch]):
             if place == "row":
                 columns.append(pa.nulls(len(batch), pa.uint64()) if first is None else _numbers(messages + first))
             else:
-                shown = strings([os.fsencode(name).decode("utf-8", "replace") for name in names])
+                shown = strings([shown_name(name) for name in names])
                 columns.append(shown.take(_numbers(messages if first is None else np.zeros_like(messages))))
         if self._columns:
             columns += batch.to_arrow(guid=self._guid).columns

@@ -115,7 +115,7 @@ def report(
     if encrypted:
         say(f"{counted(encrypted, 'message')} to the notify queue encrypted, and so without rows")
     if unread:
-        say(f"{counted(unread, 'message')} with faults; --table messages tells which")
+        say(f"{counted(unread, 'message')} with faults; msmqwire decode --table messages tells which")
     if stats.cut_files:
         say(f"{counted(stats.cut_files, 'compressed file')} not read to the end")
     if stats.bytes_skipped:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import input_file, moment
-from msmqwire.cli.console import CommandError, counted, optional, printable, report, say
+from msmqwire.cli.console import CommandError, counted, is_whole, optional, printable, report, say
 from msmqwire.cli.enterprise import print_json
 from msmqwire.cli.spark_session import with_spark
 
@@ -100,16 +100,14 @@ def _replay_captures(options: argparse.Namespace, directory: MemoryDirectory | N
         found = replay(reader, at=options.at, directory=directory)
     verdicts = _print(options, found.queues, directory)
     if not options.quiet:
-        report(reader.stats, reader.rows, reader.faults)
+        report(reader.stats, reader.rows, reader.faults, encrypted=reader.encrypted, unread=reader.unread)
         say(
             f"{counted(found.messages, 'notification message')}: {counted(len(found.queues), 'queue')}, "
             f"{found.disregarded:,} disregarded, {counted(found.machine_changes, 'change')} of machines"
         )
-        if reader.encrypted:
-            say(f"{counted(reader.encrypted, 'message')} encrypted, and not read")
         _say_verdicts(verdicts)
-    lost = reader.faults or reader.encrypted or reader.unread or reader.stats.damaged or reader.stats.problems
-    return 2 if lost else 0
+    whole = is_whole(reader.stats) and not (reader.faults or reader.encrypted or reader.unread)
+    return 0 if whole else 2
 
 
 def _replay_lake(options: argparse.Namespace, directory: MemoryDirectory | None) -> int:

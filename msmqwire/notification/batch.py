@@ -31,7 +31,6 @@ from msmqwire.notification.audit import (
     DISPATCH,
     VERSION_1,
     VERSION_2,
-    Change,
     Changed,
     Disregarded,
     Ignored,
@@ -148,6 +147,10 @@ class _Reader:
             self._decoded = number, decode(self._payload(number), strict=True)
         return self._decoded[1]
 
+    def update(self, row: int) -> NotificationUpdate:
+        """The update of version 1 that a row is, as an object."""
+        return self.message(row).updates[row - int(self.messages[self.message_of[row]])]
+
     def values(self, propid: int, places: _Rows) -> NDArray[Any]:
         """Some of the values of a property: numbers, or ``bytes``."""
         column, _ = self.first(propid)
@@ -251,30 +254,22 @@ class BatchAudit:
 
     def _changed(self, row: int, cursors: dict[str, int]) -> Changed:
         """The record of a row; ``cursors`` are where rows before it have left off in the changes."""
-        found = []
+        before: dict[str, Any] = {}
+        after: dict[str, Any] = {}
         for name in UPDATED_QUEUE.values():
             changes, at = self.changes(name), cursors[name]
             if at < len(changes.rows) and changes.rows[at] == row:
                 cursors[name] += 1
-                before, after = (to_python(name, each[at]) for each in (changes.before, changes.after))
-                found.append(Change(name, before, after))
-        place, guid = self.place(row), self._guid(row)
+                before[name], after[name] = (to_python(name, each[at]) for each in (changes.before, changes.after))
+        guid = self._guid(row)
         assert guid is not None, "what is named by its path is applied by itself"
-        return Changed(
-            message=place.message,
-            index=place.index,
-            section=place.section,
-            object="queue",
-            identifier=guid,
-            changes=tuple(found),
-        )
+        return self.place(row).changed("queue", guid, before, after)
 
     def _ignored(self, row: int, rule: Rule) -> Ignored:
         place = self.place(row)
         if rule is not Rule.OTHER_COMPUTER:
             return place.ignored(rule, self._guid(row))
-        assert place.index is not None
-        update = self._reader.message(row).updates[place.index]
+        update = self._reader.update(row)
         values = first_values(update.properties)
         return place.ignored(rule, values[INSTANCE], pathname_of(update.path_name, values))
 
@@ -418,10 +413,8 @@ class _Run:
             changed = changed[~one_by_one]
             guids = self._reader.guids[changed].tolist()
         for row in np.sort(np.concatenate([apart, created, deleted, named])).tolist():
-            place = self._audit.place(row)
-            assert place.index is not None
-            update = self._reader.message(row).updates[place.index]
-            self._audit.record(row, self._receiver.apply_update(place, update))
+            record = self._receiver.apply_update(self._audit.place(row), self._reader.update(row))
+            self._audit.record(row, record)
         self._apply_changes(changed, self._receiver.queues.slots_of(guids))
 
     def _apply_machines(self, rows: _Rows) -> _Rows:
@@ -441,9 +434,7 @@ class _Run:
         local = []
         queues = self._receiver.queues
         for row in rows.tolist():
-            place = self._audit.place(row)
-            assert place.index is not None
-            update = self._reader.message(row).updates[place.index]
+            update = self._reader.update(row)
             values = first_values(update.properties)
             pathname = pathname_of(update.path_name, values)
             if not self._receiver.is_local(pathname):

@@ -261,9 +261,12 @@ class Sender:
         EncodeError
             Its ``field`` is an attribute that was not read or cannot be sent, and its ``reason`` names the object.
         """
-        changes = [change for change in changes if _differs(change)]
         if self.domain_controller is not None:
-            return [self._notification(each.queue_manager, _event(each, self.domain_controller)) for each in changes]
+            return [
+                self._notification(each.queue_manager, _event(each, self.domain_controller))
+                for each in changes
+                if _differs(each)
+            ]
         assert self.master is not None
         updates: dict[UUID, list[NotificationUpdate]] = {}
         for change in changes:
