@@ -65,4 +65,5 @@ cdef Assembly add_part(
 ) noexcept nogil
 cdef void drop_datagram(Fragments* fragments, Datagram* datagram) noexcept nogil
 cdef void free_fragments(Fragments* fragments) noexcept nogil
+cdef void put_newest(Fragments* fragments, Datagram* datagram) noexcept nogil
 cdef void give_up_datagrams(Fragments* fragments, size_t most, Account* account) noexcept nogil

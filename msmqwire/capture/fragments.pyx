@@ -60,6 +60,18 @@ cdef void free_fragments(Fragments* fragments) noexcept nogil:
     fragments.whole = NULL
 
 
+cdef void put_newest(Fragments* fragments, Datagram* datagram) noexcept nogil:
+    """Have it behind all others."""
+    datagram.newer = NULL
+    datagram.older = fragments.newest
+    if fragments.newest != NULL:
+        fragments.newest.newer = datagram
+    else:
+        fragments.oldest = datagram
+    fragments.newest = datagram
+    fragments.count += 1
+
+
 cdef Datagram* begin_datagram(
     Fragments* fragments, const Part* part, const Frame* frame, Account* account
 ) noexcept nogil:
@@ -75,13 +87,7 @@ cdef Datagram* begin_datagram(
     datagram.identification = part.identification
     datagram.file = account.file
     datagram.offset = frame.offset
-    datagram.older = fragments.newest
-    if fragments.newest != NULL:
-        fragments.newest.newer = datagram
-    else:
-        fragments.oldest = datagram
-    fragments.newest = datagram
-    fragments.count += 1
+    put_newest(fragments, datagram)
     return datagram
 
 

@@ -6,30 +6,29 @@ import io
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Self, TypeAlias, TypeVar
 
 from msmqwire.capture.blocks import Block, FileReader, Pool
 from msmqwire.capture.captured import CapturedFramesReader
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.parts import Part
-from msmqwire.capture.ranges import SplitReader, cuts_of
+from msmqwire.capture.ranges import END_OF_FILE, SplitReader, cuts_of
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, PACKET_KINDS, TRANSPORTS, StreamLimits
 from msmqwire.capture.selection import PayloadSelection
 from msmqwire.capture.sources import CapturedFrames, OpenFile, Source, SourceFile, files_of
 from msmqwire.capture.state import go_behind, go_on, stop_at
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.streams import StreamTable
+from msmqwire.capture.times import nanoseconds
 from msmqwire.columns import Table
 from msmqwire.errors import CaptureError
 
 __all__ = ["Capture", "Checkpoints", "Ports", "checkpoints", "open"]
 
 BLOCK_SIZE = 1 << 20
-END_OF_FILE = (1 << 64) - 1
 # A capture without a frame: what is left of a file that was read to its end
 NOTHING = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Item = TypeVar("Item")
 Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
@@ -60,7 +59,7 @@ def _nanoseconds(name: str, time: datetime | int | None) -> int | None:
         return time
     if time.tzinfo is None:
         raise ValueError(f"{name}={time.isoformat()}: has no time zone; captures are in UTC")
-    return (time - _EPOCH) // timedelta(microseconds=1) * 1000
+    return nanoseconds(time)
 
 
 def _selection(
@@ -132,7 +131,6 @@ class Capture(ClosingIterator[Block]):
         self._files = self._part.files(list(files_of(source)))
         if opens:
             self._part.begin(self._streams)
-        self._begun = False
         self._file: OpenFile | CapturedFrames | None = None
         self._reader: FileReader | SplitReader | None = None
         self._last: FileReader | SplitReader | None = None
@@ -219,8 +217,7 @@ class Capture(ClosingIterator[Block]):
         if not self._files:
             return
         file = self._files.pop(0)
-        resume = None if self._begun else self._part.resume
-        self._begun = True
+        resume = self._part.resume if self._last is None else None
         try:
             if resume is None or not resume.offset:
                 self._file = file.open()

@@ -38,7 +38,7 @@ class OpenFile:
     """
 
     def __init__(self, name: str, file: Any, *, ours: bool) -> None:
-        self.name = _shown(name)
+        self.name = shown_name(name)
         self._file = file
         self._ours = ours
         self._decompressed: Decompressed | None = None
@@ -199,7 +199,7 @@ def _is_seekable(file: Any) -> bool:
     return hasattr(file, "seekable") and bool(file.seekable())
 
 
-def _shown(name: str) -> str:
+def shown_name(name: str) -> str:
     """The name of a file as rows show it."""
     return os.fsencode(name).decode(errors="replace")
 
@@ -245,10 +245,10 @@ def _one(item: Any) -> Iterator[SourceFile]:
             raise TypeError("a capture is read from binary files; open this one with mode 'rb'")
         given = getattr(item, "name", None)
         name = given if isinstance(given, str) else "<stream>"
-        yield SourceFile(_shown(name), lambda: OpenFile(name, item, ours=False))
+        yield SourceFile(shown_name(name), lambda: OpenFile(name, item, ours=False))
     else:
         raise TypeError(f"a capture is a path, a glob or a binary file, not {type(item).__name__}")
 
 
 def _file_at(path: str) -> SourceFile:
-    return SourceFile(_shown(path), lambda: OpenFile(path, open(path, "rb", buffering=0), ours=True))
+    return SourceFile(shown_name(path), lambda: OpenFile(path, open(path, "rb", buffering=0), ours=True))

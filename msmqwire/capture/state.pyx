@@ -21,7 +21,7 @@ from msmqwire.capture.flows cimport (
     piece_data,
 )
 from msmqwire.capture.fragments cimport (
-    COVERAGE_WORDS, LARGEST_DATAGRAM, MOST_DATAGRAMS, Datagram, Fragments, free_fragments,
+    COVERAGE_WORDS, LARGEST_DATAGRAM, MOST_DATAGRAMS, Datagram, Fragments, free_fragments, put_newest,
 )
 from msmqwire.capture.frames cimport LARGEST_FRAME
 from msmqwire.capture.pcapng cimport Interface
@@ -374,14 +374,7 @@ cdef int restore_datagram(Fragments* fragments, Cursor* cursor, uint32_t files) 
     datagram[0] = saved
     datagram.data = <uint8_t*>malloc(saved.end + 1)
     datagram.capacity = saved.end
-    datagram.newer = NULL
-    datagram.older = fragments.newest
-    if fragments.newest != NULL:
-        fragments.newest.newer = datagram
-    else:
-        fragments.oldest = datagram
-    fragments.newest = datagram
-    fragments.count += 1
+    put_newest(fragments, datagram)
     if datagram.data == NULL:
         raise no_memory()
     memcpy(datagram.data, data, saved.end)

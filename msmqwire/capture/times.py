@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["parse_time"]
+__all__ = ["nanoseconds", "parse_time"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def nanoseconds(time: datetime) -> int:
+    """Since 1970, of a time with a zone."""
+    return (time - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def parse_time(text: str) -> int:
@@ -29,8 +34,8 @@ def parse_time(text: str) -> int:
         raise ValueError(
             f"{text!r} is not a time of ISO 8601, as in 2024-03-04, 2024-03-04T08:00 or 2024-03-04T08:00:00.25+01:00"
         ) from None
-    seconds = ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(seconds=1)
-    nanoseconds = seconds * 1_000_000_000 + int((fraction[1] if fraction else "").ljust(9, "0"))
-    if not -(1 << 63) <= nanoseconds < 1 << 63:
+    below = int((fraction[1] if fraction else "").ljust(9, "0"))
+    found = nanoseconds(time if time.tzinfo else time.replace(tzinfo=UTC)) + below
+    if not -(1 << 63) <= found < 1 << 63:
         raise ValueError(f"{text!r} is not between 1678 and 2262, as times of captures are")
-    return nanoseconds
+    return found

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
+from msmqwire.capture.sources import shown_name
 from msmqwire.capture.stats import MOST_PROBLEMS
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.dayfiles import Compression, StagedFile, day_name
 
-__all__ = ["ACCOUNTING", "AccountingError", "SourceAccount", "check_files", "path_key", "shown_name", "write_accounts"]
+__all__ = ["ACCOUNTING", "AccountingError", "SourceAccount", "check_files", "path_key", "write_accounts"]
 
 # The lake's table `accounting`
 _COLUMNS: list[tuple[str, pa.DataType]] = [
@@ -250,11 +251,6 @@ def _agree(of: str, *claims: tuple[str, int, str, int]) -> None:
 def path_key(file: str) -> str:
     """The key of a source that is no capture, or cannot be read."""
     return "path-" + hashlib.sha256(os.fsencode(file)).hexdigest()
-
-
-def shown_name(file: str) -> str:
-    """The name of a source as rows have it, where not every file name is text."""
-    return os.fsencode(file).decode(errors="replace")
 
 
 def write_accounts(accounts: Iterable[SourceAccount], folder: Path, compression: Compression) -> list[StagedFile]:

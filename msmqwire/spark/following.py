@@ -30,6 +30,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from msmqwire.capture import Checkpoint, checkpoints, table_payloads
 from msmqwire.capture.compression import LONGEST_MAGIC, Decompressed, form_of
+from msmqwire.capture.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.options import ReadOptions
 from msmqwire.spark.planning import SPLIT_SIZE
@@ -183,7 +184,7 @@ class ListedFile(io.RawIOBase):
     @property
     def shown(self) -> str:
         """Its name as rows and checkpoints show it."""
-        return os.fsencode(self.name).decode(errors="replace")
+        return shown_name(self.name)
 
     @cached_property
     def head(self) -> bytes:

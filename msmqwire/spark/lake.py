@@ -32,8 +32,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from msmqwire.capture.sources import shown_name
 from msmqwire.errors import MsmqWireError
-from msmqwire.spark.accounting import shown_name
 from msmqwire.spark.dayfiles import Compression, StagedFile
 
 __all__ = ["Content", "Group", "Lake", "LakeError", "LakeForm", "StagedGroup", "Stamp"]
@@ -123,7 +123,7 @@ class _Note:
         }
         seen = {file: [stamp.size, stamp.modified_ns, key] for file, (stamp, key) in self.seen.items()}
         plain = {name: getattr(self, name) for name in ("removes", "moves", "form", "commits")}
-        return json.dumps({"version": _VERSION, "groups": groups, "seen": seen, **plain}, indent=0)
+        return json.dumps({"version": _VERSION, "groups": groups, "seen": seen, **plain})
 
     @classmethod
     def from_json(cls, text: str) -> _Note:

@@ -22,7 +22,8 @@ from typing import Any, Literal, get_args
 from pyspark.sql import SparkSession
 
 from msmqwire.capture import TABLES, StreamStats
-from msmqwire.spark.accounting import ACCOUNTING, SourceAccount, check_files, path_key, shown_name, write_accounts
+from msmqwire.capture.sources import shown_name
+from msmqwire.spark.accounting import ACCOUNTING, SourceAccount, check_files, path_key, write_accounts
 from msmqwire.spark.dayfiles import Compression, StagedFile
 from msmqwire.spark.lake import Content, Lake, LakeForm, StagedGroup, Stamp
 from msmqwire.spark.reading import ReadingOptions
@@ -361,8 +362,12 @@ class _Run:
         still_there = {*self.read.values(), *(seen[1] for name in unchanged if (seen := self.lake.seen(name)))}
         earlier: dict[int, list[str]] = {}
         for key, content in self.lake.sources():
-            gone = os.path.dirname(content.file) in folders and not os.path.lexists(content.file)
-            if content.bytes and key not in still_there and (content.file in changed or gone):
+            if not content.bytes or key in still_there:
+                continue
+            # To look for a file takes longest, so that comes last
+            if content.file in changed or (
+                os.path.dirname(content.file) in folders and not os.path.lexists(content.file)
+            ):
                 earlier.setdefault(content.bytes, []).append(key)
         path = self.lake.staging / "earlier.json"
         path.write_text(json.dumps(earlier), "utf-8")

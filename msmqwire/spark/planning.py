@@ -10,8 +10,9 @@ from itertools import accumulate
 
 from pyspark.sql.datasource import InputPartition
 
-from msmqwire.capture import TABLES, Checkpoint, checkpoints
+from msmqwire.capture import Checkpoint, checkpoints, table_payloads
 from msmqwire.capture.compression import LONGEST_MAGIC, form_of
+from msmqwire.capture.sources import shown_name
 from msmqwire.spark.options import ReadOptions
 from msmqwire.spark.sources import SourceFile, find_files, open_source, opened
 
@@ -108,15 +109,14 @@ def cut(files: Sequence[SourceFile], size: int, options: ReadOptions) -> list[Ca
     reading = options.reading
     names = [file.name for file in files]
     # As checkpoints have them: a name need not be text
-    shown = [os.fsencode(name).decode(errors="replace") for name in names]
+    shown = [shown_name(name) for name in names]
     *begins, total = accumulate((file.size for file in files), initial=0)
     with (
         opened(names, options.storage_options) as sources,
         checkpoints(
             sources,
             max(-(-total // max(-(-total // size), 1)), 1),
-            ports=reading.ports_of(options.table),
-            packets=TABLES[options.table].packets,
+            **table_payloads(options.table, reading.ports),
             addresses=reading.addresses,
             since=reading.since,
             until=reading.until,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import reduce
 from typing import Any
 
@@ -32,12 +32,12 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from msmqwire.capture.times import nanoseconds
 from msmqwire.spark.reading import ReadingOptions
 from msmqwire.spark.schema import SparkColumn
 
 __all__ = ["can_apply", "filtered", "narrowed"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 # What they give for a null is null, as in Spark
@@ -97,7 +97,7 @@ def narrowed(options: ReadingOptions, conditions: Iterable[Filter]) -> ReadingOp
         column = condition.attribute[0]
         if column in ("time", "time_ns") and not isinstance(condition, In):
             # Microseconds have lost less than 1,000 nanoseconds
-            time, slack = (condition.value, 0) if column == "time_ns" else (_nanoseconds(condition.value), 999)
+            time, slack = (condition.value, 0) if column == "time_ns" else (nanoseconds(condition.value), 999)
             if isinstance(condition, _LOWER) and _LEAST <= time - slack <= _MOST:
                 since = time - slack if since is None else max(since, time - slack)
             if isinstance(condition, _UPPER) and _LEAST <= time + slack < _MOST:
@@ -144,10 +144,6 @@ def _fits(value: Any, type_: pa.DataType) -> bool:
     if pa.types.is_timestamp(type_):
         return isinstance(value, datetime) and value.tzinfo is not None
     return False
-
-
-def _nanoseconds(time: datetime) -> int:
-    return (time - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def _is_address(text: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from msmqwire import capture
-from msmqwire.capture import CAPTURE, TABLES, CaptureStats, Checkpoint, TableRows, read_tables
+from msmqwire.capture import CAPTURE, TABLES, CaptureStats, Checkpoint, TableRows, read_tables, table_payloads
 from msmqwire.capture.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.decoder import shown
@@ -84,11 +84,6 @@ class ReadingOptions:
         """All columns of a table, those that say where a payload comes from first."""
         return spark_columns((*CAPTURE.all_columns, *TABLES[table].table.all_columns), self.guid)
 
-    def ports_of(self, table: str) -> Mapping[str, frozenset[int]]:
-        """Where the payloads of a table are found, for each transport that carries them."""
-        ports = TABLES[table].ports
-        return ports if self.ports is None else dict.fromkeys(ports, self.ports)
-
 
 class Scan:
     """The rows of one capture as batches of ``columns``, once through.
@@ -155,11 +150,10 @@ class Scan:
     def _payload(self, table: str, file: str, frame: int, offset: int | None) -> str:
         """The payload of a row (of a notification: its message), read once more for the error that ends the job."""
         place = {"frame": frame, "stream_offset": offset}
-        ports, packets = self.options.ports_of(table), TABLES[table].packets
         with (
             suppress(FileNotFoundError),  # as rows show its name it may be another one, and it may have moved
             open_source(file, self.options.storage_options) as opened,
-            capture.open(opened, ports=ports, packets=packets, columns=place) as blocks,
+            capture.open(opened, **table_payloads(table, self.options.ports), columns=place) as blocks,
         ):
             for block in blocks:
                 rows = block.capture.to_arrow().to_pylist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -133,15 +134,23 @@ def _local_files(source: str, recursive: bool) -> list[SourceFile]:
         base, pattern = _split_glob(source)
         found = glob.glob(source, recursive=True)
         matches = [path for path in found if not _is_hidden(path.removeprefix(base), pattern)]
-    names = (name for match in matches for name in (_in_folder(match, recursive) if os.path.isdir(match) else [match]))
-    return [_local_file(name) for name in names]
+    return [
+        file
+        for match in matches
+        for file in (_in_folder(match, recursive) if os.path.isdir(match) else [_local_file(match)])
+    ]
 
 
-def _in_folder(folder: str, recursive: bool) -> Iterator[str]:
+def _in_folder(folder: str, recursive: bool) -> Iterator[SourceFile]:
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if recursive and not name.startswith(HIDDEN)]
-        paths = (os.path.join(parent, name) for name in names if not name.startswith(HIDDEN))
-        yield from filter(os.path.isfile, paths)
+        for path in (os.path.join(parent, name) for name in names if not name.startswith(HIDDEN)):
+            try:
+                status = os.stat(path)
+            except OSError:  # a link to nothing, or a file that has gone meanwhile
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield SourceFile(path, status.st_size, status.st_mtime_ns)
 
 
 def _local_file(path: str) -> SourceFile:

@@ -20,7 +20,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import greatest, least, xxhash64
 
-from msmqwire.capture import CapturedFrames, read_frames
+from msmqwire.capture import CapturedFrames, read_frames, table_payloads
+from msmqwire.capture.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.options import ReadOptions
 from msmqwire.spark.planning import CapturePart, CapturePartition, tasks_of
@@ -63,11 +64,10 @@ class _Job:
         """
         reading = self.options.reading
         number = pa.scalar(self.captures.index(part.file), pa.int32())
+        ports = table_payloads(self.options.table, reading.ports)["ports"]
         with (
             open_source(part.file, reading.storage_options) as source,
-            read_frames(
-                source, ports=reading.ports_of(self.options.table), resume=part.resume, stop=part.stop
-            ) as frames,
+            read_frames(source, ports=ports, resume=part.resume, stop=part.stop) as frames,
         ):
             for batch in frames:
                 yield pa.record_batch(
@@ -98,7 +98,7 @@ class _Job:
 
     def captured(self, frames: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Frames as ``CapturedFrames`` takes them."""
-        names = pa.array([os.fsencode(name).decode(errors="replace") for name in self.captures])
+        names = pa.array([shown_name(name) for name in self.captures])
         for batch in frames:
             yield pa.record_batch(
                 {

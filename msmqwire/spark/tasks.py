@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 
 from msmqwire.capture import CAPTURE, Checkpoint, checkpoints, table_payloads
 from msmqwire.capture.compression import LONGEST_MAGIC, form_of
+from msmqwire.capture.sources import shown_name
 from msmqwire.columns.schema import UINT32, Column, Enumeration
 from msmqwire.errors import CaptureError
-from msmqwire.spark.accounting import SourceAccount, shown_name
+from msmqwire.spark.accounting import SourceAccount
 from msmqwire.spark.dayfiles import Compression, DayFiles, StagedFile
 from msmqwire.spark.reading import ReadingOptions, Scan
 from msmqwire.spark.remote import StorageOptions
