@@ -1,8 +1,12 @@
-"""Threads that meet at one batch; losing may kill the process, so that they meet in one of their own."""
+"""Threads that meet at one batch: ``python -m tests.columns.meetings TABLE write|read``.
+
+Losing may kill the process, so that they meet in one of their own.
+"""
 
 from __future__ import annotations
 
 import faulthandler
+import sys
 import threading
 import time
 from collections import Counter
@@ -10,10 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msmqwire import Batch, Payloads
-
-__all__ = ["write_and_read", "write_and_write"]
-
-Decode = Callable[..., Batch]
+from tests.columns.formats import FORMATS, Format
 
 
 def _run(workers: Sequence[Callable[[], None]]) -> None:
@@ -25,30 +26,36 @@ def _run(workers: Sequence[Callable[[], None]]) -> None:
         thread.join()
 
 
-def write_and_write(decode: Decode, some: list[bytes], sizes: Sequence[Payloads], times: int = 12) -> Batch:
+def _sizes(kind: Format, megabytes: Sequence[float]) -> list[Payloads]:
+    """Payloads that take long enough to decode for somebody to come in between."""
+    return [Payloads.of([kind.whole[0]] * (int(size * 1e6) // len(kind.whole[0]) or 1)) for size in megabytes]
+
+
+def write_and_write(kind: Format) -> None:
     """The kernel runs without the GIL: whoever comes second is refused, not let in to take the buffers away."""
-    out = decode(some)
+    some = kind.cases(500, 31)
+    sizes = _sizes(kind, (15, 0, 30, 45))
+    out = kind.decode_batch(some)
     seen: Counter[str] = Counter()
 
     def write() -> None:
-        for i in range(times):
+        for i in range(12):
             try:
-                decode(sizes[i % len(sizes)], out=out)
+                kind.decode_batch(sizes[i % len(sizes)], out=out)
                 seen["written"] += 1
             except Exception as error:
                 seen[type(error).__name__] += 1
 
     _run([write] * 3)
     assert set(seen) == {"written", "BufferError"}, seen
-    return decode(some, out=out)
+    kind.assert_rows(some, kind.decode_batch(some, out=out))
 
 
-def write_and_read(
-    decode: Decode, some: list[bytes], sizes: Sequence[Payloads], *readers: Callable[[Any], object], seconds: float = 3
-) -> None:
+def write_and_read(kind: Format, seconds: float = 3) -> None:
     """An export, or what else is made of half-written offsets, would lead its reader anywhere."""
-    out = decode(some)
-    rows = {len(payloads) for payloads in sizes} | {len(out)}
+    out = kind.decode_batch(kind.cases(500, 31))
+    sizes = _sizes(kind, (10, 0, 20))
+    rows = {kind.rows(kind.expected(kind.whole[:1])) * len(payloads) for payloads in sizes} | {len(out)}
     seen: Counter[str] = Counter()
     done = threading.Event()
     deadline = time.monotonic() + seconds
@@ -56,7 +63,7 @@ def write_and_read(
     def write() -> None:
         while seen["written"] < 20 and time.monotonic() < deadline:
             try:
-                decode(sizes[seen["written"] % len(sizes)], out=out)
+                kind.decode_batch(sizes[seen["written"] % len(sizes)], out=out)
                 seen["written"] += 1
             except Exception as error:
                 seen[type(error).__name__] += 1
@@ -78,6 +85,11 @@ def write_and_read(
 
         return read
 
-    _run([write, *(reading(reader) for reader in (export, *readers))])
+    _run([write, reading(export), reading(kind.look)])
     assert seen["written"]
     assert set(seen) <= {"written", "read", "BufferError"}, seen
+
+
+if __name__ == "__main__":
+    wanted, meeting = sys.argv[1:]
+    {"write": write_and_write, "read": write_and_read}[meeting](next(each for each in FORMATS if str(each) == wanted))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msmqwire import Batch
+from msmqwire.mqcn import NotificationBatch
 
 __all__ = ["arrays"]
 
@@ -17,6 +18,8 @@ def arrays(batch: Batch) -> Iterator[tuple[str, NDArray[Any]]]:
     """Every array, by the path of what it is in: ``servers[].name.offset``."""
     for name in batch.columns:
         yield from _arrays_of(name, batch[name])
+    if isinstance(batch, NotificationBatch):
+        yield "messages.offsets", batch.messages
 
 
 def _arrays_of(name: str, column: Any) -> Iterator[tuple[str, NDArray[Any]]]:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import threading
 import uuid
-from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from msmqwire import mqcn
-from msmqwire.columns import allocated_bytes
-from tests.columns import arrow_consumer
 from tests.mqcn.messages import read_all
-from tests.mqcn.rows import Expected, assert_arrow, member_columns, rfc
-from tests.mqsd.rows import arrow_text
+from tests.mqcn.rows import Expected
 from tests.reference import mqcn as reference
 from tests.reference.mqcn_cases import cases
 from tests.vectors import get, load
@@ -57,15 +50,6 @@ def test_the_schema_is_that_of_the_table() -> None:
     assert mqcn.NOTIFICATIONS.arrow_schema().equals(pa.schema(expected))
 
 
-@pytest.mark.parametrize("guid", ["uuid", "text", "binary"])
-def test_the_schema_of_a_batch(guid: Any) -> None:
-    for payloads in (MESSAGES, [], [None], [b"\1\0"]):
-        table = mqcn.decode_batch(payloads).to_arrow(guid=guid)
-        assert isinstance(table, pa.RecordBatch)
-        assert table.schema.equals(mqcn.NOTIFICATIONS.arrow_schema(guid=guid), check_metadata=True)
-        table.validate(full=True)
-
-
 def test_guids_as_text_are_canonical_and_lower_case() -> None:
     table = mqcn.decode_batch(MESSAGES).to_arrow(guid="text")
 
@@ -87,7 +71,6 @@ def test_guids_are_uuids_by_default() -> None:
     for name in ("object_guid", "master_guid"):
         wanted = [None if guid is None else uuid.UUID(bytes_le=guid) for guid in EXPECTED.column(name)]
         assert table[name].to_pylist() == wanted
-    assert table.equals(pa.record_batch(batch))
 
 
 def test_rows_as_python_sees_them() -> None:
@@ -117,125 +100,3 @@ def test_rows_as_python_sees_them() -> None:
         "domain_controller": "dc1",
         "violations": [],
     }
-
-
-def test_numbers_and_list_offsets_are_not_copied() -> None:
-    batch = mqcn.decode_batch(MESSAGES)
-    table = batch.to_arrow()
-    for name in ("version", "index"):
-        address = batch[name].__array_interface__["data"][0]
-        assert table[name].buffers()[1].address == address
-    address = batch["properties"].offsets.__array_interface__["data"][0]
-    assert table["properties"].buffers()[1].address == address
-
-
-def test_pyarrow_gives_everything_back() -> None:
-    gc.collect()
-    before = allocated_bytes()
-    for guid in ("uuid", "text", "binary"):
-        table = mqcn.decode_batch(MESSAGES).to_arrow(guid=guid)  # type: ignore[arg-type]
-        part = table.slice(3, 20)["properties"].flatten()
-        del table
-        assert allocated_bytes() > before
-        del part
-        gc.collect()
-        assert allocated_bytes() == before
-
-
-def test_arrow_outlives_the_batch() -> None:
-    batch = mqcn.decode_batch(MESSAGES)
-    table = batch.to_arrow()
-    expected = table.to_pylist()
-    column = table["properties"]
-    del batch, table
-    gc.collect()
-    churn = [mqcn.decode_batch(MESSAGES[::-1]).to_arrow() for _ in range(3)]
-    assert column.to_pylist() == [row["properties"] for row in expected]
-    del churn
-
-
-def test_arrow_is_released_by_other_threads() -> None:
-    gc.collect()
-    before = allocated_bytes()
-    kept = [mqcn.decode_batch(MESSAGES).to_arrow() for _ in range(12)]
-    dropped = []
-
-    def drop() -> None:
-        while kept:
-            dropped.append(kept.pop().num_rows)
-
-    threads = [threading.Thread(target=drop) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    gc.collect()
-    assert dropped == [len(EXPECTED.rows)] * 12
-    assert allocated_bytes() == before
-
-
-def test_two_exports_of_one_batch_agree() -> None:
-    batch = mqcn.decode_batch(MESSAGES)
-    one, other = batch.to_arrow(), batch.to_arrow()
-    assert one.equals(other)
-    assert_arrow(batch, EXPECTED)
-    batch["properties"]
-    assert batch.to_arrow().equals(one)
-
-
-def test_threads_may_look_at_one_batch() -> None:
-    """What is made on demand is made once, whoever asks first."""
-    for _ in range(5):
-        batch = mqcn.decode_batch(MESSAGES * 4)
-        wanted = mqcn.decode_batch(MESSAGES * 4).to_arrow()
-        seen: list[bool] = []
-
-        def look(batch: mqcn.NotificationBatch = batch, wanted: Any = wanted, seen: list[bool] = seen) -> None:
-            ids = batch["properties"].values["id"]
-            seen.append(batch.to_arrow().equals(wanted) and len(ids) == len(wanted["properties"].flatten()))
-
-        threads = [threading.Thread(target=look) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert seen == [True] * 4
-
-
-# --- without pyarrow ---
-
-
-def test_a_consumer_without_pyarrow_reads_the_same() -> None:
-    batch = mqcn.decode_batch(MESSAGES)
-    capsules = batch.__arrow_c_array__()
-    schema, array = arrow_consumer.schema_of(capsules[0]), arrow_consumer.array_of(capsules[1])
-    arrow_consumer.check(schema, array)
-    rows = arrow_consumer.to_list(schema, array)
-    assert len(rows) == len(EXPECTED.rows)
-    members = member_columns(EXPECTED.properties)
-    flat = [dict(zip(members, values, strict=True)) for values in zip(*members.values(), strict=True)]
-    taken = 0
-    for row, wanted in zip(rows, EXPECTED.rows, strict=True):
-        for name in ("version", "index", "operation", "object"):
-            assert row[name] == wanted[name]
-        for name in ("object_guid", "master_guid"):
-            assert row[name] == rfc(wanted[name])
-        for name in ("path_name", "domain_controller"):
-            assert row[name] == (None if wanted[name] is None else arrow_text(wanted[name]))
-        if wanted["properties"] is None:
-            assert row["properties"] is None
-        else:
-            size = len(wanted["properties"])
-            assert row["properties"] == flat[taken : taken + size]
-            taken += size
-    assert taken == len(flat)
-
-
-def test_capsules_nobody_takes_are_released() -> None:
-    batch = mqcn.decode_batch(MESSAGES)
-    batch["properties"]
-    held = allocated_bytes()
-    for _ in range(20):
-        batch.__arrow_c_array__()
-        batch.__arrow_c_schema__()
-    assert allocated_bytes() == held

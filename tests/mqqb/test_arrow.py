@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import gc
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
 from msmqwire import mqqb
-from msmqwire.columns import allocated_bytes
-from tests.columns import arrow_consumer
-from tests.mqqb.messages import FULL, TABLES, some, vectors
+from tests.mqqb.messages import FULL, TABLES, some
 from tests.mqqb.rows import decode_batch
 from tests.reference import mqqb as reference
 
@@ -43,24 +38,6 @@ def test_types_of_columns() -> None:
     assert types["tracing"] == pa.bool_()
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_a_consumer_without_pyarrow_reads_the_same(table: reference.Table) -> None:
-    payloads: list[bytes | None] = [*vectors(table), None, *some(table, 60), mqqb.encode(FULL)]
-    batch = decode_batch(payloads, table)
-    capsules = batch.__arrow_c_array__()
-    schema, array = arrow_consumer.schema_of(capsules[0]), arrow_consumer.array_of(capsules[1])
-    arrow_consumer.check(schema, array)
-    rows = arrow_consumer.to_list(schema, array)
-    assert rows == [_raw(row) for row in batch.to_arrow(guid="binary").to_pylist()]
-
-
-def _raw(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as the consumer has it: times as their number."""
-    if row.get("sent_time") is not None:
-        row["sent_time"] = row["sent_time"].value
-    return row
-
-
 def test_format_names() -> None:
     row = mqqb.decode_batch([mqqb.encode(FULL)]).to_arrow().to_pylist()[0]
     assert row["destination_queue"] == str(FULL.destination_queue)
@@ -80,18 +57,3 @@ def test_a_direct_name_of_every_length() -> None:
         plain = mqqb.encode(mqqb.UserMessage(destination_queue=name.replace("\N{EURO SIGN}", "?")))
         data.append(plain.replace("?".encode("utf-16-le"), "\N{EURO SIGN}".encode("utf-16-le")))
     assert mqqb.decode_batch(data).to_arrow()["destination_queue"].to_pylist() == names
-
-
-def test_an_export_outlives_its_batch() -> None:
-    gc.collect()
-    before = allocated_bytes()
-    batch = mqqb.decode_batch([*vectors("messages"), *some("messages", 100)])
-    table = batch.to_arrow()
-    rows = table.to_pylist()
-    del batch
-    gc.collect()
-    churn = [mqqb.decode_batch(some("messages", 100, seed)) for seed in range(3)]
-    assert table.to_pylist() == rows
-    del table, churn
-    gc.collect()
-    assert allocated_bytes() == before

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from msmqwire import mqcn, propvariant
 from msmqwire.errors import EncodeError
@@ -135,42 +134,3 @@ def test_any_batch_is_what_the_oracle_says(many: list[bytes | None], strict: boo
         batch = mqcn.decode_batch(given_as, strict=strict, threads=threads)
         assert_columns(batch, expected)
     assert_arrow(batch, expected)
-
-
-class Reuse(RuleBasedStateMachine):
-    """One batch decoded into again and again, while Arrow consumers come and go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.batch = mqcn.decode_batch([])
-        self.outcomes: list[Any] = []
-        self.held: list[tuple[pa.Array, list[Any]]] = []
-
-    @rule(many=st.lists(st.none() | payloads(), max_size=12), threads=st.integers(1, 2))
-    def decode(self, many: list[bytes | None], threads: int) -> None:
-        if self.held:
-            with pytest.raises(BufferError):
-                mqcn.decode_batch(many, out=self.batch, threads=threads)
-        else:
-            assert mqcn.decode_batch(many, out=self.batch, threads=threads) is self.batch
-            self.outcomes = read_all(many)
-
-    @rule(name=st.sampled_from(mqcn.NOTIFICATIONS.names))
-    def hold(self, name: str) -> None:
-        column = self.batch.to_arrow()[name]
-        self.held.append((column, column.to_pylist()))
-
-    @precondition(lambda self: self.held)
-    @rule(data=st.data())
-    def let_go(self, data: st.DataObject) -> None:
-        del self.held[data.draw(st.integers(0, len(self.held) - 1))]
-
-    @invariant()
-    def what_is_held_stays_as_it_was(self) -> None:
-        assert_columns(self.batch, Expected(self.outcomes))
-        for column, kept in self.held:
-            assert column.to_pylist() == kept
-
-
-TestReuse = Reuse.TestCase
-TestReuse.settings = settings(max_examples=20, stateful_step_count=15)

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from msmqwire import Batch, mqsd
+from msmqwire import mqsd
 from msmqwire.errors import EncodeError
 from tests.mqsd.rows import assert_arrow, assert_columns, contents, decode, packet_row, read_all
 from tests.property.strategies import packets, payloads, transports
@@ -80,42 +79,3 @@ def test_any_batch_is_what_the_oracle_says(
         batch = mqsd.decode_batch(given_as, strict=strict, transport=transport, threads=threads)
         assert_columns(batch, expected)
     assert_arrow(batch, expected)
-
-
-class Reuse(RuleBasedStateMachine):
-    """One Batch decoded into again and again, while Arrow consumers come and go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.batch: Batch = mqsd.decode_batch([])
-        self.outcomes: list[Any] = []
-        self.held: list[tuple[pa.Array, list[Any]]] = []
-
-    @rule(many=st.lists(st.none() | payloads(), max_size=30), threads=st.integers(1, 2))
-    def decode(self, many: list[bytes | None], threads: int) -> None:
-        if self.held:
-            with pytest.raises(BufferError):
-                mqsd.decode_batch(many, out=self.batch, threads=threads)
-        else:
-            assert mqsd.decode_batch(many, out=self.batch, threads=threads) is self.batch
-            self.outcomes = read_all(many)
-
-    @rule(name=st.sampled_from(mqsd.TOPOLOGY.names))
-    def hold(self, name: str) -> None:
-        column = self.batch.to_arrow()[name]
-        self.held.append((column, column.to_pylist()))
-
-    @precondition(lambda self: self.held)
-    @rule(data=st.data())
-    def let_go(self, data: st.DataObject) -> None:
-        del self.held[data.draw(st.integers(0, len(self.held) - 1))]
-
-    @invariant()
-    def what_is_held_stays_as_it_was(self) -> None:
-        assert_columns(self.batch, self.outcomes)
-        for column, values in self.held:
-            assert column.to_pylist() == values
-
-
-TestReuse = Reuse.TestCase
-TestReuse.settings = settings(max_examples=30, stateful_step_count=20)

@@ -1,0 +1,178 @@
+"""Batches as Arrow: with pyarrow, and for any consumer without it."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from msmqwire.columns import allocated_bytes
+from msmqwire.columns.schema import ListOf, Scalar
+from tests.columns import arrow_consumer
+from tests.columns.formats import Format, each_format
+
+
+@cache
+def payloads_of(kind: Format) -> list[bytes | None]:
+    return [*kind.whole, None, b"", None, *kind.cases(300, 3)]
+
+
+@pytest.mark.parametrize("guid", ["uuid", "text", "binary"])
+@each_format
+def test_the_schema_is_the_tables(kind: Format, guid: Any) -> None:
+    for payloads in (payloads_of(kind), [], [None]):
+        table = kind.decode_batch(payloads).to_arrow(guid=guid)
+        assert isinstance(table, pa.RecordBatch)
+        assert table.schema.equals(kind.table.arrow_schema(guid=guid), check_metadata=True)
+        table.validate(full=True)
+
+
+@each_format
+def test_guids_are_uuids_by_default(kind: Format) -> None:
+    batch = kind.decode_batch(payloads_of(kind))
+    table = batch.to_arrow()
+    assert table.equals(pa.record_batch(batch))
+    assert table.equals(batch.to_arrow(guid="uuid"))
+
+
+@each_format
+def test_numbers_and_list_offsets_are_not_copied(kind: Format) -> None:
+    batch = kind.decode_batch(payloads_of(kind))
+    table = batch.to_arrow()
+    numbers = {pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()}
+    compared = 0
+    for column in kind.table.columns:
+        if isinstance(column.type, ListOf):
+            shown = batch[column.name].offsets
+        elif isinstance(column.type, Scalar) and table[column.name].type in numbers:
+            shown = batch[column.name]
+        else:
+            continue
+        assert table[column.name].buffers()[1].address == shown.__array_interface__["data"][0], column.name
+        compared += 1
+    assert compared >= 3
+
+
+@each_format
+def test_pyarrow_gives_everything_back(kind: Format) -> None:
+    gc.collect()
+    before = allocated_bytes()
+    for guid in ("uuid", "text", "binary"):
+        table = kind.decode_batch(payloads_of(kind)).to_arrow(guid=guid)
+        part = table.slice(3, 20)["fault"].flatten()
+        del table
+        assert allocated_bytes() > before
+        del part
+        gc.collect()
+        assert allocated_bytes() == before
+
+
+@each_format
+def test_arrow_is_released_by_other_threads(kind: Format) -> None:
+    gc.collect()
+    before = allocated_bytes()
+    kept = [kind.decode_batch(payloads_of(kind)).to_arrow() for _ in range(16)]
+    rows = kept[0].num_rows
+    dropped = []
+
+    def drop() -> None:
+        while kept:
+            dropped.append(kept.pop().num_rows)
+
+    _together(2, drop)
+    gc.collect()
+    assert dropped == [rows] * 16
+    assert allocated_bytes() == before
+
+
+def _together(count: int, work: Any) -> None:
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@each_format
+def test_threads_may_look_at_one_batch(kind: Format) -> None:
+    """What is made on demand is made once, whoever asks first."""
+    wanted = kind.decode_batch(payloads_of(kind) * 4).to_arrow()
+    for _ in range(5):
+        batch = kind.decode_batch(payloads_of(kind) * 4)
+        seen: list[bool] = []
+
+        def look(batch: Any = batch, seen: list[bool] = seen) -> None:
+            kind.look(batch)
+            seen.append(batch.to_arrow().equals(wanted) and batch.to_arrow().equals(wanted))
+
+        _together(4, look)
+        assert seen == [True] * 4
+
+
+# --- without pyarrow ---
+
+
+@each_format
+def test_a_consumer_without_pyarrow_reads_the_same(kind: Format) -> None:
+    batch = kind.decode_batch(payloads_of(kind))
+    capsules = batch.__arrow_c_array__()
+    schema, array = arrow_consumer.schema_of(capsules[0]), arrow_consumer.array_of(capsules[1])
+    assert schema.format == b"+s"
+    arrow_consumer.check(schema, array)
+    rows = arrow_consumer.to_list(schema, array)
+    kind.assert_rows(payloads_of(kind), batch)  # so that pyarrow's rows are the oracle's
+    assert rows == [_raw(row) for row in batch.to_arrow(guid="binary").to_pylist()]
+
+
+def _raw(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as the consumer has it: times as their number."""
+    if row.get("sent_time") is not None:
+        row["sent_time"] = row["sent_time"].value
+    return row
+
+
+@each_format
+def test_the_schema_needs_no_array(kind: Format) -> None:
+    schema = arrow_consumer.schema_of(capsule := kind.decode_batch([]).__arrow_c_schema__())
+    names = [schema.children[i].contents.name.decode() for i in range(schema.n_children)]
+    assert tuple(names) == kind.table.names
+    for field, index in zip(kind.table.arrow_schema(), range(schema.n_children), strict=True):
+        metadata = arrow_consumer.metadata_of(schema.children[index].contents)
+        assert metadata.get("ARROW:extension:name") == ("arrow.uuid" if field.type == pa.uuid() else None)
+    assert pa.DataType._import_from_c_capsule(capsule) == pa.struct(list(kind.table.arrow_schema()))
+
+
+@each_format
+def test_a_child_moved_out_outlives_the_rest(kind: Format) -> None:
+    """The C data interface allows it: the child keeps what it needs when the parent is released."""
+    gc.collect()
+    before = allocated_bytes()
+    for index, name in enumerate(kind.table.names):
+        batch = kind.decode_batch(payloads_of(kind))
+        expected = [_raw(row)[name] for row in batch.to_arrow(guid="binary").select([name]).to_pylist()]
+        capsules = batch.__arrow_c_array__()
+        schema, parent = arrow_consumer.schema_of(capsules[0]), arrow_consumer.array_of(capsules[1])
+        child = arrow_consumer.Array()
+        ctypes.pointer(child)[0] = parent.children[index].contents
+        ctypes.cast(
+            ctypes.byref(parent.children[index].contents, arrow_consumer.Array.release.offset),
+            ctypes.POINTER(ctypes.c_void_p),
+        )[0] = None
+        parent.release(ctypes.byref(parent))
+        assert not parent.release
+        field = schema.children[index].contents
+        churn = kind.decode_batch(payloads_of(kind)[::-1])
+        assert arrow_consumer.to_list(field, child) == expected
+        with pytest.raises(BufferError, match="Arrow"):
+            kind.decode_batch(payloads_of(kind), out=batch)
+        child.release(ctypes.byref(child))
+        assert not child.release
+        kind.decode_batch(payloads_of(kind), out=batch)
+        del batch, churn, capsules
+    gc.collect()
+    assert allocated_bytes() == before

@@ -1,0 +1,131 @@
+"""Payloads of every kind, wherever they lie and however many, give the rows that the oracle says."""
+
+from __future__ import annotations
+
+import gc
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from msmqwire import Payloads
+from tests.columns import arrow_consumer
+from tests.columns.formats import Format, each_format
+from tests.mqsd.rows import contents
+
+
+@cache
+def payloads_of(kind: Format) -> list[bytes]:
+    return [*kind.cases(500, 20240229), *kind.whole]
+
+
+@each_format
+def test_no_payloads(kind: Format) -> None:
+    for empty in ([], (), iter([]), Payloads(b"", [0]), pa.array([], pa.binary())):
+        batch = kind.decode_batch(empty)
+        assert len(batch) == 0
+        kind.assert_rows([], batch)
+        assert list(kind.encode_batch(batch)) == []
+
+
+@each_format
+def test_null_payloads_give_null_rows(kind: Format) -> None:
+    first, second = kind.whole
+    batch = kind.assert_rows([None, first, None, None, second, b"", None, first[:-1], None])
+    assert batch.fault(0) is None
+    assert batch.violation_names(0) == ()
+    kind.assert_rows([None] * 9)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 1023, 1024, 1025])
+@each_format
+def test_sizes_around_words_of_bitmaps(kind: Format, size: int) -> None:
+    kind.assert_rows((payloads_of(kind) * 3)[:size])
+
+
+@each_format
+def test_aligned_and_misaligned_payloads_decode_alike(kind: Format) -> None:
+    payloads = payloads_of(kind)
+    joined = b"".join(payloads)
+    sizes = [len(data) for data in payloads]
+    for shift in (0, 1, 2, 3, 7):
+        batch = kind.decode_batch(bytes(shift) + joined, offsets=np.cumsum([shift, *sizes]))
+        kind.assert_rows(payloads, batch)
+
+
+@each_format
+def test_every_kind_of_payloads(kind: Format) -> None:
+    """Texts and blobs are found again wherever a payload lies."""
+    many = [data if i % 5 else None for i, data in enumerate(payloads_of(kind)[-200:])]
+    for type_ in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        for given in (pa.array(many, type_), pa.array([b"x", *many], type_)[1:]):
+            kind.assert_rows(many, kind.decode_batch(given))
+    chunks = pa.chunked_array([pa.array(many[:7], pa.binary()), pa.array(many[7:], pa.binary())])
+    kind.assert_rows(many, kind.decode_batch(chunks))
+    kind.assert_rows(many, kind.decode_batch(iter(many)))
+    kind.assert_rows(many, kind.decode_batch(Payloads.of([b"x", *many, b"y"])[1:-1]))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 500])
+@each_format
+def test_threads_change_nothing(kind: Format, count: int, threads: int, strict: bool) -> None:
+    payloads: list[bytes | None] = list(payloads_of(kind)[:count])
+    if count > 2:
+        payloads[1] = payloads[-1] = None
+    kind.assert_rows(payloads, threads=threads, strict=strict)
+
+
+@each_format
+def test_threads_over_many_blocks(kind: Format) -> None:
+    """More rows than a block holds, so that blocks and chunks meet in the middle of lists."""
+    payloads = payloads_of(kind) * 40
+    one = kind.decode_batch(payloads)
+    for threads in (2, 3):
+        many = kind.decode_batch(payloads, threads=threads)
+        many.to_arrow().validate(full=True)
+        assert many.to_arrow().equals(one.to_arrow())
+        np.testing.assert_array_equal(many.faults, one.faults)
+        kind.look(many)
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+@each_format
+def test_threads_must_be_one_or_more(kind: Format, threads: int) -> None:
+    with pytest.raises(ValueError, match="threads"):
+        kind.decode_batch(kind.whole, threads=threads)
+
+
+# --- Payloads themselves ---
+
+
+def test_payload_windows() -> None:
+    data = bytes(100)
+    payloads = Payloads.of([data, None, b""])
+    first = payloads[0]
+    assert first is not None
+    assert first.readonly
+    assert first == data
+    assert np.shares_memory(np.frombuffer(first, np.uint8), np.frombuffer(data, np.uint8))
+    assert payloads[1] is None
+    assert payloads[2] is not None
+    assert bytes(payloads[2]) == b""
+    del payloads
+    gc.collect()
+    assert bytes(first) == data
+    del first
+
+
+def test_payloads_are_arrow_too() -> None:
+    for payloads in (Payloads.of([b"", None, b"abc", None]), Payloads(b"abcd", [0, 0, 3, 4])[1:], Payloads.of([])):
+        capsules = payloads.__arrow_c_array__()
+        schema, array = (arrow_consumer.schema_of(capsules[0]), arrow_consumer.array_of(capsules[1]))
+        arrow_consumer.check(schema, array)
+        expected = contents(payloads)
+        assert arrow_consumer.to_list(schema, array) == expected
+        again = pa.array(payloads)
+        again.validate(full=True)
+        assert again.type == pa.large_binary()
+        assert again.to_pylist() == expected

@@ -1,0 +1,172 @@
+"""A batch written through ``out=`` is whole at every moment, whatever else happens to it."""
+
+from __future__ import annotations
+
+import random
+import sys
+from functools import cache
+from typing import Any
+
+import pytest
+
+from msmqwire import Batch
+from msmqwire.columns import allocated_bytes
+from tests.columns.formats import FORMATS, Format, each_format
+from tests.columns.processes import run
+
+
+@cache
+def payloads_of(kind: Format) -> list[bytes]:
+    return [*kind.cases(500, 31), *kind.whole]
+
+
+@each_format
+def test_equal_results(kind: Format) -> None:
+    rng = random.Random(11)
+    out: Any = None
+    for count in (10, 300, 3, 0, 500, 100):
+        payloads = rng.sample(payloads_of(kind), count)
+        for threads in (1, 2):
+            again = kind.decode_batch(payloads, out=out, threads=threads)
+            assert out is None or again is out
+            out = again
+            kind.assert_rows(payloads, out)
+
+
+@each_format
+def test_no_new_memory(kind: Format) -> None:
+    payloads = payloads_of(kind)
+    out = kind.decode_batch(payloads)
+    kind.look(out)
+    held = allocated_bytes()
+    place = out["violations"].__array_interface__["data"]
+    for some in (payloads, payloads[:10], payloads[::-1]):
+        assert kind.decode_batch(some, out=out) is out
+        assert out["violations"].__array_interface__["data"] == place
+        assert allocated_bytes() <= held + 32 * len(payloads)  # the addresses of a list of payloads
+
+
+@each_format
+def test_faults_and_violations_are_forgotten(kind: Format) -> None:
+    out = kind.decode_batch(payloads_of(kind))
+    assert len(out.faults)
+    assert out.violations.any()
+    kind.decode_batch(kind.whole, out=out)
+    assert len(out.faults) == 0
+    assert not out.violations.any()
+    kind.assert_rows(kind.whole, out)
+
+
+@each_format
+def test_refused_while_an_arrow_consumer_holds_it(kind: Format) -> None:
+    payloads = payloads_of(kind)
+
+    def refused() -> None:
+        with pytest.raises(BufferError, match="Arrow"):
+            kind.decode_batch(payloads[::-1], out=out)
+
+    out = kind.decode_batch(payloads)
+    table = out.to_arrow(guid="text")
+    before = table.to_pylist()
+    refused()
+    assert table.to_pylist() == before
+    kind.assert_rows(payloads, out)
+    # Made of the Buffer itself, as GUIDs in text and enumerations are not
+    column = out.to_arrow()[kind.table.names[-1]]
+    del table
+    refused()
+    part = column[10:20]
+    del column
+    refused()
+    del part
+    assert kind.decode_batch(payloads[::-1], out=out) is out
+    capsules = out.__arrow_c_array__()
+    refused()
+    del capsules
+    kind.decode_batch(payloads, out=out)
+    kind.assert_rows(payloads, out)
+
+
+@each_format
+def test_what_does_not_fit_is_refused(kind: Format) -> None:
+    whole, names = list(kind.whole), kind.table.names[1:3]
+    some = kind.decode_batch(whole, columns=names)
+    with pytest.raises(ValueError, match="columns"):
+        kind.decode_batch(whole, out=some)
+    with pytest.raises(ValueError, match="columns"):
+        kind.decode_batch(whole, out=some, columns=names[:1])
+    assert kind.decode_batch(whole * 2, out=some, columns=names[::-1]) is some
+    assert len(some) == 2 * kind.rows(kind.expected(whole))
+    with pytest.raises(TypeError):
+        kind.decode_batch(whole, out=[])
+    for other in FORMATS:
+        if other is not kind:
+            with pytest.raises((TypeError, ValueError)):
+                kind.decode_batch(whole, out=other.decode_batch([]))
+
+
+@each_format
+def test_a_batch_is_not_made_by_hand(kind: Format) -> None:
+    with pytest.raises(TypeError):
+        type(kind.decode_batch([]))()
+    with pytest.raises(TypeError):
+        Batch()
+
+
+@pytest.mark.parametrize("options", [{"columns": ["no"]}, {"threads": 0}, {"offsets": [1, 0]}], ids=str)
+@each_format
+def test_a_refused_call_leaves_the_batch_as_it_was(kind: Format, options: dict[str, Any]) -> None:
+    out = kind.decode_batch(payloads_of(kind))
+    with pytest.raises(ValueError, match=r"no|threads|offsets"):
+        kind.decode_batch(b"ab" if "offsets" in options else payloads_of(kind)[:3], out=out, **options)
+    with pytest.raises(TypeError):
+        kind.decode_batch([kind.whole[0], "text"], out=out)
+    kind.assert_rows(payloads_of(kind), out)
+
+
+@pytest.mark.parametrize("meeting", ["write", "read"])
+@each_format
+def test_threads_cannot_meet_in_a_batch(kind: Format, meeting: str) -> None:
+    """The kernel runs without the GIL: who comes while it writes is refused, to write as to export."""
+    run("-m", "tests.columns.meetings", str(kind), meeting)
+
+
+OUT_OF_MEMORY = """
+import faulthandler, resource, sys
+import numpy as np, pyarrow
+from msmqwire import Payloads
+from tests.columns.formats import FORMATS
+
+faulthandler.enable()
+kind = next(each for each in FORMATS if str(each) == sys.argv[1])
+few, many = Payloads.of([kind.whole[0]] * 10), Payloads.of([kind.whole[1]] * 300_000)
+unlimited = resource.getrlimit(resource.RLIMIT_AS)
+failed = 0
+for megabytes in range(5, 300, 25):
+    out = kind.decode_batch(few)
+    rows = len(out)
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + megabytes * 2**20, unlimited[1]))
+    try:
+        kind.decode_batch(many, out=out)
+        kind.look(out)
+        continue
+    except MemoryError:
+        failed += 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, unlimited)
+    assert len(out) in (0, rows, len(many)), len(out)
+    assert out.to_arrow().num_rows == len(out["violations"]) == len(out)
+    kind.look(out)
+    if len(out) <= rows:
+        assert len(kind.encode_batch(out)) in (0, len(few))
+    assert kind.decode_batch(few, out=out).to_arrow().num_rows == rows
+print(failed)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")
+@each_format
+def test_a_batch_survives_a_lack_of_memory(kind: Format) -> None:
+    """When a column cannot be had, the batch holds no rows (or those it had), never rows without columns."""
+    assert int(run("-c", OUT_OF_MEMORY, str(kind))) >= 3
