@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import pytest
 
@@ -16,9 +20,31 @@ def require_program(name: str) -> str:
     """
     # Servers are where only administrators have their path.
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
-    if path is not None:
-        return path
-    reason = f"{name} is not installed"
+    return path or _cannot_take_place(f"{name} is not installed")
+
+
+@contextlib.contextmanager
+def capturing(command: Sequence[str], announcement: str) -> Iterator[subprocess.Popen[str]]:
+    """A program that captures, from its announcement on standard error on, which is piped; killed at the end.
+
+    Where it may not capture, the calling test is skipped or fails, as ``require_program`` has it.
+    """
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        said = ""
+        while announcement not in said:
+            line = process.stderr.readline()
+            said += line
+            if not line:
+                _cannot_take_place(f"{os.path.basename(command[0])} may not capture here: {said}")
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _cannot_take_place(reason: str) -> NoReturn:
     if os.environ.get("MSMQWIRE_REQUIRE_SYSTEM"):
         pytest.fail(f"{reason}, and MSMQWIRE_REQUIRE_SYSTEM is set")
     pytest.skip(reason)

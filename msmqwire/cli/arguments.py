@@ -8,10 +8,11 @@ import math
 import os
 import sys
 import uuid
+from collections.abc import Sequence
 
 from msmqwire.cli.console import CommandError
 
-__all__ = ["column_names", "guid", "input_file", "moment", "network", "port", "ports", "seconds"]
+__all__ = ["column_names", "guid", "input_file", "input_files", "moment", "network", "port", "ports", "seconds"]
 
 
 def column_names(text: str) -> list[str]:
@@ -78,6 +79,19 @@ def seconds(text: str) -> float:
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds greater than 0")
     return number
+
+
+def input_files(names: Sequence[str], what: str = "capture") -> list[str]:
+    """Files to be read one after the other, standard input once at most.
+
+    Raises
+    ------
+    CommandError
+        Standard input is among them twice, or one of them is as ``input_file`` has it.
+    """
+    if names.count("-") > 1:
+        raise CommandError(f"- is given twice, but standard input has one {what} only: name files for the others")
+    return [input_file(name, what) for name in names]
 
 
 def input_file(name: str, what: str = "capture") -> str:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from msmqwire.cli.arguments import column_names, input_file, moment, network, ports
+from msmqwire.cli.arguments import column_names, input_files, moment, network, ports
 from msmqwire.cli.console import CommandError, is_whole, optional, report, report_bodies, say
 from msmqwire.cli.forms import FORMS, chosen_form, table_writer
 from msmqwire.cli.progress import progress
@@ -162,7 +162,7 @@ def _decode_every_table(options: argparse.Namespace, form: str, *, terminal: boo
     from msmqwire.cli import every_table
     from msmqwire.cli.forms.terminal import columns_shown
 
-    names = [input_file(name) for name in options.files]
+    names = input_files(options.files)
     people = form == "table"
     columns = {name: shown for name in TABLES if people and (shown := columns_shown(name))}
     if people and not options.quiet:
@@ -223,7 +223,7 @@ def _choose_table(options: argparse.Namespace, form: str) -> None:
 def _body_reader(options: argparse.Namespace) -> BodyReader:
     from msmqwire.cli.bodies import BodyReader
 
-    files = [input_file(name, "body") for name in options.files]
+    files = input_files(options.files, "body")
     return BodyReader(files, columns=options.columns, guid=options.guid, strict=options.strict)
 
 
@@ -236,7 +236,7 @@ def _reader(options: argparse.Namespace, form: str) -> TableReader:
 
         columns = columns_shown(options.table)
     return tables.read_table(
-        [input_file(name) for name in options.files],
+        input_files(options.files),
         options.table,
         columns=columns,
         guid=options.guid,

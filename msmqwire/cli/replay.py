@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import input_file, moment
+from msmqwire.cli.arguments import input_files, moment
 from msmqwire.cli.console import CommandError, counted, is_whole, optional, printable, report, say
 from msmqwire.cli.enterprise import print_json
 from msmqwire.cli.spark_session import with_spark
@@ -95,7 +95,7 @@ def _replay_captures(options: argparse.Namespace, directory: MemoryDirectory | N
     from msmqwire.capture import read_table
     from msmqwire.notification.replay import COLUMNS, replay
 
-    files = [input_file(name) for name in options.files]
+    files = input_files(options.files)
     with read_table(files, "notifications", columns=COLUMNS, strict=True) as reader:
         found = replay(reader, at=options.at, directory=directory)
     verdicts = _print(options, found.queues, directory)

@@ -20,7 +20,7 @@ from scapy.utils import EDecimal, PcapWriter
 from msmqwire import capture
 from tests.capture.build import internal, message
 from tests.capture.reading import read
-from tests.system_programs import require_program
+from tests.system_programs import capturing, require_program
 
 START = 1_709_539_200.5
 
@@ -180,15 +180,7 @@ def test_a_real_connection(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         program = [require_program("tcpdump"), "--immediate-mode", "-U", "-B", "65536", "-i", "lo", "-w", str(path)]
-        tcpdump = subprocess.Popen([*program, f"tcp port {port}"], stderr=subprocess.PIPE, text=True)
-        try:
-            assert tcpdump.stderr is not None
-            said = ""
-            while "listening on" not in said:
-                line = tcpdump.stderr.readline()
-                said += line
-                if not line:
-                    pytest.skip(f"tcpdump may not capture here: {said}")
+        with capturing([*program, f"tcp port {port}"], "listening on"):
             sender = threading.Thread(target=send, args=(port, packets))
             sender.start()
             with server.accept()[0] as connection:
@@ -196,9 +188,6 @@ def test_a_real_connection(tmp_path: Path) -> None:
                     pass
             sender.join()
             assert received(path, port, len(packets)) == packets
-        finally:
-            tcpdump.kill()
-            tcpdump.communicate()
 
 
 def send(port: int, packets: list[bytes]) -> None:

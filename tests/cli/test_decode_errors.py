@@ -209,6 +209,25 @@ def test_standard_input_without_a_capture() -> None:
     refused("decode", "-", input=b"hello")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("decode", "-", "-"),
+        ("decode", "-", LOCAL, "-", "--table", "notifications", "-q"),
+        ("decode", "-", "-", "--table", "all", "-T", "json"),
+        ("replay", "-", "-"),
+    ],
+)
+def test_standard_input_given_twice(arguments: tuple[str | Path, ...]) -> None:
+    expected = "msmqwire: - is given twice, but standard input has one capture only: name files for the others\n"
+    assert refused(*arguments, input=LOCAL.read_bytes()) == expected
+
+
+def test_standard_input_given_twice_for_bodies() -> None:
+    text = refused("decode", "--kind", "notification", "-", "-", input=b"\1\0")
+    assert "standard input has one body only" in text
+
+
 def test_standard_streams_that_are_closed(printed: Path, tmp_path: Path) -> None:
     def run(redirection: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         command = ["sh", "-c", f'exec "$@" {redirection}', "sh", *COMMAND, "decode", *arguments]

@@ -162,19 +162,24 @@ def test_a_lake_says_what_its_captures_say(tmp_path: Path, created: Path, direct
         session.write_bytes(whole[:size])
         made = msmqwire("pipeline", *captures, "--lake", tmp_path / "lake", "--format", form, timeout=300)
         assert made.returncode in (0, 2), made.stderr.decode()
-    options = ("--directory", str(directory), "--json", "--at", "2024-03-04T08:02:01")
-    done = msmqwire("replay", "--lake", tmp_path / "lake", *options, timeout=300)
+    options = ("--directory", str(directory), "--json")
+    # Between the two notifications of the session that tell of a queue
+    at = ("--at", "2024-03-04T08:02:00.03")
+    done = msmqwire("replay", "--lake", tmp_path / "lake", *options, *at, timeout=300)
     # The last capture has a message that no receiver takes
     assert done.returncode == 2, done.stderr.decode()
-    assert done.stderr.decode() == "compared with the directory: agrees 1, differs 1, absent 1, not told 1\n"
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.stderr.decode() == "compared with the directory: agrees 1, differs 1, not told 1\n"
 
-    def by_machine(queue: dict[str, Any]) -> str:
-        return str(queue["machine"])
+    def lines(text: str) -> list[dict[str, Any]]:
+        return sorted(map(json.loads, text.splitlines()), key=lambda queue: str(queue["machine"]))
 
+    found = lines(done.stdout.decode())
+    status, output, _ = run("replay", *captures, *options, *at)
+    assert (status, lines(output)) == (2, found)
     status, output, _ = run("replay", *captures, *options)
-    assert status == 2
-    assert sorted(found, key=by_machine) == sorted(map(json.loads, output.splitlines()), key=by_machine)
+    later = [queue for queue in lines(output) if queue not in found]
+    assert (status, [queue["machine"] for queue in later]) == (2, ["10.20.1.10"])
+    assert len(lines(output)) == len(found) + 1
 
 
 def test_captures_or_a_lake(tmp_path: Path, created: Path) -> None:

@@ -117,6 +117,38 @@ def test_p9_a_list_of_senders() -> None:
     assert isinstance(tell(listening, p.delete(p.ORDERS))[0], Deleted)
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_has_no_rule_is_recorded_and_holds_nothing_up(processor: NotificationProcessor, at_once: bool) -> None:
+    """A created machine, our own, another or one named by its path; and a deletion by a path that a queue has."""
+    of_a_machine = [(202, p.MACHINE), (214, 7)]
+    updates = [
+        p.change(p.ORDERS, (105, 1)),
+        p.update("create", p.MACHINE, properties=of_a_machine),
+        p.update("create", p.SPARE, properties=of_a_machine),
+        p.update("create", path="here\\orders", properties=of_a_machine),
+        p.update("delete", path="here\\orders", properties=[(1403, 1), (1404, 1)]),
+        p.change(p.BILLS, (105, 2)),
+    ]
+    bodies = [b"\1\0", p.version_1(*updates)]
+    if at_once:
+        records = list(processor.process_batch(mqcn.decode_batch(bodies, strict=True), p.SIGNED))
+    else:
+        records = [record for body in bodies for record in processor.process(body, p.SIGNED)]
+
+    def ignored(index: int, rule: Rule, identifier: UUID | None) -> Record:
+        return Ignored(message=1, index=index, section="[MS-MQCN] 3.2.5.1", rule=rule, identifier=identifier, detail="")
+
+    assert records[1:-1] == [
+        ignored(1, Rule.MACHINE_CREATED, p.MACHINE),
+        ignored(2, Rule.MACHINE_CREATED, p.SPARE),
+        ignored(3, Rule.MACHINE_CREATED, None),
+        ignored(4, Rule.NO_GUID, None),
+    ]
+    assert [type(each) for each in (records[0], records[-1])] == [Changed, Changed]
+    assert processor.queue_manager == p.HERE
+    assert list(processor.queues) == [p.queue(p.ORDERS, "orders", quota=1), p.queue(p.BILLS, "bills", quota=2)]
+
+
 def test_e3_a_queue_of_another_computer_in_the_directory() -> None:
     directory = MemoryDirectory([Queue(identifier=p.ORDERS, pathname="there\\orders")])
     processor = p.processor([p.queue(p.ORDERS, "orders")], directory)

@@ -12,7 +12,6 @@ import os
 import pickle
 import random
 import socket
-import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
@@ -30,7 +29,7 @@ from msmqwire.spark.datasource import MsmqDataSource
 from msmqwire.spark.following import MsmqStreamReader, SequencePart
 from tests.capture import build
 from tests.capture.test_ranges import conversation
-from tests.system_programs import require_program
+from tests.system_programs import capturing, require_program
 from tests.vectors import load
 
 NOTIFY_QUEUE = f"PRIVATE={UUID(int=1)}\\3"
@@ -617,15 +616,7 @@ def test_a_connection_that_is_captured_while_it_is_followed(tmp_path: Path) -> N
         port = server.getsockname()[1]
         program = [require_program("dumpcap"), "-q", "-B", "64", "-i", "lo", "-f", f"tcp port {port}"]
         rotation = ["-b", "packets:10", "-w", str(tmp_path / "live.pcapng")]
-        dumpcap = subprocess.Popen([*program, *rotation], stderr=subprocess.PIPE, text=True)
-        try:
-            assert dumpcap.stderr is not None
-            said = ""
-            while "File:" not in said:
-                line = dumpcap.stderr.readline()
-                said += line
-                if not line:
-                    pytest.skip(f"dumpcap may not capture here: {said}")
+        with capturing([*program, *rotation], "File:"):
             query = Query(tmp_path, ports=str(port))
             with socket.create_connection(server.getsockname()) as client, server.accept()[0] as connection:
                 receiver = threading.Thread(target=lambda: all(iter(lambda: connection.recv(65536), b"")))
@@ -642,9 +633,6 @@ def test_a_connection_that_is_captured_while_it_is_followed(tmp_path: Path) -> N
                     break
                 threading.Event().wait(0.1)
                 query.batch()
-        finally:
-            dumpcap.kill()
-            dumpcap.communicate()
     assert [row["body"] for row in query.rows] == bodies
     files = sorted(tmp_path.iterdir())
     assert len(files) > 4

@@ -15,7 +15,6 @@ import hmac
 import os
 import signal
 import socket
-import subprocess
 import threading
 import uuid
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -59,7 +58,7 @@ from tests.net.clock import Loop, Watch, is_wait, run
 from tests.net.test_discovery_server import running
 from tests.spark.conftest import ROOT
 from tests.spark.rows import as_dicts
-from tests.system_programs import require_program
+from tests.system_programs import capturing, require_program
 
 PORT = 1801
 SECONDS = 60
@@ -247,15 +246,7 @@ def captured(path: Path, loopback: Loopback) -> Iterator[None]:
     # A slot of its buffer is as large as the largest frame: by default there are eight
     buffer = ("-s", "65535", "-B", "65536")
     program = [require_program("tcpdump"), "--immediate-mode", "-U", *buffer, "-i", "lo", "-w", str(path)]
-    tcpdump = subprocess.Popen([*program, f"net {loopback.network}"], stderr=subprocess.PIPE, text=True)
-    try:
-        assert tcpdump.stderr is not None
-        said = ""
-        while "listening on" not in said:
-            line = tcpdump.stderr.readline()
-            said += line
-            if not line:
-                pytest.skip(f"tcpdump may not capture here: {said}")
+    with capturing([*program, f"net {loopback.network}"], "listening on") as tcpdump:
         yield
         # Frames come in order: when the last has been written, so have all before it
         last = uuid.uuid4().bytes
@@ -269,9 +260,6 @@ def captured(path: Path, loopback: Loopback) -> Iterator[None]:
             pytest.fail("tcpdump did not see everything")
         tcpdump.send_signal(signal.SIGINT)
         assert "\n0 packets dropped by kernel" in tcpdump.communicate(timeout=SECONDS)[1]
-    finally:
-        tcpdump.kill()
-        tcpdump.communicate()
 
 
 @dataclass(frozen=True)
