@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,8 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from msmqwire.directory import Directory, Equal, Queue, QueueManager
 from msmqwire.errors import DirectoryError
+from msmqwire.notification.envelope import Envelope
+from msmqwire.notification.processor import Profile
 from tests.notification import processing as p
-from tests.reference.processor import Update
+from tests.reference.notification_server import Message
+from tests.reference.processor import ReferenceProcessor, Update
 
 GUIDS = st.sampled_from([p.ORDERS, p.BILLS, p.SPARE, p.ELSEWHERE, p.MACHINE])
 PATHS = st.sampled_from(
@@ -44,6 +48,21 @@ def reads_of(directory: Directory) -> Callable[[str, UUID], dict[str, Any] | Non
         return None if found is None else found.attributes()
 
     return read
+
+
+def wire_and_model(sent: Any, model: ReferenceProcessor, profile: Profile) -> tuple[bytes, Envelope, Message]:
+    """A message for the server, and what it does to the oracle."""
+    message, envelope = sent
+    if not isinstance(message, tuple):
+        authenticated = envelope.packet == "signed"
+        done = partial(model.version_1, envelope.sender_identifier_type.value, authenticated, message)
+        return version_1_of(message), envelope, done
+    if isinstance(message[0], bytes):
+        body, rule_name = message
+        return body, envelope, lambda: [("disregarded", rule_name)]
+    if profile is Profile.NT_2000:
+        return p.version_2(*message), envelope, lambda: [("disregarded", "version")]
+    return p.version_2(*message), envelope, lambda: [model.version_2(*message)]
 
 
 class BesideItsOracle(RuleBasedStateMachine):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from functools import partial
 from typing import Any
 
 from hypothesis import given, settings
@@ -17,8 +16,8 @@ from msmqwire.notification.processor import Profile
 from msmqwire.notification.schedule import WINDOW, NotificationServer, QueueOpening
 from tests.notification import modelled as m
 from tests.notification import processing as p
-from tests.reference.notification_server import Message, ReferenceServer
-from tests.reference.processor import Outcome, ReferenceProcessor
+from tests.reference.notification_server import ReferenceServer
+from tests.reference.processor import Outcome
 
 #: Of every kind that is applied, few so that one undoes what another did.
 MESSAGES: list[Any] = [
@@ -48,21 +47,6 @@ SECONDS = st.sampled_from([0, 0, 0.5, 1, 59, 60, 61, 779, 780, 839, 839.5, 840, 
 LATE = st.sampled_from([-0.5, 0, 0, 0.5, 100])
 
 
-def wire_and_model(sent: Any, model: ReferenceProcessor, profile: Profile) -> tuple[bytes, Envelope, Message]:
-    """A message for the server, and what it does to the oracle."""
-    message, envelope = sent
-    if not isinstance(message, tuple):
-        authenticated = envelope.packet == "signed"
-        done = partial(model.version_1, envelope.sender_identifier_type.value, authenticated, message)
-        return m.version_1_of(message), envelope, done
-    if isinstance(message[0], bytes):
-        body, rule_name = message
-        return body, envelope, lambda: [("disregarded", rule_name)]
-    if profile is Profile.NT_2000:
-        return p.version_2(*message), envelope, lambda: [("disregarded", "version")]
-    return p.version_2(*message), envelope, lambda: [model.version_2(*message)]
-
-
 class ServerMachine(m.BesideItsOracle):
     """The clock moves, messages come; each step is what the oracle makes of it, and keeps the promises of the note."""
 
@@ -82,7 +66,7 @@ class ServerMachine(m.BesideItsOracle):
     @rule(sent=SENT, count=COUNTS, after=SECONDS, apart=st.sampled_from([0, 0, 0, 0.25, 1, 10]), late=st.none() | LATE)
     def messages_come(self, sent: list[Any], count: int, after: float, apart: float, late: float | None) -> None:
         """Some in turn, until there are so many; and then perhaps the deadline."""
-        made = [wire_and_model(each, self.model, self.profile) for each in sent]
+        made = [m.wire_and_model(each, self.model, self.profile) for each in sent]
         self.now += after
         for number in range(count):
             body, envelope, message = made[number % len(made)]
@@ -204,7 +188,7 @@ def test_the_loop_takes_and_waits_as_the_oracle_does(bursts: list[Any], profile:
     arrivals, now = [], 0.0
     for sent, count, after in bursts:
         now += after
-        made = [wire_and_model(each, model, profile) for each in sent]
+        made = [m.wire_and_model(each, model, profile) for each in sent]
         arrivals += [(now, *made[number % len(made)]) for number in range(count)]
 
     expected: list[tuple[float, Outcome]] = []
