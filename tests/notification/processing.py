@@ -9,7 +9,7 @@ from uuid import UUID
 from msmqwire import mqcn
 from msmqwire.directory import Directory, MemoryDirectory, Queue, QueueManager
 from msmqwire.errors import DirectoryNotConnected
-from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored, Record
+from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored, Overflowed, Record
 from msmqwire.notification.envelope import AuthenticationLevel, Envelope, SenderIdentifierType
 from msmqwire.notification.processor import NotificationProcessor
 from tests.reference.processor import DEFAULTS, ReferenceProcessor
@@ -133,5 +133,7 @@ def outcome(record: Record) -> tuple[Any, ...]:
     if isinstance(record, Changed):
         changes = {each.attribute: (each.before, each.after) for each in record.changes}
         return ("changed", "machine" if record.object == "machine" else record.identifier, changes)
+    if isinstance(record, Overflowed):
+        return ("overflowed", record.dropped)
     assert isinstance(record, Ignored | Disregarded)
     return ("ignored" if isinstance(record, Ignored) else "disregarded", record.rule.value)

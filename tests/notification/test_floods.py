@@ -1,4 +1,7 @@
-"""Floods of notifications: repeated, out of order and forged ones among those that count, up to a million of them."""
+"""Floods of notifications: repeated, out of order and forged ones among those that count, up to a million of them.
+
+Most floods are of updates. The mixed ones are of all that can be told, and what they leave is what the oracle has.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,16 @@ from uuid import UUID
 import pytest
 
 from msmqwire import mqcn
-from msmqwire.notification.audit import Disregarded, Ignored, Record, Rule
+from msmqwire.directory import Directory, MemoryDirectory, Queue, QueueManager
+from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored, Overflowed, Record, Rule
+from msmqwire.notification.batch import BatchAudit
 from msmqwire.notification.envelope import Envelope
-from msmqwire.notification.processor import NotificationProcessor
+from msmqwire.notification.processor import NotificationProcessor, Profile
+from msmqwire.notification.schedule import NotificationServer
+from tests.notification import modelled as m
 from tests.notification import processing as p
+from tests.reference.notification_server import ReferenceServer
+from tests.reference.processor import Outcome, ReferenceProcessor
 
 DISREGARDED = {Rule.SENDER_TYPE, Rule.NOT_AUTHENTICATED, Rule.MALFORMED}
 QUEUES = 1000
@@ -75,9 +84,13 @@ def one_by_one(processor: NotificationProcessor, sent: list[Sent]) -> Iterable[R
     return [record for each in sent for record in processor.process(each.body, each.envelope)]
 
 
-def at_once(processor: NotificationProcessor, sent: list[Sent]) -> Iterable[Record]:
+def in_a_batch(processor: NotificationProcessor, sent: list[Sent]) -> BatchAudit:
     batch = mqcn.decode_batch([each.body for each in sent], strict=True)
-    audit = processor.process_batch(batch, [each.envelope for each in sent])
+    return processor.process_batch(batch, [each.envelope for each in sent])
+
+
+def at_once(processor: NotificationProcessor, sent: list[Sent]) -> Iterable[Record]:
+    audit = in_a_batch(processor, sent)
     assert audit.disregarded.tolist() == [number for number, each in enumerate(sent) if each.rule in DISREGARDED]
     return audit
 
@@ -115,3 +128,139 @@ def test_what_a_flood_takes_is_given_back(way: Any) -> None:
     tracemalloc.stop()
     # A value that changes may have changed its size, and nothing else is kept
     assert held[-1] - held[1] < 20_000
+
+
+#: Of a mixed flood: the queues that there are first, and those that there may be.
+FEW, SOME = 40, 80
+
+
+def path(number: int) -> str:
+    return f"here\\q{number}"
+
+
+def all_kinds(rng: random.Random) -> list[tuple[Any, Envelope]]:
+    """Messages as ``wire_and_model`` takes them: of every kind, and of some queues that there are not."""
+
+    def update() -> Any:
+        number, quota = rng.randint(1, SOME), rng.randint(0, 3)
+        guid = UUID(int=number)
+        values = [(Q_QUOTA, quota), (1101, bytes(quota))]
+        return rng.choice(
+            [
+                *[("change", guid, None, [(115, p.MACHINE), *values])] * 4,
+                ("change", None, path(number).upper(), [(115, p.MACHINE), *values]),
+                *[("create", None, path(number), [(101, guid), (108, "told"), *values])] * 2,
+                # To the path of another queue
+                ("create", None, path(number + 1), [(101, guid), *values]),
+                ("create", None, f"there\\q{number}", [(101, guid), *values]),
+                ("delete", guid, None, [(1403, 1), (1404, 1)]),
+                ("change", p.MACHINE, None, [(202, p.MACHINE), (QM_QUOTA, quota)]),
+                ("create", p.MACHINE, None, [(202, p.MACHINE), (QM_QUOTA, quota)]),
+            ]
+        )
+
+    one: list[Any] = [[update()] for _ in range(400)]
+    several: list[Any] = [[update() for _ in range(5)] for _ in range(50)]
+    events: list[Any] = [(rng.randint(1, 3), UUID(int=rng.randint(1, SOME))) for _ in range(100)]
+    spoilt: list[Any] = [(b"\3\1", "version"), (b"\1\1\1", "malformed")]
+    sent = [(each, p.SIGNED) for each in [*one, *several, *events, *[(4, p.MACHINE)] * 5, *spoilt * 5]]
+    return sent + [(each, p.UNSIGNED) for each in rng.sample(one, 20)]
+
+
+def mixed_directory() -> Directory:
+    """Has two queues of three, some of them on another computer or at the path of another queue."""
+
+    def held(number: int) -> Queue:
+        where = f"there\\q{number}" if number % 10 == 1 else path(number + 1 if number % 10 == 2 else number)
+        return Queue(identifier=UUID(int=number), pathname=where, quota=number, label="read")
+
+    machine = QueueManager.of({**p.HERE.attributes(), "journal_quota": 77})
+    return MemoryDirectory([*(held(number) for number in range(1, SOME + 1) if number % 3), machine])
+
+
+def mixed_machine(profile: Profile) -> tuple[NotificationProcessor, ReferenceProcessor]:
+    """A processor and its oracle."""
+    queues, directory = [p.queue(UUID(int=number), f"q{number}") for number in range(1, FEW + 1)], mixed_directory()
+    return p.processor(queues, directory, profile=profile), p.reference(queues, m.reads_of(directory))
+
+
+def outcomes(records: Iterable[Record]) -> list[Outcome]:
+    return [p.outcome(record) for record in records]
+
+
+@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("way", [one_by_one, in_a_batch])
+def test_a_flood_of_all_that_can_be_told(profile: Profile, way: Any) -> None:
+    rng = random.Random(4)
+    processor, oracle = mixed_machine(profile)
+    pool = [m.wire_and_model(each, oracle, profile) for each in all_kinds(rng)]
+    seen: set[type[Record]] = set()
+    versions = set()
+    for _ in range(5):
+        chosen = rng.choices(pool, k=1000)
+        sent = [Sent(body, envelope) for body, envelope, _ in chosen]
+        records = list(way(processor, sent))
+        assert outcomes(records) == [outcome for _, _, apply in chosen for outcome in apply()]
+        assert p.state(processor) == p.reference_state(oracle)
+        seen |= {type(record) for record in records}
+        versions |= {record.section for record in records if isinstance(record, Created | Changed | Deleted)}
+    assert seen == {Created, Changed, Deleted, Ignored, Disregarded}
+    assert versions == {"[MS-MQCN] 3.2.5.1"} | ({"[MS-MQCN] 3.2.5.2"} if profile is Profile.LATER else set())
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_a_flood_through_windows(profile: Profile) -> None:
+    """Now a message every 20 s, now a hundred a second, for two hours and a half."""
+    rng = random.Random(8)
+    processor, model = mixed_machine(profile)
+    server = NotificationServer(processor)
+    oracle = ReferenceServer(model, at_once=profile is Profile.NT_2000, count_first=False)
+    pool = [m.wire_and_model(each, model, profile) for each in all_kinds(rng)]
+    now, runs, overflows = 0.0, 0, 0
+    for _ in range(3):
+        for count, apart in ((150, 20.0), (1500, 0.01)):
+            for body, envelope, message in rng.choices(pool, k=count):
+                now += apart
+                records = server.receive(body, envelope, now=now)
+                assert outcomes(records) == oracle.message(message, now)
+                runs += bool(records)
+                overflows += sum(isinstance(record, Overflowed) for record in records)
+            assert p.state(processor) == p.reference_state(model)
+    if profile is Profile.NT_2000:
+        assert (processor.processed, overflows, server.deadline) == (3 * 1650, 0, None)
+    else:
+        due = server.deadline
+        assert due is not None
+        assert outcomes(server.tick(due)) == oracle.clock(due)
+        assert p.state(processor) == p.reference_state(model)
+        assert runs > overflows >= 2
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_a_mixed_flood_takes_no_memory_that_it_does_not_give_back(profile: Profile) -> None:
+    """Measured whenever all queues have been deleted; and while a window is open, whatever comes."""
+    rng = random.Random(16)
+    processor, oracle = mixed_machine(profile)
+    server = NotificationServer(processor)
+    pool = [m.wire_and_model(each, oracle, profile)[:2] for each in all_kinds(rng)]
+    end = p.version_1(*(p.delete(UUID(int=number)) for number in range(1, SOME + 1)))
+    now, held, peaks = 0.0, [], []
+    tracemalloc.start()
+    for _ in range(6):
+        for count in (90, 1000):
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            for body, envelope in rng.choices(pool, k=count):
+                now += 0.1
+                server.receive(bytearray(body), envelope, now=now)
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
+            server.tick(now := now + 1000)
+        server.receive(end, p.SIGNED, now=now)
+        server.tick(now := now + 1000)
+        assert len(processor.queues) == 0
+        gc.collect()
+        held.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert held[-1] - held[1] < 10_000
+    # A thousand messages take twice as much
+    assert max(peaks) < 120_000

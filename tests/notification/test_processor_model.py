@@ -7,34 +7,28 @@ from uuid import UUID
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, rule
 
 from msmqwire import mqcn
-from msmqwire.directory import Equal, Queue, QueueManager
-from msmqwire.errors import DirectoryError
 from msmqwire.notification.envelope import Envelope
 from msmqwire.notification.processor import Profile
+from tests.notification import modelled as m
 from tests.notification import processing as p
 from tests.reference.processor import Update
 
-GUIDS = st.sampled_from([p.ORDERS, p.BILLS, p.SPARE, p.ELSEWHERE, p.MACHINE])
-PATHS = st.sampled_from(
-    ["here\\orders", "HERE\\Orders", "here\\bills", "Here\\spare", "there\\orders", "here.example\\x"]
-)
-SMALL = st.integers(0, 3)
 QUEUE_VALUES = st.one_of(
     st.tuples(st.sampled_from([104, 111, 113, 114]), st.sampled_from([0, 1, 1, 0, 1, 0, 2])),
     st.tuples(st.just(112), st.sampled_from([0, 1, 2, 0, 1, 2, 3])),
-    st.tuples(st.sampled_from([105, 107]), SMALL),
+    st.tuples(st.sampled_from([105, 107]), m.SMALL),
     st.tuples(st.just(106), st.integers(-2, 2)),
     st.tuples(st.just(1101), st.sampled_from([b"", b"one", b"two"])),
     st.tuples(st.just(108), st.sampled_from(["", "label"])),
-    st.tuples(st.just(214), SMALL),
+    st.tuples(st.just(214), m.SMALL),
 )
 MACHINE_VALUES = st.one_of(
-    st.tuples(st.sampled_from([214, 215]), SMALL),
+    st.tuples(st.sampled_from([214, 215]), m.SMALL),
     st.tuples(st.just(1201), st.sampled_from([b"", b"one"])),
-    st.tuples(st.just(105), SMALL),
+    st.tuples(st.just(105), m.SMALL),
 )
 FIRST = st.sampled_from([115] * 12 + [126, 301, 1403])
 
@@ -43,23 +37,23 @@ FIRST = st.sampled_from([115] * 12 + [126, 301, 1403])
 def updates(draw: Any) -> Update:
     """An update of any kind, most of them proper."""
     kind = draw(st.sampled_from(["change"] * 8 + ["path", "create", "create", "delete", "machine", "odd"]))
-    guid = draw(GUIDS)
+    guid = draw(m.GUIDS)
     values = draw(st.lists(QUEUE_VALUES, max_size=4))
     if kind == "change":
         return "change", guid, None, [(draw(FIRST), p.MACHINE), *values]
     if kind == "path":
-        return "change", None, draw(PATHS), [(115, p.MACHINE), *values]
+        return "change", None, draw(m.PATHS), [(115, p.MACHINE), *values]
     if kind == "create":
         head: list[tuple[int, Any]] = [(102, p.SPARE)]
         head += [(101, guid)] if draw(st.integers(0, 9)) else []
-        head += [(103, draw(st.one_of(PATHS, st.just(""))))] if draw(st.booleans()) else []
+        head += [(103, draw(st.one_of(m.PATHS, st.just(""))))] if draw(st.booleans()) else []
         if draw(st.booleans()):
             return "create", guid, None, [*head, *values]
-        return "create", None, draw(PATHS), [*head, *values]
+        return "create", None, draw(m.PATHS), [*head, *values]
     if kind == "delete":
         which = draw(st.sampled_from([1, 1, 1, 1, 1, 1, 2]))
         if draw(st.integers(0, 9)) == 0:
-            return "delete", None, draw(PATHS), [(1403, 1), (1404, which)]
+            return "delete", None, draw(m.PATHS), [(1403, 1), (1404, which)]
         return "delete", guid, None, [(1403, 1), (1404, which)]
     guid = draw(st.sampled_from([p.MACHINE, p.MACHINE, p.ORDERS]))
     command = "create" if kind == "odd" else "change"
@@ -70,7 +64,7 @@ ENVELOPES = st.sampled_from([p.SIGNED] * 10 + [p.UNSIGNED, p.FROM_USER, Envelope
 MESSAGES = st.one_of(
     st.lists(updates(), max_size=4),
     st.lists(updates(), max_size=4),
-    st.tuples(st.integers(1, 4), GUIDS),
+    st.tuples(st.integers(1, 4), m.GUIDS),
 )
 
 
@@ -85,66 +79,27 @@ def repaired(item: Update) -> Update:
 def body_of(message: Any) -> bytes:
     if isinstance(message, tuple):
         return p.version_2(*message)
-    return version_1_of([repaired(each) for each in message])
+    return m.version_1_of([repaired(each) for each in message])
 
 
-def version_1_of(items: list[Update]) -> bytes:
-    made = [p.update(command, guid, path, properties) for command, guid, path, properties in items]
-    if not made:
-        return b"\1\0"
-    return p.version_1(*made)
-
-
-def start() -> list[Queue]:
-    return [p.queue(p.ORDERS, "orders", quota=1, label="first"), p.queue(p.BILLS, "bills", security=b"one")]
-
-
-class ProcessorMachine(RuleBasedStateMachine):
+class ProcessorMachine(m.BesideItsOracle):
     """Any notifications in any order, with a directory that changes and fails in between."""
 
     @initialize()
-    def begin(self) -> None:
-        self.directory = p.Failing([*start(), p.HERE])
-        self.processor = p.processor(start(), self.directory)
-        self.model = p.reference(start(), self.read)
-
-    def read(self, kind: str, guid: UUID) -> dict[str, Any] | None:
-        element = Queue if kind == "queue" else QueueManager
-        try:
-            found = self.directory.read_directory(element, [Equal("identifier", guid)])
-        except DirectoryError:
-            raise OSError from None
-        return None if found is None else found.attributes()
-
-    @rule(guid=GUIDS, path=PATHS, quota=SMALL, journaling=st.booleans())
-    def directory_has(self, guid: UUID, path: str, quota: int, journaling: bool) -> None:
-        if guid != p.MACHINE:
-            self.directory.put(Queue(identifier=guid, pathname=path, quota=quota, journaling=journaling))
-
-    @rule(quota=SMALL)
-    def directory_has_machine(self, quota: int) -> None:
-        self.directory.put(QueueManager.of({**p.HERE.attributes(), "queue_manager_quota": quota}))
-
-    @rule(guid=GUIDS)
-    def directory_loses(self, guid: UUID) -> None:
-        self.directory.drop(guid)
+    def processor_begins(self) -> None:
+        self.begin()
 
     @rule(items=st.lists(updates(), max_size=4), envelope=ENVELOPES)
     def tell_version_1(self, items: list[Update], envelope: Envelope) -> None:
         items = [repaired(each) for each in items]
-        records = self.processor.process(version_1_of(items), envelope)
+        records = self.processor.process(m.version_1_of(items), envelope)
         expected = self.model.version_1(envelope.sender_identifier_type.value, envelope.packet == "signed", items)
         assert [p.outcome(each) for each in records] == expected
 
-    @rule(event=st.integers(1, 4), guid=GUIDS, fails=st.booleans())
-    def tell_version_2(self, event: int, guid: UUID, fails: bool) -> None:
-        self.directory.fails = frozenset([self.directory.reads + 1, self.directory.reads + 2] if fails else [])
+    @rule(event=st.integers(1, 4), guid=m.GUIDS)
+    def tell_version_2(self, event: int, guid: UUID) -> None:
         (record,) = self.processor.process(p.version_2(event, guid))
         assert p.outcome(record) == self.model.version_2(event, guid)
-
-    @invariant()
-    def states_agree(self) -> None:
-        assert p.state(self.processor) == p.reference_state(self.model)
 
 
 TestProcessor = ProcessorMachine.TestCase
@@ -160,8 +115,8 @@ def test_batches_do_what_single_messages_do(sent: list[Any], old: bool, data: st
         bodies[i] = data.draw(st.sampled_from([b"", b"\1", b"\3\1", b"\2\2", bodies[i] + b"xx", bodies[i][:-3]]))
     objects = [p.queue(p.ORDERS, "bills", quota=3), p.queue(p.SPARE, "spare", journaling=True), p.HERE]
     options = {"profile": Profile.NT_2000} if old else {}
-    one_by_one = p.processor(start(), p.Failing(objects), **options)
-    at_once = p.processor(start(), p.Failing(objects), **options)
+    one_by_one = p.processor(m.start(), p.Failing(objects), **options)
+    at_once = p.processor(m.start(), p.Failing(objects), **options)
     expected = []
     for body, (_, envelope) in zip(bodies, sent, strict=True):
         expected += one_by_one.process(body, envelope)
