@@ -185,6 +185,8 @@ def _chosen(options: ReadingOptions, columns: Iterable[str] | None) -> tuple[Spa
     (table,) = options.tables
     known = {column.name: column for column in options.columns(table)}
     wanted = tuple(known) if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
+    if not wanted:
+        raise ValueError("columns names no column: a row needs one at least")
     unknown = [name for name in wanted if name not in known]
     if unknown:
         raise ValueError(f"{', '.join(map(repr, unknown))}: no such column of {table}; it has {', '.join(known)}")
