@@ -26,6 +26,7 @@ from benchmarks.ratios import Contender, FamilyClock, Rounds, measure, status_by
 from benchmarks.report import Report, Target
 from msmqwire.spark import pipeline
 from msmqwire.spark.session import local_session
+from msmqwire.spark.streams import read_streams
 from tests.system_programs import require_program
 
 CLOCK = FamilyClock()
@@ -38,6 +39,7 @@ OBJECTS = "pandas UDF, decode_batch by hand"
 PANDAS, ARROW, MAP, SOURCE = "pandas UDF", "Arrow UDF", "mapInArrow (decode_frame)", "data source, narrowed schema"
 ALONE = "one process alone, the same columns"
 WHOLE, SINK = "data source, whole table", "data source, whole table, to write.parquet"
+STREAMS = "read_streams, whole table"
 PIPELINE, WRITTEN = "pipeline, whole table", "one process alone, whole table, to Parquet"
 COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -281,7 +283,13 @@ def worker_peak(run: Callable[[], None]) -> int:
 
 
 def test_memory(
-    benchmark: BenchmarkFixture, report: Report, spark: SparkSession, payloads: forms.Payloads, column: DataFrame
+    benchmark: BenchmarkFixture,
+    scale: Scale,
+    report: Report,
+    spark: SparkSession,
+    payloads: forms.Payloads,
+    column: DataFrame,
+    tmp_path: Path,
 ) -> None:
     """What a worker takes, and that a larger capture takes no more."""
     jobs = {
@@ -293,11 +301,20 @@ def test_memory(
         size = mebibytes(max(path.stat().st_size for path in captures.iterdir()))
         jobs[f"{SOURCE}, captures of {size}"] = into_nothing(forms.data_source(spark, captures))
         jobs[f"{PIPELINE}, captures of {size}"] = into_folder(partial(run_pipeline, spark, captures))
+    several = []
+    for messages in (scale.spark_rows // 40, scale.spark_rows // 4):  # between two hosts: one task has them all
+        capture = tmp_path / f"{messages}.pcap"
+        write_streams(capture, user_messages(messages).split())
+        several.append(f"{STREAMS}, a capture of {mebibytes(capture.stat().st_size)}")
+        jobs[several[-1]] = into_nothing(read_streams(spark, capture))
     report.section("Spark: memory of a Python worker at its peak")
-    for name, job in jobs.items():
-        peak = worker_peak(job)
+    peaks = {name: worker_peak(job) for name, job in jobs.items()}
+    for name, peak in peaks.items():
         report.figure(name, mebibytes(peak))
         benchmark.extra_info[f"peak of a worker, {name}"] = peak
+    small, large = (peaks[name] for name in several)
+    report.figure(f"{STREAMS}, large beside small", f"{large / small:.2f}")
+    benchmark.extra_info[f"peak of a worker, {STREAMS}, large beside small"] = large / small
     benchmark.pedantic(jobs[MAP], rounds=1)
 
 

@@ -103,8 +103,10 @@ def chosen_columns(options: ReadOptions, schema: StructType) -> tuple[SparkColum
     Raises
     ------
     ValueError
-        A column does not exist, or is given a type that it has not.
+        A column does not exist, or is given a type that it has not; or there is none.
     """
+    if not schema.fields:
+        raise ValueError("the schema names no column: a row needs one at least")
     known = {column.name: column for column in options.reading.columns(options.table)}
     for field in schema:
         if field.name not in known:

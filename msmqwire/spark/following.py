@@ -395,9 +395,9 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _listed(self) -> tuple[SourceFile, ...]:
         """The files that there are, by name, without those that are still being copied or compressed."""
         try:
-            begun = {file.name for file in self._found()}
+            begun = {_plain(file.name) for file in self._found()}
             # Sizes of a second look: what has a later one behind it in the first was finished by then
-            files = [file for file in self._found() if file.name in begun]
+            files = [file for file in self._found() if _plain(file.name) in begun]
         except FileNotFoundError as error:
             self._say(f"{error}: waiting for one")
             return ()

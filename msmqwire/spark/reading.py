@@ -151,7 +151,7 @@ class Scan:
         """The payload of a row (of a notification: its message), read once more for the error that ends the job."""
         place = {"frame": frame, "stream_offset": offset}
         with (
-            suppress(FileNotFoundError),  # as rows show its name it may be another one, and it may have moved
+            suppress(OSError, CaptureError),  # as rows show its name it may be another one, and it may have moved
             open_source(file, self.options.storage_options) as opened,
             capture.open(opened, **table_payloads(table, self.options.ports), columns=place) as blocks,
         ):
@@ -159,7 +159,7 @@ class Scan:
                 rows = block.capture.to_arrow().to_pylist()
                 if place in rows and (payload := block.payloads[rows.index(place)]) is not None:
                     return shown(payload)
-        # Of a stream that began in another capture, or in a file that has changed
+        # Of a stream that began in another capture, or in a file that is not what it was
         return f"byte {offset} of its stream" if offset is not None else "which is gone"
 
 

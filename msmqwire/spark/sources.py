@@ -137,7 +137,7 @@ def _local_files(source: str, recursive: bool) -> list[SourceFile]:
     return [
         file
         for match in matches
-        for file in (_in_folder(match, recursive) if os.path.isdir(match) else [_local_file(match)])
+        for file in (_in_folder(match, recursive) if os.path.isdir(match) else _local_file(match))
     ]
 
 
@@ -153,12 +153,15 @@ def _in_folder(folder: str, recursive: bool) -> Iterator[SourceFile]:
                 yield SourceFile(path, status.st_size, status.st_mtime_ns)
 
 
-def _local_file(path: str) -> SourceFile:
+def _local_file(path: str) -> Iterator[SourceFile]:
+    """A file that was named, or found by a glob; nothing where it has gone meanwhile."""
     try:
         status = os.stat(path)
-    except OSError:  # who reads it will say why
-        return SourceFile(path, 0)
-    return SourceFile(path, status.st_size, status.st_mtime_ns)
+    except OSError:
+        if os.path.lexists(path):  # who reads it will say why
+            yield SourceFile(path, 0)
+    else:
+        yield SourceFile(path, status.st_size, status.st_mtime_ns)
 
 
 def _remote_files(store: RemoteStore, source: str, recursive: bool) -> list[SourceFile]:

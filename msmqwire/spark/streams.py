@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -185,6 +186,11 @@ def _chosen(options: ReadingOptions, columns: Iterable[str] | None) -> tuple[Spa
     (table,) = options.tables
     known = {column.name: column for column in options.columns(table)}
     wanted = tuple(known) if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
+    if not wanted:
+        raise ValueError("columns names no column: a row needs one at least")
+    twice = [name for name, count in Counter(wanted).items() if count > 1]
+    if twice:
+        raise ValueError(f"columns names {', '.join(map(repr, twice))} more than once")
     unknown = [name for name in wanted if name not in known]
     if unknown:
         raise ValueError(f"{', '.join(map(repr, unknown))}: no such column of {table}; it has {', '.join(known)}")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from msmqwire import spark as msmq
 from msmqwire.capture import read_table
@@ -173,10 +174,11 @@ def test_mistakes_are_told_before_anything_is_read(
     [
         ("frames bigint", "'frames': no such column of topology; it has file, frame, first_frame, time, time_ns, src"),
         ("frame int", "frame is bigint in topology; the schema says int"),
+        (StructType([]), "the schema names no column"),
         ("frame bigint not null", "frame may be null in topology; the schema says it is not"),
     ],
 )
-def test_a_schema_that_does_not_fit(spark: SparkSession, schema: str, message: str) -> None:
+def test_a_schema_that_does_not_fit(spark: SparkSession, schema: str | StructType, message: str) -> None:
     with pytest.raises(AnalysisException, match=message):
         spark.read.format("msmq").schema(schema).load(LOCAL).collect()
 

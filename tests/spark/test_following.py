@@ -25,8 +25,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from msmqwire import mqqb
 from msmqwire.capture import TABLES, read_tables
 from msmqwire.errors import CaptureError, DecodeError
+from msmqwire.spark import following
 from msmqwire.spark.datasource import MsmqDataSource
 from msmqwire.spark.following import MsmqStreamReader, SequencePart
+from msmqwire.spark.sources import SourceFile, find_files
 from tests.capture import build
 from tests.capture.test_ranges import conversation
 from tests.system_programs import capturing, require_program
@@ -324,6 +326,31 @@ def test_captures_that_are_compressed_when_they_are_finished(
     same(query.rows, wanted)
     assert not query.plan()
     assert not caplog.records
+
+
+def test_a_capture_that_is_compressed_while_files_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks; it has not been read to its end."""
+    captures = rotated(traffic(22), 2, 0)
+    (tmp_path / "plain").mkdir()
+    wanted = serial(write(tmp_path / "plain", captures))
+    (tmp_path / "sensor").mkdir()
+    files = write(tmp_path / "sensor", [captures[0][:-500]])
+    query = Query(tmp_path / "sensor")
+    query.batch()
+    write(tmp_path / "sensor", captures)
+
+    def look_and_compress(*args: Any, **options: Any) -> tuple[SourceFile, ...]:
+        found = find_files(*args, **options)
+        if files[0].exists():
+            Path(f"{files[0]}.gz").write_bytes(gzip.compress(captures[0]))
+            files[0].unlink()
+        return found
+
+    monkeypatch.setattr(following, "find_files", look_and_compress)
+    query.batch()
+    for row in query.rows:
+        row["file"] = row["file"].replace("/sensor/", "/plain/")
+    same(query.rows, wanted)
 
 
 def test_a_compressed_capture_that_grows_after_all(tmp_path: Path) -> None:

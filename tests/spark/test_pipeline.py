@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import io
 import json
 import os
 import random
@@ -150,6 +151,21 @@ def test_failfast_shows_the_packet_out_of_a_stream(tmp_path: Path) -> None:
     scan = Scan(ReadingOptions(("topology", "messages"), "FAILFAST"))
     with pytest.raises(DecodeError, match=rf"frame 1 of .*bad\.pcap, {len(packet)} bytes: {packet.hex(' ', 4)}"):
         list(scan.batches(str(path)))
+
+
+@pytest.mark.parametrize("content", [b"", b"no capture, but a file of notes\n", None])
+def test_failfast_tells_of_a_fault_though_its_file_has_changed(tmp_path: Path, content: bytes | None) -> None:
+    """An error of the second look would hide the fault."""
+    path = tmp_path / "bad.pcap"
+    data = io.BytesIO(build.pcap([build.segment(build.message(b"no message"), 0)]))
+    data.name = str(path)
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    scan = Scan(ReadingOptions(("messages",), "FAILFAST"))
+    with pytest.raises(DecodeError, match=r"frame 1 of .*bad\.pcap, byte 0 of its stream"):
+        list(scan.batches(data))
 
 
 def test_running_again_reads_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -109,6 +109,16 @@ def test_links(tree: Path) -> None:
     assert expand(tree / "day=2" / "loop") == (str(tree / "day=2/loop/a.pcap"), str(tree / "day=2/loop/b.pcapng"))
 
 
+def test_files_that_go_while_they_are_listed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of a ring of captures do, or those that are compressed."""
+    found = [str(tree / name) for name in ("a.pcap", "gone.pcap")]
+    monkeypatch.setattr("glob.glob", lambda *_, **__: found)
+    assert expand(tree / "*.pcap") == (found[0],)
+    del found[0]
+    with pytest.raises(FileNotFoundError, match="no capture matches"):
+        expand(tree / "*.pcap")
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [

@@ -217,6 +217,8 @@ def test_a_message_that_cannot_be_decoded(spark: SparkSession, tmp_path: Path) -
     [
         (SESSION, {"table": "queues"}, "table='queues' is not one of"),
         (SESSION, {"columns": ["bodies"]}, "'bodies': no such column of messages; it has file, frame"),
+        (SESSION, {"columns": ["body", "frame", "body"]}, "columns names 'body' more than once"),
+        (SESSION, {"columns": []}, "columns names no column"),
         (SESSION, {"mode": "STRICT"}, "mode='STRICT' is not one of"),
         (SESSION, {"guid": "uuid"}, "guid='uuid' is not one of"),
         ("nothing/*.pcap", {}, r"no capture matches 'nothing/\*\.pcap'"),
