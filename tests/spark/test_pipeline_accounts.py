@@ -1,4 +1,4 @@
-"""The account of each source, against readers that share nothing with the package."""
+"""The account of each source, against readers that share nothing with the package; and jobs with wrong accounts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import hashlib
 import random
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from msmqwire import cli
 from msmqwire.spark import pipeline
+from msmqwire.spark.accounting import AccountingError
+from msmqwire.spark.tasks import Decoded, Decoding
 from tests.capture import build, oracle, traffic
 from tests.capture.reading import Row
 from tests.reference import mqcn, mqqb, mqqb_cases, mqsd, mqsd_cases
@@ -143,3 +147,100 @@ def test_each_source_is_what_others_count(
     for table in wanted[0]["rows"]:
         assert rows_by_source(lake, table) == +Counter({one["file"]: one["rows"][table] for one in wanted})
     assert rows_by_source(lake, "faults") == +Counter({one["file"]: sum(one["faults"].values()) for one in wanted})
+
+
+# Accounts that are wrong
+
+
+def one_row_too_many(decoded: Decoded) -> None:
+    """The account of the last source says so."""
+    decoded.accounts[-1].rows["topology"] += 1
+
+
+def a_file_without_its_first_row(table: str) -> Callable[[Decoded], None]:
+    """The last file of a table."""
+
+    def cut(decoded: Decoded) -> None:
+        file = [file for file in decoded.files if file.table == table][-1]
+        pq.write_table(pq.ParquetFile(file.path).read().slice(1), file.path)
+
+    return cut
+
+
+def a_frame_too_many(decoded: Decoded) -> None:
+    """Of a protocol that is not looked at."""
+    decoded.accounts[-1].frames += 1
+
+
+def falsify(monkeypatch: pytest.MonkeyPatch, change: Callable[[Decoded], None]) -> None:
+    """Change the last of what workers send back, where that is what they have decoded."""
+    on_workers = pipeline._Run._on_workers
+
+    def falsified(self: pipeline._Run, work: Callable[[Any], str], parts: Sequence[Any]) -> list[str]:
+        results = on_workers(self, work, parts)
+        if isinstance(getattr(work, "__self__", work), Decoding) and results:
+            decoded = Decoded.from_json(results[-1])
+            change(decoded)
+            results[-1] = decoded.to_json()
+        return results
+
+    monkeypatch.setattr(pipeline._Run, "_on_workers", falsified)
+
+
+def content(lake: Path) -> dict[str, bytes]:
+    """Every file, byte for byte."""
+    return {str(path.relative_to(lake)): path.read_bytes() for path in lake.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (one_row_too_many, f"{OTHER}: 10 payloads for topology, but 11 rows of it"),
+        (a_file_without_its_first_row("topology"), f"{OTHER}: 10 rows of topology, but 9 in its files"),
+        (a_file_without_its_first_row("faults"), f"{OTHER}: 3 rows of faults, but 2 in its files"),
+        (a_frame_too_many, f"{OTHER}: 13 frames, but 12 payloads, segments, fragments, other and damaged"),
+    ],
+    ids=["account", "rows", "faults", "frames"],
+)
+def test_a_job_whose_accounts_do_not_add_up_is_refused(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Decoded], None],
+    message: str,
+) -> None:
+    """The lake is what it was, byte for byte, and the next run finds it sound."""
+    pipeline.run(spark, LOCAL, tmp_path)
+    before = content(tmp_path)
+    with monkeypatch.context() as patches:
+        falsify(patches, change)
+        with pytest.raises(AccountingError) as refusal:
+            pipeline.run(spark, [LOCAL, OTHER], tmp_path)
+    assert str(refusal.value) == message
+    assert content(tmp_path) == before
+    assert pipeline.run(spark, [LOCAL, OTHER], tmp_path).sources == 1
+    assert rows_by_source(tmp_path, "topology") == {LOCAL: 4, OTHER: 10}
+
+
+def test_the_command_says_in_a_line_what_does_not_add_up(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of captures that share files, their rows are counted together."""
+    monkeypatch.setattr(cli.pipeline, "with_spark", lambda master, work: work(spark))
+    falsify(monkeypatch, a_file_without_its_first_row("topology"))
+    assert cli.main(["pipeline", LOCAL, OTHER, "--lake", str(tmp_path)]) == 1
+    said = f"msmqwire: {LOCAL} and 1 more: 14 rows of topology, but 13 in its files\n"
+    assert capsys.readouterr() == ("", said)
+    assert set(content(tmp_path)) == {"_lock"}
+
+
+def test_parts_of_a_capture_that_do_not_add_up_are_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what one pass over the whole has counted."""
+    monkeypatch.setattr(pipeline, "_LARGE_BYTES", 3_000)
+    monkeypatch.setattr(pipeline, "_PART_BYTES", 5_000)
+    falsify(monkeypatch, a_frame_too_many)
+    with pytest.raises(AccountingError, match=f"^{SESSION}: 20 frames in parts, but 19 in one pass$"):
+        pipeline.run(spark, [LOCAL, SESSION], tmp_path)
+    assert set(content(tmp_path)) == {"_lock"}
