@@ -238,7 +238,7 @@ def check_files(accounts: Iterable[SourceAccount], files: Iterable[StagedFile]) 
     written: Counter[str] = Counter()
     for file in files:
         written[file.table] += pq.read_metadata(file.path).num_rows
-    of = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} others" if names else "no source"
+    of = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more" if names else "no source"
     _agree(of, *((f"rows of {table}", said[table], "in its files", written[table]) for table in {**said, **written}))
 
 

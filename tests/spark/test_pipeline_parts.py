@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from msmqwire.spark import pipeline
 from msmqwire.spark.accounting import AccountingError, SourceAccount
 from msmqwire.spark.tasks import Cut, Decoded
-from tests.spark.captures import DAY, MONDAY, frame, without_a_segment, write_capture
+from tests.capture import build
+from tests.spark.captures import DAY, MONDAY, frame, frames_of, without_a_segment, write_capture
 from tests.spark.test_datasource import SESSION
 from tests.spark.test_pipeline_kills import PRINTED
 
@@ -24,9 +25,19 @@ TABLES = ("topology", "notifications", "messages", "sessions", "faults", "accoun
 
 
 @pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Captures that are cut are small as well; how many parts were made of each."""
     monkeypatch.setattr(pipeline, "_LARGE_BYTES", 3_000)
     monkeypatch.setattr(pipeline, "_PART_BYTES", 2_500)
+    cut_captures, found = pipeline._Run._cut, {}
+
+    def cut(self: pipeline._Run, *arguments: Any) -> dict[str, Cut]:
+        cuts = cut_captures(self, *arguments)
+        found.update({Path(name).name: cut.parts for name, cut in cuts.items()})
+        return cuts
+
+    monkeypatch.setattr(pipeline._Run, "_cut", cut)
+    return found
 
 
 def contents(lake: Path) -> dict[str, list[dict[str, Any]]]:
@@ -36,31 +47,52 @@ def contents(lake: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def captures(folder: Path) -> list[Path]:
-    """One with a stream that loses bytes, a cut one, one over days, a compressed one and one that is none."""
+    """One with a stream that loses bytes, a cut one, one over days, one of blocks, a compressed one, and none."""
     folder.mkdir()
-    names = [folder / name for name in ("gap.pcap", "cut.pcap", "days.pcap", "days.pcap.gz", "none.pcap")]
-    without_a_segment(Path(SESSION), names[0])
-    names[1].write_bytes(Path(SESSION).read_bytes()[:-30])
+    names = ["gap.pcap", "cut.pcap", "days.pcap", "sections.pcapng", "days.pcap.gz", "none.pcap"]
+    gap, cut, days, blocks, compressed, none = paths = [folder / name for name in names]
+    without_a_segment(Path(SESSION), gap)
+    cut.write_bytes(Path(SESSION).read_bytes()[:-30])
     payloads = [PRINTED[number % 2] if number % 10 else b"?" for number in range(300)]
-    write_capture(names[2], ((MONDAY + number * DAY // 100, frame(data)) for number, data in enumerate(payloads)))
-    names[3].write_bytes(gzip.compress(names[2].read_bytes()[:-1], 0))
-    names[4].write_bytes(b"not a capture\n" * 1000)
-    return names
+    write_capture(days, ((MONDAY + number * DAY // 100, frame(data)) for number, data in enumerate(payloads)))
+    blocks.write_bytes(sections(frames_of(Path(SESSION))))
+    compressed.write_bytes(gzip.compress(days.read_bytes()[:-1], 0))
+    none.write_bytes(b"not a capture\n" * 1000)
+    return paths
+
+
+def sections(frames: list[bytes]) -> bytes:
+    """A session over three sections of a pcapng file, in both byte orders, with other units and interfaces in each."""
+    first, second, third = frames[:7], frames[7:13], frames[13:]
+    seconds = MONDAY // 10**9
+    other = build.interface(">", link=build.RAW) + build.interface(">", resolution=9, offset=seconds)
+    return b"".join(
+        [
+            build.pcapng(first),
+            build.section(">", build.option(4, b"a program that writes sections", ">")) + other,
+            *(build.packet(data, ">", number=1, stamp=10**9 + at) for at, data in enumerate(second)),
+            *(build.packet(data[14:], ">", stamp=MONDAY // 1000) for data in second),
+            build.section("<") + build.interface() + build.interface(resolution=0x80 | 20),
+            *(build.packet(data, number=1, stamp=seconds << 20 | at) for at, data in enumerate(third)),
+            build.simple_packet(frame(PRINTED[0])),
+        ]
+    )
 
 
 def test_parts_give_what_the_whole_gives(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     names = captures(tmp_path / "captures")
     whole = pipeline.run(spark, names, tmp_path / "whole")
-    request.getfixturevalue("small_parts")
+    cuts = request.getfixturevalue("small_parts")
     files: list[pipeline.Progress] = []
     parts = pipeline.run(spark, names, tmp_path / "parts", progress=files.append)
     assert dataclasses.replace(parts, seconds=whole.seconds) == whole
-    assert (whole.sources, whole.lost > 0, whole.faults["truncated"] > 0) == (4, True, True)
+    assert (whole.sources, whole.lost > 0, whole.faults["truncated"] > 0) == (5, True, True)
     assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
-    assert files[-1].captures == 5
+    assert cuts.keys() == {"gap.pcap", "cut.pcap", "days.pcap", "sections.pcapng"}
+    assert files[-1].captures == 6
     few, many = (len(list((tmp_path / name / "topology").rglob("*.parquet"))) for name in ("whole", "parts"))
     assert many > few + 8
-    assert pipeline.run(spark, names, tmp_path / "parts").known == 4
+    assert pipeline.run(spark, names, tmp_path / "parts").known == 5
     with pytest.raises(PythonException, match=r"msmqwire\.errors\.(Decode|Capture)Error: "):
         pipeline.run(spark, names, tmp_path / "none", mode="FAILFAST")
     assert not list((tmp_path / "none").rglob("*.parquet"))

@@ -1,0 +1,246 @@
+"""The account of each source, against readers that share nothing with the package; and jobs with wrong accounts."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import struct
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from msmqwire import cli
+from msmqwire.spark import pipeline
+from msmqwire.spark.accounting import AccountingError
+from msmqwire.spark.tasks import Decoded, Decoding
+from tests.capture import build, oracle, traffic
+from tests.capture.reading import Row
+from tests.reference import mqcn, mqqb, mqqb_cases, mqsd, mqsd_cases
+from tests.spark.captures import frames_of, without_a_segment
+from tests.spark.test_datasource import LOCAL, OTHER, SESSION
+
+MSMQ, PING, DISCOVERY_SOCKET = 1801, 3527, 876
+INTERNAL = 8  # the bit of BaseHeader.Flags that tells packets of sessions from messages
+
+
+def datagrams(seed: int) -> list[bytes]:
+    """Discovery over UDP and IPX, pings, and what is nobody's."""
+    return [
+        *(build.plain(payload) for payload in mqsd_cases.cases(150, seed)),
+        *(build.ethernet(0x8137, build.ipx(payload)) for payload in mqsd_cases.cases(20, seed)),
+        *(build.plain(payload, target=PING) for payload in mqqb_cases.cases(30, seed, "sessions")),
+        *(build.plain(b"a question", target=53) for _ in range(17)),
+        build.ethernet(build.ARP, bytes(46)),
+        build.plain(b"a frame that is cut")[:50],
+        *(
+            build.ethernet(build.IPV4, build.ipv4(b"\7\t" * 4 + more, fragment=0x2000))
+            for more in (bytes(8), b"\xff" * 8)
+        ),
+    ]
+
+
+def talk(seed: int) -> list[bytes]:
+    """Messages and packets of sessions one behind the other in a stream, good ones and bad ones."""
+    packets = [*mqqb_cases.cases(60, seed, "messages"), *mqqb_cases.cases(30, seed, "sessions")]
+    random.Random(seed).shuffle(packets)
+    stream = b"".join(packets)
+    return [build.segment(stream[start : start + 900], start) for start in range(0, len(stream), 900)]
+
+
+def captures(folder: Path) -> list[Path]:
+    """The samples; and what else there may be in a capture, in both formats, damaged and cut."""
+    folder.mkdir()
+    gap, mixed, rough, cut = (folder / name for name in ("gap.pcap", "mixed.pcap", "rough.pcapng", "cut.pcap"))
+    without_a_segment(Path(SESSION), gap)
+    mixed.write_bytes(build.pcap([*datagrams(1), *talk(1), *frames_of(Path(SESSION))]))
+    rough.write_bytes(build.pcapng(traffic.conversation(random.Random(2), 400, bad=0.4), ">"))
+    whole = build.pcap([*talk(3), *datagrams(3)])
+    cut.write_bytes(whole[:9_000] + random.Random(3).randbytes(700) + whole[9_000:-7])
+    return [Path(LOCAL), Path(OTHER), Path(SESSION), gap, mixed, rough, cut]
+
+
+def outcomes(row: Row) -> dict[str, list[Any]]:
+    """What the oracles make of a payload, by the table that it has rows in."""
+    if row.stream_offset is None and PING in row[3:6]:
+        return {"sessions": [mqqb.read(row.payload, "sessions", transport="udp")]}
+    if row.stream_offset is None:
+        return {"topology": [mqsd.read(row.payload, transport="ipx" if DISCOVERY_SOCKET in row[3:6] else "udp")]}
+    (flags,) = struct.unpack_from("<2xH", row.payload)
+    if flags & INTERNAL:
+        return {"sessions": [mqqb.read(row.payload, "sessions", transport="tcp")]}
+    message = mqqb.read(row.payload, "messages")
+    if isinstance(message, mqqb.Fault) or message.values.get("notification") != "plain":
+        return {"messages": [message]}
+    changes = mqcn.rows(mqcn.read(message.values["body"].data))
+    return {"messages": [message], "notifications": [change["fault"] for change in changes]}
+
+
+def expected(path: Path) -> dict[str, Any]:
+    """The account of a source, counted without the package."""
+    data = path.read_bytes()
+    found = oracle.read(data, {MSMQ, PING, DISCOVERY_SOCKET})
+    rows = dict.fromkeys(("topology", "notifications", "messages", "sessions"), 0)
+    faults: Counter[str] = Counter()
+    for row in found.rows:
+        for table, made in outcomes(row).items():
+            rows[table] += len(made)
+            faults.update(one.code for one in made if isinstance(one, mqsd.Fault))
+    streamed = sum(row.stream_offset is not None for row in found.rows)
+    return {
+        "file": str(path),
+        "digest": hashlib.sha256(data).hexdigest(),
+        "bytes": len(data),
+        "bytes_skipped": found.skipped,
+        "frames": found.frames,
+        "payloads": len(found.rows) - streamed,
+        "segments": found.segments,
+        "fragments": found.fragments,
+        "other": found.other,
+        "damaged": len(found.damaged),
+        "incomplete_datagrams": found.incomplete,
+        "fragment_conflicts": found.conflicts,
+        "cut_files": 0,
+        "packets": streamed,
+        "streams": {name: count for name, count in found.streams.account.items() if count},
+        "rows": rows,
+        "faults": dict(faults),
+        "problem": None,
+    }
+
+
+def accounts(lake: Path, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Those in a lake, by file."""
+    found = ds.dataset(lake / "accounting", partitioning="hive").to_table().sort_by("file").to_pylist()
+    for account in found:
+        account["streams"] = {name: count for name, count in account["streams"].items() if count}
+        account.update({name: dict(account[name]) for name in ("rows", "faults")})
+    return [{name: account[name] for name in names} for account in found]
+
+
+def rows_by_source(lake: Path, table: str) -> Counter[str]:
+    """How many rows of a table there are of each file."""
+    return Counter(row["file"] for row in ds.dataset(lake / table).to_table(columns=["file"]).to_pylist())
+
+
+@pytest.mark.parametrize("parts", [False, True], ids=["whole", "parts"])
+def test_each_source_is_what_others_count(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: bool
+) -> None:
+    if parts:
+        monkeypatch.setattr(pipeline, "_LARGE_BYTES", 30_000)
+        monkeypatch.setattr(pipeline, "_PART_BYTES", 20_000)
+    sources, lake = captures(tmp_path / "captures"), tmp_path / "lake"
+    wanted = sorted(map(expected, sources), key=lambda account: account["file"])
+    for name in ("other", "fragments", "damaged", "incomplete_datagrams", "fragment_conflicts", "bytes_skipped"):
+        assert any(account[name] for account in wanted), name
+    for name in ("duplicate", "missing", "gaps", "no_packet", "unfinished"):
+        assert any(account["streams"].get(name) for account in wanted), name
+    assert all(any(account["rows"][table] for account in wanted) for table in wanted[0]["rows"])
+    pipeline.run(spark, sources, lake)
+    assert accounts(lake, list(wanted[0])) == wanted
+    for table in wanted[0]["rows"]:
+        assert rows_by_source(lake, table) == +Counter({one["file"]: one["rows"][table] for one in wanted})
+    assert rows_by_source(lake, "faults") == +Counter({one["file"]: sum(one["faults"].values()) for one in wanted})
+
+
+# Accounts that are wrong
+
+
+def one_row_too_many(decoded: Decoded) -> None:
+    """The account of the last source says so."""
+    decoded.accounts[-1].rows["topology"] += 1
+
+
+def a_file_without_its_first_row(table: str) -> Callable[[Decoded], None]:
+    """The last file of a table."""
+
+    def cut(decoded: Decoded) -> None:
+        file = [file for file in decoded.files if file.table == table][-1]
+        pq.write_table(pq.ParquetFile(file.path).read().slice(1), file.path)
+
+    return cut
+
+
+def a_frame_too_many(decoded: Decoded) -> None:
+    """Of a protocol that is not looked at."""
+    decoded.accounts[-1].frames += 1
+
+
+def falsify(monkeypatch: pytest.MonkeyPatch, change: Callable[[Decoded], None]) -> None:
+    """Change the last of what workers send back, where that is what they have decoded."""
+    on_workers = pipeline._Run._on_workers
+
+    def falsified(self: pipeline._Run, work: Callable[[Any], str], parts: Sequence[Any]) -> list[str]:
+        results = on_workers(self, work, parts)
+        if isinstance(getattr(work, "__self__", work), Decoding) and results:
+            decoded = Decoded.from_json(results[-1])
+            change(decoded)
+            results[-1] = decoded.to_json()
+        return results
+
+    monkeypatch.setattr(pipeline._Run, "_on_workers", falsified)
+
+
+def content(lake: Path) -> dict[str, bytes]:
+    """Every file, byte for byte."""
+    return {str(path.relative_to(lake)): path.read_bytes() for path in lake.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (one_row_too_many, f"{OTHER}: 10 payloads for topology, but 11 rows of it"),
+        (a_file_without_its_first_row("topology"), f"{OTHER}: 10 rows of topology, but 9 in its files"),
+        (a_file_without_its_first_row("faults"), f"{OTHER}: 3 rows of faults, but 2 in its files"),
+        (a_frame_too_many, f"{OTHER}: 13 frames, but 12 payloads, segments, fragments, other and damaged"),
+    ],
+    ids=["account", "rows", "faults", "frames"],
+)
+def test_a_job_whose_accounts_do_not_add_up_is_refused(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Decoded], None],
+    message: str,
+) -> None:
+    """The lake is what it was, byte for byte, and the next run finds it sound."""
+    pipeline.run(spark, LOCAL, tmp_path)
+    before = content(tmp_path)
+    with monkeypatch.context() as patches:
+        falsify(patches, change)
+        with pytest.raises(AccountingError) as refusal:
+            pipeline.run(spark, [LOCAL, OTHER], tmp_path)
+    assert str(refusal.value) == message
+    assert content(tmp_path) == before
+    assert pipeline.run(spark, [LOCAL, OTHER], tmp_path).sources == 1
+    assert rows_by_source(tmp_path, "topology") == {LOCAL: 4, OTHER: 10}
+
+
+def test_the_command_says_in_a_line_what_does_not_add_up(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of captures that share files, their rows are counted together."""
+    monkeypatch.setattr(cli.pipeline, "with_spark", lambda master, work: work(spark))
+    falsify(monkeypatch, a_file_without_its_first_row("topology"))
+    assert cli.main(["pipeline", LOCAL, OTHER, "--lake", str(tmp_path)]) == 1
+    said = f"msmqwire: {LOCAL} and 1 more: 14 rows of topology, but 13 in its files\n"
+    assert capsys.readouterr() == ("", said)
+    assert set(content(tmp_path)) == {"_lock"}
+
+
+def test_parts_of_a_capture_that_do_not_add_up_are_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what one pass over the whole has counted."""
+    monkeypatch.setattr(pipeline, "_LARGE_BYTES", 3_000)
+    monkeypatch.setattr(pipeline, "_PART_BYTES", 5_000)
+    falsify(monkeypatch, a_frame_too_many)
+    with pytest.raises(AccountingError, match=f"^{SESSION}: 20 frames in parts, but 19 in one pass$"):
+        pipeline.run(spark, [LOCAL, SESSION], tmp_path)
+    assert set(content(tmp_path)) == {"_lock"}

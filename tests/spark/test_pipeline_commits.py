@@ -1,0 +1,146 @@
+"""Runs of several commits: the lake is what one commit makes of it, also where a run does not survive its second."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from msmqwire.spark import pipeline
+from msmqwire.spark.accounting import AccountingError
+from msmqwire.spark.tasks import Decoded
+from tests.spark.captures import DAY, MONDAY, frame, write_capture
+from tests.spark.conftest import ROOT
+from tests.spark.crashing_pipeline import SETTINGS
+from tests.spark.test_datasource import LOCAL, OTHER, SESSION
+from tests.spark.test_pipeline_accounts import falsify
+from tests.spark.test_pipeline_kills import PRINTED
+from tests.spark.test_pipeline_parts import contents
+from tests.spark.test_pipeline_sources import packets, rows
+from tests.spark.test_pipeline_sources import wanted as read
+
+
+def write_first(folder: Path) -> None:
+    """Captures that are to grow, one of them large and one beside a copy, and one that is none yet."""
+    folder.mkdir()
+    write_capture(folder / "grown.pcap", packets(3))
+    shutil.copy(LOCAL, folder / "copied.pcap")
+    shutil.copy(LOCAL, folder / "copy.pcap")
+    (folder / "large.pcap").write_bytes(Path(SESSION).read_bytes()[:4_000])
+    (folder / "late.pcap").write_text("not a capture\n" * 10)
+
+
+def write_then(folder: Path) -> None:
+    """They have grown, and there are new ones: a large one over days with faults, copies, and one that is none."""
+    write_capture(folder / "grown.pcap", packets(5))
+    (folder / "copied.pcap").write_bytes(Path(LOCAL).read_bytes() + Path(LOCAL).read_bytes()[24:])
+    shutil.copy(SESSION, folder / "large.pcap")
+    shutil.copy(SESSION, folder / "large.pcap.1")
+    shutil.copy(OTHER, folder / "late.pcap")
+    payloads = [PRINTED[number % 2] if number % 10 else b"?" for number in range(100)]
+    days = ((MONDAY + number * DAY // 40, frame(payload)) for number, payload in enumerate(payloads))
+    shutil.copy(write_capture(folder / "days.pcap", days), folder / "days.pcap.1")
+    (folder / "none.pcap").write_text("nor is this\n" * 10)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Captures; a lake with what they were at first; and one with what they are now, by a run of one commit."""
+
+    captures: Path
+    lake: Path
+    wanted: Path
+    summary: pipeline.Summary
+
+
+@pytest.fixture(scope="module")
+def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    root = tmp_path_factory.mktemp("case")
+    captures, lake, wanted = (root / name for name in ("captures", "lake", "wanted"))
+    write_first(captures)
+    pipeline.run(spark, captures, lake)
+    write_then(captures)
+    shutil.copytree(lake, wanted)
+    summary = pipeline.run(spark, captures, wanted)
+    # One of rows, and one of the names of copies
+    assert commits(wanted) == commits(lake) + 2
+    # What the copy still is has the name that it had first
+    copied = Counter((str(captures / "copied.pcap"), number) for _, number in read(captures / "copy.pcap"))
+    names = ("copied.pcap", "days.pcap", "grown.pcap", "late.pcap")
+    assert rows(wanted) == read(*(captures / name for name in names)) + copied
+    assert rows(wanted, "messages") == read(captures / "large.pcap", table="messages")
+    return Case(captures, lake, wanted, summary)
+
+
+@pytest.fixture
+def lake(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The lake as it was, for runs of many commits."""
+    for name, value in SETTINGS.items():
+        monkeypatch.setattr(pipeline, name, value)
+    return Path(shutil.copytree(case.lake, tmp_path / "lake"))
+
+
+def commits(lake: Path) -> int:
+    """How many a lake has seen."""
+    return int(json.loads((lake / "_lake.json").read_text())["commits"])
+
+
+def check(spark: SparkSession, case: Case, lake: Path) -> None:
+    """The lake has the rows and the accounts of one commit, each once; and a run finds nothing left to do."""
+    assert contents(lake) == contents(case.wanted)
+    before = commits(lake)
+    again = pipeline.run(spark, case.captures, lake)
+    # What is no capture is tried each time
+    assert (again.sources, again.known, len(again.problems)) == (0, 8, 1)
+    assert commits(lake) == before + 1
+    assert contents(lake) == contents(case.wanted)
+    assert not (lake / "_staging").exists()
+
+
+def test_many_commits_give_what_one_gives(spark: SparkSession, case: Case, lake: Path) -> None:
+    summary = pipeline.run(spark, case.captures, lake)
+    assert dataclasses.replace(summary, seconds=case.summary.seconds) == case.summary
+    # Of the large ones, of the others, and of the names of copies
+    assert commits(lake) == commits(case.lake) + 2 + 4 + 1
+    check(spark, case, lake)
+
+
+def test_killed_in_the_second_commit(spark: SparkSession, case: Case, lake: Path) -> None:
+    """Which is made then, and the next run does the rest."""
+    command = [sys.executable, "-m", "tests.spark.crashing_pipeline", str(case.captures), str(lake), "2"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    note = json.loads((lake / "_lake.json").read_text())
+    assert note["commits"] == commits(case.lake) + 2
+    assert note["moves"]
+    summary = pipeline.run(spark, case.captures, lake)
+    assert (summary.sources, summary.known) == (3, 5)
+    check(spark, case, lake)
+
+
+def test_refused_at_a_later_commit(
+    spark: SparkSession, case: Case, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those before it stay."""
+
+    def one_row_too_many(decoded: Decoded) -> None:
+        if decoded.accounts[0].file == str(case.captures / "grown.pcap"):
+            decoded.accounts[0].rows["topology"] += 1
+
+    with monkeypatch.context() as patches:
+        falsify(patches, one_row_too_many)
+        with pytest.raises(AccountingError, match=r"grown\.pcap: 5 payloads for topology, but 6 rows of it"):
+            pipeline.run(spark, case.captures, lake)
+    assert commits(lake) == commits(case.lake) + 2 + 1
+    assert sum(count for (file, _), count in rows(lake).items() if file.endswith("grown.pcap")) == 3
+    summary = pipeline.run(spark, case.captures, lake)
+    assert (summary.sources, summary.known) == (2, 6)
+    check(spark, case, lake)
