@@ -148,9 +148,9 @@ cdef Assembly add_part(
             return IMPOSSIBLE
         datagram.total = end
     datagram.end = max(datagram.end, end)
-    datagram.foreign |= part.foreign
-    if part.offset == 0 and datagram.first_frame == 0:
+    if part.offset == 0 and not datagram.covered[0] & 1:
         datagram.first_frame = frame.number
+        datagram.foreign = part.foreign
     agrees[0] = copy_units(datagram, part)
     if datagram.total == 0 or datagram.units != (datagram.total + 7) >> 3:
         return HELD

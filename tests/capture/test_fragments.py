@@ -127,6 +127,14 @@ def test_datagrams_of_others() -> None:
     assert read(build.pcap([icmp]))[1].other == 1
 
 
+def test_the_first_bytes_say_whose_a_datagram_is() -> None:
+    """A forged part cannot hide that one of ours is not whole."""
+    ours, foreign = part(0, 512), part(0, 512, body=build.udp(PAYLOAD, 53, 54))
+    for frames, incomplete in (([ours, foreign], 1), ([foreign, ours], 0)):
+        _, stats = read(build.pcap(frames))
+        assert (stats.fragments, stats.incomplete_datagrams, stats.fragment_conflicts) == (2, incomplete, 1)
+
+
 def test_a_datagram_that_goes_on_in_the_next_file(tmp_path: Path) -> None:
     paths = [tmp_path / "1.pcap", tmp_path / "2.pcap"]
     paths[0].write_bytes(build.pcap(PARTS[:2]))
