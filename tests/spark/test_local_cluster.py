@@ -10,11 +10,10 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+import venv_pack
 from packaging.requirements import Requirement
 
 from tests.spark.submit import ROOT, spark_submit
-
-venv_pack = pytest.importorskip("venv_pack")
 
 #: Of distributions: scripts, and what nobody imports
 UNUSED = {"..", "include", "tests"}
