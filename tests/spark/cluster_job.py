@@ -1,4 +1,7 @@
-"""What ``spark-submit`` runs on a cluster: rows of the data source, the functions and the pipeline are counted."""
+"""What ``spark-submit`` runs on a cluster: rows of the data source, the functions and the pipeline are counted.
+
+Executors have the package in ``environment``, each in its own folder, and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,12 @@ from msmqwire.spark.functions import decode_frame, msmq_decode_topology
 
 @pandas_udf(StringType())  # type: ignore[call-overload]
 def executor(rows: pd.Series) -> pd.Series:
-    """The folder of the executor that a row is on."""
-    return rows.map(lambda _: os.getcwd())
+    """The folder of the executor that a row is on; where its package is if that is not in there."""
+    import msmqwire
+
+    folder = os.getcwd()
+    there = msmqwire.__file__.startswith(os.path.join(folder, "environment", ""))
+    return rows.map(lambda _: folder if there else msmqwire.__file__)
 
 
 def main(captures: str, lake: str) -> None:

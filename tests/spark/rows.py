@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 
 from tests.mqcn import messages
@@ -61,6 +63,20 @@ def _change(row: dict[str, Any], guid: str) -> dict[str, Any]:
     change["fault"] = None if row["fault"] is None else row["fault"]._asdict()
     change["violations"] = None if row["violations"] is None else list(row["violations"])
     return {name: spark_value(value, guid) for name, value in change.items()}
+
+
+def in_spark_types(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """What ``read_table`` gives as columns of Spark: times in microseconds, their nanoseconds in ``<name>_ns``."""
+    table = pa.Table.from_batches(batches)
+    columns = []
+    for field in schema:
+        column = table[field.name.removesuffix("_ns")]
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.int64())
+        if pa.types.is_timestamp(field.type):
+            column = pc.divide(column, 1000)
+        columns.append(column.cast(field.type))
+    return pa.table(columns, schema=schema)
 
 
 def as_dicts(rows: Iterable[Row] | DataFrame) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyspark
@@ -22,8 +22,13 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @contextlib.contextmanager
-def spark_submit(*arguments: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run ``spark-submit`` in ``directory``; what it prints comes in one pipe, and its workers run this interpreter."""
+def spark_submit(
+    *arguments: str, directory: Path, variables: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """Run ``spark-submit`` in ``directory``; what it prints comes in one pipe.
+
+    Driver and workers run this interpreter, with this package, unless ``variables`` of the environment say otherwise.
+    """
     require_program("java")
     # A cluster on this machine leaves its files in Spark's home
     home = directory / "spark"
@@ -31,12 +36,13 @@ def spark_submit(*arguments: str, directory: Path) -> Iterator[subprocess.Popen[
     for entry in HOME.iterdir():
         if entry.name != "work":
             (home / entry.name).symlink_to(entry)
-    variables = {
+    environment = {
         **os.environ,
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
+        **(variables or {}),
     }
     command = [str(home / "bin" / "spark-submit"), "--driver-memory", "1g", "--driver-java-options", JAVA_OPTIONS]
     chosen = {
@@ -48,7 +54,7 @@ def spark_submit(*arguments: str, directory: Path) -> Iterator[subprocess.Popen[
     process = subprocess.Popen(
         [*command, *settings, *arguments],
         cwd=directory,
-        env=variables,
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

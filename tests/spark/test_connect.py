@@ -9,20 +9,40 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as parquet
 import pytest
-from pyspark.errors import PythonException
+from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from msmqwire import spark as msmq
-from msmqwire.capture import read_table
+from msmqwire.capture import TABLES, read_table
+from msmqwire.directory import MemoryDirectory
 from msmqwire.spark import pipeline
-from msmqwire.spark.functions import decode_frame, decoder_udtf, msmq_decode_notification, msmq_decode_topology
+from msmqwire.spark.functions import (
+    decode_frame,
+    decoder_udtf,
+    msmq_decode_message,
+    msmq_decode_notification,
+    msmq_decode_topology,
+    msmq_parse_format_name,
+)
+from msmqwire.spark.replay import replay, told_queues
+from msmqwire.spark.streams import read_streams
 from tests import vectors
-from tests.spark.rows import as_dicts, notification_rows, topology_rows
+from tests.notification.sent import ORDERS, changed
+from tests.reference.formatname_cases import NAMES
+from tests.spark import test_replay, test_streams
+from tests.spark.rows import as_dicts, in_spark_types, notification_rows, topology_rows
 from tests.spark.submit import ROOT, spark_submit
+from tests.spark.test_following import rotated, serial, traffic, write
+from tests.spark.test_format_names import expected as format_name_row
+from tests.spark.test_messages import PAYLOADS, single_machine_rows
+from tests.spark.test_streaming import same
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 CAPTURES = f"{ROOT}/examples/*.pcap*"
@@ -79,6 +99,19 @@ def test_functions(connect: SparkSession, form: Any) -> None:
     assert [row["packet"] for row in as_dicts(packets.orderBy("row"))] == topology_rows(PACKETS)
     bodies = payload_frame(connect, [THREE, None]).select(msmq_decode_notification("payload", form=form).alias("told"))
     assert [row["told"] for row in as_dicts(bodies)] == notification_rows([THREE, None])
+    names = connect.createDataFrame([(text,) for text in NAMES], "text string").coalesce(1)
+    parsed = names.select(msmq_parse_format_name("text", form=form, extended=True).alias("name"))
+    assert [row["name"] for row in as_dicts(parsed)] == [format_name_row(text, extended=True) for text in NAMES]
+
+
+@pytest.mark.parametrize("form", ["arrow", "pandas"])
+def test_messages(connect: SparkSession, form: Any) -> None:
+    messages = payload_frame(connect, PAYLOADS).select("row", msmq_decode_message("payload", form=form).alias("told"))
+    rows = [row["told"] for row in as_dicts(messages.orderBy("row"))]
+    expected = single_machine_rows(PAYLOADS)
+    for row in filter(None, (*rows, *expected)):
+        row.pop("sent_time")  # in the client's own zone; its nanoseconds are compared
+    assert rows == expected
 
 
 def test_frames(connect: SparkSession) -> None:
@@ -135,6 +168,74 @@ def test_the_data_source_is_found_and_can_be_registered(server: str, connect: Sp
     msmq.register(connect)
     replies = connect.read.format("msmq").option("table", "topology").load(CAPTURES).where("type = 'reply'")
     assert replies.count() == 5
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_of_the_data_source(connect: SparkSession, table: str) -> None:
+    """In every column the rows of the single machine, in their order."""
+    found = connect.read.format("msmq").option("table", table).load(CAPTURES).toArrow()
+    assert found.num_rows > 3
+    assert found.equals(in_spark_types(read_table(CAPTURES, table), found.schema))
+
+
+def test_what_a_query_asks_of_the_data_source(connect: SparkSession) -> None:
+    """A narrower schema, and filters where the session lets them through."""
+    schema = "type string, servers array<struct<name: string, ip: boolean, ipx: boolean>>, frame bigint"
+    frame = connect.read.format("msmq").schema(schema).load(CAPTURES)
+    found = frame.toArrow()
+    assert found.column_names == ["type", "servers", "frame"]
+    assert found.equals(in_spark_types(read_table(CAPTURES, "topology"), found.schema))
+    pushdown = "spark.sql.python.filterPushdown.enabled"
+    connect.conf.set(pushdown, "true")
+    try:
+        assert frame.where("type = 'reply'").toArrow().equals(found.filter(pc.field("type") == "reply"))
+    finally:
+        connect.conf.unset(pushdown)
+
+
+def test_errors_of_the_data_source_arrive(connect: SparkSession) -> None:
+    source = connect.read.format("msmq").option("mode", "FAILFAST")
+    cut = r"truncated: DirectoryServiceServerArray at byte 64: frame 9 of .*/other-site\.pcapng, 88 bytes: 00020000"
+    with pytest.raises(PythonException, match=cut):
+        source.load(CAPTURES).collect()
+    with pytest.raises(AnalysisException, match=r"no capture matches '/nowhere/\*\.pcap'"):
+        source.load("/nowhere/*.pcap").collect()
+    with pytest.raises(AnalysisException, match="'frames': no such column of topology; it has file, frame"):
+        source.schema("frames bigint").load(CAPTURES).collect()
+
+
+def test_a_folder_that_is_followed(connect: SparkSession, tmp_path: Path) -> None:
+    """Streams that go on from file to file, each row once; and the error that ends a query."""
+    captures, table = tmp_path / "captures", tmp_path / "table"
+    captures.mkdir()
+
+    def follow() -> None:
+        rows = connect.readStream.format("msmq").option("table", "messages").load(str(captures))
+        writer = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "log"))
+        writer.trigger(availableNow=True).start(str(table)).awaitTermination()
+
+    files = write(captures, rotated(traffic(30), 3, 2))
+    follow()
+    same(parquet.read_table(table).to_pylist(), serial(files))
+    os.truncate(files[2], 500)
+    with pytest.raises(StreamingQueryException, match=r"sensor-002\.pcap: has 500 bytes and had \d+"):
+        follow()
+
+
+def test_streams_across_files(connect: SparkSession, tmp_path: Path) -> None:
+    header, frames = test_streams.records(test_streams.SESSION)
+    files = test_streams.share(tmp_path / "files", header, [[frame] for frame in frames])
+    rows = test_streams.found(read_streams(connect, files, "messages", partitions=2))
+    assert rows == test_streams.serial(files, "messages")
+    assert len(rows) > sum(len(test_streams.serial([file], "messages")) for file in files)
+
+
+def test_replay_of_notifications(connect: SparkSession, tmp_path: Path) -> None:
+    captures = test_replay.Day(7).write(tmp_path)
+    directory = MemoryDirectory([changed(ORDERS, identifier=UUID(int=1), label="held")])
+    rows = connect.read.format("msmq").option("table", "notifications").load(captures)
+    queues = test_replay.by_machine(told_queues(replay(rows, directory=directory)))
+    assert queues == test_replay.here(captures, directory=directory) != test_replay.here(captures)
 
 
 def test_the_pipeline(connect: SparkSession, tmp_path: Path) -> None:

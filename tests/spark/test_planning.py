@@ -297,3 +297,17 @@ def test_other_machines_in_spark(spark: SparkSession) -> None:
         url = store.url("captures/other-site.pcapng")
         with pytest.raises(PythonException, match=rf"frame 9 of {url}, 88 bytes: 00020000"):
             spark.read.format("msmq").option("mode", "FAILFAST").load(url).collect()
+
+
+def test_a_capture_over_http_in_spark(spark: SparkSession, captures: dict[str, Path]) -> None:
+    """In parts, each read from where it begins: every row once, and streams that are cut in two are whole."""
+    with object_store() as store:
+        store.put("traffic.pcapng", captures["pcapng"])
+        url = store.url("traffic.pcapng")
+        source = spark.read.format("msmq").option("table", "messages").option("splitSize", "200k")
+        frame = source.load(url).withColumn("task", spark_partition_id()).drop("time", "sent_time")
+        rows = [row.asDict(recursive=True) for row in frame.collect()]
+    assert len({row.pop("task") for row in rows}) >= 3
+    expected = rows_of(reader_of(captures["pcapng"], table="messages"))
+    assert len(rows) == 5 * COPIES
+    assert rows == [{**{name: row[name] for name in rows[0]}, "file": url} for row in expected]
