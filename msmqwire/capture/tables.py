@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
@@ -147,10 +147,23 @@ def _split(name: str, columns: Iterable[str] | None) -> tuple[tuple[str, ...], t
 
 def arrow_schema(name: str, columns: Iterable[str] | None = None, guid: GuidForm = "text") -> pa.Schema:
     """The Arrow schema of a table that is read from captures, or of some of its columns; needs pyarrow."""
+    return _arrow_schema(name, *_split(name, columns), guid)
+
+
+# Of many small captures each has a reader of its own
+@lru_cache(maxsize=64)
+def _arrow_schema(name: str, first: tuple[str, ...], last: tuple[str, ...], guid: GuidForm) -> pa.Schema:
     import pyarrow as pa
 
-    first, last = _split(name, columns)
     return pa.schema([*CAPTURE.arrow_schema(first), *_kind(name).table.arrow_schema(last, guid=guid)])
+
+
+@lru_cache(maxsize=16)
+def _is_among(ports: frozenset[int]) -> NDArray[np.bool_]:
+    """For each port whether it is one of these."""
+    found = np.zeros(1 << 16, np.bool_)
+    found[list(ports)] = True
+    return found
 
 
 class TableRows:
@@ -180,9 +193,8 @@ class TableRows:
         self.name = name
         self.kind = _kind(name)
         self.first, self._last = _split(name, columns)
-        self.schema = arrow_schema(name, (*self.first, *self._last), guid)
-        found = table_payloads(name, ports)["ports"]
-        self._ports = {TRANSPORTS.index(transport): list(numbers) for transport, numbers in found.items()}
+        self.schema = _arrow_schema(name, self.first, self._last, guid)
+        self._ports: dict[str, frozenset[int]] = table_payloads(name, ports)["ports"]
         self._packets = sum(1 << PACKET_KINDS.index(packet) for packet in self.kind.packets)
         self.payloads = self.rows = self.encrypted = self.unread = 0
         self.faults: Counter[str] = Counter()
@@ -195,9 +207,10 @@ class TableRows:
         """Which payloads of a block belong to this table."""
         wanted = np.zeros(len(transports), np.bool_)
         for transport, numbers in self._ports.items():
-            here = transports == transport
-            here &= np.isin(ports[0], numbers) | np.isin(ports[1], numbers)
-            if transport == TRANSPORTS.index("tcp"):
+            is_ours = _is_among(numbers)
+            here = transports == TRANSPORTS.index(transport)
+            here &= is_ours[ports[0]] | is_ours[ports[1]]
+            if transport == "tcp":
                 here &= kinds & self._packets != 0
             wanted |= here
         return wanted
