@@ -110,7 +110,7 @@ def test_a_name_that_two_objects_bear_is_no_reference(tmp_path: Path) -> None:
         ("a.json", b"{", "Expecting property name"),
         ("a.json", b"[]", "is no object of tables such as enterprise"),
         ("a.json", b"[" * 100_000, "recursion"),
-        ("a.toml", b"\xff\xfe", "can't decode"),
+        ("a.toml", b"\xff\xfe", "is no text; expected TOML or JSON"),
         ("a.json", b'{"site": [{"identifier": 1e400}]}', "inf is no identifier"),
     ],
 )
