@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from pyspark.sql import SparkSession
 
+from msmqwire import cli
 from msmqwire.notification.attributes import CREATED_QUEUE
 from msmqwire.notification.sender import QueueCreation, QueueDeletion
-from tests.cli.support import EXAMPLES, environ, msmqwire
+from msmqwire.spark import pipeline
+from msmqwire.spark.lake import LakeForm
+from tests.cli.support import EXAMPLES, msmqwire
 from tests.cli.test_route import refused, run
 from tests.notification.sent import MANAGER, ORDERS, SERVICE, captured, captured_packets, changed, packet_of
-from tests.system_programs import require_program
 
 SESSION = EXAMPLES / "message-session.pcap"
 
@@ -151,53 +152,47 @@ def test_version_2_is_filled_in_from_the_directory(tmp_path: Path, directory: Pa
     assert (filled["pathname"], filled["quota"], filled["directory"]) == (r"LEDGER\Orders", 1, "agrees")
 
 
-# All commands in one process, so that Spark is started once
-GROWING_LAKES = """
-import sys
-from pathlib import Path
-from msmqwire.cli import main
-
-folder, *captures = sys.argv[1:]
-session = Path(folder, "session.pcap")
-whole = session.read_bytes()
-for size in (len(whole) - 500, len(whole)):
-    session.write_bytes(whole[:size])
-    for form in ("parquet", "delta"):
-        assert main(["pipeline", *captures, "--lake", f"{folder}/{form}", "--format", form]) in (0, 2)
-"""
-
-
-def test_lakes_say_what_their_captures_say(tmp_path: Path, created: Path, directory: Path) -> None:
+@pytest.mark.parametrize("form", ["parquet", "delta"])
+def test_a_lake_says_what_its_captures_say(
+    spark: SparkSession,
+    tmp_path: Path,
+    created: Path,
+    directory: Path,
+    form: LakeForm,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """One of them has grown since it was put in: what is said of it is said once."""
-    require_program("java")
     trailing, session = tmp_path / "trailing.pcap", tmp_path / "session.pcap"
     (notification,) = SERVICE.notifications([QueueDeletion(queue=ORDERS, queue_manager=ORDERS.identifier)])
     trailing.write_bytes(captured_packets([packet_of(notification.body + b"\0")], port=40001))
-    session.write_bytes(SESSION.read_bytes())
     captures = [str(created), str(session), str(trailing)]
-    made = subprocess.run(
-        [sys.executable, "-c", GROWING_LAKES, tmp_path, *captures], capture_output=True, env=environ(), timeout=300
-    )
-    assert made.returncode == 0, made.stderr.decode()
+    whole = SESSION.read_bytes()
+    for size in (len(whole) - 500, len(whole)):
+        session.write_bytes(whole[:size])
+        pipeline.run(spark, captures, tmp_path / "lake", format=form)
     # Between the two notifications of the session that tell of a queue
     options = ("--directory", str(directory), "--json")
     at = ("--at", "2024-03-04T08:02:00.03")
+    lake = ("replay", "--lake", tmp_path / "lake", *options, *at)
+    if form == "parquet":
+        done = msmqwire(*lake, timeout=300)
+        status, output, said = done.returncode, done.stdout.decode(), done.stderr.decode()
+    else:
+        monkeypatch.setattr(cli.replay, "with_spark", lambda master, work: work(spark))
+        status, output, said = run(*lake)
+    # The last capture has a message that no receiver takes
+    assert (status, said) == (2, "compared with the directory: agrees 1, differs 1, not told 1\n")
 
     def lines(text: str) -> list[dict[str, Any]]:
         return sorted(map(json.loads, text.splitlines()), key=lambda queue: str(queue["machine"]))
 
+    found = lines(output)
     status, output, _ = run("replay", *captures, *options, *at)
-    told = lines(output)
-    for form in ("parquet", "delta"):
-        done = msmqwire("replay", "--lake", tmp_path / form, *options, *at, timeout=300)
-        # The last capture has a message that no receiver takes
-        assert status == done.returncode == 2, done.stderr.decode()
-        assert done.stderr.decode() == "compared with the directory: agrees 1, differs 1, not told 1\n"
-        assert lines(done.stdout.decode()) == told
+    assert (status, lines(output)) == (2, found)
     status, output, _ = run("replay", *captures, *options)
-    later = [queue for queue in lines(output) if queue not in told]
+    later = [queue for queue in lines(output) if queue not in found]
     assert (status, [queue["machine"] for queue in later]) == (2, ["10.20.1.10"])
-    assert len(lines(output)) == len(told) + 1
+    assert len(lines(output)) == len(found) + 1
 
 
 def test_captures_or_a_lake(tmp_path: Path, created: Path) -> None:

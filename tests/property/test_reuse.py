@@ -58,4 +58,4 @@ class Reuse(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("kind", FORMATS, ids=str)
 def test_reuse(kind: Format) -> None:
-    run_state_machine_as_test(lambda: Reuse(kind), settings=settings(max_examples=20, stateful_step_count=15))
+    run_state_machine_as_test(lambda: Reuse(kind), settings=settings(max_examples=12, stateful_step_count=15))

@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 from msmqwire import spark as msmq
 from msmqwire.capture import read_table
 from tests.spark.captures import without_a_segment
-from tests.spark.conftest import ROOT
 from tests.spark.rows import as_dicts
+from tests.spark.submit import ROOT
 
 EXAMPLES = ROOT / "examples"
 LOCAL, OTHER = str(EXAMPLES / "local-site.pcap"), str(EXAMPLES / "other-site.pcapng")

@@ -18,8 +18,8 @@ from msmqwire.spark import pipeline
 from msmqwire.spark.accounting import AccountingError
 from msmqwire.spark.tasks import Decoded
 from tests.spark.captures import DAY, MONDAY, frame, write_capture
-from tests.spark.conftest import ROOT
 from tests.spark.crashing_pipeline import SETTINGS
+from tests.spark.submit import ROOT
 from tests.spark.test_datasource import LOCAL, OTHER, SESSION
 from tests.spark.test_pipeline_accounts import falsify
 from tests.spark.test_pipeline_kills import PRINTED

@@ -26,8 +26,8 @@ from msmqwire.spark.options import ReadOptions, parse_size
 from msmqwire.spark.planning import CapturePart, pack, plan
 from tests.capture import build
 from tests.spark.captures import frames_of
-from tests.spark.conftest import ROOT
 from tests.spark.object_store import object_store
+from tests.spark.submit import ROOT
 
 EXAMPLES = ROOT / "examples"
 COPIES = 120

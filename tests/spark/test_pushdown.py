@@ -31,7 +31,7 @@ from msmqwire.spark.options import ReadOptions
 from msmqwire.spark.pushdown import can_apply, filtered, narrowed
 from msmqwire.spark.reading import ReadingOptions, Scan
 from tests.capture import build
-from tests.spark.conftest import ROOT
+from tests.spark.submit import ROOT
 
 OTHER = str(ROOT / "examples" / "other-site.pcapng")
 SCHEMA = "frame bigint, time timestamp, time_ns bigint, src string, src_port int, dst string, dst_port int, type string"

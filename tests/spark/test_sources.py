@@ -18,8 +18,8 @@ import pytest
 from msmqwire import capture
 from msmqwire.spark import remote
 from msmqwire.spark.sources import SourceFile, expand, find_files, open_source
-from tests.spark.conftest import ROOT
 from tests.spark.object_store import ObjectStore, object_store
+from tests.spark.submit import ROOT
 
 LOCAL = ROOT / "examples" / "local-site.pcap"
 TREE = (

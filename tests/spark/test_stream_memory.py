@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.spark.conftest import ROOT
 from tests.spark.huge_streams import SEGMENT, Case
+from tests.spark.submit import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is counted as Linux counts it")
 

@@ -16,9 +16,9 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from tests.spark.conftest import ROOT
 from tests.spark.crashing_query import follow
 from tests.spark.rows import as_dicts
+from tests.spark.submit import ROOT
 from tests.spark.test_following import rotated, serial, traffic, write
 
 COLUMNS = ("file", "frame", "first_frame", "src", "src_port", "stream_offset", "body", "fault")
