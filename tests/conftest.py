@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 # A shared or loaded machine must not fail a test for being slow; the number of examples is what we vouch for.
 settings.register_profile("msmqwire", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile("msmqwire")
+
+# JVMs that live for a minute, ours and those of commands and examples: compile quickly, not well
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture
@@ -38,8 +42,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     settings = {
         "spark.driver.memory": "1g",
-        # A JVM that lives for a minute: compile quickly, not well
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.ui.showConsoleProgress": "false",
