@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import itertools
 import random
@@ -28,13 +27,7 @@ PACKETS = [message(random.Random(size).randbytes(size), session=size % 3 == 0) f
 STREAM = internal() + b"".join(PACKETS)
 
 
-@pytest.fixture(autouse=True)
-def _everything_is_released() -> Iterator[None]:
-    gc.collect()
-    before = allocated_bytes()
-    yield
-    gc.collect()
-    assert allocated_bytes() == before
+pytestmark = pytest.mark.usefixtures("everything_is_released")
 
 
 class File(io.BytesIO):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import io
 import os
 import pickle
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -20,7 +19,6 @@ from hypothesis import strategies as st
 from msmqwire import capture
 from msmqwire.capture import Checkpoint
 from msmqwire.capture.checkpoint import State
-from msmqwire.columns import allocated_bytes
 from msmqwire.errors import CaptureError
 from tests.capture import build
 from tests.capture.build import message, segment
@@ -33,13 +31,7 @@ PORTS = {1801}
 Rows = list[tuple[Any, ...]]
 
 
-@pytest.fixture(autouse=True)
-def _everything_is_released() -> Iterator[None]:
-    gc.collect()
-    before = allocated_bytes()
-    yield
-    gc.collect()
-    assert allocated_bytes() == before
+pytestmark = pytest.mark.usefixtures("everything_is_released")
 
 
 def rows_of(block: capture.Block) -> Rows:

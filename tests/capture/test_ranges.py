@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from msmqwire import capture
 from msmqwire.capture import joining, ranges, reader
 from msmqwire.capture.blocks import Block
-from msmqwire.columns import allocated_bytes
 from tests.capture import build
 from tests.capture.build import message, segment
 from tests.capture.reading import Row, check, read, rows_of
@@ -24,13 +22,7 @@ from tests.capture.traffic import conversation, damaged, file_of, several_sectio
 CASES = 80
 
 
-@pytest.fixture(autouse=True)
-def _everything_is_released() -> Iterator[None]:
-    gc.collect()
-    before = allocated_bytes()
-    yield
-    gc.collect()
-    assert allocated_bytes() == before
+pytestmark = pytest.mark.usefixtures("everything_is_released")
 
 
 class CountingReader(joining.JoiningReader):

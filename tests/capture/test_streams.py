@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmqwire import capture
-from msmqwire.columns import allocated_bytes
 from tests.capture import build, oracle
 from tests.capture.build import internal, message, segment
 from tests.capture.reading import Dribble, Row, check, read
@@ -25,13 +24,7 @@ SESSION = internal()
 PACKETS = [message(b"%d" % i * i, session=i % 3 == 0) for i in range(1, 9)]
 
 
-@pytest.fixture(autouse=True)
-def _everything_is_released() -> Iterator[None]:
-    gc.collect()
-    before = allocated_bytes()
-    yield
-    gc.collect()
-    assert allocated_bytes() == before
+pytestmark = pytest.mark.usefixtures("everything_is_released")
 
 
 def found(frames: list[bytes], **options: Any) -> tuple[list[bytes], capture.StreamStats]:

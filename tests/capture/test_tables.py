@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 import io
 import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +29,7 @@ REQUEST = load("mqsd")[0].data
 TABLE = mqsd.TOPOLOGY.names
 
 
-@pytest.fixture(autouse=True)
-def _everything_is_released() -> Iterator[None]:
-    gc.collect()
-    before = allocated_bytes()
-    yield
-    gc.collect()
-    assert allocated_bytes() == before
+pytestmark = pytest.mark.usefixtures("everything_is_released")
 
 
 def rows(source: Any, **options: Any) -> list[dict[str, Any]]:

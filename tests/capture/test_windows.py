@@ -7,7 +7,6 @@ import io
 import os
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +40,7 @@ CAPTURES = captures(300)
 SMALL = captures(12)
 
 
-@pytest.fixture(autouse=True)
-def _everything_is_released() -> Iterator[None]:
-    gc.collect()
-    before = allocated_bytes()
-    yield
-    gc.collect()
-    assert allocated_bytes() == before
+pytestmark = pytest.mark.usefixtures("everything_is_released")
 
 
 # However the bytes come

@@ -15,10 +15,10 @@ import tests.mqsd.rows
 from msmqwire import Batch, Payloads, mqcn, mqqb, mqsd
 from msmqwire.columns import Table
 from tests.mqcn.messages import read_all
-from tests.mqqb.messages import F8, FULL, some
+from tests.mqqb.messages import F8, FULL, some, vectors
 from tests.reference import mqcn_cases, mqsd_cases
 from tests.reference.mqqb import Table as PacketTable
-from tests.vectors import get
+from tests.vectors import get, load
 
 __all__ = ["FORMATS", "Format", "each_format"]
 
@@ -30,23 +30,25 @@ class Format:
     """Payloads of one kind.
 
     ``decode_batch`` and ``encode_batch`` are those of the package. ``cases(count, seed)`` makes payloads, half of them
-    broken. ``whole`` are payloads of one size each without a fault, the first with all that a payload can have.
-    ``expected(payloads, strict=)`` is what the oracle says, which ``assert_columns`` and ``assert_arrow`` compare with
-    the numpy columns of a batch and with its Arrow export; ``rows`` is their number. ``most_memory`` is what a batch
-    may hold, in bytes for each payload and for each byte of them. ``look`` follows offsets of a batch that an export
-    does not.
+    broken; ``count`` of them are many for its oracle. ``vectors`` are the golden ones. ``whole`` are two without a
+    fault, the first with all that a payload can have. ``expected(payloads, strict=)`` is what the oracle says, which
+    ``assert_columns`` and ``assert_arrow`` compare with the numpy columns of a batch and with its Arrow export; ``rows``
+    is their number. ``most_memory`` is what a batch may hold, in bytes: at all, for each payload and for each byte of
+    them. ``look`` follows offsets of a batch that an export does not.
     """
 
     table: Table
     decode_batch: Callable[..., Any]
     encode_batch: Callable[..., Payloads]
     cases: Callable[[int, int], list[bytes]]
+    count: int
+    vectors: tuple[bytes, ...]
     whole: tuple[bytes, ...]
     expected: Callable[..., Any]
     rows: Callable[[Any], int]
     assert_columns: Callable[[Any, Any], None]
     assert_arrow: Callable[[Any, Any], None]
-    most_memory: tuple[int, int]
+    most_memory: tuple[int, int, int]
     look: Callable[[Any], object] = Batch.to_arrow
 
     def __str__(self) -> str:
@@ -77,8 +79,24 @@ def _expected_notifications(payloads: Bytes, *, strict: bool = False) -> tests.m
     return tests.mqcn.rows.Expected(read_all(payloads, strict=strict))
 
 
-def _expected_packets(table: PacketTable, payloads: Bytes, *, strict: bool = False) -> tests.mqqb.rows.Expected:
-    return tests.mqqb.rows.Expected(tests.mqqb.rows.read_all(payloads, table, strict=strict), table)
+def _packets(table: Table, name: PacketTable, **others: Any) -> Format:
+    """One of the two tables of message packets."""
+
+    def expected(payloads: Bytes, *, strict: bool = False) -> tests.mqqb.rows.Expected:
+        return tests.mqqb.rows.Expected(tests.mqqb.rows.read_all(payloads, name, strict=strict), name)
+
+    return Format(
+        table=table,
+        encode_batch=mqqb.encode_batch,
+        cases=partial(some, name),
+        count=500,
+        vectors=tuple(vectors(name)),
+        expected=expected,
+        rows=lambda outcomes: len(outcomes.outcomes),
+        assert_columns=tests.mqqb.rows.assert_columns,
+        assert_arrow=tests.mqqb.rows.assert_arrow,
+        **others,
+    )
 
 
 FORMATS = (
@@ -87,50 +105,44 @@ FORMATS = (
         decode_batch=mqsd.decode_batch,
         encode_batch=mqsd.encode_batch,
         cases=lambda count, seed: list(mqsd_cases.cases(count, seed=seed)),
+        count=2000,
+        vectors=tuple(vector.data for vector in load("mqsd")),
         whole=(get("mqsd", "reply-many-servers").data, get("mqsd", "V1-request").data),
         expected=tests.mqsd.rows.read_all,
         rows=len,
         assert_columns=tests.mqsd.rows.assert_columns,
         assert_arrow=tests.mqsd.rows.assert_arrow,
-        most_memory=(250, 12),
+        most_memory=(4096, 250, 12),
     ),
     Format(
         table=mqcn.NOTIFICATIONS,
         decode_batch=mqcn.decode_batch,
         encode_batch=mqcn.encode_batch,
         cases=lambda count, seed: list(mqcn_cases.cases(count, seed=seed)),
+        count=2000,
+        vectors=tuple(vector.data for vector in load("mqcn")),
         whole=(get("mqcn", "change-machine-with-riders").data, get("mqcn", "C1-delete").data),
         expected=_expected_notifications,
         rows=lambda expected: len(expected.rows),
         assert_columns=tests.mqcn.rows.assert_columns,
         assert_arrow=tests.mqcn.rows.assert_arrow,
-        most_memory=(300, 40),
+        most_memory=(8192, 300, 40),
         look=_look_at_properties,
     ),
-    Format(
-        table=mqqb.MESSAGES,
+    _packets(
+        mqqb.MESSAGES,
+        "messages",
         decode_batch=mqqb.decode_batch,
-        encode_batch=mqqb.encode_batch,
-        cases=partial(some, "messages"),
         whole=(mqqb.encode(FULL), mqqb.encode(mqqb.UserMessage())),
-        expected=partial(_expected_packets, "messages"),
-        rows=lambda expected: len(expected.outcomes),
-        assert_columns=tests.mqqb.rows.assert_columns,
-        assert_arrow=tests.mqqb.rows.assert_arrow,
-        most_memory=(600, 10),
+        most_memory=(8192, 600, 10),
         look=_look_at_bodies,
     ),
-    Format(
-        table=mqqb.SESSIONS,
+    _packets(
+        mqqb.SESSIONS,
+        "sessions",
         decode_batch=mqqb.decode_session_batch,
-        encode_batch=mqqb.encode_batch,
-        cases=partial(some, "sessions"),
         whole=(get("mqqb", "F3-establish-connection-request").data, F8),
-        expected=partial(_expected_packets, "sessions"),
-        rows=lambda expected: len(expected.outcomes),
-        assert_columns=tests.mqqb.rows.assert_columns,
-        assert_arrow=tests.mqqb.rows.assert_arrow,
-        most_memory=(200, 1),
+        most_memory=(8192, 200, 1),
     ),
 )
 

@@ -51,7 +51,7 @@ def write_and_write(kind: Format) -> None:
     kind.assert_rows(some, kind.decode_batch(some, out=out))
 
 
-def write_and_read(kind: Format, seconds: float = 3) -> None:
+def write_and_read(kind: Format, seconds: float = 4) -> None:
     """An export, or what else is made of half-written offsets, would lead its reader anywhere."""
     out = kind.decode_batch(kind.cases(500, 31))
     sizes = _sizes(kind, (10, 0, 20))

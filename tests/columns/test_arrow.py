@@ -19,7 +19,7 @@ from tests.columns.formats import Format, each_format
 
 @cache
 def payloads_of(kind: Format) -> list[bytes | None]:
-    return [*kind.whole, None, b"", None, *kind.cases(300, 3)]
+    return [*kind.vectors, *kind.whole, None, b"", None, *kind.cases(400, 3)]
 
 
 @pytest.mark.parametrize("guid", ["uuid", "text", "binary"])

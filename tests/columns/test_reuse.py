@@ -17,14 +17,14 @@ from tests.columns.processes import run
 
 @cache
 def payloads_of(kind: Format) -> list[bytes]:
-    return [*kind.cases(500, 31), *kind.whole]
+    return [*kind.cases(kind.count, 31), *kind.whole]
 
 
 @each_format
 def test_equal_results(kind: Format) -> None:
     rng = random.Random(11)
     out: Any = None
-    for count in (10, 300, 3, 0, 500, 100):
+    for count in (10, 500, 3, 0, kind.count - 1, 100):
         payloads = rng.sample(payloads_of(kind), count)
         for threads in (1, 2):
             again = kind.decode_batch(payloads, out=out, threads=threads)
@@ -139,10 +139,12 @@ from tests.columns.formats import FORMATS
 
 faulthandler.enable()
 kind = next(each for each in FORMATS if str(each) == sys.argv[1])
-few, many = Payloads.of([kind.whole[0]] * 10), Payloads.of([kind.whole[1]] * 300_000)
+few, small = Payloads.of([kind.whole[0]] * 10), kind.whole[1]
+count = 100_000_000 // len(small)
+many = Payloads(small * count, np.arange(count + 1) * len(small))
 unlimited = resource.getrlimit(resource.RLIMIT_AS)
 failed = 0
-for megabytes in range(5, 300, 25):
+for megabytes in range(5, 400, 25):
     out = kind.decode_batch(few)
     rows = len(out)
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

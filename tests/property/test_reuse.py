@@ -13,6 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.columns.formats import FORMATS, Format
 from tests.property import message_packets, notifications, strategies
 
+# Examples, steps of each and payloads of a step: the oracle of replies takes the least time
+USUAL = (20, 15, 12)
+EFFORT = {"topology": (30, 20, 30)}
 PAYLOADS = {
     "topology": strategies.payloads(),
     "notifications": notifications.payloads(),
@@ -25,13 +28,14 @@ class Reuse(RuleBasedStateMachine):
     def __init__(self, kind: Format) -> None:
         super().__init__()
         self.kind = kind
+        *_, self.most = EFFORT.get(str(kind), USUAL)
         self.batch = kind.decode_batch([])
         self.payloads: list[bytes | None] = []
         self.held: list[tuple[pa.Array, list[Any]]] = []
 
     @rule(data=st.data(), threads=st.integers(1, 2))
     def decode(self, data: st.DataObject, threads: int) -> None:
-        payloads = data.draw(st.lists(st.none() | PAYLOADS[str(self.kind)], max_size=12))
+        payloads = data.draw(st.lists(st.none() | PAYLOADS[str(self.kind)], max_size=self.most))
         if self.held:
             with pytest.raises(BufferError):
                 self.kind.decode_batch(payloads, out=self.batch, threads=threads)
@@ -58,4 +62,5 @@ class Reuse(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("kind", FORMATS, ids=str)
 def test_reuse(kind: Format) -> None:
-    run_state_machine_as_test(lambda: Reuse(kind), settings=settings(max_examples=12, stateful_step_count=15))
+    examples, steps, _ = EFFORT.get(str(kind), USUAL)
+    run_state_machine_as_test(lambda: Reuse(kind), settings=settings(max_examples=examples, stateful_step_count=steps))
