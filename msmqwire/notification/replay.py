@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
@@ -19,8 +20,8 @@ from uuid import UUID
 from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Queue
 from msmqwire.mqcn import Violation
-from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_QUEUE
-from msmqwire.notification.updates import DISCARDABLE, attributes_of, first_values, pathname_of, refusal
+from msmqwire.notification.attributes import CREATED_QUEUE, first_values, judge
+from msmqwire.notification.audit import Rule
 from msmqwire.properties import PROPID_Q_QMID
 
 if TYPE_CHECKING:
@@ -61,9 +62,11 @@ COLUMNS = (
     "violations",
 )
 
-_VALUE_MEMBERS = ("int", "text", "guid", "bytes")
+_VALUE_MEMBERS = ("id", "int", "text", "bytes", "guid")
 #: The violations for which a message is disregarded, as the table names them.
-DISCARDED = frozenset(each.name.lower() for each in Violation if each in DISCARDABLE and each.name)
+DISCARDED = frozenset(
+    str(each.name).lower() for each in (Violation.TRAILING_BYTES, Violation.PATH_NAME_SYNTAX, Violation.PROPERTY_COUNT)
+)
 #: What a queue keeps for life, whatever else changes.
 _LASTING = ("identifier", "pathname")
 _TOLD = tuple(CREATED_QUEUE.values())
@@ -245,17 +248,35 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
     """
     held: list[Row] = []
     for batch in batches:
-        # Python's own times have no nanoseconds
-        column: Any = batch.column("time")
-        times = column.cast("int64").to_pylist()
-        for row, time in zip(batch.drop_columns(["time"]).to_pylist(), times, strict=True):
+        for row in _rows(batch):
             # All rows of a message but its first have a position above 0 in it
             if held and not row["index"]:
                 yield _message(held)
                 held = []
-            held.append({**row, "time": time})
+            held.append(row)
     if held:
         yield _message(held)
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
+    """The rows of a batch, with the properties as a mapping of PROPID to value."""
+    time: Any = batch.column("time")
+    properties: Any = batch.column("properties")
+    # Python's own times have no nanoseconds
+    times = time.cast("int64").to_pylist()
+    members = dict(zip((each.name for each in properties.type.value_type), properties.flatten().flatten(), strict=True))
+    items = zip(*(members[name].to_pylist() for name in _VALUE_MEMBERS), strict=True)
+    counts = properties.value_lengths().to_pylist()
+    rows = batch.drop_columns(["time", "properties"]).to_pylist()
+    for row, at, count in zip(rows, times, counts, strict=True):
+        yield {**row, "time": at, "properties": first_values(map(_value, islice(items, count or 0)))}
+
+
+def _value(item: tuple[Any, ...]) -> tuple[int, Any]:
+    propid, number, text, data, guid = item
+    if guid is not None:
+        return propid, _guid(guid)
+    return propid, number if number is not None else text if text is not None else data
 
 
 def _message(rows: list[Row]) -> Message:
@@ -267,26 +288,16 @@ def _message(rows: list[Row]) -> Message:
     for row in rows:
         if row["index"] is None:
             continue
-        values = _values(row)
-        if row["version"] == 1 and refusal(row["object"], row["operation"], row["path_name"], values):
+        values: dict[str, Any] | Rule = {}
+        if row["version"] == 1:
+            values = judge(row["object"], row["operation"], row["path_name"], row["properties"])
+        if isinstance(values, Rule):
             return Message(**where, disregarded=True)
         if row["object"] == "machine":
             machine_changes += 1
         else:
             updates.append(_update(row, values))
     return Message(**where, updates=tuple(updates), machine_changes=machine_changes)
-
-
-def _values(row: Row) -> dict[int, Any]:
-    """The values of an update by PROPID."""
-    if row["properties"] is None:
-        return {}
-    return first_values((item["id"], _value(item)) for item in row["properties"])
-
-
-def _value(item: Row) -> Any:
-    value = next((item[member] for member in _VALUE_MEMBERS if item[member] is not None), None)
-    return value if item["guid"] is None else _guid(value)
 
 
 def _guid(value: Any) -> Any:
@@ -296,20 +307,15 @@ def _guid(value: Any) -> Any:
     return UUID(value) if isinstance(value, str) else value
 
 
-def _update(row: Row, values: Mapping[int, Any]) -> Update:
-    operation, guid, path, told = row["operation"], row["object_guid"], row["path_name"], dict[str, Any]()
-    if operation != "delete":
-        told = attributes_of(Queue, CREATED_QUEUE if operation == "create" else UPDATED_QUEUE, values)
-    if operation == "create" and row["version"] == 1:
-        guid = told["identifier"]
-        path = told["pathname"] = pathname_of(path, values)
+def _update(row: Row, told: dict[str, Any]) -> Update:
+    created = row["operation"] == "create" and row["version"] == 1
     return Update(
         version=row["version"],
-        guid=_guid(guid),
-        path=path,
-        queue_manager=values.get(PROPID_Q_QMID),
+        guid=told["identifier"] if created else _guid(row["object_guid"]),
+        path=told["pathname"] if created else row["path_name"],
+        queue_manager=row["properties"].get(PROPID_Q_QMID),
         event=Event(
-            operation=operation,
+            operation=row["operation"],
             applied=True,
             time=row["time"],
             file=row["file"],

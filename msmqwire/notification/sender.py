@@ -25,12 +25,12 @@ from msmqwire.mqcn import ChangeNotificationMessage, NotificationBody, Notificat
 from msmqwire.mqqb import SecurityHeader, UserMessage
 from msmqwire.notification.attributes import (
     CREATED_QUEUE,
-    MOST_BYTES,
+    MAX_BYTES,
     UPDATED_MACHINE,
     UPDATED_QUEUE,
+    display_name,
     property_value,
-    read,
-    spoken_name,
+    read_attribute,
 )
 from msmqwire.notification.envelope import NOTIFY_QUEUE, AuthenticationLevel
 from msmqwire.properties import (
@@ -106,7 +106,7 @@ class QueueManagerUpdate:
     @property
     def queue_manager(self) -> UUID:
         """The queue manager that is to be told."""
-        identifier: UUID = read(self.new, "identifier")
+        identifier: UUID = read_attribute(self.new, "identifier")
         return identifier
 
 
@@ -293,10 +293,10 @@ class Sender:
 def _modified(old: Queue | QueueManager, new: Queue | QueueManager) -> set[str]:
     """The attributes that differ between two states of one object; one that was read in neither does not."""
     before, after = old.attributes(), new.attributes()
-    if type(old) is not type(new) or read(old, "identifier") != read(new, "identifier"):
-        raise EncodeError("identifier", f"{spoken_name(new)}: is not the object that {spoken_name(old)} was")
+    if type(old) is not type(new) or read_attribute(old, "identifier") != read_attribute(new, "identifier"):
+        raise EncodeError("identifier", f"{display_name(new)}: is not the object that {display_name(old)} was")
     for attribute in before.keys() ^ after.keys():
-        raise EncodeError(attribute, f"{spoken_name(new)}: was not read both before and after the change")
+        raise EncodeError(attribute, f"{display_name(new)}: was not read both before and after the change")
     return {attribute for attribute, value in after.items() if value != before[attribute]}
 
 
@@ -317,10 +317,10 @@ def _event(change: Change, domain_controller: str) -> ChangeNotificationMessage:
         case QueueManagerUpdate():
             event, element = _MACHINE_CHANGED, change.new
     try:
-        body = NotificationBody(event, read(element, "identifier"), domain_controller)
+        body = NotificationBody(event, read_attribute(element, "identifier"), domain_controller)
         return ChangeNotificationMessage(2, body=body)
     except EncodeError as error:
-        raise EncodeError(error.field, f"{spoken_name(element)}: {error.reason}") from None
+        raise EncodeError(error.field, f"{display_name(element)}: {error.reason}") from None
 
 
 def _update(change: Change, master: UUID) -> NotificationUpdate | None:
@@ -333,11 +333,11 @@ def _update(change: Change, master: UUID) -> NotificationUpdate | None:
                 command="create", path_name=pathname, guid_master_id=master, properties=properties
             )
         except EncodeError as error:
-            raise EncodeError("pathname", f"{spoken_name(change.queue)}: {error.reason}") from None
+            raise EncodeError("pathname", f"{display_name(change.queue)}: {error.reason}") from None
     if isinstance(change, QueueDeletion):
         return NotificationUpdate(
             command="delete",
-            guid_identifier=read(change.queue, "identifier"),
+            guid_identifier=read_attribute(change.queue, "identifier"),
             guid_master_id=master,
             properties=[(PROPID_D_SCOPE, _MQDS_ENTERPRISESCOPE), (PROPID_D_OBJTYPE, _MQDS_QUEUE)],
         )
@@ -368,12 +368,12 @@ def _properties(element: Queue | QueueManager, table: Mapping[int, str]) -> list
 def _messages(updates: Iterable[NotificationUpdate]) -> Iterator[ChangeNotificationMessage]:
     """As few messages as the updates fit in, in their order."""
     held: list[NotificationUpdate] = []
-    room = MOST_BYTES
+    room = MAX_BYTES
     for update in updates:
         size = len(encode(ChangeNotificationMessage(1, [update])))
         if held and (size > room or len(held) == MOST_UPDATES):
             yield ChangeNotificationMessage(1, held)
-            held, room = [], MOST_BYTES
+            held, room = [], MAX_BYTES
         held.append(update)
         room -= size
     if held:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 from uuid import UUID
 
@@ -117,8 +116,7 @@ def test_p9_a_list_of_senders() -> None:
     assert isinstance(tell(listening, p.delete(p.ORDERS))[0], Deleted)
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_what_has_no_rule_is_recorded_and_holds_nothing_up(processor: NotificationProcessor, at_once: bool) -> None:
+def test_what_has_no_rule_is_recorded_and_holds_nothing_up(processor: NotificationProcessor) -> None:
     """A created machine, our own, another or one named by its path; and a deletion by a path that a queue has."""
     of_a_machine = [(202, p.MACHINE), (214, 7)]
     updates = [
@@ -130,10 +128,7 @@ def test_what_has_no_rule_is_recorded_and_holds_nothing_up(processor: Notificati
         p.change(p.BILLS, (105, 2)),
     ]
     bodies = [b"\1\0", p.version_1(*updates)]
-    if at_once:
-        records = list(processor.process_batch(mqcn.decode_batch(bodies, strict=True), p.SIGNED))
-    else:
-        records = [record for body in bodies for record in processor.process(body, p.SIGNED)]
+    records = [record for body in bodies for record in processor.process(body, p.SIGNED)]
 
     def ignored(index: int, rule: Rule, identifier: UUID | None) -> Record:
         return Ignored(message=1, index=index, section="[MS-MQCN] 3.2.5.1", rule=rule, identifier=identifier, detail="")
@@ -218,28 +213,6 @@ def test_repeated_notifications(processor: NotificationProcessor) -> None:
 def test_the_last_of_two_changes_stays_whatever_came_first(processor: NotificationProcessor) -> None:
     tell(processor, p.change(p.ORDERS, (105, 2)), p.change(p.ORDERS, (105, 1)))
     assert quota(processor, p.ORDERS) == 1
-    bodies = [p.version_1(p.change(p.ORDERS, (105, number))) for number in (7, 9, 8)]
-    audit = processor.process_batch(mqcn.decode_batch(bodies, strict=True), p.SIGNED)
-    assert quota(processor, p.ORDERS) == 8
-    changes = audit.changes("quota")
-    assert (changes.before.tolist(), changes.after.tolist()) == ([1, 7, 9], [7, 9, 8])
-
-
-BY_GUID = p.change(p.ORDERS, (105, 1))
-BY_PATH = p.update("change", path="HERE\\orders", properties=[(115, p.MACHINE), (105, 2)])
-CREATED_AGAIN = p.create(p.SPARE, "here\\orders", (105, 3))
-
-
-ALL_OF_ONE = [BY_GUID, BY_PATH, CREATED_AGAIN, p.delete(p.ORDERS)]
-
-
-@pytest.mark.parametrize("updates", [*itertools.permutations(ALL_OF_ONE, 2), *itertools.permutations(ALL_OF_ONE, 3)])
-def test_a_batch_keeps_the_order_of_what_is_told_of_one_queue(updates: tuple[mqcn.NotificationUpdate, ...]) -> None:
-    one_by_one, at_once = (p.processor([p.queue(p.ORDERS, "orders")]) for _ in range(2))
-    bodies = [p.version_1(update) for update in updates]
-    records = [record for body in bodies for record in one_by_one.process(body, p.SIGNED)]
-    assert list(at_once.process_batch(mqcn.decode_batch(bodies, strict=True), p.SIGNED)) == records
-    assert p.state(at_once) == p.state(one_by_one)
 
 
 @pytest.mark.parametrize("failing", range(1, 6))
@@ -257,8 +230,7 @@ EVENTS = [p.version_2(event, guid) for event, guid in [(1, p.SPARE), (2, p.ORDER
 
 
 @pytest.mark.parametrize("failing", range(1, len(EVENTS) + 1))
-@pytest.mark.parametrize("at_once", [False, True])
-def test_the_directory_fails_at_each_read_of_an_event(failing: int, at_once: bool) -> None:
+def test_the_directory_fails_at_each_read_of_an_event(failing: int) -> None:
     """What could not be read stays as it is, the rest is applied, and being told again mends it."""
     held = [
         p.queue(guid, name, quota=7) for guid, name in ((p.SPARE, "spare"), (p.ORDERS, "orders"), (p.BILLS, "bills"))
@@ -266,8 +238,6 @@ def test_the_directory_fails_at_each_read_of_an_event(failing: int, at_once: boo
     machine = QueueManager.of({**p.HERE.attributes(), "queue_manager_quota": 7})
 
     def told(processor: NotificationProcessor) -> list[Record]:
-        if at_once:
-            return list(processor.process_batch(mqcn.decode_batch(EVENTS, strict=True), Envelope()))
         return [record for body in EVENTS for record in processor.process(body)]
 
     def start(directory: p.Failing) -> NotificationProcessor:
@@ -321,14 +291,6 @@ def test_a_flood_takes_no_memory() -> None:
     assert server._pending == []
 
 
-def test_a_batch_that_was_not_decoded_strictly(processor: NotificationProcessor) -> None:
-    batch = mqcn.decode_batch([p.version_1(p.delete(p.ORDERS)) + b"xx"])
-    with pytest.raises(ValueError, match="strict"):
-        processor.process_batch(batch, p.SIGNED)
-    with pytest.raises(ValueError, match="2 envelopes for 1"):
-        processor.process_batch(mqcn.decode_batch([b"\1\0"], strict=True), [p.SIGNED] * 2)
-
-
 def test_half_read_objects_are_refused() -> None:
     half = Queue.of({"identifier": p.ORDERS, "pathname": "here\\orders"})
     with pytest.raises(ValueError, match="not read"):
@@ -341,9 +303,3 @@ def test_half_read_objects_are_refused() -> None:
 def test_no_two_queues_are_one(other: Queue) -> None:
     with pytest.raises(ValueError, match="already"):
         p.processor([p.queue(p.ORDERS, "orders"), other])
-
-
-def test_null_messages(processor: NotificationProcessor) -> None:
-    audit = processor.process_batch(mqcn.decode_batch([None, b"\1\0"], strict=True), p.SIGNED)
-    assert [rule_of(each) for each in audit] == [Rule.MALFORMED]
-    assert audit.disregarded.tolist() == [0]

@@ -147,7 +147,7 @@ def test_each_queue_manager_has_its_own_message() -> None:
 def test_messages_are_full_before_there_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [len(each.message.updates) for each in SERVICE.notifications([DELETION] * 600)]
     assert sizes == [255, 255, 90]
-    monkeypatch.setattr(sender_module, "MOST_BYTES", 300)
+    monkeypatch.setattr(sender_module, "MAX_BYTES", 300)
     sizes = [len(received(each).updates) for each in SERVICE.notifications([DELETION] * 9)]
     assert sizes == [4, 4, 1]
 
@@ -213,7 +213,7 @@ def without(element: Any, name: str) -> Any:
         (update(quota=-1), "quota", "out of the range of VT_UI4"),
         (update(security=bytes(4 << 20)), "security", "4,194,308 bytes do not fit in a message"),
         (update(quota="much"), "quota", ""),
-        (update(privacy_level="some"), "privacy_level", "'some' is no value"),
+        (update(privacy_level="some"), "privacy_level", "'some' is not a valid"),
         (QueueCreation(queue=changed(ORDERS, label="a\0b"), queue_manager=LEDGER), "label", ""),
         (QueueCreation(queue=changed(ORDERS, pathname="no path"), queue_manager=LEDGER), "pathname", "QueuePathName"),
     ],
