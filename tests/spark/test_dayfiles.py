@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from msmqwire.capture import TABLES
-from msmqwire.spark.dayfiles import DayFiles
-from msmqwire.spark.reading import ReadingOptions, Scan
+from msmqwire.spark.lake.dayfiles import DayFiles
+from msmqwire.spark.source.scan import ReadingOptions, Scan
 
 EXAMPLES = sorted(map(str, Path(__file__).parents[2].glob("examples/*.pcap*")))
 COUNTED = {"frame", "first_frame", "time", "time_ns", "stream_offset"}

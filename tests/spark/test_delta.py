@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from msmqwire.spark import pipeline
-from msmqwire.spark.lake import Lake, LakeError
+from msmqwire.spark.lake.store import Lake, LakeError
 from tests.spark import test_lake
 from tests.spark.captures import write_capture
 from tests.spark.test_datasource import CAPTURES, LOCAL, SESSION

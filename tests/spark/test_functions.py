@@ -15,8 +15,7 @@ from pyspark.sql.functions import col
 from msmqwire import mqsd
 from msmqwire import spark as msmq
 from msmqwire.columns import Batch, Payloads, allocated_bytes
-from msmqwire.spark import decoder
-from msmqwire.spark.functions import msmq_decode_topology
+from msmqwire.spark.functions import decoder, msmq_decode_topology
 from tests import vectors
 from tests.reference import mqsd_cases
 from tests.spark.rows import as_dicts, topology_rows

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
 
 from msmqwire.spark import pipeline
-from msmqwire.spark.sources import find_files
+from msmqwire.spark.source.files import find_files
 from tests.reference import mqsd
 from tests.spark.captures import MONDAY, frame, write_capture
 

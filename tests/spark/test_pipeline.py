@@ -22,10 +22,11 @@ from pyspark.sql import SparkSession
 
 from msmqwire.capture import StreamStats
 from msmqwire.errors import DecodeError
-from msmqwire.spark import dayfiles, pipeline
-from msmqwire.spark.accounting import AccountingError, SourceAccount, check_files
-from msmqwire.spark.dayfiles import DayFiles, StagedFile
-from msmqwire.spark.reading import ReadingOptions, Scan
+from msmqwire.spark import pipeline
+from msmqwire.spark.lake import dayfiles
+from msmqwire.spark.lake.accounting import AccountingError, SourceAccount, check_files
+from msmqwire.spark.lake.dayfiles import DayFiles, StagedFile
+from msmqwire.spark.source.scan import ReadingOptions, Scan
 from tests import vectors
 from tests.capture import build
 from tests.reference import mqsd_cases

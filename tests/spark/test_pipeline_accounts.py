@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from msmqwire import cli
 from msmqwire.spark import pipeline
-from msmqwire.spark.accounting import AccountingError
-from msmqwire.spark.tasks import Decoded, Decoding
+from msmqwire.spark.lake.accounting import AccountingError
+from msmqwire.spark.lake.tasks import Decoded, Decoding
 from tests.capture import build, oracle, traffic
 from tests.capture.reading import Row
 from tests.reference import mqcn, mqqb, mqqb_cases, mqsd, mqsd_cases

@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from msmqwire.spark import pipeline
-from msmqwire.spark.accounting import AccountingError
-from msmqwire.spark.tasks import Decoded
+from msmqwire.spark.lake.accounting import AccountingError
+from msmqwire.spark.lake.tasks import Decoded
 from tests.spark.captures import DAY, MONDAY, frame, write_capture
 from tests.spark.crashing_pipeline import SETTINGS
 from tests.spark.submit import ROOT

@@ -14,8 +14,8 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from msmqwire.spark import pipeline
-from msmqwire.spark.accounting import AccountingError, SourceAccount
-from msmqwire.spark.tasks import Cut, Decoded
+from msmqwire.spark.lake.accounting import AccountingError, SourceAccount
+from msmqwire.spark.lake.tasks import Cut, Decoded
 from tests.capture import build
 from tests.spark.captures import DAY, MONDAY, frame, frames_of, without_a_segment, write_capture
 from tests.spark.test_datasource import SESSION

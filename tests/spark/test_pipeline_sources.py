@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 from msmqwire.capture import read_table
 from msmqwire.errors import CaptureError
 from msmqwire.spark import pipeline
-from msmqwire.spark.reading import ReadingOptions, Scan
-from msmqwire.spark.tasks import Decoded, Decoding, HashedFile
+from msmqwire.spark.lake.tasks import Decoded, Decoding, HashedFile
+from msmqwire.spark.source.scan import ReadingOptions, Scan
 from tests.spark.captures import DAY, MONDAY, frame, write_capture
 from tests.spark.test_datasource import CAPTURES, LOCAL, OTHER, SESSION
 from tests.spark.test_pipeline_kills import PRINTED
