@@ -21,7 +21,7 @@ from benchmarks import workloads
 from msmqwire import mqsd
 from msmqwire.capture import read_table
 from msmqwire.spark import functions
-from msmqwire.spark.reading import ReadingOptions, Scan
+from msmqwire.spark.source.scan import ReadingOptions, Scan
 
 FILES = 4
 ONE_IN = 1_000

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from msmqwire.spark.datasource import MsmqDataSource as DefaultSource
+from msmqwire.spark.source.datasource import MsmqDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "delta":
         optional("deltalake", "msmqwire pipeline --format delta", "delta")
     from msmqwire.capture import TABLES
-    from msmqwire.spark.sources import expand
+    from msmqwire.spark.source.files import expand
 
     options.tables = options.tables or list(TABLES)
     for table in options.tables:

@@ -136,8 +136,8 @@ def _replay_on_spark(options: argparse.Namespace, directory: MemoryDirectory | N
 
 def _lake_table(spark: SparkSession, lake: str, table: str) -> DataFrame:
     """A table of a lake; the folder of a Delta table has files as well that are no part of it any more."""
-    from msmqwire.spark.reading import ReadingOptions
     from msmqwire.spark.schema import struct_type
+    from msmqwire.spark.source.scan import ReadingOptions
 
     folder = os.path.join(lake, table)
     if not os.path.isdir(os.path.join(folder, "_delta_log")):

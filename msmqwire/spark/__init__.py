@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from msmqwire.spark.datasource import MsmqDataSource
-from msmqwire.spark.decoder import FunctionMode
 from msmqwire.spark.functions import Form, decoder_udf, decoder_udtf, guid_text_udf
+from msmqwire.spark.functions.decoder import FunctionMode
 from msmqwire.spark.schema import SparkGuid
+from msmqwire.spark.source.datasource import MsmqDataSource
 
 if TYPE_CHECKING:
     from msmqwire.columns.guids import GuidOrder

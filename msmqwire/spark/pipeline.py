@@ -23,14 +23,14 @@ from pyspark.sql import SparkSession
 
 from msmqwire.capture import TABLES, StreamStats
 from msmqwire.capture.sources import shown_name
-from msmqwire.spark.accounting import ACCOUNTING, SourceAccount, check_files, path_key, write_accounts
-from msmqwire.spark.dayfiles import Compression, StagedFile
-from msmqwire.spark.lake import Content, Lake, LakeForm, StagedGroup, Stamp
-from msmqwire.spark.reading import ReadingOptions
-from msmqwire.spark.remote import StorageOptions
+from msmqwire.spark.lake.accounting import ACCOUNTING, SourceAccount, check_files, path_key, write_accounts
+from msmqwire.spark.lake.dayfiles import Compression, StagedFile
+from msmqwire.spark.lake.store import Content, Lake, LakeForm, StagedGroup, Stamp
+from msmqwire.spark.lake.tasks import FAULTS, Cut, Cutting, Decoded, Decoding, Digesting, Stage
 from msmqwire.spark.schema import arrow_schema
-from msmqwire.spark.sources import SourceFile, find_files
-from msmqwire.spark.tasks import FAULTS, Cut, Cutting, Decoded, Decoding, Digesting, Stage
+from msmqwire.spark.source.files import SourceFile, find_files
+from msmqwire.spark.source.remote import StorageOptions
+from msmqwire.spark.source.scan import ReadingOptions
 
 __all__ = ["PipelineMode", "Progress", "Summary", "run"]
 

@@ -24,12 +24,12 @@ from pyspark.sql.functions import greatest, least, xxhash64
 from msmqwire.capture import CapturedFrames, read_frames, table_options
 from msmqwire.capture.sources import shown_name
 from msmqwire.errors import CaptureError
-from msmqwire.spark.options import ReadOptions
-from msmqwire.spark.planning import CapturePart, CapturePartition, tasks_of
-from msmqwire.spark.reading import Mode, ReadingOptions, Scan, describe_problems
-from msmqwire.spark.remote import StorageOptions
 from msmqwire.spark.schema import SparkColumn, SparkGuid, struct_type
-from msmqwire.spark.sources import find_files, open_source
+from msmqwire.spark.source.files import find_files, open_source
+from msmqwire.spark.source.options import ReadOptions
+from msmqwire.spark.source.planning import CapturePart, CapturePartition, tasks_of
+from msmqwire.spark.source.remote import StorageOptions
+from msmqwire.spark.source.scan import Mode, ReadingOptions, Scan, describe_problems
 
 __all__ = ["read_streams"]
 

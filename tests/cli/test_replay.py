@@ -15,7 +15,7 @@ from msmqwire import cli
 from msmqwire.notification.attributes import CREATED_QUEUE
 from msmqwire.notification.sender import QueueCreation, QueueDeletion
 from msmqwire.spark import pipeline
-from msmqwire.spark.lake import LakeForm
+from msmqwire.spark.lake.store import LakeForm
 from tests.cli.support import EXAMPLES, msmqwire
 from tests.cli.test_route import refused, run
 from tests.notification.sent import MANAGER, ORDERS, SERVICE, captured, captured_packets, changed, packet_of

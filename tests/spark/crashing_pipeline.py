@@ -10,7 +10,7 @@ import signal
 import sys
 
 from msmqwire.spark import pipeline
-from msmqwire.spark.lake import Lake
+from msmqwire.spark.lake.store import Lake
 from msmqwire.spark.session import local_session
 
 #: Of the pipeline: a task for each small capture, several for each of more than 3,000 bytes, and a commit for each.

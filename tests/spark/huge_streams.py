@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from msmqwire import mqqb
 from msmqwire.spark import streams
-from msmqwire.spark.options import ReadOptions
-from msmqwire.spark.reading import ReadingOptions
+from msmqwire.spark.source.options import ReadOptions
+from msmqwire.spark.source.scan import ReadingOptions
 from tests.capture import build
 
 SEGMENT = 1400  # bytes of a stream in a frame

@@ -15,12 +15,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from msmqwire.spark import pipeline
-from msmqwire.spark.lake import Lake, LakeError
+from msmqwire.spark.lake.store import Lake, LakeError
 from tests.spark import test_lake
-from tests.spark.captures import write_capture
-from tests.spark.test_datasource import CAPTURES, LOCAL, SESSION
+from tests.spark.captures import CAPTURES, LOCAL, SESSION, packets, write_capture
+from tests.spark.lakes import wanted
 from tests.spark.test_lake import AFTER, BEFORE, FIRST, SECOND, be_killed, ended_at, group, was_ended
-from tests.spark.test_pipeline_sources import packets, wanted
 
 
 def rows_of(root: Path, table: str, version: int | None = None) -> list[tuple[str, int]]:
@@ -76,6 +75,7 @@ def kill_at_every_step(root: Path) -> None:
     os.kill(os.getpid(), signal.SIGUSR1)
 
 
+@pytest.mark.long
 def test_a_driver_killed_at_every_step(tmp_path: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=kill_at_every_step, args=(tmp_path,))
     process.start()
@@ -103,12 +103,6 @@ def test_what_others_have_rewritten_is_not_replaced(tmp_path: Path) -> None:
     with Lake(tmp_path, "delta") as lake:
         lake.commit([group(lake.staging, {test_lake.MONDAY: {"seven": [7]}})])
     check(tmp_path, sorted([*BEFORE, ("seven", 7)]))
-
-
-def test_a_lake_keeps_its_form(tmp_path: Path) -> None:
-    fill(tmp_path)
-    with pytest.raises(LakeError, match="the tables of this lake are delta, not parquet"):
-        Lake(tmp_path).__enter__()
 
 
 def test_captures_become_delta_tables(spark: SparkSession, tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from msmqwire import mqqb
 from msmqwire.capture import TABLES, read_tables
 from msmqwire.errors import CaptureError, DecodeError
-from msmqwire.spark import following
-from msmqwire.spark.datasource import MsmqDataSource
-from msmqwire.spark.following import MsmqStreamReader, SequencePart
-from msmqwire.spark.sources import SourceFile, find_files
+from msmqwire.spark.source import following
+from msmqwire.spark.source.datasource import MsmqDataSource
+from msmqwire.spark.source.files import SourceFile, find_files
+from msmqwire.spark.source.following import MsmqStreamReader, SequencePart
 from tests.capture import build
 from tests.capture.test_ranges import conversation
 from tests.system_programs import capturing, require_program
@@ -532,7 +532,7 @@ def test_a_file_that_is_truncated_between_planning_and_reading(tmp_path: Path) -
 
 
 def test_offsets_do_not_grow_with_the_files_that_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msmqwire.spark.following.KEPT_NAMES", 20)
+    monkeypatch.setattr("msmqwire.spark.source.following.KEPT_NAMES", 20)
     query = Query(tmp_path, table="topology")
     sizes = []
     for batch in range(5):
@@ -690,5 +690,5 @@ def test_nothing_is_opened_while_nothing_is_new(tmp_path: Path, monkeypatch: pyt
     write(tmp_path, [gzip.compress(encode(traffic(19), 0))[:-9]])
     query = Query(tmp_path)
     assert not query.plan()
-    monkeypatch.setattr("msmqwire.spark.following.open_source", None)
+    monkeypatch.setattr("msmqwire.spark.source.following.open_source", None)
     assert not query.plan()

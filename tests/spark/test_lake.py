@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from msmqwire.spark.dayfiles import StagedFile
-from msmqwire.spark.lake import Content, Lake, LakeError, StagedGroup, Stamp
+from msmqwire.spark.lake.dayfiles import StagedFile
+from msmqwire.spark.lake.store import Content, Lake, LakeError, StagedGroup, Stamp
 
 Rows = dict[str, list[int]]
 MONDAY, TUESDAY = "2024-03-04", "2024-03-05"
@@ -177,7 +177,9 @@ def test_a_driver_ended_at_every_step(tmp_path: Path, end: Callable[[], None]) -
     assert min(found.values()) > 5
 
 
-HOLD = "import sys; from msmqwire.spark.lake import Lake\nwith Lake(sys.argv[1]): print('in', flush=True); input()"
+HOLD = (
+    "import sys; from msmqwire.spark.lake.store import Lake\nwith Lake(sys.argv[1]): print('in', flush=True); input()"
+)
 
 
 def test_one_run_at_a_time(tmp_path: Path) -> None:

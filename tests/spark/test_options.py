@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmqwire.spark.options import ReadOptions, parse_size
+from msmqwire.spark.source.options import ReadOptions, parse_size
 
 
 def test_every_option_in_any_spelling() -> None:

@@ -15,17 +15,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from msmqwire.spark import pipeline
-from msmqwire.spark.accounting import AccountingError
-from msmqwire.spark.tasks import Decoded
-from tests.spark.captures import DAY, MONDAY, frame, write_capture
+from msmqwire.spark.lake.accounting import AccountingError
+from msmqwire.spark.lake.tasks import Decoded
+from tests.spark.captures import DAY, LOCAL, MONDAY, OTHER, PRINTED, ROOT, SESSION, frame, packets, write_capture
 from tests.spark.crashing_pipeline import SETTINGS
-from tests.spark.submit import ROOT
-from tests.spark.test_datasource import LOCAL, OTHER, SESSION
-from tests.spark.test_pipeline_accounts import falsify
-from tests.spark.test_pipeline_kills import PRINTED
-from tests.spark.test_pipeline_parts import contents
-from tests.spark.test_pipeline_sources import packets, rows
-from tests.spark.test_pipeline_sources import wanted as read
+from tests.spark.lakes import change_last_result, contents, rows
+from tests.spark.lakes import wanted as read
 
 
 def write_first(folder: Path) -> None:
@@ -113,6 +108,7 @@ def test_many_commits_give_what_one_gives(spark: SparkSession, case: Case, lake:
     check(spark, case, lake)
 
 
+@pytest.mark.long
 def test_killed_in_the_second_commit(spark: SparkSession, case: Case, lake: Path) -> None:
     """Which is made then, and the next run does the rest."""
     command = [sys.executable, "-m", "tests.spark.crashing_pipeline", str(case.captures), str(lake), "2"]
@@ -136,7 +132,7 @@ def test_refused_at_a_later_commit(
             decoded.accounts[0].rows["topology"] += 1
 
     with monkeypatch.context() as patches:
-        falsify(patches, one_row_too_many)
+        change_last_result(patches, one_row_too_many)
         with pytest.raises(AccountingError, match=r"grown\.pcap: 5 payloads for topology, but 6 rows of it"):
             pipeline.run(spark, case.captures, lake)
     assert commits(lake) == commits(case.lake) + 2 + 1

@@ -8,20 +8,16 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from msmqwire.spark import pipeline
-from msmqwire.spark.accounting import AccountingError, SourceAccount
-from msmqwire.spark.tasks import Cut, Decoded
+from msmqwire.spark.lake.accounting import AccountingError, SourceAccount
+from msmqwire.spark.lake.tasks import Cut, Decoded
 from tests.capture import build
-from tests.spark.captures import DAY, MONDAY, frame, frames_of, without_a_segment, write_capture
-from tests.spark.test_datasource import SESSION
-from tests.spark.test_pipeline_kills import PRINTED
-
-TABLES = ("topology", "notifications", "messages", "sessions", "faults", "accounting")
+from tests.spark.captures import DAY, MONDAY, PRINTED, SESSION, frame, frames_of, without_a_segment, write_capture
+from tests.spark.lakes import contents
 
 
 @pytest.fixture
@@ -38,12 +34,6 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
     monkeypatch.setattr(pipeline._Run, "_cut", cut)
     return found
-
-
-def contents(lake: Path) -> dict[str, list[dict[str, Any]]]:
-    """All rows of all tables."""
-    found = {name: ds.dataset(lake / name, partitioning="hive").to_table().to_pylist() for name in TABLES}
-    return {name: sorted(rows, key=lambda row: str(list(row.values())[:9])) for name, rows in found.items()}
 
 
 def captures(folder: Path) -> list[Path]:

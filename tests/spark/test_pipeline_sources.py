@@ -16,39 +16,12 @@ import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
-from msmqwire.capture import read_table
 from msmqwire.errors import CaptureError
 from msmqwire.spark import pipeline
-from msmqwire.spark.reading import ReadingOptions, Scan
-from msmqwire.spark.tasks import Decoded, Decoding, HashedFile
-from tests.spark.captures import DAY, MONDAY, frame, write_capture
-from tests.spark.test_datasource import CAPTURES, LOCAL, OTHER, SESSION
-from tests.spark.test_pipeline_kills import PRINTED
-
-
-def rows(lake: Path, table: str = "topology") -> Counter[tuple[str, int]]:
-    """File and frame of each row of a table in the lake."""
-    found = ds.dataset(lake / table, partitioning="hive").to_table(columns=["file", "frame"])
-    return Counter(zip(found["file"].to_pylist(), found["frame"].to_pylist(), strict=True))
-
-
-def accounts(lake: Path) -> dict[str, dict[str, Any]]:
-    """The accounts by file, of which each has one."""
-    found = ds.dataset(lake / "accounting", partitioning="hive").to_table().to_pylist()
-    assert len({row["file"] for row in found}) == len(found)
-    return {row["file"]: row for row in found}
-
-
-def wanted(*files: Path | str, table: str = "topology") -> Counter[tuple[str, int]]:
-    """What a single machine reads of files."""
-    columns = ["file", "frame"]
-    batches = (batch for file in files for batch in read_table(file, table, columns=columns))
-    return Counter(tuple(row.values()) for batch in batches for row in batch.to_pylist())
-
-
-def packets(count: int, *, start: int = 0) -> list[tuple[int, bytes]]:
-    """Frames with a discovery packet each, an hour apart."""
-    return [(MONDAY + number * DAY // 24, frame(PRINTED[number % 2])) for number in range(start, start + count)]
+from msmqwire.spark.lake.tasks import Decoded, Decoding, HashedFile
+from msmqwire.spark.source.scan import ReadingOptions, Scan
+from tests.spark.captures import CAPTURES, LOCAL, OTHER, SESSION, packets, write_capture
+from tests.spark.lakes import accounts, read, rows, wanted
 
 
 def test_a_capture_that_grows(spark: SparkSession, tmp_path: Path) -> None:
@@ -148,14 +121,6 @@ def test_a_capture_is_told_by_what_was_read_of_it(tmp_path: Path) -> None:
         assert file.bytes == 13
 
 
-def test_a_file_is_found_once(spark: SparkSession, tmp_path: Path) -> None:
-    """However often it is named."""
-    path, lake = tmp_path / "one.pcap", tmp_path / "lake"
-    write_capture(path, packets(3))
-    assert pipeline.run(spark, [path, tmp_path / "*.pcap", path], lake).sources == 1
-    assert rows(lake) == wanted(path)
-
-
 def test_small_captures_share_files(spark: SparkSession, tmp_path: Path) -> None:
     """One of them is replaced with other settings: the others stay as they are."""
     folder, lake = tmp_path / "captures", tmp_path / "lake"
@@ -200,7 +165,7 @@ def test_what_cannot_be_read_is_tried_again(spark: SparkSession, tmp_path: Path)
     assert f"{good}: No such file or directory" in summary.problems
     assert sum("begins with 6e 6f" in problem for problem in summary.problems) == 2
     assert rows(lake) == Counter({(str(good), number): 1 for number in (1, 2, 3)})
-    found = ds.dataset(lake / "accounting", partitioning="hive").to_table().to_pylist()
+    found = read(lake, "accounting").to_pylist()
     assert Counter(row["file"] for row in found) == {str(gone): 1, str(text): 1, str(good): 2}
     good.unlink()
     moved.rename(good)

@@ -20,10 +20,10 @@ from pyspark.sql.functions import spark_partition_id
 
 from msmqwire.capture import TABLES
 from msmqwire.errors import CaptureError, DecodeError
-from msmqwire.spark import planning
-from msmqwire.spark.datasource import MsmqReader, PushdownReader
-from msmqwire.spark.options import ReadOptions, parse_size
-from msmqwire.spark.planning import CapturePart, pack, plan
+from msmqwire.spark.source import planning
+from msmqwire.spark.source.datasource import MsmqReader, PushdownReader
+from msmqwire.spark.source.options import ReadOptions, parse_size
+from msmqwire.spark.source.planning import CapturePart, pack, plan
 from tests.capture import build
 from tests.spark.captures import frames_of
 from tests.spark.object_store import object_store

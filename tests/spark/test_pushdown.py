@@ -26,10 +26,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.functions import expr, lit
 
-from msmqwire.spark.datasource import PushdownReader
-from msmqwire.spark.options import ReadOptions
-from msmqwire.spark.pushdown import can_apply, filtered, narrowed
-from msmqwire.spark.reading import ReadingOptions, Scan
+from msmqwire.spark.source.datasource import PushdownReader
+from msmqwire.spark.source.options import ReadOptions
+from msmqwire.spark.source.pushdown import can_apply, filtered, narrowed
+from msmqwire.spark.source.scan import ReadingOptions, Scan
 from tests.capture import build
 from tests.spark.submit import ROOT
 

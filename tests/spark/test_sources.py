@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from msmqwire import capture
-from msmqwire.spark import remote
-from msmqwire.spark.sources import SourceFile, expand, find_files, open_source
+from msmqwire.spark.source import remote
+from msmqwire.spark.source.files import SourceFile, expand, find_files, open_source
 from tests.spark.object_store import ObjectStore, object_store
 from tests.spark.submit import ROOT
 

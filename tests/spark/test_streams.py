@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from msmqwire import mqqb
 from msmqwire.capture import read_table
-from msmqwire.spark.reading import ReadingOptions
 from msmqwire.spark.schema import convert
+from msmqwire.spark.source.scan import ReadingOptions
 from msmqwire.spark.streams import read_streams
 from tests.capture import build
 from tests.capture.stream_oracle import FIN, SYN

@@ -13,8 +13,8 @@ from pyspark.sql.datasource import InputPartition
 from msmqwire.capture import Checkpoint, checkpoints, table_options
 from msmqwire.capture.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.sources import shown_name
-from msmqwire.spark.options import ReadOptions
-from msmqwire.spark.sources import SourceFile, find_files, open_source, opened
+from msmqwire.spark.source.files import SourceFile, find_files, open_source, opened
+from msmqwire.spark.source.options import ReadOptions
 
 __all__ = ["SPLIT_SIZE", "CapturePart", "CapturePartition", "plan", "tasks_of"]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from msmqwire.capture.options import parse_ports, parse_time
-from msmqwire.spark.reading import ReadingOptions
-from msmqwire.spark.remote import StorageOptions
+from msmqwire.spark.source.remote import StorageOptions
+from msmqwire.spark.source.scan import ReadingOptions
 
 __all__ = ["OPTIONS", "ReadOptions"]
 

@@ -32,11 +32,11 @@ from msmqwire.capture import Checkpoint, checkpoints, table_options
 from msmqwire.capture.compression import LONGEST_MAGIC, Decompressed, form_of
 from msmqwire.capture.sources import shown_name
 from msmqwire.errors import CaptureError
-from msmqwire.spark.options import ReadOptions
-from msmqwire.spark.planning import SPLIT_SIZE
-from msmqwire.spark.reading import Scan, describe_problems
 from msmqwire.spark.schema import SparkColumn
-from msmqwire.spark.sources import SourceFile, find_files, open_source
+from msmqwire.spark.source.files import SourceFile, find_files, open_source
+from msmqwire.spark.source.options import ReadOptions
+from msmqwire.spark.source.planning import SPLIT_SIZE
+from msmqwire.spark.source.scan import Scan, describe_problems
 
 __all__ = ["MsmqStreamReader", "Position"]
 

@@ -17,10 +17,10 @@ from msmqwire.capture import CAPTURE, TABLES, CaptureStats, Checkpoint, TableRow
 from msmqwire.capture.options import parse_network
 from msmqwire.capture.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
-from msmqwire.spark.decoder import shown
-from msmqwire.spark.remote import StorageOptions
+from msmqwire.spark.functions.decoder import shown
 from msmqwire.spark.schema import SparkColumn, SparkGuid, convert, spark_columns
-from msmqwire.spark.sources import open_source
+from msmqwire.spark.source.files import open_source
+from msmqwire.spark.source.remote import StorageOptions
 
 __all__ = ["MODES", "Mode", "ReadingOptions", "Scan", "describe_problems"]
 

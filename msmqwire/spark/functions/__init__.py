@@ -22,7 +22,7 @@ from pyspark.sql.functions import arrow_udtf, col, when
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from msmqwire.spark.decoder import Decoder, FunctionMode, GuidFormatter, TableFunction
+from msmqwire.spark.functions.decoder import Decoder, FunctionMode, GuidFormatter, TableFunction
 from msmqwire.spark.schema import SparkGuid
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
 from msmqwire.capture.sources import shown_name
 from msmqwire.capture.stats import MOST_PROBLEMS
 from msmqwire.errors import MsmqWireError
-from msmqwire.spark.dayfiles import Compression, StagedFile, day_name
+from msmqwire.spark.lake.dayfiles import Compression, StagedFile, day_name
 
 __all__ = ["ACCOUNTING", "AccountingError", "SourceAccount", "check_files", "path_key", "write_accounts"]
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
-from msmqwire.spark.dayfiles import NO_DAY
+from msmqwire.spark.lake.dayfiles import NO_DAY
 
 __all__ = ["active_files", "change", "create"]
 

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import IO
 from urllib.parse import unquote
 
-from msmqwire.spark.remote import Entry, RemoteStore, StorageOptions
+from msmqwire.spark.source.remote import Entry, RemoteStore, StorageOptions
 
 __all__ = ["SourceFile", "expand", "find_files", "open_source", "opened"]
 

@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 
 from msmqwire.capture.sources import shown_name
 from msmqwire.errors import MsmqWireError
-from msmqwire.spark.dayfiles import Compression, StagedFile
+from msmqwire.spark.lake.dayfiles import Compression, StagedFile
 
 __all__ = ["Content", "Group", "Lake", "LakeError", "LakeForm", "StagedGroup", "Stamp"]
 
@@ -157,7 +157,7 @@ class Lake:
             raise ValueError(f"{os.fspath(root)}: a lake is a folder that driver and workers see, not a URI")
         self.form = form
         # Which is an extra; where it is missing, nothing is to have begun
-        self._delta = import_module("msmqwire.spark.delta") if form == "delta" else None
+        self._delta = import_module("msmqwire.spark.lake.delta") if form == "delta" else None
         # Workers need not run in the folder that the driver runs in
         self.root = Path(root).absolute()
         self.staging = self.root / "_staging" / uuid.uuid4().hex

@@ -46,15 +46,15 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from msmqwire.spark.options import ReadOptions
-from msmqwire.spark.planning import CapturePartition, plan
-from msmqwire.spark.pushdown import can_apply, filtered, narrowed
-from msmqwire.spark.reading import Scan, describe_problems
 from msmqwire.spark.schema import SparkColumn, struct_type
-from msmqwire.spark.sources import opened
+from msmqwire.spark.source.files import opened
+from msmqwire.spark.source.options import ReadOptions
+from msmqwire.spark.source.planning import CapturePartition, plan
+from msmqwire.spark.source.pushdown import can_apply, filtered, narrowed
+from msmqwire.spark.source.scan import Scan, describe_problems
 
 if TYPE_CHECKING:
-    from msmqwire.spark.following import MsmqStreamReader
+    from msmqwire.spark.source.following import MsmqStreamReader
 
 __all__ = ["MsmqDataSource", "MsmqReader", "PushdownReader"]
 
@@ -85,7 +85,7 @@ class MsmqDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> MsmqStreamReader:  # noqa: N802 (Spark's name)
         """What follows rotating captures for ``spark.readStream``; needs Spark 4.2."""
-        from msmqwire.spark.following import MsmqStreamReader
+        from msmqwire.spark.source.following import MsmqStreamReader
 
         options = ReadOptions.of(self.options)
         return MsmqStreamReader(options, chosen_columns(options, schema))

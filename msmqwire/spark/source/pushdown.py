@@ -33,8 +33,8 @@ from pyspark.sql.datasource import (
 )
 
 from msmqwire.capture.options import nanoseconds
-from msmqwire.spark.reading import ReadingOptions
 from msmqwire.spark.schema import SparkColumn
+from msmqwire.spark.source.scan import ReadingOptions
 
 __all__ = ["can_apply", "filtered", "narrowed"]
 

@@ -21,12 +21,12 @@ from msmqwire.capture.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.sources import shown_name
 from msmqwire.columns.schema import UINT32, Column, Enumeration
 from msmqwire.errors import CaptureError
-from msmqwire.spark.accounting import SourceAccount
-from msmqwire.spark.dayfiles import Compression, DayFiles, StagedFile
-from msmqwire.spark.reading import ReadingOptions, Scan
-from msmqwire.spark.remote import StorageOptions
+from msmqwire.spark.lake.accounting import SourceAccount
+from msmqwire.spark.lake.dayfiles import Compression, DayFiles, StagedFile
 from msmqwire.spark.schema import SparkColumn, arrow_schema, spark_columns
-from msmqwire.spark.sources import open_source, opened
+from msmqwire.spark.source.files import open_source, opened
+from msmqwire.spark.source.remote import StorageOptions
+from msmqwire.spark.source.scan import ReadingOptions, Scan
 
 __all__ = ["FAULTS", "Cut", "Cutting", "Decoded", "Decoding", "Digesting", "Stage"]
 

@@ -1,0 +1,1 @@
+"""The data source: which captures are read, by which tasks, and as which rows."""
