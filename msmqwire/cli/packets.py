@@ -1,4 +1,4 @@
-"""Rows as ``msmqwire decode`` writes them in JSON, back into the packets that they were decoded from."""
+"""Packets from rows in JSON, as ``msmqwire decode`` writes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Row", "packet_of"]
 
 Row: TypeAlias = Mapping[str, Any]
 
-#: Columns that follow from others.
+#: Columns that are derived from others.
 _DERIVED = frozenset({"kind", "packet_size", "sender_id_type", "body_encrypted", "message_class_name", "message_size",
                       "notification"})  # fmt: skip
 _HEADERS: Mapping[str, type] = {
@@ -40,14 +40,14 @@ _VALUE_MEMBERS = ("int", "text", "guid", "bytes", "ints", "guids", "texts")
 
 
 def packet_of(table: str, rows: Sequence[Row]) -> bytes:
-    """The packet of a row, of notifications that of all rows of a message.
+    """The packet of a row; of notifications, the packet of all rows of a message.
 
     Raises
     ------
     EncodeError
-        It is none that a conforming sender writes.
+        No conforming sender writes the packet.
     ValueError, TypeError, KeyError
-        A value is none that its column can have, or one that a packet needs is not there.
+        A value is not valid for its column, or a required value is missing.
     """
     values = [_values(table, row) for row in rows]
     match table:
@@ -64,7 +64,7 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
 
 
 def _values(table: str, row: Row) -> dict[str, Any]:
-    """What stands in a row, nulls left out, as Python has it."""
+    """The Python values of a row, without nulls."""
     values = {}
     for column in _TABLES[table].columns:
         if row.get(column.name) is not None:
@@ -76,7 +76,7 @@ def _values(table: str, row: Row) -> dict[str, Any]:
 
 
 def _named(names: Mapping[str, Any], values: Mapping[str, Any], column: str) -> Any:
-    """What the name in a column stands for."""
+    """The value of the name in a column."""
     name = values.get(column)
     if not isinstance(name, str) or name not in names:
         raise KeyError(column)
@@ -116,7 +116,7 @@ def _session(values: dict[str, Any]) -> Any:
 
 
 def _message(values: dict[str, Any]) -> mqqb.UserMessage:
-    """Columns of an optional header stand in the row only where the packet has it."""
+    """A message; it has an optional header if the row has columns of that header."""
     headers = {}
     for header, kind in _HEADERS.items():
         fields = {field.name for field in dataclasses.fields(kind)} & values.keys()
