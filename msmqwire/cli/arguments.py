@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import glob
-import ipaddress
 import math
 import os
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from msmqwire.cli.console import CommandError, describe_os_error, say
 from msmqwire.errors import CaptureError
@@ -27,6 +27,7 @@ __all__ = [
     "moment",
     "network",
     "port",
+    "ports",
     "seconds",
 ]
 
@@ -40,7 +41,7 @@ def add_format(parser: argparse.ArgumentParser, formats: Sequence[str], default:
 
 def add_ports(parser: argparse.ArgumentParser) -> None:
     """Add ``--ports``."""
-    parser.add_argument("--ports", type=_ports, metavar="N,N", help="read these ports instead of the table's own")
+    parser.add_argument("--ports", type=ports, metavar="N,N", help="read these ports instead of the table's own")
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
@@ -73,29 +74,21 @@ def port(text: str) -> int:
     return _number(text, 1, 65535, "a port from 1 to 65535")
 
 
-def _ports(text: str) -> frozenset[int]:
-    return frozenset(map(port, text.split(",")))
+def _read_option(parse: str) -> Callable[[str], Any]:
+    """The type of an argument that ``capture.options`` parses."""
+
+    def convert(text: str) -> Any:
+        from msmqwire.capture import options
+
+        try:
+            return getattr(options, parse)(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return convert
 
 
-def network(text: str) -> str:
-    """An address, or a network with the length of its prefix, as text."""
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither an address nor a network, as in 10.20.1.25 or 2001:db8::/32"
-        ) from None
-    return text
-
-
-def moment(text: str) -> int:
-    """A time of ISO 8601 as nanoseconds since 1970; without a time zone it is UTC."""
-    from msmqwire.capture.times import parse_time
-
-    try:
-        return parse_time(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+ports, network, moment = map(_read_option, ("parse_ports", "parse_network", "parse_time"))
 
 
 def guid(text: str) -> uuid.UUID:

@@ -31,7 +31,7 @@ from msmqwire.cli.target import Sink, open_target, standard_output
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from msmqwire.capture import TablesReader
+    from msmqwire.capture import ReadOptions, TablesReader
 
 __all__ = ["add", "run"]
 
@@ -137,8 +137,6 @@ def _check(options: argparse.Namespace) -> None:
             if getattr(options, name) not in (None, []):
                 option = "address" if name == "addresses" else name
                 raise CommandError(f"--{option} is for captures, not for --kind {options.kind}")
-    if options.since is not None and options.until is not None and options.since >= options.until:
-        raise CommandError("--until must be later than --since")
 
 
 def _is_terminal() -> bool:
@@ -174,25 +172,15 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
     from msmqwire.capture import read_tables
 
     tables = _tables(options, format)
-    names, refused = capture_files(options.files)
     # One table of csv and parquet is written, the others are only counted
     written = tables[:1] if format in ONE_TABLE else tables
-    columns = {table: _columns(table, options, format) if table in written else ("frame",) for table in tables}
+    reading = _read_options(options, tables, written, format)
+    names, refused = capture_files(options.files)
     waits = format == "table" and len(tables) > 1
     if waits and not options.quiet:
         _announce_wait(names)
     with (
-        read_tables(
-            names,
-            tables,
-            columns={table: some for table, some in columns.items() if some is not None},
-            guid=options.guid,
-            strict=options.strict,
-            ports=options.ports,
-            addresses=options.addresses,
-            since=options.since,
-            until=options.until,
-        ) as reader,
+        read_tables(names, tables, reading) as reader,
         progress(names, wanted=not (options.quiet or _shows_rows(options))) as show,
         open_target(options.output, names) as sink,
     ):
@@ -230,13 +218,30 @@ def _report(reader: TablesReader, options: argparse.Namespace, refused: int, *, 
     return 0 if is_complete(reader.stats) and not (faults or encrypted or unread or refused) else 2
 
 
-def _columns(table: str, options: argparse.Namespace, format: str) -> Sequence[str] | None:
-    if options.columns or format not in ("table", "brief"):
-        columns: Sequence[str] | None = options.columns
-        return columns
-    from msmqwire.cli.formats.people import columns_shown
+def _read_options(
+    options: argparse.Namespace, tables: Sequence[str], written: Sequence[str], format: str
+) -> ReadOptions:
+    from msmqwire.capture import ReadOptions
 
-    return columns_shown(table)
+    columns: dict[str, Sequence[str]] = {table: ("frame",) for table in tables if table not in written}
+    if options.columns:
+        columns |= dict.fromkeys(written, options.columns)
+    elif format in ("table", "brief"):
+        from msmqwire.cli.formats.people import columns_shown
+
+        columns |= {table: shown for table in written if (shown := columns_shown(table))}
+    try:
+        return ReadOptions(
+            columns=columns,
+            guid=options.guid,
+            strict=options.strict,
+            ports=options.ports,
+            addresses=options.addresses,
+            since=options.since,
+            until=options.until,
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
 
 
 def _shows_rows(options: argparse.Namespace) -> bool:

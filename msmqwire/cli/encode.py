@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_format, add_quiet, input_file, moment
+from msmqwire.cli.arguments import add_format, add_quiet, input_file
 from msmqwire.cli.console import CommandError, counted, say
 from msmqwire.cli.target import open_target, standard_output
 
@@ -191,11 +191,13 @@ def _place(row: Row) -> dict[str, Any]:
 
 def _in_order(packets: Iterable[_Packet], name: str) -> list[tuple[int, _Packet]]:
     """Packets by time; those of one time by frame and position in their stream."""
+    from msmqwire.capture.options import parse_time
+
     timed = []
     for packet in packets:
         row = packet.rows[0]
         with _errors_of(packet, name):
-            time = 0 if row.get("time") is None else moment(row["time"])
+            time = 0 if row.get("time") is None else parse_time(row["time"])
             place = [row.get(column) or 0 for column in ("frame", "stream_offset")]
             if not all(isinstance(number, int) for number in place):
                 raise ValueError("frame and stream_offset must be integers")
@@ -223,5 +225,5 @@ def _errors_of(packet: _Packet, name: str) -> Iterator[None]:
         raise CommandError(f"{where}: {error}") from None
     except KeyError as error:
         raise CommandError(f"{where}: {error.args[0]} is missing or has an unknown name") from None
-    except (ValueError, TypeError, AttributeError, argparse.ArgumentTypeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise CommandError(f"{where}: {error}") from None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
 
 from msmqwire import mqcn, mqqb, mqsd
-from msmqwire.cli.arguments import moment
+from msmqwire.capture.options import parse_time
 from msmqwire.columns.schema import BYTES, GUID, TIMESTAMP, DataType, ListOf, StructOf
 from msmqwire.formatname import PrivateName
 from msmqwire.notification.envelope import NOTIFY_QUEUE
@@ -70,7 +69,7 @@ def _values(table: str, row: Row) -> dict[str, Any]:
         if row.get(column.name) is not None:
             try:
                 values[column.name] = _value(column.type, row[column.name])
-            except (ValueError, TypeError, AttributeError, argparse.ArgumentTypeError) as error:
+            except (ValueError, TypeError, AttributeError) as error:
                 raise ValueError(f"{column.name}: {error}") from None
     return values
 
@@ -96,7 +95,7 @@ def _value(type_: DataType, value: Any) -> Any:
         return UUID(value)
     if type_ == BYTES:
         return bytes.fromhex(value)
-    return moment(value) // 1_000_000_000 if type_ == TIMESTAMP else value
+    return parse_time(value) // 1_000_000_000 if type_ == TIMESTAMP else value
 
 
 def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.TopologyServerReply:

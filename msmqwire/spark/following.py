@@ -28,7 +28,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
-from msmqwire.capture import Checkpoint, checkpoints, table_payloads
+from msmqwire.capture import Checkpoint, checkpoints, table_options
 from msmqwire.capture.compression import LONGEST_MAGIC, Decompressed, form_of
 from msmqwire.capture.sources import shown_name
 from msmqwire.errors import CaptureError
@@ -484,7 +484,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Iterator[Step]:
         """The steps to the end of the current file and through a new one."""
         size = min(self._split_size, self.options.max_bytes_per_trigger or self._split_size)
-        payloads = table_payloads(self.options.table, self.options.reading.ports)
+        payloads = table_options(self.options.table, ports=self.options.reading.ports)
         with ExitStack() as stack:
             files = [stack.enter_context(ListedFile(file, self.options)) for file in (current, new) if file is not None]
             # There are no checkpoints inside a compressed file: it is taken when it is whole
@@ -492,7 +492,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begun = False
             try:
                 found = stack.enter_context(
-                    checkpoints(files, size, resume=at.checkpoint, final=False, **payloads)  # type: ignore[arg-type]
+                    checkpoints(files, size, payloads, resume=at.checkpoint, final=False)  # type: ignore[arg-type]
                 )
                 places = list(found) if must_be_whole else found
                 if must_be_whole and found.stats.cut_files:

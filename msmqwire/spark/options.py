@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from msmqwire.capture.times import parse_time
+from msmqwire.capture.options import parse_ports, parse_time
 from msmqwire.spark.reading import ReadingOptions
 from msmqwire.spark.remote import StorageOptions
 
@@ -132,14 +132,6 @@ class ReadOptions:
 def parse_list(text: str) -> tuple[str, ...]:
     """What stands between commas."""
     return tuple(item.strip() for item in text.split(","))
-
-
-def parse_ports(text: str) -> frozenset[int]:
-    """Port numbers with commas between them."""
-    try:
-        return frozenset(int(port) for port in parse_list(text))
-    except ValueError:
-        raise ValueError(f"{text!r} are not numbers between commas") from None
 
 
 def parse_bool(text: str) -> bool:

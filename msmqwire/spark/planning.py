@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from pyspark.sql.datasource import InputPartition
 
-from msmqwire.capture import Checkpoint, checkpoints, table_payloads
+from msmqwire.capture import Checkpoint, checkpoints, table_options
 from msmqwire.capture.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.sources import shown_name
 from msmqwire.spark.options import ReadOptions
@@ -116,10 +116,13 @@ def cut(files: Sequence[SourceFile], size: int, options: ReadOptions) -> list[Ca
         checkpoints(
             sources,
             max(-(-total // max(-(-total // size), 1)), 1),
-            **table_payloads(options.table, reading.ports),
-            addresses=reading.addresses,
-            since=reading.since,
-            until=reading.until,
+            table_options(
+                options.table,
+                ports=reading.ports,
+                addresses=reading.addresses,
+                since=reading.since,
+                until=reading.until,
+            ),
         ) as found,
     ):
         parts = []

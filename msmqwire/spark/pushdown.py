@@ -32,7 +32,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from msmqwire.capture.times import nanoseconds
+from msmqwire.capture.options import nanoseconds
 from msmqwire.spark.reading import ReadingOptions
 from msmqwire.spark.schema import SparkColumn
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from ipaddress import ip_network
 from typing import Literal, get_args
 
 import pyarrow as pa
 
 from msmqwire import capture
-from msmqwire.capture import CAPTURE, TABLES, CaptureStats, Checkpoint, TableRows, read_tables, table_payloads
+from msmqwire.capture import CAPTURE, TABLES, CaptureStats, Checkpoint, TableRows, read_tables, table_options
+from msmqwire.capture.options import parse_network
 from msmqwire.capture.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.decoder import shown
@@ -71,11 +71,9 @@ class ReadingOptions:
                 raise ValueError(f"ports: {port} is not 0 to 65535")
         for address in self.addresses:
             try:
-                ip_network(address, strict=False)
-            except ValueError:
-                raise ValueError(
-                    f"addresses: {address!r} is neither an address nor a network, as in 10.20.1.25 or 2001:db8::/32"
-                ) from None
+                parse_network(address)
+            except ValueError as error:
+                raise ValueError(f"addresses: {error}") from None
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise ValueError("until must be later than since")
         self.columns(self.tables[0])
@@ -153,7 +151,7 @@ class Scan:
         with (
             suppress(OSError, CaptureError),  # as rows show its name it may be another one, and it may have moved
             open_source(file, self.options.storage_options) as opened,
-            capture.open(opened, **table_payloads(table, self.options.ports), columns=place) as blocks,
+            capture.open(opened, table_options(table, ports=self.options.ports), columns=place) as blocks,
         ):
             for block in blocks:
                 rows = block.capture.to_arrow().to_pylist()

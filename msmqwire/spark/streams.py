@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import greatest, least, xxhash64
 
-from msmqwire.capture import CapturedFrames, read_frames, table_payloads
+from msmqwire.capture import CapturedFrames, read_frames, table_options
 from msmqwire.capture.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.options import ReadOptions
@@ -65,10 +65,10 @@ class _Job:
         """
         reading = self.options.reading
         number = pa.scalar(self.captures.index(part.file), pa.int32())
-        ports = table_payloads(self.options.table, reading.ports)["ports"]
+        payloads = table_options(self.options.table, ports=reading.ports)
         with (
             open_source(part.file, reading.storage_options) as source,
-            read_frames(source, ports=ports, resume=part.resume, stop=part.stop) as frames,
+            read_frames(source, payloads, resume=part.resume, stop=part.stop) as frames,
         ):
             for batch in frames:
                 yield pa.record_batch(

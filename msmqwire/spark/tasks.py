@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.capture import CAPTURE, Checkpoint, checkpoints, table_payloads
+from msmqwire.capture import CAPTURE, Checkpoint, checkpoints, table_options
 from msmqwire.capture.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.sources import shown_name
 from msmqwire.columns.schema import UINT32, Column, Enumeration
@@ -385,11 +385,11 @@ class Cutting:
             if form_of(file.read(LONGEST_MAGIC)) is not None:
                 return Cut(account, str(folder), 1)
         folder.mkdir()
-        payloads = table_payloads(self.options.tables, self.options.ports)
+        payloads = table_options(self.options.tables, ports=self.options.ports)
         parts = 0
         with (
             HashedFile(source, self.options.storage_options, _earlier(self.earlier)) as hashed,
-            checkpoints(hashed, self.size, **payloads) as found,  # type: ignore[arg-type]
+            checkpoints(hashed, self.size, payloads) as found,  # type: ignore[arg-type]
         ):
             for checkpoint in found:
                 Path(folder, str(parts)).write_bytes(checkpoint.to_bytes())
