@@ -1,16 +1,15 @@
-"""``msmqwire discover``: ask the local networks for directory servers, and show who answers."""
+"""``msmqwire discover``: ask the local networks for directory servers, and show their answers."""
 
 from __future__ import annotations
 
 import argparse
 import io
-import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from msmqwire.cli.arguments import guid, port, seconds
-from msmqwire.cli.console import CommandError, counted, optional, printable, say
+from msmqwire.cli.arguments import add_format, add_quiet, guid, port, seconds
+from msmqwire.cli.console import CommandError, counted, json_line, optional, printable, say
 from msmqwire.cli.progress import countdown
 from msmqwire.cli.signals import run_until_stopped
 from msmqwire.cli.target import open_target, standard_output
@@ -24,73 +23,67 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _NIL = UUID(int=0)
-_NARROW = 100  # columns of a terminal that has no room for labels beside values
+_NARROW = 100  # columns; on a narrower terminal labels stand above values
 _GUID = 36
 
 _EPILOG = """\
-The question is broadcast on every IPv4 network that this computer is connected to, one after
-the other; each has 15 seconds to answer, and 15 more after a first answer from another site.
-Servers of your own site (--site) say just that and which networks they are connected to;
-others say which directory servers there are. Without --site every server is another site's.
+The request is broadcast on every IPv4 network of this computer, one after the other; each has 15
+seconds to answer, and 15 more after a first answer from another site. Servers of your own site
+(--site) answer with their connected networks, servers of other sites with the directory servers.
+Without --site every server belongs to another site.
 
 exit status:
   0  a server answered
-  1  wrong usage, or the networks of this computer cannot be found out
-  2  nobody answered
+  1  wrong usage, or the networks of this computer cannot be listed
+  2  no server answered
 
 examples:
   msmqwire discover                                      ask everywhere
   msmqwire discover --network eth0 --timeout 2           one network, and not for long
   msmqwire discover --site dcc51bf6-d4ad-4543-8739-71568e8f9128
-  msmqwire discover --json | jq -r '.directory_servers[]'
+  msmqwire discover -T json | jq -r '.directory_servers[]'
 """
 
 
-def add(subcommands: Any) -> None:
-    """Add the subcommand to the parser."""
-    parser = subcommands.add_parser(
-        "discover",
-        help="find directory servers on the local networks",
-        description="Find the MSMQ directory servers that answer on the local networks, as MS-MQSD describes it.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Find the MSMQ directory servers that answer on the local networks, as MS-MQSD describes it."
+    parser.epilog = _EPILOG
     parser.add_argument("--site", type=guid, default=_NIL, metavar="GUID", help="the site of this computer")
     parser.add_argument("--enterprise", type=guid, default=_NIL, metavar="GUID", help="the enterprise of this computer")
     parser.add_argument(
         "--network",
         action="append",
         metavar="NAME",
-        help="ask only here: an interface, this computer's address there, or the network, as in eth0, 10.20.1.25, "
-        "10.20.1.0/24; may be given again",
+        help="ask only this network: its interface, this computer's address, or its prefix, as in eth0, 10.20.1.25, "
+        "10.20.1.0/24; may be repeated",
     )
     parser.add_argument("--port", type=port, default=1801, help="the UDP port of servers (default: 1801)")
     parser.add_argument(
         "--timeout", type=seconds, default=15.0, metavar="SECONDS", help="how long a network may take (default: 15)"
     )
-    parser.add_argument("--json", action="store_true", help="write one JSON object instead of a table")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no counts and no progress on standard error")
+    add_format(parser, ("table", "json"), "table")
+    add_quiet(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Ask; the exit status."""
-    optional("psutil", "msmqwire discover", "net")
-    if not options.json:
-        optional("rich", "the table", "net")
+    optional("psutil", "msmqwire discover")
+    if options.format == "table":
+        optional("rich", "the format table")
     standard_output()
     networks = _networks(options.network)
     result = _discover(networks, options)
     with open_target("-", ()) as sink:
-        sink.write(_json(result, networks) if options.json else _table(result, options.site))
+        sink.write(_json(result, networks) if options.format == "json" else _table(result, options.site))
     if not options.quiet:
         _report(result, networks)
     return 0 if result.found else 2
 
 
 def _networks(names: Sequence[str] | None) -> list[NetworkAddress]:
-    """The networks to ask: those that are named, in the order of their names, or all but loopback."""
+    """The networks to ask: the named networks in their order, or all but loopback."""
     from msmqwire.net import local_networks
 
     if names is None:
@@ -134,7 +127,7 @@ def _discover(networks: Sequence[NetworkAddress], options: argparse.Namespace) -
         )
 
 
-# --- What is said ---
+# --- Output ---
 
 
 def _report(result: Discovery, networks: Sequence[NetworkAddress]) -> None:
@@ -174,8 +167,7 @@ def _json(result: Discovery, networks: Sequence[NetworkAddress]) -> bytes:
         "unsent": [{**_place(network), "error": reason} for network, reason in result.unsent],
         "discarded": result.discarded,
     }
-    # DEL is the one character of ASCII that JSON leaves as it is and a terminal may obey.
-    return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f").encode() + b"\n"
+    return json_line(value).encode() + b"\n"
 
 
 def _place(network: NetworkAddress) -> dict[str, str]:
@@ -188,7 +180,7 @@ def _table(result: Discovery, site: UUID) -> bytes:
     from rich.table import Table
     from rich.text import Text
 
-    # Drawn here and written elsewhere: rich has its own ways with a disk that is full and a reader that has gone.
+    # rich would handle a full disk and a broken pipe itself
     drawn = io.StringIO()
     console = Console(file=drawn, force_terminal=standard_output().isatty(), markup=False, highlight=False, emoji=False)
     narrow = console.width < _NARROW
@@ -202,7 +194,7 @@ def _table(result: Discovery, site: UUID) -> bytes:
         table.add_row(
             printable(answer.source), network.replace(" on ", "\non ") if narrow else network, Text("\n").join(lines)
         )
-    console.print(table if result.answers else Text("nobody answered", "dim"))
+    console.print(table if result.answers else Text("no server answered", "dim"))
     for label, values in (
         ("directory servers", result.directory_servers),
         ("connected networks", result.connected_networks),
@@ -214,7 +206,7 @@ def _table(result: Discovery, site: UUID) -> bytes:
 
 
 def _lines(answer: Answer, site: UUID, *, narrow: bool) -> Iterator[Text]:
-    """What a server says: whose site it is of, and each thing that it lists on a line of its own."""
+    """The answer of a server: its site, and a line for each item of its lists."""
     from rich.text import Text
 
     theirs = answer.reply.responding_site_id

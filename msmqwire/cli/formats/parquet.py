@@ -1,4 +1,4 @@
-"""Parquet, compressed with Zstandard, in row groups of a size that readers like."""
+"""Parquet, compressed with Zstandard, in large row groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Writer"]
 
-# Batches are as small as the blocks of a capture; a row group of each would be read slowly and compress badly.
+# A row group for each block of a capture would be read slowly and compress badly
 _ROWS = 128 * 1024
 _BYTES = 64 << 20
 
@@ -20,7 +20,7 @@ _BYTES = 64 << 20
 class Writer:
     """Row groups of up to 131,072 rows or 64 MiB of columns, whichever comes first."""
 
-    def __init__(self, sink: Sink, schema: pa.Schema) -> None:
+    def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
         self._schema = schema
         self._writer = pq.ParquetWriter(cast(IO[Any], sink), schema, compression="zstd")
         self._batches: list[pa.RecordBatch] = []
@@ -28,7 +28,7 @@ class Writer:
         self._bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take a batch, and write those taken when they fill a row group."""
+        """Collect batches, and write them once they fill a row group."""
         self._batches.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
@@ -36,7 +36,7 @@ class Writer:
             self._write_group()
 
     def finish(self) -> None:
-        """Write the rows still held, and the footer."""
+        """Write the remaining rows and the footer."""
         self._write_group()
         self._writer.close()
 

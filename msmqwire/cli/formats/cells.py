@@ -1,6 +1,6 @@
-"""Columns as text, whole columns at a time: JSON values, times, and what goes into a cell of CSV.
+"""Columns as text: JSON values, times, and cells of CSV.
 
-Built from ``pyarrow.compute``, in a quarter of the time that a loop over Python objects with ``json.dumps`` takes.
+``pyarrow.compute`` takes a quarter of the time of a loop over Python objects with ``json.dumps``.
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ from msmqwire.cli.console import UNPRINTABLE
 
 __all__ = ["NO_TEXT", "Array", "joined", "json_text", "pc", "plain_text", "strings", "text", "utf8_of"]
 
-# pyarrow's stubs do not know that its functions take Python values among arrays, nor what they give back then.
+# pyarrow's stubs do not know functions of arrays and Python values
 Array = Any
 pc: Any = pyarrow.compute
 
-# JSON must escape the controls of C0, the quotation mark and the backslash. The rest of UNPRINTABLE it may, and so
-# JSON lines cannot steer a terminal that they are printed on.
+# JSON must escape the controls of C0, the quotation mark and the backslash. It may escape the rest of UNPRINTABLE, and
+# so JSON lines cannot control a terminal.
 _ESCAPED = re.compile(f'[{UNPRINTABLE}"\\\\]')
-# For RE2, the same; it needs the code points spelled.
+# The same for RE2, which needs code points in hexadecimal
 _ESCAPED_RE2 = "".join(f"\\x{{{ord(c):x}}}" if c != "-" else c for c in UNPRINTABLE).join(("[", '"\\\\]'))
 
 
 def strings(values: Sequence[str]) -> Array:
     """A string array.
 
-    pyarrow's own conversion of Python values imports pandas where that is installed, to know its missing values: half a
-    second before the first row. So what is constant is made here, once.
+    pyarrow's conversion of Python values imports pandas if that is installed, which takes half a second.
     """
     data = [value.encode() for value in values]
     ends = pack(f"<{len(data) + 1}i", *accumulate(map(len, data), initial=0))
@@ -56,8 +55,8 @@ _FALSE: Any = pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(b"\0")])[
 def json_text(array: Array) -> Array:
     """JSON values as a string array without nulls: a null is the text ``null``.
 
-    For integers, booleans, text, times (ISO 8601 in UTC with nanoseconds), bytes (hexadecimal), and lists and structs
-    of these; no table has floating-point numbers, so there is no NaN.
+    It takes integers, booleans, text, times (ISO 8601 in UTC with nanoseconds), bytes (hexadecimal), and lists and
+    structs of these. No table has floating-point numbers.
     """
     kind = array.type
     if array.null_count == len(array):
@@ -78,7 +77,7 @@ def json_text(array: Array) -> Array:
 
 
 def plain_text(array: Array) -> Array:
-    """Numbers, booleans, text, times and bytes as they are read by people and cells; null stays null."""
+    """Numbers, booleans, text, times and bytes as text; null stays null."""
     kind = array.type
     if pa.types.is_string(kind):
         return array
@@ -89,11 +88,11 @@ def plain_text(array: Array) -> Array:
     if _is_bytes(kind):
         digits = strings([value.hex() if value is not None else "" for value in array.to_pylist()])
         return _null_where(array, digits)
-    raise TypeError(f"no text form for {kind}")
+    raise TypeError(f"no text for {kind}")
 
 
 def utf8_of(array: Array) -> memoryview:
-    """The bytes of all strings of an array behind each other, without a copy."""
+    """The concatenated bytes of the strings of an array, without a copy."""
     _, offsets, data = array.buffers()
     if not len(array) or data is None:
         return memoryview(b"")
@@ -106,13 +105,13 @@ def _is_bytes(kind: Any) -> bool:
 
 
 def _times(array: Array) -> Array:
-    # Without its zone, so that no time zone database is asked; the values are UTC already.
+    # Without its zone, which needs no time zone database; the values are in UTC
     times = array.cast(pa.timestamp("ns")).cast(pa.string())
     return joined(pc.replace_substring(times, " ", "T", max_replacements=1), "Z")
 
 
 def joined(*parts: Array | str) -> Array:
-    """Each row's parts behind each other; null where one of them is."""
+    """The concatenated parts of each row; null where one of them is."""
     arguments = [text(part) if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*arguments, text(""))
 
@@ -122,7 +121,7 @@ def _quoted(array: Array) -> Array:
 
 
 def _escaped(array: Array) -> Array:
-    """Text with the escapes of JSON; most has none, so it is looked for first."""
+    """Text with the escapes of JSON, which most text does not need."""
     found = pc.fill_null(pc.match_substring_regex(array, _ESCAPED_RE2), _FALSE)
     if not pc.any(found).as_py():
         return array
@@ -131,7 +130,7 @@ def _escaped(array: Array) -> Array:
 
 
 def _escape(match: re.Match[str]) -> str:
-    # json.dumps leaves what is not ASCII to this, and knows the short forms of what is.
+    # json.dumps has the short escapes of ASCII
     character = match[0]
     return json.dumps(character)[1:-1] if character < "\x7f" else f"\\u{ord(character):04x}"
 

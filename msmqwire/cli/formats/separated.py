@@ -1,4 +1,4 @@
-"""CSV as RFC 4180 has it, in UTF-8, that a spreadsheet takes for text and never for a formula."""
+"""CSV of RFC 4180 in UTF-8, without cells that a spreadsheet takes for formulas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from msmqwire.cli.console import UNPRINTABLE
-from msmqwire.cli.forms.cells import NO_TEXT, Array, joined, json_text, pc, plain_text, text, utf8_of
+from msmqwire.cli.formats.cells import NO_TEXT, Array, joined, json_text, pc, plain_text, text, utf8_of
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -17,7 +17,7 @@ __all__ = ["Writer"]
 
 # What spreadsheets take for the start of a formula, or skip on the way to it (OWASP, "CSV Injection").
 _FORMULA = r"^[\s\x{a0}\x{3000}\x{feff}]*[=+\-@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]"
-# RFC 4180 asks for quotes around the first four; the others are for readers that split at them, and for empty text,
+# RFC 4180 requires quotes around the first four; the others are for readers that split there, and for empty text,
 # which is not null.
 _QUOTED = '[",\r\n;\t]|^$'
 
@@ -25,7 +25,7 @@ _QUOTED = '[",\r\n;\t]|^$'
 class Writer:
     """A header, then a record a row, each ended by CR LF; null is an empty cell, lists and structs are compact JSON."""
 
-    def __init__(self, sink: Sink, schema: pa.Schema) -> None:
+    def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
         self._sink = sink
         self._sink.write((",".join(schema.names) + "\r\n").encode())
 
@@ -38,7 +38,7 @@ class Writer:
         self._sink.flush()
 
     def finish(self) -> None:
-        """Write nothing: records end by themselves."""
+        """Records need no end."""
 
 
 def _cells(column: Array, *, terminal: bool) -> Array:
@@ -46,8 +46,8 @@ def _cells(column: Array, *, terminal: bool) -> Array:
     if column.null_count == len(column):
         return pa.repeat(text(""), len(column))
     if pa.types.is_nested(kind):
-        # Where semicolons separate cells (spreadsheets in much of Europe), one in a name would begin a cell that could
-        # be a formula. In JSON it can be escaped: it stands nowhere but in text.
+        # Some spreadsheets separate cells at semicolons, so one in a name could begin a formula. JSON has semicolons
+        # only in text, where they can be escaped.
         cells = pc.replace_substring(json_text(column), ";", "\\u003b")
         cells = pc.if_else(column.is_valid(), cells, NO_TEXT)
     elif pa.types.is_string(kind):

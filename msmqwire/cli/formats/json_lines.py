@@ -1,4 +1,4 @@
-"""JSON lines: one object a row with every column, null where it has no value."""
+"""JSON lines: an object a row with every column, after the name of the table if that is given."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from msmqwire.cli.forms.cells import Array, joined, json_text, utf8_of
+from msmqwire.cli.formats.cells import Array, joined, json_text, utf8_of
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -20,7 +20,6 @@ class Writer:
 
     def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
         self._sink = sink
-        # The table's name, where rows of several stand behind each other, is the first member.
         self._start = f'{{"table":{json.dumps(table)},' if table else "{"
         self._keys = [f"{json.dumps(name)}:" for name in schema.names]
 
@@ -33,4 +32,4 @@ class Writer:
         self._sink.flush()
 
     def finish(self) -> None:
-        """Write nothing: lines end by themselves."""
+        """Lines need no end."""
