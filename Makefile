@@ -35,9 +35,12 @@ help: ## list the commands
 run: $(DONE)/spark build ## decode the sample captures through Spark on local[*] and show the tables
 	$(PY) examples/run_pipeline.py --lake $(LAKE) $(CAPTURES)
 
+# Files are handed out heaviest first: tests/conftest.py sorts them by their recorded CPU seconds
+PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
 .PHONY: test
-test: $(DONE)/test build ## run the tests (ARGS="-k name" passes on to pytest)
-	$(PY) -m pytest --numprocesses auto --dist loadfile $(ARGS)
+test: $(DONE)/test build ## run the tests but the long ones (ARGS="-k name" passes on to pytest)
+	$(PYTEST) -m "not long" $(ARGS)
 
 ##### what a contributor runs
 
@@ -50,6 +53,18 @@ lint: $(DONE)/lint build ## check style and types of Python and Cython
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint msmqwire
+
+.PHONY: test-long
+test-long: $(DONE)/test build ## run the long tests alone
+	$(PYTEST) -m long $(ARGS)
+
+.PHONY: test-all
+test-all: test test-long ## run every test
+
+.PHONY: weights
+weights: $(DONE)/test build ## measure the CPU seconds of each test file, by which the tests are ordered
+	$(PYTEST) -m "not long" --record-weights short
+	$(PYTEST) -m long --record-weights long
 
 .PHONY: docs
 docs: $(DONE)/test build ## write the manual's generated pages, then run every example in it
@@ -111,7 +126,7 @@ $(DONE)/build-$(MSMQWIRE_BUILD): setup.py | $(DONE)/venv
 ##### what must be on the system: each absence is one line with the command that ends it
 
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get install -y
-run test docs: JAVA_WANTED := yes
+run test test-long weights docs: JAVA_WANTED := yes
 
 .PHONY: check
 check:
