@@ -26,7 +26,7 @@ def test_stored_values() -> None:
         since=datetime(2024, 3, 4, tzinfo=UTC),
         columns={"messages": ["label"]},
     )
-    assert options.ports == dict.fromkeys(("udp", "tcp", "ipx"), {1801, 53})
+    assert options.ports == {key: {1801, 53} for key in ("udp", "tcp", "ipx")}
     assert options.packets == ("message", "session")
     assert options.addresses == ("10.0.0.1",)
     assert options.since == 1_709_510_400_000_000_000
