@@ -79,7 +79,7 @@ def test_a_hole_loses_one_message(found: dict[str, list[Found]], name: str) -> N
         (said,) = one.said
         assert re.fullmatch(
             r"\d+\.pcap: 1 problems of TCP streams; the first at byte \d+: "
-            rf"{SEGMENT} bytes in front of this segment are missing, from {SEGMENT} on in its stream",
+            rf"{SEGMENT} bytes before this segment are missing, from offset {SEGMENT} of its stream",
             said,
         )
 
