@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import greatest, least, xxhash64
 
 from msmqwire.capture import CapturedFrames, read_frames, table_options
-from msmqwire.capture.sources import shown_name
+from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.schema import SparkColumn, SparkGuid, struct_type
 from msmqwire.spark.source.files import find_files, open_source

@@ -15,7 +15,7 @@ import pyarrow as pa
 from msmqwire import capture
 from msmqwire.capture import CAPTURE, TABLES, CaptureStats, Checkpoint, TableRows, read_tables, table_options
 from msmqwire.capture.options import parse_network
-from msmqwire.capture.sources import Source
+from msmqwire.capture.files.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.functions.decoder import shown
 from msmqwire.spark.schema import SparkColumn, SparkGuid, convert, spark_columns
