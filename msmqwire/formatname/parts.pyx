@@ -1,4 +1,4 @@
-"""One text by the kernel of grammar.pxd, as Python values: what the model is made of."""
+"""One text by the kernel of kernel.pxd, as Python values: what the model is made of."""
 
 from uuid import UUID
 
@@ -7,7 +7,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.formatname.grammar cimport (
+from msmqwire.formatname.kernel cimport (
     EXTENDED, HTTP_SLASHES, KIND_DIRECT, KIND_MULTICAST, KIND_PATH_NAME, KIND_PRIVATE, PATH_NAME, SPX, Name,
     read_element,
 )

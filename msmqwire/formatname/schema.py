@@ -35,7 +35,7 @@ Protocol = Literal["tcp", "os", "ipx", "spx", "http", "https"]
 QueueType = Literal["public", "private", "system"]
 Suffix = Literal["journal", "deadletter", "deadxact", "xactonly"]
 
-# By the numbers of the enumerations in grammar.pxd
+# By the numbers of the enumerations in kernel.pxd
 KINDS = (
     "",
     "public",
@@ -52,7 +52,7 @@ PROTOCOLS = ("", "tcp", "os", "ipx", "spx", "http", "https")
 QUEUE_TYPES = ("", "public", "private", "system")
 SUFFIXES = ("", "journal", "deadletter", "deadxact", "xactonly")
 
-# In the order of the enumeration Field in grammar.pyx
+# In the order of the enumeration Field in kernel.pyx
 FIELDS = (
     "FormatName",
     "Protocol",
@@ -73,7 +73,7 @@ FIELDS = (
     "Computer",
 )
 
-# What a fault expected, in the order of the enumeration Expected in grammar.pyx
+# What a fault expected, in the order of the enumeration Expected in kernel.pyx
 EXPECTED = (
     "DIRECT=, PUBLIC=, PRIVATE=, DL=, MACHINE=, CONNECTOR= or MULTICAST=",
     "TCP:, OS:, IPX:, HTTP: or HTTPS:",
