@@ -37,7 +37,7 @@ EXTENSIONS = [
     "msmqwire.properties.lookup",
     "msmqwire.propvariant.codec",
     "msmqwire.formatname.kernel",
-    "msmqwire.formatname.parts",
+    "msmqwire.formatname.scan",
     "msmqwire.formatname.batch",
     "msmqwire.mqcn.kernel",
     "msmqwire.mqcn.packet",

@@ -13,7 +13,7 @@ __all__ = [
     "RoutingError",
 ]
 
-_SHOWN_CHARACTERS = 40  # of a name, in front of what is wrong with it
+_SHOWN_CHARACTERS = 40  # of a name, before the first wrong one
 
 
 class MsmqWireError(Exception):
@@ -81,9 +81,9 @@ class FormatNameError(MsmqWireError):
     field : str
         The rule at fault, by its name in the specification, e.g. ``"QueueGuid"``.
     offset : int
-        The character of ``text`` at which it can be no name any more; ``len(text)`` where it ends too early.
+        The first wrong character of ``text``; ``len(text)`` where the name is truncated.
     expected : str
-        What should stand there, for people.
+        What the grammar needs there, for people.
     text : str
         The name.
     """
@@ -100,8 +100,8 @@ class FormatNameError(MsmqWireError):
         start = max(self.offset - _SHOWN_CHARACTERS, 0)
         before = ("..." if start else "") + self.text[start : self.offset]
         found = _quoted(self.text[self.offset]) if self.offset < len(self.text) else "the end"
-        behind = f" behind {_quoted(before)}" if before else ""
-        return f"{self.code}: {self.field} at character {self.offset}: expected {self.expected}, found {found}{behind}"
+        after = f" after {_quoted(before)}" if before else ""
+        return f"{self.code}: {self.field} at character {self.offset}: expected {self.expected}, found {found}{after}"
 
 
 def _quoted(text: str) -> str:

@@ -1,8 +1,8 @@
 from enum import IntFlag
 
-class Field(IntFlag): ...
-class Operation(IntFlag): ...
-class Object(IntFlag): ...
+Field: type[IntFlag]
+Operation: type[IntFlag]
+Object: type[IntFlag]
 
 class Violation(IntFlag):
     NO_UPDATES = 1
