@@ -1,7 +1,8 @@
 """Format names as message packets carry them: [MS-MQMQ] 2.2.18.1.4, 2.2.18.1.5 and 2.2.18.1.7.
 
-Offsets and alignment count from the start of the header that holds a name. Encoders refuse a name with a part that its
-binary format lacks (a suffix, a domain).
+Offsets and alignment count from the start of the header that holds a name. Decoders raise DecodeError for truncated
+data, a direct name that is wrong or does not end with its only U+0000, and an unknown FormatType. Encoders raise
+EncodeError for a name with a part that its binary format lacks (a suffix, a domain).
 """
 
 from __future__ import annotations
@@ -80,24 +81,13 @@ def _without_suffix(name: PublicName | PrivateName) -> None:
 
 
 def encode_private_id(name: PrivateName) -> bytes:
-    """PrivateQueueFormatNameId, 4 bytes: a private queue on the host of another field of the packet.
-
-    Raises
-    ------
-    EncodeError
-        The name has a suffix.
-    """
+    """PrivateQueueFormatNameId, 4 bytes: a private queue on the host of another field of the packet."""
     _without_suffix(name)
     return name.private_id.to_bytes(4, "little")
 
 
 def decode_private_id(data: bytes, queue_manager: UUID, at: int = 0) -> PrivateName:
     """The private queue of a PrivateQueueFormatNameId on the host ``queue_manager``.
-
-    Raises
-    ------
-    DecodeError
-        Fewer than 4 bytes are left.
 
     Examples
     --------
@@ -108,47 +98,23 @@ def decode_private_id(data: bytes, queue_manager: UUID, at: int = 0) -> PrivateN
 
 
 def encode_public(name: PublicName) -> bytes:
-    """PublicQueueFormatName, 16 bytes.
-
-    Raises
-    ------
-    EncodeError
-        The name has a suffix.
-    """
+    """PublicQueueFormatName, 16 bytes."""
     _without_suffix(name)
     return name.guid.bytes_le
 
 
 def decode_public(data: bytes, at: int = 0) -> PublicName:
-    """The name of a PublicQueueFormatName.
-
-    Raises
-    ------
-    DecodeError
-        Fewer than 16 bytes are left.
-    """
+    """The name of a PublicQueueFormatName."""
     return PublicName(Reader(data, at).guid("PublicQueueIdentifier"))
 
 
 def encode_private(name: PrivateName) -> bytes:
-    """PrivateQueueFormatName, 20 bytes.
-
-    Raises
-    ------
-    EncodeError
-        The name has a suffix.
-    """
+    """PrivateQueueFormatName, 20 bytes."""
     return name.guid.bytes_le + encode_private_id(name)
 
 
 def decode_private(data: bytes, at: int = 0) -> PrivateName:
-    """The name of a PrivateQueueFormatName.
-
-    Raises
-    ------
-    DecodeError
-        Fewer than 20 bytes are left.
-    """
+    """The name of a PrivateQueueFormatName."""
     return decode_private_id(data, Reader(data, at).guid("SourceQueueManager"), at + 16)
 
 
@@ -156,13 +122,7 @@ def decode_private(data: bytes, at: int = 0) -> PrivateName:
 
 
 def direct_name(units: bytes, offset: int, *, http_slashes: bool = False) -> DirectName:
-    """The direct name of UTF-16LE text without ``DIRECT=`` and U+0000; ``offset`` is that of the text.
-
-    Raises
-    ------
-    DecodeError
-        The text is not a direct name.
-    """
+    """The direct name of UTF-16LE text without ``DIRECT=`` and U+0000; ``offset`` is that of the text."""
     text = "DIRECT=" + units.decode("utf-16-le", "surrogatepass")
     try:
         name = parse(text, http_slashes=http_slashes, spx=True)
@@ -178,11 +138,6 @@ def direct_name(units: bytes, offset: int, *, http_slashes: bool = False) -> Dir
 def encode_direct(name: DirectName, at: int = 0) -> bytes:
     """DirectQueueFormatName at offset ``at`` of its header: Count, text, U+0000, padded to a multiple of 4 from there.
 
-    Raises
-    ------
-    EncodeError
-        The text is longer than the largest Count.
-
     Examples
     --------
     >>> encode_direct(DirectName("os", "a", "q"), at=2).hex(" ", -2)
@@ -196,13 +151,7 @@ def encode_direct(name: DirectName, at: int = 0) -> bytes:
 
 
 def decode_direct(data: bytes, at: int = 0, *, http_slashes: bool = False) -> tuple[DirectName, int]:
-    """The name of a DirectQueueFormatName at offset ``at`` of its header, and the offset after its padding.
-
-    Raises
-    ------
-    DecodeError
-        The text is truncated, does not end with its only U+0000, or is not a direct name.
-    """
+    """The name of a DirectQueueFormatName at offset ``at`` of its header, and the offset after its padding."""
     reader = Reader(data, at)
     size = reader.number(2, "Count")
     if size == 0 or size % 2:
@@ -236,11 +185,6 @@ def encode_elements(
         The size of the preceding bytes of the header.
     public_alignment : int
         The alignment of the identifier of a public queue. The specification does not define it; other GUIDs have 4.
-
-    Raises
-    ------
-    EncodeError
-        A name has no such format.
     """
     packed = bytearray()
     for name in names:
@@ -274,11 +218,6 @@ def decode_elements(
     http_slashes: bool = False,
 ) -> tuple[tuple[FormatName, ...], int]:
     """The names of ``count`` MQFFormatNameElements from offset ``at`` of an MQFAddressHeader, and the next offset.
-
-    Raises
-    ------
-    DecodeError
-        A name is truncated, has an unknown FormatType, lacks its U+0000, or is not a direct name.
 
     Examples
     --------
