@@ -98,7 +98,7 @@ class FormatNameError(MsmqWireError):
     offset : int
         The index in ``text`` of the first character that cannot stand there; ``len(text)`` if the name is truncated.
     expected : str
-        What should stand there, for people.
+        What the grammar needs there, for people.
     text : str
         The name.
     """

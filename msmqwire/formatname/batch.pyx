@@ -1,4 +1,4 @@
-"""Format names by the million: the kernel of grammar.pxd in one loop, from a column of text to columns."""
+"""Format names by the million: the kernel of kernel.pxd in one loop, from a column of text to columns."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t
@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memmove, memset
 from msmqwire.columns.batch cimport DECODED, Batch, prepare
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, decodable, payload_at
-from msmqwire.formatname.grammar cimport (
+from msmqwire.formatname.kernel cimport (
     EXTENDED, HTTP_SLASHES, KIND_DIRECT, KIND_MULTICAST, KIND_MULTIPLE_ELEMENT, KIND_PATH_NAME, KIND_PRIVATE,
     PATH_NAME, SPX, Name, read_element,
 )

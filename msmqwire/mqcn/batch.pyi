@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from msmqwire.columns.batch import Batch
-from msmqwire.mqcn.members import PropertyColumn
+from msmqwire.mqcn.property_columns import PropertyColumn
 
 class NotificationBatch(Batch):
     """The changes of many messages in three levels: messages, changes (the rows) and properties.

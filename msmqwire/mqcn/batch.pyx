@@ -11,16 +11,12 @@ from libc.string cimport memcpy, memmove, memset
 from msmqwire.columns.batch cimport DECODED, Batch, Hold, prepare
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.payloads cimport PayloadTable, Payloads, Span, decodable, payload_at
-from msmqwire.mqcn.codec cimport (
-    CHANGE, CREATE, DELETE, MACHINE, NO_OBJECT, QUEUE, SMALLEST_PROPERTY, SMALLEST_UPDATE, PropertyColumns,
-    PropertyEntry, Update, no_update, property_entries, read_header, read_update, violation_fault,
+from msmqwire.mqcn.kernel cimport (
+    CHANGE, CREATE, DELETE, DISCARDABLE, HAS_BODY, HAS_CHANGE, HAS_GUID, HAS_OBJECT, HAS_PATH, HAS_UPDATE, HEADER_SIZE,
+    MACHINE, NO_OBJECT, NO_UPDATES, QUEUE, SMALLEST_PROPERTY, SMALLEST_UPDATE, TRAILING_BYTES, Body, PropertyColumns,
+    PropertyEntry, Update, no_update, property_entries, read_body, read_header, read_update, violation_fault,
 )
-from msmqwire.mqcn.fields cimport (
-    DISCARDABLE, HAS_BODY, HAS_CHANGE, HAS_GUID, HAS_OBJECT, HAS_PATH, HAS_UPDATE, HEADER_SIZE, NO_UPDATES,
-    TRAILING_BYTES,
-)
-from msmqwire.mqcn.members cimport derive_members, gather_property
-from msmqwire.mqcn.text cimport Body, read_body
+from msmqwire.mqcn.property_columns cimport derive_members, gather_property
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
 

@@ -137,9 +137,9 @@ def test_an_error_points_at_the_character() -> None:
         parse("DIRECT=TCP:10.0.0.1\\private$\\or\tders")
     assert str(caught.value) == (
         "bad_text: QueueName at character 31: expected a character of a queue name, 1 to 124 of them, found '\\t'"
-        " behind 'DIRECT=TCP:10.0.0.1\\private$\\or'"
+        " after 'DIRECT=TCP:10.0.0.1\\private$\\or'"
     )
-    with pytest.raises(FormatNameError, match=r"found the end behind '\.\.\.a\.very\.long"):
+    with pytest.raises(FormatNameError, match=r"found the end after '\.\.\.a\.very\.long"):
         parse("DIRECT=OS:a.very.long.name.of.a.server.example.com")
     assert pickle.loads(pickle.dumps(caught.value)).offset == 31
 

@@ -51,6 +51,7 @@ def test_rows_are_what_the_oracle_says(payloads: list[bytes], strict: bool) -> N
     assert_rows(payloads, strict=strict)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["C1-delete", "C2-change-queue", "C3-body"])
 def test_every_value_of_every_byte_of_an_example(name: str) -> None:
     """Each single-byte change: 255 at each place."""

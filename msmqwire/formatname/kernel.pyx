@@ -1,12 +1,11 @@
-"""The grammar of [MS-MQMQ] 2.1 as a kernel: names are read from left to right, up to the first character that fails.
+"""The grammar of [MS-MQMQ] 2.1 as a kernel: names are read from left to right, up to the first wrong character.
 
-All that the grammar allows is ASCII, so that up to its first fault a text has as many characters as bytes, and an
-offset in the one is an offset in the other.
+The grammar allows ASCII only, so up to the first fault the offset in characters is the offset in bytes.
 """
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
-from libc.string cimport memchr, memcpy, memset
+from libc.string cimport memchr, memcpy, memset, strlen
 
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.wire.fault cimport BAD_TEXT, BAD_TYPE, BAD_VALUE, TOO_LARGE, TRUNCATED, Fault, FaultCode, set_fault
@@ -17,53 +16,7 @@ cdef extern from "<arpa/inet.h>" nogil:
     enum:
         AF_INET6
 
-# In the order of FIELDS in schema.py
-cdef enum Field:
-    FIELD_FORMAT_NAME
-    FIELD_PROTOCOL
-    FIELD_ADDRESS
-    FIELD_HOST
-    FIELD_PORT
-    FIELD_QUEUE_NAME
-    FIELD_SUBQUEUE
-    FIELD_SUFFIX
-    FIELD_QUEUE_GUID
-    FIELD_COMPUTER_GUID
-    FIELD_PRIVATE_ID
-    FIELD_LIST_GUID
-    FIELD_DOMAIN_NAME
-    FIELD_GUID
-    FIELD_MULTICAST_ADDRESS
-    FIELD_MULTICAST_PORT
-    FIELD_COMPUTER
-
-# What a fault expected, in the order of EXPECTED in schema.py
-cdef enum Expected:
-    KEYWORD
-    PROTOCOL
-    HEXADECIMAL_DIGIT
-    HYPHEN
-    BACKSLASH
-    END
-    JOURNAL_OR_END
-    SUFFIX_OR_END
-    XACTONLY_OR_END
-    DOMAIN_OR_END
-    COMPUTER_CHARACTER
-    QUEUE_CHARACTER
-    SUBQUEUE_CHARACTER
-    DOMAIN_CHARACTER
-    IP_ADDRESS
-    OCTET
-    MULTICAST_OCTET
-    MULTICAST_PORT
-    DOT
-    COLON
-    TWO_SLASHES
-    HOST_CHARACTER
-    MSMQ
-    WRITABLE_QUEUE
-    LIST_ELEMENT
+__all__ = ["Expected", "Field", "Kind", "Presence", "Protocol", "QueueType", "Suffix"]
 
 cdef enum:
     MAX_COMPUTER = 256
@@ -92,7 +45,7 @@ cdef enum:
 cdef uint8_t[256] IN_SET
 cdef uint8_t[256] HEX_VALUE
 
-# Where in the text of a GUID the two digits of each byte stand, in packet order
+# The offset in the text of a GUID of the two digits of each byte, in packet order
 cdef uint8_t[16] DIGITS_AT
 DIGITS_AT[:] = [6, 4, 2, 0, 11, 9, 16, 14, 19, 21, 24, 26, 28, 30, 32, 34]
 
@@ -120,7 +73,7 @@ cdef int fill_sets() except -1:
 fill_sets()
 
 
-# The text of one name: an element of a list ends before its text does
+# The text of one name; an element of a list ends before the text
 cdef struct Scanner:
     const uint8_t* text
     size_t at
@@ -130,13 +83,13 @@ cdef struct Scanner:
     Fault* fault
 
 
-# --- What all rules are made of ---
+# --- Parts of rules ---
 
 
 cdef int refuse_at(
     const Scanner* scanner, size_t offset, FaultCode code, Field field, Expected expected
 ) noexcept nogil:
-    """Record that ``expected`` does not stand at ``offset``; always -1. Where the text ends it is cut short."""
+    """Record that ``expected`` is not at ``offset``; always -1. At the end of the text the code is TRUNCATED."""
     if offset == scanner.size:
         code = TRUNCATED
     return set_fault(scanner.fault, code, field, offset, expected, 0)
@@ -147,7 +100,7 @@ cdef int refuse(const Scanner* scanner, FaultCode code, Field field, Expected ex
 
 
 cdef inline size_t matching(const Scanner* scanner, const char* expected, size_t length) noexcept nogil:
-    """How many characters from here on begin ``expected``, lower-case ASCII, in any case of ASCII letters."""
+    """The number of next characters that match ``expected``, lower-case ASCII, in any case of ASCII letters."""
     cdef const uint8_t* here = scanner.text + scanner.at
     cdef size_t left = scanner.end - scanner.at
     cdef size_t i
@@ -163,12 +116,34 @@ cdef inline size_t matching(const Scanner* scanner, const char* expected, size_t
     return length
 
 
-cdef inline bint skip(Scanner* scanner, const char* expected, size_t length) noexcept nogil:
-    """Step over ``expected`` where it stands next."""
+cdef inline bint skip(Scanner* scanner, const char* expected) noexcept nogil:
+    """Move past ``expected`` where it is next."""
+    cdef size_t length = strlen(expected)
     if matching(scanner, expected, length) != length:
         return False
     scanner.at += length
     return True
+
+
+cdef inline bint is_rest(const Scanner* scanner, const char* expected) noexcept nogil:
+    """Whether ``expected`` is the rest of the name."""
+    cdef size_t length = strlen(expected)
+    return scanner.end - scanner.at == length and matching(scanner, expected, length) == length
+
+
+cdef int refuse_word(
+    const Scanner* scanner, const char* words, FaultCode code, Field field, Expected expected
+) noexcept nogil:
+    """Point at the first character that continues none of ``words``, of which each ends with a space."""
+    cdef const char* stop = words
+    cdef size_t most = 0
+    while words[0]:
+        while stop[0] != c" ":
+            stop += 1
+        most = max(most, matching(scanner, words, <size_t>(stop - words)))
+        stop += 1
+        words = stop
+    return refuse_at(scanner, scanner.at + most, code, field, expected)
 
 
 cdef inline bint is_next(const Scanner* scanner, uint8_t character) noexcept nogil:
@@ -176,7 +151,7 @@ cdef inline bint is_next(const Scanner* scanner, uint8_t character) noexcept nog
 
 
 cdef inline size_t run_of(const Scanner* scanner, uint8_t characters, size_t limit) noexcept nogil:
-    """How many of the next characters, up to ``limit``, are in a set."""
+    """The number of next characters, up to ``limit``, that are in a set."""
     cdef size_t left = scanner.end - scanner.at
     cdef size_t count = 0
     if limit > left:
@@ -197,7 +172,7 @@ cdef inline TextSpan take_span(Scanner* scanner, size_t length) noexcept nogil:
 cdef inline int read_text(
     Scanner* scanner, uint8_t characters, size_t limit, Field field, Expected expected, TextSpan* span
 ) noexcept nogil:
-    """One to ``limit`` characters of a set, as many as there are."""
+    """One to ``limit`` characters of a set, as many as possible."""
     cdef size_t count = run_of(scanner, characters, limit)
     span[0] = take_span(scanner, count)
     if count == 0:
@@ -214,7 +189,7 @@ cdef inline int read_end(Scanner* scanner, Field field, Expected expected) noexc
 
 
 cdef int refuse_guid(const Scanner* scanner, Field field) noexcept nogil:
-    """Point at the first character that is none of a GUID."""
+    """Point at the first character that is wrong in a GUID."""
     cdef size_t i
     cdef size_t at
     for i in range(<size_t>GUID_TEXT_SIZE):
@@ -271,28 +246,19 @@ cdef int read_number(
 
 
 cdef inline uint8_t suffix_to_end(const Scanner* scanner) noexcept nogil:
-    """The suffix that all the rest of the name is, without its semicolon; 0 for none."""
-    cdef size_t left = scanner.end - scanner.at
-    if left == 7 and matching(scanner, b"journal", 7) == 7:
+    """The suffix that is the rest of the name, without its semicolon; 0 for none."""
+    if is_rest(scanner, b"journal"):
         return SUFFIX_JOURNAL
-    if left == 10 and matching(scanner, b"deadletter", 10) == 10:
+    if is_rest(scanner, b"deadletter"):
         return SUFFIX_DEADLETTER
-    if left == 8 and matching(scanner, b"deadxact", 8) == 8:
+    if is_rest(scanner, b"deadxact"):
         return SUFFIX_DEADXACT
-    if left == 8 and matching(scanner, b"xactonly", 8) == 8:
-        return SUFFIX_XACTONLY
-    return SUFFIX_NONE
-
-
-cdef inline bint is_journal(const Scanner* scanner) noexcept nogil:
-    """Whether ``;JOURNAL`` is all the rest of the name."""
-    return scanner.end - scanner.at == 8 and matching(scanner, b";journal", 8) == 8
+    return SUFFIX_XACTONLY if is_rest(scanner, b"xactonly") else SUFFIX_NONE
 
 
 cdef int read_suffix(Scanner* scanner, uint32_t allowed, Expected expected, Name* name) noexcept nogil:
     """The end of a name, or a semicolon and one of the suffixes whose bits are in ``allowed``."""
     cdef uint8_t suffix
-    cdef size_t most = 0
     if scanner.at == scanner.end:
         return 0
     if not is_next(scanner, c";"):
@@ -302,14 +268,11 @@ cdef int read_suffix(Scanner* scanner, uint32_t allowed, Expected expected, Name
     if allowed >> suffix & 1:
         name.suffix = suffix
         return 0
-    # Point at the first character with which no suffix goes on
-    if allowed >> SUFFIX_JOURNAL & 1:
-        most = matching(scanner, b"journal", 7)
-    if allowed >> SUFFIX_DEADLETTER & 1:
-        most = max(most, matching(scanner, b"deadletter", 10), matching(scanner, b"deadxact", 8))
-    if allowed >> SUFFIX_XACTONLY & 1:
-        most = matching(scanner, b"xactonly", 8)
-    return refuse_at(scanner, scanner.at + most, BAD_TEXT, FIELD_SUFFIX, expected)
+    if expected == XACTONLY_OR_END:
+        return refuse_word(scanner, b"xactonly ", BAD_TEXT, FIELD_SUFFIX, expected)
+    if expected == JOURNAL_OR_END:
+        return refuse_word(scanner, b"journal ", BAD_TEXT, FIELD_SUFFIX, expected)
+    return refuse_word(scanner, b"journal deadletter deadxact ", BAD_TEXT, FIELD_SUFFIX, expected)
 
 
 # --- Direct names: 2.1.2 ---
@@ -348,26 +311,26 @@ cdef int read_ipv6(Scanner* scanner, size_t length, Field field) noexcept nogil:
 cdef int read_ip_address(Scanner* scanner) noexcept nogil:
     cdef size_t length = run_of(scanner, IPV6, MAX_IPV6 + 1)
     if memchr(scanner.text + scanner.at, c":", length) != NULL:
-        return read_ipv6(scanner, length, FIELD_ADDRESS)
-    return read_ipv4(scanner, 0, 255, FIELD_ADDRESS, IP_ADDRESS)
+        return read_ipv6(scanner, length, FIELD_PROTOCOL_ADDRESS_SPECIFICATION)
+    return read_ipv4(scanner, 0, 255, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, IP_ADDRESS)
 
 
 cdef int read_ipx_address(Scanner* scanner) noexcept nogil:
     """Network number and host number with a colon between them."""
     cdef TextSpan ignored
-    if read_text(scanner, HEXADECIMAL, MAX_NETWORK, FIELD_ADDRESS, HEXADECIMAL_DIGIT, &ignored) != 0:
+    if read_text(scanner, HEXADECIMAL, MAX_NETWORK, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, HEXADECIMAL_DIGIT, &ignored) != 0:
         return -1
     if not is_next(scanner, c":"):
-        return refuse(scanner, BAD_TEXT, FIELD_ADDRESS, COLON)
+        return refuse(scanner, BAD_TEXT, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, COLON)
     scanner.at += 1
-    return read_text(scanner, HEXADECIMAL, MAX_NODE, FIELD_ADDRESS, HEXADECIMAL_DIGIT, &ignored)
+    return read_text(scanner, HEXADECIMAL, MAX_NODE, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, HEXADECIMAL_DIGIT, &ignored)
 
 
 cdef int read_http_address(Scanner* scanner) noexcept nogil:
-    """Two slashes, Host, perhaps a colon and Port, and ``/MSMQ``; an IPv6 address as Host stands in brackets."""
+    """Two slashes, Host, perhaps a colon and Port, and ``/MSMQ``; Host can be an IPv6 address in brackets."""
     cdef TextSpan ignored
-    if not skip(scanner, b"//", 2):
-        return refuse(scanner, BAD_TEXT, FIELD_ADDRESS, TWO_SLASHES)
+    if not skip(scanner, b"//"):
+        return refuse(scanner, BAD_TEXT, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, TWO_SLASHES)
     if is_next(scanner, c"["):
         scanner.at += 1
         if read_ipv6(scanner, run_of(scanner, IPV6, MAX_IPV6 + 1), FIELD_HOST) != 0:
@@ -380,31 +343,28 @@ cdef int read_http_address(Scanner* scanner) noexcept nogil:
     if is_next(scanner, c":"):
         scanner.at += 1
         scanner.at += run_of(scanner, DIGIT, scanner.end)
-    if not skip(scanner, b"/msmq", 5):
-        return refuse(scanner, BAD_TEXT, FIELD_ADDRESS, MSMQ)
+    if not skip(scanner, b"/msmq"):
+        return refuse(scanner, BAD_TEXT, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, MSMQ)
     return 0
 
 
 cdef inline int read_protocol(Scanner* scanner, Name* name) noexcept nogil:
-    cdef size_t most
-    if skip(scanner, b"os:", 3):
+    if skip(scanner, b"os:"):
         name.protocol = PROTOCOL_OS
-    elif skip(scanner, b"tcp:", 4):
+    elif skip(scanner, b"tcp:"):
         name.protocol = PROTOCOL_TCP
-    elif skip(scanner, b"http:", 5):
+    elif skip(scanner, b"http:"):
         name.protocol = PROTOCOL_HTTP
-    elif skip(scanner, b"https:", 6):
+    elif skip(scanner, b"https:"):
         name.protocol = PROTOCOL_HTTPS
-    elif skip(scanner, b"ipx:", 4):
+    elif skip(scanner, b"ipx:"):
         name.protocol = PROTOCOL_IPX
-    elif scanner.options & SPX and skip(scanner, b"spx:", 4):
+    elif scanner.options & SPX and skip(scanner, b"spx:"):
         name.protocol = PROTOCOL_SPX
+    elif scanner.options & SPX:
+        return refuse_word(scanner, b"os: tcp: https: ipx: spx: ", BAD_TYPE, FIELD_PROTOCOL, PROTOCOL)
     else:
-        most = max(matching(scanner, b"os:", 3), matching(scanner, b"tcp:", 4), matching(scanner, b"https:", 6))
-        most = max(most, matching(scanner, b"ipx:", 4))
-        if scanner.options & SPX:
-            most = max(most, matching(scanner, b"spx:", 4))
-        return refuse_at(scanner, scanner.at + most, BAD_TYPE, FIELD_PROTOCOL, PROTOCOL)
+        return refuse_word(scanner, b"os: tcp: https: ipx: ", BAD_TYPE, FIELD_PROTOCOL, PROTOCOL)
     return 0
 
 
@@ -412,7 +372,7 @@ cdef inline int read_address(Scanner* scanner, Name* name) noexcept nogil:
     """ProtocolAddressSpecification."""
     cdef size_t start = scanner.at
     if name.protocol == PROTOCOL_OS:
-        return read_text(scanner, COMPUTER, MAX_COMPUTER, FIELD_ADDRESS, COMPUTER_CHARACTER, &name.address)
+        return read_text(scanner, COMPUTER, MAX_COMPUTER, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, COMPUTER_CHARACTER, &name.address)
     if name.protocol == PROTOCOL_TCP:
         if read_ip_address(scanner) != 0:
             return -1
@@ -431,9 +391,9 @@ cdef inline bint is_separator(const Scanner* scanner, bint slashes) noexcept nog
 
 
 cdef int read_queue_name(Scanner* scanner, bint suffixes, Name* name) noexcept nogil:
-    """QueueName of any version, to the end of the name; where ``suffixes``, perhaps with a journal's behind it.
+    """QueueName of any version, to the end of the name; with ``suffixes``, perhaps followed by ``;JOURNAL``.
 
-    A queue named as MSMQ 1.0 allowed, with ``"`` or ``+``, cannot have a subqueue.
+    A queue with a name that only MSMQ 1.0 allows, with ``"`` or ``+``, cannot have a subqueue.
     """
     cdef bint modern
     if read_text(scanner, QUEUE, MAX_QUEUE_NAME, FIELD_QUEUE_NAME, QUEUE_CHARACTER, &name.queue) != 0:
@@ -445,7 +405,7 @@ cdef int read_queue_name(Scanner* scanner, bint suffixes, Name* name) noexcept n
     scanner.at -= name.queue.length
     modern = run_of(scanner, SUBQUEUE, name.queue.length) == name.queue.length
     scanner.at += name.queue.length
-    if suffixes and (not modern or is_journal(scanner)):
+    if suffixes and (not modern or is_rest(scanner, b";journal")):
         return read_suffix(scanner, 1 << SUFFIX_JOURNAL, JOURNAL_OR_END, name)
     if not modern:
         return refuse(scanner, BAD_TEXT, FIELD_QUEUE_NAME, END)
@@ -458,7 +418,7 @@ cdef int read_queue_name(Scanner* scanner, bint suffixes, Name* name) noexcept n
 
 
 cdef inline int read_direct(Scanner* scanner, Name* name) noexcept nogil:
-    """DirectName: a machine's queue wins over a suffix, a suffix over a subqueue."""
+    """DirectName. A queue of the machine takes precedence over a suffix, a suffix over a subqueue."""
     cdef bint slashes
     cdef uint8_t suffix
     name.kind = KIND_DIRECT
@@ -466,16 +426,16 @@ cdef inline int read_direct(Scanner* scanner, Name* name) noexcept nogil:
         return -1
     slashes = scanner.options & HTTP_SLASHES and name.protocol >= PROTOCOL_HTTP
     if not is_separator(scanner, slashes):
-        return refuse(scanner, BAD_TEXT, FIELD_ADDRESS, BACKSLASH)
+        return refuse(scanner, BAD_TEXT, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, BACKSLASH)
     scanner.at += 1
     name.queue_type = QUEUE_PUBLIC
-    if skip(scanner, b"private$", 8):
+    if skip(scanner, b"private$"):
         if is_separator(scanner, slashes):
             scanner.at += 1
             name.queue_type = QUEUE_PRIVATE
         else:
             scanner.at -= 8
-    elif skip(scanner, b"system$;", 8):
+    elif skip(scanner, b"system$;"):
         suffix = suffix_to_end(scanner)
         if suffix != SUFFIX_NONE and suffix != SUFFIX_XACTONLY:
             name.queue_type = QUEUE_SYSTEM
@@ -488,14 +448,20 @@ cdef inline int read_direct(Scanner* scanner, Name* name) noexcept nogil:
 # --- The other kinds ---
 
 
-cdef inline int read_public(Scanner* scanner, Name* name) noexcept nogil:
-    """PublicName: 2.1.3."""
-    name.kind = KIND_PUBLIC
-    if read_guid(scanner, FIELD_QUEUE_GUID, name.guid) != 0:
+cdef enum:
+    MACHINE_SUFFIXES = 1 << SUFFIX_JOURNAL | 1 << SUFFIX_DEADLETTER | 1 << SUFFIX_DEADXACT
+
+
+cdef inline int read_guid_name(
+    Scanner* scanner, Kind kind, Field field, uint32_t suffixes, Expected expected, Name* name
+) noexcept nogil:
+    """PublicName (2.1.3), Machine or Connector (2.1.6): a GUID, and with EXTENDED perhaps one of ``suffixes``."""
+    name.kind = <uint8_t>kind
+    if read_guid(scanner, field, name.guid) != 0:
         return -1
     if scanner.options & EXTENDED:
-        return read_suffix(scanner, 1 << SUFFIX_JOURNAL, JOURNAL_OR_END, name)
-    return read_end(scanner, FIELD_QUEUE_GUID, END)
+        return read_suffix(scanner, suffixes, expected, name)
+    return read_end(scanner, field, END)
 
 
 cdef inline int read_private(Scanner* scanner, Name* name) noexcept nogil:
@@ -508,7 +474,7 @@ cdef inline int read_private(Scanner* scanner, Name* name) noexcept nogil:
     if not is_next(scanner, c"\\"):
         return refuse(scanner, BAD_TEXT, FIELD_COMPUTER_GUID, BACKSLASH)
     scanner.at += 1
-    if read_text(scanner, HEXADECIMAL, MAX_PRIVATE_ID, FIELD_PRIVATE_ID, HEXADECIMAL_DIGIT, &digits) != 0:
+    if read_text(scanner, HEXADECIMAL, MAX_PRIVATE_ID, FIELD_PRIVATE_QUEUE_IDENTIFIER, HEXADECIMAL_DIGIT, &digits) != 0:
         return -1
     for i in range(digits.length):
         name.private_id = name.private_id << 4 | HEX_VALUE[scanner.text[digits.offset + i]]
@@ -518,87 +484,54 @@ cdef inline int read_private(Scanner* scanner, Name* name) noexcept nogil:
 cdef int read_distribution_list(Scanner* scanner, Name* name) noexcept nogil:
     """DistributionListName: 2.1.5."""
     name.kind = KIND_DISTRIBUTION_LIST
-    if read_guid(scanner, FIELD_LIST_GUID, name.guid) != 0:
+    if read_guid(scanner, FIELD_DISTRIBUTION_LIST_GUID, name.guid) != 0:
         return -1
     if scanner.at == scanner.end:
         return 0
     if not is_next(scanner, c"@"):
-        return refuse(scanner, BAD_TEXT, FIELD_LIST_GUID, DOMAIN_OR_END)
+        return refuse(scanner, BAD_TEXT, FIELD_DISTRIBUTION_LIST_GUID, DOMAIN_OR_END)
     scanner.at += 1
     if read_text(scanner, VISIBLE, MAX_DOMAIN, FIELD_DOMAIN_NAME, DOMAIN_CHARACTER, &name.domain) != 0:
         return -1
     return read_end(scanner, FIELD_DOMAIN_NAME, DOMAIN_CHARACTER)
 
 
-cdef int read_machine(Scanner* scanner, Name* name) noexcept nogil:
-    """Machine: 2.1.6."""
-    name.kind = KIND_MACHINE
-    if read_guid(scanner, FIELD_GUID, name.guid) != 0:
-        return -1
-    if scanner.options & EXTENDED:
-        return read_suffix(
-            scanner, 1 << SUFFIX_JOURNAL | 1 << SUFFIX_DEADLETTER | 1 << SUFFIX_DEADXACT, SUFFIX_OR_END, name
-        )
-    return read_end(scanner, FIELD_GUID, END)
-
-
-cdef int read_connector(Scanner* scanner, Name* name) noexcept nogil:
-    """Connector: 2.1.6."""
-    name.kind = KIND_CONNECTOR
-    if read_guid(scanner, FIELD_GUID, name.guid) != 0:
-        return -1
-    if scanner.options & EXTENDED:
-        return read_suffix(scanner, 1 << SUFFIX_XACTONLY, XACTONLY_OR_END, name)
-    return read_end(scanner, FIELD_GUID, END)
-
-
 cdef int read_multicast(Scanner* scanner, Name* name) noexcept nogil:
-    """Multicast: 2.1.6. Of its rule for Port the comments hold, which give all of 0 to 65535."""
+    """Multicast: 2.1.6. Port is 0 to 65535, as the comments of its rule say."""
     cdef size_t start = scanner.at
     cdef uint32_t port = 0
     name.kind = KIND_MULTICAST
-    if read_ipv4(scanner, 224, 239, FIELD_MULTICAST_ADDRESS, MULTICAST_OCTET) != 0:
+    if read_ipv4(scanner, 224, 239, FIELD_ADDRESS, MULTICAST_OCTET) != 0:
         return -1
     name.address.offset = <uint32_t>start
     name.address.length = <uint32_t>(scanner.at - start)
     if not is_next(scanner, c":"):
-        return refuse(scanner, BAD_TEXT, FIELD_MULTICAST_ADDRESS, COLON)
+        return refuse(scanner, BAD_TEXT, FIELD_ADDRESS, COLON)
     scanner.at += 1
-    if read_number(scanner, 0, 65535, 5, FIELD_MULTICAST_PORT, MULTICAST_PORT, &port) != 0:
+    if read_number(scanner, 0, 65535, 5, FIELD_ADDRESS__PORT, MULTICAST_PORT, &port) != 0:
         return -1
     name.port = <uint16_t>port
-    return read_end(scanner, FIELD_MULTICAST_PORT, END)
-
-
-cdef int refuse_keyword(Scanner* scanner) noexcept nogil:
-    """Point at the first character with which no keyword goes on."""
-    cdef size_t most = max(
-        matching(scanner, b"direct=", 7), matching(scanner, b"public=", 7), matching(scanner, b"private=", 8),
-        matching(scanner, b"dl=", 3),
-    )
-    most = max(
-        most, matching(scanner, b"machine=", 8), matching(scanner, b"connector=", 10),
-        matching(scanner, b"multicast=", 10),
-    )
-    return refuse_at(scanner, scanner.at + most, BAD_TYPE, FIELD_FORMAT_NAME, KEYWORD)
+    return read_end(scanner, FIELD_ADDRESS__PORT, END)
 
 
 cdef inline int read_format_name(Scanner* scanner, Name* name) noexcept nogil:
-    if skip(scanner, b"direct=", 7):
+    if skip(scanner, b"direct="):
         return read_direct(scanner, name)
-    if skip(scanner, b"private=", 8):
+    if skip(scanner, b"private="):
         return read_private(scanner, name)
-    if skip(scanner, b"public=", 7):
-        return read_public(scanner, name)
-    if skip(scanner, b"dl=", 3):
+    if skip(scanner, b"public="):
+        return read_guid_name(scanner, KIND_PUBLIC, FIELD_QUEUE_GUID, 1 << SUFFIX_JOURNAL, JOURNAL_OR_END, name)
+    if skip(scanner, b"dl="):
         return read_distribution_list(scanner, name)
-    if skip(scanner, b"multicast=", 10):
+    if skip(scanner, b"multicast="):
         return read_multicast(scanner, name)
-    if skip(scanner, b"machine=", 8):
-        return read_machine(scanner, name)
-    if skip(scanner, b"connector=", 10):
-        return read_connector(scanner, name)
-    return refuse_keyword(scanner)
+    if skip(scanner, b"machine="):
+        return read_guid_name(scanner, KIND_MACHINE, FIELD_GUID, MACHINE_SUFFIXES, SUFFIX_OR_END, name)
+    if skip(scanner, b"connector="):
+        return read_guid_name(scanner, KIND_CONNECTOR, FIELD_GUID, 1 << SUFFIX_XACTONLY, XACTONLY_OR_END, name)
+    return refuse_word(
+        scanner, b"direct= public= private= dl= machine= connector= multicast= ", BAD_TYPE, FIELD_FORMAT_NAME, KEYWORD
+    )
 
 
 # --- Path names: 2.1.1 ---
@@ -616,12 +549,12 @@ cdef bint is_queue_name(const Scanner* scanner) noexcept nogil:
 cdef int read_path_name(Scanner* scanner, Name* name) noexcept nogil:
     """QueuePathName.
 
-    The grammar lets a computer hold backslashes: the last one ends it, and ``private$`` in front of that belongs to the
-    queue, unless that would make a name of what is one otherwise.
+    A computer may contain backslashes and ends at the last one. ``private$`` before that one belongs to the queue,
+    unless the text is a path name only when it belongs to the computer.
     """
     cdef size_t visible = run_of(scanner, VISIBLE, scanner.size)
     cdef size_t computer = visible
-    cdef Scanner behind = scanner[0]
+    cdef Scanner prefix = scanner[0]
     name.kind = KIND_PATH_NAME
     name.queue_type = QUEUE_PUBLIC
     while computer and scanner.text[computer - 1] != c"\\":
@@ -635,8 +568,8 @@ cdef int read_path_name(Scanner* scanner, Name* name) noexcept nogil:
     computer -= 1
     scanner.at = computer + 1
     if computer > 9:
-        behind.at = computer - 9
-        if matching(&behind, b"\\private$", 9) == 9 and (
+        prefix.at = computer - 9
+        if matching(&prefix, b"\\private$", 9) == 9 and (
             matching(scanner, b"system$;", 8) != 8 or is_queue_name(scanner)
         ):
             computer -= 9
@@ -644,7 +577,7 @@ cdef int read_path_name(Scanner* scanner, Name* name) noexcept nogil:
     if computer > MAX_COMPUTER:
         return refuse_at(scanner, MAX_COMPUTER, TOO_LARGE, FIELD_COMPUTER, COMPUTER_CHARACTER)
     name.address.length = <uint32_t>computer
-    if name.queue_type == QUEUE_PUBLIC and skip(scanner, b"system$;", 8):
+    if name.queue_type == QUEUE_PUBLIC and skip(scanner, b"system$;"):
         name.queue_type = QUEUE_SYSTEM
     return read_queue_name(scanner, False, name)
 
@@ -653,7 +586,7 @@ cdef int read_path_name(Scanner* scanner, Name* name) noexcept nogil:
 
 
 cdef inline int check_element(const Scanner* scanner, size_t start, const Name* name) noexcept nogil:
-    """What 2.1.7 keeps out of a multiple-element name."""
+    """Refuse the names that 2.1.7 excludes from a multiple-element name."""
     cdef size_t semicolon
     if name.kind == KIND_MACHINE:
         return refuse_at(scanner, start, BAD_TYPE, FIELD_FORMAT_NAME, LIST_ELEMENT)
@@ -668,10 +601,10 @@ cdef inline int check_element(const Scanner* scanner, size_t start, const Name* 
 cdef int read_element(
     const uint8_t* text, size_t size, size_t* at, uint32_t options, Name* name, Fault* fault
 ) noexcept nogil:
-    """Read the name that begins at ``at`` and ends at a comma or with the text; ``at`` is then behind the comma.
+    """Read the name that begins at ``at`` and ends at a comma or with the text; moves ``at`` past the comma.
 
-    Behind the last name ``at`` is ``size + 1``. A comma always separates, even where MSMQ 1.0 allows it in a queue's
-    name and 2.1.5 in a domain's.
+    After the last name ``at`` is ``size + 1``. A comma always separates names, even where MSMQ 1.0 allows it in a
+    QueueName and 2.1.5 in a DomainName.
     """
     cdef Scanner scanner
     cdef size_t start = at[0]

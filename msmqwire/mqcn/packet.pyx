@@ -1,201 +1,41 @@
-"""MS-MQCN messages one at a time: [MS-MQCN] 2.2.4-2.2.6. The layout and the kernel are in codec.pxd."""
+"""MS-MQCN messages one at a time: [MS-MQCN] 2.2.4-2.2.6. The layout is in kernel.pxd."""
 
+from inspect import signature
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
 from msmqwire.columns.payloads cimport address, steady_bytes
-from msmqwire.mqcn.fields cimport (
-    DISCARDABLE, DUPLICATE_PROPERTY, FIELD_COMMAND, FIELD_DATA, FIELD_GUID_IDENTIFIER, FIELD_GUID_MASTER_ID,
-    FIELD_NUMBER_OF_PROPERTIES, FIELD_NUMBER_OF_UPDATES, FIELD_PATH_NAME, FIELD_PROPERTY_ID, FIELD_PROPERTY_VALUE,
-    FIELD_RESERVED, FIELD_USE_GUID, FIELD_VERSION, NEVER_WRITTEN, NO_UPDATES, TRAILING_BYTES,
+from msmqwire.mqcn.kernel cimport (
+    CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, FIELD_DATA, HEADER_SIZE, IDS_AT, MAX_NAME_UNITS, MAX_PROPERTIES,
+    MAX_UPDATES, NEVER_WRITTEN, NO_COLUMNS, NO_UPDATES, PATH_NAME_SYNTAX, PROPERTY_COUNT, RESERVED_AT,
+    SMALLEST_UPDATE, TRAILING_BYTES, USE_GUID, Body, Update, is_path_name, largest_body, no_update, property_entries,
+    read_body, read_header, read_update, violation_fault, write_body, write_update_head,
 )
-from msmqwire.mqcn.text cimport MAX_NAME_UNITS, Body, is_path_name, largest_body, read_body, write_body
-from msmqwire.properties.lookup cimport KIND_NONE, property_kind, property_place
-from msmqwire.propvariant.codec cimport (
-    UNSIZED, decode_value, encode_value, text_size, value_fault, value_layouts, value_size
-)
-from msmqwire.wire.cursor cimport load_u16, load_u32
-from msmqwire.wire.fault cimport (
-    BAD_COMMAND, BAD_COUNT, BAD_NAME, BAD_SIZE, BAD_TERMINATOR, BAD_USE_GUID, BAD_VERSION, TOO_LARGE, TRUNCATED,
-    UNKNOWN_PROPERTY, decode_error, set_fault,
-)
+from msmqwire.properties.lookup cimport KIND_NONE, property_kind
+from msmqwire.propvariant.codec cimport decode_value, encode_value, value_size
+from msmqwire.wire.cursor cimport load_u32
+from msmqwire.wire.fault cimport TOO_LARGE, Fault, decode_error, set_fault
 from msmqwire.wire.guid cimport GUID_SIZE, guid_from_bytes, guid_to_bytes
 
 from msmqwire.errors import EncodeError
-
 from msmqwire.mqcn.schema import FIELDS, OBJECTS, OPERATIONS, Violation
-from msmqwire.properties.table import by_name
 
 __all__ = [
     "ChangeNotificationMessage", "NotificationBody", "NotificationUpdate", "PropertyValue", "decode", "encode",
     "encode_body",
 ]
 
-# The PROPIDs that a sender writes, [MS-MQCN] 3.3.5.2; the place of each is its bit
-SENT = (
-    # a create has the first fifteen, the change of a queue any of the first seven
-    "Q_JOURNAL", "Q_QUOTA", "Q_BASEPRIORITY", "Q_JOURNAL_QUOTA", "Q_AUTHENTICATE", "Q_PRIV_LEVEL", "Q_SECURITY",
-    "Q_TYPE", "Q_INSTANCE", "Q_CREATE_TIME", "Q_MODIFY_TIME", "Q_SCOPE", "Q_PATHNAME", "Q_LABEL", "Q_TRANSACTION",
-    # the change of a queue has this one
-    "Q_QMID",
-    # the change of a machine has these two, and any of the rest
-    "QM_MACHINE_ID", "QM_FOREIGN",
-    "QM_QUOTA", "QM_JOURNAL_QUOTA", "QM_SECURITY", "QM_ADDRESS", "QM_CNS", "QM_MACHINE_TYPE", "QM_OS",
-)
-
 cdef enum:
-    MAX_PAYLOAD = 0x7FFFFFFF  # what TextSpan and the base of unsized values allow
-
-
-cdef int fill_entries() except -1:
-    cdef PropertyEntry* entry
-    cdef uint8_t kind
-    cdef uint32_t propid
-    cdef uint32_t bit
-    assert len(SENT) == SENT_COUNT
-    for propid in range(<uint32_t>PROPID_LIMIT + 1):
-        entry = &property_entries[propid]
-        kind = property_kind(propid)
-        entry.kind = kind
-        entry.width = UNSIZED if value_layouts[kind].mask else value_layouts[kind].base
-        entry.bit = OTHERS
-    for bit in range(<uint32_t>SENT_COUNT):
-        propid = by_name("PROPID_" + SENT[bit]).number
-        property_entries[propid].bit = <uint64_t>1 << bit
-    return 0
-
-
-fill_entries()
-
-
-# --- Cold paths: the message is at fault; where? ---
-
-
-cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
-    if size == 0:
-        return set_fault(fault, TRUNCATED, FIELD_VERSION, 0, 1, 0)
-    if data[0] != 1 and data[0] != 2:
-        return set_fault(fault, BAD_VERSION, FIELD_VERSION, 0, 0, data[0])
-    if size == 1:
-        return set_fault(fault, TRUNCATED, FIELD_NUMBER_OF_UPDATES, 1, 1, 0)
-    return set_fault(fault, BAD_COUNT, FIELD_NUMBER_OF_UPDATES, 1, 1, data[1])
-
-
-cdef int item_fault(Fault* fault, uint32_t item) noexcept nogil:
-    fault.item = item
-    return -1
-
-
-cdef int update_fault(const uint8_t* data, size_t size, size_t at, Fault* fault) noexcept nogil:
-    """Walk the fields of an update in wire order to the one at fault; there is one."""
-    cdef size_t needed
-    cdef uint32_t count
-    cdef uint32_t k
-    cdef const uint8_t* ids
-    cdef uint8_t kind
-    if at == size:
-        return set_fault(fault, TRUNCATED, FIELD_COMMAND, at, 1, 0)
-    if data[at] > DELETE:
-        return set_fault(fault, BAD_COMMAND, FIELD_COMMAND, at, 0, data[at])
-    if size - at < 2:
-        return set_fault(fault, TRUNCATED, FIELD_USE_GUID, at + 1, 1, 0)
-    if data[at + 1] > 1:
-        return set_fault(fault, BAD_USE_GUID, FIELD_USE_GUID, at + 1, 0, data[at + 1])
-    at += 2
-    if data[at - 1]:
-        if size - at < GUID_SIZE:
-            return set_fault(fault, TRUNCATED, FIELD_GUID_IDENTIFIER, at, GUID_SIZE, size - at)
-        at += GUID_SIZE
-    else:
-        needed = text_size(data, size, at)
-        if needed == 0:
-            return set_fault(fault, BAD_TERMINATOR, FIELD_PATH_NAME, at, size - at, size - at)
-        at += needed
-    if size - at < GUID_SIZE:
-        return set_fault(fault, TRUNCATED, FIELD_GUID_MASTER_ID, at, GUID_SIZE, size - at)
-    if size - at < COUNT_AT:
-        at += RESERVED_AT
-        return set_fault(fault, TRUNCATED, FIELD_RESERVED, at, COUNT_AT - RESERVED_AT, size - at)
-    if size - at < IDS_AT:
-        return set_fault(fault, TRUNCATED, FIELD_NUMBER_OF_PROPERTIES, at + COUNT_AT, 1, 0)
-    count = data[at + COUNT_AT]
-    at += IDS_AT
-    ids = data + at
-    if 4 * <size_t>count > size - at:
-        return set_fault(fault, TRUNCATED, FIELD_PROPERTY_ID, at, 4 * count, size - at)
-    for k in range(count):
-        if property_kind(load_u32(ids + 4 * k)) == KIND_NONE:
-            set_fault(fault, UNKNOWN_PROPERTY, FIELD_PROPERTY_ID, at + 4 * k, 0, load_u32(ids + 4 * k))
-            return item_fault(fault, k)
-    at += 4 * count
-    for k in range(count):
-        kind = property_kind(load_u32(ids + 4 * k))
-        needed = value_size(kind, data, size, at)
-        if needed == 0:
-            value_fault(kind, data, size, at, FIELD_PROPERTY_VALUE, fault)
-            return item_fault(fault, k)
-        at += needed
-    return 0
-
-
-cdef PropertyColumns NO_COLUMNS
-NO_COLUMNS.ids = NULL
-NO_COLUMNS.values = NULL
-
-
-cdef int violation_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
-    """The first violation, in wire order, for which a conforming receiver disregards a message, as a fault."""
-    cdef Update update = no_update()
-    cdef Body body
-    cdef size_t at = HEADER_SIZE
-    cdef size_t properties = 0
-    cdef size_t start
-    if data[0] == 2:
-        read_body(data, size, &body, fault)
-        return set_fault(fault, BAD_SIZE, FIELD_DATA, body.end, body.end, size)
-    for _ in range(data[1]):
-        start = at
-        read_update(data, size, &at, property_entries, &NO_COLUMNS, &properties, False, &update, fault)
-        if update.violations & PATH_NAME_SYNTAX:
-            return set_fault(
-                fault, BAD_NAME, FIELD_PATH_NAME, start + 2, 0, load_u16(data + update.identifier_at)
-            )
-        if update.violations & PROPERTY_COUNT:
-            return set_fault(
-                fault, BAD_COUNT, FIELD_NUMBER_OF_PROPERTIES, update.master_at + COUNT_AT, MAX_PROPERTIES,
-                update.property_count,
-            )
-    return set_fault(fault, BAD_SIZE, FIELD_DATA, at, at, size)
-
-
-cdef uint32_t repeated_properties(const uint8_t* ids, uint32_t count) noexcept nogil:
-    """DUPLICATE_PROPERTY when one of them is there twice, else 0."""
-    cdef uint8_t[256] seen
-    cdef uint32_t k
-    cdef uint8_t place
-    memset(seen, 0, sizeof(seen))
-    for k in range(count):
-        place = property_place(load_u32(ids + 4 * k))
-        if seen[place]:
-            return DUPLICATE_PROPERTY
-        seen[place] = 1
-    return 0
-
-
-cdef uint32_t second_value(const uint8_t* data, size_t size, size_t values_at, uint32_t propid) noexcept nogil:
-    """The one byte behind the value of the first property, whose PROPID this is."""
-    return data[values_at + value_size(property_kind(propid), data, size, values_at)]
-
-
-# --- Messages ---
+    MAX_PAYLOAD = 0x7FFFFFFF  # the limit of TextSpan and of UNSIZED
 
 
 class PropertyValue(NamedTuple):
-    """A PROPID and its value."""
+    """A PROPID and its value, as ``propvariant.decode`` returns it for the PROPID's type."""
 
     id: int
     value: Any
@@ -205,11 +45,49 @@ cdef tuple violation_names(uint32_t violations):
     return tuple(flag.name.lower() for flag in Violation if violations & <uint32_t>flag)
 
 
-# What an update reads before it has bytes of its own: __new__ can be called without __init__
+# The bytes of an update before __init__, which need not be called
 cdef bytes NO_UPDATE = bytes(SMALLEST_UPDATE)
 
 
 cdef class NotificationUpdate:
+    """One change to one object: [MS-MQCN] 2.2.6.
+
+    An update compares, hashes, prints and pickles as a value, without its Reserved bytes.
+
+    Parameters
+    ----------
+    command : {"create", "change", "delete"}
+    guid_master_id : uuid.UUID
+        The directory server that made the change.
+    properties : iterable of (int, value)
+        PROPIDs with their values, at most 255.
+    path_name : str, optional
+        The queue, as a QueuePathName. Give either this or ``guid_identifier``.
+    guid_identifier : uuid.UUID, optional
+        The object.
+
+    Raises
+    ------
+    EncodeError
+        A value that the field or the type of the PROPID cannot hold.
+
+    Examples
+    --------
+    >>> from uuid import UUID
+    >>> from msmqwire.properties import PROPID_Q_QMID, PROPID_Q_QUOTA
+    >>> update = NotificationUpdate(
+    ...     command="change",
+    ...     guid_identifier=UUID(int=1),
+    ...     guid_master_id=UUID(int=2),
+    ...     properties=[(PROPID_Q_QMID, UUID(int=3)), (PROPID_Q_QUOTA, 1024)],
+    ... )
+    >>> update.object, update.properties[1], update.violations
+    ('queue', PropertyValue(id=105, value=1024), ())
+    """
+
+    __signature__ = signature(
+        lambda *, command, guid_master_id, properties=(), path_name=None, guid_identifier=None: None
+    )
     cdef object owner          # keeps the bytes alive; its buffer begins at ``start``
     cdef const uint8_t* start
     cdef const uint8_t* data   # of this update
@@ -226,14 +104,17 @@ cdef class NotificationUpdate:
 
     @property
     def command(self):
+        """Command: ``"create"``, ``"change"`` or ``"delete"``."""
         return OPERATIONS[self.header.command]
 
     @property
     def use_guid(self):
+        """UseGuid: whether ``guid_identifier`` and not ``path_name`` names the object."""
         return self.header.use_guid != 0
 
     @property
     def path_name(self):
+        """PathName; lone surrogates stay lone surrogates."""
         if self.header.use_guid:
             return None
         path = self.data[self.header.identifier_at:self.header.identifier_at + self.header.identifier_size - 2]
@@ -241,22 +122,27 @@ cdef class NotificationUpdate:
 
     @property
     def guid_identifier(self):
+        """GuidIdentifier."""
         return guid_from_bytes(self.data + self.header.identifier_at) if self.header.use_guid else None
 
     @property
     def guid_master_id(self):
+        """GuidMasterId: the directory server that made the change."""
         return guid_from_bytes(self.data + self.header.master_at)
 
     @property
     def object(self):
+        """What is changed, ``"queue"`` or ``"machine"``: [MS-MQCN] 3.2.5.1. None where a receiver disregards it."""
         return OBJECTS[self.header.object - 1] if self.header.object else None
 
     @property
     def violations(self):
+        """Names of the rules that the update breaks; empty for a conforming update."""
         return violation_names(self.header.violations)
 
     @property
     def properties(self):
+        """PropertyId and PropertyValue; blobs and vectors are views of the message's bytes."""
         cdef const uint8_t* ids = self.data + self.header.master_at + IDS_AT
         cdef size_t at = self.header.master_at + IDS_AT + 4 * self.header.property_count
         cdef list found = []
@@ -275,7 +161,7 @@ cdef class NotificationUpdate:
         return tuple(found)
 
     cdef bytes canonical(self):
-        """Its bytes as they are written: with a Reserved of zeros."""
+        """The bytes to write, with a Reserved of zeros."""
         cdef bytes packed = self.data[:self.size]
         cdef uint8_t* copy = <uint8_t*>PyBytes_AS_STRING(packed)
         memset(copy + self.header.master_at + RESERVED_AT, 0, COUNT_AT - RESERVED_AT)
@@ -307,7 +193,7 @@ cdef class NotificationUpdate:
 
 
 cdef object shown(object value):
-    """A value as a constructor takes it, without numpy's way of printing arrays."""
+    """A value in a form that the constructor takes and that prints without numpy."""
     if not hasattr(value, "tobytes"):
         return value
     if value.ndim == 2:
@@ -316,7 +202,7 @@ cdef object shown(object value):
 
 
 cdef int attach_update(NotificationUpdate update, bytes data) except -1:
-    """Give an update under construction the bytes just written for it."""
+    """Let an update under construction read ``data``."""
     cdef size_t at = 0
     cdef size_t properties = 0
     cdef Fault fault
@@ -332,7 +218,7 @@ cdef int attach_update(NotificationUpdate update, bytes data) except -1:
 
 
 def restore_update(bytes data, uint32_t violations):
-    """Unpickle an update: what its message had against it is not told by its own bytes."""
+    """Unpickle an update; its violations can depend on the bytes after it."""
     cdef NotificationUpdate update = NotificationUpdate.__new__(NotificationUpdate)
     attach_update(update, data)
     update.header.violations = violations
@@ -340,15 +226,18 @@ def restore_update(bytes data, uint32_t violations):
 
 
 class NotificationBody(NamedTuple):
-    """What a message of version 2 says: [MS-MQCN] 2.2.5."""
+    """The change of a message of version 2: [MS-MQCN] 2.2.5.
+
+    ``event`` is 1 when a queue was created, 2 changed, 3 deleted, and 4 when a machine was changed.
+    """
 
     event: int
-    object_guid: Any
+    object_guid: UUID
     domain_controller: str
 
     @property
     def operation(self):
-        """What Event stands for: ``"create"``, ``"change"`` or ``"delete"``."""
+        """The operation of Event: ``"create"``, ``"change"`` or ``"delete"``."""
         return OPERATIONS[(CREATE, CHANGE, DELETE, CHANGE)[self.event - 1]]
 
     @property
@@ -358,12 +247,38 @@ class NotificationBody(NamedTuple):
 
 
 cdef class ChangeNotificationMessage:
+    """A Change Notification Message: [MS-MQCN] 2.2.4.
+
+    A message compares, hashes, prints and pickles as a value. It keeps the bytes it was decoded from alive.
+
+    Parameters
+    ----------
+    version : {1, 2}
+        1 from a directory service, with ``updates``; 2 from a queue manager, with a ``body``.
+    updates : iterable of NotificationUpdate
+        1 to 255 updates.
+    body : NotificationBody, optional
+
+    Raises
+    ------
+    EncodeError
+        A value that its field cannot hold.
+
+    Examples
+    --------
+    >>> from uuid import UUID
+    >>> message = ChangeNotificationMessage(2, body=NotificationBody(2, UUID(int=1), "dc1"))
+    >>> decode(encode(message)).body.operation
+    'change'
+    """
+
+    __signature__ = signature(lambda version, updates=(), body=None: None)
     cdef object owner           # keeps the bytes alive
     cdef const uint8_t* data
-    cdef size_t size            # of what the message itself accounts for
+    cdef size_t size            # of the message, without the bytes after it
     cdef uint32_t found         # violations
     cdef Body text
-    cdef tuple parts            # its updates, once asked for
+    cdef tuple parts            # its updates, after their first use
 
     def __cinit__(self, *args, **kwargs):
         attach_message(self, b"\1\0")
@@ -374,20 +289,23 @@ cdef class ChangeNotificationMessage:
         elif version == 2 and body is not None and not tuple(updates):
             attach_message(self, packed_body(body))
         else:
-            raise EncodeError("Version", f"{version!r}: 1 goes with updates, 2 with a body")
+            raise EncodeError("Version", f"{version!r}: version 1 needs updates, version 2 a body")
 
     @property
     def version(self):
+        """Version: 1 or 2."""
         return self.data[0]
 
     @property
     def updates(self):
+        """The changes of a message of version 1; empty for version 2."""
         if self.parts is None:
             self.parts = updates_of(self)
         return self.parts
 
     @property
     def body(self):
+        """The change of a message of version 2; None for version 1."""
         if self.data[0] == 1:
             return None
         name = self.data[self.text.name_at:self.text.name_at + self.text.name_size].decode("utf-16-le")
@@ -395,10 +313,11 @@ cdef class ChangeNotificationMessage:
 
     @property
     def violations(self):
+        """Names of the rules that the message or a part of it breaks; empty for a conforming message."""
         return violation_names(self.found)
 
     cdef bytes canonical(self, bint closing_space):
-        """The message as it is written."""
+        """The bytes to write."""
         cdef bytearray packed
         cdef size_t written
         if self.data[0] == 1:
@@ -447,7 +366,6 @@ cdef tuple updates_of(ChangeNotificationMessage message):
         update.data = message.data + at
         start = 0
         properties = 0
-        # It was read before, so it is good
         read_update(
             update.data, message.size - at, &start, property_entries, &NO_COLUMNS, &properties, False, &update.header,
             &fault,
@@ -464,7 +382,7 @@ cdef tuple updates_of(ChangeNotificationMessage message):
 cdef int read_message(
     const uint8_t* data, size_t size, bint strict, ChangeNotificationMessage message, Fault* fault
 ) noexcept:
-    """Check a whole message and note what ``message`` needs to show it. 0, or -1 with ``fault`` set."""
+    """Check a complete message and let ``message`` show it. 0, or -1 with ``fault`` set."""
     cdef Update update = no_update()
     cdef size_t at = HEADER_SIZE
     cdef size_t properties = 0
@@ -497,7 +415,7 @@ cdef int read_message(
 
 
 cdef int attach_message(ChangeNotificationMessage message, bytes data) except -1:
-    """Give a message under construction the bytes just written for it."""
+    """Let a message under construction read ``data``."""
     cdef Fault fault
     message.owner = data
     if read_message(<const uint8_t*>PyBytes_AS_STRING(data), <size_t>len(data), False, message, &fault) != 0:
@@ -506,6 +424,32 @@ cdef int attach_message(ChangeNotificationMessage message, bytes data) except -1
 
 
 def decode(data, *, bint strict=False):
+    """Decode one Change Notification Message, with or without the unused byte after it: [MS-MQCN] 2.2.4, 3.3.5.3.
+
+    Parameters
+    ----------
+    data : bytes-like
+        The body of an MSMQ message. It is viewed, not copied, unless it is writable.
+    strict : bool
+        Raise for what a conforming receiver disregards, instead of noting a violation.
+
+    Raises
+    ------
+    DecodeError
+        With code, field and offset of the first fault.
+
+    Examples
+    --------
+    >>> message = decode(bytes.fromhex(
+    ...     "0101020133221100554477668899aabbccddeeff11ea26c6b6e6499795959150557358d1"
+    ...     "000000000000000000000000000000000000000000000000027b0500007c0500000101"
+    ... ))
+    >>> message.updates[0].command, message.updates[0].object, message.updates[0].guid_identifier
+    ('delete', 'queue', UUID('00112233-4455-6677-8899-aabbccddeeff'))
+    >>> decode(b"\\1\\1\\3")
+    Traceback (most recent call last):
+    msmqwire.errors.DecodeError: bad_command: Command at byte 2: is 0x3
+    """
     cdef ChangeNotificationMessage message = ChangeNotificationMessage.__new__(ChangeNotificationMessage)
     cdef Fault fault
     owner, size = steady_bytes(data)
@@ -516,6 +460,20 @@ def decode(data, *, bint strict=False):
 
 
 def encode(ChangeNotificationMessage message not None, *, bint closing_space=True, bint enforce=True):
+    """Encode one message; ``decode(encode(message), strict=True) == message``.
+
+    Parameters
+    ----------
+    closing_space : bool
+        Close ObjectGuid of a body with a space, as its grammar says.
+    enforce : bool
+        Refuse updates without the PROPIDs of their command ([MS-MQCN] 3.3.5.2).
+
+    Raises
+    ------
+    EncodeError
+        The message has violations, so no conforming sender produces it.
+    """
     cdef uint32_t refused = message.found if enforce else message.found & NEVER_WRITTEN
     if refused:
         raise EncodeError(violated_field(refused), f"the message has {', '.join(violation_names(refused))}")
@@ -523,6 +481,7 @@ def encode(ChangeNotificationMessage message not None, *, bint closing_space=Tru
 
 
 def encode_body(message, *, bint closing_space=True, bint enforce=True):
+    """Encode one message as the body of an MSMQ message: followed by the unused byte of [MS-MQCN] 3.3.5.3."""
     return encode(message, closing_space=closing_space, enforce=enforce) + b"\0"
 
 
@@ -538,7 +497,7 @@ cdef str violated_field(uint32_t violations):
     return "UseGuid" if violations & USE_GUID else "PropertyId"
 
 
-# --- What the specification lets an encoder write ---
+# --- From values to bytes ---
 
 
 cdef bytes packed_update(object command, object guid_master_id, object properties, object path_name, object guid):
@@ -553,7 +512,7 @@ cdef bytes packed_update(object command, object guid_master_id, object propertie
     if command not in OPERATIONS:
         raise EncodeError("Command", f"{command!r} is not one of {', '.join(map(repr, OPERATIONS))}")
     if (path_name is None) == (guid is None):
-        raise EncodeError("UseGuid", "give either path_name or guid_identifier")
+        raise EncodeError("UseGuid", "give path_name or guid_identifier, not both")
     guid_to_bytes(guid_master_id, "GuidMasterId", master)
     if guid is not None:
         guid_to_bytes(guid, "GuidIdentifier", identifier)
@@ -563,7 +522,7 @@ cdef bytes packed_update(object command, object guid_master_id, object propertie
         try:
             number, value = given
         except (TypeError, ValueError):
-            raise EncodeError(f"PropertyId[{len(ids)}]", "must be a pair of PROPID and value") from None
+            raise EncodeError(f"PropertyId[{len(ids)}]", "must be a pair of a PROPID and its value") from None
         propid = encodable_propid(number, len(ids))
         ids.append(propid.to_bytes(4, "little"))
         values.append(encode_value(property_kind(propid), value, f"PropertyValue[{len(values)}]"))

@@ -1,4 +1,4 @@
-"""The kernel of MS-MQCN: readers and writers of its messages, compiled into whoever needs them.
+"""The kernel of MS-MQCN: readers and writers of its messages, with the hot readers inline.
 
 [MS-MQCN] 2.2.4-2.2.6, little-endian, packed without padding:
 
@@ -9,7 +9,7 @@
     Notification Body             code units: <Notification><Event>e</Event><ObjectGuid>g</ObjectGuid >
                                   <DomainController>d</DomainController></Notification>
 
-Behind either may stand the unused byte of 3.3.5.3.
+The unused byte of 3.3.5.3 may follow either.
 """
 
 from libc.stddef cimport size_t
@@ -18,29 +18,83 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.properties.lookup cimport KIND_BLOB, KIND_LPWSTR, PROPID_LIMIT
-from msmqwire.mqcn.fields cimport (
-    BACKSLASH, DUPLICATE_PROPERTY, FIRST_VISIBLE, HEADER_SIZE, LAST_VISIBLE, MAX_COMPUTER, MAX_QUEUE_NAME,
-    PATH_NAME_SYNTAX, PROPERTY_COUNT, PROPERTY_SET, SEMICOLON, USE_GUID,
-)
-from msmqwire.mqcn.text cimport is_path_name
 from msmqwire.propvariant.codec cimport text_size, value_size
 from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_units_outside, wire_unlikely
 
-cdef enum:
-    CREATE = 0
-    CHANGE = 1
-    DELETE = 2
+
+cpdef enum Field:
+    """The fields that a fault can name; the text form is the name in camel case."""
+    FIELD_VERSION
+    FIELD_NUMBER_OF_UPDATE_NOTIFICATIONS
+    FIELD_COMMAND
+    FIELD_USE_GUID
+    FIELD_PATH_NAME
+    FIELD_GUID_IDENTIFIER
+    FIELD_GUID_MASTER_ID
+    FIELD_RESERVED
+    FIELD_NUMBER_OF_PROPERTIES
+    FIELD_PROPERTY_ID
+    FIELD_PROPERTY_VALUE
+    FIELD_EVENT
+    FIELD_OBJECT_GUID
+    FIELD_DOMAIN_CONTROLLER
+    FIELD_NOTIFICATION_BODY
+    FIELD_DATA
+
+
+cpdef enum Violation:
+    """Bits of the ``violations`` column of the notifications table; with ``strict=True`` 2, 4 and 8 are faults."""
+    NO_UPDATES = 1
+    TRAILING_BYTES = 2
+    PATH_NAME_SYNTAX = 4
+    PROPERTY_COUNT = 8
+    USE_GUID = 16
+    PROPERTY_SET = 32
+    DUPLICATE_PROPERTY = 64
 
 cdef enum:
-    NO_OBJECT = 0
-    QUEUE = 1
-    MACHINE = 2
+    DISCARDABLE = 2 | 4 | 8
+    NEVER_WRITTEN = 1 | 2 | 4
+
+
+cpdef enum Presence:
+    """Bits of a row's presence byte above DECODED."""
+    HAS_CHANGE = 2
+    HAS_UPDATE = 4
+    HAS_OBJECT = 8
+    HAS_GUID = 16
+    HAS_PATH = 32
+    HAS_BODY = 64
+
+
+cpdef enum Operation:
+    """Command; the text form is the name in lower case."""
+    CREATE
+    CHANGE
+    DELETE
+
+
+cpdef enum Object:
+    """What an update changes; the text form is the name in lower case."""
+    NO_OBJECT
+    QUEUE
+    MACHINE
+
+cdef enum:
+    HEADER_SIZE = 2        # bytes of Version and NumberOfUpdateNotifications
+    BACKSLASH = 0x5C
+    SEMICOLON = 0x3B
+    FIRST_VISIBLE = 0x21
+    LAST_VISIBLE = 0x7E
+    MAX_COMPUTER = 256     # code units
+    MAX_QUEUE_NAME = 124
+    MAX_NAME_UNITS = 256   # of a DomainController
 
 cdef enum:
     SMALLEST_UPDATE = 45   # with an empty PathName
-    RESERVED_AT = 16       # behind the identifier
+    RESERVED_AT = 16       # from GuidMasterId
     COUNT_AT = 40
     IDS_AT = 41
     MAX_UPDATES = 255
@@ -50,33 +104,35 @@ cdef enum:
 cdef enum:
     LONGEST_REGULAR_PATH = 381  # a computer, a backslash and a queue
 
-# A bit for each PROPID that [MS-MQCN] 3.3.5.2 names, in the order of SENT in codec.pyx
+# A bit for each PROPID that [MS-MQCN] 3.3.5.2 names, in the order of SENT in kernel.pyx
 cdef enum:
     CREATED = 0x7FFF            # the fifteen of a create
     QUEUE_KEY = 0x8000          # PROPID_Q_QMID
     QUEUE_CHANGES = 0x807F
     MACHINE_KEY = 0x30000       # PROPID_QM_MACHINE_ID and PROPID_QM_FOREIGN
     MACHINE_CHANGES = 0x1FF0000
-    OTHERS = 0x40000000         # all others together
+    OTHERS = 0x40000000         # any other
     SENT_COUNT = 25
     PROPID_D_SCOPE = 1403
     PROPID_D_OBJTYPE = 1404
 
 
-# What there is to know of a PROPID on the wire.
 cdef struct PropertyEntry:
-    uint32_t width  # of its value; UNSIZED where the value itself tells
+    uint32_t width  # bytes of its value; UNSIZED where they depend on the value
     uint32_t kind
-    uint64_t bit    # OTHERS for one that 3.3.5.2 does not name
+    uint64_t bit    # OTHERS where 3.3.5.2 does not name the PROPID
 
 
-cdef PropertyEntry[5633] property_entries  # by PROPID; the last is that of all from PROPID_LIMIT on
+cdef PropertyEntry[PROPID_LIMIT + 1] property_entries  # by PROPID; the last is for all from PROPID_LIMIT on
 
 
-# Where the properties go; NULL for what nobody wants.
+# Where the properties are written; NULL for a column not requested.
 cdef struct PropertyColumns:
     uint8_t* ids       # 4 bytes each
     TextSpan* values   # bytes of the payload
+
+
+cdef PropertyColumns NO_COLUMNS
 
 
 cdef struct Update:
@@ -90,7 +146,23 @@ cdef struct Update:
     uint32_t violations
 
 
-# Cold paths: they find which field, in wire order, is at fault
+cdef struct Body:
+    uint32_t event
+    uint32_t violations
+    size_t name_at      # DomainController
+    size_t name_size    # in bytes
+    size_t end          # of the text that matches the grammar
+    uint8_t[16] guid    # in packet order
+
+
+cdef bint is_path_name(const uint8_t* path, size_t units) noexcept nogil
+cdef int read_body(const uint8_t* data, size_t size, Body* body, Fault* fault) noexcept nogil
+cdef size_t write_body(
+    uint8_t* target, uint32_t event, const uint8_t* guid, const uint8_t* name, size_t name_size, bint closing_space
+) noexcept nogil
+cdef size_t largest_body(size_t name_size) noexcept nogil
+
+# Cold paths: they find the field, in wire order, that is at fault
 cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
 cdef int update_fault(const uint8_t* data, size_t size, size_t at, Fault* fault) noexcept nogil
 cdef int violation_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
@@ -120,9 +192,9 @@ cdef inline int read_header(const uint8_t* data, size_t size, Fault* fault) noex
 
 
 cdef inline bint is_regular_path(const uint8_t* path, size_t units) noexcept nogil:
-    """Whether a PathName is ``computer\\queue`` and so a QueuePathName; whatever is not goes to ``is_path_name``.
+    """Whether a PathName is ``computer\\queue`` and so a QueuePathName; ``is_path_name`` judges any other.
 
-    Sixteen code units are looked at a time, behind the last into the fields that follow.
+    Sixteen code units are read at a time, the last of them in the fields after the PathName.
     """
     cdef size_t block = 0
     cdef size_t left
@@ -141,7 +213,7 @@ cdef inline bint is_regular_path(const uint8_t* path, size_t units) noexcept nog
         ) & within
         found = wire_find_units(path + 2 * block, BACKSLASH, BACKSLASH) & within
         if found:
-            irregular |= found & (found - 1)  # a second backslash is none of a regular path
+            irregular |= found & (found - 1)  # a regular path has one backslash
             irregular |= backslash != 0
             backslash = block + wire_lowest_bit(found)
         block += 16
@@ -152,7 +224,7 @@ cdef inline bint is_regular_path(const uint8_t* path, size_t units) noexcept nog
 
 
 cdef inline uint32_t object_of(uint32_t propid) noexcept nogil:
-    """What a PROPID is a property of: [MS-MQCN] 3.2.5.1."""
+    """The object that a PROPID belongs to: [MS-MQCN] 3.2.5.1."""
     cdef uint32_t group = (propid - 1000) // 100 if propid > 1000 else propid // 100
     return group if group == QUEUE or group == MACHINE else <uint32_t>NO_OBJECT
 
@@ -160,9 +232,9 @@ cdef inline uint32_t object_of(uint32_t propid) noexcept nogil:
 cdef inline void judge_update(
     const uint8_t* data, size_t end, size_t values_at, uint64_t seen, uint64_t sum, Update* update
 ) noexcept nogil:
-    """The object of an update that was read up to ``end``, and what 3.3.5.2 has against it.
+    """The object and the violations (3.3.5.2) of an update that was read up to ``end``.
 
-    ``seen`` are the bits of its PROPIDs, ``sum`` their sum, which is the same unless one is repeated.
+    ``seen`` are the bits of its PROPIDs, ``sum`` their sum, which is equal unless a PROPID is repeated.
     """
     cdef const uint8_t* ids = data + update.master_at + IDS_AT
     cdef const uint8_t* values = data + values_at
@@ -217,8 +289,7 @@ cdef inline int read_update(
 ) noexcept nogil:
     """One Notification Update at ``position``, its properties written to ``columns`` from ``property`` on: 2.2.6.
 
-    Both are moved behind it when it is good; whatever is not goes to ``update_fault``. ``both`` is a constant that
-    says that neither of the columns is NULL.
+    On success both move past the update. ``both`` is a constant: whether neither of the columns is NULL.
     """
     cdef size_t start = position[0]
     cdef size_t at = start
@@ -265,8 +336,8 @@ cdef inline int read_update(
         seen |= entry.bit
         sum += entry.bit
         needed = entry.width
-        # Whatever has no width of its own, or is unknown, has one that is larger than any payload. A width that
-        # depends on nothing that was read lets the processor run ahead, where a count would have to be waited for.
+        # The width of a kind without a fixed width is larger than any payload. A fixed width depends on no byte of the
+        # value, so the processor need not wait for a count.
         if needed > size - at:
             needed = 0
             if entry.kind == KIND_LPWSTR:
@@ -291,9 +362,9 @@ cdef inline size_t write_update_head(
     uint8_t* target, uint32_t command, const uint8_t* guid, const uint8_t* path, size_t path_size,
     const uint8_t* master_guid, uint32_t property_count,
 ) noexcept nogil:
-    """A Notification Update up to its PropertyId array, which begins at the size returned; ``guid`` NULL: by path.
+    """Write a Notification Update up to its PropertyId array; returns the size. ``guid`` NULL: by path.
 
-    ``path`` comes without its 0x0000. Reserved is written as zeros.
+    ``path`` has no 0x0000 at its end. Reserved is written as zeros.
     """
     cdef size_t at
     target[0] = <uint8_t>command

@@ -1,7 +1,7 @@
-"""MS-MQCN messages by the million, the other way: from columns to payloads.
+"""Many MS-MQCN messages: from columns to payloads.
 
-Values lie in the payloads that a batch was decoded from, those of an update behind each other, so that an update is
-written as its head, its PROPIDs and one piece of its payload.
+The values of an update are adjacent in the payload that it was decoded from. An update is written as its head, its
+PROPIDs and one copy of its values.
 """
 
 from libc.stddef cimport size_t
@@ -12,25 +12,24 @@ from msmqwire.columns.batch cimport DECODED, Batch, Hold
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.encoded cimport Encoded, room_for
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, payload_at
-from msmqwire.mqcn.codec cimport CHANGE, MAX_UPDATES, write_update_head
-from msmqwire.mqcn.fields cimport HAS_BODY, HAS_CHANGE, HAS_GUID, HEADER_SIZE, NEVER_WRITTEN
-from msmqwire.mqcn.text cimport write_body
+from msmqwire.mqcn.kernel cimport (
+    CHANGE, HAS_BODY, HAS_CHANGE, HAS_GUID, HEADER_SIZE, MAX_UPDATES, NEVER_WRITTEN, write_body, write_update_head,
+)
 from msmqwire.wire.simd cimport wire_unlikely
 
 from msmqwire.errors import EncodeError
 
-from msmqwire.mqcn.codec import encode
+from msmqwire.mqcn.packet import encode
 from msmqwire.mqcn.schema import NOTIFICATIONS
 
 __all__ = ["encode_batch"]
 
-# A row is written from these
+# The columns that a row is written from
 NEEDED = (
     "operation", "object", "object_guid", "path_name", "master_guid", "domain_controller", "properties", "violations",
 )
 
 
-# The columns of a decoded batch as they are read here.
 cdef struct Rows:
     const int32_t* messages
     const uint8_t* presence
@@ -64,7 +63,7 @@ cdef Rows rows_of(Batch batch):
 
 
 cdef inline bint is_refused(const Rows* rows, size_t row, uint32_t refused) noexcept nogil:
-    """Whether a row is null, has no change, or breaks a rule that the encoder holds."""
+    """Whether a row is null, has no change, or breaks a rule of the encoder."""
     return not rows.presence[row] & HAS_CHANGE or (rows.violations[row] & refused) != 0
 
 
@@ -105,7 +104,7 @@ cdef size_t encode_messages(
     Rows rows, const PayloadTable* payloads, uint32_t refused, bint closing_space, uint8_t* data, int32_t* offsets,
     size_t* bad_row,
 ) noexcept nogil:
-    """Write the messages behind each other; the number written, less than there are when ``bad_row`` is refused."""
+    """Write the messages without gaps; returns how many, fewer than all when ``bad_row`` is refused."""
     cdef PayloadTable source = payloads[0]
     cdef uint8_t* target = data
     cdef const uint8_t* payload
@@ -135,6 +134,25 @@ cdef size_t encode_messages(
 
 
 def encode_batch(messages, *, Encoded out=None, bint closing_space=True, bint enforce=True):
+    """Encode many messages: the inverse of ``decode_batch``, without the unused byte of [MS-MQCN] 3.3.5.3.
+
+    Parameters
+    ----------
+    messages : Batch, or iterable of messages
+        A batch needs all of its columns except ``version`` and ``index``.
+    out : Payloads, optional
+        A result of ``encode_batch`` to overwrite. Its memory is reused unless a slice, a view or a batch of it is
+        still held.
+    closing_space : bool
+        Close ObjectGuid of a body with a space, as its grammar says.
+    enforce : bool
+        Refuse updates without the PROPIDs of their command ([MS-MQCN] 3.3.5.2).
+
+    Raises
+    ------
+    EncodeError
+        With row and field: the row is null, has a fault, or has violations.
+    """
     cdef Batch batch
     cdef size_t written
     cdef size_t bad_row = 0
@@ -148,10 +166,10 @@ def encode_batch(messages, *, Encoded out=None, bint closing_space=True, bint en
     if batch.table is not NOTIFICATIONS:
         raise ValueError(f"a batch of {batch.table.name} holds no change notifications")
     if not all([batch.wants(name) for name in NEEDED]):
-        raise ValueError(f"a batch to be encoded needs its columns {', '.join(NEEDED)}")
+        raise ValueError(f"encoding a batch needs its columns {', '.join(NEEDED)}")
     _hold = Hold(batch)
     count = batch.payloads.table.count
-    # A message is written as long as it was, but for the space that closes ObjectGuid
+    # A message keeps its length, except for the space that closes ObjectGuid
     out = room_for(count, <size_t>batch.payloads.nbytes + 2 * count + HEADER_SIZE, out)
     rows = rows_of(batch)
     if enforce:
