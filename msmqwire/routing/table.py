@@ -52,7 +52,7 @@ class RoutingTable(Mapping[UUID, UUID]):
 
     Paths are of least cost; of those with equal costs the one over the fewest links is taken, then the one whose next
     site comes first by the bytes of its GUID. Every root is its own next site; a site that cannot be reached has no
-    row. Without roots there are no rows.
+    row. Without roots, or without routing links, there are no rows.
     """
 
     def __init__(self, graph: SiteGraph, roots: Iterable[UUID] = ()) -> None:
@@ -68,7 +68,7 @@ class RoutingTable(Mapping[UUID, UUID]):
         self._sites = graph.sites
         towards, cost, hops = (np.full(len(graph.sites), -1, np.int64) for _ in range(3))
         own = sorted({_place(graph, root) for root in roots})
-        if own:
+        if own and graph.has_links:
             towards, cost, hops = _least_cost_tree(graph, np.array(own, np.int64))
             towards[own], cost[own], hops[own] = own, 0, 0
         self._next: list[int] = towards.tolist()

@@ -274,6 +274,7 @@ def test_a_routing_server_that_is_not_there_is_passed_over(wrong: LdapDirectory)
     assert machine.out_routing_server_identifier_list == (UUID("ba000000-0000-4000-8000-0000000000c7"),)
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_entries(tmp_path: Path) -> None:
     queues = (
         _entry(f"cn=q{number},cn=msmq,cn=LEDGER,cn=Computers", "objectClass: mSMQQueue", _identifier(number << 64))

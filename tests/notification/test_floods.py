@@ -215,7 +215,7 @@ def test_a_flood_through_windows(profile: Profile) -> None:
         assert runs > overflows >= 2
 
 
-@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("profile", [Profile.LATER, pytest.param(Profile.NT_2000, marks=pytest.mark.long)])
 def test_a_mixed_flood_takes_no_memory_that_it_does_not_give_back(profile: Profile) -> None:
     """Measured whenever all queues have been deleted; and while a window is open, whatever comes."""
     rng = random.Random(16)

@@ -44,13 +44,6 @@ def test_p1_all_updates_are_judged_before_one_is_applied(processor: Notification
     assert p.state(processor) == before
 
 
-def test_p2_a_created_queue_keeps_what_create_queue_does_not_copy(processor: NotificationProcessor) -> None:
-    (record,) = tell(processor, p.create(p.SPARE, "here\\spare", (109, 5), (110, 6), (114, 0)))
-    assert isinstance(record, Created)
-    queue = record.queue
-    assert (queue.identifier, queue.create_time, queue.modify_time, queue.scope.value) == (p.SPARE, 5, 6, "site")
-
-
 def test_p3_absent_properties_stay_at_their_defaults(processor: NotificationProcessor) -> None:
     tell(processor, p.create(p.SPARE, "here\\spare"))
     assert processor.queues.get(p.SPARE) == Queue(identifier=p.SPARE, pathname="here\\spare")

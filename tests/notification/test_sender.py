@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from msmqwire.notification import sender as sender_module
 from msmqwire.notification.envelope import AuthenticationLevel
 from msmqwire.notification.sender import (
     Change,
+    Notification,
     QueueCreation,
     QueueDeletion,
     QueueManagerUpdate,
@@ -24,6 +26,7 @@ from msmqwire.notification.sender import (
     Signature,
 )
 from msmqwire.properties import by_number
+from tests.contract.checklist import row
 from tests.notification.sent import (
     BRANCH,
     LEDGER,
@@ -120,9 +123,11 @@ def test_what_cannot_be_told_is_not_sent() -> None:
     assert len(MANAGER.notifications(untold)) == 2
 
 
+@row("CNC-01")
 def test_version_2_says_where_to_look() -> None:
     changes: list[Change] = [CREATION, update(label="x"), DELETION, machine_update(routing_server=True)]
     notifications = MANAGER.notifications(changes)
+    assert [each.body[:2] for each in notifications] == [b"\2\1"] * 4
     assert [tuple(received(each).body or ()) for each in notifications] == [
         (1, ORDERS.identifier, "dc1.example"),
         (2, ORDERS.identifier, "dc1.example"),
@@ -157,6 +162,50 @@ def test_large_descriptors_fit_in_packets() -> None:
     packets = [mqqb.encode(each.packet()) for each in SERVICE.notifications(changes)]
     assert len(packets) == 2
     assert max(map(len, packets)) <= 4 << 20
+
+
+#: A change of each kind.
+CHANGES: list[Change] = [CREATION, update(quota=1), DELETION, machine_update(queue_manager_quota=5)]
+
+
+def on_the_wire(notification: Notification) -> mqqb.UserMessage:
+    packet = mqqb.decode(mqqb.encode(notification.packet()), strict=True)
+    assert isinstance(packet, mqqb.UserMessage)
+    return packet
+
+
+@row("CNC-07")
+@pytest.mark.parametrize(
+    ("msmq_version", "level", "algorithm"),
+    [(1, "sig10", 0x8003), (2, "sig20", 0x8003), (3, "sig20", 0x8004), (4, "sig20", 0x8004), (5, "sig20", 0x800E),
+     (6, "sig20", 0x800E)],
+)  # fmt: skip
+@pytest.mark.parametrize("sender", [SERVICE, MANAGER])
+def test_properties_of_the_message(sender: Sender, msmq_version: Any, level: str, algorithm: int) -> None:
+    for notification in replace(sender, msmq_version=msmq_version).notifications(CHANGES):
+        packet = on_the_wire(notification)
+        assert (packet.time_to_reach_queue, packet.delivery_mode, packet.message_class) == (300, "express", 0)
+        assert (notification.authentication_level, packet.hash_algorithm) == (level, algorithm)
+        assert (packet.message_size, packet.privacy_level, packet.transaction) == (len(notification.body), 0, None)
+        assert packet.source_queue_manager == sender.queue_manager
+
+
+@row("CNC-08")
+def test_version_1_names_the_queue_manager() -> None:
+    for change in CHANGES:
+        (notification,) = SERVICE.notifications([change])
+        security = on_the_wire(notification).security
+        assert security is not None
+        assert (security.sender_id_type, security.security_id) == ("queue_manager", LEDGER.bytes_le)
+    assert [on_the_wire(each).security for each in MANAGER.notifications(CHANGES)] == [None] * 4
+
+
+@row("CNC-09")
+def test_the_destination_is_the_notify_queue() -> None:
+    for notification in SERVICE.notifications(CHANGES) + MANAGER.notifications(CHANGES):
+        packet = on_the_wire(notification)
+        assert str(packet.destination_queue) == str(notification.destination_queue) == f"PRIVATE={LEDGER}\\3"
+        assert (packet.queue_manager_address, packet.notification) == (LEDGER, "plain")
 
 
 def test_a_signer_is_asked_for_the_level_and_sees_the_message() -> None:

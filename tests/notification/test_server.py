@@ -1,4 +1,4 @@
-"""The checklist of queue managers that are notified of changes: [MS-MQCN] 3.2."""
+"""What a queue manager does with notifications, rule by rule: [MS-MQCN] 3.2."""
 
 from __future__ import annotations
 
@@ -142,11 +142,12 @@ def test_the_queue_manager_is_updated() -> None:
 
 
 @row("CNS-10")
-def test_only_queues_are_deleted() -> None:
-    processor = p.processor([p.queue(p.ORDERS, "orders")])
-    body = p.version_1(p.update("delete", p.ORDERS, properties=[(1403, 1), (1404, 2)]))
-    assert rules(processor.process(body, p.SIGNED)) == [Rule.OBJECT_TYPE]
-    assert p.ORDERS in processor.queues
+@pytest.mark.parametrize("object_type", [0, 2, 3, 4, 5, 6, 255])
+def test_only_queues_are_deleted(object_type: int) -> None:
+    processor = p.processor([p.queue(p.ORDERS, "orders"), p.queue(p.BILLS, "bills")])
+    wrong = p.update("delete", p.ORDERS, properties=[(1403, 1), (1404, object_type)])
+    assert rules(processor.process(p.version_1(p.delete(p.BILLS), wrong), p.SIGNED)) == [Rule.OBJECT_TYPE]
+    assert [each.identifier for each in processor.queues] == [p.ORDERS, p.BILLS]
 
 
 @row("CNS-11")
@@ -184,13 +185,26 @@ def test_event_3_deletes_and_reads_nothing() -> None:
 
 
 @row("CNS-15")
-def test_event_4_reads_and_updates_the_queue_manager() -> None:
-    directory = p.Failing([type(p.HERE).of({**p.HERE.attributes(), "journal_quota": 3, "full_path": "CN=moved"})])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"queue_manager_quota": 2},
+        {"journal_quota": 3},
+        {"security": b"sd"},
+        {"queue_manager_quota": 2, "journal_quota": 3, "security": b"sd"},
+    ],
+)
+def test_event_4_reads_and_updates_the_queue_manager(values: dict[str, Any]) -> None:
+    held = {**p.HERE.attributes(), **values, "full_path": "CN=moved", "routing_server": True}
+    directory = p.Failing([type(p.HERE).of(held)])
     processor = p.processor(directory=directory)
     (record,) = processor.process(p.version_2(4, p.MACHINE))
     assert isinstance(record, Changed)
-    assert record.changes == (Change("journal_quota", 0xFFFFFFFF, 3),)
-    assert processor.queue_manager.full_path == ""
+    assert {each.attribute: (each.before, each.after) for each in record.changes} == {
+        name: (getattr(p.HERE, name), value) for name, value in values.items()
+    }
+    assert processor.queue_manager.attributes() == {**p.HERE.attributes(), **values}
+    assert directory.reads == 1
 
 
 @row("CNS-16")

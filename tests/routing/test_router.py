@@ -85,13 +85,19 @@ def test_empty_tables() -> None:
     objects = line(1)
     links = [each for each in objects if isinstance(each, RoutingLink)]
     sites = [each for each in objects if isinstance(each, Site)]
-    for without in ([], links, sites):
-        of = router(*(each for each in objects if each not in without))
-        assert len(of.routing_table(named("gate-A"))) == (2 if without == [] else 0)
-    of = router(*objects, link("A", "B", -1))
-    for no_gate in ("m-A", "nobody"):
-        assert not of.is_site_gate(named(no_gate))
-        assert not of.routing_table(named(no_gate))
+    assert len(router(*objects).routing_table(named("gate-A"))) == 2
+    for without in (links, sites):
+        assert not router(*(each for each in objects if each not in without)).routing_table(named("gate-A"))
+    assert not RoutingTable(SiteGraph(sites, []), [named("A")])
+    # IsSiteGate is 0: no gate of a link, no routing server, or of another site; then no cost is looked at either
+    stranger, idle = machine("stranger", "C", router=True), machine("idle", "A")
+    of = router(*objects, site("C"), stranger, idle, link("A", "B", 1, "gate-A", "gate-B", "idle", "stranger"))
+    assert len(of.routing_table(named("gate-A"))) == 2
+    wrong = router(*objects, site("C"), stranger, idle, link("A", "B", -1, "idle", "stranger"))
+    for no_gate in ("m-A", "idle", "stranger", "nobody"):
+        for each in (of, wrong):
+            assert not each.is_site_gate(named(no_gate))
+            assert not each.routing_table(named(no_gate))
 
 
 @row("BR-03")
