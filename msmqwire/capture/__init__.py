@@ -1,10 +1,11 @@
-"""Captures: pcap and pcapng files to payloads, with where each came from; and to tables."""
+"""Captures: payloads and tables read from pcap and pcapng files."""
 
 from __future__ import annotations
 
 from msmqwire.capture.blocks import Block
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.frame_table import FrameReader, read_frames
+from msmqwire.capture.options import ReadOptions
 from msmqwire.capture.reader import Capture, Checkpoints, checkpoints, open
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, PACKET_KINDS, TOPOLOGY_PORTS, StreamLimits
 from msmqwire.capture.sources import CapturedFrames
@@ -19,7 +20,7 @@ from msmqwire.capture.tables import (
     read_table,
     read_tables,
     table_columns,
-    table_payloads,
+    table_options,
 )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Checkpoints",
     "FrameReader",
     "Problem",
+    "ReadOptions",
     "StreamLimits",
     "StreamStats",
     "TableKind",
@@ -50,5 +52,5 @@ __all__ = [
     "read_table",
     "read_tables",
     "table_columns",
-    "table_payloads",
+    "table_options",
 ]

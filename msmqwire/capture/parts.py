@@ -6,7 +6,6 @@ import hashlib
 
 from msmqwire.capture.blocks import FileReader
 from msmqwire.capture.checkpoint import Checkpoint, State
-from msmqwire.capture.ranges import SplitReader
 from msmqwire.capture.sources import SourceFile
 from msmqwire.capture.state import reader_state, set_streams, streams_state
 from msmqwire.capture.streams import StreamTable
@@ -27,8 +26,6 @@ class Part:
         What is open at the end is given up.
     grows : bool
         The last file may not be whole yet.
-    whole : bool
-        It is no part, but everything.
     """
 
     def __init__(self, resume: Checkpoint | None, stop: Checkpoint | None, *, final: bool, reading: str | None) -> None:
@@ -37,7 +34,6 @@ class Part:
         self.resume, self.stop = resume, stop
         self.finishes = final
         self.grows = not final and stop is None
-        self.whole = final and resume is None and stop is None
         self.resume_inside = self.stop_inside = b""
         self._resumed: State | None = None
         if resume is not None:
@@ -71,18 +67,18 @@ class Part:
             set_streams(streams, self._resumed.files, self._resumed.streams)
             self._resumed = None
 
-    def check_end(self, reader: FileReader | SplitReader) -> None:
+    def check_end(self, reader: FileReader) -> None:
         """Refuse what is missing at the end of the last file."""
         if self.stop is not None and self.stop.offset > reader.place:
             raise CaptureError(f"{reader.name}: ends at {reader.place}, in front of the checkpoint {self.stop.offset}")
 
-    def checkpoint_of(self, reader: FileReader | SplitReader, streams: StreamTable, *, behind: bool) -> Checkpoint:
-        """Where a reader is; ``behind`` its file, of which nothing more will be read."""
+    def checkpoint_of(self, reader: FileReader, streams: StreamTable, *, at_end: bool) -> Checkpoint:
+        """The checkpoint of a reader; ``at_end``: at the end of its file, of which nothing more will be read."""
         inside = b""
-        if isinstance(reader, FileReader) and reader.place and not behind:
+        if reader.place and not at_end:
             inside = reader_state(reader)
         files, open_streams = streams_state(streams, reading=True)
-        state = State(self._reading, inside, behind and self.finishes, files, open_streams)
+        state = State(self._reading, inside, at_end and self.finishes, files, open_streams)
         return Checkpoint.of(reader.name, reader.place, reader.frames, state)
 
     def checkpoint_before(self, name: str, streams: StreamTable) -> Checkpoint:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import math
 import os
 import sys
@@ -25,10 +24,12 @@ def column_names(text: str) -> list[str]:
 
 def ports(text: str) -> frozenset[int]:
     """Port numbers with commas between them."""
-    numbers = frozenset(int(port) if port.strip().isdecimal() else -1 for port in text.split(","))
-    if not all(0 < port < 65536 for port in numbers):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of ports from 1 to 65535, as in 1801,3527")
-    return numbers
+    from msmqwire.capture.options import parse_ports
+
+    try:
+        return parse_ports(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def port(text: str) -> int:
@@ -41,18 +42,17 @@ def port(text: str) -> int:
 
 def network(text: str) -> str:
     """An address, or a network with the length of its prefix, as text."""
+    from msmqwire.capture.options import parse_network
+
     try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither an address nor a network, as in 10.20.1.25 or 2001:db8::/32"
-        ) from None
-    return text
+        return parse_network(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def moment(text: str) -> int:
     """A time of ISO 8601 as nanoseconds since 1970; without a zone it is UTC, as times are shown."""
-    from msmqwire.capture.times import parse_time
+    from msmqwire.capture.options import parse_time
 
     try:
         return parse_time(text)

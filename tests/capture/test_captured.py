@@ -252,7 +252,7 @@ def test_parts_of_a_file() -> None:
     assert pa.Table.from_batches(batches) == pa.Table.from_batches(read_frames(File("a", data), ports=PORTS))
     assert read(CapturedFrames(batches))[0] == read(File("a", data))[0]
     place, *_ = capture.checkpoints(File("<frames>", data), 5000, ports=PORTS)
-    with pytest.raises(ValueError, match="<frames>: reading cannot go on inside frames"):
+    with pytest.raises(ValueError, match="<frames>: reading cannot resume inside captured frames"):
         read(CapturedFrames(batches), resume=place)
 
 

@@ -355,8 +355,8 @@ def test_files_that_follow_each_other(tmp_path: Path) -> None:
 def test_tables_in_parts() -> None:
     path = EXAMPLES / "message-session.pcap"
     names = list(capture.TABLES)
-    payloads = capture.table_payloads(names)
-    checkpoints = list(capture.checkpoints(path, 500, **payloads))
+    payloads = capture.table_options(names)
+    checkpoints = list(capture.checkpoints(path, 500, payloads))
     assert len(checkpoints) > 4
     found: dict[str, list[Any]] = {name: [] for name in names}
     whole: dict[str, list[Any]] = {name: [] for name in names}
@@ -545,11 +545,11 @@ def test_when_there_is_a_checkpoint(tmp_path: Path) -> None:
     path.write_bytes(file_of(conversation(random.Random(1), 300), 0))
     with capture.open(path, ports=PORTS, block_size=4096) as blocks:
         next(blocks)
-        with pytest.raises(RuntimeError, match="when all its blocks were read"):
+        with pytest.raises(RuntimeError, match="after the last block was read"):
             blocks.checkpoint()
-    with pytest.raises(RuntimeError, match="when all its blocks were read"):
+    with pytest.raises(RuntimeError, match="after the last block was read"):
         blocks.checkpoint()
-    with pytest.raises(RuntimeError, match="of no files"):
+    with pytest.raises(RuntimeError, match="without files"):
         capture.open([]).checkpoint()
     with capture.checkpoints(path, 100, ports=PORTS) as checkpoints:
         next(checkpoints)
