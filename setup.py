@@ -60,14 +60,12 @@ EXTENSIONS = [
     "msmqwire.capture.fragments",
     "msmqwire.capture.layers",
     "msmqwire.capture.flows",
-    "msmqwire.capture.guesses",
     "msmqwire.capture.packets",
     "msmqwire.capture.streams",
     "msmqwire.capture.pcap",
     "msmqwire.capture.pcapng",
     "msmqwire.capture.blocks",
     "msmqwire.capture.state",
-    "msmqwire.capture.joining",
     "msmqwire.capture.captured",
 ]
 

@@ -25,9 +25,8 @@ cdef class ColumnSlot:
 
 
 cdef class Pool:
-    cdef readonly size_t block_size
-    cdef size_t kept     # windows and batches, at most
-    cdef readonly tuple columns
+    cdef size_t block_size
+    cdef tuple columns
     cdef object table    # that they are of
     cdef size_t most_rows
     cdef list windows

@@ -11,8 +11,6 @@ from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.streams import StreamTable
 from msmqwire.columns import Batch, Payloads, Table
 
-SMALLEST_BLOCK_SIZE: int
-
 class Block:
     """The payloads of one window, and where they come from.
 
@@ -34,14 +32,10 @@ class Block:
 class Pool:
     """Memory for windows of ``block_size`` bytes and for the columns of their rows, used again when it is free.
 
-    It keeps so many of either at most. With the ``table`` ``FRAMES`` rows are frames as they were captured.
+    With the ``table`` ``FRAMES`` rows are frames as they were captured.
     """
 
-    block_size: int
-    columns: tuple[str, ...]
-    def __init__(
-        self, block_size: int, columns: Iterable[str] | None, *, table: Table = CAPTURE, kept: int = 4
-    ) -> None: ...
+    def __init__(self, block_size: int, columns: Iterable[str] | None, *, table: Table = CAPTURE) -> None: ...
 
 class FileReader:
     """The blocks of one file; TCP streams go on from one file to the next, up to the ``last``.

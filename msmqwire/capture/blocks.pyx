@@ -38,16 +38,15 @@ from msmqwire.errors import CaptureError
 
 from msmqwire.capture.schema import CAPTURE, FRAMES
 
-__all__ = ["SMALLEST_BLOCK_SIZE", "Block", "FileReader", "Pool"]
+__all__ = ["Block", "FileReader", "Pool"]
 
 cdef enum:
     FIRST_READ = 4096   # enough for every file header, and leaves the reads behind it aligned to pages
     FRONT = 1024        # bytes by which a file is known again: with the time of its first frame, as a rule
+    KEPT = 4            # windows, spans and batches in a pool, at most
     SPARSE = 4          # a window is not kept for payloads that would fill less than this part of it
 
 cdef uint64_t END_OF_FILE = 0xFFFFFFFFFFFFFFFF
-
-SMALLEST_BLOCK_SIZE = FIRST_READ
 
 cdef inline bint unshared(PyObject* thing) noexcept:
     """Whether the reference through which we see it is the only one."""
@@ -81,14 +80,11 @@ cdef class ColumnSlot:
 
 cdef class Pool:
     """Memory for windows of ``block_size`` bytes and for the columns of their rows, used again when it is free."""
-    def __init__(self, size_t block_size, columns, *, table=CAPTURE, size_t kept=4):
-        if block_size < FIRST_READ:
-            raise ValueError(f"block_size={block_size} must be at least {FIRST_READ}")
+    def __init__(self, size_t block_size, columns, *, table=CAPTURE):
         self.block_size = block_size
         self.table = table
         self.columns = tuple([column.name for column in table.select(columns)])
         self.most_rows = (LARGEST_RECORD + block_size) // SMALLEST_ROW + 1 + MOST_PACKETS
-        self.kept = kept
         self.windows = []
         self.spans = []
         self.column_slots = []
@@ -125,10 +121,10 @@ cdef class Pool:
 
     cdef int keep(self, list kept, object slot) except -1:
         """Keep one more to be used again, in the place of an older one when there are many, which its holders keep."""
-        if <size_t>len(kept) < self.kept:
+        if <size_t>len(kept) < KEPT:
             kept.append(slot)
         else:
-            kept[<Py_ssize_t>(self.turn % self.kept)] = slot
+            kept[<Py_ssize_t>(self.turn % KEPT)] = slot
             self.turn += 1
         return 0
 

@@ -94,7 +94,6 @@ cdef inline bint later(const Origin* one, const Origin* other) noexcept nogil:
 cdef Flow* find_flow(FlowTable* table, const Endpoints* endpoints) noexcept nogil
 cdef Flow* add_flow(FlowTable* table, const Endpoints* endpoints) noexcept nogil
 cdef void move_to_front(FlowTable* table, Flow* flow) noexcept nogil
-cdef void move_to_its_place(FlowTable* table, Flow* flow) noexcept nogil
 cdef void remove_flow(FlowTable* table, Flow* flow) noexcept nogil
 cdef void start_table(FlowTable* table, uint64_t seed) noexcept nogil
 cdef void free_table(FlowTable* table) noexcept nogil

@@ -152,29 +152,6 @@ cdef void move_to_front(FlowTable* table, Flow* flow) noexcept nogil:
         put_in_front(table, <uint32_t>(flow - table.flows))
 
 
-cdef inline bint came_later(const Flow* one, const Flow* other) noexcept nogil:
-    return one.offset > other.offset if one.file == other.file else one.file > other.file
-
-
-cdef void move_to_its_place(FlowTable* table, Flow* flow) noexcept nogil:
-    """Make it older than those whose last segment came later."""
-    cdef uint32_t index = <uint32_t>(flow - table.flows)
-    take_out(table, flow)
-    flow.newer = NO_FLOW
-    flow.older = table.newest
-    while flow.older != NO_FLOW and came_later(&table.flows[flow.older], flow):
-        flow.newer = flow.older
-        flow.older = table.flows[flow.older].older
-    if flow.newer != NO_FLOW:
-        table.flows[flow.newer].older = index
-    else:
-        table.newest = index
-    if flow.older != NO_FLOW:
-        table.flows[flow.older].newer = index
-    else:
-        table.oldest = index
-
-
 cdef void clear_slot(FlowTable* table, const Flow* flow) noexcept nogil:
     """Free the flow's slot, and move those behind it up that stand there because theirs was taken."""
     cdef size_t mask = 2 * table.capacity - 1

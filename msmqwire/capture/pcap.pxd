@@ -18,7 +18,6 @@ cdef struct PcapFile:
     uint32_t link
 
 
-cdef bint begins_chain(const Window* window, const PcapFile* file) noexcept nogil
 cdef bint find_record(Window* window, const PcapFile* file, bint ended) noexcept nogil
 cdef bint read_pcap_header(const uint8_t* data, PcapFile* file) noexcept nogil
 cdef uint64_t record_length(const Window* window, const PcapFile* file) noexcept nogil

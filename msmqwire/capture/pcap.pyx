@@ -30,7 +30,7 @@ cdef enum:
     LARGEST_ORIGINAL = 1 << 24
     AHEAD = 1024  # bytes: far enough for memory to answer while the records between are read
     CACHE_LINE = 64
-    CHAIN = 8  # records that must follow each other where nobody knows whether one begins
+
 
 
 cdef inline uint32_t number(const uint8_t* source, bint swapped) noexcept nogil:
@@ -109,24 +109,6 @@ cdef bint find_record(Window* window, const PcapFile* file, bint ended) noexcept
         record += 1
     window.position = <size_t>(record - window.data)
     return found
-
-
-cdef bint begins_chain(const Window* window, const PcapFile* file) noexcept nogil:
-    """Whether the record at the position is followed by others, CHAIN of them or as far as the window goes."""
-    cdef const uint8_t* record = window.data + window.position
-    cdef const uint8_t* end = window.data + window.size
-    cdef const uint8_t* next
-    cdef size_t captured
-    cdef size_t _
-    for _ in range(<size_t>CHAIN):
-        captured = number(record + 8, file.swapped)
-        if captured + 2 * RECORD_HEADER > <size_t>(end - record):
-            return True
-        next = record + RECORD_HEADER + captured
-        if not plausible(next, file) or not near(record, next, file.swapped):
-            return False
-        record = next
-    return True
 
 
 cdef Stop doubt(const uint8_t* next, const uint8_t* end, const PcapFile* file, bint ended) noexcept nogil:

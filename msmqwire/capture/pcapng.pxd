@@ -35,7 +35,6 @@ cdef inline uint32_t number(const uint8_t* source, bint swapped) noexcept nogil:
 cdef bint is_frame(uint32_t kind) noexcept nogil
 cdef bint is_section(const uint8_t* data) noexcept nogil
 cdef size_t block_length(const Window* window, const Section* section) noexcept nogil
-cdef bint begins_chain(const Window* window, const Section* section) noexcept nogil
 cdef bint find_block(Window* window, const Section* section, bint ended) noexcept nogil
 cdef Stop read_section(Window* window, Section* section, Account* account) noexcept nogil
 cdef void read_interface(Window* window, const Section* section, Interface* interface) noexcept nogil

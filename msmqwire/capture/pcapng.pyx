@@ -49,7 +49,6 @@ cdef enum:
     PACKET_FIXED = 32
     AHEAD = 1024  # bytes: far enough for memory to answer while the blocks between are read
     CACHE_LINE = 64
-    CHAIN = 8  # blocks that must follow each other where nobody knows whether one begins
 
 # Codes of options
 cdef enum:
@@ -220,28 +219,6 @@ cdef bint find_block(Window* window, const Section* section, bint ended) noexcep
         block += 1
     window.position = <size_t>(block - window.data)
     return found
-
-
-cdef bint begins_chain(const Window* window, const Section* section) noexcept nogil:
-    """Whether the block at the position is followed by others, CHAIN of them or as far as the window goes."""
-    cdef const uint8_t* block = window.data + window.position
-    cdef size_t left = window.size - window.position
-    cdef size_t length
-    cdef size_t _
-    cdef bint swapped = section.swapped
-    for _ in range(<size_t>CHAIN):
-        if left < SMALLEST_BLOCK:
-            return True
-        if not plausible(block, &swapped):
-            return False
-        length = number(block + 4, swapped)
-        if length > left:
-            return True
-        if number(block + length - 4, swapped) != length:
-            return False
-        block += length
-        left -= length
-    return True
 
 
 # --- Time stamps ---

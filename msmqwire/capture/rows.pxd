@@ -10,7 +10,6 @@ from msmqwire.capture.fragments cimport IMPOSSIBLE, Fragments, add_part
 from msmqwire.capture.frames cimport (
     FRAGMENT, FRAGMENT_DIFFERS, MOST_ASSEMBLED, TIMED, Account, Frame, Reason, Rows, damaged, describe, keep_memory,
 )
-from msmqwire.capture.guesses cimport Guesses, keep_head
 from msmqwire.capture.layers cimport (
     FOUND, IPX_PACKET, LINK_ETHERNET, OTHER, PART, TCP, UDP, UDP_HEADER, Packet, Ports, find_in_datagram, find_packet,
     network_u16, plain_datagram, plain_segment, wanted,
@@ -144,14 +143,6 @@ cdef inline bint take_plain(
     return True
 
 
-cdef inline bint leave_to_truth(Guesses* guesses, const Frame* frame, Rows* rows, Account* account) noexcept nogil:
-    """Keep a frame that others may belong to, from in front of where reading began; false when there are rows."""
-    if rows.next != rows.spans or account.described:
-        return False
-    keep_head(guesses, frame, 0)
-    return True
-
-
 cdef inline bint take_part(
     const Frame* frame, Packet* found, const Ports* ports, bint columns, Rows* rows, Account* account, Streams* streams
 ) noexcept nogil:
@@ -174,8 +165,6 @@ cdef inline bint take_part(
             return True
     status = find_in_datagram(fragments.whole, fragments.size, ports, found)
     if status == FOUND and found.protocol == TCP:
-        if streams.guesses.keeping:  # it may be of a stream that was read before it
-            streams.guesses.wrong = True
         if not take_segment(streams, frame, found, rows, account):
             return False
     elif status == FOUND:
@@ -245,8 +234,6 @@ cdef inline bint take_general(
     if status == FOUND and found.protocol == TCP:
         return take_segment(streams, frame, &found, rows, account)
     if status == PART:
-        if wire_unlikely(streams.guesses.active):
-            return leave_to_truth(&streams.guesses, frame, rows, account)
         return take_part(frame, &found, ports, columns, rows, account, streams)
     if status == FOUND:
         if found.protocol == UDP:

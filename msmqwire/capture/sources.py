@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import io
 import os
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
@@ -83,14 +82,6 @@ class OpenFile:
             raise CaptureError(f"{self.name}: has {size} bytes, and reading is to go on at {offset}")
         self._file.seek(self._start + offset)
         self._peeked.forget()
-
-    @property
-    def descriptor(self) -> int | None:
-        """Of a file that can be read in several places: one opened here, that is no pipe and not compressed."""
-        if not self._ours or self._decompressed is not None:
-            return None
-        number: int = self._file.fileno()
-        return number if stat.S_ISREG(os.fstat(number).st_mode) else None
 
     def close(self) -> None:
         """Close the file, if it was opened here."""

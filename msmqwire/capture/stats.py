@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
-__all__ = ["CaptureStats", "Problem", "RangeStats", "StreamStats"]
+__all__ = ["CaptureStats", "Problem", "StreamStats"]
 
 # In the order of the enumeration Reason in frames.pxd
 REASONS = (
@@ -169,12 +169,6 @@ class CaptureStats:
         both["problems"] = both["problems"][:MOST_PROBLEMS]
         return CaptureStats(**both)
 
-    def count(self, more: CaptureStats) -> None:
-        """Add the frames of another account: what it has beside them, bytes, streams and problems, stays out."""
-        for item in fields(self):
-            if item.name not in ("cut_files", "bytes_read", "streams", "problems"):
-                setattr(self, item.name, getattr(self, item.name) + getattr(more, item.name))
-
     def cut(self, file: str, offset: int, what: str) -> None:
         """Count a file that could not be read beyond ``offset``, and say why."""
         self.cut_files += 1
@@ -185,23 +179,3 @@ class CaptureStats:
         """Add a problem by the number of its reason, unless there are enough already."""
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(Problem(file, offset, REASONS[reason].format(needed=needed, available=available)))
-
-
-class RangeStats(CaptureStats):
-    """The account of a part of a file; its problems wait to be described, since it does not know all they need."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._waiting: list[tuple[str, int, int, int, int]] = []
-        self._left = MOST_PROBLEMS
-
-    def describe(self, file: str, offset: int, reason: int, needed: int, available: int) -> None:
-        """Keep a problem, unless there are enough already."""
-        if self._left:
-            self._left -= 1
-            self._waiting.append((file, offset, reason, needed, available))
-
-    def taken(self) -> list[tuple[str, int, int, int, int]]:
-        """The arguments of ``describe`` for each problem since the last call."""
-        waiting, self._waiting = self._waiting, []
-        return waiting

@@ -6,7 +6,6 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from msmqwire.capture.flows cimport FlowTable
 from msmqwire.capture.fragments cimport Fragments
 from msmqwire.capture.frames cimport Account, Frame, Rows
-from msmqwire.capture.guesses cimport Guesses
 from msmqwire.capture.layers cimport Packet
 
 # Control bits of a segment
@@ -49,7 +48,6 @@ cdef struct Streams:
     bint no_memory        # was left, once
     Fragments fragments   # IP datagrams that are not whole yet
     StreamCounts counts
-    Guesses guesses       # where reading began inside a file
 
 
 cdef inline bint says_nothing(const Packet* found) noexcept nogil:
@@ -61,9 +59,6 @@ cdef bint take_segment(
     Streams* streams, const Frame* frame, const Packet* found, Rows* rows, Account* account
 ) noexcept nogil
 cdef bint deliver_waiting(Streams* streams, Rows* rows, Account* account) noexcept nogil
-cdef bint take_head(
-    Streams* streams, const Frame* frame, const Packet* found, size_t passed, Rows* rows, Account* account
-) noexcept nogil
 cdef bint finish_streams(Streams* streams, Rows* rows, Account* account) noexcept nogil
 
 

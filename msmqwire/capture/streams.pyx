@@ -22,9 +22,7 @@ from msmqwire.capture.flows cimport (
 )
 from msmqwire.capture.fragments cimport free_fragments
 from msmqwire.capture.frames cimport CONFLICT, EVICTED, GAP, UNFINISHED, describe, keep_memory
-from msmqwire.capture.guesses cimport BEGINS, CONTINUES, DIFFERS, NUMBERED, add_guess, free_guesses, keep_head
-from msmqwire.capture.layers cimport TCP_HEADER
-from msmqwire.capture.packets cimport deliver, find_packet_start, has_room, lose_packet, packet_kind
+from msmqwire.capture.packets cimport deliver, has_room, lose_packet, packet_kind
 from msmqwire.columns.payloads cimport Payloads, Span, payload_at
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 from msmqwire.wire.address cimport IPV4, IPV6
@@ -188,9 +186,6 @@ cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first) noexcept no
 
 cdef bint keep_in_bounds(Streams* streams, Rows* rows, Account* account) noexcept nogil:
     """Hold no more than may be held; false when the rows have no room for what waits in streams that are forgotten."""
-    if streams.guesses.keeping:
-        streams.guesses.peak = max(streams.guesses.peak, streams.table.memory)
-        return True
     while streams.table.memory > streams.most_memory:
         if not evict(streams, rows, account):
             return False
@@ -216,20 +211,13 @@ cdef bint take_segment(
     if flags & SYN:
         sequence += 1
     flow = find_flow(&streams.table, &endpoints)
-    if streams.guesses.active and (flow == NULL or flags & SYN):
-        if not has_room(rows, found.size):
-            return False
-        if not flags & SYN:
-            return guess_stream(streams, &endpoints, frame, found, rows, account)
-        guess_before(streams, flow, &endpoints, sequence)
     renewed = flow != NULL and flags & SYN and sequence != flow.first
     if flow == NULL:
         if found.size + found.missing == 0 and not flags & SYN:
             account.segments += 1
             return True
-        if not streams.guesses.keeping and streams.table.count >= streams.most_flows:
-            if not evict(streams, rows, account):
-                return False
+        if streams.table.count >= streams.most_flows and not evict(streams, rows, account):
+            return False
     elif renewed and not close_stream(streams, flow, rows, account):
         return False
     if not has_room(rows, found.size):  # packets of streams that had to end took some of it
@@ -243,15 +231,15 @@ cdef bint take_segment(
     if renewed:
         begin_stream(streams, flow, sequence)
     account.segments += 1
-    take_part(streams, flow, frame, found, sequence, 0, rows, account)
+    add_segment(streams, flow, frame, found, sequence, rows, account)
     return True
 
 
-cdef void take_part(
-    Streams* streams, Flow* flow, const Frame* frame, const Packet* found, uint32_t sequence, size_t passed, Rows* rows,
+cdef void add_segment(
+    Streams* streams, Flow* flow, const Frame* frame, const Packet* found, uint32_t sequence, Rows* rows,
     Account* account,
 ) noexcept nogil:
-    """A segment but for the bytes that are passed over, which ``sequence`` is behind."""
+    """Take the bytes of a segment of an open stream."""
     cdef uint32_t flags = found.header[13]
     cdef int32_t ahead
     cdef Origin origin
@@ -264,81 +252,13 @@ cdef void take_part(
     origin.time = frame.time
     origin.offset = frame.offset
     ahead = <int32_t>(sequence - flow.first - <uint32_t>flow.position)
-    take_bytes(streams, flow, found.payload + passed, found.size - passed, ahead, &origin, rows, account)
+    take_bytes(streams, flow, found.payload, found.size, ahead, &origin, rows, account)
     if flags & (FIN | RST):
         flow.ended = True
     if flags & RST and ahead >= 0:
         flow.flushing = True
         if not drain(streams, flow, rows, account):
             streams.waiting = <uint32_t>(flow - streams.table.flows)
-
-
-# --- Where reading began inside a file ---
-
-
-cdef bint guess_stream(
-    Streams* streams, const Endpoints* endpoints, const Frame* frame, const Packet* found, Rows* rows, Account* account
-) noexcept nogil:
-    """The first segment of a stream that may have been open: its first packet is guessed to be one.
-
-    What is in front of it is kept with its frame, and is of the rows' past: false when they have one already.
-    """
-    cdef size_t passed = find_packet_start(found.payload, found.size)
-    cdef bint whole = found.size - passed < BASE_HEADER_SIZE
-    cdef uint32_t sequence
-    cdef uint64_t number
-    cdef Flow* flow
-    if passed or whole:
-        if rows.next != rows.spans or account.described:
-            return False
-        keep_head(&streams.guesses, frame, 0 if whole else passed)
-        if whole:
-            return True
-    flow = add_flow(&streams.table, endpoints)
-    if flow == NULL:
-        streams.no_memory = True
-        return True
-    sequence = wire_bswap32(load_u32(found.header + 4)) + <uint32_t>passed
-    number = add_guess(&streams.guesses, endpoints, CONTINUES, sequence)
-    begin_stream(streams, flow, sequence)
-    flow.position = number
-    account.segments += not passed
-    take_part(streams, flow, frame, found, sequence, passed, rows, account)
-    return True
-
-
-cdef void guess_before(
-    Streams* streams, const Flow* flow, const Endpoints* endpoints, uint32_t sequence
-) noexcept nogil:
-    """A stream begins, if the one that may have been open is another."""
-    if flow == NULL:
-        add_guess(&streams.guesses, endpoints, BEGINS, sequence)
-    elif flow.position >> NUMBERED:
-        add_guess(&streams.guesses, endpoints, DIFFERS, sequence)
-        if sequence == flow.first:
-            streams.guesses.wrong = True
-
-
-cdef bint take_head(
-    Streams* streams, const Frame* frame, const Packet* found, size_t passed, Rows* rows, Account* account
-) noexcept nogil:
-    """The first ``passed`` bytes of a segment that was kept; false when the rows have no room for their packets."""
-    cdef uint8_t[TCP_HEADER] header
-    cdef Packet part = found[0]
-    cdef Endpoints endpoints
-    cdef const Flow* flow
-    read_endpoints(found, &endpoints)
-    flow = find_flow(&streams.table, &endpoints)
-    if flow != NULL:
-        if flow.pieces != NULL or flow.first + <uint32_t>flow.position != wire_bswap32(load_u32(found.header + 4)):
-            streams.guesses.wrong = True
-            return True
-    memcpy(header, found.header, TCP_HEADER)
-    header[13] = 0  # what it says of the end of the stream is for the rest of the segment
-    part.header = header
-    part.size = passed
-    part.missing = 0
-    return take_segment(streams, frame, &part, rows, account)
 
 
 cdef bint deliver_waiting(Streams* streams, Rows* rows, Account* account) noexcept nogil:
@@ -378,7 +298,6 @@ cdef class StreamTable:
 
     def __dealloc__(self):
         free_table(&self.streams.table)
-        free_guesses(&self.streams.guesses)
         free_fragments(&self.streams.fragments)
 
     def counts(self):
