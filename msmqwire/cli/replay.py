@@ -139,7 +139,7 @@ def _replay_on_spark(options: argparse.Namespace, directory: MemoryDirectory | N
 def _lake_table(spark: SparkSession, lake: str, table: str) -> DataFrame:
     """A table of a lake; the folder of a Delta table also has files that were removed from the table."""
     from msmqwire.spark.schema import struct_type
-    from msmqwire.spark.source.scan import ReadingOptions
+    from msmqwire.spark.source.scan import ScanOptions
 
     folder = os.path.join(lake, table)
     if not os.path.isdir(os.path.join(folder, "_delta_log")):
@@ -147,7 +147,7 @@ def _lake_table(spark: SparkSession, lake: str, table: str) -> DataFrame:
     files = optional("deltalake", "a lake of Delta tables").DeltaTable(folder).file_uris()
     if files:
         return spark.read.option("basePath", folder).parquet(*files)
-    return spark.createDataFrame([], struct_type(ReadingOptions((table,)).columns(table)))
+    return spark.createDataFrame([], struct_type(ScanOptions((table,)).columns(table)))
 
 
 def _print(options: argparse.Namespace, queues: Iterable[ToldQueue], directory: Directory | None) -> Counter[str]:

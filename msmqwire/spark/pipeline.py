@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 
 from pyspark.sql import SparkSession
 
-from msmqwire.capture import TABLES, StreamStats
+from msmqwire.capture import TABLES, ReadOptions, StreamStats
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.spark.lake.accounting import ACCOUNTING, SourceAccount, check_files, path_key, write_accounts
 from msmqwire.spark.lake.dayfiles import Compression, StagedFile
@@ -30,7 +30,7 @@ from msmqwire.spark.lake.tasks import FAULTS, Cut, Cutting, Decoded, Decoding, D
 from msmqwire.spark.schema import arrow_schema
 from msmqwire.spark.source.files import SourceFile, find_files
 from msmqwire.spark.source.remote import StorageOptions
-from msmqwire.spark.source.scan import ReadingOptions
+from msmqwire.spark.source.scan import ScanOptions
 
 __all__ = ["PipelineMode", "Progress", "Summary", "run"]
 
@@ -257,14 +257,14 @@ def run(
 
 def _options(
     tables: Iterable[str], mode: str, ports: Iterable[int] | None, storage_options: StorageOptions | None
-) -> ReadingOptions:
+) -> ScanOptions:
     if mode == "DROPMALFORMED":
         raise ValueError("mode='DROPMALFORMED': a lake keeps an account of every payload; filter on fault when reading")
-    return ReadingOptions(
+    return ScanOptions(
         (tables,) if isinstance(tables, str) else tuple(tables),
         mode,  # type: ignore[arg-type] # checked there
-        ports=None if ports is None else frozenset(ports),
-        storage_options=dict(storage_options or {}),
+        ReadOptions(ports=ports),
+        dict(storage_options or {}),
     )
 
 
@@ -275,7 +275,7 @@ class _Run:
         self,
         spark: SparkSession,
         lake: Lake,
-        options: ReadingOptions,
+        options: ScanOptions,
         compression: Compression,
         again: bool,
         progress: Callable[[Progress], None] | None,
@@ -288,7 +288,7 @@ class _Run:
         self.progress = progress
         self.summary = Summary()
         # With other settings a source has other rows
-        ports = None if options.ports is None else sorted(options.ports)
+        ports = None if options.read.ports is None else sorted(set().union(*options.read.ports.values()))
         self.settings = json.dumps([sorted(options.tables), ports])
         self.stamps: dict[str, Stamp] = {}
         self.decoded: list[Decoded] = []

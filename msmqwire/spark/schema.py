@@ -70,7 +70,7 @@ class SparkColumn:
     spark: DataType
 
 
-def spark_columns(columns: Iterable[Column], guid: SparkGuid = "text") -> tuple[SparkColumn, ...]:
+def spark_columns(columns: Iterable[Column], guid: wire.GuidForm = "text") -> tuple[SparkColumn, ...]:
     """The columns of a table in Spark's types; a time brings its nanoseconds along as ``<name>_ns``.
 
     Raises
@@ -89,7 +89,7 @@ def spark_columns(columns: Iterable[Column], guid: SparkGuid = "text") -> tuple[
     return tuple(result)
 
 
-def _types(type_: wire.DataType, guid: SparkGuid) -> tuple[pa.DataType, DataType]:
+def _types(type_: wire.DataType, guid: str) -> tuple[pa.DataType, DataType]:
     if isinstance(type_, wire.ListOf):
         arrow, spark = _types(type_.item, guid)
         return pa.list_(pa.field("element", arrow)), ArrayType(spark)

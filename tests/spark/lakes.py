@@ -32,11 +32,11 @@ def contents(lake: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def assert_rows(lake: Path, *files: Path | str, tables: Sequence[str] = tuple(TABLES)) -> None:
-    """In every column of the tables, the rows that one process reads of the files, each once."""
+    """In every column of the tables, the rows that one process reads of each file, each once."""
     for table in tables:
         found = read(lake, table).drop(["day"])
         order = [(name, "ascending") for name in PLACE if name in found.column_names]
-        wanted = in_spark_types(read_table(list(map(str, files)), table), found.schema)
+        wanted = pa.concat_tables(in_spark_types(read_table(file, table), found.schema) for file in files)
         assert found.sort_by(order).equals(wanted.sort_by(order)), table
 
 

@@ -25,7 +25,7 @@ from msmqwire.spark import pipeline
 from msmqwire.spark.lake import dayfiles
 from msmqwire.spark.lake.accounting import AccountingError, SourceAccount, check_files
 from msmqwire.spark.lake.dayfiles import DayFiles, StagedFile
-from msmqwire.spark.source.scan import ReadingOptions, Scan
+from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.capture import build
 from tests.reference import mqsd_cases
 from tests.spark.captures import (
@@ -120,7 +120,7 @@ def test_failfast_shows_the_packet_of_a_stream(tmp_path: Path, content: bytes | 
     else:
         path.write_bytes(data)
         shown = f"{len(packet)} bytes: {packet.hex(' ', 4)}"
-    scan = Scan(ReadingOptions(("topology", "messages"), "FAILFAST"))
+    scan = Scan(ScanOptions(("topology", "messages"), "FAILFAST"))
     with pytest.raises(DecodeError, match=rf"frame 1 of .*bad\.pcap, {shown}"):
         list(scan.batches(source))
 
@@ -279,7 +279,7 @@ def test_days_without_end_keep_few_files_open(tmp_path: Path, monkeypatch: pytes
 def test_every_column_has_its_encoding(table: str, tmp_path: Path) -> None:
     """No column is encoded in a way that wastes space."""
     captures = sorted(map(str, EXAMPLES.glob("*.pcap*")))
-    batches = [batch for path in captures for _, batch in Scan(ReadingOptions((table,))).batches(path)]
+    batches = [batch for path in captures for _, batch in Scan(ScanOptions((table,))).batches(path)]
     with DayFiles(tmp_path, table, batches[0].schema, "snappy") as days:
         for batch in batches:
             days.write(batch)

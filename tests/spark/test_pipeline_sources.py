@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from msmqwire.errors import CaptureError
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.tasks import Decoded, Decoding, HashedFile
-from msmqwire.spark.source.scan import ReadingOptions, Scan
+from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.spark.captures import CAPTURES, LOCAL, OTHER, SESSION, packets, write_capture
 from tests.spark.lakes import accounts, read, rows, wanted
 
@@ -210,7 +210,7 @@ def test_reading_that_fails_in_the_middle(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(Scan, "batches", failing)
     (tmp_path / "done").mkdir()
     (tmp_path / "earlier.json").write_text("{}")
-    work = Decoding(str(tmp_path), ReadingOptions(), "snappy", str(tmp_path / "earlier.json"))
+    work = Decoding(str(tmp_path), ScanOptions(), "snappy", str(tmp_path / "earlier.json"))
     decoded = Decoded.from_json(work(names))
     assert [account.problem for account in decoded.accounts] == [None, "the disk is on fire", None]
     assert [account.rows.get("topology") for account in decoded.accounts] == [2, None, 2]

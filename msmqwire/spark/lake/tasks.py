@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.capture import CAPTURE, Checkpoint, checkpoints, table_options
+from msmqwire.capture import CAPTURE, Checkpoint, checkpoints
 from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.columns.schema import UINT32, Column, Enumeration
@@ -26,7 +26,7 @@ from msmqwire.spark.lake.dayfiles import Compression, DayFiles, StagedFile
 from msmqwire.spark.schema import SparkColumn, arrow_schema, spark_columns
 from msmqwire.spark.source.files import open_source, opened
 from msmqwire.spark.source.remote import StorageOptions
-from msmqwire.spark.source.scan import ReadingOptions, Scan
+from msmqwire.spark.source.scan import Scan, ScanOptions
 
 __all__ = ["FAULTS", "Cut", "Cutting", "Decoded", "Decoding", "Digesting", "Stage"]
 
@@ -184,14 +184,14 @@ class Decoding:
     Attributes
     ----------
     staging : str
-    options : ReadingOptions
+    options : ScanOptions
     compression : str
     earlier : str
         A file with the sizes and digests of what sources may have been when they were shorter.
     """
 
     staging: str
-    options: ReadingOptions
+    options: ScanOptions
     compression: Compression
     earlier: str
 
@@ -353,7 +353,7 @@ class Cutting:
     Attributes
     ----------
     staging : str
-    options : ReadingOptions
+    options : ScanOptions
     earlier : str
         As for ``Decoding``.
     size : int
@@ -361,7 +361,7 @@ class Cutting:
     """
 
     staging: str
-    options: ReadingOptions
+    options: ScanOptions
     earlier: str
     size: int
 
@@ -385,11 +385,10 @@ class Cutting:
             if form_of(file.read(LONGEST_MAGIC)) is not None:
                 return Cut(account, str(folder), 1)
         folder.mkdir()
-        payloads = table_options(self.options.tables, ports=self.options.ports)
         parts = 0
         with (
             HashedFile(source, self.options.storage_options, _earlier(self.earlier)) as hashed,
-            checkpoints(hashed, self.size, payloads) as found,  # type: ignore[arg-type]
+            checkpoints(hashed, self.size, self.options.payloads) as found,  # type: ignore[arg-type]
         ):
             for checkpoint in found:
                 Path(folder, str(parts)).write_bytes(checkpoint.to_bytes())

@@ -28,13 +28,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
-from msmqwire.capture import Checkpoint, checkpoints, table_options
+from msmqwire.capture import Checkpoint, checkpoints
 from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form_of
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.files import SourceFile, find_files, open_source
-from msmqwire.spark.source.options import ReadOptions
+from msmqwire.spark.source.options import SourceOptions
 from msmqwire.spark.source.planning import SPLIT_SIZE
 from msmqwire.spark.source.scan import Scan, describe_problems
 
@@ -173,7 +173,7 @@ class ListedFile(io.RawIOBase):
         Somebody read in it.
     """
 
-    def __init__(self, file: SourceFile, options: ReadOptions) -> None:
+    def __init__(self, file: SourceFile, options: SourceOptions) -> None:
         self.file = file
         self.name = file.name
         self.begun = False
@@ -303,7 +303,7 @@ class Unpacked(io.RawIOBase):
 class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows rotating captures; what ``spark.readStream.format("msmq")`` makes."""
 
-    def __init__(self, options: ReadOptions, columns: tuple[SparkColumn, ...]) -> None:
+    def __init__(self, options: SourceOptions, columns: tuple[SparkColumn, ...]) -> None:
         self.options = options
         self.columns = columns
         self._available: tuple[SourceFile, ...] | None = None
@@ -366,7 +366,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part."""
         assert isinstance(partition, SequencePart)
-        scan = Scan(self.options.reading, {self.options.table: self.columns})
+        scan = Scan(self.options.scan, {self.options.table: self.columns})
         with ExitStack() as stack:
             files = [stack.enter_context(ListedFile(file, self.options)) for file in partition.files]
             resume, stop = map(_unpacked_checkpoint, (partition.resume, partition.stop))
@@ -410,7 +410,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _found(self) -> tuple[SourceFile, ...]:
         options = self.options
-        return find_files(options.sources, recursive=options.recursive, storage_options=options.storage_options)
+        return find_files(options.paths, recursive=options.recursive, storage_options=options.storage_options)
 
     def _called(self, files: Iterable[SourceFile], names: Set[str]) -> tuple[SourceFile, ...]:
         """The files under the names by which they are known, though they have been compressed since."""
@@ -484,7 +484,6 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Iterator[Step]:
         """The steps to the end of the current file and through a new one."""
         size = min(self._split_size, self.options.max_bytes_per_trigger or self._split_size)
-        payloads = table_options(self.options.table, ports=self.options.reading.ports)
         with ExitStack() as stack:
             files = [stack.enter_context(ListedFile(file, self.options)) for file in (current, new) if file is not None]
             # There are no checkpoints inside a compressed file: it is taken when it is whole
@@ -492,7 +491,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begun = False
             try:
                 found = stack.enter_context(
-                    checkpoints(files, size, payloads, resume=at.checkpoint, final=False)  # type: ignore[arg-type]
+                    checkpoints(files, size, self.options.scan.payloads, resume=at.checkpoint, final=False)  # type: ignore[arg-type]
                 )
                 places = list(found) if must_be_whole else found
                 if must_be_whole and found.stats.cut_files:
@@ -510,7 +509,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     raise
                 if must_be_whole:
                     return
-                if self.options.reading.mode == "FAILFAST":
+                if self.options.scan.mode == "FAILFAST":
                     raise
                 self._say(f"{error}; it is passed over")
                 yield Step(at, passed=new.name)
