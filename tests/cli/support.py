@@ -86,6 +86,12 @@ def msmqwire(
     return Done(status, *(stream.buffer.getvalue() for stream in (output, errors)))  # type: ignore[attr-defined]
 
 
+def run(*arguments: str | Path) -> tuple[int, str, str]:
+    """The exit status of the command, and its output and errors as text."""
+    done = msmqwire(*arguments)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
 def refused(*arguments: str | Path, **options: Any) -> str:
     """The one line of a command that cannot be carried out; nothing is on standard output."""
     done = msmqwire(*arguments, **options)

@@ -82,7 +82,7 @@ def test_a_narrow_terminal() -> None:
 
 def test_json() -> None:
     with server(two_sites) as port:
-        done = discover(port, "--json", "--quiet")
+        done = discover(port, "-T", "json", "--quiet")
     assert (done.returncode, done.stderr) == (0, b"")
     (line,) = done.stdout.splitlines()
     place = {"interface": "lo", "address": "127.0.0.1/8"}
@@ -114,7 +114,7 @@ def test_json() -> None:
     }
 
 
-@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize("form", [[], ["-T", "json"]])
 def test_a_terminal_is_not_steered(form: list[str]) -> None:
     terminal = Terminal()
     with server(unfriendly) as port:
@@ -130,7 +130,7 @@ def test_a_terminal_is_not_steered(form: list[str]) -> None:
 
 def test_nobody_answers() -> None:
     with server(silent) as port:
-        for form, output in (([], b"nobody answered\n"), (["--json"], b'{"found":false,')):
+        for form, output in (([], b"no server answered\n"), (["-T", "json"], b'{"found":false,')):
             done = discover(port, "--timeout", 0.1, *form)
             assert done.returncode == 2
             assert done.stdout.startswith(output)
@@ -144,7 +144,7 @@ def test_progress_is_drawn_on_a_terminal_and_taken_away() -> None:
         arguments = ["discover", "--network", "lo", "--port", port, "--timeout", 2]
         process = start(arguments, stdout=subprocess.PIPE, stderr=terminal.descriptor)
         output, _ = process.communicate(timeout=DEADLINE)
-    assert output == b"nobody answered\n"
+    assert output == b"no server answered\n"
     text = terminal.text()
     assert "asking on 127.0.0.1/8 on lo, 1 of 1" in text
     assert re.search(r"\b[12] s", text)
@@ -211,5 +211,5 @@ def test_help_teaches() -> None:
     done = msmqwire("discover", "--help")
     assert done.returncode == 0
     text = done.stdout.decode()
-    for part in ("exit status:", "examples:", "--network NAME", "nobody answered", "15 seconds"):
+    for part in ("exit status:", "examples:", "--network NAME", "no server answered", "15 seconds"):
         assert part in text

@@ -52,7 +52,7 @@ class Writer:
             words = [f"fault {shown(row['fault'])}"]
         else:
             words = [title(row, self._titles), *(f"! {violation}" for violation in row.get("violations") or ())]
-            words += [f"{name}={shown(row[name])}" for name in self._fields if row[name]]
+        words += [f"{name}={shown(row[name])}" for name in self._fields if row[name]]
         return self._table + "  ".join(filter(None, [*where, *words]))
 
     def _fitted(self, line: str) -> str:
