@@ -97,6 +97,10 @@ soak: $(DONE)/fuzz ## fuzz for an hour on two cores, from other random inputs ea
 coverage: $(DONE)/test build ## which lines and branches of the kernels the tests reach (gcov; five minutes)
 	$(PY) -m tests.kernel_coverage $(ARGS)
 
+.PHONY: package
+package: $(DONE)/package ## build sdist and wheel, install the wheel with the lowest and newest dependencies, decode
+	$(PY) -m tests.packaging
+
 .PHONY: clean
 clean: ## remove .venv and everything that was built
 	rm -rf $(VENV) build dist *.egg-info $(LAKE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
@@ -121,7 +125,7 @@ $(DONE)/venv: pyproject.toml | check
 SOURCES := setup.py $(shell find msmqwire -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
 $(DONE)/built: $(DONE)/build-$(MSMQWIRE_BUILD) $(SOURCES) | check $(DONE)/venv
-	MSMQWIRE_BUILD=$(MSMQWIRE_BUILD) $(PY) setup.py --quiet build_ext --inplace --parallel $(shell nproc)
+	MSMQWIRE_BUILD=$(MSMQWIRE_BUILD) $(PY) setup.py --quiet build_ext --inplace
 	@touch $@
 
 # Neither Cython nor setuptools notices a change of directives or flags: another build, or another setup.py, starts over.

@@ -89,13 +89,17 @@ def extensions() -> list[Extension]:
 class BuildExtensions(build_ext):
     """Translate all extensions first, in as many processes as C files are compiled at a time."""
 
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or len(os.sched_getaffinity(0))
+
     def run(self) -> None:
         translated = cythonize(
             self.extensions,
             compiler_directives={**DIRECTIVES, **chosen_build()[2]},
             annotate=os.environ.get("MSMQWIRE_BUILD") == "trace",
             build_dir="build",
-            nthreads=self.parallel or 0,
+            nthreads=self.parallel,
             quiet=not self.verbose,
         )
         sources = {extension.name: extension.sources for extension in translated}
