@@ -22,7 +22,11 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+# One goal after the other, except that pip installs the dependencies while the extensions are built
+ifndef TOGETHER
 .NOTPARALLEL:
+endif
+INSTALLED = @$(MAKE) --no-print-directory --jobs 2 TOGETHER=1
 
 .PHONY: help
 help: ## list the commands
@@ -32,14 +36,16 @@ help: ## list the commands
 ##### what a user runs
 
 .PHONY: run
-run: $(DONE)/spark build ## decode the sample captures through Spark on local[*] and show the tables
+run: check $(DONE)/venv ## decode the sample captures through Spark on local[*] and show the tables
+	$(INSTALLED) $(DONE)/spark $(DONE)/built
 	$(PY) examples/run_pipeline.py --lake $(LAKE) $(CAPTURES)
 
 # Files are handed out heaviest first: tests/conftest.py sorts them by their recorded CPU seconds
 PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: test
-test: $(DONE)/test build ## run the tests but the long ones (ARGS="-k name" passes on to pytest)
+test: check $(DONE)/venv ## run the tests but the long ones (ARGS="-k name" passes on to pytest)
+	$(INSTALLED) $(DONE)/test $(DONE)/built
 	$(PYTEST) -m "not long" $(ARGS)
 
 ##### what a contributor runs
@@ -91,6 +97,10 @@ soak: $(DONE)/fuzz ## fuzz for an hour on two cores, from other random inputs ea
 coverage: $(DONE)/test build ## which lines and branches of the kernels the tests reach (gcov; five minutes)
 	$(PY) -m tests.kernel_coverage $(ARGS)
 
+.PHONY: package
+package: $(DONE)/package ## build sdist and wheel, install the wheel with the lowest and newest dependencies, decode
+	$(PY) -m tests.packaging
+
 .PHONY: clean
 clean: ## remove .venv and everything that was built
 	rm -rf $(VENV) build dist *.egg-info $(LAKE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
@@ -102,7 +112,7 @@ clean: ## remove .venv and everything that was built
 # Extras are installed without compiling (MSMQWIRE_BUILD=none): the extensions are built in place, once, below.
 $(DONE)/%: $(DONE)/venv pyproject.toml setup.py
 	@echo "installing msmqwire[$*] into $(VENV) (a minute or two the first time)"
-	PYTHONWARNINGS=ignore MSMQWIRE_BUILD=none $(PY) -m pip install --quiet --editable '.[$*]'
+	PYTHONWARNINGS=ignore MSMQWIRE_BUILD=none $(PY) -m pip install --quiet --no-build-isolation --editable '.[$*]'
 	@touch $@
 
 $(DONE)/venv: pyproject.toml | check
@@ -115,7 +125,7 @@ $(DONE)/venv: pyproject.toml | check
 SOURCES := setup.py $(shell find msmqwire -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
 $(DONE)/built: $(DONE)/build-$(MSMQWIRE_BUILD) $(SOURCES) | check $(DONE)/venv
-	MSMQWIRE_BUILD=$(MSMQWIRE_BUILD) $(PY) setup.py --quiet build_ext --inplace --parallel 2
+	MSMQWIRE_BUILD=$(MSMQWIRE_BUILD) $(PY) setup.py --quiet build_ext --inplace
 	@touch $@
 
 # Neither Cython nor setuptools notices a change of directives or flags: another build, or another setup.py, starts over.

@@ -39,7 +39,7 @@ class Lines:
 def build() -> None:
     """The package with counters, beside the release build."""
     base = ["--build-base", str(BUILD), "--build-lib", str(LIBRARY)]
-    command = [sys.executable, "setup.py", "--quiet", "build", "--parallel", "2", *base]
+    command = [sys.executable, "setup.py", "--quiet", "build", *base]
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "MSMQWIRE_BUILD": "coverage"})
 
 
