@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 
 from msmqwire.columns.batch cimport DECODED, Batch, Hold
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.columns.encoded cimport Encoded, room_for
+from msmqwire.columns.encoded cimport Encoded, reserve_encoded
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, payload_at
 from msmqwire.mqcn.codec cimport CHANGE, MAX_UPDATES, write_update_head
 from msmqwire.mqcn.fields cimport HAS_BODY, HAS_CHANGE, HAS_GUID, HEADER_SIZE, NEVER_WRITTEN
@@ -152,7 +152,7 @@ def encode_batch(messages, *, Encoded out=None, bint closing_space=True, bint en
     _hold = Hold(batch)
     count = batch.payloads.table.count
     # A message is written as long as it was, but for the space that closes ObjectGuid
-    out = room_for(count, <size_t>batch.payloads.nbytes + 2 * count + HEADER_SIZE, out)
+    out = reserve_encoded(count, <size_t>batch.payloads.nbytes + 2 * count + HEADER_SIZE, out)
     rows = rows_of(batch)
     if enforce:
         refused = 0xFFFFFFFF

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from msmqwire.columns.batch import Batch
 from msmqwire.columns.payloads import Payloads
-from msmqwire.mqqb.codec import Transport
+from msmqwire.mqqb.packet import Transport
 
 class Notifications(NamedTuple):
     """The change notifications among the messages of a batch.

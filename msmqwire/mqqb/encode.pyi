@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msmqwire.columns.batch import Batch
 from msmqwire.columns.payloads import Payloads
-from msmqwire.mqqb.codec import MessagePacket
+from msmqwire.mqqb.packet import MessagePacket
 
 def encode_batch(packets: Batch | Iterable[MessagePacket], *, out: Payloads | None = None) -> Payloads:
     """Write packets behind each other: the inverse of ``decode_batch`` and ``decode_session_batch``.
