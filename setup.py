@@ -80,8 +80,7 @@ DIRECTIVES = {
     "initializedcheck": False,
     "cdivision": True,
     "binding": True,
-    "embedsignature": True,
-    "embedsignature.format": "clinic",
+    "embedsignature": False,
     "freethreading_compatible": False,
 }
 
