@@ -25,23 +25,23 @@ from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_units_out
 
 
 cpdef enum Field:
-    """The fields that a fault can name; the text form is the name in camel case."""
-    FIELD_VERSION
-    FIELD_NUMBER_OF_UPDATE_NOTIFICATIONS
-    FIELD_COMMAND
-    FIELD_USE_GUID
-    FIELD_PATH_NAME
-    FIELD_GUID_IDENTIFIER
-    FIELD_GUID_MASTER_ID
-    FIELD_RESERVED
-    FIELD_NUMBER_OF_PROPERTIES
-    FIELD_PROPERTY_ID
-    FIELD_PROPERTY_VALUE
-    FIELD_EVENT
-    FIELD_OBJECT_GUID
-    FIELD_DOMAIN_CONTROLLER
-    FIELD_NOTIFICATION_BODY
-    FIELD_DATA
+    """Fields as the specification names them; the field of a fault."""
+    Version
+    NumberOfUpdateNotifications
+    Command
+    UseGuid
+    PathName
+    GuidIdentifier
+    GuidMasterId
+    Reserved
+    NumberOfProperties
+    PropertyId
+    PropertyValue
+    Event
+    ObjectGuid
+    DomainController
+    NotificationBody
+    Data
 
 
 cpdef enum Violation:
