@@ -28,6 +28,7 @@ from msmqwire.capture.tcp.streams import packet_kinds
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns.schema import GuidForm
 from msmqwire.wire.fault import FAULT_NAMES
+from msmqwire.wire.transport import Transport
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +88,7 @@ TABLES: dict[str, TableKind] = {
         mqsd.TOPOLOGY,
         mqsd.decode_batch,
         {"udp": TOPOLOGY_PORTS, "ipx": TOPOLOGY_SOCKETS},
-        transports=(1, 0, 2),
+        transports=(Transport.UDP, Transport.UNKNOWN, Transport.IPX),
     ),
     "notifications": TableKind(
         mqcn.NOTIFICATIONS, mqcn.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",), in_messages=True
@@ -98,7 +99,7 @@ TABLES: dict[str, TableKind] = {
         mqqb.decode_session_batch,
         {"udp": PING_PORTS, "tcp": MESSAGE_PORTS},
         ("session",),
-        transports=(1, 2, 0),
+        transports=(Transport.UDP, Transport.TCP, Transport.UNKNOWN),
     ),
 }
 

@@ -8,7 +8,7 @@ from msmqwire.wire.fault cimport Fault
 
 # The text form of a member is its name without the prefix, in lower case. Kinds and suffixes have the numbers of
 # QUEUE_FORMAT_TYPE and QUEUE_SUFFIX_TYPE.
-cpdef enum Kind:
+cpdef enum NameKind:
     KIND_NONE
     KIND_PUBLIC
     KIND_PRIVATE
@@ -20,7 +20,7 @@ cpdef enum Kind:
     KIND_MULTIPLE_ELEMENT
     KIND_PATH_NAME
 
-cpdef enum Protocol:
+cpdef enum NameProtocol:
     PROTOCOL_NONE
     PROTOCOL_TCP
     PROTOCOL_OS
@@ -29,13 +29,13 @@ cpdef enum Protocol:
     PROTOCOL_HTTP
     PROTOCOL_HTTPS
 
-cpdef enum QueueType:
+cpdef enum NameQueueType:
     QUEUE_NONE
     QUEUE_PUBLIC
     QUEUE_PRIVATE
     QUEUE_SYSTEM
 
-cpdef enum Suffix:
+cpdef enum NameSuffix:
     SUFFIX_NONE
     SUFFIX_JOURNAL
     SUFFIX_DEADLETTER
@@ -43,23 +43,23 @@ cpdef enum Suffix:
     SUFFIX_XACTONLY
 
 cpdef enum Field:
-    """The rules that a fault can name; the text form is the name in camel case, with a dot for two underscores."""
-    FIELD_FORMAT_NAME
-    FIELD_PROTOCOL
-    FIELD_PROTOCOL_ADDRESS_SPECIFICATION
-    FIELD_HOST
-    FIELD_QUEUE_NAME
-    FIELD_SUBQUEUE
-    FIELD_SUFFIX
-    FIELD_QUEUE_GUID
-    FIELD_COMPUTER_GUID
-    FIELD_PRIVATE_QUEUE_IDENTIFIER
-    FIELD_DISTRIBUTION_LIST_GUID
-    FIELD_DOMAIN_NAME
-    FIELD_GUID
-    FIELD_ADDRESS
-    FIELD_ADDRESS__PORT
-    FIELD_COMPUTER
+    """Rules as the specification names them, with ``_`` for a dot; the field of a fault."""
+    FormatName
+    Protocol
+    ProtocolAddressSpecification
+    Host
+    QueueName
+    Subqueue
+    Suffix
+    QueueGuid
+    ComputerGuid
+    PrivateQueueIdentifier
+    DistributionListGuid
+    DomainName
+    Guid
+    Address
+    Address_Port
+    Computer
 
 cpdef enum Expected:
     """What the grammar needs at the offset of a fault; EXPECTED in schema.py has the texts."""

@@ -1,9 +1,9 @@
 from enum import IntFlag
 
-Kind: type[IntFlag]
-Protocol: type[IntFlag]
-QueueType: type[IntFlag]
-Suffix: type[IntFlag]
+NameKind: type[IntFlag]
+NameProtocol: type[IntFlag]
+NameQueueType: type[IntFlag]
+NameSuffix: type[IntFlag]
 Field: type[IntFlag]
 Expected: type[IntFlag]
 

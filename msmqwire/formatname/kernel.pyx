@@ -16,7 +16,7 @@ cdef extern from "<arpa/inet.h>" nogil:
     enum:
         AF_INET6
 
-__all__ = ["Expected", "Field", "Kind", "Presence", "Protocol", "QueueType", "Suffix"]
+__all__ = ["Expected", "Field", "NameKind", "NameProtocol", "NameQueueType", "NameSuffix", "Presence"]
 
 cdef enum:
     MAX_COMPUTER = 256
@@ -262,17 +262,17 @@ cdef int read_suffix(Scanner* scanner, uint32_t allowed, Expected expected, Name
     if scanner.at == scanner.end:
         return 0
     if not is_next(scanner, c";"):
-        return refuse(scanner, BAD_TEXT, FIELD_SUFFIX, expected)
+        return refuse(scanner, BAD_TEXT, Field.Suffix, expected)
     scanner.at += 1
     suffix = suffix_to_end(scanner)
     if allowed >> suffix & 1:
         name.suffix = suffix
         return 0
     if expected == XACTONLY_OR_END:
-        return refuse_word(scanner, b"xactonly ", BAD_TEXT, FIELD_SUFFIX, expected)
+        return refuse_word(scanner, b"xactonly ", BAD_TEXT, Field.Suffix, expected)
     if expected == JOURNAL_OR_END:
-        return refuse_word(scanner, b"journal ", BAD_TEXT, FIELD_SUFFIX, expected)
-    return refuse_word(scanner, b"journal deadletter deadxact ", BAD_TEXT, FIELD_SUFFIX, expected)
+        return refuse_word(scanner, b"journal ", BAD_TEXT, Field.Suffix, expected)
+    return refuse_word(scanner, b"journal deadletter deadxact ", BAD_TEXT, Field.Suffix, expected)
 
 
 # --- Direct names: 2.1.2 ---
@@ -311,40 +311,40 @@ cdef int read_ipv6(Scanner* scanner, size_t length, Field field) noexcept nogil:
 cdef int read_ip_address(Scanner* scanner) noexcept nogil:
     cdef size_t length = run_of(scanner, IPV6, MAX_IPV6 + 1)
     if memchr(scanner.text + scanner.at, c":", length) != NULL:
-        return read_ipv6(scanner, length, FIELD_PROTOCOL_ADDRESS_SPECIFICATION)
-    return read_ipv4(scanner, 0, 255, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, IP_ADDRESS)
+        return read_ipv6(scanner, length, Field.ProtocolAddressSpecification)
+    return read_ipv4(scanner, 0, 255, Field.ProtocolAddressSpecification, IP_ADDRESS)
 
 
 cdef int read_ipx_address(Scanner* scanner) noexcept nogil:
     """Network number and host number with a colon between them."""
     cdef TextSpan ignored
-    if read_text(scanner, HEXADECIMAL, MAX_NETWORK, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, HEXADECIMAL_DIGIT, &ignored) != 0:
+    if read_text(scanner, HEXADECIMAL, MAX_NETWORK, Field.ProtocolAddressSpecification, HEXADECIMAL_DIGIT, &ignored) != 0:
         return -1
     if not is_next(scanner, c":"):
-        return refuse(scanner, BAD_TEXT, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, COLON)
+        return refuse(scanner, BAD_TEXT, Field.ProtocolAddressSpecification, COLON)
     scanner.at += 1
-    return read_text(scanner, HEXADECIMAL, MAX_NODE, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, HEXADECIMAL_DIGIT, &ignored)
+    return read_text(scanner, HEXADECIMAL, MAX_NODE, Field.ProtocolAddressSpecification, HEXADECIMAL_DIGIT, &ignored)
 
 
 cdef int read_http_address(Scanner* scanner) noexcept nogil:
     """Two slashes, Host, perhaps a colon and Port, and ``/MSMQ``; Host can be an IPv6 address in brackets."""
     cdef TextSpan ignored
     if not skip(scanner, b"//"):
-        return refuse(scanner, BAD_TEXT, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, TWO_SLASHES)
+        return refuse(scanner, BAD_TEXT, Field.ProtocolAddressSpecification, TWO_SLASHES)
     if is_next(scanner, c"["):
         scanner.at += 1
-        if read_ipv6(scanner, run_of(scanner, IPV6, MAX_IPV6 + 1), FIELD_HOST) != 0:
+        if read_ipv6(scanner, run_of(scanner, IPV6, MAX_IPV6 + 1), Field.Host) != 0:
             return -1
         if not is_next(scanner, c"]"):
-            return refuse(scanner, BAD_TEXT, FIELD_HOST, IP_ADDRESS)
+            return refuse(scanner, BAD_TEXT, Field.Host, IP_ADDRESS)
         scanner.at += 1
-    elif read_text(scanner, HOST, MAX_COMPUTER, FIELD_HOST, HOST_CHARACTER, &ignored) != 0:
+    elif read_text(scanner, HOST, MAX_COMPUTER, Field.Host, HOST_CHARACTER, &ignored) != 0:
         return -1
     if is_next(scanner, c":"):
         scanner.at += 1
         scanner.at += run_of(scanner, DIGIT, scanner.end)
     if not skip(scanner, b"/msmq"):
-        return refuse(scanner, BAD_TEXT, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, MSMQ)
+        return refuse(scanner, BAD_TEXT, Field.ProtocolAddressSpecification, MSMQ)
     return 0
 
 
@@ -362,9 +362,9 @@ cdef inline int read_protocol(Scanner* scanner, Name* name) noexcept nogil:
     elif scanner.options & SPX and skip(scanner, b"spx:"):
         name.protocol = PROTOCOL_SPX
     elif scanner.options & SPX:
-        return refuse_word(scanner, b"os: tcp: https: ipx: spx: ", BAD_TYPE, FIELD_PROTOCOL, PROTOCOL)
+        return refuse_word(scanner, b"os: tcp: https: ipx: spx: ", BAD_TYPE, Field.Protocol, PROTOCOL)
     else:
-        return refuse_word(scanner, b"os: tcp: https: ipx: ", BAD_TYPE, FIELD_PROTOCOL, PROTOCOL)
+        return refuse_word(scanner, b"os: tcp: https: ipx: ", BAD_TYPE, Field.Protocol, PROTOCOL)
     return 0
 
 
@@ -372,7 +372,7 @@ cdef inline int read_address(Scanner* scanner, Name* name) noexcept nogil:
     """ProtocolAddressSpecification."""
     cdef size_t start = scanner.at
     if name.protocol == PROTOCOL_OS:
-        return read_text(scanner, COMPUTER, MAX_COMPUTER, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, COMPUTER_CHARACTER, &name.address)
+        return read_text(scanner, COMPUTER, MAX_COMPUTER, Field.ProtocolAddressSpecification, COMPUTER_CHARACTER, &name.address)
     if name.protocol == PROTOCOL_TCP:
         if read_ip_address(scanner) != 0:
             return -1
@@ -396,25 +396,25 @@ cdef int read_queue_name(Scanner* scanner, bint suffixes, Name* name) noexcept n
     A queue with a name that only MSMQ 1.0 allows, with ``"`` or ``+``, cannot have a subqueue.
     """
     cdef bint modern
-    if read_text(scanner, QUEUE, MAX_QUEUE_NAME, FIELD_QUEUE_NAME, QUEUE_CHARACTER, &name.queue) != 0:
+    if read_text(scanner, QUEUE, MAX_QUEUE_NAME, Field.QueueName, QUEUE_CHARACTER, &name.queue) != 0:
         return -1
     if scanner.at == scanner.end:
         return 0
     if not is_next(scanner, c";"):
-        return refuse(scanner, BAD_TEXT, FIELD_QUEUE_NAME, QUEUE_CHARACTER)
+        return refuse(scanner, BAD_TEXT, Field.QueueName, QUEUE_CHARACTER)
     scanner.at -= name.queue.length
     modern = run_of(scanner, SUBQUEUE, name.queue.length) == name.queue.length
     scanner.at += name.queue.length
     if suffixes and (not modern or is_rest(scanner, b";journal")):
         return read_suffix(scanner, 1 << SUFFIX_JOURNAL, JOURNAL_OR_END, name)
     if not modern:
-        return refuse(scanner, BAD_TEXT, FIELD_QUEUE_NAME, END)
+        return refuse(scanner, BAD_TEXT, Field.QueueName, END)
     scanner.at += 1
-    if read_text(scanner, SUBQUEUE, MAX_SUBQUEUE, FIELD_SUBQUEUE, SUBQUEUE_CHARACTER, &name.subqueue) != 0:
+    if read_text(scanner, SUBQUEUE, MAX_SUBQUEUE, Field.Subqueue, SUBQUEUE_CHARACTER, &name.subqueue) != 0:
         return -1
     if suffixes and is_next(scanner, c";"):
         return read_suffix(scanner, 1 << SUFFIX_JOURNAL, JOURNAL_OR_END, name)
-    return read_end(scanner, FIELD_SUBQUEUE, SUBQUEUE_CHARACTER)
+    return read_end(scanner, Field.Subqueue, SUBQUEUE_CHARACTER)
 
 
 cdef inline int read_direct(Scanner* scanner, Name* name) noexcept nogil:
@@ -426,7 +426,7 @@ cdef inline int read_direct(Scanner* scanner, Name* name) noexcept nogil:
         return -1
     slashes = scanner.options & HTTP_SLASHES and name.protocol >= PROTOCOL_HTTP
     if not is_separator(scanner, slashes):
-        return refuse(scanner, BAD_TEXT, FIELD_PROTOCOL_ADDRESS_SPECIFICATION, BACKSLASH)
+        return refuse(scanner, BAD_TEXT, Field.ProtocolAddressSpecification, BACKSLASH)
     scanner.at += 1
     name.queue_type = QUEUE_PUBLIC
     if skip(scanner, b"private$"):
@@ -453,7 +453,7 @@ cdef enum:
 
 
 cdef inline int read_guid_name(
-    Scanner* scanner, Kind kind, Field field, uint32_t suffixes, Expected expected, Name* name
+    Scanner* scanner, NameKind kind, Field field, uint32_t suffixes, Expected expected, Name* name
 ) noexcept nogil:
     """PublicName (2.1.3), Machine or Connector (2.1.6): a GUID, and with EXTENDED perhaps one of ``suffixes``."""
     name.kind = <uint8_t>kind
@@ -469,12 +469,12 @@ cdef inline int read_private(Scanner* scanner, Name* name) noexcept nogil:
     cdef TextSpan digits
     cdef size_t i
     name.kind = KIND_PRIVATE
-    if read_guid(scanner, FIELD_COMPUTER_GUID, name.guid) != 0:
+    if read_guid(scanner, Field.ComputerGuid, name.guid) != 0:
         return -1
     if not is_next(scanner, c"\\"):
-        return refuse(scanner, BAD_TEXT, FIELD_COMPUTER_GUID, BACKSLASH)
+        return refuse(scanner, BAD_TEXT, Field.ComputerGuid, BACKSLASH)
     scanner.at += 1
-    if read_text(scanner, HEXADECIMAL, MAX_PRIVATE_ID, FIELD_PRIVATE_QUEUE_IDENTIFIER, HEXADECIMAL_DIGIT, &digits) != 0:
+    if read_text(scanner, HEXADECIMAL, MAX_PRIVATE_ID, Field.PrivateQueueIdentifier, HEXADECIMAL_DIGIT, &digits) != 0:
         return -1
     for i in range(digits.length):
         name.private_id = name.private_id << 4 | HEX_VALUE[scanner.text[digits.offset + i]]
@@ -484,16 +484,16 @@ cdef inline int read_private(Scanner* scanner, Name* name) noexcept nogil:
 cdef int read_distribution_list(Scanner* scanner, Name* name) noexcept nogil:
     """DistributionListName: 2.1.5."""
     name.kind = KIND_DISTRIBUTION_LIST
-    if read_guid(scanner, FIELD_DISTRIBUTION_LIST_GUID, name.guid) != 0:
+    if read_guid(scanner, Field.DistributionListGuid, name.guid) != 0:
         return -1
     if scanner.at == scanner.end:
         return 0
     if not is_next(scanner, c"@"):
-        return refuse(scanner, BAD_TEXT, FIELD_DISTRIBUTION_LIST_GUID, DOMAIN_OR_END)
+        return refuse(scanner, BAD_TEXT, Field.DistributionListGuid, DOMAIN_OR_END)
     scanner.at += 1
-    if read_text(scanner, VISIBLE, MAX_DOMAIN, FIELD_DOMAIN_NAME, DOMAIN_CHARACTER, &name.domain) != 0:
+    if read_text(scanner, VISIBLE, MAX_DOMAIN, Field.DomainName, DOMAIN_CHARACTER, &name.domain) != 0:
         return -1
-    return read_end(scanner, FIELD_DOMAIN_NAME, DOMAIN_CHARACTER)
+    return read_end(scanner, Field.DomainName, DOMAIN_CHARACTER)
 
 
 cdef int read_multicast(Scanner* scanner, Name* name) noexcept nogil:
@@ -501,17 +501,17 @@ cdef int read_multicast(Scanner* scanner, Name* name) noexcept nogil:
     cdef size_t start = scanner.at
     cdef uint32_t port = 0
     name.kind = KIND_MULTICAST
-    if read_ipv4(scanner, 224, 239, FIELD_ADDRESS, MULTICAST_OCTET) != 0:
+    if read_ipv4(scanner, 224, 239, Field.Address, MULTICAST_OCTET) != 0:
         return -1
     name.address.offset = <uint32_t>start
     name.address.length = <uint32_t>(scanner.at - start)
     if not is_next(scanner, c":"):
-        return refuse(scanner, BAD_TEXT, FIELD_ADDRESS, COLON)
+        return refuse(scanner, BAD_TEXT, Field.Address, COLON)
     scanner.at += 1
-    if read_number(scanner, 0, 65535, 5, FIELD_ADDRESS__PORT, MULTICAST_PORT, &port) != 0:
+    if read_number(scanner, 0, 65535, 5, Field.Address_Port, MULTICAST_PORT, &port) != 0:
         return -1
     name.port = <uint16_t>port
-    return read_end(scanner, FIELD_ADDRESS__PORT, END)
+    return read_end(scanner, Field.Address_Port, END)
 
 
 cdef inline int read_format_name(Scanner* scanner, Name* name) noexcept nogil:
@@ -520,17 +520,17 @@ cdef inline int read_format_name(Scanner* scanner, Name* name) noexcept nogil:
     if skip(scanner, b"private="):
         return read_private(scanner, name)
     if skip(scanner, b"public="):
-        return read_guid_name(scanner, KIND_PUBLIC, FIELD_QUEUE_GUID, 1 << SUFFIX_JOURNAL, JOURNAL_OR_END, name)
+        return read_guid_name(scanner, KIND_PUBLIC, Field.QueueGuid, 1 << SUFFIX_JOURNAL, JOURNAL_OR_END, name)
     if skip(scanner, b"dl="):
         return read_distribution_list(scanner, name)
     if skip(scanner, b"multicast="):
         return read_multicast(scanner, name)
     if skip(scanner, b"machine="):
-        return read_guid_name(scanner, KIND_MACHINE, FIELD_GUID, MACHINE_SUFFIXES, SUFFIX_OR_END, name)
+        return read_guid_name(scanner, KIND_MACHINE, Field.Guid, MACHINE_SUFFIXES, SUFFIX_OR_END, name)
     if skip(scanner, b"connector="):
-        return read_guid_name(scanner, KIND_CONNECTOR, FIELD_GUID, 1 << SUFFIX_XACTONLY, XACTONLY_OR_END, name)
+        return read_guid_name(scanner, KIND_CONNECTOR, Field.Guid, 1 << SUFFIX_XACTONLY, XACTONLY_OR_END, name)
     return refuse_word(
-        scanner, b"direct= public= private= dl= machine= connector= multicast= ", BAD_TYPE, FIELD_FORMAT_NAME, KEYWORD
+        scanner, b"direct= public= private= dl= machine= connector= multicast= ", BAD_TYPE, Field.FormatName, KEYWORD
     )
 
 
@@ -560,11 +560,11 @@ cdef int read_path_name(Scanner* scanner, Name* name) noexcept nogil:
     while computer and scanner.text[computer - 1] != c"\\":
         computer -= 1
     if computer == 0 and 0 < visible <= MAX_COMPUTER:
-        return refuse_at(scanner, visible, BAD_TEXT, FIELD_COMPUTER, BACKSLASH)
+        return refuse_at(scanner, visible, BAD_TEXT, Field.Computer, BACKSLASH)
     if computer == 0 and visible:
-        return refuse_at(scanner, MAX_COMPUTER, TOO_LARGE, FIELD_COMPUTER, COMPUTER_CHARACTER)
+        return refuse_at(scanner, MAX_COMPUTER, TOO_LARGE, Field.Computer, COMPUTER_CHARACTER)
     if computer <= 1:
-        return refuse_at(scanner, 0, BAD_TEXT, FIELD_COMPUTER, COMPUTER_CHARACTER)
+        return refuse_at(scanner, 0, BAD_TEXT, Field.Computer, COMPUTER_CHARACTER)
     computer -= 1
     scanner.at = computer + 1
     if computer > 9:
@@ -575,7 +575,7 @@ cdef int read_path_name(Scanner* scanner, Name* name) noexcept nogil:
             computer -= 9
             name.queue_type = QUEUE_PRIVATE
     if computer > MAX_COMPUTER:
-        return refuse_at(scanner, MAX_COMPUTER, TOO_LARGE, FIELD_COMPUTER, COMPUTER_CHARACTER)
+        return refuse_at(scanner, MAX_COMPUTER, TOO_LARGE, Field.Computer, COMPUTER_CHARACTER)
     name.address.length = <uint32_t>computer
     if name.queue_type == QUEUE_PUBLIC and skip(scanner, b"system$;"):
         name.queue_type = QUEUE_SYSTEM
@@ -589,13 +589,13 @@ cdef inline int check_element(const Scanner* scanner, size_t start, const Name* 
     """Refuse the names that 2.1.7 excludes from a multiple-element name."""
     cdef size_t semicolon
     if name.kind == KIND_MACHINE:
-        return refuse_at(scanner, start, BAD_TYPE, FIELD_FORMAT_NAME, LIST_ELEMENT)
+        return refuse_at(scanner, start, BAD_TYPE, Field.FormatName, LIST_ELEMENT)
     if name.suffix == SUFFIX_NONE or name.suffix == SUFFIX_XACTONLY:
         return 0
     semicolon = scanner.end - 1
     while scanner.text[semicolon] != c";":
         semicolon -= 1
-    return refuse_at(scanner, semicolon, BAD_VALUE, FIELD_SUFFIX, WRITABLE_QUEUE)
+    return refuse_at(scanner, semicolon, BAD_VALUE, Field.Suffix, WRITABLE_QUEUE)
 
 
 cdef int read_element(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from msmqwire.columns.schema import ASCII, GUID, UINT16, UINT32, Column, Enumeration, ListOf, Table
-from msmqwire.formatname.kernel import Expected, Field, Kind, Presence, Protocol, QueueType, Suffix
+from msmqwire.formatname.kernel import Expected, Field, NameKind, NameProtocol, NameQueueType, NameSuffix, Presence
 
 __all__ = [
     "EXPECTED",
@@ -32,11 +32,11 @@ def _texts(members: Iterable[str]) -> tuple[str, ...]:
     return "", *names[1:]
 
 
-KINDS = _texts(Kind.__members__)
-PROTOCOLS = _texts(Protocol.__members__)
-QUEUE_TYPES = _texts(QueueType.__members__)
-SUFFIXES = _texts(Suffix.__members__)
-FIELDS = tuple(name.removeprefix("FIELD_").title().replace("__", ".").replace("_", "") for name in Field.__members__)
+KINDS = _texts(NameKind.__members__)
+PROTOCOLS = _texts(NameProtocol.__members__)
+QUEUE_TYPES = _texts(NameQueueType.__members__)
+SUFFIXES = _texts(NameSuffix.__members__)
+FIELDS = tuple(field.name.replace("_", ".") for field in Field if field.name)
 
 _TEXTS = {
     "KEYWORD": "DIRECT=, PUBLIC=, PRIVATE=, DL=, MACHINE=, CONNECTOR= or MULTICAST=",

@@ -10,8 +10,8 @@ from libc.string cimport memcpy
 
 from msmqwire.columns.batch cimport DECODED, Batch, Hold
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.columns.encoded cimport Encoded, room_for
-from msmqwire.columns.payloads cimport Payloads, PayloadTable, payload_at
+from msmqwire.columns.encoded cimport Encoded, encode_packets, reserve_encoded
+from msmqwire.columns.payloads cimport PayloadTable, payload_at
 from msmqwire.mqcn.kernel cimport (
     CHANGE, HAS_BODY, HAS_CHANGE, HAS_GUID, HEADER_SIZE, MAX_UPDATES, NEVER_WRITTEN, write_body, write_update_head,
 )
@@ -161,7 +161,7 @@ def encode_batch(messages, *, Encoded out=None, bint closing_space=True, bint en
     cdef Rows rows
     cdef Hold _hold
     if not isinstance(messages, Batch):
-        return encode_packets(messages, closing_space, enforce)
+        return encode_packets(lambda one: encode(one, closing_space=closing_space, enforce=enforce), messages)
     batch = messages
     if batch.table is not NOTIFICATIONS:
         raise ValueError(f"a batch of {batch.table.name} holds no change notifications")
@@ -170,7 +170,7 @@ def encode_batch(messages, *, Encoded out=None, bint closing_space=True, bint en
     _hold = Hold(batch)
     count = batch.payloads.table.count
     # A message keeps its length, except for the space that closes ObjectGuid
-    out = room_for(count, <size_t>batch.payloads.nbytes + 2 * count + HEADER_SIZE, out)
+    out = reserve_encoded(count, <size_t>batch.payloads.nbytes + 2 * count + HEADER_SIZE, out)
     rows = rows_of(batch)
     if enforce:
         refused = 0xFFFFFFFF
@@ -182,21 +182,6 @@ def encode_batch(messages, *, Encoded out=None, bint closing_space=True, bint en
         raise refusal(batch, bad_row)
     out.finish(written)
     return out
-
-
-cdef Payloads encode_packets(object messages, bint closing_space, bint enforce):
-    cdef list parts = []
-    cdef list offsets = [0]
-    cdef Py_ssize_t size = 0
-    for message in messages:
-        try:
-            part = encode(message, closing_space=closing_space, enforce=enforce)
-        except EncodeError as error:
-            raise EncodeError(error.field, error.reason, len(parts)) from None
-        parts.append(part)
-        size += len(part)
-        offsets.append(size)
-    return Payloads(b"".join(parts), offsets)
 
 
 cdef object refusal(Batch batch, size_t row):

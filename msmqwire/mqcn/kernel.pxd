@@ -25,23 +25,23 @@ from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_units_out
 
 
 cpdef enum Field:
-    """The fields that a fault can name; the text form is the name in camel case."""
-    FIELD_VERSION
-    FIELD_NUMBER_OF_UPDATE_NOTIFICATIONS
-    FIELD_COMMAND
-    FIELD_USE_GUID
-    FIELD_PATH_NAME
-    FIELD_GUID_IDENTIFIER
-    FIELD_GUID_MASTER_ID
-    FIELD_RESERVED
-    FIELD_NUMBER_OF_PROPERTIES
-    FIELD_PROPERTY_ID
-    FIELD_PROPERTY_VALUE
-    FIELD_EVENT
-    FIELD_OBJECT_GUID
-    FIELD_DOMAIN_CONTROLLER
-    FIELD_NOTIFICATION_BODY
-    FIELD_DATA
+    """Fields as the specification names them; the field of a fault."""
+    Version
+    NumberOfUpdateNotifications
+    Command
+    UseGuid
+    PathName
+    GuidIdentifier
+    GuidMasterId
+    Reserved
+    NumberOfProperties
+    PropertyId
+    PropertyValue
+    Event
+    ObjectGuid
+    DomainController
+    NotificationBody
+    Data
 
 
 cpdef enum Violation:
@@ -126,7 +126,7 @@ cdef struct PropertyEntry:
 cdef PropertyEntry[PROPID_LIMIT + 1] property_entries  # by PROPID; the last is for all from PROPID_LIMIT on
 
 
-# Where the properties are written; NULL for a column not requested.
+# Where the properties are written.
 cdef struct PropertyColumns:
     uint8_t* ids       # 4 bytes each
     TextSpan* values   # bytes of the payload
@@ -285,11 +285,11 @@ cdef inline void judge_update(
 
 cdef inline int read_update(
     const uint8_t* data, size_t size, size_t* position, const PropertyEntry* entries, const PropertyColumns* columns,
-    size_t* property, bint both, Update* update, Fault* fault,
+    size_t* property, bint wanted, Update* update, Fault* fault,
 ) noexcept nogil:
     """One Notification Update at ``position``, its properties written to ``columns`` from ``property`` on: 2.2.6.
 
-    On success both move past the update. ``both`` is a constant: whether neither of the columns is NULL.
+    On success both move past the update. ``wanted`` is a constant: whether to write properties.
     """
     cdef size_t start = position[0]
     cdef size_t at = start
@@ -303,8 +303,8 @@ cdef inline int read_update(
     cdef uint32_t propid
     cdef uint64_t seen = 0
     cdef uint64_t sum = 0
-    cdef uint8_t* id_column = columns.ids + 4 * here if both or columns.ids != NULL else NULL
-    cdef TextSpan* value_column = columns.values + here if both or columns.values != NULL else NULL
+    cdef uint8_t* id_column = columns.ids + 4 * here if wanted else NULL
+    cdef TextSpan* value_column = columns.values + here if wanted else NULL
     cdef uint64_t span
     if wire_unlikely(size - at < SMALLEST_UPDATE):
         return update_fault(data, size, start, fault)
@@ -346,9 +346,8 @@ cdef inline int read_update(
                 needed = value_size(entry.kind, data, size, at)
             if wire_unlikely(needed == 0):
                 return update_fault(data, size, start, fault)
-        if both or id_column != NULL:
+        if wanted:
             memcpy(id_column + 4 * k, &propid, 4)
-        if both or value_column != NULL:
             span = at | <uint64_t>needed << 32  # offset and length of a TextSpan in one store
             memcpy(value_column + k, &span, 8)
         at += needed

@@ -59,12 +59,12 @@ fill_entries()
 
 cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
     if size == 0:
-        return set_fault(fault, TRUNCATED, FIELD_VERSION, 0, 1, 0)
+        return set_fault(fault, TRUNCATED, Field.Version, 0, 1, 0)
     if data[0] != 1 and data[0] != 2:
-        return set_fault(fault, BAD_VERSION, FIELD_VERSION, 0, 0, data[0])
+        return set_fault(fault, BAD_VERSION, Field.Version, 0, 0, data[0])
     if size == 1:
-        return set_fault(fault, TRUNCATED, FIELD_NUMBER_OF_UPDATE_NOTIFICATIONS, 1, 1, 0)
-    return set_fault(fault, BAD_COUNT, FIELD_NUMBER_OF_UPDATE_NOTIFICATIONS, 1, 1, data[1])
+        return set_fault(fault, TRUNCATED, Field.NumberOfUpdateNotifications, 1, 1, 0)
+    return set_fault(fault, BAD_COUNT, Field.NumberOfUpdateNotifications, 1, 1, data[1])
 
 
 cdef int item_fault(Fault* fault, uint32_t item) noexcept nogil:
@@ -80,45 +80,45 @@ cdef int update_fault(const uint8_t* data, size_t size, size_t at, Fault* fault)
     cdef const uint8_t* ids
     cdef uint8_t kind
     if at == size:
-        return set_fault(fault, TRUNCATED, FIELD_COMMAND, at, 1, 0)
+        return set_fault(fault, TRUNCATED, Field.Command, at, 1, 0)
     if data[at] > DELETE:
-        return set_fault(fault, BAD_COMMAND, FIELD_COMMAND, at, 0, data[at])
+        return set_fault(fault, BAD_COMMAND, Field.Command, at, 0, data[at])
     if size - at < 2:
-        return set_fault(fault, TRUNCATED, FIELD_USE_GUID, at + 1, 1, 0)
+        return set_fault(fault, TRUNCATED, Field.UseGuid, at + 1, 1, 0)
     if data[at + 1] > 1:
-        return set_fault(fault, BAD_USE_GUID, FIELD_USE_GUID, at + 1, 0, data[at + 1])
+        return set_fault(fault, BAD_USE_GUID, Field.UseGuid, at + 1, 0, data[at + 1])
     at += 2
     if data[at - 1]:
         if size - at < GUID_SIZE:
-            return set_fault(fault, TRUNCATED, FIELD_GUID_IDENTIFIER, at, GUID_SIZE, size - at)
+            return set_fault(fault, TRUNCATED, Field.GuidIdentifier, at, GUID_SIZE, size - at)
         at += GUID_SIZE
     else:
         needed = text_size(data, size, at)
         if needed == 0:
-            return set_fault(fault, BAD_TERMINATOR, FIELD_PATH_NAME, at, size - at, size - at)
+            return set_fault(fault, BAD_TERMINATOR, Field.PathName, at, size - at, size - at)
         at += needed
     if size - at < GUID_SIZE:
-        return set_fault(fault, TRUNCATED, FIELD_GUID_MASTER_ID, at, GUID_SIZE, size - at)
+        return set_fault(fault, TRUNCATED, Field.GuidMasterId, at, GUID_SIZE, size - at)
     if size - at < COUNT_AT:
         at += RESERVED_AT
-        return set_fault(fault, TRUNCATED, FIELD_RESERVED, at, COUNT_AT - RESERVED_AT, size - at)
+        return set_fault(fault, TRUNCATED, Field.Reserved, at, COUNT_AT - RESERVED_AT, size - at)
     if size - at < IDS_AT:
-        return set_fault(fault, TRUNCATED, FIELD_NUMBER_OF_PROPERTIES, at + COUNT_AT, 1, 0)
+        return set_fault(fault, TRUNCATED, Field.NumberOfProperties, at + COUNT_AT, 1, 0)
     count = data[at + COUNT_AT]
     at += IDS_AT
     ids = data + at
     if 4 * <size_t>count > size - at:
-        return set_fault(fault, TRUNCATED, FIELD_PROPERTY_ID, at, 4 * count, size - at)
+        return set_fault(fault, TRUNCATED, Field.PropertyId, at, 4 * count, size - at)
     for k in range(count):
         if property_kind(load_u32(ids + 4 * k)) == KIND_NONE:
-            set_fault(fault, UNKNOWN_PROPERTY, FIELD_PROPERTY_ID, at + 4 * k, 0, load_u32(ids + 4 * k))
+            set_fault(fault, UNKNOWN_PROPERTY, Field.PropertyId, at + 4 * k, 0, load_u32(ids + 4 * k))
             return item_fault(fault, k)
     at += 4 * count
     for k in range(count):
         kind = property_kind(load_u32(ids + 4 * k))
         needed = value_size(kind, data, size, at)
         if needed == 0:
-            value_fault(kind, data, size, at, FIELD_PROPERTY_VALUE, fault)
+            value_fault(kind, data, size, at, Field.PropertyValue, fault)
             return item_fault(fault, k)
         at += needed
     return 0
@@ -133,20 +133,20 @@ cdef int violation_fault(const uint8_t* data, size_t size, Fault* fault) noexcep
     cdef size_t start
     if data[0] == 2:
         read_body(data, size, &body, fault)
-        return set_fault(fault, BAD_SIZE, FIELD_DATA, body.end, body.end, size)
+        return set_fault(fault, BAD_SIZE, Field.Data, body.end, body.end, size)
     for _ in range(data[1]):
         start = at
         read_update(data, size, &at, property_entries, &NO_COLUMNS, &properties, False, &update, fault)
         if update.violations & PATH_NAME_SYNTAX:
             return set_fault(
-                fault, BAD_NAME, FIELD_PATH_NAME, start + 2, 0, load_u16(data + update.identifier_at)
+                fault, BAD_NAME, Field.PathName, start + 2, 0, load_u16(data + update.identifier_at)
             )
         if update.violations & PROPERTY_COUNT:
             return set_fault(
-                fault, BAD_COUNT, FIELD_NUMBER_OF_PROPERTIES, update.master_at + COUNT_AT, MAX_PROPERTIES,
+                fault, BAD_COUNT, Field.NumberOfProperties, update.master_at + COUNT_AT, MAX_PROPERTIES,
                 update.property_count,
             )
-    return set_fault(fault, BAD_SIZE, FIELD_DATA, at, at, size)
+    return set_fault(fault, BAD_SIZE, Field.Data, at, at, size)
 
 
 cdef uint32_t repeated_properties(const uint8_t* ids, uint32_t count) noexcept nogil:
@@ -240,7 +240,7 @@ cdef bint skip(
     cdef size_t found = matching(text + 2 * at[0], units - at[0], expected, length)
     at[0] += found
     if found < length:
-        text_fault(fault, FIELD_NOTIFICATION_BODY, at[0])
+        text_fault(fault, Field.NotificationBody, at[0])
     return found == length
 
 
@@ -302,7 +302,7 @@ cdef int read_body(const uint8_t* data, size_t size, Body* body, Fault* fault) n
     if not skip(text, units, &at, OPENING, OPENING_UNITS, fault):
         return -1
     if at == units or not c"1" <= load_u16(text + 2 * at) <= c"4":
-        return text_fault(fault, FIELD_EVENT, at)
+        return text_fault(fault, Field.Event, at)
     body.event = load_u16(text + 2 * at) - c"0"
     at += 1
     if not skip(text, units, &at, EVENT_TO_GUID, EVENT_TO_GUID_UNITS, fault):
@@ -310,7 +310,7 @@ cdef int read_body(const uint8_t* data, size_t size, Body* body, Fault* fault) n
     found = read_guid(text + 2 * at, units - at, body.guid)
     at += found
     if found < GUID_TEXT_SIZE:
-        return text_fault(fault, FIELD_OBJECT_GUID, at)
+        return text_fault(fault, Field.ObjectGuid, at)
     if not skip(text, units, &at, GUID_END, GUID_END_UNITS, fault):
         return -1
     if at < units and load_u16(text + 2 * at) == c" ":
@@ -318,15 +318,15 @@ cdef int read_body(const uint8_t* data, size_t size, Body* body, Fault* fault) n
     if not skip(text, units, &at, GUID_TO_NAME, GUID_TO_NAME_UNITS, fault):
         return -1
     if not ends_with(text + 2 * at, units - at, CLOSING, CLOSING_UNITS):
-        return text_fault(fault, FIELD_NOTIFICATION_BODY, units)
+        return text_fault(fault, Field.NotificationBody, units)
     end = units - CLOSING_UNITS
     body.name_at = HEADER_SIZE + 2 * at
     body.name_size = 2 * (end - at)
     if at == end or end - at > MAX_NAME_UNITS:
-        return text_fault(fault, FIELD_DOMAIN_CONTROLLER, at)
+        return text_fault(fault, Field.DomainController, at)
     while at < end:
         if not FIRST_VISIBLE <= load_u16(text + 2 * at) <= LAST_VISIBLE:
-            return text_fault(fault, FIELD_DOMAIN_CONTROLLER, at)
+            return text_fault(fault, Field.DomainController, at)
         at += 1
     return 0
 

@@ -11,7 +11,7 @@ from libc.string cimport memset
 
 from msmqwire.columns.payloads cimport address, steady_bytes
 from msmqwire.mqcn.kernel cimport (
-    CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, FIELD_DATA, HEADER_SIZE, IDS_AT, MAX_NAME_UNITS, MAX_PROPERTIES,
+    CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, Field, HEADER_SIZE, IDS_AT, MAX_NAME_UNITS, MAX_PROPERTIES,
     MAX_UPDATES, NEVER_WRITTEN, NO_COLUMNS, NO_UPDATES, PATH_NAME_SYNTAX, PROPERTY_COUNT, RESERVED_AT,
     SMALLEST_UPDATE, TRAILING_BYTES, USE_GUID, Body, Update, is_path_name, largest_body, no_update, property_entries,
     read_body, read_header, read_update, violation_fault, write_body, write_update_head,
@@ -388,7 +388,7 @@ cdef int read_message(
     cdef size_t properties = 0
     cdef uint32_t found = 0
     if size > MAX_PAYLOAD:
-        return set_fault(fault, TOO_LARGE, FIELD_DATA, 0, MAX_PAYLOAD, size)
+        return set_fault(fault, TOO_LARGE, Field.Data, 0, MAX_PAYLOAD, size)
     if read_header(data, size, fault) != 0:
         return -1
     if data[0] == 2:

@@ -22,7 +22,7 @@ from msmqwire.properties.vartype import TYPE_NAMES
 
 __all__ = ["FIELDS", "NOTIFICATIONS", "OBJECTS", "OPERATIONS", "Violation"]
 
-FIELDS = tuple(name.removeprefix("FIELD").title().replace("_", "") for name in Field.__members__)
+FIELDS = tuple(field.name for field in Field if field.name)
 OPERATIONS = tuple(name.lower() for name in Operation.__members__)
 OBJECTS = tuple(name.lower() for name in Object.__members__ if name != "NO_OBJECT")
 

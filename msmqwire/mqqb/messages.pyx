@@ -1,63 +1,139 @@
-"""The writers of message packets, headers in wire order as in ``headers.pxd``.
+"""UserMessage packets: what readers seldom need (acknowledgments, SOAP, faults of strict decoding), and the writer.
 
-What is written does not depend on how it stood in a packet that was read: reserved bits and all padding are zero,
-lengths and the flags that say what is there are made anew, and the packet is a multiple of four bytes long.
+The writer depends on the values of a packet only: reserved bits and all padding are zero, lengths and the flags that
+say which headers are present are derived, and the packet is a multiple of four bytes long.
 """
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.mqqb.fields cimport (
-    CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE,
-    HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY, HAS_SESSION, HAS_SOAP, HAS_TRANSACTION, PING,
+from msmqwire.mqqb.kernel cimport (
+    ACKNOWLEDGED, ADDRESS_HEADER_FIXED_SIZE, ADMIN_QUEUE, BASE, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE,
+    DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE, ENCRYPTION_KEY, EXTENSION_DATA, FINAL, FINAL_ACK, FLAG_DEBUG,
+    FLAG_TRACING, HAS_ACKNOWLEDGED, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_FINAL_ACK,
+    HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY, HAS_SESSION, HAS_SOAP, HAS_TRANSACTION, KIND, LABEL, LARGEST_LABEL,
+    MULTI_QUEUE_SIGNATURE, NO_MESSAGE_CLASS, ORDER_ACK, PART_COUNT, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO,
+    QUEUE_COUNT, RESPONSE_QUEUE, SECURITY, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER_CERT, SESSION, SIGNATURE,
+    SIGNATURE_HEADER_ID, SOAP_BODY, SOAP_BODY_ID, SOAP_HEADER, SOAP_HEADER_ID, SOAP_SECTION_SIZE, TRAILING_BYTES,
+    TRANSACTION, TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT,
+    USER_DESTINATION_SHIFT, USER_FLAGS_AT, USER_HEADER_SIZE, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT,
+    USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, first_extra_byte,
 )
 from msmqwire.mqqb.framing cimport (
-    BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER
-)
-from msmqwire.mqqb.packet cimport (
-    ADDRESS_HEADER_FIXED_SIZE, ADMIN_QUEUE, BASE, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE,
-    DESTINATION_QUEUE, ENCRYPTION_KEY, ESTABLISH, EXTENSION_DATA, FLAG_DEBUG, FLAG_TRACING, KIND, LABEL,
-    LARGEST_LABEL, MULTI_QUEUE_SIGNATURE, PARAMETERS, PART_COUNT, PINGED, PROPERTIES, PROPERTIES_HEADER_SIZE,
-    PROVIDER_INFO, QUEUE_COUNT, REFUSED, RESPONSE_QUEUE, SECURITY, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER_CERT,
-    SESSION, SIGNATURE, SIGNATURE_HEADER_ID, SOAP_BODY, SOAP_BODY_ID, SOAP_HEADER, SOAP_HEADER_ID, TRANSACTION,
-    TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DESTINATION_SHIFT, USER_FLAGS_AT,
-    USER_HEADER_SIZE, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP,
-    USER_TRANSACTION, WINDOW, Packet,
+    BASE_HEADER_SIZE, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER
 )
 from msmqwire.mqqb.queues cimport (
-    ADDRESS_IDS, QUEUE_DIRECT, QUEUE_ELSEWHERE, QUEUE_NONE, QUEUE_PUBLIC, QUEUE_SAME_AS_ADMIN
+    ADDRESS_IDS, QUEUE_DIRECT, QUEUE_ELSEWHERE, QUEUE_NONE, QUEUE_PUBLIC, QUEUE_SAME_AS_ADMIN, is_order_queue,
+    units_to_null,
 )
-from msmqwire.mqqb.sessions cimport (
-    CONNECTION_REFUSED, ESTABLISH_SIZE, FOR_EVER, INTERNAL_FIXED_SIZE, PACKET_ESTABLISH, PACKET_PARAMETERS,
-    PACKET_SESSION_ACK, PING_SIGNATURE, PING_SIZE,
-)
-from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire.cursor cimport load_u16, load_u32, store_u16, store_u32
+from msmqwire.wire.fault cimport BAD_FLAG, BAD_HEADER, BAD_SIZE, TRUNCATED, Fault, set_fault
 from msmqwire.wire.format_name cimport DIRECT_NAME, PRIVATE_QUEUE, FormatName
 
-# The bits of flags that mean something; those that say what is there are made anew
+from msmqwire.mqqb.schema import MESSAGE_CLASSES
+
+cdef enum:
+    MESSAGE_CLASS_COUNT = 20
+    ACK_LABEL_UNITS = 15
+    ORDER_ACK_CLASS = 0x00FF
+    FIRST_FINAL_ACK_CLASS = 0x4000
+
+cdef uint16_t[MESSAGE_CLASS_COUNT] MESSAGE_CLASS_NUMBERS
+MESSAGE_CLASS_NUMBERS[:] = list(MESSAGE_CLASSES)
+
+cdef const char* ACK_LABEL = "QM Ordering Ack"
+
+
+cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil:
+    """The place of a message class among the names in schema.py, or NO_MESSAGE_CLASS."""
+    cdef uint8_t place
+    for place in range(MESSAGE_CLASS_COUNT):
+        if MESSAGE_CLASS_NUMBERS[place] == message_class:
+            return place
+    return NO_MESSAGE_CLASS
+
+
+cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil:
+    """Recognise the packets that acknowledge transactional messages among those of their size: [MS-MQQB] 2.2.4, 2.2.5."""
+    cdef uint32_t message_class = load_u16(packet.sections[PROPERTIES] + 2)
+    cdef uint32_t delivery = load_u32(packet.sections[USER] + USER_FLAGS_AT) >> USER_DELIVERY_SHIFT & 3
+    cdef const uint8_t* label = data + packet.parts[LABEL].offset
+    cdef size_t i
+    if message_class != ORDER_ACK_CLASS and not (message_class >= FIRST_FINAL_ACK_CLASS and delivery == 1):
+        return
+    if packet.parts[LABEL].length != 2 * ACK_LABEL_UNITS:
+        return
+    for i in range(<size_t>ACK_LABEL_UNITS):
+        if load_u16(label + 2 * i) != <uint16_t>ACK_LABEL[i]:
+            return
+    if not is_order_queue(data, &packet.queues[DESTINATION_QUEUE]):
+        return
+    packet.sections[ACKNOWLEDGED] = data + packet.parts[BODY].offset
+    packet.presence |= HAS_ACKNOWLEDGED
+    if message_class == ORDER_ACK_CLASS:
+        packet.derived[KIND] = ORDER_ACK
+    else:
+        packet.derived[KIND] = FINAL_ACK
+        packet.sections[FINAL] = packet.sections[ACKNOWLEDGED]
+        packet.presence |= HAS_FINAL_ACK
+
+
+cdef int read_soap_section(
+    const uint8_t* data, size_t size, size_t* at, uint32_t section_id, uint32_t section_field, uint32_t text_field,
+    size_t part, Packet* packet, Fault* fault,
+) noexcept nogil:
+    cdef size_t left = size - at[0]
+    cdef size_t units
+    if left < SOAP_SECTION_SIZE:
+        return set_fault(fault, TRUNCATED, section_field, at[0], SOAP_SECTION_SIZE, left)
+    if load_u16(data + at[0]) != section_id:
+        return set_fault(fault, BAD_HEADER, section_field, at[0], section_id, load_u16(data + at[0]))
+    units = load_u32(data + at[0] + 4)
+    at[0] += SOAP_SECTION_SIZE
+    if 2 * units > left - SOAP_SECTION_SIZE:
+        return set_fault(fault, TRUNCATED, text_field, at[0], 2 * units, left - SOAP_SECTION_SIZE)
+    packet.parts[part].offset = <uint32_t>at[0]
+    packet.parts[part].length = <uint32_t>(2 * units_to_null(data, size, at[0], units))
+    at[0] += 2 * units
+    return 0
+
+
+cdef int read_soap(const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault) noexcept nogil:
+    """SoapHeader: [MS-MQMQ] 2.2.20.7. Decision: nothing is aligned in it; nothing is said of it."""
+    if read_soap_section(
+        data, size, at, SOAP_HEADER_ID, Field.SoapHeader, Field.SoapHeader_Header, SOAP_HEADER, packet, fault
+    ) != 0:
+        return -1
+    if read_soap_section(
+        data, size, at, SOAP_BODY_ID, Field.SoapBody, Field.SoapBody_Body, SOAP_BODY, packet, fault
+    ) != 0:
+        return -1
+    packet.presence |= HAS_SOAP
+    return 0
+
+
+cdef int message_violation_fault(
+    const uint8_t* data, size_t size, const Packet* packet, Fault* fault
+) noexcept nogil:
+    """The lowest violation for which a conforming receiver refuses the packet, as a fault."""
+    cdef size_t flags_at = BASE_HEADER_SIZE + USER_FLAGS_AT
+    cdef size_t extra = first_extra_byte(packet, load_u32(data + 8))
+    if packet.violations & TRAILING_BYTES:
+        return set_fault(fault, BAD_SIZE, Field.PacketSize, extra, extra, size)
+    return set_fault(fault, BAD_FLAG, Field.UserHeader_Flags, flags_at, 0, load_u32(data + flags_at))
+
+
+# --- Writer ---
+
+# The bits of flags that are kept; those that say which headers are present are derived
 cdef enum:
     BASE_KEPT = 7 | FLAG_TRACING
     USER_KEPT = 0x1F | 3 << 5 | 1 << 8 | 1 << 9 | 1 << 25    # RC, DM, JN, JP, AH
     TRANSACTION_KEPT = 0x00FFFFFE
     SECURITY_KEPT = 0x0FFF
     PROPERTIES_KEPT = 0xF
-    PING_KEPT = 1
-    PING_REFUSED = 2
-
-cdef enum:
-    SESSION_PRIORITY = 3   # PR, as sessions have it: it says nothing there
-
-
-cdef inline void store_u16(uint8_t* target, uint32_t value) noexcept nogil:
-    cdef uint16_t narrow = <uint16_t>value
-    memcpy(target, &narrow, 2)
-
-
-cdef inline void store_u32(uint8_t* target, size_t value) noexcept nogil:
-    cdef uint32_t narrow = <uint32_t>value
-    memcpy(target, &narrow, 4)
 
 
 cdef inline uint8_t* put(uint8_t* target, const uint8_t* source, size_t size) noexcept nogil:
@@ -103,6 +179,7 @@ cdef uint8_t* put_user_header(
     const uint8_t* start, uint8_t* target, const Packet* packet, const uint8_t* payload
 ) noexcept nogil:
     cdef uint32_t flags = load_u32(packet.sections[USER] + USER_FLAGS_AT) & USER_KEPT
+    flags |= <uint32_t>packet.derived[DELIVERY] << USER_DELIVERY_SHIFT
     flags |= <uint32_t>packet.queues[DESTINATION_QUEUE].code << USER_DESTINATION_SHIFT
     flags |= <uint32_t>packet.queues[ADMIN_QUEUE].code << USER_ADMIN_SHIFT
     flags |= <uint32_t>packet.queues[RESPONSE_QUEUE].code << USER_RESPONSE_SHIFT
@@ -258,8 +335,8 @@ cdef size_t write_message(
 ) noexcept nogil:
     """Write a UserMessage packet and return its size.
 
-    Parts and direct names lie in ``payload``, the queues of a MultiQueueFormatHeader in ``lists``. Decision: there is a
-    DebugHeader when there is a queue to name in it, or when TR is set, which cannot do without.
+    Parts and direct names are in ``payload``, the queues of a MultiQueueFormatHeader in ``lists``. Decision: a
+    DebugHeader is written when there is a queue to name in it, or when TR is set, which requires one.
     """
     cdef const uint8_t* start = target
     cdef uint32_t base = load_u16(packet.sections[BASE] + 2) & BASE_KEPT
@@ -285,38 +362,3 @@ cdef size_t write_message(
     if packet.presence & HAS_SESSION:
         target = put_session_header(target, packet)
     return <size_t>(target - start)
-
-
-cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil:
-    """Write a packet of a session, or a ping, and return its size."""
-    cdef uint8_t* end = target + INTERNAL_FIXED_SIZE
-    cdef uint32_t internal
-    cdef uint32_t base = SESSION_PRIORITY | FLAG_INTERNAL
-    if packet.concluded[KIND] == PING:
-        put(target, packet.sections[PINGED], PING_SIZE)
-        store_u16(target, load_u16(target) & PING_KEPT | (PING_REFUSED if packet.concluded[REFUSED] else 0))
-        store_u16(target + 2, PING_SIGNATURE)
-        return PING_SIZE
-    if packet.concluded[KIND] == ESTABLISH_CONNECTION:
-        internal = PACKET_ESTABLISH
-        put(end, packet.sections[ESTABLISH], 38)
-        memset(end + 38, 0, 2)
-        memset(end + 40, 0x5A, ESTABLISH_SIZE - 40)
-        end += ESTABLISH_SIZE
-    elif packet.concluded[KIND] == CONNECTION_PARAMETERS:
-        internal = PACKET_PARAMETERS
-        put(end, packet.sections[PARAMETERS], 8)
-        store_u16(end + 8, 0)
-        end = put(end + 10, packet.sections[WINDOW], 2)
-    else:
-        internal = PACKET_SESSION_ACK
-        base |= FLAG_SESSION
-        put_session_header(end, packet)
-        put(end + 12, packet.sections[WINDOW], 2)
-        end += SESSION_HEADER_SIZE
-    if packet.concluded[REFUSED]:
-        internal |= CONNECTION_REFUSED
-    put_base_header(target, base, <size_t>(end - target), FOR_EVER)
-    store_u16(target + 16, 0)
-    store_u16(target + 18, internal)
-    return <size_t>(end - target)

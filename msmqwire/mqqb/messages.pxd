@@ -1,39 +1,32 @@
-"""The reader of UserMessage packets: [MS-MQMQ] 2.2.20, little-endian, one header behind the other:
+"""The reader of UserMessage packets: [MS-MQMQ] 2.2.20, little-endian, one header after the other:
 
     BaseHeader 16 | UserHeader 48 + queues + ConnectorType 16 if CQ | TransactionHeader 20 + ConnectorQMGuid 16 if CG
     SecurityHeader 16 + SecurityData | MessagePropertiesHeader 56 + Label, ExtensionData, MessageBody, padded to 4
     DebugHeader 4 + QueueIdentifier 16 if QT | SoapHeader | MultiQueueFormatHeader
-    and behind PacketSize bytes a SessionHeader 16
+    and after PacketSize bytes a SessionHeader 16
 
-All but BaseHeader and UserHeader are there if a flag in one of these two says so.
+A flag in BaseHeader or UserHeader says which of the others are present.
 """
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.batch cimport DECODED
-from msmqwire.mqqb.fields cimport (
-    ALLOCATION_BODY_SIZE, DELIVERY_MODE, DISCARDABLE, ENCRYPTED, EXPRESS_TRANSACTION, FIELD_ADMIN_QUEUE,
-    FIELD_BASE_HEADER_FLAGS, FIELD_CONNECTOR_QM_GUID, FIELD_CONNECTOR_TYPE, FIELD_DEBUG_HEADER,
-    FIELD_DEBUG_HEADER_FLAGS, FIELD_DEBUG_HEADER_QUEUE_IDENTIFIER, FIELD_DESTINATION_QUEUE, FIELD_EXTENSION_DATA,
-    FIELD_LABEL, FIELD_LABEL_LENGTH, FIELD_MESSAGE_BODY, FIELD_MESSAGE_PROPERTIES_HEADER, FIELD_RESPONSE_QUEUE,
-    FIELD_SECURITY_HEADER, FIELD_SECURITY_HEADER_SENDER_CERT_SIZE, FIELD_SECURITY_ID, FIELD_TRANSACTION_HEADER,
-    FIELD_USER_HEADER, FIELD_USER_HEADER_FLAGS, HAS_ADMIN, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE,
-    HAS_DELIVERY_MODE, HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES, HAS_RESPONSE,
-    HAS_SECURITY, HAS_SECURITY_ID, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_TRANSACTION, HOP_COUNT, LABEL_TERMINATOR,
-    MISSING_PROPERTIES, NO_SECURITY_DATA, PLAIN, PRIVACY_LEVEL, SECURITY_FLAGS, SENDER_ID, TRAILING_BYTES,
-    TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER, UNRESOLVED_NAME,
+from msmqwire.mqqb.kernel cimport (
+    ACK_BODY_SIZE, ADMIN_QUEUE, ALLOCATION_BODY_SIZE, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE,
+    DELIVERY, DELIVERY_MODE, DESTINATION_QUEUE, DISCARDABLE, ENCRYPTED, ENCRYPTION_KEY, EXPRESS_TRANSACTION,
+    EXTENSION_DATA, FLAG_DEBUG, HAS_ADMIN, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_DELIVERY_MODE,
+    HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES, HAS_RESPONSE, HAS_SECURITY, HAS_SECURITY_ID,
+    HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL,
+    LARGEST_SENDER_CERT, MESSAGE_CLASS, MISSING_PROPERTIES, NOTIFICATION, NO_MESSAGE_CLASS, NO_SECURITY_DATA, PLAIN,
+    PRIVACY_LEVEL, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, RESPONSE_QUEUE, SECURITY, SECURITY_FLAGS,
+    SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID, SESSION, SIGNATURE, TRAILING_BYTES, TRANSACTION,
+    TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE,
+    USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_MULTI_QUEUE,
+    USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, Violation,
+    clear_packet, padded, read_base_header,
 )
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
-from msmqwire.mqqb.packet cimport (
-    ACK_BODY_SIZE, ADMIN_QUEUE, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY,
-    DESTINATION_QUEUE, ENCRYPTION_KEY, EXTENSION_DATA, FLAG_DEBUG, LABEL, LARGEST_LABEL, LARGEST_SENDER_CERT,
-    MESSAGE_CLASS, NO_MESSAGE_CLASS, NOTIFICATION, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, RESPONSE_QUEUE,
-    SECURITY, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SESSION, SIGNATURE, TRANSACTION,
-    TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT,
-    USER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY,
-    USER_SOAP, USER_TRANSACTION, Packet, clear_packet, padded, read_base_header,
-)
 from msmqwire.mqqb.queues cimport is_notify_queue, read_multi_queue, read_queue, units_to_null
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport BAD_FLAG, BAD_SIZE, BAD_TYPE, TOO_LARGE, TRUNCATED, Fault, set_fault
@@ -47,6 +40,10 @@ cdef enum:
     MOST_HOPS = 0x1D
     AU_OR_AS = 1 << 4 | 0xF << 8       # of SecurityHeader.Flags
     MEANT_BASE_FLAGS = 0x013F          # the bits of BaseHeader.Flags that are not reserved
+
+
+cdef enum:
+    LARGEST_HEADERS = 512   # of a message: all its headers and their padding
 
 
 cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil
@@ -71,30 +68,30 @@ cdef inline int read_user_header(
     cdef uint32_t flags
     cdef uint32_t delivery
     if wire_unlikely(size - at[0] < USER_HEADER_SIZE):
-        return set_fault(fault, TRUNCATED, FIELD_USER_HEADER, at[0], USER_HEADER_SIZE, size - at[0])
+        return set_fault(fault, TRUNCATED, Field.UserHeader, at[0], USER_HEADER_SIZE, size - at[0])
     packet.sections[USER] = data + at[0]
     flags = load_u32(data + at[0] + USER_FLAGS_AT)
     if wire_unlikely(
         not DESTINATION_CODES >> (flags >> USER_DESTINATION_SHIFT & 7) & 1
         or not ADMIN_CODES >> (flags >> USER_ADMIN_SHIFT & 7) & 1
     ):
-        return set_fault(fault, BAD_FLAG, FIELD_USER_HEADER_FLAGS, at[0] + USER_FLAGS_AT, 0, flags)
+        return set_fault(fault, BAD_FLAG, Field.UserHeader_Flags, at[0] + USER_FLAGS_AT, 0, flags)
     at[0] += USER_HEADER_SIZE
     if read_queue(
-        data, size, at, flags >> USER_DESTINATION_SHIFT & 7, DESTINATION_QUEUE, FIELD_DESTINATION_QUEUE, packet, fault
+        data, size, at, flags >> USER_DESTINATION_SHIFT & 7, DESTINATION_QUEUE, Field.DestinationQueue, packet, fault
     ) != 0:
         return -1
     if read_queue(
-        data, size, at, flags >> USER_ADMIN_SHIFT & 7, ADMIN_QUEUE, FIELD_ADMIN_QUEUE, packet, fault
+        data, size, at, flags >> USER_ADMIN_SHIFT & 7, ADMIN_QUEUE, Field.AdminQueue, packet, fault
     ) != 0:
         return -1
     if read_queue(
-        data, size, at, flags >> USER_RESPONSE_SHIFT & 7, RESPONSE_QUEUE, FIELD_RESPONSE_QUEUE, packet, fault
+        data, size, at, flags >> USER_RESPONSE_SHIFT & 7, RESPONSE_QUEUE, Field.ResponseQueue, packet, fault
     ) != 0:
         return -1
     if flags & USER_CONNECTOR_TYPE:
         if wire_unlikely(size - at[0] < 16):
-            return set_fault(fault, TRUNCATED, FIELD_CONNECTOR_TYPE, at[0], 16, size - at[0])
+            return set_fault(fault, TRUNCATED, Field.ConnectorType, at[0], 16, size - at[0])
         packet.sections[CONNECTOR] = data + at[0]
         packet.presence |= HAS_CONNECTOR_TYPE
         at[0] += 16
@@ -103,13 +100,13 @@ cdef inline int read_user_header(
         | named(&packet.queues[RESPONSE_QUEUE], HAS_RESPONSE)
     )
     if wire_unlikely(packet.queues[RESPONSE_QUEUE].form == UNRESOLVED_QUEUE):
-        packet.violations |= UNRESOLVED_NAME
+        packet.violations |= Violation.UNRESOLVED_QUEUE
     delivery = flags >> USER_DELIVERY_SHIFT & 3
     if wire_unlikely(delivery > 1):
         packet.violations |= DELIVERY_MODE
     else:
         packet.presence |= HAS_DELIVERY_MODE
-        packet.concluded[DELIVERY] = <uint8_t>delivery
+        packet.derived[DELIVERY] = <uint8_t>delivery
     if wire_unlikely((flags & USER_HOPS) > MOST_HOPS):
         packet.violations |= HOP_COUNT
     if wire_unlikely(not flags & USER_PROPERTIES):
@@ -122,13 +119,13 @@ cdef inline int read_transaction(
 ) noexcept nogil:
     """TransactionHeader: [MS-MQMQ] 2.2.20.5."""
     if wire_unlikely(size - at[0] < TRANSACTION_HEADER_SIZE):
-        return set_fault(fault, TRUNCATED, FIELD_TRANSACTION_HEADER, at[0], TRANSACTION_HEADER_SIZE, size - at[0])
+        return set_fault(fault, TRUNCATED, Field.TransactionHeader, at[0], TRANSACTION_HEADER_SIZE, size - at[0])
     packet.sections[TRANSACTION] = data + at[0]
     packet.presence |= HAS_TRANSACTION
     at[0] += TRANSACTION_HEADER_SIZE
     if packet.sections[TRANSACTION][0] & 1:
         if wire_unlikely(size - at[0] < 16):
-            return set_fault(fault, TRUNCATED, FIELD_CONNECTOR_QM_GUID, at[0], 16, size - at[0])
+            return set_fault(fault, TRUNCATED, Field.ConnectorQMGuid, at[0], 16, size - at[0])
         packet.sections[CONNECTOR_QM] = data + at[0]
         packet.presence |= HAS_CONNECTOR_QM
         at[0] += 16
@@ -150,7 +147,7 @@ cdef inline int read_security(
     cdef uint32_t sender
     cdef size_t i
     if wire_unlikely(size - at[0] < SECURITY_HEADER_SIZE):
-        return set_fault(fault, TRUNCATED, FIELD_SECURITY_HEADER, at[0], SECURITY_HEADER_SIZE, size - at[0])
+        return set_fault(fault, TRUNCATED, Field.SecurityHeader, at[0], SECURITY_HEADER_SIZE, size - at[0])
     packet.sections[SECURITY] = header
     packet.presence |= HAS_SECURITY
     sizes[SECURITY_ID] = load_u16(header + 2)
@@ -160,20 +157,20 @@ cdef inline int read_security(
     sizes[PROVIDER_INFO] = load_u32(header + 12)
     if wire_unlikely(sizes[SENDER_CERT] > LARGEST_SENDER_CERT):
         return set_fault(
-            fault, TOO_LARGE, FIELD_SECURITY_HEADER_SENDER_CERT_SIZE, at[0] + 8, LARGEST_SENDER_CERT,
+            fault, TOO_LARGE, Field.SecurityHeader_SenderCertSize, at[0] + 8, LARGEST_SENDER_CERT,
             sizes[SENDER_CERT],
         )
     at[0] += SECURITY_HEADER_SIZE
     for i in range(<size_t>PROVIDER_INFO + 1):
         if sizes[i]:
             if wire_unlikely(sizes[i] > size - at[0]):
-                return set_fault(fault, TRUNCATED, <uint32_t>(FIELD_SECURITY_ID + i), at[0], sizes[i], size - at[0])
+                return set_fault(fault, TRUNCATED, <uint32_t>(Field.SecurityID + i), at[0], sizes[i], size - at[0])
             set_part(packet, i, at[0], sizes[i])
             packet.presence |= <uint32_t>HAS_SECURITY_ID << i
             at[0] = min(padded(at[0] + sizes[i]), size)
     sender = header[0] & 0xF
     if sender <= 2:
-        packet.concluded[SENDER] = <uint8_t>sender
+        packet.derived[SENDER] = <uint8_t>sender
         packet.presence |= HAS_SENDER_ID_TYPE
     if wire_unlikely(
         sender > 2 or (sender == 0) != (sizes[SECURITY_ID] == 0) or (sender == 2 and sizes[SECURITY_ID] != 16)
@@ -193,10 +190,10 @@ cdef inline int read_label(
 ) noexcept nogil:
     if wire_unlikely(units > LARGEST_LABEL):
         return set_fault(
-            fault, BAD_SIZE, FIELD_LABEL_LENGTH, at[0] - PROPERTIES_HEADER_SIZE + 1, LARGEST_LABEL, units
+            fault, BAD_SIZE, Field.LabelLength, at[0] - PROPERTIES_HEADER_SIZE + 1, LARGEST_LABEL, units
         )
     if wire_unlikely(2 * units > size - at[0]):
-        return set_fault(fault, TRUNCATED, FIELD_LABEL, at[0], 2 * units, size - at[0])
+        return set_fault(fault, TRUNCATED, Field.Label, at[0], 2 * units, size - at[0])
     set_part(packet, LABEL, at[0], 2 * units_to_null(data, size, at[0], units))
     at[0] += 2 * units
     if wire_unlikely(units and load_u16(data + at[0] - 2) != 0):
@@ -216,7 +213,7 @@ cdef inline int read_properties(
     cdef uint8_t place = 0
     if wire_unlikely(size - at[0] < PROPERTIES_HEADER_SIZE):
         return set_fault(
-            fault, TRUNCATED, FIELD_MESSAGE_PROPERTIES_HEADER, at[0], PROPERTIES_HEADER_SIZE, size - at[0]
+            fault, TRUNCATED, Field.MessagePropertiesHeader, at[0], PROPERTIES_HEADER_SIZE, size - at[0]
         )
     packet.sections[PROPERTIES] = header
     packet.presence |= HAS_PROPERTIES
@@ -225,19 +222,19 @@ cdef inline int read_properties(
         return -1
     extension_size = load_u32(header + 52)
     if wire_unlikely(extension_size > size - at[0]):
-        return set_fault(fault, TRUNCATED, FIELD_EXTENSION_DATA, at[0], extension_size, size - at[0])
+        return set_fault(fault, TRUNCATED, Field.ExtensionData, at[0], extension_size, size - at[0])
     set_part(packet, EXTENSION_DATA, at[0], extension_size)
     at[0] += extension_size
     message_size = load_u32(header + 32)
     if wire_unlikely(message_size > size - at[0]):
-        return set_fault(fault, TRUNCATED, FIELD_MESSAGE_BODY, at[0], message_size, size - at[0])
+        return set_fault(fault, TRUNCATED, Field.MessageBody, at[0], message_size, size - at[0])
     set_part(packet, BODY, at[0], message_size)
     at[0] = min(padded(at[0] + message_size), size)
     message_class = load_u16(header + 2)
     if message_class:
         place = message_class_place(message_class)
     if place != NO_MESSAGE_CLASS:
-        packet.concluded[MESSAGE_CLASS] = place
+        packet.derived[MESSAGE_CLASS] = place
         packet.presence |= HAS_MESSAGE_CLASS
     privacy = load_u32(header + 40)
     if wire_unlikely(privacy > 5 or not PRIVACY_LEVELS >> privacy & 1):
@@ -246,7 +243,7 @@ cdef inline int read_properties(
         packet.violations |= ALLOCATION_BODY_SIZE
     if message_class == 0 and is_notify_queue(data, &packet.queues[DESTINATION_QUEUE]):
         packet.presence |= HAS_NOTIFICATION
-        packet.concluded[NOTIFICATION] = PLAIN if privacy == 0 else ENCRYPTED
+        packet.derived[NOTIFICATION] = PLAIN if privacy == 0 else ENCRYPTED
     return 0
 
 
@@ -256,14 +253,14 @@ cdef inline int read_debug(
     """DebugHeader: [MS-MQMQ] 2.2.20.8."""
     cdef uint32_t queue_type
     if size - at[0] < DEBUG_HEADER_SIZE:
-        return set_fault(fault, TRUNCATED, FIELD_DEBUG_HEADER, at[0], DEBUG_HEADER_SIZE, size - at[0])
+        return set_fault(fault, TRUNCATED, Field.DebugHeader, at[0], DEBUG_HEADER_SIZE, size - at[0])
     queue_type = data[at[0]] & 3
     if queue_type > 1:
-        return set_fault(fault, BAD_FLAG, FIELD_DEBUG_HEADER_FLAGS, at[0], 0, load_u16(data + at[0]))
+        return set_fault(fault, BAD_FLAG, Field.DebugHeader_Flags, at[0], 0, load_u16(data + at[0]))
     at[0] += DEBUG_HEADER_SIZE
     if queue_type:
         if size - at[0] < 16:
-            return set_fault(fault, TRUNCATED, FIELD_DEBUG_HEADER_QUEUE_IDENTIFIER, at[0], 16, size - at[0])
+            return set_fault(fault, TRUNCATED, Field.DebugHeader_QueueIdentifier, at[0], 16, size - at[0])
         packet.sections[DEBUG_QUEUE] = data + at[0]
         packet.presence |= HAS_DEBUG_QUEUE
         at[0] += 16
@@ -274,7 +271,7 @@ cdef inline int read_optional_headers(
     const uint8_t* data, size_t size, size_t* at, uint32_t user_flags, FormatName** lists, Packet* packet,
     Fault* fault,
 ) noexcept nogil:
-    """What most packets do not have, behind the MessagePropertiesHeader."""
+    """The headers after the MessagePropertiesHeader, which few packets have."""
     if data[2] & FLAG_DEBUG and read_debug(data, size, at, packet, fault) != 0:
         return -1
     if user_flags & USER_SOAP and read_soap(data, size, at, packet, fault) != 0:
@@ -299,7 +296,7 @@ cdef inline int read_message(
         return -1
     packet_size = load_u32(data + 8)
     if wire_unlikely(data[2] & FLAG_INTERNAL):
-        return set_fault(fault, BAD_TYPE, FIELD_BASE_HEADER_FLAGS, 2, 0, load_u16(data + 2))
+        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, load_u16(data + 2))
     if read_user_header(data, packet_size, &at, packet, fault) != 0:
         return -1
     flags = load_u32(packet.sections[USER] + USER_FLAGS_AT)
@@ -324,3 +321,13 @@ cdef inline int read_message(
     if wire_unlikely(packet.parts[BODY].length == ACK_BODY_SIZE and not load_u16(data + 2) & MEANT_BASE_FLAGS):
         recognise_ack(data, packet)
     return 0
+
+
+cdef size_t largest_message(const Packet* packet, FormatName** lists) noexcept nogil
+cdef size_t write_message(
+    const Packet* packet, const uint8_t* payload, FormatName** lists, uint8_t* target
+) noexcept nogil
+cdef void put_base_header(
+    uint8_t* target, uint32_t flags, size_t packet_size, uint32_t time_to_reach_queue
+) noexcept nogil
+cdef uint8_t* put_session_header(uint8_t* target, const Packet* packet) noexcept nogil

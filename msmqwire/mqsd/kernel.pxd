@@ -1,4 +1,4 @@
-"""The kernel of MS-MQSD: one reader and one writer for each packet, compiled into whoever needs them.
+"""The kernel of MS-MQSD: one reader and one writer for each packet, compiled into every module that needs them.
 
 [MS-MQSD] 2.2.1-2.2.3, little-endian, byte offsets:
 
@@ -14,43 +14,53 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from msmqwire.columns.batch cimport DECODED
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport BAD_COUNT, BAD_SIZE, BAD_VALUE, TRUNCATED, Fault, set_fault
 from msmqwire.wire.simd cimport wire_find_in_block, wire_lowest_bit, wire_popcount, wire_unlikely
+from msmqwire.wire.transport cimport Transport
 
-# In the order of FIELDS in schema.py
-cdef enum Field:
-    FIELD_VERSION
-    FIELD_TYPE
-    FIELD_RESERVED
-    FIELD_ENTERPRISE_ID
-    FIELD_REQUEST_ID
-    FIELD_SITE_ID
-    FIELD_IPX_NETWORK_COUNT
-    FIELD_IPX_NETWORK_NUMBER_ARRAY
-    FIELD_CORRELATION_ID
-    FIELD_CONNECTED_NETWORK_COUNT
-    FIELD_CONNECTED_NETWORK_MASK
-    FIELD_DIRECTORY_SERVICE_SERVER_SIZE
-    FIELD_CONNECTED_NETWORK_ARRAY
-    FIELD_RESPONDING_SITE_ID
-    FIELD_DIRECTORY_SERVICE_SERVER_ARRAY
 
-# As Violation in schema.py
-cdef enum:
+cpdef enum Field:
+    """Fields as the specification names them; the field of a fault."""
+    Version
+    Type
+    Reserved
+    EnterpriseID
+    RequestID
+    SiteID
+    IPXNetworkCount
+    IPXNetworkNumberArray
+    CorrelationID
+    ConnectedNetworkCount
+    ConnectedNetworkMask
+    DirectoryServiceServerSize
+    ConnectedNetworkArray
+    RespondingSiteID
+    DirectoryServiceServerArray
+
+
+cpdef enum Violation:
+    """Bits of the ``violations`` column of the topology table; with ``strict=True`` the last three are faults."""
     VERSION_NONZERO = 1
     RESERVED_NONZERO = 2
     IPX_FIELDS_ON_IP = 4
     MASK_NONZERO_ON_IP = 8
     MASK_COUNT_MISMATCH = 16
     TRAILING_BYTES = 32
-    DISCARDABLE = 8 | 16 | 32
 
-cdef enum Transport:
-    TRANSPORT_UNKNOWN = 0
-    TRANSPORT_UDP = 1
-    TRANSPORT_IPX = 2
+
+cpdef enum Presence:
+    """Bits of a row's presence, above DECODED: the columns that the packet carries."""
+    HAS_REQUEST = 2
+    HAS_REPLY = 4
+    HAS_IPX = 8
+    HAS_REMOTE = 16
+
+
+cdef enum:
+    DISCARDABLE = MASK_NONZERO_ON_IP | MASK_COUNT_MISMATCH | TRAILING_BYTES
 
 cdef enum PacketType:
     REQUEST = 1
@@ -70,17 +80,54 @@ cdef enum:
     FLAG_BITS = 0x00010001
 
 
+# Sections of a record: where fixed fields are loaded from
+cdef enum:
+    HEADER
+    REQUEST_FIELDS
+    REPLY_FIELDS
+    RESPONDING_SITE
+    SECTION_COUNT
+
+cdef enum:
+    IPX_NETWORKS
+    NETWORKS
+    SERVERS
+
+
+# One packet; the first three members are as columns/layout.pxd says
 cdef struct Topology:
-    uint32_t type
+    uint32_t presence
     uint32_t violations
-    uint32_t network_count      # IPXNetworkCount (0: IP form) or ConnectedNetworkCount
+    const uint8_t* sections[SECTION_COUNT]
+    uint8_t type                # place in the enumeration of the column
+    uint32_t ipx_count          # IPXNetworkCount, 0 in the IP form
+    uint32_t network_count      # ConnectedNetworkCount
     uint32_t servers_size       # DirectoryServiceServerSize
-    size_t described            # bytes that the packet's own lengths account for
+    uint32_t servers_end        # entries of server arrays written up to this packet
+    const uint8_t* ipx_networks
     const uint8_t* networks
     const uint8_t* servers
+    size_t described            # bytes that the packet's own lengths account for
 
 
-# Where the entries of a server array go; NULL, all three, when nobody wants them.
+# The fields of a packet of the other type
+cdef uint8_t[64] BLANK
+
+
+cdef inline void clear_topology(Topology* packet) noexcept nogil:
+    """A packet without any field, which stands for a payload that is null or at fault."""
+    cdef size_t i
+    packet.presence = 0
+    packet.violations = 0
+    for i in range(<size_t>SECTION_COUNT):
+        packet.sections[i] = BLANK
+    packet.type = 0
+    packet.ipx_count = 0
+    packet.network_count = 0
+    packet.servers_size = 0
+
+
+# Where the entries of a server array are written; all three are NULL when they are not requested
 cdef struct ServerColumns:
     TextSpan* names
     uint8_t* ip
@@ -89,48 +136,45 @@ cdef struct ServerColumns:
 
 # Cold paths: they find which field, in wire order, is at fault
 cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
-cdef int request_cut(size_t size, Fault* fault) noexcept nogil
-cdef int reply_cut(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
+cdef int request_truncated(size_t size, Fault* fault) noexcept nogil
+cdef int reply_truncated(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
 cdef int server_array_fault(const uint8_t* array, size_t size, size_t at, Fault* fault) noexcept nogil
 cdef int violation_fault(
     uint32_t violations, const uint8_t* data, size_t size, size_t described, Fault* fault
 ) noexcept nogil
 
 
-cdef uint32_t transport_code(str transport) except? 0xFFFFFFFF
-
-
 cdef inline int read_request(
     const uint8_t* data, size_t size, uint32_t transport, Topology* packet, Fault* fault
 ) noexcept nogil:
     """A TopologyClientRequest whose header has been read: [MS-MQSD] 2.2.2, 3.2.5.1."""
+    cdef uint32_t count
     if wire_unlikely(size < REQUEST_SIZE):
-        return request_cut(size, fault)
-    packet.network_count = 0
-    packet.networks = data + IPX_NETWORKS_AT
-    packet.servers_size = 0
-    packet.servers = data
+        return request_truncated(size, fault)
+    packet.sections[REQUEST_FIELDS] = data
+    packet.presence = DECODED | HAS_REQUEST
+    packet.type = REQUEST - 1
     packet.described = REQUEST_SIZE
     if wire_unlikely(size >= SMALLEST_IPX_REQUEST):
-        if transport == TRANSPORT_UDP:
+        if transport == Transport.UDP:
             packet.violations |= IPX_FIELDS_ON_IP
             return 0
-        packet.network_count = load_u32(data + REQUEST_SIZE)
-        if packet.network_count - 1 >= <uint32_t>MAX_NETWORKS:
+        count = load_u32(data + REQUEST_SIZE)
+        if count - 1 >= <uint32_t>MAX_NETWORKS:
+            return set_fault(fault, BAD_COUNT, Field.IPXNetworkCount, REQUEST_SIZE, MAX_NETWORKS, count)
+        if 4 * count > size - IPX_NETWORKS_AT:
             return set_fault(
-                fault, BAD_COUNT, FIELD_IPX_NETWORK_COUNT, REQUEST_SIZE, MAX_NETWORKS, packet.network_count
+                fault, TRUNCATED, Field.IPXNetworkNumberArray, IPX_NETWORKS_AT, 4 * count, size - IPX_NETWORKS_AT
             )
-        if 4 * packet.network_count > size - IPX_NETWORKS_AT:
-            return set_fault(
-                fault, TRUNCATED, FIELD_IPX_NETWORK_NUMBER_ARRAY, IPX_NETWORKS_AT,
-                4 * packet.network_count, size - IPX_NETWORKS_AT,
-            )
-        packet.described = IPX_NETWORKS_AT + 4 * packet.network_count
+        packet.ipx_count = count
+        packet.ipx_networks = data + IPX_NETWORKS_AT
+        packet.presence |= HAS_IPX
+        packet.described = IPX_NETWORKS_AT + 4 * count
     return 0
 
 
 cdef inline bint is_plain_request(const uint8_t* data, size_t size) noexcept nogil:
-    """Whether this is a request of which ``read_request`` would say nothing: IP form, Version and Reserved 0."""
+    """Whether this is a request in the IP form whose Version and Reserved are 0, which has no violation."""
     return size - REQUEST_SIZE < <size_t>(SMALLEST_IPX_REQUEST - REQUEST_SIZE) and load_u32(data) == REQUEST << 8
 
 
@@ -142,7 +186,7 @@ cdef inline int read_reply(
     cdef uint32_t mask
     cdef size_t described
     if wire_unlikely(size < REPLY_FIXED_SIZE):
-        return reply_cut(data, size, fault)
+        return reply_truncated(data, size, fault)
     count = load_u32(data + 20)
     mask = load_u32(data + 24)
     packet.servers_size = load_u32(data + 28)
@@ -154,16 +198,22 @@ cdef inline int read_reply(
         or packet.servers_size - 1 < <uint32_t>(SMALLEST_SERVER_ARRAY - 1)
         or described > size
     ):
-        return reply_cut(data, size, fault)
-    if wire_unlikely(mask != 0 or transport == TRANSPORT_IPX):
-        if transport == TRANSPORT_UDP:
+        return reply_truncated(data, size, fault)
+    if wire_unlikely(mask != 0 or transport == Transport.IPX):
+        if transport == Transport.UDP:
             packet.violations |= MASK_NONZERO_ON_IP
         elif wire_popcount(mask) != count:
             packet.violations |= MASK_COUNT_MISMATCH
     if wire_unlikely(described != size):
         packet.violations |= TRAILING_BYTES
+    packet.sections[REPLY_FIELDS] = data
+    packet.presence = DECODED | HAS_REPLY
+    packet.type = REPLY - 1
     packet.network_count = count
     packet.networks = data + REPLY_FIXED_SIZE
+    if packet.servers_size:
+        packet.sections[RESPONDING_SITE] = packet.networks + 16 * <size_t>count
+        packet.presence |= HAS_REMOTE
     packet.servers = data + REPLY_FIXED_SIZE + 16 * <size_t>count + 16
     packet.described = described
     return 0
@@ -175,9 +225,9 @@ cdef inline int read_servers(
     """The entries of a DirectoryServiceServerArray at byte ``at`` of its payload: [MS-MQSD] 2.2.3.
 
     An entry is two flags and a name, closed by U+002C, the last by U+0000. Up to 64 code units are searched for these
-    two at a time, sixteen by sixteen; the last sixteen end with the array and so may begin in front of it, where a
+    two at a time, sixteen by sixteen; the last sixteen end with the array and so may begin before it, where a
     reply always has at least 64 bytes. Entries are written from ``entry[0]`` on, which is moved only when all are good;
-    whatever is not regular goes to ``server_array_fault``.
+    an array that is not valid goes to ``server_array_fault``.
     """
     cdef ServerColumns out = columns[0]  # a local copy, so that no store to a column can be thought to change it
     cdef size_t units = size >> 1
@@ -220,18 +270,20 @@ cdef inline int read_topology(
 ) noexcept nogil:
     """One packet of either type, its servers written to ``columns`` from ``entry`` on. 0, or -1 with ``fault`` set."""
     cdef uint32_t header
+    cdef uint32_t packet_type
     cdef size_t first_entry = entry[0]
+    clear_topology(packet)
     if wire_unlikely(size < HEADER_SIZE):
         return header_fault(data, size, fault)
     header = load_u32(data)
-    packet.type = header >> 8 & 0xFF
-    packet.violations = 0
+    packet_type = header >> 8 & 0xFF
+    packet.sections[HEADER] = data
     if wire_unlikely(header & ~<uint32_t>0xFF00):
         packet.violations = (VERSION_NONZERO if header & 0xFF else 0) | (RESERVED_NONZERO if header >> 16 else 0)
-    if packet.type == REQUEST:
+    if packet_type == REQUEST:
         if read_request(data, size, transport, packet, fault) != 0:
             return -1
-    elif packet.type == REPLY:
+    elif packet_type == REPLY:
         if read_reply(data, size, transport, packet, fault) != 0:
             return -1
         if packet.servers_size and read_servers(
@@ -286,7 +338,7 @@ cdef inline size_t write_reply(
 cdef inline uint8_t* write_server(
     uint8_t* target, bint ip, bint ipx, const uint8_t* name, uint32_t name_size, uint16_t closing
 ) noexcept nogil:
-    """One entry and the code unit that closes it; returns the byte behind."""
+    """One entry and the code unit that closes it; returns the end of both."""
     cdef uint32_t flags = NO_FLAGS | (1 if ip else 0) | (0x10000 if ipx else 0)
     memcpy(target, &flags, 4)
     memcpy(target + 4, name, name_size)

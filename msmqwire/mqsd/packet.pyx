@@ -1,24 +1,30 @@
-"""MS-MQSD packets one at a time: [MS-MQSD] 2.2. The layout and the kernel are in codec.pxd."""
+"""MS-MQSD packets one at a time: [MS-MQSD] 2.2. The layout and the kernel are in kernel.pxd."""
 
 from typing import NamedTuple
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns.payloads cimport address, steady_bytes
-from msmqwire.wire.fault cimport BAD_FLAG, BAD_NAME, BAD_TERMINATOR, BAD_TYPE, decode_error
+from msmqwire.mqsd.kernel cimport (
+    HAS_REQUEST, IPX_FIELDS_ON_IP, IPX_NETWORKS_AT, MASK_COUNT_MISMATCH, MASK_NONZERO_ON_IP, MAX_NETWORKS,
+    REPLY_FIXED_SIZE, RESERVED_NONZERO, VERSION_NONZERO, ServerColumns, Topology, clear_topology, read_topology,
+    write_reply, write_request,
+)
+from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire.fault cimport Fault, decode_error
 from msmqwire.wire.guid cimport guid_from_bytes, guid_to_bytes
+from msmqwire.wire.simd cimport wire_popcount
+from msmqwire.wire.transport cimport Transport, transport_code
 
 import numpy as np
 
 from msmqwire.errors import EncodeError
-from msmqwire.mqsd.schema import FIELDS, Violation
+from msmqwire.mqsd.schema import FIELDS, TRANSPORTS, Violation
 
 __all__ = ["DirectoryServiceServer", "TopologyClientRequest", "TopologyServerReply", "decode", "encode"]
-
-TRANSPORTS = {"unknown": TRANSPORT_UNKNOWN, "udp": TRANSPORT_UDP, "ipx": TRANSPORT_IPX}
 
 # What a packet reads before it has bytes of its own: __new__ can be called without __init__
 cdef uint8_t[64] NO_PACKET
@@ -30,103 +36,11 @@ NO_COLUMNS.ip = NULL
 NO_COLUMNS.ipx = NULL
 
 
-# --- Cold paths: the payload is at fault; where? ---
-
-
-cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
-    if size == 0:
-        return set_fault(fault, TRUNCATED, FIELD_VERSION, 0, 1, 0)
-    if size == 1:
-        return set_fault(fault, TRUNCATED, FIELD_TYPE, 1, 1, 0)
-    if data[1] != REQUEST and data[1] != REPLY:
-        return set_fault(fault, BAD_TYPE, FIELD_TYPE, 1, 0, data[1])
-    return set_fault(fault, TRUNCATED, FIELD_RESERVED, 2, 2, size - 2)
-
-
-cdef int request_cut(size_t size, Fault* fault) noexcept nogil:
-    if size < 20:
-        return set_fault(fault, TRUNCATED, FIELD_ENTERPRISE_ID, 4, 16, size - 4)
-    if size < 36:
-        return set_fault(fault, TRUNCATED, FIELD_REQUEST_ID, 20, 16, size - 20)
-    return set_fault(fault, TRUNCATED, FIELD_SITE_ID, 36, 16, size - 36)
-
-
-cdef int reply_cut(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
-    """Walk the fixed fields of a reply in wire order to the one at fault; there is one."""
-    cdef uint32_t count
-    cdef uint32_t servers_size
-    cdef size_t at
-    if size < 20:
-        return set_fault(fault, TRUNCATED, FIELD_CORRELATION_ID, 4, 16, size - 4)
-    if size < 24:
-        return set_fault(fault, TRUNCATED, FIELD_CONNECTED_NETWORK_COUNT, 20, 4, size - 20)
-    count = load_u32(data + 20)
-    if count == 0 or count > MAX_NETWORKS:
-        return set_fault(fault, BAD_COUNT, FIELD_CONNECTED_NETWORK_COUNT, 20, MAX_NETWORKS, count)
-    if size < 28:
-        return set_fault(fault, TRUNCATED, FIELD_CONNECTED_NETWORK_MASK, 24, 4, size - 24)
-    if size < 32:
-        return set_fault(fault, TRUNCATED, FIELD_DIRECTORY_SERVICE_SERVER_SIZE, 28, 4, size - 28)
-    servers_size = load_u32(data + 28)
-    if servers_size & 1 or 0 < servers_size < SMALLEST_SERVER_ARRAY:
-        # Whole code units, and at least those of one entry
-        return set_fault(
-            fault, BAD_SIZE, FIELD_DIRECTORY_SERVICE_SERVER_SIZE, 28,
-            max(<uint64_t>servers_size + (servers_size & 1), <uint64_t>SMALLEST_SERVER_ARRAY), servers_size,
-        )
-    at = REPLY_FIXED_SIZE
-    if 16 * <size_t>count > size - at:
-        return set_fault(fault, TRUNCATED, FIELD_CONNECTED_NETWORK_ARRAY, at, 16 * <uint64_t>count, size - at)
-    at += 16 * <size_t>count
-    if 16 > size - at:
-        return set_fault(fault, TRUNCATED, FIELD_RESPONDING_SITE_ID, at, 16, size - at)
-    at += 16
-    return set_fault(fault, TRUNCATED, FIELD_DIRECTORY_SERVICE_SERVER_ARRAY, at, servers_size, size - at)
-
-
-cdef int server_array_fault(const uint8_t* array, size_t size, size_t at, Fault* fault) noexcept nogil:
-    """Read code unit by code unit, as the ABNF of [MS-MQSD] 2.2.3 says, to the one that breaks it."""
-    cdef size_t units = size // 2
-    cdef size_t i
-    cdef size_t place = 0  # in the entry: 0 IP flag, 1 IPX flag, 2 first of the name, 3 the rest
-    cdef uint32_t entry = 0
-    cdef uint16_t unit
-    for i in range(units):
-        unit = load_u16(array + 2 * i)
-        if place < 2:
-            if unit != 0x30 and unit != 0x31:
-                set_fault(fault, BAD_FLAG, FIELD_DIRECTORY_SERVICE_SERVER_ARRAY, at + 2 * i, 0, unit)
-                fault.item = entry
-                return -1
-            place += 1
-        elif place == 2:
-            if unit == 0 or unit == COMMA:
-                set_fault(fault, BAD_NAME, FIELD_DIRECTORY_SERVICE_SERVER_ARRAY, at + 2 * i, 0, unit)
-                fault.item = entry
-                return -1
-            place = 3
-        elif unit == COMMA:
-            place = 0
-            entry += 1
-        elif unit == 0:
-            return set_fault(fault, BAD_TERMINATOR, FIELD_DIRECTORY_SERVICE_SERVER_ARRAY, at + 2 * i, size, 2 * i)
-    return set_fault(fault, BAD_TERMINATOR, FIELD_DIRECTORY_SERVICE_SERVER_ARRAY, at + size, size, size)
-
-
-cdef int violation_fault(
-    uint32_t violations, const uint8_t* data, size_t size, size_t described, Fault* fault
-) noexcept nogil:
-    """The lowest violation for which a conforming receiver discards the packet, as a fault."""
-    if violations & (MASK_NONZERO_ON_IP | MASK_COUNT_MISMATCH):
-        return set_fault(fault, BAD_VALUE, FIELD_CONNECTED_NETWORK_MASK, 24, 0, load_u32(data + 24))
-    return set_fault(fault, BAD_SIZE, FIELD_DIRECTORY_SERVICE_SERVER_SIZE, described, described, size)
-
-
 # --- Packets ---
 
 
 class DirectoryServiceServer(NamedTuple):
-    """One entry of a DirectoryServiceServerArray."""
+    """One entry of a DirectoryServiceServerArray: a NetBIOS name and the transports its server speaks."""
 
     name: str
     ip: bool = True
@@ -134,7 +48,11 @@ class DirectoryServiceServer(NamedTuple):
 
 
 cdef class TopologyPacket:
-    """A packet over the bytes it was decoded from; fields are read when asked for."""
+    """What requests and replies have in common: [MS-MQSD] 2.2.1.
+
+    A packet compares, hashes, prints and pickles as a value. It keeps the bytes it was decoded from alive.
+    """
+
     cdef object owner            # keeps the bytes alive
     cdef const uint8_t* data
     cdef Topology header
@@ -143,22 +61,27 @@ cdef class TopologyPacket:
     def __cinit__(self, *args, **kwargs):
         self.owner = b""
         self.data = NO_PACKET
+        clear_topology(&self.header)
         self.header.networks = NO_PACKET
         self.header.servers = NO_PACKET
+        self.header.described = 0
 
     def __init__(self):
         raise TypeError("decode() makes packets; to write one, build a TopologyClientRequest or TopologyServerReply")
 
     @property
     def version(self):
+        """Version; 0 in a conforming packet, ignored by receivers."""
         return self.data[0]
 
     @property
     def reserved(self):
+        """Reserved; 0 in a conforming packet, ignored by receivers."""
         return load_u16(self.data + 2)
 
     @property
     def violations(self):
+        """Names of the rules that the packet breaks; empty for a conforming one."""
         return tuple(flag.name.lower() for flag in Violation if self.header.violations & <uint32_t>flag)
 
     cdef bytes described(self):
@@ -181,6 +104,27 @@ cdef class TopologyPacket:
 
 
 cdef class TopologyClientRequest(TopologyPacket):
+    """A client asks for the directory servers of its enterprise: [MS-MQSD] 2.2.2.
+
+    Parameters
+    ----------
+    enterprise_id, request_id, site_id : uuid.UUID
+    ipx_networks : sequence of int, optional
+        At most 32 IPX network numbers; none for the IP form.
+
+    Raises
+    ------
+    EncodeError
+        A value that the specification does not let a client send.
+
+    Examples
+    --------
+    >>> from uuid import UUID
+    >>> request = TopologyClientRequest(enterprise_id=UUID(int=1), request_id=UUID(int=2), site_id=UUID(int=3))
+    >>> len(encode(request))
+    52
+    """
+
     def __init__(self, *, enterprise_id, request_id, site_id, ipx_networks=()):
         networks = encodable_ipx_networks(ipx_networks)
         cdef uint8_t[48] guids
@@ -200,24 +144,28 @@ cdef class TopologyClientRequest(TopologyPacket):
 
     @property
     def enterprise_id(self):
+        """EnterpriseID, the enterprise of the client."""
         return guid_from_bytes(self.data + 4)
 
     @property
     def request_id(self):
+        """RequestID, one for each discovery run; replies echo it."""
         return guid_from_bytes(self.data + 20)
 
     @property
     def site_id(self):
+        """SiteID, the site of the client."""
         return guid_from_bytes(self.data + 36)
 
     @property
     def ipx_networks(self):
-        if self.header.network_count == 0:
+        """IPXNetworkNumberArray: a view of the packet's bytes, shape (n,); empty in the IP form."""
+        if self.header.ipx_count == 0:
             return np.empty(0, np.uint32)
-        return self.array(self.header.networks, "<u4", self.header.network_count)
+        return self.array(self.header.ipx_networks, "<u4", self.header.ipx_count)
 
     def __repr__(self):
-        ipx = f", ipx_networks={self.ipx_networks.tolist()}" if self.header.network_count else ""
+        ipx = f", ipx_networks={self.ipx_networks.tolist()}" if self.header.ipx_count else ""
         return (
             f"TopologyClientRequest(enterprise_id={self.enterprise_id!r}, request_id={self.request_id!r}, "
             f"site_id={self.site_id!r}{ipx})"
@@ -228,6 +176,39 @@ cdef class TopologyClientRequest(TopologyPacket):
 
 
 cdef class TopologyServerReply(TopologyPacket):
+    """A server answers a request: [MS-MQSD] 2.2.3.
+
+    Parameters
+    ----------
+    correlation_id : uuid.UUID
+        The RequestID of the request.
+    connected_networks : iterable of uuid.UUID, or ndarray of uint8 with shape (n, 16) in wire order
+        1 to 32 connected networks of the server.
+    connected_network_mask : int, optional
+        0 over IP; over IPX as many bits as there are networks.
+    responding_site_id : uuid.UUID, optional
+        The site of the server; None when it is the client's.
+    servers : iterable of DirectoryServiceServer, optional
+        The directory servers of that site; empty when it is the client's.
+
+    Raises
+    ------
+    EncodeError
+        A value that the specification does not let a server send.
+
+    Examples
+    --------
+    >>> from uuid import UUID
+    >>> reply = TopologyServerReply(
+    ...     correlation_id=UUID(int=2),
+    ...     connected_networks=[UUID(int=4)],
+    ...     responding_site_id=UUID(int=5),
+    ...     servers=[DirectoryServiceServer("nt4pec")],
+    ... )
+    >>> decode(encode(reply)).servers
+    (DirectoryServiceServer(name='nt4pec', ip=True, ipx=False),)
+    """
+
     def __init__(
         self, *, correlation_id, connected_networks, connected_network_mask=0, responding_site_id=None, servers=()
     ):
@@ -254,22 +235,27 @@ cdef class TopologyServerReply(TopologyPacket):
 
     @property
     def correlation_id(self):
+        """CorrelationID, the RequestID that this answers."""
         return guid_from_bytes(self.data + 4)
 
     @property
     def connected_network_mask(self):
+        """ConnectedNetworkMask: 0 over IP, a bit for each network over IPX."""
         return load_u32(self.data + 24)
 
     @property
     def connected_networks(self):
+        """ConnectedNetworkArray: a view of the packet's bytes, shape (n, 16), GUIDs in wire order."""
         return self.array(self.header.networks, np.uint8, 16 * <size_t>self.header.network_count).reshape(-1, 16)
 
     @property
     def responding_site_id(self):
+        """RespondingSiteID; None when the server is in the client's site."""
         return guid_from_bytes(self.header.servers - 16) if self.header.servers_size else None
 
     @property
     def servers(self):
+        """DirectoryServiceServerArray; lone surrogates in a name stay lone surrogates."""
         if not self.header.servers_size:
             return ()
         array = self.header.servers[:self.header.servers_size - 2].decode("utf-16-le", "surrogatepass")
@@ -300,20 +286,46 @@ cdef int attach(TopologyPacket packet, bytes data) except -1:
     packet.transport = "unknown"
     packet.data = <const uint8_t*>PyBytes_AS_STRING(data)
     if read_topology(
-        packet.data, <size_t>len(data), TRANSPORT_UNKNOWN, True, &NO_COLUMNS, &entry, &packet.header, &fault
+        packet.data, <size_t>len(data), Transport.UNKNOWN, True, &NO_COLUMNS, &entry, &packet.header, &fault
     ) != 0:
         raise decode_error(&fault, FIELDS)
     return 0
 
 
 def decode(data, *, bint strict=False, str transport="unknown"):
+    """Decode one MS-MQSD packet: [MS-MQSD] 2.2.
+
+    Parameters
+    ----------
+    data : bytes-like
+        One datagram. It is viewed, not copied, unless it is writable.
+    strict : bool
+        Fault what a conforming receiver discards, instead of noting it as a violation.
+    transport : {"unknown", "udp", "ipx"}
+        What carried the packet; some rules depend on it.
+
+    Raises
+    ------
+    DecodeError
+        With code, field and offset of the first thing wrong.
+
+    Examples
+    --------
+    >>> decode(bytes.fromhex(
+    ...     "0002000003a191f23ce34faba930be3a33e432dd01000000000000000000000062baeae6c6d1db11baac0003ff4e2d22"
+    ... )).correlation_id
+    UUID('f291a103-e33c-ab4f-a930-be3a33e432dd')
+    >>> decode(b"\\0\\2\\0\\0")
+    Traceback (most recent call last):
+    msmqwire.errors.DecodeError: truncated: CorrelationID at byte 4: needs 16 bytes, 0 left
+    """
     cdef TopologyPacket packet
     cdef Topology header
     cdef size_t entry = 0
     cdef Fault fault
     cdef const uint8_t* start
     cdef size_t size
-    cdef uint32_t code = transport_code(transport)
+    cdef uint32_t code = transport_code(transport, TRANSPORTS)
     if PyBytes_CheckExact(data):
         owner = data
         start = <const uint8_t*>PyBytes_AS_STRING(data)
@@ -323,7 +335,7 @@ def decode(data, *, bint strict=False, str transport="unknown"):
         start = address(owner)
     if read_topology(start, size, code, strict, &NO_COLUMNS, &entry, &header, &fault) != 0:
         raise decode_error(&fault, FIELDS)
-    if header.type == REQUEST:
+    if header.presence & HAS_REQUEST:
         packet = TopologyClientRequest.__new__(TopologyClientRequest)
     else:
         packet = TopologyServerReply.__new__(TopologyServerReply)
@@ -335,6 +347,13 @@ def decode(data, *, bint strict=False, str transport="unknown"):
 
 
 def encode(TopologyPacket packet not None):
+    """Write one packet; ``decode(encode(packet), strict=True) == packet``.
+
+    Raises
+    ------
+    EncodeError
+        The packet was decoded with violations, which no conforming sender produces.
+    """
     if packet.header.described == 0:
         raise EncodeError("Type", "the packet was never built")
     if packet.header.violations:
@@ -357,13 +376,6 @@ cdef str violated_field(uint32_t violations):
 def restore(bytes data, str transport):
     """Unpickle a packet: what it says depends on its bytes and on the transport they came over."""
     return decode(data, transport=transport)
-
-
-cdef uint32_t transport_code(str transport) except? 0xFFFFFFFF:
-    code = TRANSPORTS.get(transport)
-    if code is None:
-        raise ValueError(f"transport={transport!r} is not one of {', '.join(map(repr, TRANSPORTS))}")
-    return code
 
 
 # --- What the specification lets an encoder write ---

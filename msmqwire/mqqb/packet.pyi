@@ -1,5 +1,3 @@
-"""Message packets one at a time: [MS-MQMQ] 2.2.20, [MS-MQQB] 2.2."""
-
 from typing import Literal
 from uuid import UUID
 
@@ -18,59 +16,12 @@ from msmqwire.mqqb.groups import (
 Transport = Literal["unknown", "udp", "tcp"]
 
 class MessagePacket:
-    """What all packets have in common.
-
-    A packet compares, hashes, prints and pickles as a value; reserved bytes and padding are no part of it. It keeps the
-    bytes it was decoded from alive.
-    """
-
     @property
-    def violations(self) -> tuple[str, ...]:
-        """Names of the rules that the packet breaks; empty for a conforming one."""
+    def violations(self) -> tuple[str, ...]: ...
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
 class UserMessage(MessagePacket):
-    """A message on its way: [MS-MQMQ] 2.2.20.
-
-    Attributes are called as the columns of the messages table are, those of an optional header stand together in an
-    object that is None when the packet lacks the header. Queues are format names of ``msmqwire.formatname``, text
-    where a direct name is none, and None where the packet has none or does not say its host. Without a
-    MessagePropertiesHeader, what stands in it is None.
-
-    Parameters
-    ----------
-    destination_queue, admin_queue, response_queue : FormatName or str, optional
-        Format names. A private destination is on the queue manager that ``queue_manager_address`` names, which is taken
-        from it unless given.
-    priority : int
-        0 to 7; 3, for a transactional message 0.
-    time_to_reach_queue, time_to_be_received : int
-        Seconds; for ever unless given.
-    sent_time : int
-        Seconds since 1970.
-    delivery_mode : {"express", "recoverable"}
-        Recoverable for a transactional message.
-    body, extension_data : bytes-like
-    transaction, security, soap, multi_queue, session : optional
-        The optional headers.
-
-    Raises
-    ------
-    EncodeError
-        What the specification does not let a sender send.
-
-    Examples
-    --------
-    >>> from msmqwire import mqqb
-    >>> message = mqqb.UserMessage(destination_queue="DIRECT=OS:server\\\\private$\\\\orders", label="one", body=b"...")
-    >>> packet = encode(message)
-    >>> decode(packet).destination_queue
-    DirectName(protocol='os', address='server', queue='orders', queue_type='private', subqueue=None, suffix=None)
-    >>> len(packet)
-    188
-    """
-
     def __init__(
         self,
         *,
@@ -208,12 +159,9 @@ class UserMessage(MessagePacket):
     @property
     def session(self) -> SessionHeader | None: ...
     @property
-    def acknowledged(self) -> Acknowledgment | None:
-        """What an OrderAck or FinalAck packet acknowledges; None for other messages."""
+    def acknowledged(self) -> Acknowledgment | None: ...
 
 class SessionPacket(MessagePacket):
-    """What the packets of sessions have in common."""
-
     @property
     def kind(self) -> str:
         """``"ping"``, ``"establish_connection"``, ``"connection_parameters"`` or ``"session_ack"``."""
@@ -224,19 +172,6 @@ class SessionPacket(MessagePacket):
     def refused(self) -> bool: ...
 
 class EstablishConnection(SessionPacket):
-    """The first packet of a session, and the answer to it: [MS-MQQB] 2.2.3.
-
-    Parameters
-    ----------
-    client_guid : uuid.UUID
-    server_guid : uuid.UUID
-        Zeros unless given, as for a direct name.
-    time_stamp : int
-        Milliseconds.
-    operating_system : int
-    refused : bool
-    """
-
     def __init__(
         self,
         *,
@@ -256,15 +191,6 @@ class EstablishConnection(SessionPacket):
     def operating_system(self) -> int: ...
 
 class ConnectionParameters(SessionPacket):
-    """Timeouts in milliseconds and the window of a session in messages: [MS-MQQB] 2.2.2.
-
-    Examples
-    --------
-    >>> parameters = ConnectionParameters(recoverable_ack_timeout=1496, ack_timeout=120000, window_size=64)
-    >>> len(encode(parameters))
-    32
-    """
-
     def __init__(
         self, *, recoverable_ack_timeout: int, ack_timeout: int, window_size: int, refused: bool = False
     ) -> None: ...
@@ -276,8 +202,6 @@ class ConnectionParameters(SessionPacket):
     def window_size(self) -> int: ...
 
 class SessionAck(SessionPacket):
-    """What has arrived in a session: [MS-MQQB] 2.2.6."""
-
     def __init__(
         self,
         *,
@@ -303,8 +227,6 @@ class SessionAck(SessionPacket):
     def window_size(self) -> int: ...
 
 class Ping(SessionPacket):
-    """The datagram that asks whether a session would be accepted, and the answer to it: [MS-MQQB] 2.2.7."""
-
     def __init__(
         self, *, cookie: int, queue_manager: UUID, initiator_is_client: bool = False, refused: bool = False
     ) -> None: ...
@@ -317,42 +239,6 @@ class Ping(SessionPacket):
 
 def decode(
     data: Buffer, *, strict: bool = False, transport: Transport = "unknown"
-) -> UserMessage | EstablishConnection | ConnectionParameters | SessionAck | Ping:
-    """Decode one message packet: [MS-MQMQ] 2.2.20, [MS-MQQB] 2.2.
+) -> UserMessage | EstablishConnection | ConnectionParameters | SessionAck | Ping: ...
 
-    Parameters
-    ----------
-    data : bytes-like
-        One packet, with the SessionHeader that follows it if there is one. It is viewed, not copied, unless it is
-        writable.
-    strict : bool
-        Fault what a conforming receiver refuses, instead of noting it as a violation.
-    transport : {"unknown", "udp", "tcp"}
-        What carried the packet: pings come over UDP, all others over TCP. Where it is unknown the signature decides.
-
-    Raises
-    ------
-    DecodeError
-        With code, field and offset of the first thing wrong.
-
-    Examples
-    --------
-    >>> decode(bytes.fromhex("10cd1b004c494f5224000000ffffffff0000010001000000000000000000000040000000"))
-    SessionAck(ack_sequence_number=1, recoverable_msg_ack_seq_number=0, recoverable_msg_ack_flags=0, \
-user_msg_sequence_number=0, recoverable_msg_seq_number=0, window_size=64, refused=False)
-    >>> decode(b"\\x10\\0\\0\\0LIOR")
-    Traceback (most recent call last):
-    msmqwire.errors.DecodeError: truncated: BaseHeader at byte 0: needs 16 bytes, 8 left
-    """
-
-def encode(packet: MessagePacket) -> bytes:
-    """Write one packet; ``decode(encode(packet), strict=True) == packet``.
-
-    Reserved bits and padding are zeros. A DebugHeader without a queue is written only with ``tracing``, and a packet is
-    a multiple of four bytes long.
-
-    Raises
-    ------
-    EncodeError
-        The packet was decoded with violations, which no conforming sender produces.
-    """
+def encode(packet: MessagePacket) -> bytes: ...
