@@ -105,8 +105,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(path: str, configured: SiteFile, server: DiscoveryServer) -> None:
-    from msmqwire.net.discovery_server import DiscoveryService
-    from msmqwire.net.events import Event
+    from msmqwire.net.discovery_server import DiscoveryService, Event
 
     with DiscoveryService(server, configured.addresses) as service:
         handlers: dict[int, Callable[[], object]] = {
@@ -126,7 +125,7 @@ def _serve(path: str, configured: SiteFile, server: DiscoveryServer) -> None:
 def _reload(path: str, service: DiscoveryService) -> None:
     """Do as the file says now, all of it or nothing."""
     from msmqwire.cli.site_file import read_site_file
-    from msmqwire.net.events import Event
+    from msmqwire.net.discovery_server import Event
 
     try:
         configured = read_site_file(path)
@@ -185,7 +184,7 @@ def _describe(configured: SiteFile, server: DiscoveryServer) -> None:
 
 def _log_state(event: str, service: DiscoveryService) -> None:
     """Where it listens, and as warnings which clients that do nothing wrong are not answered."""
-    from msmqwire.net.events import Event
+    from msmqwire.net.discovery_server import Event
 
     _LOG.info(Event(event, addresses=_listening(service), site=service.server.site.site_id))
     for clients, outcome in _outcomes(service.server).items():
@@ -203,7 +202,7 @@ def _listening(service: DiscoveryService) -> list[str]:
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
     """The log of the package as JSON lines on standard error."""
-    from msmqwire.net.events import JsonLines
+    from msmqwire.net.discovery_server import JsonLines
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
