@@ -99,8 +99,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(path: str, configured: SiteFile, server: DiscoveryServer) -> None:
-    from msmqwire.net.discovery_server import DiscoveryService
-    from msmqwire.net.events import Event
+    from msmqwire.net.discovery_server import DiscoveryService, Event
 
     with DiscoveryService(server, configured.addresses) as service:
         handlers: dict[int, Callable[[], object]] = {
@@ -120,7 +119,7 @@ def _serve(path: str, configured: SiteFile, server: DiscoveryServer) -> None:
 def _reload(path: str, service: DiscoveryService) -> None:
     """Apply the file; an error changes nothing."""
     from msmqwire.cli.site_file import read_site_file
-    from msmqwire.net.events import Event
+    from msmqwire.net.discovery_server import Event
 
     try:
         configured = read_site_file(path)
@@ -179,7 +178,7 @@ def _describe(configured: SiteFile, server: DiscoveryServer) -> None:
 
 def _log_state(event: str, service: DiscoveryService) -> None:
     """Log the addresses, and warn of valid requests that are not answered."""
-    from msmqwire.net.events import Event
+    from msmqwire.net.discovery_server import Event
 
     _LOG.info(Event(event, addresses=_listening(service), site=service.server.site.site_id))
     for clients, outcome in _outcomes(service.server).items():
@@ -197,7 +196,7 @@ def _listening(service: DiscoveryService) -> list[str]:
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
     """Log as JSON lines on standard error."""
-    from msmqwire.net.events import JsonLines
+    from msmqwire.net.discovery_server import JsonLines
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())

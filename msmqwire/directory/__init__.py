@@ -1,4 +1,4 @@
-"""The directory that the protocols read: its elements, what it answers, and where it can live."""
+"""The directory that the protocols read: its elements, its queries, and its implementations."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from msmqwire.directory.base import (
     RoutingLink,
     Scope,
     Site,
+    site_gates,
 )
-from msmqwire.directory.gates import site_gates
 from msmqwire.directory.ldap import LdapDirectory
 from msmqwire.directory.memory import MemoryDirectory
 from msmqwire.directory.offline import QueueManagerDirectory

@@ -8,7 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from msmqwire.directory.elements import NAME_ATTRIBUTES, DirectoryObject, PrivacyLevel, Queue, QueueManager, Scope
-from msmqwire.errors import EncodeError
+from msmqwire.errors import EncodeError, FormatNameError
+from msmqwire.formatname import parse_path_name
 from msmqwire.notification.audit import Rule
 from msmqwire.properties import by_name, by_number
 from msmqwire.propvariant import encode
@@ -23,6 +24,7 @@ __all__ = [
     "judge",
     "property_value",
     "read_attribute",
+    "rule_against_pathname",
 ]
 
 #: The largest number of bytes that the updates of one message may take.
@@ -169,6 +171,19 @@ def judge(kind: str | None, command: str, path_name: str | None, values: Mapping
         return {**_attributes(Queue, CREATED_QUEUE, values), "pathname": pathname} if pathname else Rule.NO_PATHNAME
     except ValueError:
         return Rule.VALUE
+
+
+def rule_against_pathname(pathname: str) -> Rule | None:
+    r"""The rule by which no public queue can be created at a path, or None ([MS-MQDMPR] 3.1.7.1.3, step 1).
+
+    >>> rule_against_pathname(r"here\private$\orders")
+    <Rule.PRIVATE_QUEUE: 'private_queue'>
+    """
+    try:
+        parsed = parse_path_name(pathname)
+    except FormatNameError:
+        return Rule.PATHNAME
+    return None if parsed.queue_type == "public" else Rule.PRIVATE_QUEUE
 
 
 def _attributes(

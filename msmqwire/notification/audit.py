@@ -67,6 +67,10 @@ class Rule(StrEnum):
     """The directory does not have the object."""
     DIRECTORY = "directory"
     """The directory cannot be read, or its answer is incomplete or for another object."""
+    PATHNAME = "pathname"
+    """The path of a created queue is not a valid queue path name ([MS-MQMQ] 2.1.1)."""
+    PRIVATE_QUEUE = "private_queue"
+    """The created queue is a private queue, which notifications do not cover ([MS-MQCN] 1.6)."""
     PATHNAME_TAKEN = "pathname_taken"
     """The directory has moved the queue to the path of another one."""
 
@@ -109,9 +113,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Created(Record):
-    """A queue was added."""
+    """A queue was added; ``replaced`` is the queue that had its Pathname under another Identifier and was removed."""
 
     queue: Queue
+    replaced: Queue | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,13 @@ from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Element, Queue, QueueManager
 from msmqwire.errors import DecodeError, DirectoryError
 from msmqwire.mqcn import NotificationBody, NotificationUpdate, decode
-from msmqwire.notification.attributes import UPDATED_MACHINE, UPDATED_QUEUE, first_values, judge
+from msmqwire.notification.attributes import (
+    UPDATED_MACHINE,
+    UPDATED_QUEUE,
+    first_values,
+    judge,
+    rule_against_pathname,
+)
 from msmqwire.notification.audit import (
     DISPATCH,
     VERSION_1,
@@ -210,12 +216,20 @@ class NotificationProcessor:
         identifier, pathname = values["identifier"], values["pathname"]
         if not self._is_local(pathname):
             return Ignored(**place, rule=Rule.OTHER_COMPUTER, identifier=identifier, detail=pathname)
-        known = self.queues.get(identifier) or self.queues.at(pathname)
+        if rule := rule_against_pathname(pathname):
+            return Ignored(**place, rule=rule, identifier=identifier, detail=pathname)
+        known = self.queues.get(identifier)
         if known is not None:
             return self._change(place, known, {name: values[name] for name in _CHANGEABLE if name in values})
-        queue = Queue(**values)
+        return self._add(place, Queue(**values))
+
+    def _add(self, place: Place, queue: Queue) -> Created:
+        """Add a queue, in place of one that has its Pathname under another Identifier."""
+        replaced = self.queues.at(queue.pathname)
+        if replaced is not None:
+            self.queues.remove(replaced)
         self.queues.add(queue)
-        return Created(**place, queue=queue)
+        return Created(**place, queue=queue, replaced=replaced)
 
     def _change(self, place: Place, queue: Queue, values: dict[str, Any]) -> Changed:
         changes = _changes(queue, values)
@@ -242,12 +256,10 @@ class NotificationProcessor:
         found = self._read_queue(place, guid, server)
         if isinstance(found, Ignored):
             return found
-        known = self.queues.get(guid) or self.queues.at(found.pathname)
-        if known is not None:
-            return self._refresh(place, known, found)
-        queue = Queue(**found.attributes())
-        self.queues.add(queue)
-        return Created(**place, queue=queue)
+        if rule := rule_against_pathname(found.pathname):
+            return Ignored(**place, rule=rule, identifier=guid, detail=found.pathname)
+        known = self.queues.get(guid)
+        return self._add(place, Queue(**found.attributes())) if known is None else self._refresh(place, known, found)
 
     def _queue_changed(self, place: Place, guid: UUID, server: str | None) -> Record:
         found = self._read_queue(place, guid, server)
@@ -261,7 +273,7 @@ class NotificationProcessor:
     def _refresh(self, place: Place, known: Queue, found: Queue) -> Record:
         if self.queues.at(found.pathname) not in (None, known):
             return Ignored(**place, rule=Rule.PATHNAME_TAKEN, identifier=found.identifier, detail=found.pathname)
-        return self._change(place, known, {**found.attributes(), "identifier": known.identifier})
+        return self._change(place, known, found.attributes())
 
     def _machine_changed(self, place: Place, guid: UUID, server: str | None) -> Record:
         if guid != self.queue_manager.identifier:

@@ -37,10 +37,10 @@ def test_check_of_one_that_is_not(broken: Path) -> None:
     lines = done.stdout.decode().splitlines()
     assert "routing_link Zurich - Basel: actual_cost: -3 is not from 1 to 999,999" in lines
     assert (
-        "queue_manager 6 (LUGGATE): site_identifier_list: 'Lug\\x1bano' is no identifier and the name of no site"
-        in lines
+        "queue_manager 6 (LUGGATE): site_identifier_list: "
+        "'Lug\\x1bano' is not an identifier, and is the name of no site" in lines
     )
-    assert "site Lugano: no link has a gate in it: nothing gets in or out" in lines
+    assert "site Lugano: no link has a gate in it, so it cannot be reached" in lines
     assert b"\x1b" not in done.stdout
     assert done.stderr == f"24 objects: {len(lines)} findings\n".encode()
 
@@ -61,8 +61,8 @@ def test_check_as_json(broken: Path) -> None:
     [
         ("none.toml", None, b"none.toml: No such file or directory"),
         ("bad.toml", b"[[", b"bad.toml: "),
-        ("bad.json", b"[1]", b"is no object of tables"),
-        ("capture.pcap", b"\xd4\xc3\xb2\xa1", b"is no text; expected TOML or JSON"),
+        ("bad.json", b"[1]", b"is not an object of tables"),
+        ("capture.pcap", b"\xd4\xc3\xb2\xa1", b"is not UTF-8 text; expected TOML or JSON"),
     ],
 )
 def test_check_of_a_file_that_cannot_be_read(tmp_path: Path, name: str, data: bytes | None, message: bytes) -> None:

@@ -123,7 +123,7 @@ def test_other_hops_and_names_that_a_terminal_would_obey(small: Path) -> None:
 def test_no_route() -> None:
     text = refused("route", "--directory", ENTERPRISE, "DEPOT", "DEPOT")
     assert text.endswith(
-        "QueueManager DEPOT (ba000000-0000-4000-8000-0000000000d7) is both the source and the destination\n"
+        "QueueManager DEPOT (ba000000-0000-4000-8000-0000000000d7) is both source and destination\n"
     )
     assert refused("route", "--directory", ENTERPRISE, "DEPOT", "NOBODY") == (
         "msmqwire: no QueueManager in the directory has the ComputerName NOBODY\n"
@@ -180,7 +180,7 @@ def test_resolve_public_names() -> None:
         "next hop from KIOSK7       ZURROUTER",
     ]
     assert answer("resolve", f"PUBLIC={ORDERS}", status=2)[-1] == (
-        "no destination  only a directory knows where this queue is"
+        "no destination  no directory is given to find this queue"
     )
 
 
@@ -206,7 +206,7 @@ def test_resolve_names_without_a_destination() -> None:
         "kind            multiple_element",
         "element         MULTICAST=234.1.1.1:8001",
         r"element         DIRECT=OS:a\b",
-        "no destination  a multiple element name has no one host",
+        "no destination  a multiple element name has no single host",
     ]
     unknown = rf"PRIVATE={ORDERS}\1"
     lines = answer("resolve", unknown, "--directory", ENTERPRISE, "--from", "DEPOT", status=2)

@@ -116,7 +116,7 @@ def test_next(enterprise: MemoryDirectory) -> None:
     enterprise.read_directory_end(handle)
     for event in (enterprise.read_directory_next, enterprise.read_directory_end):
         for unknown in (handle, 0, -1):
-            with pytest.raises(DirectoryError, match="is not the handle of a read that has begun"):
+            with pytest.raises(DirectoryError, match="is not the handle of an open read"):
                 event(unknown)
 
 

@@ -169,7 +169,7 @@ def test_reply_on_another_network_is_discarded(data: bytes, other: Any) -> None:
     before = variables(machine)
     (discard,) = machine.receive(data, other, source="10.20.2.10:1801", now=1.0)
     assert discard == Discard(
-        DiscardReason.OTHER_NETWORK, "10.20.1.25/24 on eth1 was asked last", source="10.20.2.10:1801"
+        DiscardReason.OTHER_NETWORK, "the last request went to 10.20.1.25/24 on eth1", source="10.20.2.10:1801"
     )
     assert variables(machine) == before
 

@@ -19,8 +19,7 @@ from uuid import UUID
 import pytest
 
 from msmqwire.discovery.rates import Rate
-from msmqwire.net.discovery_server import Address, DiscoveryService, dropped_by_kernel, open_socket
-from msmqwire.net.events import Event
+from msmqwire.net.discovery_server import Address, DiscoveryService, Event, dropped_by_kernel, open_socket
 from tests.contract.checklist import row
 from tests.discovery.sites import SERVER_SITE_ID, V1, V2, V3, request, server, unlimited
 from tests.net.flood import datagrams

@@ -71,13 +71,50 @@ def test_p4_an_unknown_queue_is_ignored_and_holds_nothing_up(
     assert isinstance(changed, Changed)
 
 
-@pytest.mark.parametrize(("guid", "path"), [(p.ORDERS, "here\\renamed"), (p.SPARE, "HERE\\ORDERS")])
-def test_p5_a_queue_that_is_there_is_updated(processor: NotificationProcessor, guid: UUID, path: str) -> None:
-    (record,) = tell(processor, p.create(guid, path, (105, 1), (108, "label")))
+def test_p5_a_queue_that_is_there_is_updated(processor: NotificationProcessor) -> None:
+    (record,) = tell(processor, p.create(p.ORDERS, "here\\renamed", (105, 1), (108, "label")))
     assert isinstance(record, Changed)
     assert record.identifier == p.ORDERS
     assert processor.queues.get(p.ORDERS) == p.queue(p.ORDERS, "orders", quota=1)
     assert len(processor.queues) == 2
+
+
+@pytest.mark.parametrize("event", [False, True])
+def test_r10_a_created_queue_replaces_the_one_at_its_path(event: bool) -> None:
+    orders, spare = p.queue(p.ORDERS, "orders"), p.queue(p.SPARE, "Orders", quota=1)
+    processor = p.processor([orders, p.queue(p.BILLS, "bills")], MemoryDirectory([spare]))
+    if event:
+        (record,) = processor.process(p.version_2(1, p.SPARE))
+    else:
+        (record,) = tell(processor, p.create(p.SPARE, "here\\Orders", (105, 1)))
+    assert isinstance(record, Created)
+    assert (record.queue, record.replaced) == (spare, orders)
+    assert processor.queues.get(p.ORDERS) is None
+    assert processor.queues.at("HERE\\ORDERS") == spare
+    old, new = tell(processor, p.delete(p.ORDERS), p.delete(p.SPARE))
+    assert rule_of(old) is Rule.NOT_FOUND
+    assert isinstance(new, Deleted)
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("here\\", Rule.OTHER_COMPUTER),
+        ("here\\" + "q" * 125, Rule.PATHNAME),
+        ("here\\a\rb", Rule.PATHNAME),
+        ("here\\private$\\spare", Rule.PRIVATE_QUEUE),
+        ("HERE\\PRIVATE$\\spare", Rule.PRIVATE_QUEUE),
+        ("here\\system$;deadletter", Rule.PRIVATE_QUEUE),
+    ],
+)
+def test_r11_a_path_of_no_public_queue_makes_no_queue(path: str, rule: Rule) -> None:
+    processor = p.processor(directory=MemoryDirectory([Queue(identifier=p.SPARE, pathname=path)]))
+    told = p.update("create", p.SPARE, properties=[(101, p.SPARE), (103, path)])
+    for (record,) in (tell(processor, told), processor.process(p.version_2(1, p.SPARE))):
+        assert rule_of(record) is rule
+        assert isinstance(record, Ignored)
+        assert (record.identifier, record.detail) == (p.SPARE, path)
+    assert len(processor.queues) == 0
 
 
 def test_p6_another_machine_s_quota_is_not_ours(processor: NotificationProcessor) -> None:

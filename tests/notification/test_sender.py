@@ -258,7 +258,7 @@ def without(element: Any, name: str) -> Any:
         (QueueDeletion(queue=without(ORDERS, "identifier"), queue_manager=LEDGER), "identifier", "was not read"),
         (QueueUpdate(old=without(ORDERS, "quota"), new=ORDERS, queue_manager=LEDGER), "quota", "before and after"),
         (QueueUpdate(old=ORDERS, new=without(ORDERS, "quota"), queue_manager=LEDGER), "quota", "before and after"),
-        (update(identifier=UUID(int=1)), "identifier", "is not the object"),
+        (update(identifier=UUID(int=1)), "identifier", "is not the same object"),
         (update(quota=-1), "quota", "out of the range of VT_UI4"),
         (update(security=bytes(4 << 20)), "security", "4,194,308 bytes do not fit in a message"),
         (update(quota="much"), "quota", ""),
@@ -281,11 +281,18 @@ def test_a_server_that_cannot_be_named_is_refused() -> None:
         Sender(queue_manager=LEDGER, domain_controller="two words").notifications([DELETION])
 
 
+def test_r11_private_queues_are_refused() -> None:
+    private = changed(ORDERS, pathname=r"ledger\private$\orders")
+    with pytest.raises(EncodeError, match="is a private queue, which is not notified") as caught:
+        SERVICE.notifications([QueueCreation(queue=private, queue_manager=LEDGER)])
+    assert caught.value.field == "pathname"
+
+
 def test_a_sender_has_one_version() -> None:
     for arguments in ({}, {"master": MASTER, "domain_controller": "dc1"}):
         with pytest.raises(ValueError, match="either a master"):
             Sender(queue_manager=LEDGER, **arguments)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="none of 1 to 6"):
+    with pytest.raises(ValueError, match="not from 1 to 6"):
         Sender(queue_manager=LEDGER, master=MASTER, msmq_version=7)  # type: ignore[arg-type]
 
 

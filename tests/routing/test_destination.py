@@ -97,7 +97,7 @@ def test_failed_reads() -> None:
     broken = directory(queue())
     broken.fail_begin = {QueueManager}
     assert not get_destination_info(f"PUBLIC={GUID}", broken).status
-    assert get_destination_info(f"PUBLIC={GUID}").reason == "only a directory knows where this queue is"
+    assert get_destination_info(f"PUBLIC={GUID}").reason == "no directory is given to find this queue"
 
 
 @row("GD-05")
@@ -151,10 +151,10 @@ def test_the_host_of_a_public_queue() -> None:
 @row("GD-08")
 def test_names_without_a_destination() -> None:
     names = {
-        f"MACHINE={GUID}": "a machine name has no one host",
-        f"DL={GUID}": "a distribution list name has no one host",
-        "MULTICAST=234.1.1.1:8001": "a multicast name has no one host",
-        f"PUBLIC={GUID},PUBLIC={GUID}": "a multiple element name has no one host",
+        f"MACHINE={GUID}": "a machine name has no single host",
+        f"DL={GUID}": "a distribution list name has no single host",
+        "MULTICAST=234.1.1.1:8001": "a multicast name has no single host",
+        f"PUBLIC={GUID},PUBLIC={GUID}": "a multiple element name has no single host",
     }
     for text, reason in names.items():
         asked = directory(queue())

@@ -21,13 +21,13 @@ each_part = pytest.mark.parametrize(
 
 #: What is said where a route ends.
 REASONS = (
-    "goes in a circle",
-    "no QueueManager has such an Identifier",
-    "is both the source and the destination",
+    "the route is a loop",
+    "there is no such QueueManager",
+    "is both source and destination",
     "SiteIdentifierList is empty",
     "no routing server",
-    "its own have no site gate",
-    "no RoutingLinks lead from",
+    "its own sites have no site gate",
+    "no RoutingLinks connect",
     "has no site gate",
 )
 

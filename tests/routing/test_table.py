@@ -86,7 +86,7 @@ def test_costs_that_cannot_be_added_exactly() -> None:
     ]
     chain = SiteGraph(sites, links)
     assert len(RoutingTable(chain, [sites[count // 2].identifier])) == count
-    with pytest.raises(RoutingError, match=r"^ActualCost of RoutingLinks: "):
+    with pytest.raises(RoutingError, match=r"^the ActualCosts on a path add up to more than 2\*\*53"):
         RoutingTable(chain, [sites[0].identifier])
 
 
@@ -119,7 +119,7 @@ def test_more_sites_than_there_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     sites = [site(name) for name in "ABCDE"]
     links = [link("A", "D", 7)]
     assert SiteGraph(sites[:4], links).target.tolist() == [3, 0]
-    with pytest.raises(RoutingError, match=r"^5 Sites: at most 4 can be routed between$"):
+    with pytest.raises(RoutingError, match=r"^5 Sites: more than 4$"):
         SiteGraph(sites, links)
 
 
@@ -147,6 +147,6 @@ except RoutingError as error:
     assert done.returncode == 1
 
 
-def test_importing_the_room_does_not_import_scipy() -> None:
+def test_importing_the_package_does_not_import_scipy() -> None:
     program = "import sys, msmqwire.routing; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
