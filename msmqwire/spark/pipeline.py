@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from msmqwire.capture import TABLES, ReadOptions, StreamStats
 from msmqwire.capture.files.sources import shown_name
-from msmqwire.spark.lake.accounting import ACCOUNTING, SourceAccount, check_files, path_key, write_accounts
+from msmqwire.spark.lake.accounting import ACCOUNTING, COUNTS, SourceAccount, check_files, path_key, write_accounts
 from msmqwire.spark.lake.dayfiles import Compression, StagedFile
 from msmqwire.spark.lake.store import Content, Lake, LakeForm, StagedGroup, Stamp
 from msmqwire.spark.lake.tasks import FAULTS, Cut, Cutting, Decoded, Decoding, Digesting, Stage
@@ -46,22 +46,8 @@ _PARTS_OF_A_COMMIT = 1000
 # What is larger than so many bytes is read once to be cut into parts, which tasks decode side by side
 _LARGE_BYTES = 2 * _PART_BYTES
 _INTERVAL = 0.2
-# What a summary adds up over accounts
-_TOTALS = (
-    "bytes",
-    "frames",
-    "payloads",
-    "segments",
-    "fragments",
-    "other",
-    "damaged",
-    "cut_files",
-    "incomplete_datagrams",
-    "fragment_conflicts",
-    "streams",
-    "encrypted",
-    "unread",
-)
+# The attributes that a summary adds up
+_TOTALS = ("bytes", *(name for name in COUNTS if name != "bytes_skipped"), "streams", "encrypted", "unread")
 
 
 @dataclass(frozen=True)

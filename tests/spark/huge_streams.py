@@ -1,4 +1,4 @@
-"""What a task of ``read_streams`` holds of streams, however long they are; run by test_stream_memory.py.
+"""The memory of a task of ``read_streams``, however long streams are; run by test_stream_memory.py.
 
 Each case is read in a process of its own, forked as Spark's daemon forks workers, out of frames that are made as they
 are taken. It prints the rows, what the log was told, and the most memory that the process had.

@@ -34,8 +34,9 @@ from msmqwire.spark.streams import read_streams
 from tests import vectors
 from tests.notification.sent import ORDERS, changed
 from tests.spark import test_replay, test_streams
+from tests.spark.captures import ROOT
 from tests.spark.rows import as_dicts, in_spark_types, notification_rows, topology_rows
-from tests.spark.submit import ROOT, spark_submit
+from tests.spark.submit import spark_submit
 from tests.spark.test_following import rotated, serial, traffic, write
 from tests.spark.test_streaming import same
 

@@ -123,7 +123,7 @@ def test_a_file_that_is_no_capture_is_an_error_with_its_name(spark: SparkSession
             "'frames': no such column of topology; it has file, frame, first_frame",
         ),
         (LOCAL, "frame int", {}, "frame is bigint in topology; the schema says int"),
-        (LOCAL, StructType([]), {}, "the schema names no column"),
+        (LOCAL, StructType([]), {}, "the schema has no column"),
         (LOCAL, "frame bigint not null", {}, "frame may be null in topology; the schema says it is not"),
     ],
 )

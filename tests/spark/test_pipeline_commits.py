@@ -1,13 +1,10 @@
-"""Runs of several commits: the lake is what one commit makes of it, also where a run does not survive its second."""
+"""Runs of several commits: the lake is the same as after one commit, also if a later commit is refused."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import shutil
-import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -17,10 +14,12 @@ from pyspark.sql import SparkSession
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.accounting import AccountingError
 from msmqwire.spark.lake.tasks import Decoded
-from tests.spark.captures import DAY, LOCAL, MONDAY, OTHER, PRINTED, ROOT, SESSION, frame, packets, write_capture
-from tests.spark.crashing_pipeline import SETTINGS
+from tests.spark.captures import DAY, LOCAL, MONDAY, OTHER, PRINTED, SESSION, frame, packets, write_capture
 from tests.spark.lakes import change_last_result, contents, rows
 from tests.spark.lakes import wanted as read
+
+#: A task for each small capture, several for each of more than 3,000 bytes, and a commit for each task
+SETTINGS = {"_PARTS_OF_A_COMMIT": 1, "_SMALLEST_PART_BYTES": 1, "_LARGE_BYTES": 3_000, "_PART_BYTES": 2_500}
 
 
 def write_first(folder: Path) -> None:
@@ -105,20 +104,6 @@ def test_many_commits_give_what_one_gives(spark: SparkSession, case: Case, lake:
     assert dataclasses.replace(summary, seconds=case.summary.seconds) == case.summary
     # Of the large ones, of the others, and of the names of copies
     assert commits(lake) == commits(case.lake) + 2 + 4 + 1
-    check(spark, case, lake)
-
-
-@pytest.mark.long
-def test_killed_in_the_second_commit(spark: SparkSession, case: Case, lake: Path) -> None:
-    """Which is made then, and the next run does the rest."""
-    command = [sys.executable, "-m", "tests.spark.crashing_pipeline", str(case.captures), str(lake), "2"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
-    note = json.loads((lake / "_lake.json").read_text())
-    assert note["commits"] == commits(case.lake) + 2
-    assert note["moves"]
-    summary = pipeline.run(spark, case.captures, lake)
-    assert (summary.sources, summary.known) == (3, 5)
     check(spark, case, lake)
 
 

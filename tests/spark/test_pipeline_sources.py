@@ -177,6 +177,7 @@ def test_what_cannot_be_read_is_tried_again(spark: SparkSession, tmp_path: Path)
     assert rows(lake) == wanted(*sources)
 
 
+@pytest.mark.long
 def test_captures_on_other_machines(spark: SparkSession, tmp_path: Path) -> None:
     """The time of an object tells that it is the one of the last run."""
     from tests.spark.object_store import object_store

@@ -25,11 +25,9 @@ from msmqwire.spark.source.datasource import MsmqReader, PushdownReader
 from msmqwire.spark.source.options import SourceOptions, parse_size
 from msmqwire.spark.source.planning import CapturePart, pack, plan
 from tests.capture import build
-from tests.spark.captures import frames_of
+from tests.spark.captures import EXAMPLES, frames_of
 from tests.spark.object_store import object_store
-from tests.spark.submit import ROOT
 
-EXAMPLES = ROOT / "examples"
 COPIES = 120
 REQUEST = bytes.fromhex(
     "0001000061baeae6c6d1db11baac0003ff4e2d2203a191f23ce34faba930be3a33e432ddf61bc5dcadd44345873971568e8f9128"
@@ -150,18 +148,8 @@ def test_what_is_missing_is_told_once_for_all_parts(captures: dict[str, Path], c
         rows_of(strict, [last])
 
 
-def test_a_capture_that_became_shorter(captures: dict[str, Path], tmp_path: Path) -> None:
-    path = tmp_path / "traffic.pcap"
-    content = captures["pcap"].read_bytes()
-    path.write_bytes(content)
-    reader = reader_of(path, table="messages", splitSize="64k")
-    partitions = reader.partitions()
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(CaptureError, match=r"traffic\.pcap: "):
-        rows_of(reader, partitions)
-
-
-def test_a_capture_that_grew_is_read_as_far_as_it_was_planned(captures: dict[str, Path], tmp_path: Path) -> None:
+def test_a_capture_that_changes_after_planning(captures: dict[str, Path], tmp_path: Path) -> None:
+    """It is read up to its planned size."""
     path = tmp_path / "traffic.pcap"
     content = captures["pcap"].read_bytes()
     path.write_bytes(content)
@@ -170,9 +158,12 @@ def test_a_capture_that_grew_is_read_as_far_as_it_was_planned(captures: dict[str
     whole = rows_of(reader, partitions)
     path.write_bytes(content + content[24:])
     assert rows_of(reader, partitions) == whole
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(CaptureError, match=r"traffic\.pcap: "):
+        rows_of(reader, partitions)
 
 
-def test_what_is_not_cut(captures: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_split(captures: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compressed captures; and, unless it is asked for, what is no large part of everything."""
     packed = tmp_path / "traffic.pcap.gz"
     packed.write_bytes(gzip.compress(captures["pcap"].read_bytes(), 1))
@@ -188,6 +179,7 @@ def test_what_is_not_cut(captures: dict[str, Path], tmp_path: Path, monkeypatch:
     assert len(plan(SourceOptions.of({"path": path, "splitSize": "0"}))) == 1
 
 
+@pytest.mark.long
 def test_captures_on_other_machines(captures: dict[str, Path]) -> None:
     """They are cut where that is asked for."""
     with object_store() as store:
@@ -281,6 +273,7 @@ def test_in_spark(spark: SparkSession, captures: dict[str, Path], tmp_path: Path
     assert rows == [{name: value for name, value in row.items() if name != "time"} for row in expected]
 
 
+@pytest.mark.long
 def test_other_machines_in_spark(spark: SparkSession) -> None:
     """What is refused is read again there, for the error that says why."""
     with object_store() as store:

@@ -21,8 +21,8 @@ from msmqwire.spark.source.scan import ScanOptions
 from msmqwire.spark.streams import read_streams
 from tests.capture import build
 from tests.capture.stream_oracle import FIN, SYN
+from tests.spark.captures import ROOT
 from tests.spark.rows import as_dicts
-from tests.spark.submit import ROOT
 
 SESSION = ROOT / "examples" / "message-session.pcap"
 EVERYWHERE = range(1, 19)

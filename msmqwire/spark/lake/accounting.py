@@ -21,37 +21,10 @@ from msmqwire.capture.stats import MAX_PROBLEMS
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.dayfiles import Compression, StagedFile, day_name
 
-__all__ = ["ACCOUNTING", "AccountingError", "SourceAccount", "check_files", "path_key", "write_accounts"]
+__all__ = ["ACCOUNTING", "COUNTS", "AccountingError", "SourceAccount", "check_files", "path_key", "write_accounts"]
 
-# The lake's table `accounting`
-_COLUMNS: list[tuple[str, pa.DataType]] = [
-    ("file", pa.string()),
-    ("digest", pa.string()),
-    ("bytes", pa.int64()),
-    ("bytes_skipped", pa.int64()),
-    ("first_time", pa.timestamp("us", "UTC")),
-    ("last_time", pa.timestamp("us", "UTC")),
-    ("frames", pa.int64()),
-    ("payloads", pa.int64()),
-    ("segments", pa.int64()),
-    ("fragments", pa.int64()),
-    ("other", pa.int64()),
-    ("damaged", pa.int64()),
-    ("incomplete_datagrams", pa.int64()),
-    ("fragment_conflicts", pa.int64()),
-    ("cut_files", pa.int64()),
-    ("streams", pa.struct([(item.name, pa.int64()) for item in fields(StreamStats)])),
-    ("packets", pa.int64()),
-    ("encrypted", pa.int64()),
-    ("unread", pa.int64()),
-    ("rows", pa.map_(pa.string(), pa.int64())),
-    ("faults", pa.map_(pa.string(), pa.int64())),
-    ("losses", pa.list_(pa.struct([("offset", pa.int64()), ("what", pa.string())]))),
-    ("problem", pa.string()),
-]
-ACCOUNTING = pa.schema(_COLUMNS)
-# What an account takes over from CaptureStats as it is
-_COUNTS = (
+# Attributes that an account has in common with CaptureStats
+COUNTS = (
     "frames",
     "payloads",
     "segments",
@@ -63,6 +36,25 @@ _COUNTS = (
     "fragment_conflicts",
     "cut_files",
 )
+# The lake's table `accounting`
+_COLUMNS: list[tuple[str, pa.DataType]] = [
+    ("file", pa.string()),
+    ("digest", pa.string()),
+    ("bytes", pa.int64()),
+    ("bytes_skipped", pa.int64()),
+    ("first_time", pa.timestamp("us", "UTC")),
+    ("last_time", pa.timestamp("us", "UTC")),
+    *((name, pa.int64()) for name in COUNTS if name != "bytes_skipped"),
+    ("streams", pa.struct([(item.name, pa.int64()) for item in fields(StreamStats)])),
+    ("packets", pa.int64()),
+    ("encrypted", pa.int64()),
+    ("unread", pa.int64()),
+    ("rows", pa.map_(pa.string(), pa.int64())),
+    ("faults", pa.map_(pa.string(), pa.int64())),
+    ("losses", pa.list_(pa.struct([("offset", pa.int64()), ("what", pa.string())]))),
+    ("problem", pa.string()),
+]
+ACCOUNTING = pa.schema(_COLUMNS)
 
 
 class AccountingError(MsmqWireError):
@@ -152,7 +144,7 @@ class SourceAccount:
     def add(self, part: SourceAccount) -> None:
         """Count in what was found in a part of the source."""
         self.seen(part.first_ns, part.last_ns)
-        for name in (*_COUNTS, "streams", "claimed", "encrypted", "unread"):
+        for name in (*COUNTS, "streams", "claimed", "encrypted", "unread"):
             setattr(self, name, getattr(self, name) + getattr(part, name))
         for name in ("given", "rows", "faults"):
             ours, theirs = getattr(self, name), getattr(part, name)
@@ -168,12 +160,12 @@ class SourceAccount:
             They do not agree.
         """
         ours, theirs = ({**asdict(one), **asdict(one.streams)} for one in (self, found))
-        names = (*_COUNTS, *(item.name for item in fields(StreamStats)))
+        names = (*COUNTS, *(item.name for item in fields(StreamStats)))
         _agree(self.file, *((f"{name} in parts", ours[name], "in one pass", theirs[name]) for name in names))
 
     def take(self, stats: CaptureStats, tables: Mapping[str, TableRows], claimed: int) -> None:
         """Take over what became of the frames, and of the payloads in them."""
-        for name in _COUNTS:
+        for name in COUNTS:
             setattr(self, name, getattr(stats, name))
         self.streams = stats.streams
         self.losses = [(problem.offset, problem.what) for problem in stats.problems]
