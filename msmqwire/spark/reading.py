@@ -151,7 +151,7 @@ class Scan:
         with (
             suppress(OSError, CaptureError),  # as rows show its name it may be another one, and it may have moved
             open_source(file, self.options.storage_options) as opened,
-            capture.open(opened, table_options(table, ports=self.options.ports), columns=place) as blocks,
+            capture.open(opened, table_options(table, ports=self.options.ports), columns=tuple(place)) as blocks,
         ):
             for block in blocks:
                 rows = block.capture.to_arrow().to_pylist()
