@@ -84,8 +84,8 @@ def _reason(text: str, log: str) -> str:
         with open(log, errors="replace") as file:
             said = file.read()
         causes = re.findall(r"^Exception in thread .*?(?:Error|Exception): (.*)$", said, re.MULTILINE)
-        lines = re.findall(r"^(?!WARNING|Using |\d\d/).*\S.*$", said, re.MULTILINE)
-        raised = [*causes, *lines][:1]
+        said_lines = re.findall(r"^(?!WARNING|Using |\d\d/).*\S.*$", said, re.MULTILINE)
+        raised = [*causes, *said_lines][:1]
     lines = [*raised[-1:], *text.strip().splitlines(), "it gave no cause"]
     return lines[0].rstrip(".;: ")
 
