@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -15,16 +14,12 @@ from msmqwire.cli.signals import run_until_stopped
 from msmqwire.cli.target import open_target, standard_output
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from msmqwire.discovery import Answer, Discovery, NetworkAddress
     from msmqwire.discovery.client import Action
 
 __all__ = ["add", "run"]
 
 _NIL = UUID(int=0)
-_NARROW = 100  # columns; on a narrower terminal labels stand above values
-_GUID = 36
 
 _EPILOG = """\
 The request is broadcast on every IPv4 network of this computer, one after the other; each has 15
@@ -70,13 +65,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ask; the exit status."""
     optional("psutil", "msmqwire discover")
-    if options.format == "table":
-        optional("rich", "the format table")
     standard_output()
     networks = _networks(options.network)
     result = _discover(networks, options)
     with open_target("-", ()) as sink:
-        sink.write(_json(result, networks) if options.format == "json" else _table(result, options.site))
+        sink.write(_json(result, networks) if options.format == "json" else _text(result, options.site))
     if not options.quiet:
         _report(result, networks)
     return 0 if result.found else 2
@@ -174,54 +167,23 @@ def _place(network: NetworkAddress) -> dict[str, str]:
     return {"interface": network.interface, "address": str(network.address)}
 
 
-def _table(result: Discovery, site: UUID) -> bytes:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    # rich would handle a full disk and a broken pipe itself
-    drawn = io.StringIO()
-    console = Console(file=drawn, force_terminal=standard_output().isatty(), markup=False, highlight=False, emoji=False)
-    narrow = console.width < _NARROW
-    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("from", overflow="fold")
-    table.add_column("network", overflow="fold")
-    table.add_column("answer", overflow="fold", min_width=_GUID + 2)
+def _text(result: Discovery, site: UUID) -> bytes:
+    """The answers: one after the other, and below each its site and lists."""
+    lines = []
     for answer in result.answers:
-        network = printable(str(answer.network))
-        lines = _lines(answer, site, narrow=narrow)
-        table.add_row(
-            printable(answer.source), network.replace(" on ", "\non ") if narrow else network, Text("\n").join(lines)
-        )
-    console.print(table if result.answers else Text("no server answered", "dim"))
-    for label, values in (
-        ("directory servers", result.directory_servers),
-        ("connected networks", result.connected_networks),
-    ):
-        if values:
-            line = Text.assemble((f"{label:18} ", "dim"), printable(", ".join(map(str, values))))
-            console.print(line, soft_wrap=True)
-    return drawn.getvalue().encode("utf-8", "replace")
-
-
-def _lines(answer: Answer, site: UUID, *, narrow: bool) -> Iterator[Text]:
-    """The answer of a server: its site, and a line for each item of its lists."""
-    from rich.text import Text
-
-    theirs = answer.reply.responding_site_id
-    yield Text("your site" if theirs is None else "another site", "bold cyan")
-    servers = [_server(*server) for server in answer.reply.servers]
-    for label, values in (("site", [str(theirs or site)]), ("networks", _guids(answer)), ("servers", servers)):
-        for at, value in enumerate(values):
-            if narrow:
-                if at == 0:
-                    yield Text(f" {label}", "dim")
-                yield Text(f"  {value}")
-            else:
-                yield Text.assemble((f" {label if at == 0 else '':8} ", "dim"), value)
+        other = answer.reply.responding_site_id
+        lines.append(f"{answer.source} on {answer.network}: {'your site' if other is None else 'another site'}")
+        servers = [_server(*server) for server in answer.reply.servers]
+        for label, values in (("site", [str(other or site)]), ("networks", _guids(answer)), ("servers", servers)):
+            lines += [f"  {'' if at else label:10}{value}" for at, value in enumerate(values)]
+    for label, found in (("directory servers", result.directory_servers),
+                         ("connected networks", result.connected_networks)):  # fmt: skip
+        if found:
+            lines.append(f"{label:20}{', '.join(map(str, found))}")
+    text = "\n".join(map(printable, lines or ["no server answered"]))
+    return f"{text}\n".encode("utf-8", "replace")
 
 
 def _server(name: str, ip: bool, ipx: bool) -> str:
     transports = " ".join(word for word, spoken in (("ip", ip), ("ipx", ipx)) if spoken)
-    return printable(f"{name} ({transports})" if transports else name)
+    return f"{name} ({transports})" if transports else name

@@ -37,42 +37,55 @@ def with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
 
     active = None if master else SparkSession.getActiveSession()
     if active is not None:
-        return work(active)
+        with _errors_of_spark():
+            return work(active)
     if master is None and not _is_chosen() and not _java():
         raise CommandError("Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
+    descriptor, log = tempfile.mkstemp(prefix="msmqwire-spark-", suffix=".log")
+    keep = False
+    try:
+        with _errors_of_spark(log):
+            # A JVM that is interrupted while it starts would not end with this process
+            with signals.deferred(), _standard_error_to(descriptor):
+                spark = _new_session(master)
+            try:
+                return work(spark)
+            finally:
+                # A broken session must not hide its cause
+                with contextlib.suppress(Exception):
+                    spark.stop()
+    except CommandError as error:
+        keep = log in str(error)
+        raise
+    finally:
+        os.close(descriptor)
+        if not keep:
+            os.unlink(log)
+
+
+@contextlib.contextmanager
+def _errors_of_spark(log: str = "") -> Iterator[None]:
+    """Raise errors of Spark as one line with the cause."""
     from pyspark.errors import PySparkException
 
     # A plain import would have no types
     bridge_error: type[Exception] = import_module("py4j.protocol").Py4JError
-    descriptor, log = tempfile.mkstemp(prefix="msmqwire-spark-", suffix=".log")
-    failed = False
     try:
-        # A JVM that is interrupted while it starts would not end with this process
-        with signals.deferred(), _standard_error_to(descriptor):
-            spark = _new_session(master)
-        try:
-            return work(spark)
-        finally:
-            # A broken session must not hide its cause
-            with contextlib.suppress(Exception):
-                spark.stop()
+        yield
     except (PySparkException, bridge_error) as error:
-        failed = True
-        raise CommandError(f"Spark has failed: {_reason(str(error), log)}; its log is {log}") from error
-    finally:
-        os.close(descriptor)
-        if not failed:
-            os.unlink(log)
+        note = f"; its log is {log}" if log else ""
+        raise CommandError(f"Spark has failed: {_reason(str(error), log)}{note}") from error
 
 
 def _reason(text: str, log: str) -> str:
     """The cause of an error of Spark, in one line: the exception of a Python worker, or of a JVM that did not start."""
     raised: list[str] = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
-    if "JAVA_GATEWAY_EXITED" in text:
+    if log and "JAVA_GATEWAY_EXITED" in text:
         with open(log, errors="replace") as file:
             said = file.read()
         causes = re.findall(r"^Exception in thread .*?(?:Error|Exception): (.*)$", said, re.MULTILINE)
-        raised = [*said.strip().splitlines()[-1:], *causes[:1]]
+        said_lines = re.findall(r"^(?!WARNING|Using |\d\d/).*\S.*$", said, re.MULTILINE)
+        raised = [*causes, *said_lines][:1]
     lines = [*raised[-1:], *text.strip().splitlines(), "it gave no cause"]
     return lines[0].rstrip(".;: ")
 
