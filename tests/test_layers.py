@@ -157,13 +157,16 @@ def test_imports_between_sub_packages_run_down_only(package: str) -> None:
     folders = {path.name for path in (PACKAGE / package).iterdir() if (path / "__init__.py").exists()}
     assert folders == {*floors}
     for module, imported in _modules().items():
-        _, *inside = module.split(".")
-        if inside[0] != package or len(inside) < 2 or inside[1] not in floors:
-            continue
-        for name in imported:
-            other = name.split(".")[2:]
-            if name.split(".")[1] == package and other and other[0] in floors:
-                assert floors.index(other[0]) <= floors.index(inside[1]), f"{module} must not import {name}"
+        floor = _inner_floor(module, package)
+        wrong = {name for name in imported if floor < _inner_floor(name, package)}
+        assert floor < 0 or not wrong, f"{module} must not import {sorted(wrong)}"
+
+
+def _inner_floor(module: str, package: str) -> int:
+    """The floor of a module in one of the sub-packages; -1 for any other module."""
+    _, name, inner, *_ = (*module.split("."), "", "")
+    floors = INNER_FLOORS[package]
+    return floors.index(inner) if name == package and inner in floors else -1
 
 
 def test_no_modules_import_each_other() -> None:

@@ -92,6 +92,8 @@ cdef inline void take_whole(const Frame* frame, const Ports* ports, Rows* rows, 
         ends.family = IPV6 if found.part.address_size == 16 else IPV4
         ends.src = found.part.src
         ends.dst = found.part.dst
+        ends.src_port = ends.dst_port = ends.src  # a fragment has no ports, and the table no column of them
+        ends.transport = OVER_UDP
     elif status == FOUND and found.protocol == IPX_PACKET:
         ends = ends_of_ipx(found.ip)
     elif status == FOUND and not (found.protocol == TCP and says_nothing(&found)):
