@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from msmqwire import capture
 from msmqwire.capture import CAPTURE, TABLES, CaptureStats, Checkpoint, TableRows, read_tables, table_options
-from msmqwire.capture.options import parse_network
 from msmqwire.capture.files.sources import Source
+from msmqwire.capture.options import parse_network
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.decoder import shown
 from msmqwire.spark.remote import StorageOptions

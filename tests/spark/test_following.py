@@ -30,7 +30,7 @@ from msmqwire.spark.datasource import MsmqDataSource
 from msmqwire.spark.following import MsmqStreamReader, SequencePart
 from msmqwire.spark.sources import SourceFile, find_files
 from tests.capture import build
-from tests.capture.test_ranges import conversation
+from tests.capture.traffic import conversation
 from tests.system_programs import capturing, require_program
 from tests.vectors import load
 
