@@ -299,7 +299,7 @@ def test_limits_that_cannot_be() -> None:
             capture.StreamLimits(**limits)
 
 
-@pytest.mark.parametrize("form", [build.pcap, build.pcapng])
+@pytest.mark.parametrize("form", [build.pcap, pytest.param(build.pcapng, marks=pytest.mark.long)])
 def test_more_packets_than_a_block_has_room_for(form: Callable[[list[bytes]], bytes]) -> None:
     """Two blocks of one window; the frame that did not fit is taken again."""
     small = message()
