@@ -1,4 +1,4 @@
-"""The columns that say where a payload of a capture comes from; they stand in front of every table read from one."""
+"""The capture columns, which come first in every table read from a capture, and the ports of MSMQ."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ TRANSPORTS = ("udp", "tcp", "ipx")
 
 @dataclass(frozen=True)
 class StreamLimits:
-    """What reading TCP streams may hold.
+    """Limits of the memory that TCP reassembly uses.
 
     Attributes
     ----------
     ahead : int
-        Bytes of one stream that wait for those in front of them; beyond it what is missing is given up. So it is beyond
-        1024 segments.
+        Bytes of one stream that may wait for earlier ones, in at most 1024 segments; then the missing bytes are given
+        up.
     memory : int
-        Bytes of all streams; beyond it those are forgotten whose last segment is the longest ago.
+        Bytes of all streams; above it the streams whose last segment is oldest are evicted.
     streams : int
-        Streams that are open, likewise.
+        Open streams, likewise.
     """
 
     ahead: int = 1 << 20
@@ -72,7 +72,7 @@ CAPTURE = Table(
     ),
 )
 
-# What must be known of a frame beside its bytes to read it elsewhere; they are the payloads of its rows
+# What reading a frame elsewhere needs, beside its bytes, which are the payload of its row
 FRAMES = Table(
     name="frames",
     section="the capture file",

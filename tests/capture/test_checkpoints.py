@@ -415,10 +415,10 @@ def test_every_byte_is_checked(some_checkpoint: Checkpoint) -> None:
         Checkpoint.from_bytes(whole + b"\0")
     for field, value in (("file", "other"), ("offset", 1), ("frames", 1), ("offset", -1), ("state", b"")):
         changed = Checkpoint(**(vars(some_checkpoint) | {field: value}))
-        with pytest.raises(CaptureError, match="damaged"):
+        with pytest.raises(CaptureError, match=r"damaged|malformed"):
             changed.opened()
         if field != "file":
-            with pytest.raises(CaptureError, match="damaged"):
+            with pytest.raises(CaptureError, match=r"damaged|malformed"):
                 capture.open(some_checkpoint.file, ports=PORTS, resume=changed)
 
 
@@ -482,14 +482,14 @@ def test_another_file_in_its_place(some_checkpoint: Checkpoint) -> None:
     path.write_bytes(data[:-1])
     with pytest.raises(CaptureError, match=f"has {len(data) - 1} bytes, and reading is to go on at {len(data)}"):
         read(path, resume=some_checkpoint)
-    with pytest.raises(CaptureError, match=f"in front of the checkpoint {len(data)}"):
+    with pytest.raises(CaptureError, match=f"before the checkpoint {len(data)}"):
         read(path, stop=some_checkpoint)
 
 
 def test_other_arguments(some_checkpoint: Checkpoint, tmp_path: Path) -> None:
     path = some_checkpoint.file
     for options in ({"ports": {3527}}, {"packets": "message"}, {"limits": capture.StreamLimits(ahead=1)}):
-        with pytest.raises(ValueError, match="was made for other ports, packets or limits"):
+        with pytest.raises(ValueError, match="was made with other ports, packets or limits"):
             read(path, resume=some_checkpoint, **options)
     other = tmp_path / "other"
     other.write_bytes(build.pcap([]))
@@ -497,10 +497,10 @@ def test_other_arguments(some_checkpoint: Checkpoint, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="is not among the files of the source"):
             read(other, **part)
     early, *_ = capture.checkpoints(path, 1, ports=PORTS)
-    with pytest.raises(ValueError, match="is in front of resume, at"):
+    with pytest.raises(ValueError, match="is before resume, at"):
         read(path, resume=some_checkpoint, stop=early)
     _, _, behind = read([path, other])
-    with pytest.raises(ValueError, match="is in front of resume, in"):
+    with pytest.raises(ValueError, match="is before resume, in"):
         read([path, other], resume=behind, stop=early)
     with pytest.raises(ValueError, match="size=0 must be at least 1"):
         capture.checkpoints(path, 0)

@@ -9,13 +9,29 @@ from typing import Any
 import pytest
 
 from msmqwire import capture
+from msmqwire.capture import frames
+from msmqwire.capture.frames.frame import REASONS
 from msmqwire.capture.options import ReadKeywords, ReadOptions, parse_ports
+from msmqwire.capture.tcp.streams import StreamTable
 
 PATH = Path(__file__).parents[2] / "examples" / "local-site.pcap"
 
 
 def test_every_field_is_a_keyword() -> None:
     assert set(ReadKeywords.__annotations__) == {field.name for field in fields(ReadOptions)}
+
+
+def test_counts_of_streams_have_the_fields_of_their_stats() -> None:
+    assert set(StreamTable(3, capture.StreamLimits(), 0).counts()) == {
+        field.name for field in fields(capture.StreamStats)
+    }
+
+
+def test_every_reason_has_a_text() -> None:
+    declared = (Path(frames.__file__).parent / "frame.pxd").read_text("utf-8").partition("cdef enum Reason:\n")[2]
+    names = declared.partition("\n\n\n")[0].split()
+    assert names[0] == "SOUND"
+    assert list(REASONS) == list(range(1, len(names)))
 
 
 def test_stored_values() -> None:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
 from msmqwire.capture.files.sources import shown_name
-from msmqwire.capture.stats import MAX_PROBLEMS
+from msmqwire.capture.frames.frame import MAX_PROBLEMS
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.dayfiles import Compression, StagedFile, day_name
 
