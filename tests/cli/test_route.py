@@ -152,9 +152,7 @@ def test_other_hops_and_names_that_a_terminal_would_obey(small: Path) -> None:
 
 def test_no_route() -> None:
     text = refused("route", "--directory", ENTERPRISE, "DEPOT", "DEPOT")
-    assert text.endswith(
-        "QueueManager DEPOT (ba000000-0000-4000-8000-0000000000d7) is both source and destination"
-    )
+    assert text.endswith("QueueManager DEPOT (ba000000-0000-4000-8000-0000000000d7) is both source and destination")
     assert refused("route", "--directory", ENTERPRISE, "DEPOT", "NOBODY") == (
         "msmqwire: no QueueManager in the directory has the ComputerName NOBODY"
     )
