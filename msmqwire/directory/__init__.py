@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from msmqwire.directory.base import (
-    ConnectedNetwork,
     Directory,
-    DirectoryObject,
-    DirectoryServerType,
-    Enterprise,
     Equal,
     Filter,
     GreaterThan,
@@ -15,6 +11,13 @@ from msmqwire.directory.base import (
     LessThan,
     LessThanOrEqual,
     NotEqual,
+    site_gates,
+)
+from msmqwire.directory.elements import (
+    ConnectedNetwork,
+    DirectoryObject,
+    DirectoryServerType,
+    Enterprise,
     OperatingSystemType,
     PrivacyLevel,
     Queue,
@@ -22,7 +25,6 @@ from msmqwire.directory.base import (
     RoutingLink,
     Scope,
     Site,
-    site_gates,
 )
 from msmqwire.directory.ldap import LdapDirectory
 from msmqwire.directory.memory import MemoryDirectory

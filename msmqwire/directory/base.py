@@ -22,28 +22,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from uuid import UUID
 
-from msmqwire.directory.elements import (
-    ConnectedNetwork,
-    DirectoryObject,
-    DirectoryServerType,
-    Element,
-    Enterprise,
-    OperatingSystemType,
-    PrivacyLevel,
-    Queue,
-    QueueManager,
-    RoutingLink,
-    Scope,
-    Site,
-)
+from msmqwire.directory.elements import DirectoryObject, Element, QueueManager, RoutingLink
 from msmqwire.errors import DirectoryError
 
 __all__ = [
-    "ConnectedNetwork",
     "Directory",
-    "DirectoryObject",
-    "DirectoryServerType",
-    "Enterprise",
     "Equal",
     "Filter",
     "GreaterThan",
@@ -51,13 +34,6 @@ __all__ = [
     "LessThan",
     "LessThanOrEqual",
     "NotEqual",
-    "OperatingSystemType",
-    "PrivacyLevel",
-    "Queue",
-    "QueueManager",
-    "RoutingLink",
-    "Scope",
-    "Site",
     "comparable",
     "matches",
     "site_gates",

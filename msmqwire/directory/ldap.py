@@ -79,7 +79,7 @@ class LdapDirectory(Directory):
     ) -> None:
         super().__init__()
         self._connection = LdapConnection(
-            url,
+            url=url,
             user=user,
             password=password,
             base=base,

@@ -73,42 +73,32 @@ class Entry:
     values: Mapping[str, list[bytes]]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)  # a repr would show the password
 class LdapConnection:
-    """Asks a server, one question at a time whoever asks; the parameters are those of ``LdapDirectory``."""
+    """Sends one request at a time to a server; the parameters are those of ``LdapDirectory``."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        user: str | None,
-        password: str | None,
-        base: str | None,
-        start_tls: bool,
-        ca_file: str | None,
-        timeout: int,
-        time_limit: int,
-        size_limit: int,
-        page_size: int,
-    ) -> None:
+    url: str
+    user: str | None
+    password: str | None
+    base: str | None
+    start_tls: bool
+    ca_file: str | None
+    timeout: int
+    time_limit: int
+    size_limit: int
+    page_size: int
+
+    def __post_init__(self) -> None:
+        url = self.url
         if not url.lower().startswith(("ldap://", "ldaps://")):
             raise ValueError(f"{url!r} is not a URL such as ldap://host:389 or ldaps://host:636")
-        if start_tls and url.lower().startswith("ldaps://"):
+        if self.start_tls and url.lower().startswith("ldaps://"):
             raise ValueError(f"{url!r} uses TLS already: start_tls is for ldap:")
-        if (user is None) != (password is None):
+        if (self.user is None) != (self.password is None):
             raise ValueError("user and password must be given together")
-        if min(timeout, time_limit, size_limit, page_size) < 1:
+        if min(self.timeout, self.time_limit, self.size_limit, self.page_size) < 1:
             raise ValueError("timeout, time_limit, size_limit and page_size must be 1 or more")
         self._library = ldap3()
-        self._url = url
-        self._user = user
-        self._password = password
-        self._base = base
-        self._start_tls = start_tls
-        self._ca_file = ca_file
-        self._timeout = timeout
-        self._time_limit = time_limit
-        self._size_limit = size_limit
-        self._page_size = page_size
         self._connection: Any = None
         self._lock = threading.RLock()
 
@@ -133,16 +123,16 @@ class LdapConnection:
         DirectoryError
             Its answer does not name one.
         """
-        if self._base is None:
+        if self.base is None:
             asked = ("rootDomainNamingContext", "namingContexts")
             entries = self.ask("", "(objectClass=*)", asked, below=False)
             for attribute in asked:
                 names = entries[0].values.get(attribute, []) if entries else []
                 if len(names) == 1:
-                    self._base = names[0].decode("utf-8")
-                    return self._base
-            raise DirectoryError(f"{self._url} does not name its root domain: pass base=")
-        return self._base
+                    self.base = names[0].decode("utf-8")
+                    return self.base
+            raise DirectoryError(f"{self.url} does not name its root domain: pass base=")
+        return self.base
 
     def ask(self, base: str, assertion: str, attributes: Iterable[str], *, below: bool = True) -> list[Entry]:
         """The entries that meet a filter, at a distinguished name and (unless ``below`` is false) below it.
@@ -176,7 +166,7 @@ class LdapConnection:
         # The decoder of the library raises all kinds of exceptions on an invalid answer.
         except Exception as error:
             self.close()
-            raise DirectoryNotConnected(f"{self._url}: {error or type(error).__name__}") from error
+            raise DirectoryNotConnected(f"{self.url}: {error or type(error).__name__}") from error
 
     def _pages(self, base: str, assertion: str, attributes: list[str], below: bool) -> list[Entry]:
         library, connection = self._library, self._connection
@@ -192,9 +182,9 @@ class LdapConnection:
                 library.SUBTREE if below else library.BASE,
                 library.DEREF_NEVER,
                 attributes or [library.NO_ATTRIBUTES],
-                time_limit=self._time_limit,
+                time_limit=self.time_limit,
                 controls=controls,
-                paged_size=self._page_size if below else None,
+                paged_size=self.page_size if below else None,
                 paged_cookie=cookie,
             )
             result = connection.result
@@ -202,37 +192,37 @@ class LdapConnection:
                 return []
             if result["result"] != _SUCCESS:
                 kind = DirectoryNotConnected if result["result"] in (_BUSY, _UNAVAILABLE) else DirectoryError
-                raise kind(f"{self._url}: {result['description']}: {result['message'] or 'no more is said'}")
+                raise kind(f"{self.url}: {result['description']}: {result['message'] or 'no more is said'}")
             entries += (
                 Entry(each["dn"], each["raw_attributes"]) for each in connection.response if "raw_attributes" in each
             )
-            if len(entries) > self._size_limit:
+            if len(entries) > self.size_limit:
                 # Closing the connection ends the search on the server.
                 self.close()
-                raise DirectoryError(f"{self._url}: more than {self._size_limit:,} objects")
+                raise DirectoryError(f"{self.url}: more than {self.size_limit:,} objects")
             cookie = result.get("controls", {}).get(_PAGED_RESULTS, {}).get("value", {}).get("cookie")
             if not cookie:
                 return entries
 
     def _open(self) -> None:
         library = self._library
-        tls = library.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=self._ca_file)
-        server = library.Server(self._url, tls=tls, get_info=library.NONE, connect_timeout=self._timeout)
+        tls = library.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=self.ca_file)
+        server = library.Server(self.url, tls=tls, get_info=library.NONE, connect_timeout=self.timeout)
         self._connection = connection = library.Connection(
             server,
-            self._user,
-            self._password,
+            self.user,
+            self.password,
             # Requests are serialized here; the thread-safe strategy copies every answer.
             client_strategy=library.SYNC,
             auto_referrals=False,
             check_names=False,
             read_only=True,
-            receive_timeout=self._timeout,
+            receive_timeout=self.timeout,
         )
         connection.open()
-        if self._start_tls:
+        if self.start_tls:
             connection.start_tls()
         if not connection.bind():
             result = connection.result
             self.close()
-            raise DirectoryNotConnected(f"{self._url}: {result['description']}: {result['message'] or 'refused'}")
+            raise DirectoryNotConnected(f"{self.url}: {result['description']}: {result['message'] or 'refused'}")

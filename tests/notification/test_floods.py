@@ -187,7 +187,7 @@ def test_a_flood_of_all_that_can_be_told(profile: Profile) -> None:
     assert versions == {"[MS-MQCN] 3.2.5.1"} | ({"[MS-MQCN] 3.2.5.2"} if profile is Profile.LATER else set())
 
 
-@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("profile", [Profile.LATER, pytest.param(Profile.NT_2000, marks=pytest.mark.long)])
 def test_a_flood_through_windows(profile: Profile) -> None:
     """Now a message every 20 s, now a hundred a second, for two hours and a half."""
     rng = random.Random(8)
