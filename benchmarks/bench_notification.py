@@ -1,6 +1,6 @@
 """Processing change notifications ([MS-MQCN] 3.2.5.1): updates applied out of a decoded batch, and one by one.
 
-Nothing here fails for being slow: a shared machine would fail it at random. Wrong answers fail.
+A slow result does not fail, because a shared machine would fail at random; a wrong one does.
 """
 
 from __future__ import annotations
