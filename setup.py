@@ -57,6 +57,9 @@ BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
 # the constants of each caller, which costs a fifth more instructions.
 INLINE = ("CYTHON_INLINE", "inline __attribute__((always_inline))")
 
+# Loops over many payloads: -O3 saves messages 8% of the instructions, and nothing in other modules
+LOOPS = ["-O3"]
+
 
 def chosen_build() -> tuple[list[str], list[str], dict[str, bool]]:
     """Flags for the compiler and the linker, and directives, of the build that ``MSMQWIRE_BUILD`` names."""
@@ -79,7 +82,10 @@ def extensions() -> list[Extension]:
             depends=headers,
             include_dirs=["."],
             define_macros=[INLINE],
-            extra_compile_args=compile_args,
+            extra_compile_args=[
+                *compile_args,
+                *(LOOPS if compile_args[:1] == ["-O2"] and source.stem == "batch" else []),
+            ],
             extra_link_args=link_args,
         )
         for source in sorted(path.relative_to(HERE) for path in HERE.glob("msmqwire/**/*.pyx"))

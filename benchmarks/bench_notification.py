@@ -1,6 +1,6 @@
 """Processing and replaying change notifications ([MS-MQCN] 3.2.5.1).
 
-Nothing here fails for being slow: a shared machine would fail it at random. Wrong answers fail.
+A slow result does not fail, because a shared machine would fail at random; a wrong one does.
 """
 
 from __future__ import annotations

@@ -133,7 +133,8 @@ def run_command(command: str) -> tuple[int, str]:
             status = main(arguments)
         except SystemExit as stop:
             status = int(stop.code or 0)
-    return status, "".join(stream.buffer.getvalue().decode() for stream in (output, errors))  # type: ignore[attr-defined]
+    written = b"".join(stream.buffer.getvalue() for stream in (output, errors))  # type: ignore[attr-defined]
+    return status, written.decode().replace("\r\n", "\n")
 
 
 def run_console(text: str, where: str) -> int:
