@@ -21,7 +21,7 @@ from benchmarks import workloads
 from msmqwire import mqsd
 from msmqwire.capture import read_table
 from msmqwire.spark import functions
-from msmqwire.spark.source.scan import ScanOptions, Scan
+from msmqwire.spark.source.scan import Scan, ScanOptions
 
 FILES = 4
 ONE_IN = 1_000

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from msmqwire.capture.blocks import Block
 from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.files.blocks import Block
+from msmqwire.capture.files.sources import CapturedFrames
 from msmqwire.capture.frame_table import FrameReader, read_frames
 from msmqwire.capture.options import ReadOptions
 from msmqwire.capture.reader import Capture, Checkpoints, checkpoints, open
-from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, PACKET_KINDS, TOPOLOGY_PORTS, StreamLimits
-from msmqwire.capture.sources import CapturedFrames
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TOPOLOGY_PORTS, StreamLimits
 from msmqwire.capture.stats import CaptureStats, Problem, StreamStats
 from msmqwire.capture.tables import (
     TABLES,
@@ -22,6 +22,7 @@ from msmqwire.capture.tables import (
     table_columns,
     table_options,
 )
+from msmqwire.capture.tcp.packets import PACKET_KINDS
 
 __all__ = [
     "CAPTURE",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from msmqwire.capture.files.sources import Source
 from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.reader import Capture, ClosingIterator
 from msmqwire.capture.schema import FRAMES
-from msmqwire.capture.sources import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

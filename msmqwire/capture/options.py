@@ -10,8 +10,9 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, get_args
 
 from msmqwire.capture.checkpoint import Checkpoint
-from msmqwire.capture.schema import PACKET_KINDS, TRANSPORTS, StreamLimits
-from msmqwire.capture.selection import PayloadSelection
+from msmqwire.capture.frames.selection import PayloadSelection
+from msmqwire.capture.schema import TRANSPORTS, StreamLimits
+from msmqwire.capture.tcp.packets import PACKET_KINDS
 from msmqwire.columns.schema import GuidForm
 
 __all__ = ["Ports", "ReadKeywords", "ReadOptions", "nanoseconds", "parse_network", "parse_ports", "parse_time"]

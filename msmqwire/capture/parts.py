@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 
-from msmqwire.capture.blocks import FileReader
 from msmqwire.capture.checkpoint import Checkpoint, State
-from msmqwire.capture.sources import SourceFile
+from msmqwire.capture.files.blocks import FileReader
+from msmqwire.capture.files.sources import SourceFile
 from msmqwire.capture.state import reader_state, set_streams, streams_state
-from msmqwire.capture.streams import StreamTable
+from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.errors import CaptureError
 
 __all__ = ["Part"]

@@ -8,16 +8,17 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Self, TypeVar, Unpack
 
-from msmqwire.capture.blocks import Block, FileReader, Pool
-from msmqwire.capture.captured import CapturedFramesReader
 from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.files.blocks import Block, FileReader, Pool
+from msmqwire.capture.files.captured import CapturedFramesReader
+from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, SourceFile, files_of
 from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.parts import Part
-from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, PACKET_KINDS, TRANSPORTS
-from msmqwire.capture.sources import CapturedFrames, OpenFile, Source, SourceFile, files_of
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TRANSPORTS
 from msmqwire.capture.state import go_behind, go_on, stop_at
 from msmqwire.capture.stats import CaptureStats
-from msmqwire.capture.streams import StreamTable
+from msmqwire.capture.tcp.packets import PACKET_KINDS
+from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.columns import Table
 from msmqwire.errors import CaptureError
 
@@ -62,7 +63,7 @@ class Capture(ClosingIterator[Block]):
         columns = options.columns
         self._pool = Pool(options.block_size, columns if columns is None else tuple(columns), table=table)
         packets = PACKET_KINDS if options.packets is None else options.packets
-        kinds = sum(1 << PACKET_KINDS.index(name) for name in packets)
+        kinds = sum(PACKET_KINDS[name] for name in packets)
         self._streams = StreamTable(kinds, options.limits, int.from_bytes(os.urandom(8), "little"))
         # Rows of FRAMES do not depend on the streams, so any checkpoint will do
         reassembles = table is not FRAMES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msmqwire.capture.frames.rows import STREAMED, TIMED
 from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT64, Column, Enumeration, Table
 
 __all__ = [
@@ -11,7 +12,6 @@ __all__ = [
     "DEFAULT_PORTS",
     "FRAMES",
     "MESSAGE_PORTS",
-    "PACKET_KINDS",
     "PING_PORTS",
     "TOPOLOGY_PORTS",
     "TOPOLOGY_SOCKETS",
@@ -27,9 +27,6 @@ MESSAGE_PORTS = frozenset({1801})  # TCP: [MS-MQQB] 2.1
 PING_PORTS = frozenset({3527})  # UDP: the same
 
 TRANSPORTS = ("udp", "tcp", "ipx")
-
-# In TCP streams: messages and what acknowledges them, and what queue managers tell each other; bits in streams.pxd
-PACKET_KINDS = ("message", "session")
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,6 @@ class StreamLimits:
         if self.ahead < 0 or self.memory < 0 or not 1 <= self.streams < 1 << 31:
             raise ValueError(f"{self}: ahead and memory must not be negative, streams must be 1 to 2^31 - 1")
 
-
-# The bits of a presence byte above DECODED, as frames.pxd has them
-TIMED, STREAMED = 2, 4
 
 CAPTURE = Table(
     name="capture",

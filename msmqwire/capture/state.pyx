@@ -15,17 +15,17 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport malloc
 from libc.string cimport memcpy, memset
 
-from msmqwire.capture.blocks cimport FileReader
-from msmqwire.capture.flows cimport (
-    NO_FLOW, Flow, FlowTable, Head, Origin, Piece, add_flow, find_flow, free_table, grow_packet, hold_piece, open_head,
-    piece_data,
-)
-from msmqwire.capture.fragments cimport (
+from msmqwire.capture.files.blocks cimport FileReader
+from msmqwire.capture.files.pcapng cimport Interface
+from msmqwire.capture.frames.fragments cimport (
     COVERAGE_WORDS, LARGEST_DATAGRAM, MOST_DATAGRAMS, Datagram, Fragments, free_fragments, put_newest,
 )
-from msmqwire.capture.frames cimport LARGEST_FRAME
-from msmqwire.capture.pcapng cimport Interface
-from msmqwire.capture.streams cimport Streams, StreamTable
+from msmqwire.capture.frames.frame cimport LARGEST_FRAME
+from msmqwire.capture.tcp.flows cimport (
+    NO_FLOW, Flow, FlowTable, Head, Origin, Piece, Streams, add_flow, find_flow, free_table, grow_packet, hold_piece,
+    open_head, piece_data,
+)
+from msmqwire.capture.tcp.streams cimport StreamTable
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 from msmqwire.wire.cursor cimport Cursor, cursor_over, remaining, take
@@ -104,7 +104,7 @@ def go_behind(FileReader reader, uint64_t place, uint64_t frames):
 cdef int go_to(FileReader reader, uint64_t place, uint64_t frames) except -1:
     reader.stats.bytes_read -= reader.end
     reader.end = reader.offset = place
-    reader.account.frames = reader.settled = frames
+    reader.counts.frames = reader.settled = frames
     return 0
 
 

@@ -5,43 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
-__all__ = ["CaptureStats", "Problem", "StreamStats"]
+from msmqwire.capture.frames.frame import MAX_PROBLEMS, REASONS
 
-# In the order of the enumeration Reason in frames.pxd
-REASONS = (
-    "",
-    "the file ends inside this record: it needs {needed} bytes, {available} are left",
-    "a frame of {needed} bytes; more than {available} cannot be",
-    "{needed} bytes captured of a frame of {available}",
-    "a fraction of a second of {available} units",
-    "a block of {needed} bytes; it must have at least {available}, and a multiple of 4",
-    "a block of {needed} bytes; one of its kind with more than {available} is not read",
-    "a block that is {needed} bytes long by its first length and {available} by its last",
-    "a frame of {needed} bytes in a block with room for {available}",
-    "interface {needed}, where {available} were described",
-    "a section whose byte order magic is 0x{available:08x}",
-    "the link layer header is cut: it needs {needed} bytes, {available} are there",
-    "IP version {available} where {needed} was announced",
-    "the IP headers are cut: they need {needed} bytes, {available} are there",
-    "an IP header of {available} bytes; it has at least {needed}",
-    "an IP packet of {available} bytes with headers of {needed}",
-    "the UDP header is cut: it needs {needed} bytes, {available} are there",
-    "a UDP datagram of {needed} bytes in an IP packet with room for {available}",
-    "the frame is cut: a datagram of {needed} bytes, {available} are there",
-    "a fragment that ends at byte {needed} cannot be of its IP datagram",
-    "the TCP header is cut: it needs {needed} bytes, {available} are there",
-    "a TCP header of {needed} bytes in an IP packet with room for {available}",
-    "the IPX header is cut: it needs {needed} bytes, {available} are there",
-    "an IPX packet of {available} bytes; it has at least {needed}",
-    "{needed} bytes in front of this segment are missing, from {available} on in its stream",
-    "the bytes of this segment differ from those that came before; its stream is at {available}",
-    "no packet begins at {available} in the stream of this segment",
-    "the stream ends with this segment inside a packet of {needed} bytes; {available} are there",
-    "a stream is forgotten after this segment, at {available}: too many are open",
-    "an IP datagram in fragments, of which only {needed} bytes were captured",
-    "the bytes of this fragment differ from those that came before",
-)
-MOST_PROBLEMS = 100
+__all__ = ["CaptureStats", "Problem", "StreamStats"]
 
 
 class Problem(NamedTuple):
@@ -166,16 +132,16 @@ class CaptureStats:
         if not isinstance(more, CaptureStats):
             return NotImplemented
         both = {item.name: getattr(self, item.name) + getattr(more, item.name) for item in fields(self)}
-        both["problems"] = both["problems"][:MOST_PROBLEMS]
+        both["problems"] = both["problems"][:MAX_PROBLEMS]
         return CaptureStats(**both)
 
     def cut(self, file: str, offset: int, what: str) -> None:
         """Count a file that could not be read beyond ``offset``, and say why."""
         self.cut_files += 1
-        if len(self.problems) < MOST_PROBLEMS:
+        if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(file, offset, what))
 
     def describe(self, file: str, offset: int, reason: int, needed: int, available: int) -> None:
         """Add a problem by the number of its reason, unless there are enough already."""
-        if len(self.problems) < MOST_PROBLEMS:
+        if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(file, offset, REASONS[reason].format(needed=needed, available=available)))

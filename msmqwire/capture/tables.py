@@ -12,19 +12,19 @@ import numpy as np
 
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.files.sources import Source
 from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.reader import Capture, ClosingIterator
 from msmqwire.capture.schema import (
     CAPTURE,
     MESSAGE_PORTS,
-    PACKET_KINDS,
     PING_PORTS,
     TOPOLOGY_PORTS,
     TOPOLOGY_SOCKETS,
     TRANSPORTS,
 )
-from msmqwire.capture.sources import Source
-from msmqwire.capture.streams import packet_kinds
+from msmqwire.capture.tcp.packets import PACKET_KINDS
+from msmqwire.capture.tcp.streams import packet_kinds
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns.schema import GuidForm
 from msmqwire.wire.fault import FAULT_NAMES
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from msmqwire.capture.blocks import Block
+    from msmqwire.capture.files.blocks import Block
 
 __all__ = [
     "TABLES",
@@ -201,7 +201,7 @@ class TableRows:
         self.first, self._last = _split(name, columns)
         self.schema = _arrow_schema(name, self.first, self._last, options.guid)
         self._ports = _ports_of(self.kind, options)
-        self._packets = sum(1 << PACKET_KINDS.index(packet) for packet in self.kind.packets)
+        self._packets = sum(PACKET_KINDS[packet] for packet in self.kind.packets)
         self.payloads = self.rows = self.encrypted = self.unread = 0
         self.faults: Counter[str] = Counter()
         self._strict = options.strict

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire import mqcn
-from msmqwire.capture.sources import shown_name
+from msmqwire.capture.files.sources import shown_name
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.forms.cells import strings
 from msmqwire.columns import Payloads

@@ -184,7 +184,7 @@ def _identity(row: Row) -> tuple[str, ...]:
 
 
 def _write_capture(sink: Sink, packets: Iterable[_Packet], name: str) -> None:
-    from msmqwire.capture.writing import CaptureWriter, Flow
+    from msmqwire.capture.files.writing import CaptureWriter, Flow
 
     writer = CaptureWriter(sink)
     for time, packet in _in_order(packets, name):

@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 from pyspark.sql import SparkSession
 
 from msmqwire.capture import TABLES, ReadOptions, StreamStats
-from msmqwire.capture.sources import shown_name
+from msmqwire.capture.files.sources import shown_name
 from msmqwire.spark.lake.accounting import ACCOUNTING, COUNTS, SourceAccount, check_files, path_key, write_accounts
 from msmqwire.spark.lake.dayfiles import Compression, StagedFile
 from msmqwire.spark.lake.store import Content, Lake, LakeForm, StagedGroup, Stamp

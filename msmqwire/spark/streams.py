@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import greatest, least, xxhash64
 
 from msmqwire.capture import CapturedFrames, ReadOptions, read_frames
+from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.options import ReadKeywords
-from msmqwire.capture.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.schema import SparkColumn, struct_type
 from msmqwire.spark.source.files import find_files, open_source

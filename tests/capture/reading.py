@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from msmqwire import capture
-from msmqwire.capture.blocks import FileReader, Pool
-from msmqwire.capture.streams import StreamTable
+from msmqwire.capture.files.blocks import FileReader, Pool
+from msmqwire.capture.tcp.streams import StreamTable
 
 PORTS = (1801,)
 

@@ -137,7 +137,9 @@ def test_the_first_copy_wins() -> None:
     )
     assert [row.payload for row in rows] == [packet[:16] + other[16:20] + packet[20:]]
     assert (stats.streams.conflicts, stats.streams.duplicate) == (1, 16)
-    assert stats.problems[0].what == "the bytes of this segment differ from those that came before; its stream is at 5"
+    assert (
+        stats.problems[0].what == "the bytes of this segment differ from earlier bytes there; its stream is at offset 5"
+    )
 
 
 def test_keep_alives_and_window_probes() -> None:
@@ -183,7 +185,7 @@ def test_a_gap_is_given_up_at_the_end() -> None:
     streams = stats.streams
     assert (streams.gaps, streams.missing, streams.skipped) == (1, 20, len(trap) - 20)
     (problem,) = stats.problems
-    assert problem.what == "20 bytes in front of this segment are missing, from 20 on in its stream"
+    assert problem.what == "20 bytes before this segment are missing, from offset 20 of its stream"
     assert problem.offset == 24 + 16 + len(segment(data[:20], 0))
 
 
@@ -220,7 +222,7 @@ def test_ports_used_again() -> None:
     assert [(row.payload, row.stream_offset) for row in rows] == [(PACKETS[1], 0)]
     assert (stats.streams.streams, stats.streams.unfinished, stats.streams.skipped) == (2, 1, 20)
     (problem,) = stats.problems
-    assert problem.what == "the stream ends with this segment inside a packet of 38 bytes; 20 are there"
+    assert problem.what == "the stream ends after this segment, 20 bytes into a packet of 38"
 
 
 def test_joined_in_the_middle() -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from msmqwire import mqqb, mqsd
-from msmqwire.capture.writing import CaptureWriter, Flow
+from msmqwire.capture.files.writing import CaptureWriter, Flow
 from msmqwire.notification.sender import QueueCreation, QueueDeletion, QueueUpdate
 from tests.capture.build import START
 from tests.cli.support import EXAMPLES, msmqwire

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
-from msmqwire.capture.sources import shown_name
-from msmqwire.capture.stats import MOST_PROBLEMS
+from msmqwire.capture.files.sources import shown_name
+from msmqwire.capture.frames.frame import MAX_PROBLEMS
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.dayfiles import Compression, StagedFile, day_name
 
@@ -149,7 +149,7 @@ class SourceAccount:
         for name in ("given", "rows", "faults"):
             ours, theirs = getattr(self, name), getattr(part, name)
             setattr(self, name, {key: ours.get(key, 0) + theirs.get(key, 0) for key in {**ours, **theirs}})
-        self.losses = [*self.losses, *part.losses][:MOST_PROBLEMS]
+        self.losses = [*self.losses, *part.losses][:MAX_PROBLEMS]
 
     def agree(self, found: SourceAccount) -> None:
         """Compare what was counted in parts with what was found in one pass over the frames.

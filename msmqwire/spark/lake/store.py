@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from msmqwire.capture.sources import shown_name
+from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.dayfiles import Compression, StagedFile
 

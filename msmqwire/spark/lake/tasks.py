@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import CAPTURE, Checkpoint, checkpoints
-from msmqwire.capture.compression import LONGEST_MAGIC, form_of
-from msmqwire.capture.sources import shown_name
+from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
+from msmqwire.capture.files.sources import shown_name
 from msmqwire.columns.schema import UINT32, Column, Enumeration
 from msmqwire.errors import CaptureError
 from msmqwire.spark.lake.accounting import SourceAccount

@@ -29,8 +29,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from msmqwire.capture import Checkpoint, checkpoints
-from msmqwire.capture.compression import LONGEST_MAGIC, Decompressed, form_of
-from msmqwire.capture.sources import shown_name
+from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form_of
+from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.files import SourceFile, find_files, open_source

@@ -11,8 +11,8 @@ from itertools import accumulate
 from pyspark.sql.datasource import InputPartition
 
 from msmqwire.capture import Checkpoint, checkpoints
-from msmqwire.capture.compression import LONGEST_MAGIC, form_of
-from msmqwire.capture.sources import shown_name
+from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
+from msmqwire.capture.files.sources import shown_name
 from msmqwire.spark.source.files import SourceFile, find_files, open_source, opened
 from msmqwire.spark.source.options import SourceOptions
 

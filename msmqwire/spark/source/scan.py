@@ -23,7 +23,7 @@ from msmqwire.capture import (
     read_tables,
     table_options,
 )
-from msmqwire.capture.sources import Source
+from msmqwire.capture.files.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.functions.decoder import shown
 from msmqwire.spark.schema import SparkColumn, convert, spark_columns

@@ -10,22 +10,26 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memchr, memcpy, memmove
 
-from msmqwire.capture.flows cimport Endpoints, Flow, Origin, grow_packet, later, open_head, release_packet
-from msmqwire.capture.frames cimport NO_PACKET, STREAMED, TIMED, describe, keep_memory
-from msmqwire.capture.rows cimport OVER_TCP, note_transport, put_address
-from msmqwire.capture.selection cimport selects
-from msmqwire.columns.batch cimport DECODED
+from msmqwire.capture.frames.frame cimport NO_PACKET, Counts, describe
+from msmqwire.capture.frames.rows cimport (
+    OVER_TCP, Ends, Rows, is_wanted, keep_memory, note_transport, put_columns, put_payload,
+)
+from msmqwire.capture.tcp.flows cimport Flow, Origin, Streams, grow_packet, later, open_head, release_packet
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FRAMED, NOT_A_PACKET, VERSION_NUMBER, Framing, frame_packet
-from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
+
+__all__ = ["PACKET_KINDS"]
+
+# The kinds of packets in TCP streams: messages and their acknowledgments, and packets of sessions
+PACKET_KINDS = {"message": MESSAGE_PACKETS, "session": SESSION_PACKETS}
 
 
 # --- Rows ---
 
 
-cdef uint8_t file_value(Rows* rows, const Account* account, uint32_t file) noexcept nogil:
+cdef uint8_t file_value(Rows* rows, const Counts* counts, uint32_t file) noexcept nogil:
     """What stands for a file in the column ``file`` of these rows."""
     cdef size_t i
-    if file == account.file:
+    if file == counts.file:
         return 0
     for i in range(rows.file_count):
         if rows.files[i] == file:
@@ -35,58 +39,30 @@ cdef uint8_t file_value(Rows* rows, const Account* account, uint32_t file) noexc
     return <uint8_t>rows.file_count
 
 
-cdef void put_columns(
-    Rows* rows, const Account* account, const Flow* flow, size_t row, uint64_t offset, uint64_t first_frame,
-    const Origin* last,
-) noexcept nogil:
-    cdef const Endpoints* ends = &flow.endpoints
-    cdef uint32_t ports = <uint32_t>ends.ports
-    cdef uint16_t family = <uint16_t>(ends.ports >> 32)
-    rows.count += 1
-    rows.presence[row] = <uint8_t>(DECODED | STREAMED | TIMED if last.timed else DECODED | STREAMED)
-    if rows.file != NULL:
-        rows.file[row] = file_value(rows, account, last.file)
-    if rows.frame != NULL:
-        rows.frame[row] = last.frame
-    if rows.first_frame != NULL:
-        rows.first_frame[row] = first_frame
-    if rows.time != NULL:
-        rows.time[row] = last.time
-    if rows.src != NULL:
-        put_address(rows.src, row, <const uint8_t*>ends.src, family)
-    if rows.src_port != NULL:
-        rows.src_port[row] = wire_bswap16(<uint16_t>ports)
-    if rows.dst != NULL:
-        put_address(rows.dst, row, <const uint8_t*>ends.dst, family)
-    if rows.dst_port != NULL:
-        rows.dst_port[row] = wire_bswap16(<uint16_t>(ports >> 16))
-    if rows.transport != NULL:
-        rows.transport[row] = OVER_TCP
-    if rows.stream_offset != NULL:
-        rows.stream_offset[row] = offset
-
-
 cdef inline bint put_packet(
-    Streams* streams, Rows* rows, const Account* account, const Flow* flow, const uint8_t* data, size_t size,
+    Streams* streams, Rows* rows, const Counts* counts, const Flow* flow, const uint8_t* data, size_t size,
     uint64_t offset, uint64_t first_frame, const Origin* last,
 ) noexcept nogil:
-    """A row for a packet, unless its time or its ends are not asked for; whether there is one."""
-    cdef size_t row = <size_t>(rows.next - rows.spans)
-    cdef const Endpoints* ends = &flow.endpoints
-    if wire_unlikely(rows.selection != NULL) and not selects(
-        rows.selection, last.timed, last.time, <uint16_t>(ends.ports >> 32), <const uint8_t*>ends.src,
-        <const uint8_t*>ends.dst,
-    ):
+    """Add the row of a packet, if it is selected; whether it is."""
+    cdef Ends ends
+    ends.family = <uint16_t>(flow.endpoints.ports >> 32)
+    ends.transport = OVER_TCP
+    ends.src = <const uint8_t*>flow.endpoints.src
+    ends.dst = <const uint8_t*>flow.endpoints.dst
+    ends.src_port = <const uint8_t*>&flow.endpoints.ports
+    ends.dst_port = ends.src_port + 2
+    if not is_wanted(rows, &ends, last.timed, last.time):
         streams.counts.unselected += 1
         return False
     note_transport(rows, OVER_TCP)
-    rows.next.data = data
-    rows.next.size = size
-    rows.next += 1
-    rows.nbytes += size
+    put_payload(rows, data, size)
     rows.packets += 1
     if rows.columns:
-        put_columns(rows, account, flow, row, offset, first_frame, last)
+        put_columns(
+            rows, rows.count, &ends, last.timed, last.time, last.frame, first_frame,
+            file_value(rows, counts, last.file) if rows.file != NULL else 0, offset,
+        )
+        rows.count += 1
     return True
 
 
@@ -121,13 +97,13 @@ cdef void lose_packet(Streams* streams, Flow* flow) noexcept nogil:
 
 
 cdef void start_searching(
-    Streams* streams, Flow* flow, uint64_t position, const Origin* origin, Account* account
+    Streams* streams, Flow* flow, uint64_t position, const Origin* origin, Counts* counts
 ) noexcept nogil:
     """No packet begins at the position, where one should."""
     if not flow.searching:
         flow.searching = True
         streams.counts.no_packet += 1
-        describe(account, origin.file, origin.offset, NO_PACKET, 0, position)
+        describe(counts, origin.file, origin.offset, NO_PACKET, 0, position)
 
 
 cdef void keep_last(Flow* flow, const Origin* origin) noexcept nogil:
@@ -153,7 +129,7 @@ cdef void open_packet(
     flow.filled = <uint32_t>size
 
 
-cdef void close_packet(Streams* streams, Flow* flow, Rows* rows, const Account* account) noexcept nogil:
+cdef void close_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil:
     """All of the open packet is there."""
     cdef uint32_t total = flow.total
     cdef uint8_t* data = release_packet(&streams.table, flow)
@@ -163,7 +139,7 @@ cdef void close_packet(Streams* streams, Flow* flow, Rows* rows, const Account* 
     if data == NULL:
         streams.counts.unselected += 1
     elif put_packet(
-        streams, rows, account, flow, data, total, flow.position - total, flow.first_frame, &flow.last
+        streams, rows, counts, flow, data, total, flow.position - total, flow.first_frame, &flow.last
     ):
         keep_memory(rows, data)
     else:
@@ -172,7 +148,7 @@ cdef void close_packet(Streams* streams, Flow* flow, Rows* rows, const Account* 
 
 cdef size_t fill_packet(
     Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows,
-    const Account* account,
+    const Counts* counts,
 ) noexcept nogil:
     """Put bytes into the open packet; how many of them it took."""
     cdef size_t count = min(size, <size_t>(flow.total - flow.filled))
@@ -186,12 +162,12 @@ cdef size_t fill_packet(
     streams.counts.held += count
     keep_last(flow, origin)
     if flow.filled == flow.total:
-        close_packet(streams, flow, rows, account)
+        close_packet(streams, flow, rows, counts)
     return count
 
 
 cdef size_t fill_head(
-    Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Account* account
+    Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Counts* counts
 ) noexcept nogil:
     """Put bytes into a BaseHeader that came in parts; how many of them it took."""
     cdef size_t count = min(size, <size_t>(BASE_HEADER_SIZE - flow.filled))
@@ -214,7 +190,7 @@ cdef size_t fill_head(
     streams.counts.held += count
     framing = frame_packet(flow.head.data, flow.filled, &total)
     if framing == NOT_A_PACKET:
-        start_searching(streams, flow, flow.position - flow.filled, &flow.head.origins[0], account)
+        start_searching(streams, flow, flow.position - flow.filled, &flow.head.origins[0], counts)
         start = 1 + find_packet_start(flow.head.data + 1, flow.filled - 1)
         flow.filled -= <uint32_t>start
         streams.counts.held -= start
@@ -228,12 +204,12 @@ cdef size_t fill_head(
         for i in range(1, <size_t>BASE_HEADER_SIZE):
             keep_last(flow, &flow.head.origins[i])
         if framing == FRAMED:
-            close_packet(streams, flow, rows, account)
+            close_packet(streams, flow, rows, counts)
     return count
 
 
 cdef bint deliver(
-    Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Account* account
+    Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Counts* counts
 ) noexcept nogil:
     """Cut bytes that are in order into packets; whether one of the rows now lies in ``data``."""
     cdef bint used = False
@@ -247,9 +223,9 @@ cdef bint deliver(
             flow.position += count
             streams.counts.skipped += count
         elif flow.filled >= BASE_HEADER_SIZE:
-            count = fill_packet(streams, flow, data, size, origin, rows, account)
+            count = fill_packet(streams, flow, data, size, origin, rows, counts)
         elif flow.filled:
-            count = fill_head(streams, flow, data, size, origin, rows, account)
+            count = fill_head(streams, flow, data, size, origin, rows, counts)
         else:
             framing = frame_packet(data, size, &total)
             if framing == FRAMED:
@@ -258,19 +234,19 @@ cdef bint deliver(
                 streams.counts.framed += total
                 if selected(streams, data):
                     used |= put_packet(
-                        streams, rows, account, flow, data, total, flow.position, origin.frame, origin
+                        streams, rows, counts, flow, data, total, flow.position, origin.frame, origin
                     )
                 else:
                     streams.counts.unselected += 1
                 count = total
                 flow.position += count
             elif framing == NOT_A_PACKET:
-                start_searching(streams, flow, flow.position, origin, account)
+                start_searching(streams, flow, flow.position, origin, counts)
                 count = 1 + find_packet_start(data + 1, size - 1)
                 flow.position += count
                 streams.counts.skipped += count
             elif size < BASE_HEADER_SIZE:
-                count = fill_head(streams, flow, data, size, origin, rows, account)
+                count = fill_head(streams, flow, data, size, origin, rows, counts)
             else:
                 count = size
                 open_packet(streams, flow, data, size, total, origin.frame, origin)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from msmqwire.capture.blocks import FileReader, Pool
-from msmqwire.capture.selection import PayloadSelection
-from msmqwire.capture.sources import FrameRun
+from msmqwire.capture.files.blocks import FileReader, Pool
+from msmqwire.capture.files.sources import FrameRun
+from msmqwire.capture.frames.selection import PayloadSelection
 from msmqwire.capture.stats import CaptureStats
-from msmqwire.capture.streams import StreamTable
+from msmqwire.capture.tcp.streams import StreamTable
 
 class CapturedFramesReader(FileReader):
     """The blocks of frames out of any number of files, named in each of the ``runs``."""

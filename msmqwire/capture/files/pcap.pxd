@@ -3,9 +3,11 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames cimport Account, Rows, Stop, Window
-from msmqwire.capture.layers cimport Ports
-from msmqwire.capture.streams cimport Streams
+from msmqwire.capture.files.window cimport Stop, Window
+from msmqwire.capture.frames.frame cimport Counts
+from msmqwire.capture.frames.layers cimport Ports
+from msmqwire.capture.frames.rows cimport Rows
+from msmqwire.capture.tcp.flows cimport Streams
 
 cdef enum:
     PCAP_HEADER = 24
@@ -22,5 +24,5 @@ cdef bint find_record(Window* window, const PcapFile* file, bint ended) noexcept
 cdef bint read_pcap_header(const uint8_t* data, PcapFile* file) noexcept nogil
 cdef uint64_t record_length(const Window* window, const PcapFile* file) noexcept nogil
 cdef Stop walk_pcap(
-    Window* window, const PcapFile* file, const Ports* ports, Rows* rows, Account* account, Streams* streams, bint ended
+    Window* window, const PcapFile* file, const Ports* ports, Rows* rows, Counts* counts, Streams* streams, bint ended
 ) noexcept nogil

@@ -16,13 +16,15 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
-from msmqwire.capture.flows cimport (
-    NO_FLOW, Endpoints, Flow, Origin, Piece, add_flow, find_flow, free_table, hold_piece, move_to_front, piece_data,
-    remove_flow, start_table, take_piece,
+from msmqwire.capture.frames.fragments cimport free_fragments
+from msmqwire.capture.frames.frame cimport CONFLICT, EVICTED, GAP, UNFINISHED, Counts, Frame, describe
+from msmqwire.capture.frames.layers cimport Packet
+from msmqwire.capture.frames.rows cimport Rows, keep_memory
+from msmqwire.capture.tcp.flows cimport (
+    NO_FLOW, Endpoints, Flow, Origin, Piece, Streams, add_flow, find_flow, free_table, hold_piece, move_to_front,
+    piece_data, remove_flow, start_table, take_piece,
 )
-from msmqwire.capture.fragments cimport free_fragments
-from msmqwire.capture.frames cimport CONFLICT, EVICTED, GAP, UNFINISHED, describe, keep_memory
-from msmqwire.capture.packets cimport deliver, has_room, lose_packet, packet_kind
+from msmqwire.capture.tcp.packets cimport deliver, has_room, lose_packet, packet_kind
 from msmqwire.columns.payloads cimport Payloads, Span, payload_at
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 from msmqwire.wire.address cimport IPV4, IPV6
@@ -40,14 +42,14 @@ cdef enum:
 # --- From segments to bytes in order ---
 
 
-cdef void give_up(Streams* streams, Flow* flow, Account* account) noexcept nogil:
+cdef void give_up(Streams* streams, Flow* flow, Counts* counts) noexcept nogil:
     """Go on at the first piece, as if what is missing in front of it had been there but could not be read."""
     cdef const Piece* piece = flow.pieces
     cdef uint64_t gap = piece.position - flow.position
     cdef uint64_t rest = flow.skip
     streams.counts.gaps += 1
     streams.counts.missing += gap
-    describe(account, piece.origin.file, piece.origin.offset, GAP, gap, flow.position)
+    describe(counts, piece.origin.file, piece.origin.offset, GAP, gap, flow.position)
     if flow.filled >= BASE_HEADER_SIZE:
         rest = flow.total - flow.filled
     lose_packet(streams, flow)
@@ -56,19 +58,19 @@ cdef void give_up(Streams* streams, Flow* flow, Account* account) noexcept nogil
     flow.position = piece.position
 
 
-cdef bint drain(Streams* streams, Flow* flow, Rows* rows, Account* account) noexcept nogil:
+cdef bint drain(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexcept nogil:
     """Deliver the pieces that are in order; false when the rows have no room for the next."""
     cdef Piece* piece
     while flow.pieces != NULL:
         if flow.pieces.position > flow.position:
             if not (flow.flushing or flow.piece_bytes > streams.most_ahead or flow.piece_count > MOST_PIECES):
                 return True
-            give_up(streams, flow, account)
+            give_up(streams, flow, counts)
         if not has_room(rows, flow.pieces.size):
             return False
         piece = take_piece(&streams.table, flow)
         streams.counts.held -= piece.size
-        if deliver(streams, flow, piece_data(piece), piece.size, &piece.origin, rows, account):
+        if deliver(streams, flow, piece_data(piece), piece.size, &piece.origin, rows, counts):
             keep_memory(rows, piece)
         else:
             free(piece)
@@ -76,31 +78,31 @@ cdef bint drain(Streams* streams, Flow* flow, Rows* rows, Account* account) noex
     return True
 
 
-cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Account* account) noexcept nogil:
+cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexcept nogil:
     """Nothing more comes; false when the rows have no room for what waits."""
     flow.flushing = True
-    if not drain(streams, flow, rows, account):
+    if not drain(streams, flow, rows, counts):
         return False
     if flow.filled:
         if not flow.searching:
             streams.counts.unfinished += 1
             describe(
-                account, flow.file, flow.offset, UNFINISHED,
+                counts, flow.file, flow.offset, UNFINISHED,
                 BASE_HEADER_SIZE if flow.filled < BASE_HEADER_SIZE else flow.total, flow.filled,
             )
         lose_packet(streams, flow)
     return True
 
 
-cdef bint evict(Streams* streams, Rows* rows, Account* account) noexcept nogil:
+cdef bint evict(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
     """Forget the flow whose last segment is the longest ago; false when the rows have no room for what waits."""
     cdef Flow* flow = &streams.table.flows[streams.table.oldest]
-    if not close_stream(streams, flow, rows, account):
+    if not close_stream(streams, flow, rows, counts):
         streams.waiting = streams.table.oldest  # what is left comes next, even if what came made room enough
         return False
     if not flow.ended:
         streams.counts.evictions += 1
-        describe(account, flow.file, flow.offset, EVICTED, 0, flow.position)
+        describe(counts, flow.file, flow.offset, EVICTED, 0, flow.position)
     remove_flow(&streams.table, flow)
     return True
 
@@ -123,7 +125,7 @@ cdef bint differs_from_open(const Flow* flow, const uint8_t* data, size_t size, 
 
 cdef void take_bytes(
     Streams* streams, Flow* flow, const uint8_t* data, size_t size, int32_t ahead, const Origin* origin, Rows* rows,
-    Account* account,
+    Counts* counts,
 ) noexcept nogil:
     """Bytes that begin ``ahead`` of the position; what was there before is left as it is."""
     cdef size_t behind = <size_t>(-<int64_t>ahead) if ahead < 0 else 0
@@ -139,14 +141,14 @@ cdef void take_bytes(
     if size == 0:
         pass
     elif ahead <= 0 and flow.pieces == NULL:
-        deliver(streams, flow, data, size, origin, rows, account)
+        deliver(streams, flow, data, size, origin, rows, counts)
     else:
         hold(streams, flow, data, size, <uint64_t>max(ahead, 0), origin, &differs)
-        if not drain(streams, flow, rows, account):
+        if not drain(streams, flow, rows, counts):
             streams.waiting = <uint32_t>(flow - streams.table.flows)
     if differs:
         streams.counts.conflicts += 1
-        describe(account, origin.file, origin.offset, CONFLICT, 0, flow.position)
+        describe(counts, origin.file, origin.offset, CONFLICT, 0, flow.position)
 
 
 cdef void hold(
@@ -184,16 +186,16 @@ cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first) noexcept no
     streams.counts.streams += 1
 
 
-cdef bint keep_in_bounds(Streams* streams, Rows* rows, Account* account) noexcept nogil:
+cdef bint keep_in_bounds(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
     """Hold no more than may be held; false when the rows have no room for what waits in streams that are forgotten."""
     while streams.table.memory > streams.most_memory:
-        if not evict(streams, rows, account):
+        if not evict(streams, rows, counts):
             return False
     return True
 
 
 cdef bint take_segment(
-    Streams* streams, const Frame* frame, const Packet* found, Rows* rows, Account* account
+    Streams* streams, const Frame* frame, const Packet* found, Rows* rows, Counts* counts
 ) noexcept nogil:
     """The packets that a segment completes; false when the rows have no room for them: then nothing is changed."""
     cdef uint32_t flags = found.header[13] & (FIN | SYN | RST)
@@ -202,9 +204,9 @@ cdef bint take_segment(
     cdef Flow* flow
     cdef bint renewed
     if says_nothing(found):
-        account.segments += 1
+        counts.segments += 1
         return True
-    if not keep_in_bounds(streams, rows, account):
+    if not keep_in_bounds(streams, rows, counts):
         return False
     read_endpoints(found, &endpoints)
     sequence = wire_bswap32(load_u32(found.header + 4))
@@ -214,11 +216,11 @@ cdef bint take_segment(
     renewed = flow != NULL and flags & SYN and sequence != flow.first
     if flow == NULL:
         if found.size + found.missing == 0 and not flags & SYN:
-            account.segments += 1
+            counts.segments += 1
             return True
-        if streams.table.count >= streams.most_flows and not evict(streams, rows, account):
+        if streams.table.count >= streams.most_flows and not evict(streams, rows, counts):
             return False
-    elif renewed and not close_stream(streams, flow, rows, account):
+    elif renewed and not close_stream(streams, flow, rows, counts):
         return False
     if not has_room(rows, found.size):  # packets of streams that had to end took some of it
         return False
@@ -230,14 +232,14 @@ cdef bint take_segment(
         renewed = True
     if renewed:
         begin_stream(streams, flow, sequence)
-    account.segments += 1
-    add_segment(streams, flow, frame, found, sequence, rows, account)
+    counts.segments += 1
+    add_segment(streams, flow, frame, found, sequence, rows, counts)
     return True
 
 
 cdef void add_segment(
     Streams* streams, Flow* flow, const Frame* frame, const Packet* found, uint32_t sequence, Rows* rows,
-    Account* account,
+    Counts* counts,
 ) noexcept nogil:
     """Take the bytes of a segment of an open stream."""
     cdef uint32_t flags = found.header[13]
@@ -245,37 +247,37 @@ cdef void add_segment(
     cdef Origin origin
     move_to_front(&streams.table, flow)
     flow.offset = frame.offset
-    flow.file = account.file
-    origin.file = account.file
+    flow.file = counts.file
+    origin.file = counts.file
     origin.timed = frame.timed
     origin.frame = frame.number
     origin.time = frame.time
     origin.offset = frame.offset
     ahead = <int32_t>(sequence - flow.first - <uint32_t>flow.position)
-    take_bytes(streams, flow, found.payload, found.size, ahead, &origin, rows, account)
+    take_bytes(streams, flow, found.payload, found.size, ahead, &origin, rows, counts)
     if flags & (FIN | RST):
         flow.ended = True
     if flags & RST and ahead >= 0:
         flow.flushing = True
-        if not drain(streams, flow, rows, account):
+        if not drain(streams, flow, rows, counts):
             streams.waiting = <uint32_t>(flow - streams.table.flows)
 
 
-cdef bint deliver_waiting(Streams* streams, Rows* rows, Account* account) noexcept nogil:
+cdef bint deliver_waiting(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
     """What the rows before these had no room for; false when these have none either."""
     if streams.waiting != NO_FLOW:
-        if not drain(streams, &streams.table.flows[streams.waiting], rows, account):
+        if not drain(streams, &streams.table.flows[streams.waiting], rows, counts):
             return False
         streams.waiting = NO_FLOW
     return True
 
 
-cdef bint finish_streams(Streams* streams, Rows* rows, Account* account) noexcept nogil:
+cdef bint finish_streams(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
     """The capture has ended; false when the rows have no room for what waits."""
     cdef Flow* flow
     while streams.table.oldest != NO_FLOW:
         flow = &streams.table.flows[streams.table.oldest]
-        if not close_stream(streams, flow, rows, account):
+        if not close_stream(streams, flow, rows, counts):
             return False
         remove_flow(&streams.table, flow)
     return True
@@ -301,7 +303,7 @@ cdef class StreamTable:
         free_fragments(&self.streams.fragments)
 
     def counts(self):
-        """The account so far, by the names of the fields of StreamStats."""
+        """The counts so far, by the names of the fields of StreamStats."""
         # Less may be held than was when a part of a capture began
         return dict(self.streams.counts, held=<int64_t>self.streams.counts.held)
 

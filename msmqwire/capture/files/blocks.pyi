@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from msmqwire.capture.frames.selection import PayloadSelection
 from msmqwire.capture.schema import CAPTURE
-from msmqwire.capture.selection import PayloadSelection
 from msmqwire.capture.stats import CaptureStats
-from msmqwire.capture.streams import StreamTable
+from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.columns import Batch, Payloads, Table
 
 class Block:

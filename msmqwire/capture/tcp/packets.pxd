@@ -3,11 +3,17 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-from msmqwire.capture.flows cimport Flow, Origin
-from msmqwire.capture.frames cimport MOST_FILES, MOST_PACKETS, Account, Rows
-from msmqwire.capture.streams cimport MESSAGE_PACKETS, SESSION_PACKETS, Streams
+from msmqwire.capture.frames.frame cimport Counts
+from msmqwire.capture.frames.rows cimport MOST_FILES, MOST_PACKETS, Rows
+from msmqwire.capture.tcp.flows cimport Flow, Origin, Streams
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL
 from msmqwire.wire.cursor cimport load_u16
+
+
+# Bits of the kinds of packets
+cdef enum:
+    MESSAGE_PACKETS = 1
+    SESSION_PACKETS = 2
 
 
 cdef inline bint has_room(const Rows* rows, size_t size) noexcept nogil:
@@ -24,5 +30,5 @@ cdef inline uint32_t packet_kind(const uint8_t* base_header) noexcept nogil:
 
 cdef void lose_packet(Streams* streams, Flow* flow) noexcept nogil
 cdef bint deliver(
-    Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Account* account
+    Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Counts* counts
 ) noexcept nogil

@@ -9,13 +9,14 @@ The magic tells the byte order of all numbers and the unit of the fractions.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from msmqwire.capture.flows cimport NO_FLOW
-from msmqwire.capture.frames cimport (
-    FOLLOWED, FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, FULL, LARGEST_FRAME, LOST, MORE, Frame, damaged, reach,
+from msmqwire.capture.files.dispatch cimport take_general, take_plain
+from msmqwire.capture.files.window cimport FOLLOWED, FULL, LOST, MORE, Stop, Window, reach
+from msmqwire.capture.frames.frame cimport (
+    FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, LARGEST_FRAME, Counts, Frame, damaged,
 )
-from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
-from msmqwire.capture.rows cimport take_general, take_plain
-from msmqwire.capture.streams cimport Streams
+from msmqwire.capture.frames.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
+from msmqwire.capture.frames.rows cimport Rows
+from msmqwire.capture.tcp.flows cimport NO_FLOW, Streams
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
 
@@ -30,7 +31,6 @@ cdef enum:
     LARGEST_ORIGINAL = 1 << 24
     AHEAD = 1024  # bytes: far enough for memory to answer while the records between are read
     CACHE_LINE = 64
-
 
 
 cdef inline uint32_t number(const uint8_t* source, bint swapped) noexcept nogil:
@@ -121,7 +121,7 @@ cdef Stop doubt(const uint8_t* next, const uint8_t* end, const PcapFile* file, b
 
 
 cdef inline Stop walk(
-    Window* window, const PcapFile* file, const Ports* ports, Rows* rows, Account* account, Streams* streams,
+    Window* window, const PcapFile* file, const Ports* ports, Rows* rows, Counts* counts, Streams* streams,
     bint ended, bint swapped, bint columns,
 ) noexcept nogil:
     """``walk_pcap``, compiled for each byte order, with and without columns."""
@@ -136,7 +136,7 @@ cdef inline Stop walk(
     cdef Stop stop = MORE
     frame.link = file.link
     frame.timed = True
-    frame.number = account.frames
+    frame.number = counts.frames
     while record < behind:
         captured = number(record + 8, swapped)
         wire_prefetch(record + AHEAD)
@@ -148,7 +148,7 @@ cdef inline Stop walk(
         frame.number += 1
         if columns:
             frame.time = time_of(record, unit, swapped)
-        if wire_unlikely(not take_plain(&frame, room, ports.udp, columns, &target, account)):
+        if wire_unlikely(not take_plain(&frame, room, ports.udp, columns, &target, counts)):
             if captured > LARGEST_FRAME:
                 stop = LOST
             elif sane(record, file):
@@ -162,7 +162,7 @@ cdef inline Stop walk(
             frame.offset = window.offset + <size_t>(record - window.data)
             if not columns:
                 frame.time = time_of(record, unit, swapped)  # which a segment keeps, for columns of another part
-            if wire_unlikely(not take_general(&frame, ports, columns, &target, account, streams)):
+            if wire_unlikely(not take_general(&frame, ports, columns, &target, counts, streams)):
                 frame.number -= 1
                 stop = FULL
                 break
@@ -171,36 +171,36 @@ cdef inline Stop walk(
                 stop = FULL
                 break
         record += RECORD_HEADER + captured
-    account.frames = frame.number
+    counts.frames = frame.number
     window.position = <size_t>(record - window.data)
     target.count = <size_t>(target.next - target.spans)
     rows[0] = target
     if stop == LOST:
-        lose_record(window, file, account)
+        lose_record(window, file, counts)
     return stop
 
 
-cdef void lose_record(const Window* window, const PcapFile* file, Account* account) noexcept nogil:
+cdef void lose_record(const Window* window, const PcapFile* file, Counts* counts) noexcept nogil:
     cdef const uint8_t* record = window.data + window.position
     cdef uint64_t offset = window.offset + window.position
     cdef uint32_t captured = number(record + 8, file.swapped)
-    account.frames += 1
+    counts.frames += 1
     if captured > <uint32_t>LARGEST_FRAME:
-        damaged(account, offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
+        damaged(counts, offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
     elif captured > number(record + 12, file.swapped):
-        damaged(account, offset, FRAME_OVER_ORIGINAL, captured, number(record + 12, file.swapped))
+        damaged(counts, offset, FRAME_OVER_ORIGINAL, captured, number(record + 12, file.swapped))
     else:
-        damaged(account, offset, FRACTION, 0, number(record + 4, file.swapped))
+        damaged(counts, offset, FRACTION, 0, number(record + 4, file.swapped))
 
 
 cdef Stop walk_pcap(
-    Window* window, const PcapFile* file, const Ports* ports, Rows* rows, Account* account, Streams* streams, bint ended
+    Window* window, const PcapFile* file, const Ports* ports, Rows* rows, Counts* counts, Streams* streams, bint ended
 ) noexcept nogil:
     """Take every whole record of the window while the rows have room; ``ended``: nothing follows in the file."""
     if rows.columns:
         if file.swapped:
-            return walk(window, file, ports, rows, account, streams, ended, True, True)
-        return walk(window, file, ports, rows, account, streams, ended, False, True)
+            return walk(window, file, ports, rows, counts, streams, ended, True, True)
+        return walk(window, file, ports, rows, counts, streams, ended, False, True)
     if file.swapped:
-        return walk(window, file, ports, rows, account, streams, ended, True, False)
-    return walk(window, file, ports, rows, account, streams, ended, False, False)
+        return walk(window, file, ports, rows, counts, streams, ended, True, False)
+    return walk(window, file, ports, rows, counts, streams, ended, False, False)

@@ -13,19 +13,17 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
-from msmqwire.capture.flows cimport NO_FLOW
-from msmqwire.capture.fragments cimport give_up_datagrams
-from msmqwire.capture.frames cimport (
-    BLOCK_ENDS_DIFFER, FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS,
-    RECORD_CUT, SECTION, SKIP, SMALLEST_ROW, Account, Problem, Rows, Stop, Window, damaged,
+from msmqwire.capture.files.pcap cimport PCAP_HEADER, find_record, read_pcap_header, record_length, walk_pcap
+from msmqwire.capture.files.pcapng cimport (
+    Interface, block_length, find_block, is_frame, is_section, number, read_interface, read_section, walk_pcapng,
 )
-from msmqwire.capture.pcap cimport PCAP_HEADER, find_record, read_pcap_header, record_length, walk_pcap
-from msmqwire.capture.pcapng cimport (
-    Interface, block_length, find_block, is_frame, is_section, number, read_interface, read_section,
-    walk_pcapng,
-)
-from msmqwire.capture.selection cimport PayloadSelection
-from msmqwire.capture.streams cimport PacketMemory, Streams, StreamTable, deliver_waiting, finish_streams, take_memory
+from msmqwire.capture.files.window cimport FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, SECTION, SKIP, Stop, Window
+from msmqwire.capture.frames.fragments cimport give_up_datagrams
+from msmqwire.capture.frames.frame cimport BLOCK_ENDS_DIFFER, RECORD_CUT, Counts, Problem, damaged
+from msmqwire.capture.frames.rows cimport MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, SMALLEST_ROW, Rows
+from msmqwire.capture.frames.selection cimport PayloadSelection
+from msmqwire.capture.tcp.flows cimport NO_FLOW, Streams
+from msmqwire.capture.tcp.streams cimport PacketMemory, StreamTable, deliver_waiting, finish_streams, take_memory
 from msmqwire.columns.batch cimport Batch, prepare
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns.payloads cimport Payloads, Span, payloads_of_spans
@@ -187,7 +185,7 @@ cdef class FileReader:
 
     ``read_into`` takes a writable buffer and gives the number of bytes it put there, 0 at the end; ``ports`` are those
     of each transport; ``streams`` are the TCP streams of all files, which end with the ``last`` one; ``stats`` gets the
-    account; ``selection`` says which payloads give rows, None all of them; of a ``growing`` file the end is not known:
+    counts; ``selection`` says which payloads give rows, None all of them; of a ``growing`` file the end is not known:
     reading ends in front of what is not whole.
     """
     def __init__(
@@ -205,7 +203,7 @@ cdef class FileReader:
         self.pool = pool
         self.streams = streams
         self.selection = selection
-        self.account.file = <uint32_t>len(streams.files)
+        self.counts.file = <uint32_t>len(streams.files)
         streams.files.append(name)
         self.last = last
         self.growing = growing
@@ -246,7 +244,7 @@ cdef class FileReader:
 
     @property
     def frames(self):
-        return self.account.frames
+        return self.counts.frames
 
     cdef size_t read(self, object view) except? 0:
         cdef object count = self.read_into(view)
@@ -351,7 +349,7 @@ cdef class FileReader:
     cdef bint walk_on(self, Rows* rows) except -1:
         """Walk the window to its end; false when the rows have no room for what is behind the position."""
         cdef Streams* streams = &self.streams.streams
-        if not deliver_waiting(streams, rows, &self.account):
+        if not deliver_waiting(streams, rows, &self.counts):
             return False
         if not self.walked:
             if not self.walk(&self.window, rows):
@@ -366,8 +364,8 @@ cdef class FileReader:
                 memcpy(self.carry.data, self.window.data + self.window.position, self.carried)
                 self.offset += self.window.position
         if self.ended and self.last:
-            give_up_datagrams(&streams.fragments, 0, &self.account)
-            return finish_streams(streams, rows, &self.account)
+            give_up_datagrams(&streams.fragments, 0, &self.counts)
+            return finish_streams(streams, rows, &self.counts)
         return True
 
     cdef bint walk(self, Window* window, Rows* rows) except -1:
@@ -387,14 +385,14 @@ cdef class FileReader:
             with nogil:
                 if self.pcapng:
                     stop = walk_pcapng(
-                        window, &self.section, &self.ports, rows, &self.account, &self.streams.streams
+                        window, &self.section, &self.ports, rows, &self.counts, &self.streams.streams
                     )
                 else:
                     stop = walk_pcap(
-                        window, &self.pcap, &self.ports, rows, &self.account, &self.streams.streams, self.ended
+                        window, &self.pcap, &self.ports, rows, &self.counts, &self.streams.streams, self.ended
                     )
             if stop == SECTION:
-                stop = read_section(window, &self.section, &self.account)
+                stop = read_section(window, &self.section, &self.counts)
             elif stop == INTERFACE:
                 self.add_interface(window)
             if stop == SKIP:
@@ -419,8 +417,8 @@ cdef class FileReader:
         cdef uint64_t needed = (
             block_length(window, &self.section) if self.pcapng else record_length(window, &self.pcap)
         )
-        self.account.frames += 1
-        damaged(&self.account, offset, RECORD_CUT, needed, window.size - window.position)
+        self.counts.frames += 1
+        damaged(&self.counts, offset, RECORD_CUT, needed, window.size - window.position)
         self.lose(offset)
         window.position += 1
         return 0
@@ -456,14 +454,14 @@ cdef class FileReader:
             return False
         length = number(window.data + window.position, self.section.swapped)
         if length != self.skip_length:
-            self.account.frames += 1
-            damaged(&self.account, self.skip_from, BLOCK_ENDS_DIFFER, self.skip_length, length)
+            self.counts.frames += 1
+            damaged(&self.counts, self.skip_from, BLOCK_ENDS_DIFFER, self.skip_length, length)
             self.lose(self.skip_from)
         else:
             window.position += 4
             if is_frame(self.skip_kind):
-                self.account.frames += 1
-                self.account.other += 1
+                self.counts.frames += 1
+                self.counts.other += 1
         self.skip_length = 0
         return True
 
@@ -473,8 +471,8 @@ cdef class FileReader:
         if self.searching:
             self.stats.bytes_skipped += end - self.lost_from
         elif self.skip_length:
-            self.account.frames += 1
-            damaged(&self.account, self.skip_from, RECORD_CUT, self.skip_length, end - self.skip_from)
+            self.counts.frames += 1
+            damaged(&self.counts, self.skip_from, RECORD_CUT, self.skip_length, end - self.skip_from)
             self.stats.bytes_skipped += end - self.skip_from
         return 0
 
@@ -494,29 +492,29 @@ cdef class FileReader:
 
     cdef int settle(self, size_t rows) except -1:
         """Move what the kernels counted into the stats."""
-        cdef Account* account = &self.account
+        cdef Counts* counts = &self.counts
         cdef const Problem* problem
         cdef size_t i
         stats = self.stats
-        stats.frames += account.frames - self.settled
+        stats.frames += counts.frames - self.settled
         stats.payloads += rows
-        stats.segments += account.segments
-        stats.other += account.other
-        stats.damaged += account.damaged
-        stats.fragments += account.fragments
-        stats.incomplete_datagrams += account.incomplete
-        stats.fragment_conflicts += account.fragment_conflicts
-        for i in range(account.described):
-            problem = &account.problems[i]
+        stats.segments += counts.segments
+        stats.other += counts.other
+        stats.damaged += counts.damaged
+        stats.fragments += counts.fragments
+        stats.incomplete_datagrams += counts.incomplete
+        stats.fragment_conflicts += counts.fragment_conflicts
+        for i in range(counts.described):
+            problem = &counts.problems[i]
             stats.describe(
                 self.streams.files[problem.file], problem.offset, problem.reason, problem.needed, problem.available
             )
         for name, count in self.streams.counts().items():
             setattr(stats.streams, name, count)
-        self.settled = account.frames
-        account.segments = account.other = account.damaged = account.fragments = 0
-        account.incomplete = account.fragment_conflicts = 0
-        account.described = 0
+        self.settled = counts.frames
+        counts.segments = counts.other = counts.damaged = counts.fragments = 0
+        counts.incomplete = counts.fragment_conflicts = 0
+        counts.described = 0
         return 0
 
     cdef Block block(self, Buffer data, Buffer spans, PacketMemory memory, ColumnSlot columns, const Rows* rows):

@@ -5,7 +5,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy
 
-from msmqwire.capture.frames cimport INCOMPLETE, describe
+from msmqwire.capture.frames.frame cimport INCOMPLETE, Counts, Frame, describe
 
 
 cdef Datagram* find_datagram(Fragments* fragments, const Part* part) noexcept nogil:
@@ -42,14 +42,14 @@ cdef void drop_datagram(Fragments* fragments, Datagram* datagram) noexcept nogil
     free(datagram)
 
 
-cdef void give_up_datagrams(Fragments* fragments, size_t most, Account* account) noexcept nogil:
+cdef void give_up_datagrams(Fragments* fragments, size_t most, Counts* counts) noexcept nogil:
     """Forget those that have waited longest until no more than ``most`` are left; what may have been ours is told."""
     cdef Datagram* datagram
     while fragments.count > most:
         datagram = fragments.oldest
         if not datagram.foreign:
-            account.incomplete += 1
-            describe(account, datagram.file, datagram.offset, INCOMPLETE, min(datagram.units * 8, datagram.end), 0)
+            counts.incomplete += 1
+            describe(counts, datagram.file, datagram.offset, INCOMPLETE, min(datagram.units * 8, datagram.end), 0)
         drop_datagram(fragments, datagram)
 
 
@@ -73,11 +73,11 @@ cdef void put_newest(Fragments* fragments, Datagram* datagram) noexcept nogil:
 
 
 cdef Datagram* begin_datagram(
-    Fragments* fragments, const Part* part, const Frame* frame, Account* account
+    Fragments* fragments, const Part* part, const Frame* frame, Counts* counts
 ) noexcept nogil:
     """A datagram of which nothing is there yet; NULL when there is no memory."""
     cdef Datagram* datagram = <Datagram*>calloc(1, sizeof(Datagram))
-    give_up_datagrams(fragments, MOST_DATAGRAMS - 1, account)
+    give_up_datagrams(fragments, MOST_DATAGRAMS - 1, counts)
     if datagram == NULL:
         return NULL
     memcpy(datagram.addresses, part.src, part.address_size)
@@ -85,7 +85,7 @@ cdef Datagram* begin_datagram(
     datagram.address_size = part.address_size
     datagram.protocol = part.protocol
     datagram.identification = part.identification
-    datagram.file = account.file
+    datagram.file = counts.file
     datagram.offset = frame.offset
     put_newest(fragments, datagram)
     return datagram
@@ -125,7 +125,7 @@ cdef bint copy_units(Datagram* datagram, const Part* part) noexcept nogil:
 
 
 cdef Assembly add_part(
-    Fragments* fragments, const Part* part, const Frame* frame, Account* account, bint* agrees
+    Fragments* fragments, const Part* part, const Frame* frame, Counts* counts, bint* agrees
 ) noexcept nogil:
     """Put a part to its datagram; one that is WHOLE then waits to be read.
 
@@ -138,7 +138,7 @@ cdef Assembly add_part(
         return IMPOSSIBLE
     datagram = find_datagram(fragments, part)
     if datagram == NULL:
-        datagram = begin_datagram(fragments, part, frame, account)
+        datagram = begin_datagram(fragments, part, frame, counts)
     if datagram == NULL or not make_room(datagram, end):
         return IMPOSSIBLE
     if datagram.total and (end > datagram.total or (not part.more and end != datagram.total)):

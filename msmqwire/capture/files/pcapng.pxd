@@ -3,9 +3,11 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames cimport Account, Rows, Stop, Window
-from msmqwire.capture.layers cimport Ports
-from msmqwire.capture.streams cimport Streams
+from msmqwire.capture.files.window cimport Stop, Window
+from msmqwire.capture.frames.frame cimport Counts
+from msmqwire.capture.frames.layers cimport Ports
+from msmqwire.capture.frames.rows cimport Rows
+from msmqwire.capture.tcp.flows cimport Streams
 from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.simd cimport wire_bswap32
 
@@ -36,8 +38,8 @@ cdef bint is_frame(uint32_t kind) noexcept nogil
 cdef bint is_section(const uint8_t* data) noexcept nogil
 cdef size_t block_length(const Window* window, const Section* section) noexcept nogil
 cdef bint find_block(Window* window, const Section* section, bint ended) noexcept nogil
-cdef Stop read_section(Window* window, Section* section, Account* account) noexcept nogil
+cdef Stop read_section(Window* window, Section* section, Counts* counts) noexcept nogil
 cdef void read_interface(Window* window, const Section* section, Interface* interface) noexcept nogil
 cdef Stop walk_pcapng(
-    Window* window, const Section* section, const Ports* ports, Rows* rows, Account* account, Streams* streams
+    Window* window, const Section* section, const Ports* ports, Rows* rows, Counts* counts, Streams* streams
 ) noexcept nogil

@@ -14,14 +14,17 @@ A section sets the byte order of its numbers and starts without interfaces; an i
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from msmqwire.capture.flows cimport NO_FLOW
-from msmqwire.capture.frames cimport (
-    BLOCK_ENDS_DIFFER, BLOCK_LENGTH, BLOCK_TOO_LARGE, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, FULL, INTERFACE,
-    LARGEST_FRAME, LARGEST_RECORD, LOST, MORE, SECTION, SECTION_ORDER, SKIP, UNKNOWN_INTERFACE, Frame, damaged, reach,
+from msmqwire.capture.files.dispatch cimport take_general, take_plain
+from msmqwire.capture.files.window cimport (
+    FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, SECTION, SKIP, Stop, Window, reach,
 )
-from msmqwire.capture.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
-from msmqwire.capture.rows cimport take_general, take_plain
-from msmqwire.capture.streams cimport Streams
+from msmqwire.capture.frames.frame cimport (
+    BLOCK_ENDS_DIFFER, BLOCK_LENGTH, BLOCK_TOO_LARGE, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, LARGEST_FRAME, SECTION_ORDER,
+    UNKNOWN_INTERFACE, Counts, Frame, damaged,
+)
+from msmqwire.capture.frames.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
+from msmqwire.capture.frames.rows cimport Rows
+from msmqwire.capture.tcp.flows cimport NO_FLOW, Streams
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
 
@@ -91,7 +94,7 @@ cdef bint is_frame(uint32_t kind) noexcept nogil:
 # --- Sections and interfaces: seldom, and read by hand ---
 
 
-cdef Stop read_section(Window* window, Section* section, Account* account) noexcept nogil:
+cdef Stop read_section(Window* window, Section* section, Counts* counts) noexcept nogil:
     """Begin the section of which 12 bytes are at the position.
 
     MORE when its block goes on beyond the window, else SECTION, SKIP or LOST.
@@ -102,8 +105,8 @@ cdef Stop read_section(Window* window, Section* section, Account* account) noexc
     cdef uint32_t magic = load_u32(block + 8)
     cdef size_t length
     if magic != BYTE_ORDER_MAGIC and magic != wire_bswap32(BYTE_ORDER_MAGIC):
-        account.frames += 1
-        damaged(account, offset, SECTION_ORDER, 0, magic)
+        counts.frames += 1
+        damaged(counts, offset, SECTION_ORDER, 0, magic)
         return LOST
     section.swapped = magic != BYTE_ORDER_MAGIC
     section.begun = True
@@ -111,16 +114,16 @@ cdef Stop read_section(Window* window, Section* section, Account* account) noexc
     section.count = 0
     length = block_length(window, section)
     if length < SECTION_FIXED or length & 3:
-        account.frames += 1
-        damaged(account, offset, BLOCK_LENGTH, length, SECTION_FIXED)
+        counts.frames += 1
+        damaged(counts, offset, BLOCK_LENGTH, length, SECTION_FIXED)
         return LOST
     if length > LARGEST_RECORD:
         return SKIP
     if length > left:
         return MORE
     if number(block + length - 4, section.swapped) != length:
-        account.frames += 1
-        damaged(account, offset, BLOCK_ENDS_DIFFER, length, number(block + length - 4, section.swapped))
+        counts.frames += 1
+        damaged(counts, offset, BLOCK_ENDS_DIFFER, length, number(block + length - 4, section.swapped))
         return LOST
     window.position += length
     return SECTION
@@ -300,23 +303,23 @@ cdef inline void set_time(Frame* frame, const Interface* interface, uint32_t hig
 
 
 cdef inline bint read_packet(
-    Frame* frame, const Section* section, const uint8_t* block, size_t length, uint32_t interface, Account* account,
+    Frame* frame, const Section* section, const uint8_t* block, size_t length, uint32_t interface, Counts* counts,
     bint swapped,
 ) noexcept nogil:
     """An enhanced or an old packet block; false when it is damaged."""
     cdef size_t captured
     if wire_unlikely(length < PACKET_FIXED):
-        damaged(account, frame.offset, BLOCK_LENGTH, length, PACKET_FIXED)
+        damaged(counts, frame.offset, BLOCK_LENGTH, length, PACKET_FIXED)
         return False
     captured = number(block + 20, swapped)
     if wire_unlikely(captured > length - PACKET_FIXED):
-        damaged(account, frame.offset, FRAME_OVER_BLOCK, captured, length - PACKET_FIXED)
+        damaged(counts, frame.offset, FRAME_OVER_BLOCK, captured, length - PACKET_FIXED)
         return False
     if wire_unlikely(captured > LARGEST_FRAME):
-        damaged(account, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
+        damaged(counts, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
         return False
     if wire_unlikely(interface >= section.count):
-        damaged(account, frame.offset, UNKNOWN_INTERFACE, interface, section.count)
+        damaged(counts, frame.offset, UNKNOWN_INTERFACE, interface, section.count)
         return False
     frame.data = block + 28
     frame.size = captured
@@ -326,24 +329,24 @@ cdef inline bint read_packet(
 
 
 cdef bint read_simple_packet(
-    Frame* frame, const Section* section, const uint8_t* block, size_t length, Account* account
+    Frame* frame, const Section* section, const uint8_t* block, size_t length, Counts* counts
 ) noexcept nogil:
     """A simple packet block: of the first interface, without a time, as long as its snapshot length lets it be."""
     cdef size_t captured
     if length < SIMPLE_FIXED:
-        damaged(account, frame.offset, BLOCK_LENGTH, length, SIMPLE_FIXED)
+        damaged(counts, frame.offset, BLOCK_LENGTH, length, SIMPLE_FIXED)
         return False
     if not section.count:
-        damaged(account, frame.offset, UNKNOWN_INTERFACE, 0, 0)
+        damaged(counts, frame.offset, UNKNOWN_INTERFACE, 0, 0)
         return False
     captured = number(block + 8, section.swapped)
     if section.interfaces[0].snapshot and captured > section.interfaces[0].snapshot:
         captured = section.interfaces[0].snapshot
     if captured > length - SIMPLE_FIXED:
-        damaged(account, frame.offset, FRAME_OVER_BLOCK, captured, length - SIMPLE_FIXED)
+        damaged(counts, frame.offset, FRAME_OVER_BLOCK, captured, length - SIMPLE_FIXED)
         return False
     if captured > LARGEST_FRAME:
-        damaged(account, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
+        damaged(counts, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
         return False
     frame.data = block + 12
     frame.size = captured
@@ -354,20 +357,20 @@ cdef bint read_simple_packet(
 
 
 cdef Stop stop_at(
-    const uint8_t* block, uint32_t kind, size_t length, size_t left, bint swapped, uint64_t offset, Account* account
+    const uint8_t* block, uint32_t kind, size_t length, size_t left, bint swapped, uint64_t offset, Counts* counts
 ) noexcept nogil:
     """Why the walk stops at a block that is not sound: its length cannot be, or it is not all there."""
     if length < SMALLEST_BLOCK or length & 3:
-        damaged(account, offset, BLOCK_LENGTH, length, SMALLEST_BLOCK)
+        damaged(counts, offset, BLOCK_LENGTH, length, SMALLEST_BLOCK)
         return LOST
     if length > LARGEST_RECORD:
         if kind == NAME_RESOLUTION or kind == DECRYPTION_SECRETS or is_frame(kind):
             return SKIP
-        damaged(account, offset, BLOCK_TOO_LARGE, length, LARGEST_RECORD)
+        damaged(counts, offset, BLOCK_TOO_LARGE, length, LARGEST_RECORD)
         return LOST
     if length > left:
         return MORE
-    damaged(account, offset, BLOCK_ENDS_DIFFER, length, number(block + length - 4, swapped))
+    damaged(counts, offset, BLOCK_ENDS_DIFFER, length, number(block + length - 4, swapped))
     return LOST
 
 
@@ -379,7 +382,7 @@ cdef inline bint is_sound(const uint8_t* block, size_t length, size_t left, bint
 
 
 cdef inline Stop walk(
-    Window* window, const Section* section, const Ports* ports, Rows* rows, Account* account, Streams* streams,
+    Window* window, const Section* section, const Ports* ports, Rows* rows, Counts* counts, Streams* streams,
     bint swapped, bint columns,
 ) noexcept nogil:
     """``walk_pcapng``, compiled for each byte order, with and without columns."""
@@ -394,7 +397,7 @@ cdef inline Stop walk(
     cdef bint taken
     cdef Frame frame
     cdef Stop stop = MORE
-    frame.number = account.frames
+    frame.number = counts.frames
     while block < behind:
         kind = number(block, swapped)
         length = number(block + 4, swapped)
@@ -405,32 +408,32 @@ cdef inline Stop walk(
             break
         frame.offset = window.offset + <size_t>(block - window.data)
         if wire_unlikely(not is_sound(block, length, <size_t>(end - block), swapped)):
-            stop = stop_at(block, kind, length, <size_t>(end - block), swapped, frame.offset, account)
+            stop = stop_at(block, kind, length, <size_t>(end - block), swapped, frame.offset, counts)
             frame.number += stop == LOST
             break
         taken = False
         if kind == ENHANCED_PACKET:
             frame.number += 1
-            taken = read_packet(&frame, &current, block, length, number(block + 8, swapped), account, swapped)
+            taken = read_packet(&frame, &current, block, length, number(block + 8, swapped), counts, swapped)
         elif kind == SIMPLE_PACKET:
             frame.number += 1
-            taken = read_simple_packet(&frame, &current, block, length, account)
+            taken = read_simple_packet(&frame, &current, block, length, counts)
         elif kind == OLD_PACKET:
             frame.number += 1
-            taken = read_packet(&frame, &current, block, length, short_number(block + 8, swapped), account, swapped)
+            taken = read_packet(&frame, &current, block, length, short_number(block + 8, swapped), counts, swapped)
         elif kind == INTERFACE_DESCRIPTION:
             if length >= INTERFACE_FIXED:
                 stop = INTERFACE
                 break
             frame.number += 1
-            damaged(account, frame.offset, BLOCK_LENGTH, length, INTERFACE_FIXED)
+            damaged(counts, frame.offset, BLOCK_LENGTH, length, INTERFACE_FIXED)
         elif is_frame(kind):
             frame.number += 1
-            account.other += 1
+            counts.other += 1
         if taken:
             room = plain_room if frame.link == LINK_ETHERNET else 0
-            if wire_unlikely(not take_plain(&frame, room, ports.udp, columns, &target, account)):
-                if wire_unlikely(not take_general(&frame, ports, columns, &target, account, streams)):
+            if wire_unlikely(not take_plain(&frame, room, ports.udp, columns, &target, counts)):
+                if wire_unlikely(not take_general(&frame, ports, columns, &target, counts, streams)):
                     frame.number -= 1
                     stop = FULL
                     break
@@ -439,7 +442,7 @@ cdef inline Stop walk(
                     stop = FULL
                     break
         block += length
-    account.frames = frame.number
+    counts.frames = frame.number
     window.position = <size_t>(block - window.data)
     target.count = <size_t>(target.next - target.spans)
     rows[0] = target
@@ -447,13 +450,13 @@ cdef inline Stop walk(
 
 
 cdef Stop walk_pcapng(
-    Window* window, const Section* section, const Ports* ports, Rows* rows, Account* account, Streams* streams
+    Window* window, const Section* section, const Ports* ports, Rows* rows, Counts* counts, Streams* streams
 ) noexcept nogil:
     """Take every whole block of the window while the rows have room, up to one that changes the section."""
     if rows.columns:
         if section.swapped:
-            return walk(window, section, ports, rows, account, streams, True, True)
-        return walk(window, section, ports, rows, account, streams, False, True)
+            return walk(window, section, ports, rows, counts, streams, True, True)
+        return walk(window, section, ports, rows, counts, streams, False, True)
     if section.swapped:
-        return walk(window, section, ports, rows, account, streams, True, False)
-    return walk(window, section, ports, rows, account, streams, False, False)
+        return walk(window, section, ports, rows, counts, streams, True, False)
+    return walk(window, section, ports, rows, counts, streams, False, False)

@@ -7,6 +7,7 @@ lies changes only when one is added.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from msmqwire.capture.frames.fragments cimport Fragments
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 
 cdef enum:
@@ -81,6 +82,36 @@ cdef struct FlowTable:
     uint32_t oldest
     uint64_t seed
     size_t memory        # bytes that belong to flows
+
+
+# The fields of StreamStats in stats.py.
+cdef struct StreamCounts:
+    uint64_t streams
+    uint64_t packets
+    uint64_t unselected
+    uint64_t bytes
+    uint64_t framed
+    uint64_t skipped
+    uint64_t duplicate
+    uint64_t held
+    uint64_t missing
+    uint64_t gaps
+    uint64_t conflicts
+    uint64_t no_packet
+    uint64_t unfinished
+    uint64_t evictions
+
+
+cdef struct Streams:
+    FlowTable table
+    uint32_t kinds        # of packets that give rows
+    size_t most_ahead     # bytes of a flow that may wait for those in front of them
+    size_t most_memory    # bytes of all flows
+    size_t most_flows
+    uint32_t waiting      # the flow whose bytes in order the rows had no room for, or NO_FLOW
+    bint no_memory        # was left, once
+    Fragments fragments   # IP datagrams that are not whole yet
+    StreamCounts counts
 
 
 cdef inline const uint8_t* piece_data(const Piece* piece) noexcept nogil:

@@ -3,12 +3,14 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
 
-from msmqwire.capture.frames cimport Account, Rows, Window
-from msmqwire.capture.layers cimport Ports
-from msmqwire.capture.pcap cimport PcapFile
-from msmqwire.capture.pcapng cimport Section
-from msmqwire.capture.selection cimport PayloadSelection
-from msmqwire.capture.streams cimport PacketMemory, StreamTable
+from msmqwire.capture.files.pcap cimport PcapFile
+from msmqwire.capture.files.pcapng cimport Section
+from msmqwire.capture.files.window cimport Window
+from msmqwire.capture.frames.frame cimport Counts
+from msmqwire.capture.frames.layers cimport Ports
+from msmqwire.capture.frames.rows cimport Rows
+from msmqwire.capture.frames.selection cimport PayloadSelection
+from msmqwire.capture.tcp.streams cimport PacketMemory, StreamTable
 from msmqwire.columns.batch cimport Batch
 from msmqwire.columns.buffer cimport Buffer
 from msmqwire.columns.payloads cimport Payloads
@@ -65,7 +67,7 @@ cdef class FileReader:
     cdef PcapFile pcap
     cdef Section section
     cdef Buffer interfaces
-    cdef Account account
+    cdef Counts counts
     cdef Buffer data           # of the window that is being walked, None when the next is to be read
     cdef Window window
     cdef bint walked           # to its end

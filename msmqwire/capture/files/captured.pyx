@@ -5,11 +5,13 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from msmqwire.capture.blocks cimport FileReader, Pool
-from msmqwire.capture.flows cimport NO_FLOW
-from msmqwire.capture.frames cimport FRAME_TOO_LARGE, LARGEST_FRAME, Frame, Rows, Window, damaged
-from msmqwire.capture.rows cimport take_general
-from msmqwire.capture.streams cimport Streams, StreamTable
+from msmqwire.capture.files.blocks cimport FileReader, Pool
+from msmqwire.capture.files.dispatch cimport take_general
+from msmqwire.capture.files.window cimport Window
+from msmqwire.capture.frames.frame cimport FRAME_TOO_LARGE, LARGEST_FRAME, Frame, damaged
+from msmqwire.capture.frames.rows cimport Rows
+from msmqwire.capture.tcp.flows cimport NO_FLOW, Streams
+from msmqwire.capture.tcp.streams cimport StreamTable
 from msmqwire.columns.payloads cimport Payloads, Span, payload_at
 
 __all__ = ["CapturedFramesReader"]
@@ -53,7 +55,7 @@ cdef class CapturedFramesReader(FileReader):
         self.next = self.behind = 0
         if name != self.name:
             self.name = name
-            self.account.file = <uint32_t>len(self.streams.files)
+            self.counts.file = <uint32_t>len(self.streams.files)
             self.streams.files.append(name)
         return True
 
@@ -99,11 +101,11 @@ cdef class CapturedFramesReader(FileReader):
                 frame.timed = self.timed[self.next]
                 frame.link = self.links[self.next]
                 if frame.size > LARGEST_FRAME:
-                    damaged(&self.account, frame.offset, FRAME_TOO_LARGE, frame.size, LARGEST_FRAME)
-                elif take_general(&frame, &self.ports, rows.columns, rows, &self.account, streams):
+                    damaged(&self.counts, frame.offset, FRAME_TOO_LARGE, frame.size, LARGEST_FRAME)
+                elif take_general(&frame, &self.ports, rows.columns, rows, &self.counts, streams):
                     self.at += frame.size
                 else:
                     break
-                self.account.frames += 1
+                self.counts.frames += 1
                 self.next += 1
         return self.next == self.behind and streams.waiting == NO_FLOW

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from msmqwire.capture.compression import LONGEST_MAGIC, Decompressed, form_of
+from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form_of
 from msmqwire.columns import Payloads
 from msmqwire.errors import CaptureError
 

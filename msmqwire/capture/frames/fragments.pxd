@@ -3,7 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames cimport Account, Frame
+from msmqwire.capture.frames.frame cimport Counts, Frame
 
 cdef enum:
     MOST_DATAGRAMS = 256     # that wait for parts at one time; the one waited for longest is given up for another
@@ -61,9 +61,9 @@ cdef struct Fragments:
 
 
 cdef Assembly add_part(
-    Fragments* fragments, const Part* part, const Frame* frame, Account* account, bint* agrees
+    Fragments* fragments, const Part* part, const Frame* frame, Counts* counts, bint* agrees
 ) noexcept nogil
 cdef void drop_datagram(Fragments* fragments, Datagram* datagram) noexcept nogil
 cdef void free_fragments(Fragments* fragments) noexcept nogil
 cdef void put_newest(Fragments* fragments, Datagram* datagram) noexcept nogil
-cdef void give_up_datagrams(Fragments* fragments, size_t most, Account* account) noexcept nogil
+cdef void give_up_datagrams(Fragments* fragments, size_t most, Counts* counts) noexcept nogil

@@ -7,9 +7,10 @@ belongs to somebody else as soon as that can be seen; it is damaged only while i
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames cimport (
-    IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, IPX_CUT, IPX_LENGTH, LINK_CUT, PAYLOAD_CUT,
-    TCP_CUT, TCP_HEADER_LENGTH, UDP_CUT, UDP_LENGTH,
+from msmqwire.capture.frames.fragments cimport Part
+from msmqwire.capture.frames.frame cimport (
+    IPX_CUT, IPX_LENGTH, IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, LINK_CUT, PAYLOAD_CUT, TCP_CUT,
+    TCP_HEADER_LENGTH, UDP_CUT, UDP_LENGTH,
 )
 
 # Values of EtherType. Below 0x0600 it is a length (IEEE 802.3); Linux tells two kinds of those by numbers of its own.
@@ -54,7 +55,7 @@ cdef enum:
 
 
 # The part of a frame that a layer reads: [position, end) of what is captured, and how far the packet goes
-# by its own account.
+# by its own counts.
 cdef struct Layer:
     const uint8_t* frame
     size_t position

@@ -9,7 +9,7 @@ as a little-endian number, so that nothing need be swapped to look one up.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
-from msmqwire.capture.fragments cimport Part
+from msmqwire.capture.frames.fragments cimport Part
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
 
