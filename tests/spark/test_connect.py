@@ -157,9 +157,7 @@ def test_every_table_of_the_data_source(connect: SparkSession, table: str) -> No
 
 def test_errors_of_the_data_source_arrive(connect: SparkSession) -> None:
     source = connect.read.format("msmq").option("mode", "FAILFAST")
-    with pytest.raises(
-        PythonException, match="truncated: DirectoryServiceServerArray at byte 64: frame 9 of .*/other-si"
-    ):
+    with pytest.raises(PythonException, match=r"truncated: DirectoryServiceServerArray at byte 64: frame 9 of "):
         source.load(CAPTURES).collect()
     with pytest.raises(AnalysisException, match=r"no capture matches '/nowhere/\*\.pcap'"):
         source.load("/nowhere/*.pcap").collect()
