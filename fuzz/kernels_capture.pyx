@@ -236,7 +236,7 @@ cdef void walk(Reading* reading, Window* window, Rows* rows, bint ended) noexcep
 cdef void finish(Reading* reading, size_t size) noexcept nogil:
     """The counts of a file that was read to its end."""
     cdef const Counts* counts = &reading.counts
-    cdef const StreamCounts* counts = &reading.streams.counts
+    cdef const StreamCounts* streams = &reading.streams.counts
     if reading.passing:
         reading.counts.frames += 1
         damaged(&reading.counts, reading.lost_from, RECORD_CUT, size, size)
@@ -247,8 +247,8 @@ cdef void finish(Reading* reading, size_t size) noexcept nogil:
         counts.frames
         == reading.plain_rows + counts.segments + counts.fragments + counts.other + counts.damaged
     )
-    must(counts.bytes == counts.framed + counts.skipped + counts.duplicate and counts.held == 0)
-    must(counts.packets == reading.packets + counts.unselected)
+    must(streams.bytes == streams.framed + streams.skipped + streams.duplicate and streams.held == 0)
+    must(streams.packets == reading.packets + streams.unselected)
     must(reading.streams.table.count == 0 and reading.streams.table.memory == 0)
 
 
