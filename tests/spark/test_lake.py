@@ -175,7 +175,7 @@ def test_a_driver_ended_at_steps(tmp_path: Path, end: Callable[[], None], stride
         assert contents(lake) == AFTER, step
         shutil.rmtree(lake)
     assert step == stride * found.total()
-    assert min(found.values()) > 5 // stride
+    assert len(found) == 2
 
 
 HOLD = (

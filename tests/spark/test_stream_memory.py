@@ -20,7 +20,7 @@ LARGE, HUGE = 20_000_000, 200_000_000
 ALLOWED = 8 << 20
 ONE_GAP = (
     r"\d+\.pcap: 1 problems of TCP streams; the first at byte \d+: "
-    rf"{SEGMENT} bytes in front of this segment are missing, from {SEGMENT} on in its stream"
+    rf"{SEGMENT} bytes before this segment are missing, from offset {SEGMENT} of its stream"
 )
 #: Each case; of how many messages one is lost, 0 for none and None for one in all; and the warning
 CASES: dict[str, tuple[Case, int | None, str]] = {
