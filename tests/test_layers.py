@@ -19,7 +19,7 @@ PACKAGE = ROOT / "msmqwire"
 
 #: From the cellar up. Rooms on one floor do not know each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "__version__"),
     ("wire",),
     ("columns",),
     ("properties",),

@@ -25,7 +25,7 @@ _HOSTS = {
 
 
 class LdapDirectory(Directory):
-    """A directory in Active Directory, or in any server that has its schema; needs ``pip install 'msmqwire[ldap]'``.
+    """A directory in Active Directory, or in any server that has its schema; needs ldap3 (the extra ``ldap``).
 
     It connects when it is first asked, keeps the connection, and connects again when the server has closed it. A read
     fetches all that the server finds before it returns the first object, so that a failure in the midst of it is seen
