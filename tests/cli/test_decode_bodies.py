@@ -67,7 +67,7 @@ def _value(name: str, cell: str) -> Any:
     return cell if name in TEXTS else json.loads(cell)
 
 
-def rows_in(formatat: str, tmp_path: Path, *sources: Path, status: int = 0) -> list[dict[str, Any]]:
+def rows_in(format: str, tmp_path: Path, *sources: Path, status: int = 0) -> list[dict[str, Any]]:
     if format == "parquet":
         out = tmp_path / "rows.parquet"
         done = msmqwire("decode", *KIND, *sources, "-o", out)
