@@ -19,7 +19,7 @@ PACKAGE = ROOT / "msmqwire"
 
 #: From the lowest floor up. Packages on one floor do not import each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "__version__"),
     ("wire",),
     ("columns",),
     ("properties",),

@@ -1,8 +1,9 @@
-"""Progress on standard error, one line, drawn only on a terminal."""
+"""Progress on standard error, one line, drawn on a terminal if rich is installed."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import math
 import os
 import stat
@@ -27,7 +28,8 @@ _INTERVAL = 0.1
 
 
 def _is_drawn(wanted: bool) -> bool:
-    return wanted and sys.stderr is not None and sys.stderr.isatty()
+    drawn = wanted and sys.stderr is not None and sys.stderr.isatty()
+    return drawn and importlib.util.find_spec("rich") is not None
 
 
 def _line(*columns: Any) -> Any:
@@ -40,14 +42,12 @@ def _line(*columns: Any) -> Any:
 
 @contextlib.contextmanager
 def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int], None]]:
-    """A function that draws the bytes read so far, if that is wanted and rich is installed."""
-    try:
-        if not _is_drawn(wanted):
-            raise ImportError
-        from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
-    except ImportError:
+    """A function that draws the bytes read so far."""
+    if not _is_drawn(wanted):
         yield lambda _: None
         return
+    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
+
     line = _line("reading", BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     task = line.add_task("", total=_total(inputs))
     due = time.monotonic() + _DELAY

@@ -25,7 +25,7 @@ _HOSTS = {
 
 
 class LdapDirectory(Directory):
-    """A directory in Active Directory, or in any server that has its schema; needs ``pip install 'msmqwire[ldap]'``.
+    """A directory in Active Directory, or in any server that has its schema; needs ldap3 (the extra ``ldap``).
 
     It connects on first use, keeps the connection, and reconnects if the server has closed it. A read fetches all
     entries before it returns the first object, so a failure is raised at once. Reads from several threads take turns.

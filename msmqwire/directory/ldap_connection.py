@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from msmqwire.errors import DirectoryError, DirectoryNotConnected
+from msmqwire.errors import DirectoryError, DirectoryNotConnected, missing
 
 __all__ = ["Entry", "LdapConnection", "escape", "ldap3", "parent", "relative_names"]
 
@@ -34,9 +34,7 @@ def ldap3(module: str = "ldap3") -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise ImportError(
-            "a directory in LDAP needs ldap3, which is not installed: pip install 'msmqwire[ldap]'"
-        ) from None
+        raise ImportError(missing("ldap3", "a directory in LDAP")) from None
 
 
 def escape(octets: bytes) -> str:

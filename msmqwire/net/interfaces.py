@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv4Interface
 from typing import TYPE_CHECKING
 
 from msmqwire.discovery.client import NetworkAddress
+from msmqwire.errors import missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,9 +34,7 @@ def local_networks(*, loopback: bool = False) -> list[NetworkAddress]:
     try:
         import psutil
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "listing local networks needs psutil, which is not installed: pip install 'msmqwire[net]'", name=error.name
-        ) from None
+        raise ModuleNotFoundError(missing("psutil", "listing local networks"), name=error.name) from None
 
     interfaces = psutil.net_if_stats()
     found: dict[tuple[str, str], NetworkAddress] = {}

@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from msmqwire.errors import RoutingError
+from msmqwire.errors import RoutingError, missing
 from msmqwire.routing.graph import SiteGraph
 
 __all__ = ["RoutingTable", "RoutingTableRow"]
@@ -158,6 +158,4 @@ def _scipy() -> tuple[Any, Any]:
     try:
         return import_module("scipy.sparse"), import_module("scipy.sparse.csgraph").dijkstra
     except ImportError:
-        raise RoutingError(
-            "routing between sites needs scipy, which is not installed: pip install 'msmqwire[routing]'"
-        ) from None
+        raise RoutingError(missing("scipy", "routing between sites")) from None

@@ -58,6 +58,7 @@ def test_captures_become_a_lake(tmp_path: Path, spark: SparkSession) -> None:
     assert spark.range(1).count() == 1  # the active session is used, and not stopped
 
 
+@pytest.mark.long
 def test_progress_on_a_terminal_and_a_second_run(tmp_path: Path, logs: Path) -> None:
     """With a Spark of its own."""
     require_program("java")
@@ -115,6 +116,7 @@ def others_in_session(leader: int) -> list[int]:
     return found
 
 
+@pytest.mark.long
 def test_ctrl_c_while_spark_starts_leaves_nothing_behind(tmp_path: Path, logs: Path) -> None:
     require_program("java")
     lake = tmp_path / "lake"

@@ -313,7 +313,7 @@ def test_offline_and_online_again(server: str, memory: MemoryDirectory) -> None:
 
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ldap3", None)
-    with pytest.raises(ImportError, match=r"pip install 'msmqwire\[ldap\]'"):
+    with pytest.raises(ImportError, match=r"needs ldap3, which is not installed: pip install 'ldap3"):
         LdapDirectory("ldap://localhost")
 
 

@@ -141,9 +141,7 @@ except RoutingError as error:
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=Path(__file__).parents[2], capture_output=True, text=True
     )
-    assert done.stderr == (
-        "routing between sites needs scipy, which is not installed: pip install 'msmqwire[routing]'\n"
-    )
+    assert done.stderr.startswith("routing between sites needs scipy, which is not installed: pip install 'scipy")
     assert done.returncode == 1
 
 
