@@ -57,8 +57,9 @@ BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
 # the constants of each caller, which costs a fifth more instructions.
 INLINE = ("CYTHON_INLINE", "inline __attribute__((always_inline))")
 
-# Loops over many payloads: -O3 saves messages 8% of the instructions, and nothing in other modules
-LOOPS = ["-O3"]
+# Loops over many payloads: -O3 saves messages 8% of the instructions, and nothing in other modules. Those of the
+# layout are a few instructions each: unrolled they take a tenth fewer.
+LOOPS = {"batch": ["-O3"], "decoder": ["-O3"], "encode": ["-O3"], "layout": ["-O3", "-funroll-loops"]}
 
 
 def chosen_build() -> tuple[list[str], list[str], dict[str, bool]]:
@@ -82,10 +83,7 @@ def extensions() -> list[Extension]:
             depends=headers,
             include_dirs=["."],
             define_macros=[INLINE],
-            extra_compile_args=[
-                *compile_args,
-                *(LOOPS if compile_args[:1] == ["-O2"] and source.stem == "batch" else []),
-            ],
+            extra_compile_args=[*compile_args, *(LOOPS.get(source.stem, []) if compile_args[:1] == ["-O2"] else [])],
             extra_link_args=link_args,
         )
         for source in sorted(path.relative_to(HERE) for path in HERE.glob("msmqwire/**/*.pyx"))
