@@ -110,6 +110,10 @@ BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
 INLINE = ("CYTHON_INLINE", "inline __attribute__((always_inline))")
 
 
+# The loops over a block of records are a few instructions each: unrolled they take a tenth fewer.
+UNROLLED = {"msmqwire.columns.layout"}
+
+
 def chosen_build() -> tuple[list[str], list[str], dict[str, bool]]:
     """Flags of the build that ``MSMQWIRE_BUILD`` names; an unknown name is an error, never a silent default."""
     name = os.environ.get("MSMQWIRE_BUILD", "release")
@@ -128,7 +132,7 @@ def extensions() -> list[Extension]:
             depends=headers,
             include_dirs=["."],
             define_macros=[INLINE],
-            extra_compile_args=compile_args,
+            extra_compile_args=[*compile_args, *(["-funroll-loops"] if name in UNROLLED else [])],
             extra_link_args=link_args,
         )
         for name in EXTENSIONS

@@ -17,6 +17,7 @@ import ast
 import contextlib
 import doctest
 import importlib
+import inspect
 import io
 import re
 import runpy
@@ -246,15 +247,20 @@ def test_docstring_examples_run(path: Path, desk: Path) -> None:
         assert run_doctest(text, namespace, relative(path), line)
 
 
+def compiled_docstrings(path: Path) -> Iterator[str]:
+    """Docstrings with examples of a compiled module, of its functions and classes, and of what those define."""
+    module = importlib.import_module(module_name(path))
+    found = [module, *(value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__)]
+    members = [member for value in found if isinstance(value, type) for member in vars(value).values()]
+    yield from (text for value in [*found, *members] if ">>> " in (text := getattr(value, "__doc__", None) or ""))
+
+
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.pyx")), ids=relative)
 def test_compiled_docstring_examples_run(path: Path, desk: Path) -> None:
-    module = importlib.import_module(module_name(path))
-    for test in doctest.DocTestFinder().find(module, module.__name__):
-        complaint = io.StringIO()
-        runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
-        if runner.run(test, out=complaint.write).failed:
-            raise MismatchError(complaint.getvalue())
+    for text in compiled_docstrings(path):
+        namespace = dict(vars(importlib.import_module(module_name(path))))
+        assert run_doctest(inspect.cleandoc(text), namespace, relative(path), 1)
 
 
 def test_docstring_examples_are_found() -> None:
-    assert any(path.match("mqsd/*") for path in with_docstring_examples())
+    assert any(compiled_docstrings(PACKAGE / "mqsd/packet.pyx"))

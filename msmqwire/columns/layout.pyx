@@ -52,35 +52,30 @@ cdef inline void put_bits(
 
 
 cdef inline void put_list(
-    const Source* source, const uint8_t* record, size_t stride, size_t count, uint8_t* target, Items* items
+    const Source* source, const uint8_t* record, size_t stride, size_t count, uint8_t* target, Items* items,
+    size_t width,
 ) noexcept nogil:
-    """The ends of lists from ``target`` on, and their items where the record says where those are."""
-    cdef int32_t* ends = <int32_t*>target + 1
-    cdef size_t total = items.count
-    cdef size_t width = items.widths[0]
-    cdef size_t left
-    cdef uint8_t* to
+    """The ends of lists from ``target`` on, and their items; ``width`` is 0 where those are written elsewhere."""
+    cdef const uint8_t* place = record + source.place
+    cdef const uint8_t* address = record + source.offset
+    cdef uint8_t* start = items.members[0]
+    cdef uint8_t* to = start + width * items.count
     cdef const uint8_t* item
+    cdef const uint8_t* last
+    cdef size_t total = items.count
     cdef size_t i
     for i in range(count):
-        left = (<const uint32_t*>(record + source.place))[0]
-        if source.offset:
-            item = (<const uint8_t* const*>(record + source.offset))[0]
-            to = items.members[0] + width * total
-            if width == 16:
-                total += left
-                while left:
-                    memcpy(to, item, 16)
-                    to += 16
-                    item += 16
-                    left -= 1
-            elif left:
-                memcpy(to, item, width * left)
-                total += left
-        else:
-            total += left
-        ends[i] = <int32_t>total
-        record += stride
+        if width:
+            item = (<const uint8_t* const*>address)[0]
+            last = item + width * load_u32(place)
+            while item != last:
+                memcpy(to, item, width)
+                to += width
+                item += width
+            address += stride
+        total += load_u32(place)
+        (<int32_t*>target)[i + 1] = <int32_t>total
+        place += stride
     items.count = total
 
 
@@ -116,7 +111,12 @@ cdef inline void put_column(
         else:
             copy_values(source, records, stride, count, target, 2)
     elif source.form == LIST:
-        put_list(source, records, stride, count, target, &lists[source.list])
+        if source.offset == 0:
+            put_list(source, records, stride, count, target, &lists[source.list], 0)
+        elif lists[source.list].widths[0] == 16:
+            put_list(source, records, stride, count, target, &lists[source.list], 16)
+        else:
+            put_list(source, records, stride, count, target, &lists[source.list], 4)
     elif source.form == LIST_END:
         copy_values(source, records, stride, count, target + 4, 4)
     else:
@@ -212,15 +212,26 @@ cdef void store_number(const Source* source, void* record, uint64_t number) noex
 
 
 cdef inline uint64_t number_in(const Source* source, size_t row) noexcept nogil:
-    """The number in a row of a column; for a time before 1970 one that does not fit."""
+    """The number in a row of a column of bits or seconds; for a time before 1970 one that does not fit."""
     cdef const uint8_t* at = source.column + source.width * row
     if source.form == SECONDS:
         return <uint64_t>((<const int64_t*>at)[0]) // NANOSECONDS
-    if source.width == 4:
-        return load_u32(at)
-    if source.width == 8:
-        return load_u64(at)
-    return load_u16(at) if source.width == 2 else at[0]
+    return load_u32(at) if source.width == 4 else at[0]
+
+
+cdef inline void copy(uint8_t* target, const uint8_t* value, uint32_t width) noexcept nogil:
+    if width == 4:
+        memcpy(target, value, 4)
+    elif width == 16:
+        memcpy(target, value, 16)
+    elif width == 8:
+        memcpy(target, value, 8)
+    elif width == 1:
+        target[0] = value[0]
+    elif width == 32:
+        memcpy(target, value, 32)
+    else:
+        memcpy(target, value, 2)
 
 
 cdef Py_ssize_t load_row(const Columns* columns, size_t row, void* record) noexcept nogil:
@@ -230,22 +241,28 @@ cdef Py_ssize_t load_row(const Columns* columns, size_t row, void* record) noexc
     """
     cdef const Source* source
     cdef const uint8_t* value
+    cdef uint8_t* field
     cdef uint64_t number
+    cdef uint32_t bits
     cdef size_t i
     for i in range(columns.count):
         source = &columns.sources[i]
         value = source.column + source.width * row
-        if source.form == VALUE:
-            memcpy(<uint8_t*>record + source.place, value, source.width)
+        if source.form == COPY:
+            copy(field_of(source, record), value, source.width)
+        elif source.form == VALUE:
+            copy(<uint8_t*>record + source.place, value, source.width)
         elif source.form == LIST:
             (<uint32_t*>(<uint8_t*>record + source.place))[0] = load_u32(value + 4) - load_u32(value)
-        elif source.width == 16:
-            memcpy(field_of(source, record), value, 16)
         else:
             number = number_in(source, row)
-            if wire_unlikely(number > largest_number(source)):
+            if wire_unlikely(number > (source.mask if source.form == BITS else <uint64_t>0xFFFFFFFF)):
                 return <Py_ssize_t>i
-            store_number(source, record, number)
+            field = field_of(source, record)
+            bits = <uint32_t>number << source.shift
+            if source.form == BITS:
+                bits |= load_u32(field)
+            memcpy(field, &bits, 4)
     return -1
 
 
@@ -281,6 +298,10 @@ cdef class Layout:
         }
         self.stride = stride
         self.smallest_row = smallest_row
+        for name, (form, _, *others) in sources.items():
+            # Items that are copied are GUIDs or u32 numbers
+            if form == LIST and others[0] and width_of(self.written[name].item) not in (4, 16):
+                raise ValueError(f"items of {name} must have 4 or 16 bytes")
         missing = [column.name for column in table.columns if column.name not in sources]
         if missing:
             raise ValueError(f"the layout of {table.name} lacks {', '.join(missing)}")

@@ -26,11 +26,14 @@ from msmqwire.mqqb.values cimport (
 from msmqwire.wire.fault cimport Fault, decode_error
 from msmqwire.wire.transport cimport Transport, transport_code
 
+from msmqwire.columns.signature import packet_signature, python_type
 from msmqwire.errors import DecodeError, EncodeError
 from msmqwire.mqqb.groups import (
     Acknowledgment, MultiQueueFormatHeader, SecurityHeader, SessionHeader, SoapHeader, TransactionHeader
 )
-from msmqwire.mqqb.schema import FIELDS, SESSION_KINDS, TRANSPORTS, SessionViolation, Violation
+from msmqwire.mqqb.schema import (
+    FIELDS, MESSAGES, SESSION_KINDS, SESSIONS, TRANSPORTS, SessionViolation, Violation
+)
 
 __all__ = [
     "ConnectionParameters", "EstablishConnection", "Ping", "SessionAck", "UserMessage", "decode", "encode",
@@ -39,7 +42,7 @@ __all__ = [
 NIL = UUID(int=0)
 FOR_EVER = 0xFFFFFFFF
 
-# Attributes of a message that are not in an optional header, and what they are unless somebody says otherwise
+# Attributes of a message that are not in an optional header, and their defaults
 MESSAGE_DEFAULTS = {
     "priority": 3,
     "tracing": False,
@@ -80,7 +83,7 @@ cdef tuple QUEUES = ("destination_queue", "admin_queue", "response_queue")
 cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
 READABLE = frozenset(MESSAGE_DEFAULTS) | {"kind", "packet_size", "message_class_name", "message_size", "notification"}
 
-# The optional headers: their attribute, their class, and the bit that says that one is there
+# The optional headers: attribute, class and presence bit
 GROUPS = {
     "transaction": (TransactionHeader, HAS_TRANSACTION),
     "security": (SecurityHeader, HAS_SECURITY),
@@ -93,7 +96,7 @@ GROUP_FIELDS = {
     for group in (*[group for group, _ in GROUPS.values()], Acknowledgment)
 }
 
-# Attributes of the packets of sessions, with what they are unless somebody says otherwise; ... where somebody must
+# Attributes of session packets and their defaults; ... where there is none
 SESSION_DEFAULTS = {
     PING: {"cookie": ..., "queue_manager": ..., "initiator_is_client": False, "refused": False},
     ESTABLISH_CONNECTION: {
@@ -108,7 +111,18 @@ SESSION_DEFAULTS = {
     },
 }
 
-# A violation's bit by the field that an encoder refuses for it
+cdef dict MESSAGE_TYPES = {column.name: python_type(column.type) for column in MESSAGES.columns}
+cdef dict SESSION_TYPES = {column.name: python_type(column.type) for column in SESSIONS.columns}
+MESSAGE_KEYWORDS = {
+    **{name: MESSAGE_TYPES[name] for name in MESSAGE_DEFAULTS},
+    **{name: group.__name__ for name, (group, _) in GROUPS.items()},
+}
+SESSION_SIGNATURES = {
+    kind: packet_signature({name: SESSION_TYPES[name] for name in defaults}, defaults)
+    for kind, defaults in SESSION_DEFAULTS.items()
+}
+
+# The field that an encoder refuses for each violation
 MESSAGE_REFUSALS = {
     Violation.TRAILING_BYTES: "PacketSize",
     Violation.MISSING_PROPERTIES: "UserHeader.Flags",
@@ -135,7 +149,7 @@ SESSION_REFUSALS = {
 cdef class MessagePacket:
     """What all packets have in common.
 
-    A packet compares, hashes, prints and pickles as a value; reserved bytes and padding are no part of it. It keeps the
+    A packet compares, hashes, prints and pickles as a value; reserved bytes and padding are not part of it. It keeps the
     bytes it was decoded from alive.
     """
 
@@ -158,7 +172,7 @@ cdef class MessagePacket:
         return tuple([flag.name.lower() for flag in flags if self.header.violations & <uint32_t>flag])
 
     cdef bytes canonical(self):
-        """The packet as it is written: what reserved bytes and padding hold is no part of the value."""
+        """The packet as it is written: reserved bytes and padding are not part of the value."""
         if isinstance(self, UserMessage):
             return rewritten_message(&self.header, self.data)
         return packed_session(&self.header)
@@ -168,7 +182,7 @@ cdef class MessagePacket:
             return NotImplemented
         if type(self) is not type(other) or self.header.violations != (<MessagePacket>other).header.violations:
             return False
-        # One queue can be written in several ways, which are no part of the value either
+        # The several ways to write one queue are not part of the value either
         return self.canonical() == (<MessagePacket>other).canonical() or repr(self) == repr(other)
 
     def __hash__(self):
@@ -226,6 +240,8 @@ cdef class UserMessage(MessagePacket):
     188
     """
 
+    __signature__ = packet_signature(MESSAGE_KEYWORDS, {**MESSAGE_DEFAULTS, **dict.fromkeys(GROUPS)})
+
     def __init__(self, **values):
         cdef Builder builder = Builder()
         groups = {name: values.pop(name, None) for name in GROUPS}
@@ -262,7 +278,7 @@ cdef class UserMessage(MessagePacket):
         return [*READABLE, *GROUPS]
 
     def _parts(self):
-        """The keywords that build it: those that differ from what they are otherwise."""
+        """The keywords that build it: the values that differ from their defaults."""
         groups = {name: getattr(self, name) for name in GROUPS}
         defaults = message_defaults({"body": self.body or b"", "destination_queue": self.destination_queue}, groups)
         for name, default in defaults.items():
@@ -276,7 +292,7 @@ cdef class UserMessage(MessagePacket):
 
 
 cdef dict message_defaults(dict values, dict groups):
-    """What a message is where nobody says otherwise: some of it follows from the rest."""
+    """The defaults of a message, some of which follow from its other values."""
     destination = values.get("destination_queue")
     return {
         **MESSAGE_DEFAULTS,
@@ -343,6 +359,8 @@ cdef class EstablishConnection(SessionPacket):
     refused : bool
     """
 
+    __signature__ = SESSION_SIGNATURES[ESTABLISH_CONNECTION]
+
     def __init__(self, **values):
         build_session(self, values)
 
@@ -357,6 +375,8 @@ cdef class ConnectionParameters(SessionPacket):
     32
     """
 
+    __signature__ = SESSION_SIGNATURES[CONNECTION_PARAMETERS]
+
     def __init__(self, **values):
         build_session(self, values)
 
@@ -364,12 +384,16 @@ cdef class ConnectionParameters(SessionPacket):
 cdef class SessionAck(SessionPacket):
     """What has arrived in a session: [MS-MQQB] 2.2.6."""
 
+    __signature__ = SESSION_SIGNATURES[SESSION_ACK]
+
     def __init__(self, **values):
         build_session(self, values)
 
 
 cdef class Ping(SessionPacket):
     """The datagram that asks whether a session would be accepted, and the answer to it: [MS-MQQB] 2.2.7."""
+
+    __signature__ = SESSION_SIGNATURES[PING]
 
     def __init__(self, **values):
         build_session(self, values)
@@ -398,7 +422,7 @@ cdef int build_session(SessionPacket packet, dict values) except -1:
     return 0
 
 
-# --- Doors ---
+# --- decode and encode ---
 
 
 cdef int read_packet(MessagePacket packet, size_t size, uint32_t transport, bint strict) except -1:
@@ -415,7 +439,7 @@ cdef int read_packet(MessagePacket packet, size_t size, uint32_t transport, bint
 
 
 cdef int attach(MessagePacket packet, bytes data) except -1:
-    """Give a packet under construction the bytes just written for it, and refuse what breaks a rule."""
+    """Give a packet under construction the bytes just written for it; refuse one that breaks a rule."""
     cdef uint32_t transport = Transport.UDP if isinstance(packet, Ping) else Transport.TCP
     packet.owner = data
     packet.data = <const uint8_t*>PyBytes_AS_STRING(data)
@@ -502,7 +526,7 @@ cdef MessagePacket of_its_kind(MessagePacket read):
 
 
 def restore(bytes data, str transport):
-    """Unpickle a packet: whether it is a ping is not told by its bytes alone."""
+    """Unpickle a packet; its bytes alone do not say whether it is a ping."""
     return decode(data, transport=transport)
 
 

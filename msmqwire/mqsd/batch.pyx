@@ -17,7 +17,7 @@ from msmqwire.mqsd.kernel cimport (
 )
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
-from msmqwire.wire.transport cimport Transports, parse_transports, transport_at
+from msmqwire.wire.transport cimport Transports, parse_transports
 
 from msmqwire.mqsd.schema import TOPOLOGY, TRANSPORTS
 
@@ -72,12 +72,12 @@ cdef class TopologyDecoder(Decoder):
         Requests come in long runs, and of a plain one only the GUIDs differ from row to row.
         """
         cdef PayloadTable source = self.payloads.table  # local copies, which no store to a column can change
-        cdef size_t first = self.columns.rows
+        cdef Py_ssize_t shift = 16 * (<Py_ssize_t>self.columns.rows - <Py_ssize_t>row)  # between a payload and its row
+        cdef uint8_t* enterprise_id = NULL if self.enterprise_id == NULL else self.enterprise_id + shift
+        cdef uint8_t* request_id = NULL if self.request_id == NULL else self.request_id + shift
+        cdef uint8_t* site_id = NULL if self.site_id == NULL else self.site_id + shift
         cdef size_t start = row
         cdef size_t stop = self.stop
-        cdef uint8_t* enterprise_id = self.enterprise_id + 16 * first if self.enterprise_id != NULL else NULL
-        cdef uint8_t* request_id = self.request_id + 16 * first if self.request_id != NULL else NULL
-        cdef uint8_t* site_id = self.site_id + 16 * first if self.site_id != NULL else NULL
         cdef Topology packet
         cdef Span span
         while row < stop:
@@ -85,11 +85,11 @@ cdef class TopologyDecoder(Decoder):
             if not is_plain_request(span.data, span.size):
                 break
             if enterprise_id != NULL:
-                memcpy(enterprise_id + 16 * (row - start), span.data + 4, 16)
+                memcpy(enterprise_id + 16 * row, span.data + 4, 16)
             if request_id != NULL:
-                memcpy(request_id + 16 * (row - start), span.data + 20, 16)
+                memcpy(request_id + 16 * row, span.data + 20, 16)
             if site_id != NULL:
-                memcpy(site_id + 16 * (row - start), span.data + 36, 16)
+                memcpy(site_id + 16 * row, span.data + 36, 16)
             row += 1
         if row != start:
             clear_topology(&packet)
@@ -102,6 +102,10 @@ cdef class TopologyDecoder(Decoder):
         """Read the next packets, then write their columns; the row after them."""
         cdef Topology[BLOCK] packets
         cdef PayloadTable source = self.payloads.table
+        cdef ServerColumns servers = self.servers
+        cdef const uint8_t* codes = self.transports.codes
+        cdef uint32_t transport = self.transports.code
+        cdef bint strict = self.strict
         cdef size_t count = min(<size_t>BLOCK, self.stop - row)
         cdef size_t entries = self.columns.lists[SERVERS].count
         cdef Fault fault
@@ -109,11 +113,12 @@ cdef class TopologyDecoder(Decoder):
         cdef size_t i
         for i in range(count):
             span = payload_at(&source, row + i)
+            if codes != NULL:
+                transport = codes[row + i]
             if wire_unlikely(span.data == NULL):
                 clear_topology(&packets[i])
             elif wire_unlikely(read_topology(
-                span.data, span.size, transport_at(self.transports, row + i), self.strict, &self.servers, &entries,
-                &packets[i], &fault
+                span.data, span.size, transport, strict, &servers, &entries, &packets[i], &fault
             ) != 0):
                 clear_topology(&packets[i])
                 put_fault(&self.columns, &fault, self.columns.rows + i)

@@ -152,8 +152,13 @@ cdef inline int read_request(
     if wire_unlikely(size < REQUEST_SIZE):
         return request_truncated(size, fault)
     packet.sections[REQUEST_FIELDS] = data
+    packet.sections[REPLY_FIELDS] = BLANK
+    packet.sections[RESPONDING_SITE] = BLANK
     packet.presence = DECODED | HAS_REQUEST
     packet.type = REQUEST - 1
+    packet.ipx_count = 0
+    packet.network_count = 0
+    packet.servers_size = 0
     packet.described = REQUEST_SIZE
     if wire_unlikely(size >= SMALLEST_IPX_REQUEST):
         if transport == Transport.UDP:
@@ -206,14 +211,18 @@ cdef inline int read_reply(
             packet.violations |= MASK_COUNT_MISMATCH
     if wire_unlikely(described != size):
         packet.violations |= TRAILING_BYTES
+    packet.sections[REQUEST_FIELDS] = BLANK
     packet.sections[REPLY_FIELDS] = data
-    packet.presence = DECODED | HAS_REPLY
     packet.type = REPLY - 1
+    packet.ipx_count = 0
     packet.network_count = count
     packet.networks = data + REPLY_FIXED_SIZE
     if packet.servers_size:
-        packet.sections[RESPONDING_SITE] = packet.networks + 16 * <size_t>count
-        packet.presence |= HAS_REMOTE
+        packet.sections[RESPONDING_SITE] = data + REPLY_FIXED_SIZE + 16 * <size_t>count
+        packet.presence = DECODED | HAS_REPLY | HAS_REMOTE
+    else:
+        packet.sections[RESPONDING_SITE] = BLANK
+        packet.presence = DECODED | HAS_REPLY
     packet.servers = data + REPLY_FIXED_SIZE + 16 * <size_t>count + 16
     packet.described = described
     return 0
@@ -272,11 +281,11 @@ cdef inline int read_topology(
     cdef uint32_t header
     cdef uint32_t packet_type
     cdef size_t first_entry = entry[0]
-    clear_topology(packet)
     if wire_unlikely(size < HEADER_SIZE):
         return header_fault(data, size, fault)
     header = load_u32(data)
     packet_type = header >> 8 & 0xFF
+    packet.violations = 0
     packet.sections[HEADER] = data
     if wire_unlikely(header & ~<uint32_t>0xFF00):
         packet.violations = (VERSION_NONZERO if header & 0xFF else 0) | (RESERVED_NONZERO if header >> 16 else 0)

@@ -21,6 +21,7 @@ from msmqwire.wire.transport cimport Transport, transport_code
 
 import numpy as np
 
+from msmqwire.columns.signature import packet_signature
 from msmqwire.errors import EncodeError
 from msmqwire.mqsd.schema import FIELDS, TRANSPORTS, Violation
 
@@ -125,6 +126,11 @@ cdef class TopologyClientRequest(TopologyPacket):
     52
     """
 
+    __signature__ = packet_signature(
+        {"enterprise_id": "UUID", "request_id": "UUID", "site_id": "UUID", "ipx_networks": "Sequence[int]"},
+        {"ipx_networks": ()},
+    )
+
     def __init__(self, *, enterprise_id, request_id, site_id, ipx_networks=()):
         networks = encodable_ipx_networks(ipx_networks)
         cdef uint8_t[48] guids
@@ -208,6 +214,17 @@ cdef class TopologyServerReply(TopologyPacket):
     >>> decode(encode(reply)).servers
     (DirectoryServiceServer(name='nt4pec', ip=True, ipx=False),)
     """
+
+    __signature__ = packet_signature(
+        {
+            "correlation_id": "UUID",
+            "connected_networks": "Iterable[UUID] | NDArray[np.uint8]",
+            "connected_network_mask": "int",
+            "responding_site_id": "UUID",
+            "servers": "Iterable[DirectoryServiceServer]",
+        },
+        {"connected_network_mask": 0, "responding_site_id": None, "servers": ()},
+    )
 
     def __init__(
         self, *, correlation_id, connected_networks, connected_network_mask=0, responding_site_id=None, servers=()
