@@ -1,6 +1,7 @@
 """Payloads into the columns of a batch, with any number of threads."""
 
 from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t
 
 from msmqwire.columns.batch cimport Batch
 from msmqwire.columns.layout cimport Columns, Layout
@@ -17,6 +18,7 @@ cdef class Decoder:
     cdef Payloads payloads
     cdef Transports transports
     cdef bint strict
+    cdef uint32_t options   # a protocol's own
     cdef size_t start
     cdef size_t stop
     cdef Columns columns
@@ -28,5 +30,5 @@ cdef class Decoder:
 
 cdef Batch decode_payloads(
     Layout layout, type decoder, Payloads payloads, Transports transports, bint strict, object columns, Batch out,
-    int threads, type kind=*
+    int threads, type kind=*, uint32_t options=*
 )

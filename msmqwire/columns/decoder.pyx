@@ -92,7 +92,8 @@ cdef void merge(Columns* whole, Decoder part) noexcept:
 
 
 cdef int decode_into(
-    Batch batch, Layout layout, type decoder, Transports transports, bint strict, size_t threads
+    Batch batch, Layout layout, type decoder, Transports transports, bint strict, uint32_t options,
+    size_t threads,
 ) except -1:
     """Decode the payloads that the batch holds."""
     cdef Columns whole
@@ -108,6 +109,7 @@ cdef int decode_into(
         part.payloads = batch.payloads
         part.transports = transports
         part.strict = strict
+        part.options = options
         part.start = batch.length * i // threads
         part.stop = batch.length * (i + 1) // threads
         part.columns = whole
@@ -145,17 +147,17 @@ cdef int run_all(list parts) except -1:
 
 cdef Batch decode_payloads(
     Layout layout, type decoder, Payloads payloads, Transports transports, bint strict, object columns, Batch out,
-    int threads, type kind=Batch,
+    int threads, type kind=Batch, uint32_t options=0,
 ):
     """A batch of class ``kind`` with the rows of the payloads: ``out`` written again, or a new one."""
     cdef Batch batch = prepare(layout.table, payloads, columns, out, kind)
     batch.writing = True
     try:
-        decode_into(batch, layout, decoder, transports, strict, <size_t>threads)
+        decode_into(batch, layout, decoder, transports, strict, options, <size_t>threads)
     except BaseException:
         # Memory ran out: a batch never has rows without their columns
         batch.hold_payloads(NOTHING)
-        decode_into(batch, layout, decoder, Transports.__new__(Transports), False, 1)
+        decode_into(batch, layout, decoder, Transports.__new__(Transports), False, 0, 1)
         raise
     finally:
         batch.writing = False

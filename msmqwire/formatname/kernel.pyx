@@ -318,7 +318,8 @@ cdef int read_ip_address(Scanner* scanner) noexcept nogil:
 cdef int read_ipx_address(Scanner* scanner) noexcept nogil:
     """Network number and host number with a colon between them."""
     cdef TextSpan ignored
-    if read_text(scanner, HEXADECIMAL, MAX_NETWORK, Field.ProtocolAddressSpecification, HEXADECIMAL_DIGIT, &ignored) != 0:
+    cdef Field field = Field.ProtocolAddressSpecification
+    if read_text(scanner, HEXADECIMAL, MAX_NETWORK, field, HEXADECIMAL_DIGIT, &ignored) != 0:
         return -1
     if not is_next(scanner, c":"):
         return refuse(scanner, BAD_TEXT, Field.ProtocolAddressSpecification, COLON)
@@ -372,7 +373,9 @@ cdef inline int read_address(Scanner* scanner, Name* name) noexcept nogil:
     """ProtocolAddressSpecification."""
     cdef size_t start = scanner.at
     if name.protocol == PROTOCOL_OS:
-        return read_text(scanner, COMPUTER, MAX_COMPUTER, Field.ProtocolAddressSpecification, COMPUTER_CHARACTER, &name.address)
+        return read_text(
+            scanner, COMPUTER, MAX_COMPUTER, Field.ProtocolAddressSpecification, COMPUTER_CHARACTER, &name.address
+        )
     if name.protocol == PROTOCOL_TCP:
         if read_ip_address(scanner) != 0:
             return -1

@@ -67,6 +67,8 @@ _TEXTS = {
 }
 EXPECTED = tuple(_TEXTS[name] for name in Expected.__members__)
 
+SMALLEST_ELEMENT = 13  # bytes of DIRECT=OS:a\b
+
 FORMAT_NAMES = Table(
     name="format_names",
     section="[MS-MQMQ] 2.1",
@@ -97,7 +99,7 @@ FORMAT_NAMES = Table(
         Column("subqueue", ASCII, "direct or path name: Subqueue", Presence.HAS_SUBQUEUE),
         Column("suffix", Enumeration(SUFFIXES), "the journal or dead-letter queue of the name", Presence.HAS_SUFFIX),
         Column("domain", ASCII, "distribution list name: DomainName", Presence.HAS_DOMAIN),
-        Column("elements", ListOf(ASCII), "multiple-element name: its names", Presence.HAS_ELEMENTS),
+        Column("elements", ListOf(ASCII, SMALLEST_ELEMENT), "multiple-element name: its names", Presence.HAS_ELEMENTS),
     ),
     fields=FIELDS,
 )

@@ -22,6 +22,7 @@ from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.fault cimport TOO_LARGE, Fault, decode_error, set_fault
 from msmqwire.wire.guid cimport GUID_SIZE, guid_from_bytes, guid_to_bytes
 
+from msmqwire.columns.signature import packet_signature
 from msmqwire.errors import EncodeError
 from msmqwire.mqcn.schema import FIELDS, OBJECTS, OPERATIONS, Violation
 
@@ -85,8 +86,15 @@ cdef class NotificationUpdate:
     ('queue', PropertyValue(id=105, value=1024), ())
     """
 
-    __signature__ = signature(
-        lambda *, command, guid_master_id, properties=(), path_name=None, guid_identifier=None: None
+    __signature__ = packet_signature(
+        {
+            "command": "Operation",
+            "guid_master_id": "UUID",
+            "properties": "Iterable[PropertyValue | tuple[int, Any]]",
+            "path_name": "str",
+            "guid_identifier": "UUID",
+        },
+        {"properties": (), "path_name": None, "guid_identifier": None},
     )
     cdef object owner          # keeps the bytes alive; its buffer begins at ``start``
     cdef const uint8_t* start

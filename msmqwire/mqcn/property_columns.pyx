@@ -15,7 +15,7 @@ from msmqwire.columns.buffer cimport Buffer, allocate, buffer_of_bytes
 from msmqwire.columns.convert cimport TextSpan, bytes_of_spans
 from msmqwire.columns.payloads cimport PayloadTable, payload_at
 from msmqwire.properties.lookup cimport (
-    KIND_BLOB, KIND_CLSID, KIND_CLSID_VECTOR, KIND_LPWSTR, KIND_LPWSTR_VECTOR, KIND_NONE, KIND_UI1_VECTOR,
+    KIND_BLOB, KIND_CLSID_VECTOR, KIND_LPWSTR, KIND_LPWSTR_VECTOR, KIND_NONE, KIND_UI1_VECTOR,
     KIND_UI4_VECTOR, property_kind, property_place,
 )
 from msmqwire.propvariant.codec cimport COUNT_SIZE, dtype_of, load_number, text_size

@@ -8,7 +8,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from msmqwire.columns.payloads cimport address, steady_bytes
 from msmqwire.properties.lookup cimport (
     KIND_BLOB, KIND_BOOL, KIND_CLSID, KIND_CLSID_VECTOR, KIND_COUNT, KIND_I1, KIND_I2, KIND_I4, KIND_I8, KIND_LPWSTR,
-    KIND_LPWSTR_VECTOR, KIND_NONE, KIND_UI1, KIND_UI1_VECTOR, KIND_UI2, KIND_UI4, KIND_UI4_VECTOR, KIND_UI8,
+    KIND_LPWSTR_VECTOR, KIND_UI1, KIND_UI1_VECTOR, KIND_UI2, KIND_UI4, KIND_UI4_VECTOR, KIND_UI8,
     kind_of_type,
 )
 from msmqwire.wire.cursor cimport load_u64
