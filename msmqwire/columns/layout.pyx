@@ -1,7 +1,7 @@
 """Columns from records, and records from columns."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns.batch cimport Batch
@@ -141,6 +141,7 @@ cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept
     """
     cdef const uint8_t* at
     cdef const Source* source
+    cdef int32_t* ends
     cdef int32_t end
     cdef size_t i
     cdef size_t row
@@ -149,8 +150,9 @@ cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept
         at = <const uint8_t*>record + source.place
         if source.form == LIST or source.form == LIST_END:
             end = <int32_t>columns.lists[source.list].count
-            for row in range(columns.rows + 1, columns.rows + count + 1):
-                (<int32_t*>source.column)[row] = end
+            ends = <int32_t*>source.column + columns.rows + 1  # a local copy, which no store can change
+            for row in range(count):
+                ends[row] = end
         elif source.form == VALUE:
             memset(source.column + source.width * columns.rows, at[0], source.width * count)
         elif (<const uint8_t* const*>at)[0] != NULL:

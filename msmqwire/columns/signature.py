@@ -19,7 +19,7 @@ def python_type(type_: DataType) -> str:
         return f"Literal[{', '.join(map(repr, type_.names))}]"
     if isinstance(type_, ListOf):
         return f"Sequence[{python_type(type_.item)}]"
-    return _PYTHON_TYPES.get(type_, "int")  # type: ignore[call-overload,no-any-return]
+    return next((name for known, name in _PYTHON_TYPES.items() if known == type_), "int")
 
 
 def packet_signature(types: Mapping[str, str], defaults: Mapping[str, Any]) -> Signature:

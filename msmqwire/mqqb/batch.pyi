@@ -25,7 +25,6 @@ def decode_batch(
     out: Batch | None = None,
     threads: int = 1,
 ) -> MessageBatch: ...
-
 def decode_session_batch(
     payloads: object,
     *,

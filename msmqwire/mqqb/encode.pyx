@@ -82,14 +82,14 @@ cdef class PacketEncoder(Encoder):
                 &self.fault,
             )
         else:
-            size = self.write_message(packet, row, target)
+            size = self.write_lists_and_message(packet, row, target)
             status = read_message(target, size, True, NULL, &written, &self.fault)
         if wire_unlikely(status != 0 or written.violations & ~<uint32_t>Violation.UNRESOLVED_QUEUE):
             self.reason = PACKET_REFUSED if status != 0 else ROW_REFUSED
             return 0
         return size
 
-    cdef size_t write_message(self, const Packet* packet, size_t row, uint8_t* target) noexcept nogil:
+    cdef size_t write_lists_and_message(self, const Packet* packet, size_t row, uint8_t* target) noexcept nogil:
         cdef FormatName* lists[QUEUE_COUNT]
         cdef size_t queue
         cdef size_t i

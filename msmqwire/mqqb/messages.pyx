@@ -56,7 +56,7 @@ cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil:
 
 
 cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil:
-    """Recognise the packets that acknowledge transactional messages among those of their size: [MS-MQQB] 2.2.4, 2.2.5."""
+    """Recognise OrderAck and FinalAck packets among packets of their size: [MS-MQQB] 2.2.4, 2.2.5."""
     cdef uint32_t message_class = load_u16(packet.sections[PROPERTIES] + 2)
     cdef uint32_t delivery = load_u32(packet.sections[USER] + USER_FLAGS_AT) >> USER_DELIVERY_SHIFT & 3
     cdef const uint8_t* label = data + packet.parts[LABEL].offset

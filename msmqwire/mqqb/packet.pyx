@@ -149,8 +149,8 @@ SESSION_REFUSALS = {
 cdef class MessagePacket:
     """What all packets have in common.
 
-    A packet compares, hashes, prints and pickles as a value; reserved bytes and padding are not part of it. It keeps the
-    bytes it was decoded from alive.
+    A packet compares, hashes, prints and pickles as a value; reserved bytes and padding are not part of it. It keeps
+    the bytes it was decoded from alive.
     """
 
     cdef object owner            # keeps the bytes alive

@@ -76,9 +76,7 @@ MESSAGES = Table(
     name="messages",
     section="[MS-MQMQ] 2.2.20",
     columns=(
-        Column(
-            "kind", Enumeration(KINDS), "an application's message, or an OrderAck or FinalAck packet"
-        ),
+        Column("kind", Enumeration(KINDS), "an application's message, or an OrderAck or FinalAck packet"),
         Column("packet_size", UINT32, "PacketSize: bytes without the SessionHeader after them"),
         Column("priority", UINT8, "BaseHeader.Flags.PR, 0 to 7"),
         Column("tracing", BOOL, "BaseHeader.Flags.TR"),
@@ -89,7 +87,12 @@ MESSAGES = Table(
         Column("sent_time", TIMESTAMP, "SentTime, to the second"),
         Column("message_id", UINT32, "MessageID"),
         Column("hop_count", UINT8, "UserHeader.Flags.RC"),
-        Column("delivery_mode", Enumeration(DELIVERY_MODES), "UserHeader.Flags.DM; null if neither", Presence.HAS_DELIVERY_MODE),
+        Column(
+            "delivery_mode",
+            Enumeration(DELIVERY_MODES),
+            "UserHeader.Flags.DM; null if neither",
+            Presence.HAS_DELIVERY_MODE,
+        ),
         Column("negative_source_journaling", BOOL, "UserHeader.Flags.JN"),
         Column("positive_source_journaling", BOOL, "UserHeader.Flags.JP"),
         Column("sent_over_http", BOOL, "UserHeader.Flags.AH"),
@@ -97,17 +100,31 @@ MESSAGES = Table(
         Column("admin_queue", FORMAT_NAME, "AdminQueue: where acknowledgments go", Presence.HAS_ADMIN),
         Column("response_queue", FORMAT_NAME, "ResponseQueue: where answers go", Presence.HAS_RESPONSE),
         Column("connector_type", GUID, "ConnectorType", Presence.HAS_CONNECTOR_TYPE),
-        Column("first_message", BOOL, "TransactionHeader.Flags.FM: the first of its transaction", Presence.HAS_TRANSACTION),
-        Column("last_message", BOOL, "TransactionHeader.Flags.LM: the last of its transaction", Presence.HAS_TRANSACTION),
+        Column(
+            "first_message", BOOL, "TransactionHeader.Flags.FM: the first of its transaction", Presence.HAS_TRANSACTION
+        ),
+        Column(
+            "last_message", BOOL, "TransactionHeader.Flags.LM: the last of its transaction", Presence.HAS_TRANSACTION
+        ),
         Column("final_ack_required", BOOL, "TransactionHeader.Flags.FA", Presence.HAS_TRANSACTION),
         Column("transaction_id", UINT32, "TransactionHeader.Flags.ID, 20 bits", Presence.HAS_TRANSACTION),
-        Column("tx_sequence_id", UINT64, "TxSequenceID: ordinal in the low half, time stamp in the high", Presence.HAS_TRANSACTION),
+        Column(
+            "tx_sequence_id",
+            UINT64,
+            "TxSequenceID: ordinal in the low half, time stamp in the high",
+            Presence.HAS_TRANSACTION,
+        ),
         Column("tx_sequence_number", UINT32, "TxSequenceNumber, from 1", Presence.HAS_TRANSACTION),
         Column("previous_tx_sequence_number", UINT32, "PreviousTxSequenceNumber, 0 for none", Presence.HAS_TRANSACTION),
         Column("connector_queue_manager", GUID, "ConnectorQMGuid", Presence.HAS_CONNECTOR_QM),
-        Column("security_flags", UINT16, "SecurityHeader.Flags as received: a sender can set any", Presence.HAS_SECURITY),
         Column(
-            "sender_id_type", Enumeration(SENDER_ID_TYPES), "SecurityHeader.Flags.ST; null if another", Presence.HAS_SENDER_ID_TYPE
+            "security_flags", UINT16, "SecurityHeader.Flags as received: a sender can set any", Presence.HAS_SECURITY
+        ),
+        Column(
+            "sender_id_type",
+            Enumeration(SENDER_ID_TYPES),
+            "SecurityHeader.Flags.ST; null if another",
+            Presence.HAS_SENDER_ID_TYPE,
         ),
         Column("body_encrypted", BOOL, "SecurityHeader.Flags.EB", Presence.HAS_SECURITY),
         Column("security_id", BYTES, "SecurityID: a SID, or the GUID of a queue manager", Presence.HAS_SECURITY_ID),
@@ -128,7 +145,10 @@ MESSAGES = Table(
             Presence.HAS_MESSAGE_CLASS,
         ),
         Column(
-            "correlation_guid", GUID, "CorrelationID, the first 16 bytes: of an acknowledgment the source", Presence.HAS_PROPERTIES
+            "correlation_guid",
+            GUID,
+            "CorrelationID, the first 16 bytes: of an acknowledgment the source",
+            Presence.HAS_PROPERTIES,
         ),
         Column(
             "correlation_ordinal",
@@ -148,19 +168,31 @@ MESSAGES = Table(
         Column("debug_queue", GUID, "DebugHeader.QueueIdentifier: the queue for reports", Presence.HAS_DEBUG_QUEUE),
         Column("soap_header", TEXT, "SoapHeader.Header, to its first U+0000", Presence.HAS_SOAP),
         Column("soap_body", TEXT, "SoapHeader.Body, to its first U+0000", Presence.HAS_SOAP),
-        Column("destination_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Destination", Presence.HAS_MULTI_QUEUE),
+        Column(
+            "destination_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Destination", Presence.HAS_MULTI_QUEUE
+        ),
         Column("admin_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Administration", Presence.HAS_MULTI_QUEUE),
         Column("response_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Response", Presence.HAS_MULTI_QUEUE),
         Column("multi_queue_signature", BYTES, "MultiQueueFormatHeader.Signature", Presence.HAS_MULTI_QUEUE),
         Column("ack_sequence_number", UINT16, "SessionHeader.AckSequenceNumber", Presence.HAS_SESSION),
-        Column("recoverable_msg_ack_seq_number", UINT16, "SessionHeader.RecoverableMsgAckSeqNumber", Presence.HAS_SESSION),
+        Column(
+            "recoverable_msg_ack_seq_number", UINT16, "SessionHeader.RecoverableMsgAckSeqNumber", Presence.HAS_SESSION
+        ),
         Column("recoverable_msg_ack_flags", UINT32, "SessionHeader.RecoverableMsgAckFlags", Presence.HAS_SESSION),
         Column("user_msg_sequence_number", UINT16, "SessionHeader.UserMsgSequenceNumber", Presence.HAS_SESSION),
         Column("recoverable_msg_seq_number", UINT16, "SessionHeader.RecoverableMsgSeqNumber", Presence.HAS_SESSION),
         Column("window_size", UINT16, "SessionHeader.WindowSize", Presence.HAS_SESSION),
-        Column("acknowledged_tx_sequence_id", UINT64, "acknowledgments: TxSequenceID of the body", Presence.HAS_ACKNOWLEDGED),
         Column(
-            "acknowledged_tx_sequence_number", UINT32, "acknowledgments: TxSequenceNumber of the body", Presence.HAS_ACKNOWLEDGED
+            "acknowledged_tx_sequence_id",
+            UINT64,
+            "acknowledgments: TxSequenceID of the body",
+            Presence.HAS_ACKNOWLEDGED,
+        ),
+        Column(
+            "acknowledged_tx_sequence_number",
+            UINT32,
+            "acknowledgments: TxSequenceNumber of the body",
+            Presence.HAS_ACKNOWLEDGED,
         ),
         Column(
             "acknowledged_previous_tx_sequence_number",
@@ -168,8 +200,15 @@ MESSAGES = Table(
             "acknowledgments: TxPreviousSequenceNumber of the body",
             Presence.HAS_ACKNOWLEDGED,
         ),
-        Column("acknowledged_source_queue_manager", GUID, "final acknowledgment: SourceGUID of the body", Presence.HAS_FINAL_ACK),
-        Column("acknowledged_message_id", UINT32, "final acknowledgment: MessageID of the body", Presence.HAS_FINAL_ACK),
+        Column(
+            "acknowledged_source_queue_manager",
+            GUID,
+            "final acknowledgment: SourceGUID of the body",
+            Presence.HAS_FINAL_ACK,
+        ),
+        Column(
+            "acknowledged_message_id", UINT32, "final acknowledgment: MessageID of the body", Presence.HAS_FINAL_ACK
+        ),
         Column(
             "notification",
             Enumeration(NOTIFICATION_FORMS),
@@ -195,14 +234,38 @@ SESSIONS = Table(
         Column("server_guid", GUID, "connection: ServerGuid, zeros for a direct name", SessionPresence.IS_ESTABLISH),
         Column("time_stamp", UINT32, "connection: TimeStamp in milliseconds", SessionPresence.IS_ESTABLISH),
         Column("operating_system", UINT16, "connection: OperatingSystem", SessionPresence.IS_ESTABLISH),
-        Column("recoverable_ack_timeout", UINT32, "parameters: RecoverableAckTimeout in milliseconds", SessionPresence.IS_PARAMETERS),
+        Column(
+            "recoverable_ack_timeout",
+            UINT32,
+            "parameters: RecoverableAckTimeout in milliseconds",
+            SessionPresence.IS_PARAMETERS,
+        ),
         Column("ack_timeout", UINT32, "parameters: AckTimeout in milliseconds", SessionPresence.IS_PARAMETERS),
-        Column("window_size", UINT16, "parameters and acknowledgment: WindowSize in messages", SessionPresence.HAS_WINDOW),
+        Column(
+            "window_size", UINT16, "parameters and acknowledgment: WindowSize in messages", SessionPresence.HAS_WINDOW
+        ),
         Column("ack_sequence_number", UINT16, "acknowledgment: AckSequenceNumber", SessionPresence.IS_SESSION_ACK),
-        Column("recoverable_msg_ack_seq_number", UINT16, "acknowledgment: RecoverableMsgAckSeqNumber", SessionPresence.IS_SESSION_ACK),
-        Column("recoverable_msg_ack_flags", UINT32, "acknowledgment: RecoverableMsgAckFlags", SessionPresence.IS_SESSION_ACK),
-        Column("user_msg_sequence_number", UINT16, "acknowledgment: UserMsgSequenceNumber", SessionPresence.IS_SESSION_ACK),
-        Column("recoverable_msg_seq_number", UINT16, "acknowledgment: RecoverableMsgSeqNumber", SessionPresence.IS_SESSION_ACK),
+        Column(
+            "recoverable_msg_ack_seq_number",
+            UINT16,
+            "acknowledgment: RecoverableMsgAckSeqNumber",
+            SessionPresence.IS_SESSION_ACK,
+        ),
+        Column(
+            "recoverable_msg_ack_flags",
+            UINT32,
+            "acknowledgment: RecoverableMsgAckFlags",
+            SessionPresence.IS_SESSION_ACK,
+        ),
+        Column(
+            "user_msg_sequence_number", UINT16, "acknowledgment: UserMsgSequenceNumber", SessionPresence.IS_SESSION_ACK
+        ),
+        Column(
+            "recoverable_msg_seq_number",
+            UINT16,
+            "acknowledgment: RecoverableMsgSeqNumber",
+            SessionPresence.IS_SESSION_ACK,
+        ),
     ),
     fields=FIELDS,
     violations=SessionViolation,

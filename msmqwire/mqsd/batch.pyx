@@ -8,7 +8,7 @@ from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
 from msmqwire.columns.layout cimport (
-    COPY, LIST, LIST_END, VALUE, Columns, Layout, Source, column_of, fill_rows, put_fault, put_rows, section
+    COPY, LIST, LIST_END, VALUE, Layout, Source, column_of, fill_rows, put_fault, put_rows, section
 )
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, decodable, payload_at
 from msmqwire.mqsd.kernel cimport (

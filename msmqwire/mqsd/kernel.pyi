@@ -1,6 +1,8 @@
-from enum import IntEnum, IntFlag
+from enum import IntFlag
+from typing import Any
 
-class Field(IntEnum): ...
+Field: Any
+Presence: Any
 
 class Violation(IntFlag):
     VERSION_NONZERO = 1
@@ -9,9 +11,3 @@ class Violation(IntFlag):
     MASK_NONZERO_ON_IP = 8
     MASK_COUNT_MISMATCH = 16
     TRAILING_BYTES = 32
-
-class Presence(IntFlag):
-    HAS_REQUEST = 2
-    HAS_REPLY = 4
-    HAS_IPX = 8
-    HAS_REMOTE = 16

@@ -30,10 +30,22 @@ TOPOLOGY = Table(
         Column("enterprise_id", GUID, "request: the enterprise of the client", Presence.HAS_REQUEST),
         Column("request_id", GUID, "request: one for each discovery run, echoed by replies", Presence.HAS_REQUEST),
         Column("site_id", GUID, "request: the site of the client", Presence.HAS_REQUEST),
-        Column("ipx_networks", ListOf(UINT32, smallest=4), "request in the IPX form: its network numbers", Presence.HAS_IPX),
+        Column(
+            "ipx_networks", ListOf(UINT32, smallest=4), "request in the IPX form: its network numbers", Presence.HAS_IPX
+        ),
         Column("correlation_id", GUID, "reply: the request_id that it answers", Presence.HAS_REPLY),
-        Column("connected_network_mask", UINT32, "reply: a bit for each connected network over IPX, 0 over IP", Presence.HAS_REPLY),
-        Column("connected_networks", ListOf(GUID, smallest=16), "reply: the connected networks of the server", Presence.HAS_REPLY),
+        Column(
+            "connected_network_mask",
+            UINT32,
+            "reply: a bit for each connected network over IPX, 0 over IP",
+            Presence.HAS_REPLY,
+        ),
+        Column(
+            "connected_networks",
+            ListOf(GUID, smallest=16),
+            "reply: the connected networks of the server",
+            Presence.HAS_REPLY,
+        ),
         Column("responding_site_id", GUID, "reply from another site: the site of the server", Presence.HAS_REMOTE),
         Column(
             "servers",
