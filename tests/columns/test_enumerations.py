@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from msmqwire import mqqb, mqsd
+from msmqwire import formatname, mqcn, mqqb, mqsd
 from msmqwire.columns import Table
+from msmqwire.formatname import kernel as formatname_kernel
+from msmqwire.mqcn import kernel as mqcn_kernel
+from msmqwire.mqcn import property_columns as mqcn_properties
 from msmqwire.mqqb import kernel as mqqb_kernel
 from msmqwire.mqqb import sessions as mqqb_sessions
 from msmqwire.mqsd import kernel as mqsd_kernel
@@ -20,6 +23,8 @@ TABLES: list[tuple[Table, Any]] = [
     (mqsd.TOPOLOGY, mqsd_kernel.Field),
     (mqqb.MESSAGES, mqqb_kernel.Field),
     (mqqb.SESSIONS, mqqb_kernel.Field),
+    (mqcn.NOTIFICATIONS, mqcn_kernel.Field),
+    (formatname.FORMAT_NAMES, formatname_kernel.Field),
 ]
 ENUMERATIONS = [
     (fault, "FaultCode"),
@@ -27,6 +32,10 @@ ENUMERATIONS = [
     (mqsd_kernel, "Violation"),
     (mqqb_kernel, "Violation"),
     (mqqb_sessions, "SessionViolation"),
+    (mqcn_kernel, "Violation"),
+    (mqcn_kernel, "Presence"),
+    (mqcn_properties, "Member"),
+    (formatname_kernel, "Presence"),
 ]
 
 
