@@ -32,7 +32,7 @@ from msmqwire.wire.cursor cimport load_u16, load_u32, store_u16, store_u32
 from msmqwire.wire.fault cimport BAD_FLAG, BAD_HEADER, BAD_SIZE, TRUNCATED, Fault, set_fault
 from msmqwire.wire.format_name cimport DIRECT_NAME, PRIVATE_QUEUE, FormatName
 
-from msmqwire.mqqb.schema import MESSAGE_CLASSES
+from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 
 cdef enum:
     MESSAGE_CLASS_COUNT = 20
@@ -47,7 +47,7 @@ cdef const char* ACK_LABEL = "QM Ordering Ack"
 
 
 cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil:
-    """The place of a message class among the names in schema.py, or NO_MESSAGE_CLASS."""
+    """The place of a message class among MESSAGE_CLASSES, or NO_MESSAGE_CLASS."""
     cdef uint8_t place
     for place in range(MESSAGE_CLASS_COUNT):
         if MESSAGE_CLASS_NUMBERS[place] == message_class:

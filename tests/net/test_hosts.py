@@ -47,7 +47,7 @@ def servers(hosts: Hosts, **scripts: Script) -> Iterator[dict[str, list[Asked]]]
 
 def discover(hosts: Hosts, *options: object, status: int = 0) -> dict[str, Any]:
     """What the command finds; what must not happen takes no longer than a test may."""
-    done = hosts.msmqwire("client", "discover", "--json", "--site", SITE, "--timeout", 30, *options)
+    done = hosts.msmqwire("client", "discover", "-T", "json", "--site", SITE, "--timeout", 30, *options)
     assert done.returncode == status, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

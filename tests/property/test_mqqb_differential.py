@@ -24,7 +24,7 @@ WAYS: list[tuple[Table, Transport, bool, float, int, int]] = [
     ("messages", "unknown", False, 0.0, 1, 50_000),
     ("messages", "unknown", True, 0.0, 2, 50_000),
     ("messages", "unknown", False, 1.0, 3, 50_000),
-    ("messages", "unknown", True, 1.0, 4, 50_000),
+    ("messages", "unknown", True, 1.0, 14, 50_000),
     ("sessions", "unknown", False, 0.0, 5, 50_000),
     ("sessions", "unknown", True, 0.0, 6, 30_000),
     ("sessions", "tcp", False, 0.0, 7, 10_000),

@@ -509,7 +509,7 @@ def test_a_file_that_is_truncated_between_planning_and_reading(tmp_path: Path) -
     query = Query(tmp_path)
     assert query.plan()
     truncate(files[1])
-    with pytest.raises(CaptureError, match=r"sensor-001\.pcap: ends at \d+, in front of the checkpoint"):
+    with pytest.raises(CaptureError, match=r"sensor-001\.pcap: ends at \d+, before the checkpoint"):
         query.run()
 
 
@@ -542,7 +542,7 @@ def test_offsets_that_are_none(tmp_path: Path) -> None:
     query.start()
     with files[-1].open("ab") as file:
         file.write(build.pcap_record(build.plain(b"more")))
-    with pytest.raises(ValueError, match="was made for other ports"):
+    with pytest.raises(ValueError, match="was made with other ports"):
         query.plan()
 
 
