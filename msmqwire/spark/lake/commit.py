@@ -57,6 +57,8 @@ class _Plan:
         By table.
     delete : dict of str to list of int
         Numbers of captures, by table.
+    replaced : list of int
+        Numbers of rows of ``accounting``.
     latest : dict of str to (int, str)
         The last run that changes a table, up to this one, and the name of its plan.
     previous : dict of str to (int, str)
@@ -66,6 +68,7 @@ class _Plan:
     run: int
     add: dict[str, list[WrittenFile]]
     delete: dict[str, list[int]]
+    replaced: list[int] = field(default_factory=list)
     latest: dict[str, tuple[int, str]] = field(default_factory=dict)
     previous: dict[str, tuple[int, str]] = field(default_factory=dict)
 
@@ -82,7 +85,7 @@ class _Plan:
         add = {table: [WrittenFile(table, *file) for file in files] for table, files in values["add"].items()}
         links = {name: {table: (run, plan) for table, (run, plan) in values[name].items()} for name in _LINKS}
         numbers = {table: [int(number) for number in captures] for table, captures in values["delete"].items()}
-        return cls(int(values["run"]), add, numbers, **links)
+        return cls(int(values["run"]), add, numbers, [int(number) for number in values["replaced"]], **links)
 
 
 _LINKS = ("latest", "previous")
@@ -201,7 +204,10 @@ class Lake:
         """
         if not self._plan:
             return
-        for name, (run, plan) in self._read_plan(self._plan).latest.items():
+        last = self._read_plan(self._plan)
+        # No run commits before the one that it follows is settled: of accounting, only this can be left
+        self._accounting.delete(last.replaced, last.run)
+        for name, (run, plan) in last.latest.items():
             table = self.table(name)
             table.refresh()
             plans = []
@@ -315,10 +321,11 @@ class Lake:
         for group in groups:
             for file in group.files:
                 add.setdefault(file.table, []).append(file)
-        delete = self._tables_of([one.capture for row in rows for one in row.replaces if one.is_capture])
+        replaced = [one for row in rows for one in row.replaces]
+        delete = self._tables_of([one.capture for one in replaced if one.is_capture])
         previous = self._read_plan(self._plan).latest if self._plan else {}
         latest = {**previous, **dict.fromkeys([*add, *delete], (run, name))}
-        plan = _Plan(run, add, delete, latest, previous)
+        plan = _Plan(run, add, delete, [one.capture for one in replaced], latest, previous)
         self.storage.write(f"{RUNS}/{name}.json", plan.to_json().encode())
         captures = [row.account for row in rows if row.is_capture]
         count = sum(account.rows[table] for account in captures for table in account.rows)
@@ -356,13 +363,9 @@ class Lake:
         return tables
 
     def _tidy(self) -> None:
-        """Keep ``accounting`` small: without the rows that others have replaced, in few files."""
-        self._accounting.refresh()
-        rows = self._read_accounting(["capture", "replaces"])
-        gone: set[int] = {*pc.list_flatten(rows["replaces"]).to_pylist()} & {*rows["capture"].to_pylist()}
-        # Another process that does the same may come first
-        with suppress(DeltaError):
-            self._accounting.delete(gone, self.run)
-            if len(self._accounting.active()) > _MOST_FILES:
+        """Keep ``accounting`` in few files."""
+        if len(self._accounting.active()) > _MOST_FILES:
+            # Another process that does the same may come first
+            with suppress(DeltaError):
                 self._accounting.delta.optimize.compact()
-        self._accounting.refresh()
+            self._accounting.refresh()
