@@ -13,11 +13,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from msmqwire.cli import decode, directory, discover, encode, pipeline, replay, resolve, route, serve, signals
+from msmqwire.cli import decode, directory, discover, encode, lake, pipeline, replay, resolve, route, serve, signals
 from msmqwire.cli.console import describe_os_error, printable, say
 from msmqwire.errors import MsmqWireError
 
-__all__ = ["main"]
+__all__ = ["command", "main"]
 
 _EPILOG = """\
 examples:
@@ -27,6 +27,7 @@ examples:
   msmqwire decode *.pcap -o packets.parquet              one Parquet file
   msmqwire encode rows.jsonl -o packets.pcap             rows back into a capture
   msmqwire pipeline captures/ --lake lake                partitioned tables, by Spark
+  msmqwire lake check lake                               is every row of it there
   msmqwire discover                                      directory servers on the local networks
   msmqwire serve --config site.toml                      answer those who look for them
   msmqwire directory check enterprise.toml               what is wrong with an enterprise
@@ -84,6 +85,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
+def command() -> NoReturn:
+    """Run the program ``msmqwire``."""
+    status = main()
+    # Threads of deltalake sometimes abort an interpreter that waits for nobody
+    if "deltalake" in sys.modules:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="msmqwire",
@@ -94,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     subcommands = parser.add_subparsers(required=True, metavar="SUBCOMMAND", dest="subcommand")
-    for module in (decode, encode, pipeline, discover, serve, directory, route, resolve, replay):
+    for module in (decode, encode, pipeline, lake, discover, serve, directory, route, resolve, replay):
         module.add(subcommands)
     return parser
 

@@ -1,4 +1,4 @@
-"""``msmqwire pipeline``: captures into a lake of Parquet tables, by Spark."""
+"""``msmqwire pipeline``: captures into a lake of Delta tables, by Spark."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _EPILOG = """\
-The lake is a folder of Parquet tables by day: topology (a row a packet of discovery),
-messages (a row a message), notifications (a row a change), sessions (a row a ping or packet
-that keeps a session), faults (a row for each that cannot be decoded) and accounting (a row
-for each capture: what became of every frame). Running it again decodes what is new, and
-captures that have grown; a run that was killed is made good by the next.
+The lake is a folder, or a URI such as s3://bucket/lake, of Delta tables by day: topology (a
+row a packet of discovery), messages (a row a message), notifications (a row a change),
+sessions (a row a ping or packet that keeps a session), faults (a row for each that cannot be
+decoded) and accounting (a row for each capture: what became of every frame). Running it again
+decodes new captures, and captures that have grown. Several runs may write to a lake at once,
+and the next run completes one that was killed. msmqwire lake looks after a lake.
 
 Spark runs on this machine with all its cores, or where --master, SPARK_REMOTE or
 spark-submit say; captures and lake must then have the same names everywhere.
@@ -45,13 +46,13 @@ def add(subcommands: Any) -> None:
     parser = subcommands.add_parser(
         "pipeline",
         help="decode many captures into partitioned tables, by Spark",
-        description="Decode captures into a lake of Parquet tables, partitioned by day, with Spark.",
+        description="Decode captures into a lake of Delta tables, partitioned by day, with Spark.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="a capture, a folder of captures, or a pattern")
-    parser.add_argument("--lake", required=True, metavar="DIR", help="the folder of the tables, made if need be")
+    parser.add_argument("--lake", required=True, metavar="DIR", help="the folder or URI of the tables, made if need be")
     parser.add_argument(
         "--tables",
         type=column_names,
@@ -71,9 +72,7 @@ def add(subcommands: Any) -> None:
         default="snappy",
         help="of the Parquet files (default: snappy)",
     )
-    parser.add_argument(
-        "--format", choices=("parquet", "delta"), default="parquet", help="of the tables of a lake (default: parquet)"
-    )
+    parser.add_argument("--digest", action="store_true", help="note the SHA-256 of every capture in accounting")
     parser.add_argument("--master", metavar="URL", help="the Spark to use, e.g. local[4], spark://..., sc://...")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
     parser.set_defaults(run=run)
@@ -82,8 +81,7 @@ def add(subcommands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the pipeline; the exit status."""
     optional("pyspark", "msmqwire pipeline", "spark")
-    if options.format == "delta":
-        optional("deltalake", "msmqwire pipeline --format delta", "delta")
+    optional("deltalake", "msmqwire pipeline", "spark")
     from msmqwire.capture import TABLES
     from msmqwire.spark.source.files import expand
 
@@ -114,7 +112,7 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
                 mode="FAILFAST" if options.failfast else "PERMISSIVE",
                 ports=options.ports,
                 compression=options.compression,
-                format=options.format,
+                digest=options.digest,
                 recursive=options.recursive,
                 again=options.again,
                 progress=progress,

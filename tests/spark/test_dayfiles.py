@@ -10,6 +10,7 @@ import pytest
 
 from msmqwire.capture import TABLES
 from msmqwire.spark.lake.dayfiles import DayFiles
+from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.source.scan import ReadingOptions, Scan
 
 EXAMPLES = sorted(map(str, Path(__file__).parents[2].glob("examples/*.pcap*")))
@@ -20,15 +21,17 @@ DISTINCT = {"request_id", "correlation_id"}
 @pytest.mark.parametrize("table", TABLES)
 def test_rows_come_back_and_every_column_has_its_encoding(table: str, tmp_path: Path) -> None:
     batches = [batch for path in EXAMPLES for _, batch in Scan(ReadingOptions((table,))).batches(path)]
-    with DayFiles(tmp_path, table, batches[0].schema, "snappy") as files:
+    with DayFiles(Storage.of(tmp_path), table, batches[0].schema, "snappy", "name") as files:
         for batch in batches:
             files.write(batch)
-    assert len({file.day for file in files.files}) == len(files.files)
-    read = pa.concat_tables(pq.ParquetFile(file.path).read() for file in files.files)
+    paths = [tmp_path / table / file.path for file in files.files]
+    assert len({path.parent for path in paths}) == len(paths)
+    assert [file.size for file in files.files] == [path.stat().st_size for path in paths]
+    read = pa.concat_tables(map(pq.read_table, paths))
     order = [("file", "ascending"), ("frame", "ascending"), ("stream_offset", "ascending")]
     assert read.sort_by(order).equals(pa.Table.from_batches(batches).sort_by(order))
 
-    row_group = pq.ParquetFile(files.files[0].path).metadata.row_group(0)
+    row_group = pq.ParquetFile(paths[0]).metadata.row_group(0)
     for number in range(row_group.num_columns):
         column = row_group.column(number)
         name = column.path_in_schema

@@ -23,14 +23,16 @@ from pyspark.sql import SparkSession
 from msmqwire.capture import StreamStats
 from msmqwire.errors import DecodeError
 from msmqwire.spark import pipeline
-from msmqwire.spark.lake import dayfiles
+from msmqwire.spark.lake import dayfiles, history, read
 from msmqwire.spark.lake.accounting import AccountingError, SourceAccount, check_files
-from msmqwire.spark.lake.dayfiles import DayFiles, StagedFile
+from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
+from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.source.scan import ReadingOptions, Scan
 from tests import vectors
 from tests.capture import build
 from tests.reference import mqsd_cases
 from tests.spark.captures import DAY, MONDAY, frame, without_a_segment, write_capture
+from tests.spark.lake_tables import lake_files
 from tests.spark.rows import as_dicts, topology_rows
 from tests.spark.test_datasource import CAPTURES, LOCAL, OTHER, SESSION, expected, found
 
@@ -38,8 +40,8 @@ PRINTED = [vector.data for vector in vectors.load("mqsd") if vector.section == "
 
 
 def table(spark: SparkSession, lake: Path, name: str = "topology") -> list[dict[str, Any]]:
-    frame = spark.read.parquet(str(lake / name))
-    return found(frame.drop("day")) if name != "accounting" else as_dicts(frame.orderBy("file"))
+    frame = read(spark, lake, name)
+    return found(frame.drop("day", "capture")) if name != "accounting" else as_dicts(frame.orderBy("file"))
 
 
 def files(lake: Path) -> set[str]:
@@ -52,7 +54,7 @@ def test_the_samples(spark: SparkSession, tmp_path: Path) -> None:
     rows = expected(LOCAL, OTHER)
     assert table(spark, tmp_path) == rows
     source = spark.read.format("msmq").load(CAPTURES)
-    assert spark.read.parquet(str(tmp_path / "topology")).drop("day").schema == source.schema
+    assert read(spark, tmp_path, "topology").drop("day", "capture").schema == source.schema
     faulty = [row for row in rows if row["fault"]]
     faults = table(spark, tmp_path, "faults")
     assert [(row["file"], row["frame"], row["table"]) for row in faults] == [
@@ -79,7 +81,6 @@ def test_accounts_add_up(spark: SparkSession, tmp_path: Path) -> None:
         assert row["rows"].pop("topology") == row["payloads"] == len(expected(row["file"]))
         assert row["rows"] == {"notifications": 0, "messages": 0, "sessions": 0}
         assert row["problem"] is None
-        assert row["day"] == datetime.date(2024, 3, 4)
     rows = [row for row in table(spark, tmp_path) if row["file"] == LOCAL]
     microseconds = [round(local[name].timestamp() * 10**6) for name in ("first_time", "last_time")]
     assert microseconds == [rows[0]["time_ns"] // 1000, rows[-1]["time_ns"] // 1000]
@@ -92,7 +93,7 @@ def test_all_tables_of_a_session(spark: SparkSession, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     summary = pipeline.run(spark, [SESSION, str(gap)], lake)
     for name in ("topology", "notifications", "messages", "sessions"):
-        rows = spark.read.parquet(str(lake / name)).select("file", "frame", "stream_offset", "time_ns").collect()
+        rows = read(spark, lake, name).select("file", "frame", "stream_offset", "time_ns").collect()
         wanted = expected(str(gap), SESSION, table=name)
         columns = ("file", "frame", "stream_offset", "time_ns")
         assert Counter(tuple(row) for row in rows) == Counter(tuple(row[one] for one in columns) for row in wanted)
@@ -112,7 +113,7 @@ def test_all_tables_of_a_session(spark: SparkSession, tmp_path: Path) -> None:
     pipeline.run(spark, SESSION, lake, tables=("notifications",))
     (again,) = [row for row in table(spark, lake, "accounting") if row["file"] == SESSION]
     assert (again["rows"], again["packets"], again["streams"]["unselected"]) == ({"notifications": 4}, 5, 5)
-    assert spark.read.parquet(str(lake / "messages")).where("file = '" + SESSION + "'").count() == 0
+    assert read(spark, lake, "messages").where("file = '" + SESSION + "'").count() == 0
 
 
 def test_a_compressed_capture_that_is_cut(spark: SparkSession, tmp_path: Path) -> None:
@@ -171,19 +172,16 @@ def test_failfast_tells_of_a_fault_though_its_file_has_changed(tmp_path: Path, c
 
 def test_running_again_reads_nothing(spark: SparkSession, tmp_path: Path) -> None:
     pipeline.run(spark, CAPTURES, tmp_path)
-    rows, names, note = table(spark, tmp_path), files(tmp_path), (tmp_path / "_lake.json").read_text()
+    rows, names = table(spark, tmp_path), files(tmp_path)
     summary = pipeline.run(spark, CAPTURES[::-1], tmp_path)
     assert (summary.sources, summary.known, summary.duplicates) == (0, 2, [])
     assert str(summary).splitlines()[1:] == ["2 captures already in the lake"]
     assert files(tmp_path) == names
-    assert (tmp_path / "_lake.json").read_text() == note
     again = pipeline.run(spark, CAPTURES, tmp_path, again=True)
     assert (again.sources, again.known) == (2, 0)
-    assert {name for name in files(tmp_path) & names if name.endswith("parquet")} == {
-        f"{name}/day=1970-01-01/empty.parquet" for name in ("notifications", "messages", "sessions")
-    }
     assert table(spark, tmp_path) == rows
-    assert not (tmp_path / "_staging").exists()
+    assert [(one.number, one.captures, one.rows) for one in history(tmp_path)] == [(2, 2, 14), (1, 2, 14)]
+    assert [path.suffix for path in (tmp_path / "_runs").iterdir()] == [".json"] * 2
 
 
 def test_rows_lie_by_day(spark: SparkSession, tmp_path: Path) -> None:
@@ -194,7 +192,7 @@ def test_rows_lie_by_day(spark: SparkSession, tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "days.pcap", zip(times, map(frame, payloads), strict=True))
     lake = tmp_path / "lake"
     summary = pipeline.run(spark, capture, lake, compression="zstd")
-    rows = spark.read.parquet(str(lake / "topology")).orderBy("frame").collect()
+    rows = read(spark, lake, "topology").orderBy("frame").collect()
     monday = datetime.date(2024, 3, 4)
     assert [row.day for row in rows] == [monday + datetime.timedelta((time - MONDAY) // DAY) for time in times]
     outcomes = topology_rows(payloads, transport="udp")
@@ -202,7 +200,7 @@ def test_rows_lie_by_day(spark: SparkSession, tmp_path: Path) -> None:
     assert [{name: row.asDict(True)[name] for name in names} for row in rows] == outcomes
     faults = Counter(row["fault"]["code"] for row in outcomes if row and row["fault"])
     assert summary.faults == faults
-    assert spark.read.parquet(str(lake / "faults")).groupBy("code").count().collect()
+    assert read(spark, lake, "faults").groupBy("code").count().collect()
     assert table(spark, lake, "accounting")[0]["faults"] == faults
 
 
@@ -254,7 +252,8 @@ def test_failfast_commits_nothing(spark: SparkSession, tmp_path: Path, name: str
     shutil.copy(OTHER, tmp_path)
     with pytest.raises(PythonException, match=name):
         pipeline.run(spark, [LOCAL, str(tmp_path / name)], tmp_path / "lake", mode="FAILFAST")
-    assert files(tmp_path / "lake") == {"_lock"}
+    assert not any(lake_files(tmp_path / "lake", "accounting"))
+    assert {name.partition("/")[0] for name in files(tmp_path / "lake")} == {"accounting"}
     assert pipeline.run(spark, LOCAL, tmp_path / "lake", mode="FAILFAST").sources == 1
 
 
@@ -262,10 +261,10 @@ def test_a_lake_without_faults_has_an_empty_table_of_them(spark: SparkSession, t
     quiet = write_capture(tmp_path / "quiet.pcap", [(MONDAY, frame(b"dns", port=53))])
     summary = pipeline.run(spark, quiet, tmp_path / "lake")
     assert (summary.frames, summary.other) == (1, 1)
-    assert spark.read.parquet(str(tmp_path / "lake" / "faults")).count() == 0
-    assert spark.read.parquet(str(tmp_path / "lake" / "topology")).where("day >= '1970-01-01'").count() == 0
+    assert read(spark, tmp_path / "lake", "faults").count() == 0
+    assert read(spark, tmp_path / "lake", "topology").where("day >= '1970-01-01'").count() == 0
     (account,) = table(spark, tmp_path / "lake", "accounting")
-    assert (account["day"], account["first_time"], account["rows"]["topology"]) == (None, None, 0)
+    assert (account["first_time"], account["rows"]["topology"]) == (None, 0)
     pipeline.run(spark, CAPTURES, tmp_path / "lake")
     assert table(spark, tmp_path / "lake") == expected(LOCAL, OTHER)
 
@@ -278,7 +277,7 @@ def test_a_lake_without_faults_has_an_empty_table_of_them(spark: SparkSession, t
         ({"tables": ()}, "no table is asked for"),
         ({"mode": "DROPMALFORMED"}, "a lake keeps an account of every payload"),
         ({"mode": "LENIENT"}, "mode='LENIENT' is not one of"),
-        ({"format": "orc"}, "format='orc' is not one of parquet, delta"),
+        ({"compression": "lzw"}, "compression='lzw' is not one of snappy"),
     ],
 )
 def test_settings_are_checked_before_anything_runs(
@@ -292,10 +291,8 @@ def test_settings_are_checked_before_anything_runs(
 # Without Spark: the account's arithmetic, and files by day
 
 
-def staged(folder: Path, table: str, day: str, rows: int) -> StagedFile:
-    path = folder / f"{table}-{day}-{rows}.parquet"
-    pq.write_table(pa.table({"x": pa.array([0] * rows, pa.int8())}), path)
-    return StagedFile(table, day, str(path))
+def written(table: str, rows: int) -> WrittenFile:
+    return WrittenFile(table, f"{table}.parquet", 0, rows, "")
 
 
 @pytest.mark.parametrize(
@@ -310,12 +307,8 @@ def staged(folder: Path, table: str, day: str, rows: int) -> StagedFile:
         ({"rows": {"topology": 4, "messages": 4}}, "4 rows of messages, but 0 in its files"),
     ],
 )
-def test_an_account_that_does_not_add_up_is_refused(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
-    days = (("2024-03-04", 3), ("2024-03-05", 1))
-    parts = [
-        *(staged(tmp_path, "topology", day, rows) for day, rows in days),
-        staged(tmp_path, "faults", "2024-03-04", 1),
-    ]
+def test_an_account_that_does_not_add_up_is_refused(wrong: dict[str, Any], message: str) -> None:
+    parts = [written("topology", 3), written("topology", 1), written("faults", 1)]
     right = {
         "frames": 10, "payloads": 4, "other": 5, "damaged": 1, "given": {"topology": 4}, "claimed": 4,
         "rows": {"topology": 4}, "faults": {"truncated": 1},
@@ -335,14 +328,15 @@ def test_days_without_end_keep_few_files_open(tmp_path: Path, monkeypatch: pytes
     times = [None, *(MONDAY + DAY * (number % 40) for number in range(400))]
     column = pa.array([None if time is None else time // 1000 for time in times]).cast(pa.timestamp("us", "UTC"))
     batch = pa.record_batch({"time": column})
-    with DayFiles(tmp_path, "topology", batch.schema, "snappy") as days:
+    with DayFiles(Storage.of(tmp_path), "topology", batch.schema, "snappy", "name") as days:
         for start in range(0, len(times), 7):
             days.write(batch.slice(start, 7))
             assert len(days._open) <= 16
     assert not days._open
     written: Counter[str] = Counter()
     for file in days.files:
-        content = pq.read_table(file.path)["time"].cast(pa.date32()).unique().to_pylist()
-        assert [dayfiles.day_name(day) for day in content] == [file.day]
-        written[file.day] += pq.read_metadata(file.path).num_rows
+        content = pq.ParquetFile(tmp_path / "topology" / file.path).read()["time"].cast(pa.date32())
+        (day,) = content.unique().to_pylist()
+        assert file.path.startswith(f"day={dayfiles.NO_DAY if day is None else day}/name-")
+        written[str(day)] += file.rows
     assert sorted(written.values()) == [1, *[10] * 40]
