@@ -277,9 +277,9 @@ def test_reading_that_fails_in_the_middle(tmp_path: Path, monkeypatch: pytest.Mo
     assert [account.problem for account in decoded.accounts] == [None, "the disk is on fire", None]
     assert [account.rows.get("topology") for account in decoded.accounts] == [2, None, 2]
     (file,) = [file for file in decoded.files if file.table == "topology"]
-    assert [path for path in tmp_path.rglob("*.parquet")] == [tmp_path / "topology" / file.path]
+    assert list(tmp_path.rglob("*.parquet")) == [tmp_path / "topology" / file.path]
     found = pq.ParquetFile(tmp_path / "topology" / file.path).read()
-    assert {*zip(found["file"].to_pylist(), found["capture"].to_pylist())} == {(names[0], 0), (names[2], 2)}
+    assert {(row["file"], row["capture"]) for row in found.to_pylist()} == {(names[0], 0), (names[2], 2)}
     assert {path.name[-4:] for path in (tmp_path / "done").iterdir()} == {"-3-4"}
 
 

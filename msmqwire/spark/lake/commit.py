@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -247,7 +248,8 @@ class Lake:
         """Rows of ``accounting``, with ``run`` from the files that may have some of it."""
         files = self._accounting.active()
         if run is not None and "max.run" in files.column_names:
-            files = files.filter(pc.fill_null(pc.greater_equal(files["max.run"], pa.scalar(run)), True))
+            may: Any = pc.fill_null(pc.greater_equal(files["max.run"], pa.scalar(run)), pa.scalar(True))
+            files = files.filter(may)
         tables = []
         for path in files["path"].to_pylist():
             with self.storage.open(f"accounting/{path}") as file:

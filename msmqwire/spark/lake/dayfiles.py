@@ -131,7 +131,9 @@ def statistics(metadata: pq.FileMetaData) -> str:
         if name not in names:
             continue
         column = names.index(name)
-        found = [metadata.row_group(group).column(column).statistics for group in range(metadata.num_row_groups)]
+        groups = range(metadata.num_row_groups)
+        found: list[Any] = [metadata.row_group(group).column(column).statistics for group in groups]
+        # pyarrow crashes where statistics are compared with None by ==
         if any(one is None for one in found):
             continue
         nulls[name] = sum(one.null_count for one in found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -83,9 +84,10 @@ def read(
     if run is not None and version is None:
         raise LakeError(f"{store.storage.path(table)}: its log does not reach back to run {run}")
     names = None if captures is None else list(captures)
-    files = _pruned(found.active(version), start, end, names)
-    schema = StructType.fromJson(_json(found.delta.schema().to_json()))
-    frame = _parquet(spark, store.storage, table, files["path"].to_pylist(), schema)
+    paths = [str(path) for path in _pruned(found.active(version), start, end, names)["path"].to_pylist()]
+    # A Delta table has its schema as Spark writes it
+    schema = StructType.fromJson(json.loads(found.delta.schema().to_json()))
+    frame = _parquet(spark, store.storage, table, paths, schema)
     if table == "accounting":
         replaced = frame.select(explode("replaces").alias("capture"))
         frame = frame.join(replaced, "capture", "left_anti")
@@ -94,13 +96,6 @@ def read(
     if end is not None:
         frame = frame.where(col("time_ns") < end)
     return frame if names is None else frame.where(col("file").isin(names))
-
-
-def _json(text: str) -> dict[str, Any]:
-    import json
-
-    values: dict[str, Any] = json.loads(text)
-    return values
 
 
 def _pruned(files: pa.Table, start: int | None, end: int | None, names: list[str] | None) -> pa.Table:
@@ -117,7 +112,8 @@ def _pruned(files: pa.Table, start: int | None, end: int | None, names: list[str
         for name in names:
             within: Any = True
             if "min.file" in files.column_names:
-                within = pc.and_(pc.less_equal(files["min.file"], name), pc.greater_equal(files["max.file"], name))
+                least, greatest = files["min.file"], files["max.file"]
+                within = pc.and_(pc.less_equal(least, pa.scalar(name)), pc.greater_equal(greatest, pa.scalar(name)))
                 within = pc.fill_null(within, True)
             may = pc.or_(may, within)
         files = files.filter(may)
@@ -154,14 +150,11 @@ def _parquet(spark: SparkSession, storage: Storage, table: str, paths: list[str]
 
 @contextmanager
 def _settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in settings}
+    before = {name: str(spark.conf.get(name)) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
         for name, value in before.items():
-            if value is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, value)
+            spark.conf.set(name, value)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
@@ -60,7 +60,7 @@ class LakeTable:
         if self._delta is None:
             self._delta = self._opened() or self._created()
             # Lists and maps may name their items otherwise
-            found = pa.schema(self._delta.schema().to_arrow()).names
+            found = [field.name for field in self._delta.schema().fields]
             if found != table_schema(self.name).names:
                 raise LakeError(
                     f"{self._storage.path(self.name)}: its columns are those of another version of msmqwire; "
@@ -128,7 +128,7 @@ class LakeTable:
         """
         self._check(files)
         now = time.time_ns() // 1_000_000
-        actions = [_added(file, now) for file in files]
+        actions: list[AddAction | RemoveAction] = [_added(file, now) for file in files]
         properties = CommitProperties(
             {RUN: str(run), **(notes or {})}, app_transactions=[Transaction(_APPLICATION, run)]
         )
@@ -174,7 +174,7 @@ class LakeTable:
         """
         delta = self.delta if version is None else self.at_version(version)
         files = pa.table(delta.get_add_actions(flatten=True))
-        for path in files["path"].to_pylist():
+        for path in map(str, files["path"].to_pylist()):
             if not is_inside(path):
                 raise LakeError(f"{self._storage.path(self.name)}: its log names {path!r}, which is not in the table")
         return files
