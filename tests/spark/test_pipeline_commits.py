@@ -96,7 +96,7 @@ def check(spark: SparkSession, case: Case, lake: Path) -> None:
     before = commits(lake)
     again = pipeline.run(spark, case.captures, lake)
     # What is no capture is tried each time
-    assert (again.sources, again.known, len(again.problems)) == (0, 8, 1)
+    assert (again.sources, again.known, len(again.problems)) == (0, 7, 1)
     assert commits(lake) == before
     assert sound(lake) == []
 
@@ -127,7 +127,7 @@ def test_stopped_in_the_second_commit(
     assert sound(lake) == []
     assert commits(lake) == before + 2
     summary = pipeline.run(spark, case.captures, lake)
-    assert (summary.sources, summary.known) == (3, 5)
+    assert (summary.sources, summary.known) == (3, 4)
     check(spark, case, lake)
 
 
@@ -147,5 +147,5 @@ def test_refused_at_a_later_commit(
     assert commits(lake) == commits(case.lake) + 2 + 1
     assert sum(count for (file, _), count in rows(lake).items() if file.endswith("grown.pcap")) == 3
     summary = pipeline.run(spark, case.captures, lake)
-    assert (summary.sources, summary.known) == (2, 6)
+    assert (summary.sources, summary.known) == (2, 5)
     check(spark, case, lake)
