@@ -40,7 +40,7 @@ PipelineMode = Literal["PERMISSIVE", "FAILFAST"]
 # Sources are put together into parts of so many bytes, with so many for opening one, but not into fewer parts than this
 # unless they are smaller than what a task costs before its first row
 _PART_BYTES = 128 << 20
-_SMALLEST_PART_BYTES = 16 << 20
+_SMALLEST_PART_BYTES = 64 << 20
 _OPENING_BYTES = 1 << 20
 _FEW_PARTS = 64
 # Parts that are decoded before there is a commit; what a killed run loses
@@ -49,7 +49,7 @@ _PARTS_OF_A_COMMIT = 1000
 _LARGE_BYTES = 2 * _PART_BYTES
 _INTERVAL = 0.2
 # Captures that a task identifies at least
-_FEWEST_OF_A_CHUNK = 32
+_FEWEST_OF_A_CHUNK = 256
 # Numbers of captures count from 2024 on
 _EPOCH_MS = 1_704_067_200_000
 _RANDOM_BITS = 22
