@@ -71,7 +71,7 @@ def test_files_are_chosen_by_day_time_and_capture(spark: SparkSession, root: Pat
     assert files() == len(lake_files(root, "topology")) == 7
     assert files(captures=["b"]) == 2
     assert files(until=MONDAY + DAY) == 4
-    assert files(since=MONDAY + 1, until=MONDAY + DAY) == 0
+    assert files(since=MONDAY + 1000, until=MONDAY + DAY) == 0
     assert files(since=MONDAY + DAY, captures=["a", "b"]) == 2
     found = lake.read(spark, root, "topology", since=MONDAY + DAY, captures=["a", "b"])
     assert rows(found) == [("a", 1), ("b", 1), ("b", 3), ("b", 5), ("b", 7)]

@@ -19,6 +19,7 @@ __all__ = ["LakeOptions", "Storage", "StoredFile"]
 LakeOptions = Mapping[str, str]
 
 _REQUESTS_AT_ONCE = 16
+_BUFFER = 1 << 20
 
 
 class StoredFile(NamedTuple):
@@ -66,7 +67,8 @@ class Storage:
     def create(self, name: str) -> Any:
         """Open a new file for writing; a folder that is missing is made."""
         if not self.is_local:
-            return self._files.open_output_stream(name)
+            # Without a buffer deltalake is given pyarrow's buffers, which it does not take
+            return self._files.open_output_stream(name, buffer_size=_BUFFER)
         path = Path(self.path(name))
         try:
             return path.open("wb")
