@@ -22,7 +22,11 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+# One goal after the other, except that pip installs the dependencies while the extensions are built
+ifndef TOGETHER
 .NOTPARALLEL:
+endif
+INSTALLED = @$(MAKE) --no-print-directory --jobs 2 TOGETHER=1
 
 .PHONY: help
 help: ## list the commands
@@ -32,12 +36,17 @@ help: ## list the commands
 ##### what a user runs
 
 .PHONY: run
-run: $(DONE)/spark build ## decode the sample captures through Spark on local[*] and show the tables
+run: check $(DONE)/venv ## decode the sample captures through Spark on local[*] and show the tables
+	$(INSTALLED) $(DONE)/spark $(DONE)/built
 	$(PY) examples/run_pipeline.py --lake $(LAKE) $(CAPTURES)
 
+# Files are handed out heaviest first: tests/conftest.py sorts them by their recorded CPU seconds
+PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
 .PHONY: test
-test: $(DONE)/test build ## run the tests (ARGS="-k name" passes on to pytest)
-	$(PY) -m pytest --numprocesses auto --dist loadfile $(ARGS)
+test: check $(DONE)/venv ## run the tests but the long ones (ARGS="-k name" passes on to pytest)
+	$(INSTALLED) $(DONE)/test $(DONE)/built
+	$(PYTEST) -m "not long" $(ARGS)
 
 ##### what a contributor runs
 
@@ -50,6 +59,18 @@ lint: $(DONE)/lint build ## check style and types of Python and Cython
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint msmqwire
+
+.PHONY: test-long
+test-long: $(DONE)/test build ## run the long tests alone
+	$(PYTEST) -m long $(ARGS)
+
+.PHONY: test-all
+test-all: test test-long ## run every test
+
+.PHONY: weights
+weights: $(DONE)/test build ## measure the CPU seconds of each test file, by which the tests are ordered
+	$(PYTEST) -m "not long" --record-weights short
+	$(PYTEST) -m long --record-weights long
 
 .PHONY: docs
 docs: $(DONE)/test build ## write the manual's generated pages, then run every example in it
@@ -76,6 +97,10 @@ soak: $(DONE)/fuzz ## fuzz for an hour on two cores, from other random inputs ea
 coverage: $(DONE)/test build ## which lines and branches of the kernels the tests reach (gcov; five minutes)
 	$(PY) -m tests.kernel_coverage $(ARGS)
 
+.PHONY: package
+package: $(DONE)/package ## build sdist and wheel, install the wheel with the lowest and newest dependencies, decode
+	$(PY) -m tests.packaging
+
 .PHONY: clean
 clean: ## remove .venv and everything that was built
 	rm -rf $(VENV) build dist *.egg-info $(LAKE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
@@ -87,7 +112,7 @@ clean: ## remove .venv and everything that was built
 # Extras are installed without compiling (MSMQWIRE_BUILD=none): the extensions are built in place, once, below.
 $(DONE)/%: $(DONE)/venv pyproject.toml setup.py
 	@echo "installing msmqwire[$*] into $(VENV) (a minute or two the first time)"
-	PYTHONWARNINGS=ignore MSMQWIRE_BUILD=none $(PY) -m pip install --quiet --editable '.[$*]'
+	PYTHONWARNINGS=ignore MSMQWIRE_BUILD=none $(PY) -m pip install --quiet --no-build-isolation --editable '.[$*]'
 	@touch $@
 
 $(DONE)/venv: pyproject.toml | check
@@ -100,7 +125,7 @@ $(DONE)/venv: pyproject.toml | check
 SOURCES := setup.py $(shell find msmqwire -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
 $(DONE)/built: $(DONE)/build-$(MSMQWIRE_BUILD) $(SOURCES) | check $(DONE)/venv
-	MSMQWIRE_BUILD=$(MSMQWIRE_BUILD) $(PY) setup.py --quiet build_ext --inplace --parallel 2
+	MSMQWIRE_BUILD=$(MSMQWIRE_BUILD) $(PY) setup.py --quiet build_ext --inplace
 	@touch $@
 
 # Neither Cython nor setuptools notices a change of directives or flags: another build, or another setup.py, starts over.
@@ -111,7 +136,7 @@ $(DONE)/build-$(MSMQWIRE_BUILD): setup.py | $(DONE)/venv
 ##### what must be on the system: each absence is one line with the command that ends it
 
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get install -y
-run test docs: JAVA_WANTED := yes
+run test test-long weights docs: JAVA_WANTED := yes
 
 .PHONY: check
 check:

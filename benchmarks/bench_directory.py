@@ -1,6 +1,6 @@
 """A directory in memory: loading beside parsing the file alone, a lookup beside a dictionary and beside a scan.
 
-Nothing here fails for being slow: a shared machine would fail it at random. Wrong answers fail.
+A slow result does not fail, because a shared machine would fail at random; a wrong one does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Format names ([MS-MQMQ] 2.1): what parsing a column of them costs, beside regular expressions and a parser library.
 
-Nothing here fails for being slow: a shared machine would fail it at random. Wrong answers fail.
+A slow result does not fail, because a shared machine would fail at random; a wrong one does.
 """
 
 from __future__ import annotations
@@ -8,14 +8,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks import format_names as peers
-from benchmarks.comparison import OURS, compare
+from benchmarks.comparison import OURS, Comparison
 from benchmarks.conftest import Scale
 from benchmarks.peers import Peer
 from benchmarks.ratios import Contender
-from benchmarks.report import Report
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
 
@@ -33,17 +31,14 @@ def contender(name: str, prepare: peers.Callable[[peers.Names], peers.Run], name
     return Contender(name, peers.checked(prepare(names), names.rows), len(names.texts), note)
 
 
-def test_parse_format_names(benchmark: BenchmarkFixture, scale: Scale, report: Report) -> None:
+def test_parse_format_names(compare: Comparison, scale: Scale) -> None:
     names = peers.format_names(scale.rows // 2)
     loops = []
     for name, prepare, sample, note in PEERS:
         part = names.head(scale.sample(sample))
         loops.append(contender(name, prepare, part, f"{len(part.texts):,} names{note}"))
     compare(
-        benchmark,
-        scale,
-        report,
-        title="Parse format names, a few of them lists or none",
+        "Parse format names, a few of them lists or none",
         yardstick=names.data,
         mine=[
             (contender(OURS, peers.column, names, ""), None),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.comparison import OURS, compare, mebibytes
+from benchmarks.comparison import OURS, Comparison, mebibytes
 from benchmarks.conftest import Scale
 from benchmarks.peers import Peer
 from benchmarks.ratios import Contender, peak_growth
@@ -85,7 +85,7 @@ def dpkt_frames(path: Path, wanted: int) -> Callable[[], Count]:
 
 
 def test_framing(
-    benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload, capture_file: Path, tmp_path: Path
+    compare: Comparison, scale: Scale, report: Report, requests: Workload, capture_file: Path, tmp_path: Path
 ) -> None:
     rows, few = len(requests), scale.sample(4_000)
     run = ours(capture_file)
@@ -98,10 +98,7 @@ def test_framing(
     dissect = dpkt_frames(capture_file, few)
     assert dissect() == (few, len(requests.head(few).data))
     compare(
-        benchmark,
-        scale,
-        report,
-        title="Capture file (pcap, UDP) to payloads",
+        "Capture file (pcap, UDP) to payloads",
         yardstick=capture_file.read_bytes(),
         mine=[(Contender(OURS, run, rows), 0.65)],
         arrays=arrays,
@@ -110,14 +107,10 @@ def test_framing(
     )
     if peer is None:
         report.figure(LIBPCAP, "needs cc and libpcap0.8-dev")
-    growth = peak_growth(run)
-    report.figure(f"peak memory taken, a file of {mebibytes(capture_file.stat().st_size)}", mebibytes(growth))
-    benchmark.extra_info["peak growth"] = growth
+    compare.peak_memory(run, capture_file)
 
 
-def test_checkpoints(
-    benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload, capture_file: Path
-) -> None:
+def test_checkpoints(compare: Comparison, requests: Workload, capture_file: Path) -> None:
     """The pass that says where a file can be cut into parts, four of them."""
     size = capture_file.stat().st_size // 4
 
@@ -126,10 +119,7 @@ def test_checkpoints(
 
     assert run() == 4
     compare(
-        benchmark,
-        scale,
-        report,
-        title="Capture file (pcap, UDP) to checkpoints",
+        "Capture file (pcap, UDP) to checkpoints",
         yardstick=capture_file.read_bytes(),
         mine=[(Contender(OURS, run, len(requests)), None)],
     )

@@ -1,6 +1,6 @@
-"""Change notifications ([MS-MQCN] 2.2.4): what decoding and encoding costs, beside the peers.
+"""Change notifications ([MS-MQCN] 2.2.4): what decoding and encoding costs, and other libraries.
 
-Nothing here fails for being slow: a shared machine would fail it at random. Wrong answers fail.
+A slow result does not fail, because a shared machine would fail at random; a wrong one does.
 """
 
 from __future__ import annotations
@@ -8,15 +8,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks import peers_notifications as peers
-from benchmarks.comparison import OURS, checked_decoder, checked_encoder, compare, contenders
+from benchmarks.comparison import OURS, Comparison, checked_decoder, checked_encoder
 from benchmarks.conftest import Scale
 from benchmarks.notifications import notifications
 from benchmarks.peers import Peer
-from benchmarks.ratios import Contender
-from benchmarks.report import Report
 from benchmarks.workloads import Workload
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
@@ -35,28 +32,11 @@ def messages(scale: Scale) -> Workload:
     return notifications(scale.rows // 5)
 
 
-def test_decode_notifications(benchmark: BenchmarkFixture, scale: Scale, report: Report, messages: Workload) -> None:
-    run = checked_decoder(peers.decoder(messages), messages)
-    compare(
-        benchmark,
-        scale,
-        report,
-        title="Decode change notifications, 1-3 updates of up to 15 properties each",
-        yardstick=messages.data,
-        mine=[(Contender(OURS, run, len(messages)), 0.38)],
-        loops=contenders(DECODE_LOOPS, messages, scale, checked_decoder),
-        targets=DECODE_LOOPS,
-    )
+def test_decode_notifications(compare: Comparison, messages: Workload) -> None:
+    title = "Decode change notifications, 1-3 updates of up to 15 properties each"
+    compare.packets(title, messages, checked_decoder, {OURS: (peers.decoder(messages), 0.38)}, loops=DECODE_LOOPS)
 
 
-def test_encode_notifications(benchmark: BenchmarkFixture, scale: Scale, report: Report, messages: Workload) -> None:
-    run = checked_encoder(peers.encoder(messages), messages)
-    compare(
-        benchmark,
-        scale,
-        report,
-        title="Encode change notifications",
-        yardstick=messages.data,
-        mine=[(Contender(OURS, run, len(messages)), 0.42)],
-        loops=contenders(ENCODE_LOOPS, messages, scale, checked_encoder),
-    )
+def test_encode_notifications(compare: Comparison, messages: Workload) -> None:
+    title = "Encode change notifications"
+    compare.packets(title, messages, checked_encoder, {OURS: (peers.encoder(messages), 0.42)}, loops=ENCODE_LOOPS)

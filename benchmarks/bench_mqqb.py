@@ -1,6 +1,6 @@
-"""User messages ([MS-MQMQ] 2.2.20): what decoding and encoding costs, beside the peers.
+"""User messages ([MS-MQMQ] 2.2.20): what decoding and encoding costs, and other libraries.
 
-Nothing here fails for being slow: a shared machine would fail it at random. Wrong answers fail.
+A slow result does not fail, because a shared machine would fail at random; a wrong one does.
 """
 
 from __future__ import annotations
@@ -8,15 +8,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks import peers_messages as peers
-from benchmarks.comparison import OURS, checked_decoder, checked_encoder, compare, contenders
+from benchmarks.comparison import ALL_COLUMNS, OURS, Comparison, checked_decoder, checked_encoder
 from benchmarks.conftest import Scale
 from benchmarks.messages import user_messages
 from benchmarks.peers import Peer
-from benchmarks.ratios import Contender
-from benchmarks.report import Report
 from benchmarks.workloads import Workload
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
@@ -34,31 +31,14 @@ def messages(scale: Scale) -> Workload:
     return user_messages(scale.rows // 5)
 
 
-def test_decode_messages(benchmark: BenchmarkFixture, scale: Scale, report: Report, messages: Workload) -> None:
-    some = checked_decoder(peers.decoder(messages, peers.COMPARED), messages)
-    whole = checked_decoder(peers.decoder(messages, None), messages)
-    compare(
-        benchmark,
-        scale,
-        report,
-        title="Decode user messages, a tenth of them change notifications",
-        yardstick=messages.data,
-        mine=[
-            (Contender(OURS, some, len(messages)), None),
-            (Contender(f"{OURS}, the whole table", whole, len(messages)), None),
-        ],
-        loops=contenders(LOOPS, messages, scale, checked_decoder),
-        targets=LOOPS,
-    )
+def test_decode_messages(compare: Comparison, messages: Workload) -> None:
+    mine = {
+        OURS: (peers.decoder(messages, peers.COMPARED), None),
+        ALL_COLUMNS: (peers.decoder(messages, None), None),
+    }
+    title = "Decode user messages, a tenth of them change notifications"
+    compare.packets(title, messages, checked_decoder, mine, loops=LOOPS)
 
 
-def test_encode_messages(benchmark: BenchmarkFixture, scale: Scale, report: Report, messages: Workload) -> None:
-    run = checked_encoder(peers.encoder(messages), messages)
-    compare(
-        benchmark,
-        scale,
-        report,
-        title="Encode user messages",
-        yardstick=messages.data,
-        mine=[(Contender(OURS, run, len(messages)), None)],
-    )
+def test_encode_messages(compare: Comparison, messages: Workload) -> None:
+    compare.packets("Encode user messages", messages, checked_encoder, {OURS: (peers.encoder(messages), None)})

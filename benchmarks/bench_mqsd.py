@@ -1,6 +1,6 @@
-"""Discovery packets ([MS-MQSD] 2.2): what decoding, encoding and reading captures costs, beside the peers.
+"""Discovery packets ([MS-MQSD] 2.2): what decoding, encoding and reading captures costs, and other libraries.
 
-Nothing here fails for being slow: a shared machine would fail it at random. Wrong answers fail.
+A slow result does not fail, because a shared machine would fail at random; a wrong one does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks import ours, peers, peers_arrays
-from benchmarks.comparison import OURS, checked_decoder, checked_encoder, compare, contenders, mebibytes
+from benchmarks.comparison import ALL_COLUMNS, OURS, Comparison, checked_decoder, checked_encoder, mebibytes
 from benchmarks.conftest import Scale
 from benchmarks.peers import Peer
 from benchmarks.ratios import Contender, measure, peak_growth
@@ -22,8 +22,6 @@ from benchmarks.workloads import Workload
 from msmqwire import mqsd
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
-
-WHOLE = f"{OURS}, the whole table"
 
 REQUEST_ARRAYS = (
     Peer("numba, a loop over bytes", peers_arrays.numba_requests, target=2.5),
@@ -67,83 +65,40 @@ REPLY_ENCODE_LOOPS = (
 )
 
 
-def test_decode_requests(benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload) -> None:
-    selected = checked_decoder(ours.decoder(requests, mqsd.REQUEST_COLUMNS, ours.request_columns), requests)
-    whole = checked_decoder(ours.decoder(requests, None, ours.request_columns), requests)
-    rows = len(requests)
-    compare(
-        benchmark,
-        scale,
-        report,
-        title="Decode requests",
-        yardstick=requests.data,
-        mine=[(Contender(OURS, selected, rows), 0.70), (Contender(WHOLE, whole, rows), None)],
-        arrays=contenders(REQUEST_ARRAYS, requests, scale, checked_decoder),
-        loops=contenders(REQUEST_LOOPS, requests, scale, checked_decoder),
-        targets=REQUEST_ARRAYS + REQUEST_LOOPS,
+def test_decode_requests(compare: Comparison, requests: Workload) -> None:
+    mine = {
+        OURS: (ours.decoder(requests, mqsd.REQUEST_COLUMNS, ours.request_columns), 0.70),
+        ALL_COLUMNS: (ours.decoder(requests, None, ours.request_columns), None),
+    }
+    compare.packets("Decode requests", requests, checked_decoder, mine, arrays=REQUEST_ARRAYS, loops=REQUEST_LOOPS)
+
+
+def test_decode_replies(compare: Comparison, replies: Workload) -> None:
+    mine = {
+        OURS: (ours.decoder(replies, mqsd.REPLY_COLUMNS, ours.reply_columns), 0.42),
+        ALL_COLUMNS: (ours.decoder(replies, None, ours.reply_columns), None),
+    }
+    title = "Decode replies, 1-4 networks and 1-8 servers each"
+    compare.packets(title, replies, checked_decoder, mine, arrays=REPLY_ARRAYS, loops=REPLY_LOOPS)
+
+
+def test_capture(compare: Comparison, requests: Workload, capture_file: Path) -> None:
+    run = ours.capture_decoder(capture_file)
+    title = "Capture file (pcap, UDP) to request columns"
+    compare.packets(title, requests, checked_decoder, {OURS: (run, 0.60)}, loops=CAPTURE_LOOPS, path=capture_file)
+    compare.peak_memory(run, capture_file)
+
+
+def test_encode_requests(compare: Comparison, requests: Workload) -> None:
+    mine = {OURS: (ours.encoder(requests, mqsd.REQUEST_COLUMNS), 0.65)}
+    compare.packets(
+        "Encode requests", requests, checked_encoder, mine, arrays=REQUEST_ENCODE_ARRAYS, loops=REQUEST_ENCODE_LOOPS
     )
 
 
-def test_decode_replies(benchmark: BenchmarkFixture, scale: Scale, report: Report, replies: Workload) -> None:
-    selected = checked_decoder(ours.decoder(replies, mqsd.REPLY_COLUMNS, ours.reply_columns), replies)
-    whole = checked_decoder(ours.decoder(replies, None, ours.reply_columns), replies)
-    rows = len(replies)
-    compare(
-        benchmark,
-        scale,
-        report,
-        title="Decode replies, 1-4 networks and 1-8 servers each",
-        yardstick=replies.data,
-        mine=[(Contender(OURS, selected, rows), 0.42), (Contender(WHOLE, whole, rows), None)],
-        arrays=contenders(REPLY_ARRAYS, replies, scale, checked_decoder),
-        loops=contenders(REPLY_LOOPS, replies, scale, checked_decoder),
-        targets=REPLY_ARRAYS + REPLY_LOOPS,
-    )
-
-
-def test_capture(
-    benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload, capture_file: Path
-) -> None:
-    run = checked_decoder(ours.capture_decoder(capture_file), requests)
-    compare(
-        benchmark,
-        scale,
-        report,
-        title="Capture file (pcap, UDP) to request columns",
-        yardstick=capture_file.read_bytes(),
-        mine=[(Contender(OURS, run, len(requests)), 0.60)],
-        loops=contenders(CAPTURE_LOOPS, requests, scale, checked_decoder, path=capture_file),
-    )
-    growth = peak_growth(run)
-    report.figure(f"peak memory taken, a file of {mebibytes(capture_file.stat().st_size)}", mebibytes(growth))
-    benchmark.extra_info["peak growth"] = growth
-
-
-def test_encode_requests(benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload) -> None:
-    run = checked_encoder(ours.encoder(requests, mqsd.REQUEST_COLUMNS), requests)
-    compare(
-        benchmark,
-        scale,
-        report,
-        title="Encode requests",
-        yardstick=requests.data,
-        mine=[(Contender(OURS, run, len(requests)), 0.65)],
-        arrays=contenders(REQUEST_ENCODE_ARRAYS, requests, scale, checked_encoder),
-        loops=contenders(REQUEST_ENCODE_LOOPS, requests, scale, checked_encoder),
-    )
-
-
-def test_encode_replies(benchmark: BenchmarkFixture, scale: Scale, report: Report, replies: Workload) -> None:
-    run = checked_encoder(ours.encoder(replies, mqsd.REPLY_COLUMNS), replies)
-    compare(
-        benchmark,
-        scale,
-        report,
-        title="Encode replies",
-        yardstick=replies.data,
-        mine=[(Contender(OURS, run, len(replies)), 0.43)],
-        loops=contenders(REPLY_ENCODE_LOOPS, replies, scale, checked_encoder),
-    )
+def test_encode_replies(compare: Comparison, replies: Workload) -> None:
+    mine = {OURS: (ours.encoder(replies, mqsd.REPLY_COLUMNS), 0.43)}
+    compare.packets("Encode replies", replies, checked_encoder, mine, loops=REPLY_ENCODE_LOOPS)
 
 
 @pytest.mark.parametrize("kind", ["requests", "replies"])

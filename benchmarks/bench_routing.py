@@ -1,6 +1,6 @@
 """Routing ([MS-MQBR]): what a routing table costs beside Dijkstra's algorithm in Python, and a hop beside a dictionary.
 
-Nothing here fails for being slow: a shared machine would fail it at random. Wrong answers fail.
+A slow result does not fail, because a shared machine would fail at random; a wrong one does.
 """
 
 from __future__ import annotations

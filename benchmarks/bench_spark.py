@@ -43,7 +43,6 @@ STREAMS = "read_streams, whole table"
 PIPELINE, WRITTEN = "pipeline, whole table", "one process alone, whole table, to Parquet"
 COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-FRAME_AND_FAULT = "frame bigint, fault struct<code: string, field: string, offset: bigint>"
 TARGETS = (
     (ARROW, PICKLED, Target(5)),
     (ARROW, PANDAS, Target(1.4)),

@@ -15,13 +15,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.comparison import OURS, compare, mebibytes
+from benchmarks.comparison import OURS, Comparison
 from benchmarks.conftest import Scale
 from benchmarks.peers import Peer
-from benchmarks.ratios import Contender, peak_growth
-from benchmarks.report import Report
+from benchmarks.ratios import Contender
 from benchmarks.workloads import PCAP_HEADER, SEED
 from msmqwire import capture
 
@@ -160,7 +158,7 @@ def by_scapy(path: Path, wanted: int) -> Run:
     return lambda check=False: reassembled(segments(), wanted, check=check)
 
 
-def test_streams(benchmark: BenchmarkFixture, scale: Scale, report: Report, tmp_path: Path) -> None:
+def test_streams(compare: Comparison, scale: Scale, tmp_path: Path) -> None:
     path, rows = tmp_path / "streams.pcap", scale.rows // 20
     truth = write_streams(path, packets(rows))
     mine = []
@@ -176,15 +174,10 @@ def test_streams(benchmark: BenchmarkFixture, scale: Scale, report: Report, tmp_
         assert peer(check=True) == part
         loops.append(Contender(name, peer, few, f"{few:,} packets"))
     compare(
-        benchmark,
-        scale,
-        report,
-        title="Capture file (pcap, TCP in order) to message packets",
+        "Capture file (pcap, TCP in order) to message packets",
         yardstick=path.read_bytes(),
         mine=mine,
         loops=loops,
         targets=TARGETS,
     )
-    growth = peak_growth(mine[0][0].run)
-    report.figure(f"peak memory taken, a file of {mebibytes(path.stat().st_size)}", mebibytes(growth))
-    benchmark.extra_info["peak growth"] = growth
+    compare.peak_memory(mine[0][0].run, path)

@@ -1,24 +1,28 @@
-"""What the benchmarks of all formats share: answers are checked, contenders timed in turn, ratios reported."""
+"""Check results, time contenders in turn, report ratios: for the benchmarks of all formats."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.conftest import Scale
 from benchmarks.peers import Decoder, Peer
-from benchmarks.ratios import Contender, Rounds, measure, memcpy
+from benchmarks.ratios import Contender, Rounds, measure, memcpy, peak_growth
 from benchmarks.report import Report, Target
 from benchmarks.workloads import Check, Workload
 
+if TYPE_CHECKING:
+    from benchmarks.conftest import Scale
+
 OURS = "msmqwire"
+ALL_COLUMNS = f"{OURS}, all columns"
 
 
 def checked_decoder(run: Decoder, work: Workload) -> Decoder:
-    """The decoder, once its answer has proved right."""
+    """The decoder, after a check of its result."""
     check = Check(work)
     run(check)
     check.finish()
@@ -26,7 +30,7 @@ def checked_decoder(run: Decoder, work: Workload) -> Decoder:
 
 
 def checked_encoder(run: Any, work: Workload) -> Any:
-    """The encoder, once its output has proved to be the workload."""
+    """The encoder, after a check that its output is the workload."""
     at = 0
 
     def see(chunk: Any) -> None:
@@ -42,62 +46,83 @@ def checked_encoder(run: Any, work: Workload) -> Any:
     return run
 
 
-def contenders(
-    chosen: Sequence[Peer],
-    work: Workload,
-    scale: Scale,
-    checked: Callable[[Any, Workload], Any],
-    *,
-    path: Path | None = None,
-) -> list[Contender]:
-    """The peers, each with its answer checked, on the sample it is due."""
-    made = []
-    for peer in chosen:
-        part = work.head(scale.sample(peer.sample))
+@dataclass(frozen=True)
+class Comparison:
+    """Times contenders in turn, prints a section of the table and records the ratios: the fixture ``compare``."""
+
+    benchmark: BenchmarkFixture
+    scale: Scale
+    report: Report
+
+    def packets(
+        self,
+        title: str,
+        work: Workload,
+        checked: Callable[[Any, Workload], Any],
+        mine: dict[str, tuple[Any, float | None]],
+        *,
+        arrays: Sequence[Peer] = (),
+        loops: Sequence[Peer] = (),
+        path: Path | None = None,
+    ) -> None:
+        """Check and compare ways to decode or encode a workload; ``mine`` has ours by name, with their targets."""
+        self(
+            title,
+            yardstick=work.data if path is None else path.read_bytes(),
+            mine=[(Contender(name, checked(run, work), len(work)), goal) for name, (run, goal) in mine.items()],
+            arrays=[self._contender(peer, work, checked, path) for peer in arrays],
+            loops=[self._contender(peer, work, checked, path) for peer in loops],
+            targets=[*arrays, *loops],
+        )
+
+    def _contender(
+        self, peer: Peer, work: Workload, checked: Callable[[Any, Workload], Any], path: Path | None
+    ) -> Contender:
+        part = work.head(self.scale.sample(peer.sample))
         run = peer.prepare(part) if path is None else peer.prepare(path, len(part))
-        note = peer.note
-        if len(part) < len(work):
-            note = f"{len(part):,} packets{'; ' if note else ''}{note}"
-        made.append(Contender(peer.name, checked(run, part), len(part), note))
-    return made
+        notes = [f"{len(part):,} packets"] if len(part) < len(work) else []
+        return Contender(peer.name, checked(run, part), len(part), "; ".join(filter(None, [*notes, peer.note])))
 
+    def __call__(
+        self,
+        title: str,
+        *,
+        yardstick: bytes,
+        mine: Sequence[tuple[Contender, float | None]],
+        arrays: Sequence[Contender] = (),
+        loops: Sequence[Contender] = (),
+        targets: Sequence[Peer] = (),
+    ) -> None:
+        """Time ``mine`` and ``arrays`` in many rounds, ``loops`` in few."""
+        first, report = mine[0][0], self.report
+        fast = measure([memcpy(yardstick, first.packets), *(c for c, _ in mine), *arrays], self.scale.rounds)
+        slow = measure([first, *loops], self.scale.slow_rounds) if loops else Rounds({})
+        wanted = {peer.name: Target(peer.target) for peer in targets if peer.target}
 
-def compare(
-    benchmark: BenchmarkFixture,
-    scale: Scale,
-    report: Report,
-    *,
-    title: str,
-    yardstick: bytes,
-    mine: Sequence[tuple[Contender, float | None]],
-    arrays: Sequence[Contender] = (),
-    loops: Sequence[Contender] = (),
-    targets: Sequence[Peer] = (),
-) -> None:
-    """Time all of them in turn, the fast in many rounds, the slow in few, and add a section to the table."""
-    first = mine[0][0]
-    fast = measure([memcpy(yardstick, first.packets), *(c for c, _ in mine), *arrays], scale.rounds)
-    slow = measure([first, *loops], scale.slow_rounds) if loops else Rounds({})
-    wanted = {peer.name: Target(peer.target) for peer in targets if peer.target}
+        report.section(f"{title}: {first.packets:,} packets of {len(yardstick) / first.packets:.1f} bytes")
+        report.heading("of memcpy")
+        report.yardstick(fast, "memcpy", len(yardstick))
+        ratios = {}
+        for contender, goal in mine:
+            target = Target(goal) if goal else None
+            ratios[f"{contender.name} of memcpy"] = report.of_memcpy(fast, contender.name, target)
+        if arrays or loops:
+            report.heading("times slower")
+        for rounds, group in ((fast, arrays), (slow, loops)):
+            for contender in group:
+                ratios[f"times {contender.name}"] = report.against(
+                    rounds, first.name, contender.name, wanted.get(contender.name), contender.note
+                )
+        self.benchmark.extra_info.update({name: round(ratio, 3) for name, ratio in ratios.items()})
+        self.benchmark.pedantic(first.run, rounds=self.scale.slow_rounds, iterations=1, warmup_rounds=1)
 
-    report.section(f"{title}: {first.packets:,} packets of {len(yardstick) / first.packets:.1f} bytes")
-    report.heading("of memcpy")
-    report.yardstick(fast, "memcpy", len(yardstick))
-    ratios = {}
-    for contender, goal in mine:
-        target = Target(goal) if goal else None
-        ratios[f"{contender.name} of memcpy"] = report.of_memcpy(fast, contender.name, target)
-    if arrays or loops:
-        report.heading("times slower")
-    for rounds, group in ((fast, arrays), (slow, loops)):
-        for contender in group:
-            ratios[f"times {contender.name}"] = report.against(
-                rounds, first.name, contender.name, wanted.get(contender.name), contender.note
-            )
-    benchmark.extra_info.update({name: round(ratio, 3) for name, ratio in ratios.items()})
-    benchmark.pedantic(first.run, rounds=scale.slow_rounds, iterations=1, warmup_rounds=1)
+    def peak_memory(self, run: Callable[[], object], path: Path) -> None:
+        """Add the growth of memory while a file is read."""
+        growth = peak_growth(run)
+        self.report.figure(f"peak memory taken, a file of {mebibytes(path.stat().st_size)}", mebibytes(growth))
+        self.benchmark.extra_info["peak growth"] = growth
 
 
 def mebibytes(size: int | None) -> str:
-    """A size for people."""
+    """A size in MiB."""
     return "unknown" if size is None else f"{size / 2**20:.1f} MiB"

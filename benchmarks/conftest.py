@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks import workloads
+from benchmarks.comparison import Comparison
 from benchmarks.report import Report, machine
 
 REPORT = pytest.StashKey[Report]()
@@ -54,6 +56,11 @@ def report(request: pytest.FixtureRequest) -> Report:
     return request.config.stash[REPORT]
 
 
+@pytest.fixture
+def compare(benchmark: BenchmarkFixture, scale: Scale, report: Report) -> Comparison:
+    return Comparison(benchmark, scale, report)
+
+
 @pytest.fixture(scope="session")
 def requests(scale: Scale) -> workloads.Workload:
     return workloads.requests(scale.rows)
@@ -73,10 +80,10 @@ def capture_file(requests: workloads.Workload, tmp_path_factory: pytest.TempPath
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """The table, whether or not output was captured."""
+    """Print the table."""
     lines = config.stash[REPORT].lines
     if lines:
-        terminalreporter.section("msmqwire beside memcpy and its peers")
+        terminalreporter.section("msmqwire, memcpy and other libraries")
         terminalreporter.line(f"{machine()}; CPU time, paired rounds in one process, medians")
         if config.getoption("--quick"):
             terminalreporter.line("--quick: little data, few rounds; these ratios mean nothing")

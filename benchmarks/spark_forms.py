@@ -21,7 +21,7 @@ from benchmarks import workloads
 from msmqwire import mqsd
 from msmqwire.capture import read_table
 from msmqwire.spark import functions
-from msmqwire.spark.source.scan import ReadingOptions, Scan
+from msmqwire.spark.source.scan import Scan, ScanOptions
 
 FILES = 4
 ONE_IN = 1_000
@@ -218,7 +218,7 @@ def write_alone(captures: Path, folder: Path) -> None:
     """The whole table in this process, a Parquet file for each capture, with Spark's types and nothing else."""
     (folder / "topology").mkdir()
     for path in captures.iterdir():
-        batches = [batch for _, batch in Scan(ReadingOptions(("topology",))).batches(str(path))]
+        batches = [batch for _, batch in Scan(ScanOptions(("topology",))).batches(str(path))]
         pq.write_table(
             pa.Table.from_batches(batches), folder / "topology" / f"{path.stem}.parquet", row_group_size=ROW_GROUP
         )

@@ -1,4 +1,4 @@
-"""Write what of the manual comes from code: ``tables.md``, and the parts of other pages that are marked."""
+"""Write the generated parts of the manual: ``tables.md``, and the marked parts of other pages."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ INTRODUCTION = """\
 
 Written by `make docs` from the schemas in the code; do not edit.
 
-A table has the same columns in numpy, Arrow, Parquet, JSON and Spark, in this order. Read from a capture, it has the
-columns of [capture](#capture) in front. Types are Arrow's; an `address` is text, a `uuid` is
+A table has the same columns in numpy, Arrow, Parquet, JSON and Spark, in this order. In a table read from a capture the
+columns of [capture](#capture) come first. Types are Arrow's; an `address` is text, a `uuid` is
 `arrow.uuid` in Arrow and lower-case text in Parquet, JSON, CSV and Spark. Spark has neither unsigned integers nor
-nanoseconds: there integers widen, and `time`, in microseconds, is followed by `time_ns`. A column is null where the
-packet does not carry the field; of a row with a fault every column is null but `fault` and those of the capture.
+nanoseconds: integers are wider there, and `time`, in microseconds, is followed by `time_ns`. A column is null where the
+packet lacks the field. In a row with a fault only `fault` and the columns of the capture have values.
 """
 
 AFTERWORD = """\
 ## Codes of faults
 
 The `code` of a fault is one of these, in every table; `field` names the part of the packet by its name in the
-specification, `offset` is in bytes from the start of the payload. [Decoding](decoding.md) says when each arises.
+specification, `offset` is in bytes from the start of the payload. [Decoding](decoding.md) gives the cause of each.
 """
 
 
 def table(schema: Table) -> Iterator[str]:
-    """The part of the page about one table."""
+    """Section of one table."""
     yield f"## {schema.name}"
     yield ""
     yield f"Source: {schema.section}."
@@ -50,7 +50,7 @@ def table(schema: Table) -> Iterator[str]:
 
 
 def state_diagram(transitions: Iterable[Transition], initial: str) -> Iterator[str]:
-    """A diagram in Mermaid's language: an arrow for each pair of states, with the rules that lead that way."""
+    """Mermaid diagram: an arrow for each pair of states, with its rules."""
     arrows: dict[tuple[str, str], list[str]] = {}
     for transition in transitions:
         for state in transition.states:
@@ -78,7 +78,7 @@ def _legend(title: str, parts: Iterable[Callable[..., object]]) -> Iterator[str]
 
 
 def transition_tables(transitions: Iterable[Transition]) -> Iterator[str]:
-    """The rules of a state machine as a table, and what its words for guards and steps mean."""
+    """Rules of a state machine as a table, and the meaning of its guards and steps."""
     rules = list(transitions)
     yield "| Rule | In | On | When | Does | Then | Source |"
     yield "|---|---|---|---|---|---|---|"
@@ -98,17 +98,17 @@ def transition_tables(transitions: Iterable[Transition]) -> Iterator[str]:
 
 
 def filled(page: Path, name: str, lines: Iterable[str]) -> str:
-    """A page with its generated part, which stands between two comments, written anew."""
+    """Page with a new generated part between its two comments."""
     begin, end = f"<!-- {name}: written by `make docs`, do not edit -->\n", f"<!-- end of {name} -->\n"
     before, _, rest = page.read_text(encoding="utf-8").partition(begin)
     _, found, after = rest.partition(end)
     if not found:
-        raise ValueError(f"{page.name} has no place for {name}")
+        raise ValueError(f"{page.name} lacks the comments of {name}")
     return before + begin + "\n".join(["", *lines, "", ""]) + end + after
 
 
 def pages() -> dict[Path, str]:
-    """Every page that is generated or has generated parts, by its file."""
+    """Text of every page with generated parts, by file."""
     lines = [
         INTRODUCTION,
         *table(CAPTURE),

@@ -22,11 +22,11 @@ BUILD = ROOT / "build" / "fuzz"
 
 
 class Target(NamedTuple):
-    """What is fuzzed: a function of kernels_<kernels>.pyx and one of surface.py, with a dictionary and a corpus.
+    """A function of kernels_<kernels>.pyx and one of surface.py, with a dictionary and a corpus.
 
-    The golden vectors of the same name are its seeds, from the byte ``start`` on where its input begins; None: there
-    are none beside the corpus. An input has at most so many bytes, fewer where the oracle is slow; a ``share`` of the
-    executions is enough where an input is many operations.
+    The golden vectors of the same name are seeds, from byte ``start`` on; with None the corpus is the only seed.
+    ``kernel_longest`` and ``surface_longest`` bound the bytes of an input, where the oracle is slow more tightly.
+    ``share`` reduces the number of executions of a target whose inputs hold many operations.
     """
 
     kernels: str
@@ -44,7 +44,7 @@ TARGETS = {
     "property_values": Target("mqcn", 60),
     "message_packet": Target("mqqb", 0),
     "session_packet": Target("mqqb", 0),
-    # A whole file in an input, read twice; an oracle that looks for records at every byte behind damage
+    # An input is a complete file and is read twice; after a malformed record the oracle tries every byte
     "pcap": Target("capture", kernel_longest=1024, surface_longest=256, share=0.5),
     "pcapng": Target("capture", kernel_longest=1024, surface_longest=256, share=0.5),
     "layers": Target("capture", kernel_longest=512, surface_longest=256),
@@ -55,12 +55,12 @@ TARGETS = {
 
 # Undefined behaviour traps: no runtime of its own is needed, and libFuzzer reports the signal
 SANITIZE = ["-fsanitize=address,undefined", "-fsanitize-trap=undefined"]
-# A second for an input, were the machine ours alone
+# Seconds for an input: one would do on an idle machine
 LIMITS = ["-timeout=5", "-rss_limit_mb=512", "-malloc_limit_mb=64"]
 
 
 class Effort(NamedTuple):
-    """How long a target is fuzzed: for the time, and for at least so many executions."""
+    """The time and the least number of executions of each target."""
 
     seconds: int
     kernel_executions: int
@@ -70,45 +70,51 @@ class Effort(NamedTuple):
 
 
 def run(command: list[str], **variables: str) -> None:
-    """Run a command of the build; its failure is ours."""
+    """Run a command of the build; raise when it fails."""
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, **variables})
 
 
 def build_extensions(clang: str) -> None:
-    """The package with coverage instrumentation and sanitizers, beside the release build."""
+    """Build the package with coverage instrumentation and sanitizers, in a folder of its own."""
     base = ["--build-base", str(BUILD), "--build-lib", str(BUILD / "lib")]
-    build = [sys.executable, "setup.py", "--quiet", "build", "--parallel", "2", *base]
+    build = [sys.executable, "setup.py", "--quiet", "build", *base]
     run(build, MSMQWIRE_BUILD="fuzz", CC=clang, LDSHARED=f"{clang} -shared")
 
 
 def kernels(target: str) -> str:
-    """The module with the kernel target."""
+    """Name of the module with the kernel target."""
     return f"kernels_{TARGETS[target].kernels}"
 
 
-def translate_kernels(module: str) -> None:
-    """From Cython to C, which all targets of the module are compiled from."""
+def build_kernels(clang: str, module: str) -> None:
+    """Compile a module of kernel targets, once for all of them."""
     cython = [sys.executable, "-m", "cython", "-3", "-X", "cdivision=True", "-I", str(ROOT)]
     run([*cython, str(HERE / f"{module}.pyx"), "-o", str(BUILD / f"{module}.c")])
+    compiler = [*compile_command(clang), "-fsanitize=fuzzer-no-link", "-c"]
+    run([*compiler, str(BUILD / f"{module}.c"), "-o", str(BUILD / f"{module}.o")])
+
+
+def compile_command(clang: str) -> list[str]:
+    """The compiler with the flags and include folders of kernel targets."""
+    folders = ["-I", str(ROOT), "-I", str(BUILD), "-I", sysconfig.get_path("include")]
+    return [clang, "-g", "-O1", "-w", *SANITIZE, *folders]
 
 
 def build_kernel_target(clang: str, target: str) -> None:
-    """One executable: libFuzzer, the harness and the target; it loads the instrumented extensions."""
+    """Link one executable of libFuzzer, the harness and the target; it loads the instrumented extensions."""
     module = kernels(target)
     library = sysconfig.get_config_var("LIBDIR")
     run(
         [
-            *(clang, "-g", "-O1", "-w", *SANITIZE, "-fsanitize=fuzzer"),
-            *(f"-DMODULE={module}", f"-DTARGET=fuzz_{target}"),
-            *("-I", str(ROOT), "-I", str(BUILD), "-I", sysconfig.get_path("include")),
-            *(str(HERE / "harness.c"), str(BUILD / f"{module}.c"), "-rdynamic", "-L", library, f"-Wl,-rpath,{library}"),
+            *(*compile_command(clang), "-fsanitize=fuzzer", f"-DMODULE={module}", f"-DTARGET=fuzz_{target}"),
+            *(str(HERE / "harness.c"), str(BUILD / f"{module}.o"), "-rdynamic", "-L", library, f"-Wl,-rpath,{library}"),
             *(f"-lpython{sysconfig.get_config_var('LDVERSION')}", "-lm", "-o", str(BUILD / target)),
         ]
     )
 
 
 def seeds(target: str) -> Path:
-    """A folder with the golden vectors, where libFuzzer also keeps what it finds worth keeping."""
+    """Folder with the golden vectors, to which libFuzzer adds inputs that reach new code."""
     folder = BUILD / "corpus" / target
     folder.mkdir(parents=True, exist_ok=True)
     name, start = TARGETS[target][:2]
@@ -119,7 +125,7 @@ def seeds(target: str) -> Path:
 
 
 def environment(preload: str | None = None) -> dict[str, str]:
-    """What an instrumented interpreter needs to find the instrumented package, numpy and the tests."""
+    """Environment in which an interpreter finds the instrumented package, numpy and the tests."""
     paths = [str(BUILD / "lib"), str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     asan = "detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=32"
     # The safe path keeps the checkout's own, uninstrumented extensions out of reach
@@ -146,7 +152,7 @@ def fuzz_surface(target: str, effort: Effort) -> bool:
 def fuzz(
     name: str, command: list[str], target: str, effort: Effort, executions: int, preload: str | None = None
 ) -> bool:
-    """Fuzz one target for the time, and for the executions if they are not reached by then; whether all went well."""
+    """Fuzz one target for its time, then until its number of executions; return whether it passed."""
     executions = int(executions * TARGETS[target].share)
     regressions = HERE / "corpus" / target
     dictionary = HERE / "dictionaries" / f"{target}.dict"
@@ -170,28 +176,28 @@ def fuzz(
         done += int(counted.group(1)) if counted else 0
         if result.returncode:
             print(result.stderr[-4000:], file=sys.stderr)
-            print(f"{name}: FAILED; the input is in {regressions}: mend it and keep the file under a telling name")
+            print(f"{name}: FAILED; the input is in {regressions}: fix the parser, and rename the file after the fault")
             return False
-    print(f"{name}: {done:,} executions in {time.monotonic() - begin:.0f} s")
+    print(f"{name}: {done:,} executions in {time.monotonic() - begin:.0f} s", flush=True)
     if done < executions:
         print(f"{name}: FAILED, fewer than {executions:,} executions")
     return done >= executions and (not effort.merge or merge(name, [*command, *LIMITS], target, preload))
 
 
 def merge(name: str, command: list[str], target: str, preload: str | None) -> bool:
-    """Add to the corpus what was found and reaches further than all that is in it."""
+    """Add the inputs to the corpus that reach code no input of the corpus reaches."""
     regressions = HERE / "corpus" / target
     before = len(list(regressions.iterdir()))
     arguments = [*command, "-merge=1", str(regressions), str(seeds(target))]
     result = subprocess.run(arguments, cwd=ROOT, env=environment(preload), capture_output=True, text=True)
     if result.returncode:
         print(result.stderr[-4000:], file=sys.stderr)
-    print(f"{name}: {len(list(regressions.iterdir())) - before} inputs more in {regressions.relative_to(ROOT)}")
+    print(f"{name}: {len(list(regressions.iterdir())) - before} new inputs in {regressions.relative_to(ROOT)}")
     return result.returncode == 0
 
 
 def main() -> int:
-    """Build, then fuzz every target; 0 when each ran as long as it should and found nothing."""
+    """Build, then fuzz every target; return 0 when each reached its executions without a failure."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("targets", nargs="*", help=f"any of {', '.join(TARGETS)}; default: all")
     parser.add_argument("--seconds", type=int, default=10, help="time for each target (default %(default)s)")
@@ -210,12 +216,14 @@ def main() -> int:
         print("fuzzing needs clang: apt-get install -y clang libclang-rt-dev", file=sys.stderr)
         return 1
     chosen = options.targets or list(TARGETS)
+    begin = time.monotonic()
     build_extensions(clang)
-    for module in dict.fromkeys(map(kernels, chosen)):
-        translate_kernels(module)
     effort = Effort(options.seconds, options.kernel_executions, options.surface_executions, options.seed, options.merge)
     with ThreadPoolExecutor(options.parallel) as pool:
-        # The surface targets run longer: begun first, they do not leave a core idle at the end
+        for built in [pool.submit(build_kernels, clang, module) for module in dict.fromkeys(map(kernels, chosen))]:
+            built.result()
+        print(f"built in {time.monotonic() - begin:.0f} s", flush=True)
+        # The surface targets run longer: started first, they leave no core idle at the end
         jobs = [pool.submit(fuzz_surface, target, effort) for target in chosen]
         jobs += [pool.submit(fuzz_kernel, clang, target, effort) for target in chosen]
     return 0 if all(job.result() for job in jobs) else 1

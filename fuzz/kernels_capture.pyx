@@ -7,24 +7,22 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fuzz.checks cimport exact_copy, mix, must
-from msmqwire.capture.fragments cimport free_fragments, give_up_datagrams
-from msmqwire.capture.flows cimport NO_FLOW, free_table, start_table
-from msmqwire.capture.frames cimport (
-    INTERFACE, IPX_LENGTH, LINK_CUT, LOST, MORE, MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, RECORD_CUT, SECTION, SKIP,
-    SMALLEST_ROW, Account, Rows, Stop, Window, damaged,
+from msmqwire.capture.files.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
+from msmqwire.capture.files.pcapng cimport (
+    Interface, Section, block_length, find_block, is_section, read_interface, read_section, walk_pcapng,
 )
-from msmqwire.capture.layers cimport (
+from msmqwire.capture.files.window cimport INTERFACE, LOST, MORE, SECTION, SKIP, Stop, Window
+from msmqwire.capture.frames.fragments cimport free_fragments, give_up_datagrams
+from msmqwire.capture.frames.frame cimport IPX_LENGTH, LINK_CUT, RECORD_CUT, Counts, damaged
+from msmqwire.capture.frames.layers cimport (
     FOUND, IPX_HEADER, IPX_PACKET, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LINUX_SLL, LINK_LINUX_SLL2, LINK_LOOP,
     LINK_NULL, LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, OTHER, PART, PLAIN_ROOM, TCP, TCP_HEADER, UDP, UDP_HEADER,
     Packet, Ports, find_packet, network_u16, plain_datagram, wanted,
 )
-from msmqwire.capture.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
-from msmqwire.capture.pcapng cimport (
-    Interface, Section, block_length, find_block, is_section, read_interface, read_section, walk_pcapng,
-)
-from msmqwire.capture.streams cimport (
-    MESSAGE_PACKETS, SESSION_PACKETS, StreamCounts, Streams, finish_streams,
-)
+from msmqwire.capture.frames.rows cimport MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, SMALLEST_ROW, Rows
+from msmqwire.capture.tcp.flows cimport NO_FLOW, StreamCounts, Streams, free_table, start_table
+from msmqwire.capture.tcp.packets cimport MESSAGE_PACKETS, SESSION_PACKETS
+from msmqwire.capture.tcp.streams cimport finish_streams
 from msmqwire.columns.payloads cimport Span
 from msmqwire.wire.address cimport ADDRESS_SIZE
 
@@ -82,7 +80,7 @@ cdef struct Reading:
     uint64_t last_frame  # that gave a row of its own
     uint64_t checksum    # over all payloads
     uint64_t column_checksum
-    Account account
+    Counts counts
     Streams streams
 
 
@@ -114,7 +112,7 @@ cdef void mix_columns(Reading* reading, const Rows* rows, size_t row) noexcept n
     cdef uint64_t* checksum = &reading.column_checksum
     cdef size_t i
     must(rows.file[row] == 0)
-    must(rows.first_frame[row] <= rows.frame[row] and rows.frame[row] <= reading.account.frames)
+    must(rows.first_frame[row] <= rows.frame[row] and rows.frame[row] <= reading.counts.frames)
     must(rows.stream_offset[row] == 0 or rows.presence[row] & STREAMED)
     must(rows.time[row] == 0 or rows.presence[row] & TIMED)
     if not rows.presence[row] & STREAMED:
@@ -193,8 +191,8 @@ cdef void cut_short(Reading* reading, Window* window) noexcept nogil:
     else:
         needed = record_length(window, &reading.pcap)
     must(needed > window.size - window.position)
-    reading.account.frames += 1
-    damaged(&reading.account, window.offset + window.position, RECORD_CUT, needed, window.size - window.position)
+    reading.counts.frames += 1
+    damaged(&reading.counts, window.offset + window.position, RECORD_CUT, needed, window.size - window.position)
     lose(reading, window)
 
 
@@ -207,12 +205,12 @@ cdef void walk(Reading* reading, Window* window, Rows* rows, bint ended) noexcep
             break
         before = window.position
         if reading.is_pcapng:
-            stop = walk_pcapng(window, &reading.section, &PORTS, rows, &reading.account, &reading.streams)
+            stop = walk_pcapng(window, &reading.section, &PORTS, rows, &reading.counts, &reading.streams)
         else:
-            stop = walk_pcap(window, &reading.pcap, &PORTS, rows, &reading.account, &reading.streams, ended)
+            stop = walk_pcap(window, &reading.pcap, &PORTS, rows, &reading.counts, &reading.streams, ended)
         must(before <= window.position and window.position <= window.size)
         if stop == SECTION:
-            stop = read_section(window, &reading.section, &reading.account)
+            stop = read_section(window, &reading.section, &reading.counts)
         elif stop == INTERFACE:
             must(reading.section.count < MOST_INTERFACES)
             read_interface(window, &reading.section, &INTERFACES[reading.section.count])
@@ -236,21 +234,21 @@ cdef void walk(Reading* reading, Window* window, Rows* rows, bint ended) noexcep
 
 
 cdef void finish(Reading* reading, size_t size) noexcept nogil:
-    """The account of a file that was read to its end."""
-    cdef const Account* account = &reading.account
-    cdef const StreamCounts* counts = &reading.streams.counts
+    """The counts of a file that was read to its end."""
+    cdef const Counts* counts = &reading.counts
+    cdef const StreamCounts* streams = &reading.streams.counts
     if reading.passing:
-        reading.account.frames += 1
-        damaged(&reading.account, reading.lost_from, RECORD_CUT, size, size)
+        reading.counts.frames += 1
+        damaged(&reading.counts, reading.lost_from, RECORD_CUT, size, size)
     if reading.passing or reading.searching:
         reading.skipped += size - reading.lost_from
     must(reading.skipped <= size)
     must(
-        account.frames
-        == reading.plain_rows + account.segments + account.fragments + account.other + account.damaged
+        counts.frames
+        == reading.plain_rows + counts.segments + counts.fragments + counts.other + counts.damaged
     )
-    must(counts.bytes == counts.framed + counts.skipped + counts.duplicate and counts.held == 0)
-    must(counts.packets == reading.packets + counts.unselected)
+    must(streams.bytes == streams.framed + streams.skipped + streams.duplicate and streams.held == 0)
+    must(streams.packets == reading.packets + streams.unselected)
     must(reading.streams.table.count == 0 and reading.streams.table.memory == 0)
 
 
@@ -289,8 +287,8 @@ cdef void read_file(
         start_rows(&rows, columns)
         walk(reading, &window, &rows, ended)
         if ended:
-            give_up_datagrams(&reading.streams.fragments, 0, &reading.account)
-            must(finish_streams(&reading.streams, &rows, &reading.account))
+            give_up_datagrams(&reading.streams.fragments, 0, &reading.counts)
+            must(finish_streams(&reading.streams, &rows, &reading.counts))
         take_rows(reading, &window, &rows)
         at += window.position
         free(copied)
@@ -303,8 +301,8 @@ cdef void check_file(const uint8_t* data, size_t size, const Reading* empty) noe
     """A file is the same in one window and in many, with columns and without."""
     cdef Reading whole = empty[0]
     cdef Reading parts = empty[0]
-    cdef const Account* one = &whole.account
-    cdef const Account* other = &parts.account
+    cdef const Counts* one = &whole.counts
+    cdef const Counts* other = &parts.counts
     cdef uint32_t seed = 1
     cdef size_t i
     for i in range(size):

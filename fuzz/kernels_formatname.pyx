@@ -8,7 +8,7 @@ from libc.string cimport memset
 
 from fuzz.checks cimport exact_copy, mix, must
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.formatname.grammar cimport (
+from msmqwire.formatname.kernel cimport (
     EXTENDED, HTTP_SLASHES, KIND_DIRECT, KIND_MULTICAST, KIND_PATH_NAME, KIND_PUBLIC, PATH_NAME, PROTOCOL_HTTPS,
     PROTOCOL_TCP, QUEUE_SYSTEM, SPX, SUFFIX_XACTONLY, Name, read_element,
 )

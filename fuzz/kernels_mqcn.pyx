@@ -8,12 +8,11 @@ from libc.string cimport memcmp, memcpy, memset
 
 from fuzz.checks cimport exact_copy, mix, must
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.mqcn.codec cimport (
-    COUNT_AT, IDS_AT, RESERVED_AT, SMALLEST_PROPERTY, PropertyColumns, Update, no_update, property_entries,
-    read_header, read_update, violation_fault, write_update_head,
+from msmqwire.mqcn.kernel cimport (
+    COUNT_AT, DISCARDABLE, HEADER_SIZE, IDS_AT, NO_UPDATES, RESERVED_AT, SMALLEST_PROPERTY, TRAILING_BYTES, Body,
+    PropertyColumns, Update, largest_body, no_update, property_entries, read_body, read_header, read_update,
+    violation_fault, write_body, write_update_head,
 )
-from msmqwire.mqcn.fields cimport DISCARDABLE, HEADER_SIZE, NO_UPDATES, TRAILING_BYTES
-from msmqwire.mqcn.text cimport Body, largest_body, read_body, write_body
 from msmqwire.properties.lookup cimport KIND_COUNT
 from msmqwire.propvariant.codec cimport COUNT_SIZE, value_fault, value_size
 from msmqwire.wire.cursor cimport load_u16

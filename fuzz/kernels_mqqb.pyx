@@ -7,16 +7,15 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memset
 
 from fuzz.checks cimport exact_copy, mix, must
-from msmqwire.mqqb.assemble cimport LARGEST_SESSION, largest_message, write_message, write_session
-from msmqwire.mqqb.fields cimport DISCARDABLE, TRAILING_BYTES, UNRESOLVED_NAME
 from msmqwire.mqqb.framing cimport FRAMED, INCOMPLETE, NOT_A_PACKET, frame_packet
-from msmqwire.mqqb.headers cimport read_message
-from msmqwire.mqqb.packet cimport (
-    BLANK, CONCLUSION_COUNT, PART_COUNT, QUEUE_COUNT, SECTION_COUNT, Packet,
+from msmqwire.mqqb.kernel cimport (
+    BLANK, DERIVED_COUNT, DISCARDABLE, PART_COUNT, QUEUE_COUNT, SECTION_COUNT, TRAILING_BYTES, Packet, Violation,
 )
-from msmqwire.mqqb.sessions cimport TRANSPORT_TCP, is_ping, read_session
+from msmqwire.mqqb.messages cimport largest_message, read_message, write_message
+from msmqwire.mqqb.sessions cimport LARGEST_SESSION, is_ping, read_session, write_session
 from msmqwire.wire.fault cimport TRUNCATED, Fault
 from msmqwire.wire.format_name cimport FormatName
+from msmqwire.wire.transport cimport Transport
 
 cdef enum:
     SMALLEST_ELEMENT = 4  # of a FormatNameList: FormatType and a U+0000
@@ -65,8 +64,8 @@ cdef void mix_packet(const uint8_t* data, size_t size, Reading* found) noexcept 
     mix(&found.checksum, packet.presence)
     mix(&found.checksum, packet.violations)
     mix(&found.checksum, packet.extent)
-    for i in range(CONCLUSION_COUNT):
-        mix(&found.checksum, packet.concluded[i])
+    for i in range(DERIVED_COUNT):
+        mix(&found.checksum, packet.derived[i])
     for i in range(SECTION_COUNT):
         if packet.sections[i] != BLANK:
             must(data <= packet.sections[i] < data + size)
@@ -138,7 +137,7 @@ cdef void check_strictness(const uint8_t* data, size_t size, const Reading* leni
 
 
 cdef void check_message_written(const uint8_t* data, Reading* found, Reading* again) noexcept nogil:
-    """What breaks no rule is written, read again without a fault, and written the same."""
+    """A packet without violations is written, read again without a fault, and written the same."""
     cdef const Packet* packet = &found.packet
     cdef size_t largest = largest_message(packet, found.lists)
     cdef uint8_t* target = <uint8_t*>malloc(largest)
@@ -182,7 +181,7 @@ cdef public int fuzz_message_packet(const uint8_t* data, size_t size) noexcept n
     check_same(&first, &second)
     check_framing(aligned, size, &first)
     check_strictness(aligned, size, &first)
-    if first.status == 0 and not first.packet.violations & ~<uint32_t>UNRESOLVED_NAME:
+    if first.status == 0 and not first.packet.violations & ~<uint32_t>Violation.UNRESOLVED_QUEUE:
         check_message_written(aligned, &first, &second)
     free_lists(&first)
     free_lists(&second)
@@ -207,7 +206,7 @@ cdef void read_session_once(
 
 
 cdef void check_session_written(const uint8_t* data, size_t size, uint32_t transport, Reading* found) noexcept nogil:
-    """What breaks no rule is written, read again without a fault, and written the same."""
+    """A packet without violations is written, read again without a fault, and written the same."""
     cdef uint8_t[LARGEST_SESSION] target
     cdef uint8_t[LARGEST_SESSION] second
     cdef size_t written = write_session(&found.packet, target)
@@ -216,7 +215,7 @@ cdef void check_session_written(const uint8_t* data, size_t size, uint32_t trans
     must(0 < written <= LARGEST_SESSION and written <= size)
     read_session_once(target, written, transport, True, &again)
     must(again.status == 0 and again.packet.violations == 0 and again.packet.presence == found.packet.presence)
-    must(memcmp(again.packet.concluded, found.packet.concluded, CONCLUSION_COUNT) == 0)
+    must(memcmp(again.packet.derived, found.packet.derived, DERIVED_COUNT) == 0)
     must(write_session(&again.packet, second) == written)
     must(memcmp(second, target, written) == 0)
 
@@ -225,7 +224,7 @@ cdef public int fuzz_session_packet(const uint8_t* data, size_t size) noexcept n
     """A payload for the sessions table; transport and strictness follow from the input."""
     cdef uint8_t* aligned = exact_copy(data, size, 0)
     cdef uint8_t* shifted = exact_copy(data, size, 1)
-    cdef uint32_t transport = <uint32_t>(size % (TRANSPORT_TCP + 1))
+    cdef uint32_t transport = <uint32_t>(size % (Transport.IPX + 1))
     cdef bint strict = size != 0 and data[size - 1] & 1
     cdef Reading first
     cdef Reading second
@@ -237,7 +236,7 @@ cdef public int fuzz_session_packet(const uint8_t* data, size_t size) noexcept n
     if not is_ping(aligned, size, transport):
         check_framing(aligned, size, &first)
     if first.status == 0 and not first.packet.violations:
-        check_session_written(aligned, size, TRANSPORT_TCP if first.packet.end != 24 else 1, &first)
+        check_session_written(aligned, size, Transport.TCP if first.packet.end != 24 else Transport.UDP, &first)
     free(aligned)
     free(shifted)
     return 0

@@ -8,10 +8,11 @@ from libc.string cimport memcmp, memcpy, memset
 
 from fuzz.checks cimport exact_copy, must
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.mqsd.codec cimport (
-    COMMA, REQUEST, TRANSPORT_IPX, ServerColumns, Topology, read_topology, write_reply, write_request, write_server,
+from msmqwire.mqsd.kernel cimport (
+    COMMA, HAS_REQUEST, ServerColumns, Topology, read_topology, write_reply, write_request, write_server,
 )
 from msmqwire.wire.fault cimport Fault
+from msmqwire.wire.transport cimport Transport
 
 cdef enum:
     SMALLEST_SERVER = 8  # bytes of an entry of a server array with the code unit that closes it
@@ -58,14 +59,14 @@ cdef void read_once(
 
 
 cdef void rewritten(const uint8_t* data, const Reading* reading, const ServerColumns* columns) noexcept nogil:
-    """What breaks no rule is written again byte for byte."""
+    """A packet without violations is written byte for byte as it was."""
     cdef const Topology* packet = &reading.packet
     cdef uint8_t* target = <uint8_t*>malloc(packet.described)
     cdef uint8_t* at
     cdef size_t written
     cdef size_t i
-    if packet.type == REQUEST:
-        written = write_request(target, data + 4, data + 20, data + 36, packet.networks, packet.network_count)
+    if packet.presence & HAS_REQUEST:
+        written = write_request(target, data + 4, data + 20, data + 36, packet.ipx_networks, packet.ipx_count)
     else:
         written = write_reply(
             target, data + 4, packet.networks, packet.network_count, mask_of(data), packet.servers_size
@@ -96,7 +97,7 @@ cdef void check_packet(const uint8_t* data, size_t size) noexcept nogil:
     cdef Reading first
     cdef Reading second
     # They follow from the input, so that libFuzzer varies them too and one input costs one reading
-    cdef uint32_t transport = <uint32_t>(size % (TRANSPORT_IPX + 1))
+    cdef uint32_t transport = <uint32_t>(size % (Transport.IPX + 1))
     cdef bint strict = size != 0 and data[size - 1] & 1
     read_once(aligned, size, transport, strict, &first)
     read_once(shifted + 1, size, transport, strict, &second)
@@ -110,7 +111,7 @@ cdef void check_packet(const uint8_t* data, size_t size) noexcept nogil:
 
 
 cdef public int fuzz_topology(const uint8_t* data, size_t size) noexcept nogil:
-    """A whole packet."""
+    """A complete packet."""
     check_packet(data, size)
     return 0
 

@@ -15,10 +15,13 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
 from fuzz.checks cimport exact_copy, must
-from msmqwire.capture.flows cimport NO_FLOW, Flow, Head, Piece, find_flow, free_table, start_table
-from msmqwire.capture.frames cimport MOST_FILES, MOST_PACKETS, Account, Frame, Rows
-from msmqwire.capture.layers cimport TCP, Packet
-from msmqwire.capture.streams cimport StreamCounts, Streams, deliver_waiting, finish_streams, take_segment
+from msmqwire.capture.frames.frame cimport Counts, Frame
+from msmqwire.capture.frames.layers cimport TCP, Packet
+from msmqwire.capture.frames.rows cimport MOST_FILES, MOST_PACKETS, Rows
+from msmqwire.capture.tcp.flows cimport (
+    NO_FLOW, Flow, Head, Piece, StreamCounts, Streams, find_flow, free_table, start_table,
+)
+from msmqwire.capture.tcp.streams cimport deliver_waiting, finish_streams, take_segment
 from msmqwire.columns.payloads cimport Span
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, VERSION_NUMBER
 from msmqwire.wire.cursor cimport load_u16, load_u32
@@ -102,7 +105,7 @@ fill_content()
 
 cdef struct Run:
     Streams streams
-    Account account
+    Counts counts
     Rows rows
     size_t first_packets     # of fresh rows
     size_t first_files
@@ -178,7 +181,7 @@ cdef void next_rows(Run* run) noexcept nogil:
         for i in range(run.rows.memory_count):
             free(run.rows.memory[i])
         start_rows(run)
-        delivered = deliver_waiting(&run.streams, &run.rows, &run.account)
+        delivered = deliver_waiting(&run.streams, &run.rows, &run.counts)
 
 
 cdef void check_pieces(const Flow* flow, bint waiting, uint64_t most_ahead) noexcept nogil:
@@ -233,7 +236,7 @@ cdef void take(Run* run, uint8_t operation, uint32_t position, const uint8_t* pa
     """Offer a segment until it is taken."""
     cdef Streams* streams = &run.streams
     cdef size_t index = operation & FLOW_MASK
-    cdef size_t shift = run.account.frames & 1
+    cdef size_t shift = run.counts.frames & 1
     cdef uint64_t begun = streams.counts.streams
     cdef uint32_t sequence = FIRST_SEQUENCE[index] + position
     cdef size_t captured = size // 2 if operation & CUT else size
@@ -256,12 +259,12 @@ cdef void take(Run* run, uint8_t operation, uint32_t position, const uint8_t* pa
     memcpy(header, &port, 2)
     memcpy(header + 4, &sequence, 4)
     header[13] = (operation & SYN_BIT) >> 1 | (operation & FIN_BIT) >> 3 | (operation & RST_BIT) >> 2
-    run.account.frames += 1
-    run.account.file = <uint32_t>(run.account.frames // FILES_EVERY)
+    run.counts.frames += 1
+    run.counts.file = <uint32_t>(run.counts.frames // FILES_EVERY)
     memset(&frame, 0, sizeof(frame))
     frame.timed = True
-    frame.number = run.account.frames
-    frame.time = <int64_t>run.account.frames
+    frame.number = run.counts.frames
+    frame.time = <int64_t>run.counts.frames
     memset(&packet, 0, sizeof(packet))
     packet.ip = ip
     packet.header = header
@@ -269,7 +272,7 @@ cdef void take(Run* run, uint8_t operation, uint32_t position, const uint8_t* pa
     packet.size = captured
     packet.missing = size - captured
     packet.protocol = TCP
-    while not take_segment(streams, &frame, &packet, &run.rows, &run.account):
+    while not take_segment(streams, &frame, &packet, &run.rows, &run.counts):
         next_rows(run)
     if streams.counts.streams != begun:
         run.renewals[index] += 1
@@ -323,7 +326,7 @@ cdef public int fuzz_streams(const uint8_t* data, size_t size) noexcept nogil:
     memset(FILES, 0xFF, sizeof(FILES))
     start_rows(&run)
     operate(&run, data + 2, size - 2)
-    while not finish_streams(streams, &run.rows, &run.account):
+    while not finish_streams(streams, &run.rows, &run.counts):
         next_rows(&run)
     look_at_rows(&run)
     check_flows(streams)

@@ -1,24 +1,30 @@
-"""msmqwire reads Microsoft Message Queuing (MSMQ) on the wire at memory speed and speaks its directory protocols.
+"""Read Microsoft Message Queuing (MSMQ) on the wire at memory speed, and speak its directory protocols.
 
-``msmqwire.mqsd`` decodes discovery packets, ``msmqwire.mqqb`` message packets, ``msmqwire.mqcn`` change notifications
-with the property values of ``msmqwire.propvariant``; ``msmqwire.capture`` reads captures, ``msmqwire.spark`` does all
-of it on Spark.
-Importing this package imports numpy and nothing else from outside the standard library.
+``mqsd`` decodes discovery packets, ``mqqb`` message packets, ``mqcn`` change notifications with the property values of
+``propvariant``; ``capture`` reads captures, ``spark`` does all of it on Spark. ``import msmqwire`` imports only the
+standard library; a name is imported when it is first used.
 """
 
 from __future__ import annotations
 
-from msmqwire import capture, mqcn, mqqb, mqsd, properties, propvariant
-from msmqwire.columns import Batch, Payloads
-from msmqwire.errors import (
-    CaptureError,
-    DecodeError,
-    DirectoryError,
-    EncodeError,
-    FormatNameError,
-    MsmqWireError,
-    RoutingError,
-)
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from msmqwire import capture, mqcn, mqqb, mqsd, properties, propvariant
+    from msmqwire.columns import Batch, Payloads
+    from msmqwire.errors import (
+        CaptureError,
+        DecodeError,
+        DirectoryError,
+        EncodeError,
+        FormatNameError,
+        MsmqWireError,
+        RoutingError,
+    )
+
+__version__ = "0.1.0"
 
 __all__ = [
     "Batch",
@@ -37,3 +43,33 @@ __all__ = [
     "properties",
     "propvariant",
 ]
+
+
+def _check_build(folder: str) -> None:
+    """Refuse sources without compiled modules: a checkout that shadows an installed package."""
+    if not any(name.endswith((".so", ".pyd")) for name in os.listdir(os.path.join(folder, "wire"))):
+        raise ImportError(
+            f"{folder} holds the sources of msmqwire without its compiled modules: run `make build` in "
+            f"{os.path.dirname(folder)}, or start Python in another folder to use an installed msmqwire",
+            name=__name__,
+        )
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name.endswith("Error"):
+        value = getattr(import_module("msmqwire.errors"), name)
+    elif name[0].isupper():
+        value = getattr(import_module("msmqwire.columns"), name)
+    else:
+        value = import_module(f"msmqwire.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
+
+
+_check_build(os.path.dirname(os.path.abspath(__file__)))

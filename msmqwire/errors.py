@@ -1,4 +1,4 @@
-"""The exceptions of the package: one family, so that a caller can catch ``MsmqWireError`` and mean all of them."""
+"""The exceptions of the package; ``MsmqWireError`` is the base of them all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,28 @@ __all__ = [
     "FormatNameError",
     "MsmqWireError",
     "RoutingError",
+    "missing",
 ]
 
-_SHOWN_CHARACTERS = 40  # of a name, in front of what is wrong with it
+_SHOWN_CHARACTERS = 40  # of a name, before the offending character
+
+
+def missing(package: str, purpose: str) -> str:
+    """The message for an optional dependency that is not installed, with the command that installs it."""
+    import re
+    from importlib import metadata
+
+    try:
+        requirements = metadata.requires("msmqwire") or []
+    except metadata.PackageNotFoundError:
+        requirements = []
+    matches = (re.match(rf"{package}(?![\w.-])[^;]*", requirement) for requirement in requirements)
+    found = next((match[0].strip() for match in matches if match), package)
+    return f"{purpose} needs {package}, which is not installed: pip install '{found}'"
 
 
 class MsmqWireError(Exception):
-    """Base of every error that this package raises on its own account."""
+    """Base of all errors of this package."""
 
 
 class DecodeError(MsmqWireError):
@@ -55,7 +70,7 @@ class EncodeError(MsmqWireError):
     field : str
         The field at fault, by its name in the specification.
     reason : str
-        What the specification asks for and what was given.
+        What the specification requires and what was given.
     row : int or None
         The row of a batch, or None for a single packet.
     """
@@ -81,9 +96,9 @@ class FormatNameError(MsmqWireError):
     field : str
         The rule at fault, by its name in the specification, e.g. ``"QueueGuid"``.
     offset : int
-        The character of ``text`` at which it can be no name any more; ``len(text)`` where it ends too early.
+        The index in ``text`` of the first character that cannot stand there; ``len(text)`` if the name is truncated.
     expected : str
-        What should stand there, for people.
+        What the grammar needs there, for people.
     text : str
         The name.
     """
@@ -100,21 +115,21 @@ class FormatNameError(MsmqWireError):
         start = max(self.offset - _SHOWN_CHARACTERS, 0)
         before = ("..." if start else "") + self.text[start : self.offset]
         found = _quoted(self.text[self.offset]) if self.offset < len(self.text) else "the end"
-        behind = f" behind {_quoted(before)}" if before else ""
-        return f"{self.code}: {self.field} at character {self.offset}: expected {self.expected}, found {found}{behind}"
+        after = f" after {_quoted(before)}" if before else ""
+        return f"{self.code}: {self.field} at character {self.offset}: expected {self.expected}, found {found}{after}"
 
 
 def _quoted(text: str) -> str:
-    # Names are full of backslashes, and people type them once
+    # People type the backslashes of a name once
     return repr(text).replace("\\\\", "\\")
 
 
 class RoutingError(MsmqWireError):
-    """No route can be computed from what the directory says."""
+    """The directory has no route."""
 
 
 class DirectoryError(MsmqWireError):
-    """The directory cannot be read, or answers what cannot be."""
+    """The directory cannot be read, or its answer is not valid."""
 
 
 class DirectoryNotConnected(DirectoryError):  # noqa: N818 - the name of the specification
@@ -122,4 +137,4 @@ class DirectoryNotConnected(DirectoryError):  # noqa: N818 - the name of the spe
 
 
 class CaptureError(MsmqWireError):
-    """A file is not a capture, or cannot be read as one."""
+    """A file is not a capture, or cannot be read."""

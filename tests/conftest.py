@@ -1,9 +1,10 @@
-"""What every test runs under."""
+"""Fixtures of all tests, the order of the files, and the last lines of a run."""
 
 from __future__ import annotations
 
 import gc
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,17 +12,46 @@ import pytest
 from hypothesis import settings
 
 from msmqwire.columns import allocated_bytes
+from tests import cpu_time
 from tests.system_programs import require_program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A shared or loaded machine must not fail a test for being slow; the number of examples is what we vouch for.
+# No deadline: tests assert what happens, never how long it takes
 settings.register_profile("msmqwire", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile("msmqwire")
 
-# JVMs that live for a minute, ours and those of commands and examples: compile quickly, not well
+# JVMs of tests live for a minute: quick compilation costs less than good code saves
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of ``tests/cpu_time.py``."""
+    parser.addoption("--cpu-seconds", action="store_true", help="print the CPU seconds of each test file")
+    parser.addoption("--record-weights", choices=cpu_time.PARTS, help="write them to tests/weights.toml")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure CPU time where an option requests it."""
+    if config.getoption("cpu_seconds") or config.getoption("record_weights"):
+        config.pluginmanager.register(cpu_time.CpuTime(config))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Heaviest file first, so that no core waits at the end."""
+    weights = cpu_time.weights()
+    items.sort(key=lambda item: -weights.get(item.nodeid.partition("::")[0], 0))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """End with the number of tests that were skipped, by reason."""
+    result = yield
+    reasons = Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", []))
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"NOT TESTED: {count} tests, {reason.removeprefix('Skipped: ')}", yellow=True)
+    return result
 
 
 @pytest.fixture

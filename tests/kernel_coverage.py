@@ -1,8 +1,8 @@
 """Which lines and branches of the kernels the tests reach: ``make coverage``.
 
-A kernel is a function declared ``nogil`` in a ``.pyx`` or ``.pxd``. The tests run on extensions that count what is
-executed; gcov gives the counts by line of C, and Cython says in comments which of its lines that is. Code that talks to
-Python is left out: most of its branches are Cython's own, for errors.
+A kernel is a function declared ``nogil`` in a ``.pyx`` or ``.pxd``. The tests run on extensions that count executions;
+gcov gives the counts by line of C, and comments of Cython map them to its lines. Functions with the GIL are left out:
+most of their branches are Cython's own error handling.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build" / "coverage"
 LIBRARY = BUILD / "lib"
 
-# Spark runs its own processes, and the manual's examples reach nothing that the tests do not
+# Spark uses other processes; the manual's examples reach nothing beyond the tests
 LEFT_OUT = ("tests/spark", "tests/cli", "tests/test_documentation.py", "tests/net", "tests/directory")
 
 
 @dataclass
 class Lines:
-    """What became of the lines of a kernel, over all places it was compiled into."""
+    """Counts of the lines and branches of a kernel, over all modules it was compiled into."""
 
     counts: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     branches: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
 
 
 def build() -> None:
-    """The package with counters, beside the release build."""
+    """Build the package with counters, in a folder of its own."""
     base = ["--build-base", str(BUILD), "--build-lib", str(LIBRARY)]
-    command = [sys.executable, "setup.py", "--quiet", "build", "--parallel", "2", *base]
+    command = [sys.executable, "setup.py", "--quiet", "build", *base]
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "MSMQWIRE_BUILD": "coverage"})
 
 
 def run_tests(arguments: list[str]) -> int:
-    """Run the tests on the package that counts; their exit status."""
+    """Run the tests on the package with counters; return their exit status."""
     for counters in BUILD.rglob("*.gcda"):
         counters.unlink()
     paths = [str(LIBRARY), str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    # Imported before pytest puts the checkout in front
+    # Import the package before pytest adds the checkout to the path
     program = "import sys, msmqwire, pytest; sys.exit(pytest.main(sys.argv[1:]))"
     ignored = [option for path in LEFT_OUT for option in ("--ignore", path)]
     command = [sys.executable, "-c", program, "-q", "-p", "no:cacheprovider", *ignored, *arguments]
@@ -57,7 +57,7 @@ def run_tests(arguments: list[str]) -> int:
 
 
 def kernels(path: Path) -> Iterator[tuple[str, int, int]]:
-    """The functions of a file that run without the GIL: name, first line and the line behind the last."""
+    """The functions of a file that run without the GIL: name, first line and the line after the last."""
     lines = path.read_text("utf-8").splitlines()
     number = 0
     while number < len(lines):
@@ -78,7 +78,7 @@ def kernels(path: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def origins(source: Path) -> dict[int, tuple[str, int]]:
-    """The file and line of Cython that each line of C comes from, inside the functions of kernels."""
+    """File and line of Cython by line of C, inside kernels."""
     found: dict[int, tuple[str, int]] = {}
     current: tuple[str, int] | None = None
     inside = False
@@ -96,7 +96,7 @@ def origins(source: Path) -> dict[int, tuple[str, int]]:
 
 
 def measured() -> dict[str, Lines]:
-    """What gcov counted, by the path of a source."""
+    """Counts of gcov by the path of a source."""
     found: dict[str, Lines] = defaultdict(Lines)
     for notes in sorted(BUILD.rglob("*.gcno")):
         source = (
@@ -125,7 +125,7 @@ def _add(found: dict[str, Lines], places: dict[int, tuple[str, int]], counted: l
 
 
 def report() -> tuple[float, float]:
-    """Print what was not reached, file by file; the shares of lines and branches that were."""
+    """Print the unreached lines of each file; return the shares of reached lines and branches."""
     totals = [0, 0, 0, 0]
     found = measured()
     for path in sorted((ROOT / "msmqwire").rglob("*.p[yx][xd]")):

@@ -1,14 +1,15 @@
-"""What the manual shows is what the package does: every example in it runs, every link leads somewhere.
+"""Every example of the manual runs and prints what the page shows; every link has a target.
 
 In README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and examples/README.md:
 
-- a ``python`` block runs, in order, in one namespace a page; where it holds ``>>>`` its output is compared;
-- in a ``console`` block each ``$ msmqwire ...`` runs and what it prints is compared; others (``make``,
-  ``pip``) are shown, not run;
-- a ``sql`` block runs in the page's Spark session.
+- the ``python`` blocks of a page run in order in one namespace; the output of ``>>>`` lines is compared;
+- each ``$ msmqwire ...`` of a ``console`` block runs and its output is compared; other commands (``make``,
+  ``pip``) do not run;
+- a ``sql`` block runs in the Spark session of the page.
 
-``...`` in expected output stands for anything. Pages run in a directory that holds ``examples/`` and nothing
-else. The docstrings of the package are doctests, stubs included.
+``...`` in expected output stands for any text. Each page runs in a new directory that holds only ``examples/``, in the
+process and the Spark session of the tests; commands with a pipe are processes. The docstrings of the package are
+doctests, stubs included.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import doctest
+import glob
 import importlib
+import inspect
 import io
 import re
 import runpy
@@ -30,6 +33,7 @@ from typing import NamedTuple
 
 import pytest
 
+from msmqwire.cli import main
 from tests.system_programs import require_program
 
 ROOT = Path(__file__).parent.parent
@@ -74,13 +78,13 @@ def relative(path: Path) -> str:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory of an example: it holds the sample files, and files may be left in it."""
+    """New working directory of an example, with the sample files."""
     (tmp_path / "examples").mkdir()
     for pattern in ("*.pcap*", "*.toml"):
         for sample in ROOT.glob(f"examples/{pattern}"):
             shutil.copy(sample, tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
-    # The installed command; behind it, for an environment without one, the sources' own
+    # After the installed command, a command for an environment without one
     launcher = tmp_path / "bin" / "msmqwire"
     launcher.parent.mkdir()
     launcher.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m msmqwire "$@"\n')
@@ -90,6 +94,14 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
+
+
+@pytest.fixture
+def lasting_spark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Spark session of the tests, where an example may neither start nor stop one."""
+    require_program("java")
+    session = request.getfixturevalue("spark")
+    monkeypatch.setattr(type(session), "stop", lambda self: None)
 
 
 def run_doctest(text: str, namespace: dict[str, object], where: str, line: int) -> int:
@@ -105,6 +117,27 @@ def run_doctest(text: str, namespace: dict[str, object], where: str, line: int) 
     return len(test.examples)
 
 
+def run_shell(command: str) -> tuple[int, str]:
+    """Exit status and output of a command line of several commands."""
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, encoding="utf-8", timeout=300)
+    return done.returncode, done.stdout + done.stderr
+
+
+def run_command(command: str) -> tuple[int, str]:
+    """Exit status and output of one command, run in this process; file names with ``*`` are expanded."""
+    arguments: list[str] = []
+    for word in shlex.split(command)[1:]:
+        arguments += (sorted(glob.glob(word)) if "*" in word else []) or [word]
+    output, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            status = main(arguments)
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+    written = b"".join(stream.buffer.getvalue() for stream in (output, errors))  # type: ignore[attr-defined]
+    return status, written.decode().replace("\r\n", "\n")
+
+
 def run_console(text: str, where: str) -> int:
     """Run the ``$ msmqwire`` commands of a console block and compare what they print; the number run."""
     ran = 0
@@ -116,14 +149,11 @@ def run_console(text: str, where: str) -> int:
         if not command.startswith("msmqwire "):
             continue
         ran += 1
-        done = subprocess.run(command, shell=True, capture_output=True, text=True, encoding="utf-8", timeout=300)
-        got = done.stdout + done.stderr
+        status, got = run_shell(command) if set(command) & set("|;&<>$") else run_command(command)
         # Markdown keeps no trailing blanks, a terminal table has some.
         got, expected = (re.sub(r"[ \t]+$", "", part, flags=re.MULTILINE).strip("\n") for part in (got, expected))
         if not doctest.OutputChecker().check_output(expected + "\n", got + "\n", OPTIONS):
-            raise MismatchError(
-                f"{where}: $ {command}\nexpected:\n{expected}\ngot (exit status {done.returncode}):\n{got}"
-            )
+            raise MismatchError(f"{where}: $ {command}\nexpected:\n{expected}\ngot (exit status {status}):\n{got}")
     return ran
 
 
@@ -149,17 +179,17 @@ def run_page(page: Path) -> int:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
-def test_examples_of_page_run(page: Path, desk: Path) -> None:
+def test_examples_of_page_run(page: Path, desk: Path, request: pytest.FixtureRequest) -> None:
     text = page.read_text(encoding="utf-8")
-    if "pyspark" in text:
-        require_program("java")
+    if re.search(r"local_session\(|^\$ msmqwire pipeline", text, flags=re.MULTILINE):
+        request.getfixturevalue("lasting_spark")
     ran = run_page(page)
     shown = len(re.findall(r"^```(?:python|sql)$|^\$ msmqwire ", text, flags=re.MULTILINE))
     assert ran >= shown
 
 
 def test_pages_with_examples_are_found() -> None:
-    """A pattern that no longer matches would make the tests above pass over nothing."""
+    """The patterns above match pages; without matches their tests would pass."""
     with_examples = [relative(page) for page in PAGES if any(block.language == "python" for block in blocks(page))]
     assert {"README.md", "docs/decoding.md", "docs/columns.md", "docs/spark.md"} <= set(with_examples)
 
@@ -186,7 +216,7 @@ def test_every_page_of_the_manual_is_reachable() -> None:
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    """``make docs`` writes them anew."""
+    """``make docs`` writes them."""
     generated = runpy.run_path(str(ROOT / "docs" / "generate.py"))["pages"]()
     assert generated
     for path, text in generated.items():
@@ -202,14 +232,21 @@ def test_sample_captures_are_what_their_script_writes() -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=relative)
-def test_example_scripts_run(script: Path, desk: Path) -> None:
-    if "spark" in script.read_text(encoding="utf-8"):
-        require_program("java")
-    shutil.copy(script, desk / "examples")
-    command = [sys.executable, f"examples/{script.name}"]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+def test_example_scripts_run(
+    script: Path,
+    desk: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = script.read_text(encoding="utf-8")
+    if "spark" in text:
+        request.getfixturevalue("lasting_spark")
+    copy = Path(shutil.copy(script, desk / "examples"))
+    # The JVM resolves relative paths from the directory it was started in
+    monkeypatch.setattr(sys, "argv", [str(copy), *(["--lake", str(desk / "lake")] if '"--lake"' in text else [])])
+    runpy.run_path(str(copy), run_name="__main__")
+    assert capsys.readouterr().out.strip()
 
 
 # Docstrings
@@ -246,15 +283,20 @@ def test_docstring_examples_run(path: Path, desk: Path) -> None:
         assert run_doctest(text, namespace, relative(path), line)
 
 
+def compiled_docstrings(path: Path) -> Iterator[str]:
+    """Docstrings with examples of a compiled module, of its functions and classes, and of what those define."""
+    module = importlib.import_module(module_name(path))
+    found = [module, *(value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__)]
+    members = [member for value in found if isinstance(value, type) for member in vars(value).values()]
+    yield from (text for value in [*found, *members] if ">>> " in (text := getattr(value, "__doc__", None) or ""))
+
+
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.pyx")), ids=relative)
 def test_compiled_docstring_examples_run(path: Path, desk: Path) -> None:
-    module = importlib.import_module(module_name(path))
-    for test in doctest.DocTestFinder().find(module, module.__name__):
-        complaint = io.StringIO()
-        runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
-        if runner.run(test, out=complaint.write).failed:
-            raise MismatchError(complaint.getvalue())
+    for text in compiled_docstrings(path):
+        namespace = dict(vars(importlib.import_module(module_name(path))))
+        assert run_doctest(inspect.cleandoc(text), namespace, relative(path), 1)
 
 
 def test_docstring_examples_are_found() -> None:
-    assert any(path.match("mqsd/*") for path in with_docstring_examples())
+    assert any(compiled_docstrings(PACKAGE / "mqsd/packet.pyx"))

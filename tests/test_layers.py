@@ -1,6 +1,6 @@
-"""Dependencies run down only: a room imports the rooms below it, never one above or beside it.
+"""A package imports only packages on lower floors, and no modules import each other in a circle.
 
-Imports are read from the sources, so that one inside a function, or under ``TYPE_CHECKING``, counts as well.
+Imports are read from the sources, so an import inside a function or under ``TYPE_CHECKING`` counts as well.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "msmqwire"
 
-#: From the cellar up. Rooms on one floor do not know each other.
+#: From the lowest floor up. Packages on one floor do not import each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "__version__"),
     ("wire",),
     ("columns",),
     ("properties",),
@@ -34,9 +34,12 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("spark",),
     ("cli",),
 )
-FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
 
-#: The public names gather in ``msmqwire/__init__.py`` and ``python -m msmqwire`` enters at the top.
+#: The sub-packages of a package, from the lowest floor up. Modules of the package itself are on no floor.
+INNER_FLOORS: dict[str, tuple[str, ...]] = {"capture": ("frames", "tcp", "files")}
+
+#: ``msmqwire/__init__.py`` collects the public names, and ``python -m msmqwire`` starts the command line.
 FRONT_DOORS = ("__init__", "__main__")
 
 _CYTHON_IMPORT = re.compile(
@@ -53,7 +56,7 @@ def _sources() -> list[Path]:
     return sorted(path for suffix in ("py", "pyi", "pyx", "pxd") for path in PACKAGE.rglob(f"*.{suffix}"))
 
 
-def _room(path: Path) -> str:
+def _package(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].split(".")[0]
 
 
@@ -93,28 +96,98 @@ def _imports(path: Path) -> list[str]:
     return [name for name in reader(path) if name.split(".")[0] == "msmqwire"]
 
 
-def test_every_room_has_its_floor() -> None:
-    rooms = {_room(path) for path in _sources()}
-    assert {"errors", "wire", "columns", "mqsd"} <= rooms
-    assert rooms <= {*FLOOR, *FRONT_DOORS}
+def _module(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _modules() -> dict[str, set[str]]:
+    """Each module with the modules that it imports; the sources of one module count together."""
+    paths: dict[str, list[Path]] = {}
+    for path in _sources():
+        paths.setdefault(_module(path), []).append(path)
+    found: dict[str, set[str]] = {}
+    for module, sources in paths.items():
+        names = {name for path in sources for name in _imports(path)}
+        # A name is a module, or something in one
+        found[module] = {name if name in paths else name.rpartition(".")[0] for name in names} & {*paths} - {module}
+    return found
+
+
+def _circle(modules: dict[str, set[str]]) -> list[str]:
+    """Modules of which each imports the next, the last the first; empty if there are none."""
+    done: set[str] = set()
+
+    def search(module: str, path: list[str]) -> list[str]:
+        if module in path:
+            return path[path.index(module) :]
+        if module not in done:
+            for name in sorted(modules[module]):
+                if found := search(name, [*path, module]):
+                    return found
+            done.add(module)
+        return []
+
+    return next((found for module in sorted(modules) if (found := search(module, []))), [])
+
+
+def test_every_package_has_its_floor() -> None:
+    packages = {_package(path) for path in _sources()}
+    assert {"errors", "wire", "columns", "mqsd"} <= packages
+    assert packages <= {*FLOOR, *FRONT_DOORS}
 
 
 @pytest.mark.parametrize("path", _sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_run_down_only(path: Path) -> None:
-    if _room(path) in FRONT_DOORS:
-        pytest.skip("a front door may open on every room")
-    room = _room(path)
+    package = _package(path)
+    if package in FRONT_DOORS:
+        pytest.skip("it may import every package")
     wrong = []
     for name in _imports(path):
         parts = name.split(".")
         target = parts[1] if len(parts) > 1 else "__init__"
-        if target != room and FLOOR.get(target, len(FLOORS)) >= FLOOR[room]:
+        if target != package and FLOOR.get(target, len(FLOORS)) >= FLOOR[package]:
             wrong.append(name)
-    assert not wrong, f"{room} must not import {wrong}"
+    assert not wrong, f"{package} must not import {wrong}"
+
+
+@pytest.mark.parametrize("package", INNER_FLOORS)
+def test_imports_between_sub_packages_run_down_only(package: str) -> None:
+    floors = INNER_FLOORS[package]
+    folders = {path.name for path in (PACKAGE / package).iterdir() if (path / "__init__.py").exists()}
+    assert folders == {*floors}
+    for module, imported in _modules().items():
+        floor = _inner_floor(module, package)
+        wrong = {name for name in imported if floor < _inner_floor(name, package)}
+        assert floor < 0 or not wrong, f"{module} must not import {sorted(wrong)}"
+
+
+def _inner_floor(module: str, package: str) -> int:
+    """The floor of a module in one of the sub-packages; -1 for any other module."""
+    _, name, inner, *_ = (*module.split("."), "", "")
+    floors = INNER_FLOORS[package]
+    return floors.index(inner) if name == package and inner in floors else -1
+
+
+def test_no_modules_import_each_other() -> None:
+    # A package's __init__ collects the names of its modules, which is no dependency of theirs
+    modules = {module: names for module, names in _modules().items() if not _is_package(module)}
+    modules = {module: {name for name in names if name in modules} for module, names in modules.items()}
+    assert "msmqwire.columns.batch" in modules["msmqwire.capture.files.blocks"]
+    circle = _circle(modules)
+    assert not circle, f"imported in a circle: {' -> '.join([*circle, circle[0]])}"
+
+
+def _is_package(module: str) -> bool:
+    return (ROOT / Path(*module.split("."))).is_dir()
+
+
+def test_a_circle_is_found() -> None:
+    assert _circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"]
+    assert _circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
 def test_the_reader_of_imports_sees_imports() -> None:
-    """A gate proves that it checked something: what the rooms are known to import is found."""
     found = {name for path in _sources() for name in _imports(path)}
     assert "msmqwire.errors.DecodeError" in found
     assert any(name.startswith("msmqwire.wire.cursor.") for name in found)

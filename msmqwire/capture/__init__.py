@@ -1,13 +1,14 @@
-"""Captures: pcap and pcapng files to payloads, with where each came from; and to tables."""
+"""Captures: payloads and tables read from pcap and pcapng files."""
 
 from __future__ import annotations
 
-from msmqwire.capture.blocks import Block
 from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.files.blocks import Block
+from msmqwire.capture.files.sources import CapturedFrames
 from msmqwire.capture.frame_table import FrameReader, read_frames
+from msmqwire.capture.options import ReadOptions
 from msmqwire.capture.reader import Capture, Checkpoints, checkpoints, open
-from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, PACKET_KINDS, TOPOLOGY_PORTS, StreamLimits
-from msmqwire.capture.sources import CapturedFrames
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TOPOLOGY_PORTS, StreamLimits
 from msmqwire.capture.stats import CaptureStats, Problem, StreamStats
 from msmqwire.capture.tables import (
     TABLES,
@@ -19,8 +20,9 @@ from msmqwire.capture.tables import (
     read_table,
     read_tables,
     table_columns,
-    table_payloads,
+    table_options,
 )
+from msmqwire.capture.tcp.packets import PACKET_KINDS
 
 __all__ = [
     "CAPTURE",
@@ -37,6 +39,7 @@ __all__ = [
     "Checkpoints",
     "FrameReader",
     "Problem",
+    "ReadOptions",
     "StreamLimits",
     "StreamStats",
     "TableKind",
@@ -50,5 +53,5 @@ __all__ = [
     "read_table",
     "read_tables",
     "table_columns",
-    "table_payloads",
+    "table_options",
 ]

@@ -1,4 +1,4 @@
-"""A place where reading captures can be taken up again."""
+"""A place in a capture where reading can resume."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIZE = struct.Struct("<Q")
 
 
 class State(NamedTuple):
-    """What a reader needs to go on from a checkpoint, beside the place.
+    """What a reader needs to resume at a checkpoint, beside the place.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A place between two frames of a capture, with all that reading needs to go on there.
+    """A place between two frames of a capture, with the state that reading needs to resume there.
 
-    The same place of the same files gives the same checkpoint, wherever reading began. It can be pickled.
+    The same place in the same files gives the same checkpoint, wherever reading began. It can be pickled.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Checkpoint:
     offset : int
         Of the next record in it.
     frames : int
-        How many frames of it are in front.
+        The number of frames before the place in the file.
     state : bytes
         Section and interfaces, open TCP streams with what they hold, IP datagrams in fragments; read by the version of
         this package that wrote it.
@@ -112,11 +112,11 @@ class Checkpoint:
         Raises
         ------
         CaptureError
-            The bytes are no checkpoint, or one that is damaged, or of another version of this package.
+            The bytes are not a checkpoint, or are malformed, or of another version of this package.
         """
         front = _PLACE.size + _SIZE.size
         if len(data) < front:
-            raise _damaged("it is cut")
+            raise _damaged("it is truncated")
         offset, frames = _PLACE.unpack_from(data)
         (size,) = _SIZE.unpack_from(data, _PLACE.size)
         name = data[front : front + size].decode(errors="replace")
@@ -135,17 +135,17 @@ def _parts(data: bytes) -> list[bytes]:
     at = 0
     while at < len(data):
         if _SIZE.size > len(data) - at:
-            raise _damaged("it is cut")
+            raise _damaged("it is truncated")
         (size,) = _SIZE.unpack_from(data, at)
         at += _SIZE.size
         if size > len(data) - at:
-            raise _damaged("it is cut")
+            raise _damaged("it is truncated")
         parts.append(data[at : at + size])
         at += size
     if len(parts) < 3:
-        raise _damaged("it is cut")
+        raise _damaged("it is truncated")
     return parts
 
 
 def _damaged(why: str) -> CaptureError:
-    return CaptureError(f"the checkpoint is damaged: {why}")
+    return CaptureError(f"the checkpoint is malformed: {why}")

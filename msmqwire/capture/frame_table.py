@@ -1,14 +1,13 @@
-"""Frames as they were captured, as a table: to be kept, or read elsewhere together with those of other files."""
+"""The frames of captures as a table, to be stored, or read elsewhere together with the frames of other files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from msmqwire.capture.checkpoint import Checkpoint
-from msmqwire.capture.reader import Capture, ClosingIterator, Ports
-from msmqwire.capture.schema import DEFAULT_PORTS, FRAMES
-from msmqwire.capture.sources import Source
-from msmqwire.capture.stats import CaptureStats
+from msmqwire.capture.files.sources import Source
+from msmqwire.capture.options import ReadKeywords, ReadOptions
+from msmqwire.capture.reader import Capture, ClosingIterator
+from msmqwire.capture.schema import FRAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,19 +22,15 @@ class FrameReader(ClosingIterator["pa.RecordBatch"]):
     ----------
     schema : pyarrow.Schema
     stats : CaptureStats
-        What became of the frames read so far; ``payloads`` are those that were given, and no stream was read.
+        The counts of the frames read so far. ``payloads`` counts the rows; no stream is reassembled.
     """
 
-    def __init__(self, source: Source, ports: Ports, resume: Checkpoint | None, stop: Checkpoint | None) -> None:
+    def __init__(self, source: Source, options: ReadOptions) -> None:
         import pyarrow as pa
 
         self.schema = FRAMES.arrow_schema().append(pa.field("data", pa.binary()))
-        self._capture = Capture(source, ports=ports, table=FRAMES, resume=resume, stop=stop)
-
-    @property
-    def stats(self) -> CaptureStats:
-        """What became of the frames read so far."""
-        return self._capture.stats
+        self._capture = Capture(source, options, table=FRAMES)
+        self.stats = self._capture.stats
 
     def __next__(self) -> pa.RecordBatch:
         import pyarrow as pa
@@ -45,41 +40,36 @@ class FrameReader(ClosingIterator["pa.RecordBatch"]):
         return pa.RecordBatch.from_arrays([*block.capture.to_arrow().columns, data], schema=self.schema)
 
     def close(self) -> None:
-        """Close the file that is being read; record batches stay good, and there are no more of them."""
+        """Close the file that is being read. Record batches stay valid; there are no more of them."""
         self._capture.close()
 
 
-def read_frames(
-    source: Source,
-    *,
-    ports: Ports = DEFAULT_PORTS,
-    resume: Checkpoint | None = None,
-    stop: Checkpoint | None = None,
-) -> FrameReader:
-    """Read the frames of captures that payloads are made of, as they were captured; needs pyarrow.
+def read_frames(source: Source, options: ReadOptions | None = None, **keywords: Unpack[ReadKeywords]) -> FrameReader:
+    """Read the frames that payloads are made of, as they were captured; needs pyarrow.
 
-    These are datagrams, IPX packets, segments of TCP that do more than acknowledge others, and all fragments of TCP and
-    UDP, since only the first one has ports. ``CapturedFrames`` gives them back to what reads captures: same rows.
+    These are datagrams, IPX packets, TCP segments that do more than acknowledge, and all fragments of TCP and UDP,
+    since only the first fragment has ports. Reading ``CapturedFrames`` of them gives the rows of the captures.
 
     Parameters
     ----------
     source : path, glob, binary file object, or a list of these
         As for ``capture.open``.
-    ports : iterable of int, or a mapping of transports to such
-        As for ``capture.open``.
-    resume, stop : Checkpoint, optional
-        As for ``capture.open``; checkpoints made for any ports will do, since no stream is put together.
+    options : ReadOptions, optional
+        The fields ``ports``, ``block_size``, ``resume``, ``stop`` and ``final``; others have no effect on frames. A
+        checkpoint may have been made for any ports, since no stream is reassembled.
+    **keywords
+        These fields; they replace the fields of ``options``.
 
     Returns
     -------
     FrameReader
         An iterator of record batches with the columns ``file``, ``frame``, ``time``, ``src``, ``dst``, ``link`` (the
-        link type), ``offset`` (of the record in its file) and ``data``: the frame, as far as it was captured.
+        link type), ``offset`` (of the record in its file) and ``data``: the captured bytes of the frame.
 
     Raises
     ------
     CaptureError
-        A file is no capture, or a glob matches nothing.
+        A file is not a capture, or a glob matches no file.
 
     Examples
     --------
@@ -88,4 +78,5 @@ def read_frames(
     >>> sum(len(batch) for batch in frames), sum(len(batch) for batch in read_table(CapturedFrames(frames), "messages"))
     (17, 5)
     """
-    return FrameReader(source, ports, resume, stop)
+    unused = ("packets", "addresses", "since", "until", "columns", "guid", "strict", "limits")
+    return FrameReader(source, ReadOptions.of(ReadOptions.of(options, keywords, unused), {"columns": None}))

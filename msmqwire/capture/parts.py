@@ -1,22 +1,21 @@
-"""A part of a sequence of captures: from one checkpoint to another."""
+"""A part of a sequence of captures, from one checkpoint to another."""
 
 from __future__ import annotations
 
 import hashlib
 
-from msmqwire.capture.blocks import FileReader
 from msmqwire.capture.checkpoint import Checkpoint, State
-from msmqwire.capture.ranges import SplitReader
-from msmqwire.capture.sources import SourceFile
+from msmqwire.capture.files.blocks import FileReader
+from msmqwire.capture.files.sources import SourceFile
 from msmqwire.capture.state import reader_state, set_streams, streams_state
-from msmqwire.capture.streams import StreamTable
+from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.errors import CaptureError
 
 __all__ = ["Part"]
 
 
 class Part:
-    """What is read, from a checkpoint or the beginning to another or the end, and what becomes of what is open there.
+    """The part of a sequence of captures between two checkpoints, or the beginning and the end.
 
     Attributes
     ----------
@@ -24,20 +23,17 @@ class Part:
     resume_inside, stop_inside : bytes
         Where the two are in their files, for ``state.go_on`` and ``state.stop_at``; empty between files.
     finishes : bool
-        What is open at the end is given up.
+        Incomplete datagrams and packets are given up at the end.
     grows : bool
-        The last file may not be whole yet.
-    whole : bool
-        It is no part, but everything.
+        The last file may grow.
     """
 
     def __init__(self, resume: Checkpoint | None, stop: Checkpoint | None, *, final: bool, reading: str | None) -> None:
-        """``reading``: all that the state of a reader depends on, beside the files; None where it is of no use."""
+        """``reading``: the options that the state of a reader depends on; None if the state is not used."""
         self._reading = b"" if reading is None else hashlib.blake2b(reading.encode(), digest_size=8).digest()
         self.resume, self.stop = resume, stop
         self.finishes = final
         self.grows = not final and stop is None
-        self.whole = final and resume is None and stop is None
         self.resume_inside = self.stop_inside = b""
         self._resumed: State | None = None
         if resume is not None:
@@ -48,7 +44,7 @@ class Part:
             self.stop_inside, self.finishes = stopped.reader, stopped.finished
 
     def files(self, files: list[SourceFile]) -> list[SourceFile]:
-        """Those of a source that belong to it."""
+        """The files of a source that belong to the part."""
         names = [file.name for file in files]
         for checkpoint in (self.resume, self.stop):
             if checkpoint is not None and checkpoint.file not in names:
@@ -57,41 +53,41 @@ class Part:
         if self.stop is None:
             return files[first:]
         if self.stop.file not in names[first:]:
-            raise ValueError(f"stop, in {self.stop.file}, is in front of resume, in {names[first]}")
+            raise ValueError(f"stop, in {self.stop.file}, is before resume, in {names[first]}")
         last = names.index(self.stop.file, first)
         if self.resume is not None and last == first and self.stop.offset < self.resume.offset:
             raise ValueError(
-                f"stop, at {self.stop.offset} in {self.stop.file}, is in front of resume, at {self.resume.offset}"
+                f"stop, at {self.stop.offset} in {self.stop.file}, is before resume, at {self.resume.offset}"
             )
         return files[first : last + (self.stop.offset > 0)]
 
     def begin(self, streams: StreamTable) -> None:
-        """Have what was open where it begins."""
+        """Restore the streams and datagrams that were open where the part begins."""
         if self._resumed is not None:
             set_streams(streams, self._resumed.files, self._resumed.streams)
             self._resumed = None
 
-    def check_end(self, reader: FileReader | SplitReader) -> None:
-        """Refuse what is missing at the end of the last file."""
+    def check_end(self, reader: FileReader) -> None:
+        """Raise if the last file is shorter than the stop checkpoint says."""
         if self.stop is not None and self.stop.offset > reader.place:
-            raise CaptureError(f"{reader.name}: ends at {reader.place}, in front of the checkpoint {self.stop.offset}")
+            raise CaptureError(f"{reader.name}: ends at {reader.place}, before the checkpoint {self.stop.offset}")
 
-    def checkpoint_of(self, reader: FileReader | SplitReader, streams: StreamTable, *, behind: bool) -> Checkpoint:
-        """Where a reader is; ``behind`` its file, of which nothing more will be read."""
+    def checkpoint_of(self, reader: FileReader, streams: StreamTable, *, at_end: bool) -> Checkpoint:
+        """The checkpoint of a reader; ``at_end``: at the end of its file, of which nothing more will be read."""
         inside = b""
-        if isinstance(reader, FileReader) and reader.place and not behind:
+        if reader.place and not at_end:
             inside = reader_state(reader)
         files, open_streams = streams_state(streams, reading=True)
-        state = State(self._reading, inside, behind and self.finishes, files, open_streams)
+        state = State(self._reading, inside, at_end and self.finishes, files, open_streams)
         return Checkpoint.of(reader.name, reader.place, reader.frames, state)
 
     def checkpoint_before(self, name: str, streams: StreamTable) -> Checkpoint:
-        """Between the files that were read and another one."""
+        """A checkpoint between two files, before the file ``name``."""
         state = State(self._reading, b"", False, *streams_state(streams, reading=False))
         return Checkpoint.of(name, 0, 0, state)
 
     def _opened(self, checkpoint: Checkpoint) -> State:
         state = checkpoint.opened()
         if self._reading and state.reading != self._reading:
-            raise ValueError(f"{checkpoint}: was made for other ports, packets or limits")
+            raise ValueError(f"{checkpoint}: was made with other ports, packets or limits")
         return state

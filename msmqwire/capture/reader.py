@@ -1,83 +1,44 @@
-"""``capture.open``: the payloads of captures, a block at a time."""
+"""``capture.open``: the payloads of captures, one block after the other."""
 
 from __future__ import annotations
 
 import io
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
-from typing import Self, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Self, TypeVar, Unpack
 
-from msmqwire.capture.blocks import Block, FileReader, Pool
-from msmqwire.capture.captured import CapturedFramesReader
 from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.files.blocks import Block, FileReader, Pool
+from msmqwire.capture.files.captured import CapturedFramesReader
+from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, SourceFile, files_of
+from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.parts import Part
-from msmqwire.capture.ranges import END_OF_FILE, SplitReader, cuts_of
-from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, PACKET_KINDS, TRANSPORTS, StreamLimits
-from msmqwire.capture.selection import PayloadSelection
-from msmqwire.capture.sources import CapturedFrames, OpenFile, Source, SourceFile, files_of
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TRANSPORTS
 from msmqwire.capture.state import go_behind, go_on, stop_at
 from msmqwire.capture.stats import CaptureStats
-from msmqwire.capture.streams import StreamTable
-from msmqwire.capture.times import nanoseconds
+from msmqwire.capture.tcp.packets import PACKET_KINDS
+from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.columns import Table
 from msmqwire.errors import CaptureError
 
-__all__ = ["Capture", "Checkpoints", "Ports", "checkpoints", "open"]
+__all__ = ["Capture", "Checkpoints", "ClosingIterator", "checkpoints", "open"]
 
-BLOCK_SIZE = 1 << 20
-# A capture without a frame: what is left of a file that was read to its end
-NOTHING = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000")
+# An empty capture: it stands for a file that was already read to its end
+EMPTY_CAPTURE = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000")
+END_OF_FILE = (1 << 64) - 1
 
 Item = TypeVar("Item")
-Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
-
-
-def _ports_by_transport(ports: Ports) -> dict[str, frozenset[int]]:
-    """The ports of every transport; those given for all are the same for each."""
-    if not isinstance(ports, Mapping):
-        return dict.fromkeys(TRANSPORTS, frozenset(ports))
-    unknown = [name for name in ports if name not in TRANSPORTS]
-    if unknown:
-        raise ValueError(f"{', '.join(map(repr, unknown))}: no such transport; there is {', '.join(TRANSPORTS)}")
-    return {name: frozenset(ports.get(name, ())) for name in TRANSPORTS}
-
-
-def _kinds(packets: Iterable[str]) -> int:
-    """The bits of kinds of packets."""
-    wanted = {packets} if isinstance(packets, str) else set(packets)
-    unknown = sorted(wanted.difference(PACKET_KINDS))
-    if unknown:
-        raise ValueError(f"{', '.join(map(repr, unknown))}: no kind of packet; there is {', '.join(PACKET_KINDS)}")
-    return sum(1 << bit for bit, name in enumerate(PACKET_KINDS) if name in wanted)
-
-
-def _nanoseconds(name: str, time: datetime | int | None) -> int | None:
-    """Since 1970, as captures have it."""
-    if not isinstance(time, datetime):
-        return time
-    if time.tzinfo is None:
-        raise ValueError(f"{name}={time.isoformat()}: has no time zone; captures are in UTC")
-    return nanoseconds(time)
-
-
-def _selection(
-    addresses: Iterable[str], since: datetime | int | None, until: datetime | int | None
-) -> PayloadSelection | None:
-    """Which payloads are wanted; None for all."""
-    wanted = [addresses] if isinstance(addresses, str) else list(addresses)
-    if not wanted and since is None and until is None:
-        return None
-    return PayloadSelection(wanted, _nanoseconds("since", since), _nanoseconds("until", until))
 
 
 class ClosingIterator(Iterator[Item]):
-    """An iterator over what files hold; a context manager that closes them."""
+    """An iterator over what files contain; a context manager that closes the files."""
+
+    stats: CaptureStats
 
     @abstractmethod
     def close(self) -> None:
-        """Close the file that is being read; there is nothing more of it."""
+        """Close the file that is being read. What was returned stays valid; the iterator has ended."""
 
     def __enter__(self) -> Self:
         return self
@@ -87,54 +48,36 @@ class ClosingIterator(Iterator[Item]):
 
 
 class Capture(ClosingIterator[Block]):
-    """The blocks of one or more captures, in order; a context manager that closes what it opened.
+    """The blocks of one or more captures, in order; a context manager that closes the files.
 
     Attributes
     ----------
     stats : CaptureStats
-        What became of the frames read so far.
+        The counts of the frames read so far.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        ports: Ports = DEFAULT_PORTS,
-        packets: Iterable[str] = PACKET_KINDS,
-        columns: Iterable[str] | None = None,
-        block_size: int = BLOCK_SIZE,
-        limits: StreamLimits | None = None,
-        addresses: Iterable[str] = (),
-        since: datetime | int | None = None,
-        until: datetime | int | None = None,
-        threads: int = 1,
-        table: Table = CAPTURE,
-        resume: Checkpoint | None = None,
-        stop: Checkpoint | None = None,
-        final: bool = True,
-    ) -> None:
-        if threads < 1:
-            raise ValueError(f"threads={threads} must be at least 1")
+    def __init__(self, source: Source, options: ReadOptions, *, table: Table = CAPTURE) -> None:
         self.stats = CaptureStats()
-        self._selection = _selection(addresses, since, until)
-        self._ports = _ports_by_transport(ports)
-        self._pool = Pool(block_size, columns, table=table)
-        seed = int.from_bytes(os.urandom(8), "little")
-        self._kinds = _kinds(packets)
-        self._limits = limits or StreamLimits()
-        self._streams = StreamTable(self._kinds, self._limits, seed)
-        # Frames as they were captured are the same whatever is open
-        opens = table is not FRAMES
-        reading = [sorted(self._ports[name]) for name in TRANSPORTS], self._kinds, self._limits
-        self._part = Part(resume, stop, final=final, reading=repr(reading) if opens else None)
-        self._threads = threads if self._part.whole else 1
+        self._selection = options.selection()
+        self._ports = dict.fromkeys(TRANSPORTS, DEFAULT_PORTS) if options.ports is None else options.ports
+        columns = options.columns
+        self._pool = Pool(options.block_size, columns if columns is None else tuple(columns), table=table)
+        packets = PACKET_KINDS if options.packets is None else options.packets
+        kinds = sum(PACKET_KINDS[name] for name in packets)
+        self._streams = StreamTable(kinds, options.limits, int.from_bytes(os.urandom(8), "little"))
+        # Rows of FRAMES do not depend on the streams, so any checkpoint will do
+        reassembles = table is not FRAMES
+        reading = [sorted(self._ports[name]) for name in TRANSPORTS], kinds, options.limits
+        self._part = Part(
+            options.resume, options.stop, final=options.final, reading=repr(reading) if reassembles else None
+        )
         self._files = self._part.files(list(files_of(source)))
-        if opens:
+        if reassembles:
             self._part.begin(self._streams)
         self._file: OpenFile | CapturedFrames | None = None
-        self._reader: FileReader | SplitReader | None = None
-        self._last: FileReader | SplitReader | None = None
-        self._behind = False
+        self._reader: FileReader | None = None
+        self._last: FileReader | None = None
+        self._to_end = False
         self._exhausted = False
         self._open_next()
 
@@ -148,9 +91,7 @@ class Capture(ClosingIterator[Block]):
         raise StopIteration
 
     def close(self) -> None:
-        """Close the file that is being read; blocks stay good, and there are no more of them."""
-        if isinstance(self._reader, SplitReader):
-            self._reader.close()
+        """Close the file that is being read. Blocks stay valid; there are no more of them."""
         self._reader = None
         self._files = []
         if self._file is not None:
@@ -158,10 +99,10 @@ class Capture(ClosingIterator[Block]):
             self._file = None
 
     def checkpoint(self) -> Checkpoint:
-        """The place where reading ended, once there are no more blocks.
+        """The place where reading ended; call it after the last block.
 
-        That is ``stop``; or, with ``final=False``, the place where what is whole ended; or else the end of the capture,
-        with nothing left open.
+        This is ``stop``; or, with ``final=False``, the end of the last complete record; or else the end of the capture,
+        with no stream or datagram open.
 
         Raises
         ------
@@ -169,27 +110,26 @@ class Capture(ClosingIterator[Block]):
             There may be more blocks, or there was no file.
         """
         if not self._exhausted:
-            raise RuntimeError("a capture has a checkpoint when all its blocks were read")
+            raise RuntimeError("the checkpoint is available after the last block was read")
         stop = self._part.stop
         if stop is not None and not stop.offset:
             return self._part.checkpoint_before(stop.file, self._streams)
         if self._last is None:
-            raise RuntimeError("a capture of no files has no checkpoint")
-        return self._part.checkpoint_of(self._last, self._streams, behind=self._behind)
+            raise RuntimeError("a capture without files has no checkpoint")
+        return self._part.checkpoint_of(self._last, self._streams, at_end=self._to_end)
 
-    def _pass_on(self, size: int) -> Checkpoint | None:
-        """Read about ``size`` bytes and forget their rows; the place behind them, None when there are no more."""
+    def _pass(self, size: int) -> Checkpoint | None:
+        """Read about ``size`` bytes without their rows; the checkpoint after them, None after the last."""
         if self._reader is None:
             if not self._files:
                 return None
             self._open_next()
         while self._reader is not None:
             reader = self._reader
-            assert isinstance(reader, FileReader)
             begin = reader.place
             inside = self._file is not None and self._file.seekable
             if reader.pass_to(begin + size if inside else END_OF_FILE):
-                return self._part.checkpoint_of(reader, self._streams, behind=False)
+                return self._part.checkpoint_of(reader, self._streams, at_end=False)
             size -= reader.place - begin
             self._leave()
             if size <= 0 and self._files:
@@ -198,7 +138,7 @@ class Capture(ClosingIterator[Block]):
         return self.checkpoint()
 
     def _leave(self) -> None:
-        """The file has been read as far as it is to be."""
+        """Close a file that was read."""
         reader = self._reader
         assert reader is not None
         if self._file is not None:
@@ -212,7 +152,7 @@ class Capture(ClosingIterator[Block]):
             self._part.check_end(reader)
 
     def _open_next(self) -> None:
-        """Go on to the next file, if there is one, and read its header."""
+        """Open the next file, if there is one, and read its header."""
         self._exhausted = not self._files
         if not self._files:
             return
@@ -232,51 +172,32 @@ class Capture(ClosingIterator[Block]):
             raise
 
     def _resumed(self, file: SourceFile, resume: Checkpoint, *, last: bool) -> FileReader:
-        """What goes on inside a file, or behind it."""
+        """A reader that resumes inside a file or at its end."""
         if not self._part.resume_inside:
-            reader = self._file_reader(file.name, io.BytesIO(NOTHING).readinto, last=last, behind=True)
+            reader = self._file_reader(file.name, io.BytesIO(EMPTY_CAPTURE).readinto, last=last, to_end=True)
             go_behind(reader, resume.offset, resume.frames)
             return reader
         opened = self._file = file.open()
         if isinstance(opened, CapturedFrames):
-            raise ValueError(f"{file.name}: reading cannot go on inside frames that were taken out")
-        reader = self._file_reader(file.name, opened.read_into, last=last, behind=not opened.seekable)
+            raise ValueError(f"{file.name}: reading cannot resume inside captured frames")
+        reader = self._file_reader(file.name, opened.read_into, last=last, to_end=not opened.seekable)
         go_on(reader, opened.seek, resume.offset, resume.frames, self._part.resume_inside)
         return reader
 
-    def _reader_of(self, file: OpenFile | CapturedFrames, *, last: bool) -> FileReader | SplitReader:
-        """What reads a file, in ranges where that is worth while."""
+    def _reader_of(self, file: OpenFile | CapturedFrames, *, last: bool) -> FileReader:
         if isinstance(file, CapturedFrames):
-            self._behind = True
+            self._to_end = True
             return CapturedFramesReader(
                 file.runs(), self._ports, self._pool, self._streams, self.stats, selection=self._selection, last=last
             )
-        descriptor = file.descriptor if self._threads > 1 else None
-        cuts = () if descriptor is None else cuts_of(os.fstat(descriptor).st_size)
-        if descriptor is None or not cuts:
-            return self._file_reader(file.name, file.read_into, last=last, behind=not file.seekable)
-        self._behind = True
-        return SplitReader(
-            file.name,
-            descriptor,
-            self._ports,
-            self._pool,
-            self._streams,
-            self.stats,
-            cuts=cuts,
-            threads=self._threads,
-            kinds=self._kinds,
-            limits=self._limits,
-            selection=self._selection,
-            last=last,
-        )
+        return self._file_reader(file.name, file.read_into, last=last, to_end=not file.seekable)
 
     def _file_reader(
-        self, name: str, read_into: Callable[[memoryview], int], *, last: bool, behind: bool
+        self, name: str, read_into: Callable[[memoryview], int], *, last: bool, to_end: bool
     ) -> FileReader:
-        """What reads a file; ``behind``: to its end, since reading cannot go on inside it later."""
+        """A reader of a file; ``to_end``: reading cannot resume inside it, so all of it is read."""
         part = self._part
-        self._behind = behind or part.finishes or not last
+        self._to_end = to_end or part.finishes or not last
         reader = FileReader(
             name,
             read_into,
@@ -286,22 +207,22 @@ class Capture(ClosingIterator[Block]):
             self.stats,
             selection=self._selection,
             last=last and part.finishes,
-            growing=last and part.grows and not behind,
+            growing=last and part.grows and not to_end,
         )
         if last and part.stop is not None and part.stop_inside:
-            if behind:
-                raise ValueError(f"{name}: is compressed, or a pipe: no part of it can end inside it")
+            if to_end:
+                raise ValueError(f"{name}: is compressed, or a pipe: reading cannot stop inside it")
             stop_at(reader, part.stop.offset, part.stop_inside)
         return reader
 
 
 class Checkpoints(ClosingIterator[Checkpoint]):
-    """Checkpoints of a capture about every ``size`` bytes, the last at its end; a context manager.
+    """Checkpoints of a capture, about ``size`` bytes apart, the last at its end; a context manager.
 
     Attributes
     ----------
     stats : CaptureStats
-        What became of the frames read so far; in the end, of the capture.
+        The counts of the frames read so far; after the last checkpoint, of the capture.
     """
 
     def __init__(self, capture: Capture, size: int) -> None:
@@ -312,7 +233,7 @@ class Checkpoints(ClosingIterator[Checkpoint]):
         self.stats = capture.stats
 
     def __next__(self) -> Checkpoint:
-        checkpoint = self._capture._pass_on(self._size)
+        checkpoint = self._capture._pass(self._size)
         if checkpoint is None:
             raise StopIteration
         return checkpoint
@@ -322,144 +243,72 @@ class Checkpoints(ClosingIterator[Checkpoint]):
         self._capture.close()
 
 
-def open(
-    source: Source,
-    *,
-    ports: Ports = DEFAULT_PORTS,
-    packets: Iterable[str] = PACKET_KINDS,
-    columns: Iterable[str] | None = None,
-    block_size: int = BLOCK_SIZE,
-    limits: StreamLimits | None = None,
-    addresses: Iterable[str] = (),
-    since: datetime | int | None = None,
-    until: datetime | int | None = None,
-    threads: int = 1,
-    resume: Checkpoint | None = None,
-    stop: Checkpoint | None = None,
-    final: bool = True,
-) -> Capture:
-    """Read the payloads of pcap and pcapng captures, a block at a time.
+def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[ReadKeywords]) -> Capture:
+    """Read the payloads of pcap and pcapng captures, one block after the other.
 
-    A payload is a UDP datagram, an IPX packet, or an MSMQ packet out of a TCP stream that was put back in order.
+    A payload is a UDP datagram, an IPX packet, or an MSMQ packet in a reassembled TCP stream.
 
     Parameters
     ----------
     source : path, glob, binary file object, CapturedFrames, or a list of these
-        ``"-"`` is standard input. Files are read in the order given, those of a glob by name. They may be compressed
-        (gzip, zstd, lz4, xz, bzip2), whatever their names; zstd and lz4 need ``msmqwire[compression]``.
-    ports : iterable of int, or a mapping of transports to such
-        A payload belongs to the capture when its source or destination port is one of these. A mapping has ports for
-        each of ``udp``, ``tcp`` and ``ipx`` that is to be read.
-    packets : iterable of str
-        Which packets of TCP streams are payloads: ``"message"`` and ``"session"``, both by default.
-    columns : iterable of str, optional
-        The capture columns to build (``file``, ``frame``, ``time``, ``src``, ...), all of them by default; ``()`` for
-        none.
-    block_size : int
-        Bytes read at once, at least 4096; a block holds the payloads of one such read.
-    limits : StreamLimits, optional
-        What may be held of TCP streams.
-    addresses : iterable of str
-        Addresses and networks (``"10.20.1.25"``, ``"2001:db8::/32"``), of which the sender or the receiver of a payload
-        must have one; empty for all.
-    since, until : datetime.datetime with a time zone, or int
-        The time, or nanoseconds since 1970, from which on and before which a payload must have been captured; a packet
-        out of a stream its last frame.
-    threads : int
-        How many read ranges of a big file side by side. What comes out is the same. Compressed files, pipes and open
-        file objects are read from their beginning to their end, and so are parts.
-    resume : Checkpoint, optional
-        Go on there, as if what is in front of it had just been read with the same arguments; files of the source in
-        front of its file are not looked at.
-    stop : Checkpoint, optional
-        End there; what is behind it is for another reader, which gets what is still open. Files behind its file are not
-        looked at.
-    final : bool
-        The capture will not grow. Else what is still open at its end is not given up, and a record that is not whole is
-        left alone: both are for the reader that resumes at ``checkpoint()``.
+        ``"-"`` is standard input. Files are read in the given order, the files of a glob in the order of their names.
+        A file may be compressed (gzip, zstd, lz4, xz, bzip2), whatever its name; zstd and lz4 need
+        ``msmqwire[compression]``.
+    options : ReadOptions, optional
+        What to read, and how. ``columns`` are capture columns (``file``, ``frame``, ``time``, ``src``, ...).
+    **keywords
+        Fields of ``ReadOptions``, except ``guid`` and ``strict``; they replace the fields of ``options``.
 
     Returns
     -------
     Capture
-        An iterator of blocks. ``block.payloads`` are views into the block's memory, which lasts as long as somebody
-        looks at it; ``block.capture`` is the Batch of capture columns.
+        An iterator of blocks. ``block.payloads`` are views into the memory of the block, which stays valid as long as a
+        view exists; ``block.capture`` is the Batch of capture columns.
 
     Raises
     ------
     CaptureError
-        A file is no capture, or a glob matches nothing; a checkpoint is damaged, or not of this file. Damage inside a
-        capture raises nothing: it is in ``stats``.
+        A file is not a capture, or a glob matches no file; a checkpoint is malformed or of another file. Malformed
+        records inside a capture raise nothing: they are reported in ``stats``.
     OSError
         A file cannot be opened or read.
     ValueError
-        A port, an address, a time or a column that is none; a checkpoint in no file of the source, or inside one that
-        can only be read from its beginning.
+        An option has a value that it cannot have; a checkpoint is in no file of the source, or inside a file that can
+        only be read from its beginning.
     """
-    return Capture(
-        source,
-        ports=ports,
-        packets=packets,
-        columns=columns,
-        block_size=block_size,
-        limits=limits,
-        addresses=addresses,
-        since=since,
-        until=until,
-        threads=threads,
-        resume=resume,
-        stop=stop,
-        final=final,
-    )
+    return Capture(source, ReadOptions.of(options, keywords, unused=("guid", "strict")))
 
 
 def checkpoints(
-    source: Source,
-    size: int,
-    *,
-    ports: Ports = DEFAULT_PORTS,
-    packets: Iterable[str] = PACKET_KINDS,
-    limits: StreamLimits | None = None,
-    addresses: Iterable[str] = (),
-    since: datetime | int | None = None,
-    until: datetime | int | None = None,
-    resume: Checkpoint | None = None,
-    final: bool = True,
+    source: Source, size: int, options: ReadOptions | None = None, **keywords: Unpack[ReadKeywords]
 ) -> Checkpoints:
-    """Read captures once, at the speed of framing, for places where they can be cut.
+    """Read captures once, at the speed of framing, and return checkpoints that split them into parts.
 
-    The parts from each checkpoint to the next, the first from the beginning, can then be read with
-    ``open(source, resume=, stop=)`` in any order and by several processes: together they give the rows of a serial
-    read, and their stats add up to its.
+    Each part, from one checkpoint to the next, can be read with ``open(source, resume=, stop=)``, in any order and by
+    several processes. Together the parts have the rows of a serial read, and their stats add up to its stats.
 
     Parameters
     ----------
+    source : path, glob, binary file object, or a list of these
+        As for ``open``.
     size : int
-        Bytes between two checkpoints; a little more, up to the end of a record. There are none inside a compressed file
-        or a pipe.
-    source, ports, packets, limits, addresses, since, until, resume, final
-        As for ``open``, and as the parts will be read.
+        Bytes between two checkpoints; a little more, to the end of a record. A compressed file or a pipe has no
+        checkpoints inside it.
+    options : ReadOptions, optional
+        The options that the parts will be read with.
+    **keywords
+        Fields of ``ReadOptions``, except ``columns``, ``guid`` and ``strict``; they replace the fields of ``options``.
 
     Returns
     -------
     Checkpoints
-        An iterator. The last checkpoint is at the end: of the capture, with nothing left open, or with ``final=False``
-        of what is whole. ``stats`` of the iterator are then those of the capture.
+        An iterator. The last checkpoint is at the end of the capture, with no stream or datagram open, or with
+        ``final=False`` at the end of its last complete record. ``stats`` of the iterator are then those of the capture.
 
     Raises
     ------
     CaptureError, OSError, ValueError
         As for ``open``.
     """
-    capture = Capture(
-        source,
-        ports=ports,
-        packets=packets,
-        columns=(),
-        limits=limits,
-        addresses=addresses,
-        since=since,
-        until=until,
-        resume=resume,
-        final=final,
-    )
-    return Checkpoints(capture, size)
+    read = ReadOptions.of(options, keywords, unused=("columns", "guid", "strict"))
+    return Checkpoints(Capture(source, ReadOptions.of(read, {"columns": ()})), size)

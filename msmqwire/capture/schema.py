@@ -1,9 +1,10 @@
-"""The columns that say where a payload of a capture comes from; they stand in front of every table read from one."""
+"""The capture columns, which come first in every table read from a capture, and the ports of MSMQ."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msmqwire.capture.frames.rows import STREAMED, TIMED
 from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT64, Column, Enumeration, Table
 
 __all__ = [
@@ -11,7 +12,6 @@ __all__ = [
     "DEFAULT_PORTS",
     "FRAMES",
     "MESSAGE_PORTS",
-    "PACKET_KINDS",
     "PING_PORTS",
     "TOPOLOGY_PORTS",
     "TOPOLOGY_SOCKETS",
@@ -28,23 +28,20 @@ PING_PORTS = frozenset({3527})  # UDP: the same
 
 TRANSPORTS = ("udp", "tcp", "ipx")
 
-# In TCP streams: messages and what acknowledges them, and what queue managers tell each other; bits in streams.pxd
-PACKET_KINDS = ("message", "session")
-
 
 @dataclass(frozen=True)
 class StreamLimits:
-    """What reading TCP streams may hold.
+    """Limits of the memory that TCP reassembly uses.
 
     Attributes
     ----------
     ahead : int
-        Bytes of one stream that wait for those in front of them; beyond it what is missing is given up. So it is beyond
-        1024 segments.
+        Bytes of one stream that may wait for earlier ones, in at most 1024 segments; then the missing bytes are given
+        up.
     memory : int
-        Bytes of all streams; beyond it those are forgotten whose last segment is the longest ago.
+        Bytes of all streams; above it the streams whose last segment is oldest are evicted.
     streams : int
-        Streams that are open, likewise.
+        Open streams, likewise.
     """
 
     ahead: int = 1 << 20
@@ -55,9 +52,6 @@ class StreamLimits:
         if self.ahead < 0 or self.memory < 0 or not 1 <= self.streams < 1 << 31:
             raise ValueError(f"{self}: ahead and memory must not be negative, streams must be 1 to 2^31 - 1")
 
-
-# The bits of a presence byte above DECODED, as frames.pxd has them
-TIMED, STREAMED = 2, 4
 
 CAPTURE = Table(
     name="capture",
@@ -78,7 +72,7 @@ CAPTURE = Table(
     ),
 )
 
-# What must be known of a frame beside its bytes to read it elsewhere; they are the payloads of its rows
+# What reading a frame elsewhere needs, beside its bytes, which are the payload of its row
 FRAMES = Table(
     name="frames",
     section="the capture file",

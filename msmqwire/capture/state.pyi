@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from msmqwire.capture.blocks import FileReader
-from msmqwire.capture.streams import StreamTable
+from msmqwire.capture.files.blocks import FileReader
+from msmqwire.capture.tcp.streams import StreamTable
 
 LAYOUT: bytes
 """What the bytes are on this machine and in this version, which other ones cannot read."""

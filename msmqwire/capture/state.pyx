@@ -15,17 +15,17 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport malloc
 from libc.string cimport memcpy, memset
 
-from msmqwire.capture.blocks cimport FileReader
-from msmqwire.capture.flows cimport (
-    NO_FLOW, Flow, FlowTable, Head, Origin, Piece, add_flow, find_flow, free_table, grow_packet, hold_piece, open_head,
-    piece_data,
-)
-from msmqwire.capture.fragments cimport (
+from msmqwire.capture.files.blocks cimport FileReader
+from msmqwire.capture.files.pcapng cimport Interface
+from msmqwire.capture.frames.fragments cimport (
     COVERAGE_WORDS, LARGEST_DATAGRAM, MOST_DATAGRAMS, Datagram, Fragments, free_fragments, put_newest,
 )
-from msmqwire.capture.frames cimport LARGEST_FRAME
-from msmqwire.capture.pcapng cimport Interface
-from msmqwire.capture.streams cimport Streams, StreamTable
+from msmqwire.capture.frames.frame cimport LARGEST_FRAME
+from msmqwire.capture.tcp.flows cimport (
+    NO_FLOW, Flow, FlowTable, Head, Origin, Piece, Streams, add_flow, find_flow, free_table, grow_packet, hold_piece,
+    open_head, piece_data,
+)
+from msmqwire.capture.tcp.streams cimport StreamTable
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 from msmqwire.wire.cursor cimport Cursor, cursor_over, remaining, take
@@ -104,7 +104,7 @@ def go_behind(FileReader reader, uint64_t place, uint64_t frames):
 cdef int go_to(FileReader reader, uint64_t place, uint64_t frames) except -1:
     reader.stats.bytes_read -= reader.end
     reader.end = reader.offset = place
-    reader.account.frames = reader.settled = frames
+    reader.counts.frames = reader.settled = frames
     return 0
 
 
@@ -165,8 +165,8 @@ cdef void mark_files(const Streams* streams, uint32_t* seen) noexcept:
         datagram = datagram.newer
 
 
-cdef bytes save_streams(const Streams* streams, const uint32_t* numbers=NULL):
-    """All that is open, for ``restore_streams``, with new numbers for its files if there are any."""
+cdef bytes save_streams(const Streams* streams, const uint32_t* numbers):
+    """All that is open, for ``restore_streams``, with new numbers for its files."""
     cdef uint32_t index = streams.table.oldest
     cdef const Datagram* datagram = streams.fragments.oldest
     cdef uint32_t count = <uint32_t>streams.table.count
@@ -182,10 +182,6 @@ cdef bytes save_streams(const Streams* streams, const uint32_t* numbers=NULL):
     return b"".join(parts)
 
 
-cdef inline uint32_t renumbered(uint32_t file, const uint32_t* numbers) noexcept:
-    return file if numbers == NULL else numbers[file]
-
-
 cdef int save_flow(list parts, const Flow* flow, const uint32_t* numbers) except -1:
     cdef Flow saved
     cdef Piece held
@@ -197,9 +193,9 @@ cdef int save_flow(list parts, const Flow* flow, const uint32_t* numbers) except
     saved.head = <Head*><size_t>(flow.head != NULL)
     saved.data = <uint8_t*><size_t>(flow.data != NULL)
     saved.pieces = saved.last_piece = NULL
-    saved.file = renumbered(flow.file, numbers)
+    saved.file = numbers[flow.file]
     if flow.filled >= BASE_HEADER_SIZE:
-        saved.last.file = renumbered(flow.last.file, numbers)
+        saved.last.file = numbers[flow.last.file]
     else:  # what was there of the packet before
         saved.first_frame = 0
         memset(&saved.last, 0, sizeof(Origin))
@@ -211,12 +207,12 @@ cdef int save_flow(list parts, const Flow* flow, const uint32_t* numbers) except
         parts.append((<const char*>flow.head.data)[:flow.filled])
         for i in range(flow.filled):
             origin = flow.head.origins[i]
-            origin.file = renumbered(origin.file, numbers)
+            origin.file = numbers[origin.file]
             parts.append((<const char*>&origin)[:sizeof(Origin)])
     while piece != NULL:
         held = piece[0]
         held.next = NULL
-        held.origin.file = renumbered(piece.origin.file, numbers)
+        held.origin.file = numbers[piece.origin.file]
         parts.append((<const char*>&held)[:sizeof(Piece)])
         parts.append((<const char*>piece_data(piece))[:piece.size])
         piece = piece.next
@@ -231,7 +227,7 @@ cdef int save_datagram(list parts, const Datagram* datagram, const uint32_t* num
     saved.data = NULL
     saved.newer = saved.older = NULL
     saved.capacity = 0
-    saved.file = renumbered(datagram.file, numbers)
+    saved.file = numbers[datagram.file]
     while at < datagram.end:
         if is_covered(datagram, at):
             memcpy(data.data + at, datagram.data + at, min(<size_t>UNIT, datagram.end - at))

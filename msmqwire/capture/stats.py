@@ -1,51 +1,17 @@
-"""The account of every frame of a capture."""
+"""The counts of the frames and streams of a capture."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
-__all__ = ["CaptureStats", "Problem", "RangeStats", "StreamStats"]
+from msmqwire.capture.frames.frame import MAX_PROBLEMS, REASONS
 
-# In the order of the enumeration Reason in frames.pxd
-REASONS = (
-    "",
-    "the file ends inside this record: it needs {needed} bytes, {available} are left",
-    "a frame of {needed} bytes; more than {available} cannot be",
-    "{needed} bytes captured of a frame of {available}",
-    "a fraction of a second of {available} units",
-    "a block of {needed} bytes; it must have at least {available}, and a multiple of 4",
-    "a block of {needed} bytes; one of its kind with more than {available} is not read",
-    "a block that is {needed} bytes long by its first length and {available} by its last",
-    "a frame of {needed} bytes in a block with room for {available}",
-    "interface {needed}, where {available} were described",
-    "a section whose byte order magic is 0x{available:08x}",
-    "the link layer header is cut: it needs {needed} bytes, {available} are there",
-    "IP version {available} where {needed} was announced",
-    "the IP headers are cut: they need {needed} bytes, {available} are there",
-    "an IP header of {available} bytes; it has at least {needed}",
-    "an IP packet of {available} bytes with headers of {needed}",
-    "the UDP header is cut: it needs {needed} bytes, {available} are there",
-    "a UDP datagram of {needed} bytes in an IP packet with room for {available}",
-    "the frame is cut: a datagram of {needed} bytes, {available} are there",
-    "a fragment that ends at byte {needed} cannot be of its IP datagram",
-    "the TCP header is cut: it needs {needed} bytes, {available} are there",
-    "a TCP header of {needed} bytes in an IP packet with room for {available}",
-    "the IPX header is cut: it needs {needed} bytes, {available} are there",
-    "an IPX packet of {available} bytes; it has at least {needed}",
-    "{needed} bytes in front of this segment are missing, from {available} on in its stream",
-    "the bytes of this segment differ from those that came before; its stream is at {available}",
-    "no packet begins at {available} in the stream of this segment",
-    "the stream ends with this segment inside a packet of {needed} bytes; {available} are there",
-    "a stream is forgotten after this segment, at {available}: too many are open",
-    "an IP datagram in fragments, of which only {needed} bytes were captured",
-    "the bytes of this fragment differ from those that came before",
-)
-MOST_PROBLEMS = 100
+__all__ = ["CaptureStats", "Problem", "StreamStats"]
 
 
 class Problem(NamedTuple):
-    """What is wrong with a record of a capture: the file, the offset of the record in it, and what."""
+    """A problem with a record of a capture: the file, the offset of the record in the file, and a description."""
 
     file: str
     offset: int
@@ -54,34 +20,33 @@ class Problem(NamedTuple):
 
 @dataclass
 class StreamStats:
-    """What became of the bytes of TCP streams: ``bytes == framed + skipped + duplicate + held``, always.
+    """Counts of the bytes of TCP streams; always ``bytes == framed + skipped + duplicate + held``.
 
     Attributes
     ----------
     streams : int
-        Directions of connections that had bytes to or from the ports asked for, or began to.
+        Directions of connections with bytes to or from the selected ports.
     packets, unselected : int
-        MSMQ packets found in them, and how many of these give no row: their kind, their time or their ends were not
-        asked for.
+        MSMQ packets in them, and those without a row because their kind, time or addresses are not selected.
     bytes : int
-        Payload of segments, as far as it was captured.
+        Captured payload of segments.
     framed, skipped, duplicate, held : int
-        Bytes of packets; of no packet, or of one that lost some of its bytes; that had come before, or lie in front of
-        where reading began; that wait for others, which at the end of a capture none do. Of a part of a capture: those
-        that wait at its end, less those that did at its beginning.
+        Bytes of packets; of no packet, or of an incomplete one; captured before, or before the place where reading
+        began; waiting for earlier bytes, 0 at the end of a capture. In a part of a capture ``held`` is the bytes that
+        wait at its end, less those that waited at its beginning.
     missing : int
-        Bytes between others of their stream that were not captured.
+        Bytes of streams that were not captured.
     gaps : int
-        Places where some are missing.
+        Places where bytes are missing.
     conflicts : int
-        Segments with bytes that are not those that came before in their place; the first ones count. Only what is held
-        can be compared.
+        Segments with bytes that differ from earlier ones in the same place; the first ones count. Only bytes that are
+        held can be compared.
     no_packet : int
-        Places where a packet should begin and does not; reading goes on at the next signature.
+        Places where a packet should begin and does not; reading resumes at the next signature.
     unfinished : int
-        Packets inside which their stream ends.
+        Packets that end with their stream, incomplete.
     evictions : int
-        Streams forgotten before their end because too many were open, or too much was held.
+        Streams evicted because too many were open, or too many bytes were held.
     """
 
     streams: int = 0
@@ -100,51 +65,50 @@ class StreamStats:
     evictions: int = 0
 
     def __add__(self, more: StreamStats) -> StreamStats:
-        """The account of both."""
+        """The sums of both."""
         if not isinstance(more, StreamStats):
             return NotImplemented
         return StreamStats(*(getattr(self, item.name) + getattr(more, item.name) for item in fields(self)))
 
     @property
     def problems(self) -> int:
-        """Of all kinds together."""
+        """The problems of all kinds."""
         return self.gaps + self.conflicts + self.no_packet + self.unfinished + self.evictions
 
 
 @dataclass
 class CaptureStats:
-    """What became of the frames of a capture; two of these add up.
+    """Counts of the frames of a capture; two of these can be added.
 
     Always ``frames == payloads + segments + fragments + other + damaged``.
 
     Attributes
     ----------
     frames : int
-        All records that hold a packet, and the last record of a file that ends inside one.
+        All records with a packet, and the last record of a file that ends inside it.
     payloads : int
-        Frames of UDP and IPX; each gave a row.
+        Frames of UDP and IPX; each is a row.
     segments : int
-        Frames of TCP; ``streams`` says what was in them.
+        Frames of TCP; ``streams`` counts their bytes.
     other : int
-        Frames of other protocols and other ports, and those whose time or ends were not asked for.
+        Frames of other protocols and ports, and frames whose time or addresses are not selected.
     damaged : int
-        Frames that cannot be read; each of the first 100 is described in ``problems``.
+        Malformed frames; each of the first 100 is described in ``problems``.
     fragments : int
-        Frames with a part of an IP datagram that was not the last one missing. The frame that completes a datagram
-        counts as what is in it.
+        Frames with a part of an IP datagram. The frame that completes a datagram counts as its content instead.
     incomplete_datagrams, fragment_conflicts : int
-        IP datagrams, perhaps ours, of which parts are missing; fragments with bytes that are not those that came before
-        in their place, where the first ones count.
+        IP datagrams, perhaps of selected ports, with missing parts; fragments with bytes that differ from earlier ones
+        in the same place, where the first ones count.
     cut_files : int
-        Compressed files that could not be read to their end; each is described in ``problems``, at the offset in what
-        they hold where reading ended.
+        Compressed files that could not be read to their end; each is described in ``problems``, with the offset in the
+        decompressed bytes where reading ended.
     bytes_read, bytes_skipped : int
-        Bytes of the files (of what they hold, where they are compressed), and how many of them belong to no record:
-        where one is damaged so that its end is not known, reading goes on at the next plausible one.
+        Decompressed bytes of the files, and how many of them belong to no record: if a malformed record has no known
+        end, reading resumes at the next plausible record.
     streams : StreamStats
-        What became of the bytes of TCP streams.
+        The counts of TCP streams.
     problems : list of Problem
-        The first 100 of frames that cannot be read, of files, and of streams.
+        The first 100 problems of frames, files and streams.
     """
 
     frames: int = 0
@@ -162,46 +126,20 @@ class CaptureStats:
     problems: list[Problem] = field(default_factory=list)
 
     def __add__(self, more: CaptureStats) -> CaptureStats:
-        """The account of both."""
+        """The sums of both."""
         if not isinstance(more, CaptureStats):
             return NotImplemented
         both = {item.name: getattr(self, item.name) + getattr(more, item.name) for item in fields(self)}
-        both["problems"] = both["problems"][:MOST_PROBLEMS]
+        both["problems"] = both["problems"][:MAX_PROBLEMS]
         return CaptureStats(**both)
-
-    def count(self, more: CaptureStats) -> None:
-        """Add the frames of another account: what it has beside them, bytes, streams and problems, stays out."""
-        for item in fields(self):
-            if item.name not in ("cut_files", "bytes_read", "streams", "problems"):
-                setattr(self, item.name, getattr(self, item.name) + getattr(more, item.name))
 
     def cut(self, file: str, offset: int, what: str) -> None:
         """Count a file that could not be read beyond ``offset``, and say why."""
         self.cut_files += 1
-        if len(self.problems) < MOST_PROBLEMS:
+        if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(file, offset, what))
 
     def describe(self, file: str, offset: int, reason: int, needed: int, available: int) -> None:
         """Add a problem by the number of its reason, unless there are enough already."""
-        if len(self.problems) < MOST_PROBLEMS:
+        if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(file, offset, REASONS[reason].format(needed=needed, available=available)))
-
-
-class RangeStats(CaptureStats):
-    """The account of a part of a file; its problems wait to be described, since it does not know all they need."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._waiting: list[tuple[str, int, int, int, int]] = []
-        self._left = MOST_PROBLEMS
-
-    def describe(self, file: str, offset: int, reason: int, needed: int, available: int) -> None:
-        """Keep a problem, unless there are enough already."""
-        if self._left:
-            self._left -= 1
-            self._waiting.append((file, offset, reason, needed, available))
-
-    def taken(self) -> list[tuple[str, int, int, int, int]]:
-        """The arguments of ``describe`` for each problem since the last call."""
-        waiting, self._waiting = self._waiting, []
-        return waiting

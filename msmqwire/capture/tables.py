@@ -1,41 +1,40 @@
-"""From captures to tables: each protocol's table with the capture columns in front, as Arrow record batches."""
+"""Tables read from captures: the capture columns, then the columns of a protocol, as Arrow record batches."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture.checkpoint import Checkpoint
-from msmqwire.capture.reader import ClosingIterator
-from msmqwire.capture.reader import open as open_capture
+from msmqwire.capture.files.sources import Source
+from msmqwire.capture.options import ReadKeywords, ReadOptions
+from msmqwire.capture.reader import Capture, ClosingIterator
 from msmqwire.capture.schema import (
     CAPTURE,
     MESSAGE_PORTS,
-    PACKET_KINDS,
     PING_PORTS,
     TOPOLOGY_PORTS,
     TOPOLOGY_SOCKETS,
     TRANSPORTS,
 )
-from msmqwire.capture.sources import Source
-from msmqwire.capture.stats import CaptureStats
-from msmqwire.capture.streams import packet_kinds
+from msmqwire.capture.tcp.packets import PACKET_KINDS
+from msmqwire.capture.tcp.streams import packet_kinds
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns.schema import GuidForm
 from msmqwire.wire.fault import FAULT_NAMES
+from msmqwire.wire.transport import Transport
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from msmqwire.capture.blocks import Block
+    from msmqwire.capture.files.blocks import Block
 
 __all__ = [
     "TABLES",
@@ -47,14 +46,13 @@ __all__ = [
     "read_table",
     "read_tables",
     "table_columns",
-    "table_payloads",
+    "table_options",
 ]
 
 # Of the senders and of the receivers of payloads
 PortColumns: TypeAlias = "tuple[NDArray[np.uint16], NDArray[np.uint16]]"
 MOST_BATCHES = 4
-GUID_FORMS = get_args(GuidForm)
-_IN_MESSAGES = {"body", "notification"}  # the columns of messages that notifications are found by
+_IN_MESSAGES = {"body", "notification"}  # the columns of messages that identify notifications
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ TABLES: dict[str, TableKind] = {
         mqsd.TOPOLOGY,
         mqsd.decode_batch,
         {"udp": TOPOLOGY_PORTS, "ipx": TOPOLOGY_SOCKETS},
-        transports=(1, 0, 2),
+        transports=(Transport.UDP, Transport.UNKNOWN, Transport.IPX),
     ),
     "notifications": TableKind(
         mqcn.NOTIFICATIONS, mqcn.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",), in_messages=True
@@ -101,14 +99,14 @@ TABLES: dict[str, TableKind] = {
         mqqb.decode_session_batch,
         {"udp": PING_PORTS, "tcp": MESSAGE_PORTS},
         ("session",),
-        transports=(1, 2, 0),
+        transports=(Transport.UDP, Transport.TCP, Transport.UNKNOWN),
     ),
 }
 
 
 def _kind(name: str) -> TableKind:
     if name not in TABLES:
-        raise ValueError(f"{name!r} is no table; there is {', '.join(TABLES)}")
+        raise ValueError(f"unknown table {name!r}; known: {', '.join(TABLES)}")
     return TABLES[name]
 
 
@@ -117,28 +115,40 @@ def table_columns(name: str) -> tuple[str, ...]:
     return (*CAPTURE.names, *_kind(name).table.names)
 
 
-def table_payloads(tables: Iterable[str], ports: Iterable[int] | None = None) -> dict[str, Any]:
-    """Which payloads tables are read from: the arguments ``ports`` and ``packets`` of ``open`` and ``checkpoints``.
+def _ports_of(kind: TableKind, options: ReadOptions) -> dict[str, frozenset[int]]:
+    """The ports to read for a table: those of the options, of the transports that the table has."""
+    return {name: own if options.ports is None else options.ports[name] for name, own in kind.ports.items()}
 
-    ``ports`` are those that ``read_tables`` is given.
+
+def table_options(
+    tables: Iterable[str], options: ReadOptions | None = None, **keywords: Unpack[ReadKeywords]
+) -> ReadOptions:
+    """The options with which ``open`` and ``checkpoints`` read the payloads of tables, and no others.
+
+    Parameters
+    ----------
+    tables : iterable of str
+        Some of ``TABLES``.
+    options, **keywords
+        As for ``read_tables``, which reads with the same payloads.
     """
-    given = None if ports is None else frozenset(ports)
-    found: dict[str, frozenset[int]] = {}
+    options = ReadOptions.of(options, keywords, unused=("packets",))
+    ports: dict[str, frozenset[int]] = {}
     packets: set[str] = set()
     for kind in map(_kind, (tables,) if isinstance(tables, str) else tables):
         packets.update(kind.packets)
-        for transport, numbers in kind.ports.items():
-            found[transport] = found.get(transport, frozenset()) | (numbers if given is None else given)
-    return {"ports": found, "packets": packets}
+        for transport, numbers in _ports_of(kind, options).items():
+            ports[transport] = ports.get(transport, frozenset()) | numbers
+    return ReadOptions.of(options, {"ports": ports, "packets": packets})
 
 
 def _split(name: str, columns: Iterable[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns asked for, in the table's order: those of the capture, and those of the table."""
+    """The requested columns in the order of the table: those of the capture, and those of the protocol."""
     known = table_columns(name)
     wanted = known if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
     unknown = [column for column in wanted if column not in known]
     if unknown:
-        raise ValueError(f"{', '.join(map(repr, unknown))}: no such column of {name}; it has {', '.join(known)}")
+        raise ValueError(f"{name} has no column {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
     return (
         tuple(column for column in CAPTURE.names if column in wanted),
         tuple(column for column in _kind(name).table.names if column in wanted),
@@ -150,7 +160,6 @@ def arrow_schema(name: str, columns: Iterable[str] | None = None, guid: GuidForm
     return _arrow_schema(name, *_split(name, columns), guid)
 
 
-# Of many small captures each has a reader of its own
 @lru_cache(maxsize=64)
 def _arrow_schema(name: str, first: tuple[str, ...], last: tuple[str, ...], guid: GuidForm) -> pa.Schema:
     import pyarrow as pa
@@ -167,7 +176,7 @@ def _is_among(ports: frozenset[int]) -> NDArray[np.bool_]:
 
 
 class TableRows:
-    """What a reader knows of one of its tables.
+    """One table of a reader: how its payloads become rows, and the counts of them.
 
     Attributes
     ----------
@@ -176,30 +185,28 @@ class TableRows:
     schema : pyarrow.Schema
         Of its record batches; known before anything is read.
     payloads : int
-        How many payloads it was given so far. But for notifications, each gave a row.
+        The payloads read so far. Except for notifications, each is one row.
     rows : int
-        How many rows there were so far.
+        The rows so far.
     faults : Counter
-        How many rows have a fault, by its code.
+        The rows with a fault, by its code.
     encrypted : int
-        Of notifications: messages to the notify queue that cannot be read because they are encrypted.
+        Notifications: messages to the notify queue that are encrypted, so that their notifications are unknown.
     unread : int
-        Of notifications: messages that cannot be decoded, whatever queue they were for.
+        Notifications: messages with a fault, whatever their queue.
     """
 
-    def __init__(
-        self, name: str, columns: Iterable[str] | None, guid: GuidForm, strict: bool, ports: frozenset[int] | None
-    ) -> None:
+    def __init__(self, name: str, columns: Iterable[str] | None, options: ReadOptions) -> None:
         self.name = name
         self.kind = _kind(name)
         self.first, self._last = _split(name, columns)
-        self.schema = _arrow_schema(name, self.first, self._last, guid)
-        self._ports: dict[str, frozenset[int]] = table_payloads(name, ports)["ports"]
-        self._packets = sum(1 << PACKET_KINDS.index(packet) for packet in self.kind.packets)
+        self.schema = _arrow_schema(name, self.first, self._last, options.guid)
+        self._ports = _ports_of(self.kind, options)
+        self._packets = sum(PACKET_KINDS[packet] for packet in self.kind.packets)
         self.payloads = self.rows = self.encrypted = self.unread = 0
         self.faults: Counter[str] = Counter()
-        self._strict = strict
-        self._guid = guid
+        self._strict = options.strict
+        self._guid = options.guid
         self._batches: list[Batch] = []
         self._messages: mqqb.MessageBatch | None = None
 
@@ -216,18 +223,18 @@ class TableRows:
         return wanted
 
     def gives_messages(self) -> bool:
-        """Whether notifications can be found in what ``decode`` gives."""
+        """Whether the batch that ``decode`` returns has the columns that identify notifications."""
         return self.name == "messages" and not self._strict and set(self._last) >= _IN_MESSAGES
 
     def decode(self, payloads: Payloads, transports: NDArray[np.uint8] | None) -> Batch:
-        """The payloads, decoded; those of notifications as messages."""
+        """Decode payloads; those of notifications are decoded as messages."""
         if self.kind.in_messages:
             self._messages = mqqb.decode_batch(payloads, columns=tuple(_IN_MESSAGES), out=self._messages)
             return self._messages
         return self._decoded(payloads, **self._transport(transports))
 
     def rows_of(self, decoded: Batch, first: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of what ``decode`` gave; ``first`` are the capture columns of its payloads."""
+        """The rows of a batch that ``decode`` returned; ``first`` has the capture columns of its payloads."""
         import pyarrow as pa
 
         self.payloads += len(decoded)
@@ -244,7 +251,7 @@ class TableRows:
         return pa.RecordBatch.from_arrays([*first.columns, *last.columns], schema=self.schema)
 
     def _transport(self, transports: NDArray[np.uint8] | None) -> dict[str, Any]:
-        """What carried the payloads, in the decoder's own numbers."""
+        """The transports of the payloads, in the numbering of the decoder."""
         if not self.kind.transports:
             return {}
         if transports is None:
@@ -252,7 +259,7 @@ class TableRows:
         return {"transport": np.array(self.kind.transports, np.uint8)[transports]}
 
     def _notifications(self, messages: mqqb.MessageBatch) -> tuple[Batch, NDArray[np.uint32]]:
-        """The changes in messages, and the number of the message that each of them belongs to."""
+        """The notifications in messages, and for each the number of its message."""
         found = messages.notifications()
         self.encrypted += len(found.encrypted)
         self.unread += len(messages.faults)
@@ -261,7 +268,7 @@ class TableRows:
         return batch, np.repeat(found.rows, np.diff(batch.messages))
 
     def _decoded(self, payloads: Payloads, **transport: Any) -> Batch:
-        """Decode payloads into a batch that no Arrow consumer holds any more, or into a new one."""
+        """Decode into an earlier batch that no Arrow consumer holds, or into a new one."""
         decode = partial(self.kind.decode_batch, payloads, strict=self._strict, columns=self._last, **transport)
         for out in self._batches:
             try:
@@ -275,7 +282,7 @@ class TableRows:
 
 
 class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
-    """The rows of several tables in one pass: for each block, the tables with payloads in it and their record batches.
+    """The rows of several tables in one pass: pairs of a table's name and a record batch.
 
     A context manager that closes its files.
 
@@ -284,64 +291,36 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
     tables : dict of str to TableRows
         The tables, in the order of ``TABLES``.
     stats : CaptureStats
-        What became of the frames read so far.
+        The counts of the frames read so far.
     payloads : int
-        How many payloads were read so far: datagrams, and packets out of streams. A payload counts once, though a
-        message belongs to ``messages`` and ``notifications``, and where ports are given a datagram to more than one
-        table as well.
+        The payloads read so far: datagrams, and packets in TCP streams. A payload counts once, though a message is read
+        for ``messages`` and ``notifications``, and with given ports a datagram for more than one table as well.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        tables: Iterable[str],
-        columns: Mapping[str, Iterable[str]],
-        guid: GuidForm,
-        strict: bool,
-        ports: Iterable[int] | None,
-        *,
-        addresses: Iterable[str] = (),
-        since: datetime | int | None = None,
-        until: datetime | int | None = None,
-        resume: Checkpoint | None = None,
-        stop: Checkpoint | None = None,
-        final: bool = True,
-    ) -> None:
-        if guid not in GUID_FORMS:
-            raise ValueError(f"guid={guid!r} is not one of {', '.join(map(repr, GUID_FORMS))}")
+    def __init__(self, source: Source, tables: Iterable[str], options: ReadOptions) -> None:
         wanted = set(tables)
         for name in wanted:
             _kind(name)
         if not wanted:
-            raise ValueError(f"no table; there is {', '.join(TABLES)}")
-        ports = None if ports is None else frozenset(ports)
+            raise ValueError(f"no table given; known: {', '.join(TABLES)}")
+        chosen = options.columns
+        if chosen is not None and not isinstance(chosen, Mapping):
+            raise TypeError("columns: read_tables takes a mapping of tables to columns")
         self.tables = {
-            name: TableRows(name, columns.get(name), guid, strict, ports) for name in TABLES if name in wanted
+            name: TableRows(name, None if chosen is None else chosen.get(name), options)
+            for name in TABLES
+            if name in wanted
         }
         self._decoders = dict(self.tables)
         if "notifications" in self.tables and "messages" in self.tables and self.tables["messages"].gives_messages():
             self._decoders["notifications"] = self.tables["messages"]  # the same payloads, decoded once
         self.payloads = 0
         self._ready: deque[tuple[str, pa.RecordBatch]] = deque()
-        # Two tables are told apart by ports
-        needed = {name for table in self.tables.values() for name in table.first}
-        needed |= {"src_port", "dst_port"} if len(self.tables) > 1 else set()
-        self._capture = open_capture(
-            source,
-            **table_payloads(self.tables, ports),
-            columns=needed,
-            addresses=addresses,
-            since=since,
-            until=until,
-            resume=resume,
-            stop=stop,
-            final=final,
-        )
-
-    @property
-    def stats(self) -> CaptureStats:
-        """What became of the frames read so far."""
-        return self._capture.stats
+        columns = {name for table in self.tables.values() for name in table.first}
+        if len(self.tables) > 1:  # ports tell which table a payload belongs to
+            columns |= {"src_port", "dst_port"}
+        self._capture = Capture(source, table_options(self.tables, ReadOptions.of(options, {"columns": columns})))
+        self.stats = self._capture.stats
 
     def __next__(self) -> tuple[str, pa.RecordBatch]:
         while not self._ready:
@@ -349,12 +328,12 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         return self._ready.popleft()
 
     def close(self) -> None:
-        """Close the file that is being read; record batches stay good, and there are no more of them."""
+        """Close the file that is being read. Record batches stay valid; there are no more of them."""
         self._ready.clear()
         self._capture.close()
 
     def checkpoint(self) -> Checkpoint:
-        """The place where reading ended, once there are no more record batches: as ``Capture.checkpoint``."""
+        """The place where reading ended, after the last record batch: as ``Capture.checkpoint``."""
         return self._capture.checkpoint()
 
     def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -386,14 +365,14 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
 
 
 class TableReader(ClosingIterator["pa.RecordBatch"]):
-    """The rows of a table, a record batch for each block of a capture; a context manager that closes its files.
+    """The rows of one table, a record batch for each block of a capture; a context manager that closes its files.
 
     Attributes
     ----------
     schema : pyarrow.Schema
         Known before anything is read.
     stats : CaptureStats
-        What became of the frames read so far.
+        The counts of the frames read so far.
     rows, faults, encrypted, unread
         As in ``TableRows``.
     """
@@ -403,145 +382,92 @@ class TableReader(ClosingIterator["pa.RecordBatch"]):
         (self._table,) = reader.tables.values()
         self.schema = self._table.schema
         self.faults = self._table.faults
-
-    @property
-    def stats(self) -> CaptureStats:
-        """What became of the frames read so far."""
-        return self._reader.stats
+        self.stats = reader.stats
 
     @property
     def rows(self) -> int:
-        """How many rows there were so far."""
+        """The rows so far."""
         return self._table.rows
 
     @property
     def encrypted(self) -> int:
-        """Of notifications: messages to the notify queue that are encrypted."""
+        """Notifications: messages to the notify queue that are encrypted."""
         return self._table.encrypted
 
     @property
     def unread(self) -> int:
-        """Of notifications: messages that cannot be decoded."""
+        """Notifications: messages with a fault."""
         return self._table.unread
 
     def __next__(self) -> pa.RecordBatch:
         return next(self._reader)[1]
 
     def close(self) -> None:
-        """Close the file that is being read; record batches stay good, and there are no more of them."""
+        """Close the file that is being read. Record batches stay valid; there are no more of them."""
         self._reader.close()
 
     def checkpoint(self) -> Checkpoint:
-        """The place where reading ended, once there are no more record batches: as ``Capture.checkpoint``."""
+        """The place where reading ended, after the last record batch: as ``Capture.checkpoint``."""
         return self._reader.checkpoint()
 
 
 def read_tables(
     source: Source,
     tables: Iterable[str] = tuple(TABLES),
-    *,
-    columns: Mapping[str, Iterable[str]] | None = None,
-    guid: GuidForm = "text",
-    strict: bool = False,
-    ports: Iterable[int] | None = None,
-    addresses: Iterable[str] = (),
-    since: datetime | int | None = None,
-    until: datetime | int | None = None,
-    resume: Checkpoint | None = None,
-    stop: Checkpoint | None = None,
-    final: bool = True,
+    options: ReadOptions | None = None,
+    **keywords: Unpack[ReadKeywords],
 ) -> TablesReader:
     """Read captures as several tables in one pass: pairs of a table's name and a record batch; needs pyarrow.
 
-    Each table has the rows that ``read_table`` gives, in the same order.
+    Each table has the rows that ``read_table`` returns, in the same order.
 
     Parameters
     ----------
+    source : path, glob, binary file object, CapturedFrames, or a list of these
+        As for ``open``.
     tables : iterable of str
-        Some of ``TABLES``, all of them by default.
-    columns : mapping of str to iterables of str, optional
-        The columns to build for each table, all of them where it has none.
-    source, guid, strict, ports, addresses, since, until, resume, stop, final
-        As for ``read_table``.
+        Some of ``TABLES``; default: all.
+    options : ReadOptions, optional
+        What to read, and how. ``columns`` maps tables to their columns; a table it does not name has them all.
+    **keywords
+        Fields of ``ReadOptions``, except ``packets``; they replace the fields of ``options``.
 
     Raises
     ------
     CaptureError
-        A file is no capture, or a glob matches nothing.
+        A file is not a capture, or a glob matches no file.
     ValueError
-        There is no such table, column, address or time.
+        A table or a column is unknown, or an option has a value that it cannot have.
     """
     names = (tables,) if isinstance(tables, str) else tables
-    return TablesReader(
-        source,
-        names,
-        columns or {},
-        guid,
-        strict,
-        ports,
-        addresses=addresses,
-        since=since,
-        until=until,
-        resume=resume,
-        stop=stop,
-        final=final,
-    )
+    return TablesReader(source, names, ReadOptions.of(options, keywords, unused=("packets",)))
 
 
 def read_table(
-    source: Source,
-    table: str = "topology",
-    *,
-    columns: Iterable[str] | None = None,
-    guid: GuidForm = "text",
-    strict: bool = False,
-    ports: Iterable[int] | None = None,
-    addresses: Iterable[str] = (),
-    since: datetime | int | None = None,
-    until: datetime | int | None = None,
-    resume: Checkpoint | None = None,
-    stop: Checkpoint | None = None,
-    final: bool = True,
+    source: Source, table: str = "topology", options: ReadOptions | None = None, **keywords: Unpack[ReadKeywords]
 ) -> TableReader:
-    """Read captures as a table: record batches with the capture columns in front; needs pyarrow.
+    """Read captures as a table: record batches with the capture columns first; needs pyarrow.
 
     Parameters
     ----------
-    source : path, glob, binary file object, or a list of these
-        As for ``capture.open``.
+    source : path, glob, binary file object, CapturedFrames, or a list of these
+        As for ``open``.
     table : str
         One of ``TABLES``.
-    columns : iterable of str, optional
-        The columns to build, all of them by default; they come in the table's order.
-    guid : {"text", "uuid", "binary"}
-        The Arrow form of GUIDs.
-    strict : bool
-        Make violations faults.
-    ports : iterable of int, optional
-        Read payloads of these ports in place of the table's own, of the same transports.
-    addresses, since, until, resume, stop, final
-        As for ``capture.open``; ``checkpoints(source, size, **table_payloads(table))`` makes such checkpoints.
+    options : ReadOptions, optional
+        What to read, and how. Checkpoints for ``resume`` and ``stop`` are made with
+        ``checkpoints(source, size, table_options(table))``.
+    **keywords
+        Fields of ``ReadOptions``, except ``packets``; they replace the fields of ``options``.
 
     Raises
     ------
     CaptureError
-        A file is no capture, or a glob matches nothing.
+        A file is not a capture, or a glob matches no file.
     ValueError
-        There is no such table, column, address or time.
+        The table or a column is unknown, or an option has a value that it cannot have.
     """
-    chosen = {} if columns is None else {table: columns}
-    reader = read_tables(
-        source,
-        (table,),
-        columns=chosen,
-        guid=guid,
-        strict=strict,
-        ports=ports,
-        addresses=addresses,
-        since=since,
-        until=until,
-        resume=resume,
-        stop=stop,
-        final=final,
-    )
-    return TableReader(reader)
+    read = ReadOptions.of(options, keywords, unused=("packets",))
+    if read.columns is not None:
+        read = ReadOptions.of(read, {"columns": {table: read.columns}})
+    return TableReader(TablesReader(source, (table,), read))

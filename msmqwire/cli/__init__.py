@@ -1,7 +1,7 @@
-"""The command ``msmqwire``: a file here for each subcommand, and what all of them share.
+"""The command ``msmqwire``: one module for each subcommand.
 
-Exit status: 0 when all went well, 1 for an error of usage or of reading and writing, 2 when some payloads had faults,
-something of the capture was lost, or nobody answered.
+Exit status: 0 when everything was read and written, 1 for wrong usage and files that cannot be read or written, 2 when
+something was lost or not found.
 """
 
 from __future__ import annotations
@@ -11,61 +11,81 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
-from msmqwire.cli import decode, directory, discover, encode, lake, pipeline, replay, resolve, route, serve, signals
+from msmqwire import __version__
+from msmqwire.cli import signals
 from msmqwire.cli.console import describe_os_error, printable, say
 from msmqwire.errors import MsmqWireError
 
 __all__ = ["command", "main"]
 
+#: The subcommands; each is the module of that name here, imported when it is chosen.
+SUBCOMMANDS = {
+    "decode": "read captures as tables",
+    "encode": "write packets, or a capture, from rows in JSON",
+    "pipeline": "decode many captures into partitioned tables, with Spark",
+    "lake": "optimize, vacuum or check a lake, or list its runs",
+    "discover": "find directory servers on the local networks",
+    "serve": "answer clients that look for directory servers",
+    "directory": "check or draw an enterprise",
+    "route": "follow a message from machine to machine",
+    "resolve": "explain a format name and find its destination",
+    "replay": "rebuild the queues that change notifications describe",
+}
+
 _EPILOG = """\
 examples:
   msmqwire decode capture.pcapng                         every table, for people
-  msmqwire decode capture.pcapng | jq .servers           JSON lines when piped: of topology
-  msmqwire decode --table messages day.pcap.zst          JSON lines of messages
-  msmqwire decode *.pcap -o packets.parquet              one Parquet file
+  msmqwire decode capture.pcapng | jq .table             every table as JSON lines
+  msmqwire decode --table messages day.pcap.zst          JSON lines of one table
+  msmqwire decode *.pcap --table topology -o out.parquet one Parquet file
   msmqwire encode rows.jsonl -o packets.pcap             rows back into a capture
-  msmqwire pipeline captures/ --lake lake                partitioned tables, by Spark
-  msmqwire lake check lake                               is every row of it there
+  msmqwire pipeline captures/ --lake lake                partitioned tables, with Spark
+  msmqwire lake check lake                               missing files and rows of a lake
   msmqwire discover                                      directory servers on the local networks
-  msmqwire serve --config site.toml                      answer those who look for them
-  msmqwire directory check enterprise.toml               what is wrong with an enterprise
-  msmqwire route --directory enterprise.toml SRC DST     the way of a message, hop by hop
-  msmqwire resolve 'DIRECT=OS:host\\private$\\orders'      what a format name says
-  msmqwire replay *.pcap --directory enterprise.toml     the queues machines were told of, compared
+  msmqwire serve --config site.toml                      answer clients that look for them
+  msmqwire directory check enterprise.toml               find mistakes in an enterprise
+  msmqwire route --directory enterprise.toml SRC DST     the route of a message, hop by hop
+  msmqwire resolve 'DIRECT=OS:host\\private$\\orders'      the parts of a format name
+  msmqwire replay *.pcap --directory enterprise.toml     queues from notifications, compared
 
-`msmqwire SUBCOMMAND --help` says more.
+`msmqwire SUBCOMMAND --help` has the options and examples of a subcommand.
 """
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and have the exit status of errors."""
+    """A parser whose errors are one line with exit status 1."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         self.exit(1, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
 
 
-class _Version(argparse.Action):
-    """Looks the version up when it is asked for, which takes as long as many a capture."""
+class _Completion(argparse.Action):
+    """Print the completion script of a shell."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        from importlib import metadata
+    def __call__(self, parser: argparse.ArgumentParser, _: Any, values: Any, __: Any = None) -> NoReturn:
+        from msmqwire.cli.completion import script
 
         try:
-            version = metadata.version("msmqwire")
-        except metadata.PackageNotFoundError:
-            version = "of a source tree that is not installed"
-        print(f"msmqwire {version}")
+            text = script(_parser(SUBCOMMANDS), values)
+        except MsmqWireError as error:
+            parser.error(str(error))
+        print(text)
         parser.exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; the exit status.
 
-    When the process is asked to stop by a signal it cleans up and then dies of that signal, as a shell expects.
+    After a signal that asks it to stop, the process cleans up and then ends by that signal, as shells expect.
     """
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _parser([word for word in given if not word.startswith("-")][:1]).parse_args(given)
     try:
         with signals.raised():
             status: int = options.run(options)
@@ -88,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def command() -> NoReturn:
     """Run the program ``msmqwire``."""
     status = main()
-    # Threads of deltalake sometimes abort an interpreter that waits for nobody
+    # Threads of deltalake sometimes abort an interpreter that is ending
     if "deltalake" in sys.modules:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
@@ -97,23 +117,27 @@ def command() -> NoReturn:
     sys.exit(status)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(chosen: Sequence[str] | dict[str, str]) -> argparse.ArgumentParser:
+    """The parser; only the chosen subcommands have their options."""
     parser = _Parser(
         prog="msmqwire",
         description="Read Microsoft Message Queuing (MSMQ) from network captures, and speak its directory protocols.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    parser.add_argument("--version", action="version", version=f"msmqwire {__version__}", help="show the version")
+    parser.add_argument(
+        "--completion", action=_Completion, choices=("bash", "zsh", "tcsh"), help="print the completion of this shell"
+    )
     subcommands = parser.add_subparsers(required=True, metavar="SUBCOMMAND", dest="subcommand")
-    for module in (decode, encode, pipeline, lake, discover, serve, directory, route, resolve, replay):
-        module.add(subcommands)
+    for name, summary in SUBCOMMANDS.items():
+        subparser = subcommands.add_parser(name, help=summary)
+        if name in chosen:
+            import_module(f"msmqwire.cli.{name}").add(subparser)
     return parser
 
 
 def _drop_standard_output() -> None:
-    """Leave nothing there that the interpreter, as it ends, would try to write in vain and complain about."""
+    """Leave no output that the interpreter would try to write, and fail to, as it exits."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

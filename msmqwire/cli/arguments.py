@@ -1,63 +1,94 @@
-"""Arguments that are more than text."""
+"""Types of arguments, and the options that subcommands share."""
 
 from __future__ import annotations
 
 import argparse
-import ipaddress
+import glob
 import math
 import os
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from msmqwire.cli.console import CommandError
+from msmqwire.cli.console import CommandError, describe_os_error, say
+from msmqwire.errors import CaptureError
 
-__all__ = ["column_names", "guid", "input_file", "input_files", "moment", "network", "port", "ports", "seconds"]
+__all__ = [
+    "add_format",
+    "add_ports",
+    "add_quiet",
+    "capture_files",
+    "column_names",
+    "count",
+    "guid",
+    "input_file",
+    "input_files",
+    "moment",
+    "network",
+    "port",
+    "ports",
+    "seconds",
+]
+
+
+def add_format(parser: argparse.ArgumentParser, formats: Sequence[str], default: str | None = None) -> None:
+    """Add ``-T``, the format to write."""
+    note = f"default: {default}" if default else "see below"
+    text = f"the format to write: {', '.join(formats)} ({note})"
+    parser.add_argument("-T", "--format", choices=formats, default=default, metavar="FORMAT", help=text)
+
+
+def add_ports(parser: argparse.ArgumentParser) -> None:
+    """Add ``--ports``."""
+    parser.add_argument("--ports", type=ports, metavar="N,N", help="read these ports instead of the table's own")
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Add ``-q``."""
+    parser.add_argument("-q", "--quiet", action="store_true", help="no counts and no progress on standard error")
 
 
 def column_names(text: str) -> list[str]:
-    """Names with commas between them, each once."""
+    """Names separated by commas, each once."""
     names = [name.strip() for name in text.split(",")]
     if len(set(names)) < len(names):
-        raise argparse.ArgumentTypeError(f"{text!r} names a column twice")
+        raise argparse.ArgumentTypeError(f"{text!r} has a name twice")
     return names
 
 
-def ports(text: str) -> frozenset[int]:
-    """Port numbers with commas between them."""
-    numbers = frozenset(int(port) if port.strip().isdecimal() else -1 for port in text.split(","))
-    if not all(0 < port < 65536 for port in numbers):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of ports from 1 to 65535, as in 1801,3527")
-    return numbers
+def _number(text: str, low: int, high: int, what: str) -> int:
+    number = int(text) if text.strip().isdecimal() else -1
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return number
+
+
+def count(text: str) -> int:
+    """A number of rows, at least 1."""
+    return _number(text, 1, sys.maxsize, "a number of rows, at least 1")
 
 
 def port(text: str) -> int:
     """A port number."""
-    number = int(text) if text.isdecimal() else -1
-    if not 0 < number < 65536:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
-    return number
+    return _number(text, 1, 65535, "a port from 1 to 65535")
 
 
-def network(text: str) -> str:
-    """An address, or a network with the length of its prefix, as text."""
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither an address nor a network, as in 10.20.1.25 or 2001:db8::/32"
-        ) from None
-    return text
+def _read_option(parse: str) -> Callable[[str], Any]:
+    """The type of an argument that ``capture.options`` parses."""
+
+    def convert(text: str) -> Any:
+        from msmqwire.capture import options
+
+        try:
+            return getattr(options, parse)(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return convert
 
 
-def moment(text: str) -> int:
-    """A time of ISO 8601 as nanoseconds since 1970; without a zone it is UTC, as times are shown."""
-    from msmqwire.capture.times import parse_time
-
-    try:
-        return parse_time(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+ports, network, moment = map(_read_option, ("parse_ports", "parse_network", "parse_time"))
 
 
 def guid(text: str) -> uuid.UUID:
@@ -71,7 +102,7 @@ def guid(text: str) -> uuid.UUID:
 
 
 def seconds(text: str) -> float:
-    """A time that is not over before it begins."""
+    """A duration greater than 0."""
     try:
         number = float(text)
     except ValueError:
@@ -81,26 +112,13 @@ def seconds(text: str) -> float:
     return number
 
 
-def input_files(names: Sequence[str], what: str = "capture") -> list[str]:
-    """Files to be read one after the other, standard input once at most.
-
-    Raises
-    ------
-    CommandError
-        Standard input is among them twice, or one of them is as ``input_file`` has it.
-    """
-    if names.count("-") > 1:
-        raise CommandError(f"- is given twice, but standard input has one {what} only: name files for the others")
-    return [input_file(name, what) for name in names]
-
-
 def input_file(name: str, what: str = "capture") -> str:
-    """A file to be read, unless it is plain already that it cannot be.
+    """A file to read.
 
     Raises
     ------
     CommandError
-        It is standard input and that is closed or a terminal, or it is a directory, or on another machine.
+        It is standard input, which is closed or a terminal; or a directory, or a URI.
     """
     if name == "-":
         if sys.stdin is None:
@@ -108,7 +126,55 @@ def input_file(name: str, what: str = "capture") -> str:
         if sys.stdin.isatty():
             raise CommandError(f"standard input is a terminal: pipe a {what} into msmqwire, or name a file")
     elif "://" in name:
-        raise CommandError(f"{name}: only files of this machine are read here; msmqwire pipeline and Spark read URIs")
+        raise CommandError(f"{name}: only local files are read here; msmqwire pipeline and Spark read URIs")
     elif os.path.isdir(name):
         raise CommandError(f"{name} is a directory; name the files in it: {os.path.join(name, '*')}")
     return name
+
+
+def input_files(names: Sequence[str], what: str = "capture") -> list[str]:
+    """Files to read one after the other, standard input at most once.
+
+    Raises
+    ------
+    CommandError
+        Standard input is named twice, or ``input_file`` refuses a name.
+    """
+    if names.count("-") > 1:
+        raise CommandError(f"- is given twice, but standard input has one {what} only: name files for the others")
+    return [input_file(name, what) for name in names]
+
+
+def capture_files(names: Sequence[str]) -> tuple[list[str], int]:
+    """The captures among files, and the number of others; standard error has a line for each of those.
+
+    Raises
+    ------
+    OSError, CaptureError, CommandError
+        There is only one file, and it is no capture; or none of several is one; or standard input is named twice.
+    """
+    from msmqwire import capture
+
+    names = [file for name in names for file in _expanded(name)]
+    input_files([name for name in names if name == "-"])
+    found: list[str] = []
+    for name in names:
+        try:
+            # A pipe can be opened only once
+            if os.path.isfile(input_file(name)) or (not os.path.exists(name) and name != "-"):
+                capture.open(name).close()
+            found.append(name)
+        except (OSError, CaptureError, CommandError) as error:
+            if len(names) == 1:
+                raise
+            say(f"msmqwire: {describe_os_error(error) if isinstance(error, OSError) else error}")
+    if not found:
+        raise CommandError(f"none of the {len(names):,} files is a capture")
+    return found, len(names) - len(found)
+
+
+def _expanded(name: str) -> list[str]:
+    """The files that match a pattern, or the name itself."""
+    if name == "-" or os.path.exists(name) or not glob.has_magic(name):
+        return [name]
+    return sorted(filter(os.path.isfile, glob.glob(name, recursive=True))) or [name]

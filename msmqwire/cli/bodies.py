@@ -1,4 +1,4 @@
-"""Files of message bodies, for ``msmqwire decode --kind notification``: one body each, or a Parquet file of many."""
+"""Message bodies for ``msmqwire decode --kind notification``: a file for each, or a Parquet file of many."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from msmqwire import mqcn
-from msmqwire.capture.sources import shown_name
+from msmqwire.capture.files.sources import shown_name
 from msmqwire.cli.console import CommandError
-from msmqwire.cli.forms.cells import strings
+from msmqwire.cli.formats.cells import strings
 from msmqwire.columns import Payloads
 from msmqwire.wire.fault import FAULT_NAMES
 
@@ -24,41 +23,33 @@ if TYPE_CHECKING:
 
     from msmqwire.columns.schema import GuidForm
 
-__all__ = ["BodyReader", "BodyStats"]
+__all__ = ["BodyReader"]
 
 COLUMN = "payload"
 _MAGIC = b"PAR1"
-#: No message is larger; what is was not meant to be a body
+#: No message is larger
 _LARGEST = 4 << 20
 _ROWS = 4096
 _BYTES = 16 << 20
 
 
-@dataclass
-class BodyStats:
-    """How much has been read so far: message bodies, and bytes of the files that are done with."""
-
-    messages: int = 0
-    bytes_read: int = 0
-
-
 class BodyReader(Iterator[pa.RecordBatch]):
-    """The rows of the notifications table, with ``file`` and for Parquet ``row`` in front: [MS-MQCN] 2.2.4.
+    """The rows of the table ``notifications`` after the columns ``file`` and, for Parquet, ``row``: [MS-MQCN] 2.2.4.
 
     Attributes
     ----------
     schema : pyarrow.Schema
         Known before anything is decoded.
-    stats : BodyStats
+    messages, bytes_read, rows : int
+        What was read so far.
     faults : Counter
-        How many messages had a fault, by its code.
-    rows : int
+        The messages with a fault, by its code.
 
     Raises
     ------
     CommandError
-        A column does not exist; or, when iterating, a file is no Parquet, has no column ``payload`` of binary, or is
-        larger than a message can be.
+        A column does not exist; or, when iterating, a Parquet file cannot be read or has no binary column ``payload``,
+        or a body is larger than a message can be.
     """
 
     def __init__(
@@ -81,16 +72,15 @@ class BodyReader(Iterator[pa.RecordBatch]):
                 *mqcn.NOTIFICATIONS.arrow_schema(self._columns, guid=guid),
             ]
         )
-        self.stats = BodyStats()
         self.faults: Counter[str] = Counter()
-        self.rows = 0
+        self.messages = self.bytes_read = self.rows = 0
         self._batches = self._read()
 
     def __next__(self) -> pa.RecordBatch:
         return next(self._batches)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
-        """Bodies of many small files are decoded together."""
+        """Decode the bodies of many small files together."""
         bodies: list[bytes] = []
         names: list[str] = []
         held = 0
@@ -104,7 +94,7 @@ class BodyReader(Iterator[pa.RecordBatch]):
             bodies.append(_body(name))
             names.append(name)
             held += len(bodies[-1])
-            self.stats.bytes_read += len(bodies[-1])
+            self.bytes_read += len(bodies[-1])
             if len(bodies) >= _ROWS or held >= _BYTES:
                 yield self._decoded(Payloads.of(bodies), names, None)
                 bodies, names, held = [], [], 0
@@ -116,12 +106,12 @@ class BodyReader(Iterator[pa.RecordBatch]):
         for payloads in _payloads(name):
             yield self._decoded(Payloads.of(payloads), [name], row)
             row += len(payloads)
-        self.stats.bytes_read += os.path.getsize(name)
+        self.bytes_read += os.path.getsize(name)
 
     def _decoded(self, bodies: Payloads, names: Sequence[str], first: int | None) -> pa.RecordBatch:
-        """The rows of bodies of several files, or of one Parquet file from its row ``first`` on."""
+        """The rows of bodies from several files, or from one Parquet file whose row ``first`` is the first body."""
         batch = mqcn.decode_batch(bodies, columns=self._columns, strict=self._strict)
-        self.stats.messages += len(bodies)
+        self.messages += len(bodies)
         self.rows += len(batch)
         for code in batch.faults["code"].tolist():
             self.faults[FAULT_NAMES[code]] += 1
@@ -139,12 +129,12 @@ class BodyReader(Iterator[pa.RecordBatch]):
 
 
 def _numbers(values: NDArray[np.int64]) -> Any:
-    # Not by pa.array, which imports pandas to see whether this is one of its own
+    # pa.array would import pandas
     return pa.Array.from_buffers(pa.uint64(), len(values), [None, pa.py_buffer(values.astype("<u8").tobytes())])
 
 
 def _is_parquet(name: str) -> bool:
-    """Whether a file is Parquet; a pipe cannot be, since its end is read first."""
+    """Whether a file is Parquet. A pipe is not: the end of a Parquet file is read first."""
     if name == "-" or not os.path.isfile(name):
         return False
     with open(name, "rb") as file:
@@ -153,20 +143,20 @@ def _is_parquet(name: str) -> bool:
 
 def _body(name: str) -> bytes:
     if name == "-":
-        return _whole(sys.stdin.buffer, "standard input")
+        return _read_all(sys.stdin.buffer, "standard input")
     with open(name, "rb") as file:
-        return _whole(file, name)
+        return _read_all(file, name)
 
 
-def _whole(file: IO[bytes], name: str) -> bytes:
+def _read_all(file: IO[bytes], name: str) -> bytes:
     data = file.read(_LARGEST + 1)
     if len(data) > _LARGEST:
-        raise CommandError(f"{name} is no message body: it is larger than 4 MiB, which no message is")
+        raise CommandError(f"{name} is no message body: it is larger than 4 MiB, the limit of a message")
     return data
 
 
 def _payloads(name: str) -> Iterator[Any]:
-    """The column ``payload`` of a Parquet file, in parts of moderate size."""
+    """The column ``payload`` of a Parquet file, in batches of moderate size."""
     import pyarrow.parquet as pq
 
     try:

@@ -1,69 +1,80 @@
-"""``msmqwire decode``: captures in, or bodies of messages, rows out."""
+"""``msmqwire decode``: read captures, or bodies of messages, as tables."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+import contextlib
+import os
+import stat
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import column_names, input_files, moment, network, ports
-from msmqwire.cli.console import CommandError, is_whole, optional, report, report_bodies, say
-from msmqwire.cli.forms import FORMS, chosen_form, table_writer
+from msmqwire.cli.arguments import (
+    add_format,
+    add_ports,
+    add_quiet,
+    capture_files,
+    column_names,
+    count,
+    input_files,
+    moment,
+    network,
+)
+from msmqwire.cli.console import CommandError, counted, optional, say
+from msmqwire.cli.counts import is_complete, report, report_faults
+from msmqwire.cli.formats import FORMATS, ONE_TABLE, TableWriter, chosen_format, table_writer
 from msmqwire.cli.progress import progress
-from msmqwire.cli.target import open_target, standard_output
+from msmqwire.cli.target import Sink, open_target, standard_output
 
 if TYPE_CHECKING:
-    from msmqwire.capture.tables import TableReader
-    from msmqwire.cli.bodies import BodyReader
+    import pyarrow as pa
+
+    from msmqwire.capture import ReadOptions, TablesReader
 
 __all__ = ["add", "run"]
 
-
-class Selection(TypedDict):
-    """Which payloads are wanted, as ``capture.open`` takes it."""
-
-    addresses: Sequence[str]
-    since: int | None
-    until: int | None
-
-
 ALL = "all"
+DEFAULT = "topology"
 
 _EPILOG = """\
 tables (--table):
-  topology       packets of discovery, MS-MQSD
-  notifications  changes of queues and machines that messages tell of, MS-MQCN
-  messages       messages and their acknowledgments, MS-MQQB
-  sessions       pings, and the packets that open and keep up a session, MS-MQQB
-  all            each that has rows, one after the other: the default of -T table; with
-                 -T json as they come, and the first member of each object, table, says
-                 which it is of
-Without --table, json, csv and parquet have topology; so has table with --columns or --ports.
+  topology       discovery packets, [MS-MQSD]
+  notifications  changes of queues and machines in messages, [MS-MQCN]
+  messages       messages and their acknowledgments, [MS-MQQB]
+  sessions       pings, and the packets that open and maintain a session, [MS-MQQB]
+  all            all of these
+The default is all, or with --columns the tables that have these columns. csv and parquet hold one
+table: without --table they write topology, and refuse if another table has rows.
 
-forms (-T):
-  table     for people: a packet a row with the fields that it carries
-  json      JSON lines: an object a row, every column in it, null where it has no value
-  csv       RFC 4180; lists and structs are JSON in their cell; text that a spreadsheet
-            would take for a formula has an apostrophe in front
+formats (-T):
+  table     for people: a packet a row, and below it the fields that are not null, zero or empty
+  brief     one line a row, for scanning and grep
+  json      JSON lines: an object a row with every column; of several tables, the member "table"
+            comes first
+  csv       RFC 4180; lists and structs are JSON in their cell; text that a spreadsheet would
+            take for a formula begins with an apostrophe
   parquet   Zstandard, GUIDs as text (--guid binary: 16 bytes)
 
-Without -T the form follows the name of OUT (.parquet .json .jsonl .ndjson .csv); without
-OUT it is table on a terminal and json otherwise. OUT appears when it is whole: an error,
-Ctrl-C or a full disk leaves what stood there before.
+Without -T the name of OUT chooses the format (.parquet .json .jsonl .ndjson .csv); without OUT it
+is table on a terminal and json otherwise. OUT appears when it is complete: an error, Ctrl-C or a
+full disk leaves the previous file as it was.
 
-Captures may be compressed (gzip, zstd, lz4, xz, bzip2), whatever their names. For people
-all tables of a pipe are shown when it ends; one --table, or JSON, as it comes.
+Captures may be compressed (gzip, zstd, lz4, xz, bzip2), whatever their names. The format table
+shows one table after the other, so the rows of a pipe appear when it ends; with one --table, and
+in the other formats, they appear as they are read.
 
 exit status:
   0  every frame was read and every payload decoded
-  1  wrong usage, or a file that cannot be read or written, or is no capture
-  2  something was lost: payloads had faults, frames or streams were damaged or cut, or
-     change notifications were encrypted; standard error counts them
+  1  wrong usage, or a file that cannot be read or written, or that is no capture
+  2  something was lost: payloads had faults, frames or streams were damaged or truncated, change
+     notifications were encrypted, or one of several files is no capture; standard error counts them
 
 examples:
   msmqwire decode capture.pcapng
-  msmqwire decode capture.pcapng | jq 'select(.fault) | {frame, fault}'
-  msmqwire decode --table all -T json day.pcap.zst | jq 'select(.table == "messages") | .label'
+  msmqwire decode -T brief -n 20 capture.pcapng
+  msmqwire decode capture.pcapng | jq 'select(.fault) | {table, frame, fault}'
   msmqwire decode --table messages --address 10.20.1.0/24 --since 2024-03-04T08:00 day.pcap
   msmqwire decode *.pcap --table notifications -o changes.parquet
   msmqwire decode capture.pcap --columns frame,src,servers -T csv > servers.csv
@@ -72,33 +83,26 @@ examples:
 """
 
 
-def add(subcommands: Any) -> None:
-    """Add the subcommand to the parser."""
-    parser = subcommands.add_parser(
-        "decode",
-        help="read captures as tables",
-        description="Read captures (pcap or pcapng), or bodies of messages, and write what is in them as tables.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Read captures (pcap or pcapng), or bodies of messages, and write their contents as tables."
+    parser.epilog = _EPILOG
     parser.add_argument("files", nargs="+", metavar="FILE", help="a capture; - is standard input")
     parser.add_argument(
         "--kind",
         choices=("capture", "notification"),
         default="capture",
-        help="what FILE is: a capture (default), or the body of a change notification, MS-MQCN; a Parquet file has one "
-        "in each row, in the column payload",
+        help="the kind of FILE: a capture (default), or the body of a change notification, [MS-MQCN]; a Parquet file "
+        "has one in each row, in the column payload",
     )
-    parser.add_argument("-T", "--form", choices=FORMS, help="the form to write, see below")
+    add_format(parser, FORMATS)
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
     parser.add_argument("--table", metavar="NAME", help="the table to write, see below")
     parser.add_argument("--columns", type=column_names, metavar="A,B", help="only these columns, in this order")
-    parser.add_argument(
-        "--strict", action="store_true", help="what a conforming receiver would discard is a fault, not a violation"
-    )
+    parser.add_argument("-n", "--limit", type=count, metavar="N", help="stop after N rows")
+    parser.add_argument("--strict", action="store_true", help="report violations that a receiver discards as faults")
     parser.add_argument("--guid", choices=("text", "binary"), default="text", help="GUIDs in Parquet (default: text)")
-    parser.add_argument("--ports", type=ports, metavar="N,N", help="the ports to look at instead of the table's own")
+    add_ports(parser)
     parser.add_argument(
         "--address",
         dest="addresses",
@@ -106,156 +110,274 @@ def add(subcommands: Any) -> None:
         default=[],
         type=network,
         metavar="NET",
-        help="only what this address or network (10.20.1.0/24) sent or received; may be given several times",
+        help="only payloads that this address or network (10.20.1.0/24) sent or received; may be repeated",
     )
-    parser.add_argument(
-        "--since",
-        type=moment,
-        metavar="TIME",
-        help="only what was captured then or later: ISO 8601, UTC without a zone",
-    )
-    parser.add_argument("--until", type=moment, metavar="TIME", help="only what was captured before then")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no counts and no progress on standard error")
+    time = "ISO 8601, UTC without a time zone"
+    parser.add_argument("--since", type=moment, metavar="TIME", help=f"only payloads captured then or later: {time}")
+    parser.add_argument("--until", type=moment, metavar="TIME", help="only payloads captured before then")
+    add_quiet(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Decode; the exit status."""
     optional("pyarrow", "msmqwire decode")
-    _check_selection(options)
-    terminal = options.output == "-" and standard_output().isatty()
-    form = chosen_form(options.form, options.output, terminal=terminal)
-    if options.kind == "capture":
-        _choose_table(options, form)
-    if options.guid == "binary" and form != "parquet":
-        raise CommandError(f"--guid binary is for Parquet; {form} shows GUIDs as text")
-    if form == "table":
-        optional("rich", "the table on a terminal")
-    if options.kind == "notification":
-        return _decode_bodies(options, form, terminal=terminal)
-    if options.table == ALL:
-        return _decode_every_table(options, form, terminal=terminal)
-    return _decode_table(options, form, terminal=terminal)
+    _check(options)
+    format = chosen_format(options.format, options.output, terminal=options.output == "-" and _is_terminal())
+    if options.guid == "binary" and format != "parquet":
+        raise CommandError(f"--guid binary is for Parquet; {format} shows GUIDs as text")
+    if format == "table":
+        optional("rich", "the format table")
+    return (_decode_captures if options.kind == "capture" else _decode_bodies)(options, format)
 
 
-def _decode_bodies(options: argparse.Namespace, form: str, *, terminal: bool) -> int:
-    bodies = _body_reader(options)
-    _write(bodies, options, form, terminal=terminal)
-    if not options.quiet:
-        report_bodies(bodies.stats.messages, bodies.rows, bodies.faults)
-    return 2 if bodies.faults else 0
-
-
-def _decode_table(options: argparse.Namespace, form: str, *, terminal: bool) -> int:
-    reader = _reader(options, form)
-    _write(reader, options, form, terminal=terminal)
-    if not options.quiet:
-        report(reader.stats, reader.rows, reader.faults, encrypted=reader.encrypted, unread=reader.unread)
-        if options.table_by_default and not reader.rows and reader.stats.other:
-            say("topology, the table without --table, has no rows; --table all shows what there is")
-    whole = is_whole(reader.stats) and not (reader.faults or reader.encrypted or reader.unread)
-    return 0 if whole else 2
-
-
-def _decode_every_table(options: argparse.Namespace, form: str, *, terminal: bool) -> int:
-    from msmqwire.capture.tables import TABLES, read_tables
-    from msmqwire.cli import every_table
-    from msmqwire.cli.forms.terminal import columns_shown
-
-    names = input_files(options.files)
-    people = form == "table"
-    columns = {name: shown for name in TABLES if people and (shown := columns_shown(name))}
-    if people and not options.quiet:
-        every_table.tell_who_waits(names)
-    with (
-        read_tables(names, columns=columns, strict=options.strict, **_selection(options)) as reader,
-        progress(names, wanted=not (options.quiet or terminal)) as show,
-        open_target(options.output, names) as sink,
-    ):
-        if people:
-            every_table.write_one_after_the_other(reader, sink, show)
-        else:
-            every_table.write_as_they_come(reader, form, sink, show)
-    faults = every_table.faults_of(reader)
-    encrypted = sum(table.encrypted for table in reader.tables.values())
-    if not options.quiet:
-        rows = {name: table.rows for name, table in reader.tables.items()}
-        report(reader.stats, rows, faults, encrypted=encrypted)
-    return 0 if is_whole(reader.stats) and not (faults or encrypted) else 2
-
-
-def _check_selection(options: argparse.Namespace) -> None:
+def _check(options: argparse.Namespace) -> None:
     if options.kind != "capture":
         for name in ("table", "ports", "addresses", "since", "until"):
             if getattr(options, name) not in (None, []):
                 option = "address" if name == "addresses" else name
                 raise CommandError(f"--{option} is for captures, not for --kind {options.kind}")
-    if options.since is not None and options.until is not None and options.since >= options.until:
-        raise CommandError("--until must be later than --since")
 
 
-def _selection(options: argparse.Namespace) -> Selection:
-    return {"addresses": options.addresses, "since": options.since, "until": options.until}
+def _is_terminal() -> bool:
+    return standard_output().isatty()
 
 
-def _choose_table(options: argparse.Namespace, form: str) -> None:
-    """Settle which table to write, and whether it has the columns asked for."""
-    from msmqwire.capture.tables import TABLES, table_columns
+def _tables(options: argparse.Namespace, format: str) -> list[str]:
+    """The tables to read: the named table, or those that have the requested columns."""
+    from msmqwire.capture import TABLES, table_columns
 
-    options.table_by_default = options.table is None
-    if options.table is None:
-        options.table = ALL if form == "table" and not (options.columns or options.ports) else "topology"
-    if options.table == ALL:
-        if form not in ("table", "json"):
-            raise CommandError(f"--table {ALL}: {form} has one table; name it: {', '.join(TABLES)}")
-        for option in ("columns", "ports"):
-            if getattr(options, option):
-                raise CommandError(f"--{option} is for one table; name it with --table: {', '.join(TABLES)}")
-        return
-    if options.table not in TABLES:
-        raise CommandError(f"--table {options.table}: no such table; there is {', '.join(TABLES)}, {ALL}")
-    columns = table_columns(options.table)
-    for name in options.columns or ():
-        if name not in columns:
-            raise CommandError(f"--columns {name}: no such column; {options.table} has {', '.join(columns)}")
+    known = ", ".join(TABLES)
+    named = options.table not in (None, ALL)
+    if named and options.table not in TABLES:
+        raise CommandError(f"--table {options.table}: no such table; there is {known}, {ALL}")
+    if options.table == ALL and format in ONE_TABLE:
+        raise CommandError(f"--table {ALL}: {format} holds one table; name it: {known}")
+    if options.ports and not named:
+        raise CommandError(f"--ports is for one table; name it with --table: {known}")
+    tables = [options.table] if named else list(TABLES)
+    wanted = options.columns or []
+    for name in wanted:
+        if not any(name in table_columns(table) for table in tables):
+            owner = tables[0] if named else DEFAULT
+            known = ", ".join(table_columns(owner))
+            raise CommandError(f"--columns {name}: no such column; {owner} has {known}")
+    found = [table for table in tables if set(wanted) <= set(table_columns(table))]
+    if not found:
+        raise CommandError(f"--columns {','.join(wanted)}: no table has all of these; name fewer, or --table")
+    return found
 
 
-def _body_reader(options: argparse.Namespace) -> BodyReader:
+def _decode_captures(options: argparse.Namespace, format: str) -> int:
+    from msmqwire.capture import read_tables
+
+    tables = _tables(options, format)
+    # One table of csv and parquet is written, the others are only counted
+    written = tables[:1] if format in ONE_TABLE else tables
+    reading = _read_options(options, tables, written, format)
+    names, refused = capture_files(options.files)
+    waits = format == "table" and len(tables) > 1
+    if waits and not options.quiet:
+        _announce_wait(names)
+    with (
+        read_tables(names, tables, reading) as reader,
+        progress(names, wanted=not (options.quiet or _shows_rows(options))) as show,
+        open_target(options.output, names) as sink,
+    ):
+        output: _OneByOne | _AsRead = (
+            _OneByOne(reader, format, sink, written, options.columns)
+            if waits or len(tables) > len(written)
+            else _AsRead(reader, format, sink, options.columns)
+        )
+        with contextlib.closing(output):
+            left = options.limit
+            for name, batch in reader:
+                if left is not None and name in written:
+                    batch = batch.slice(0, left)
+                    left -= batch.num_rows
+                output.write(name, batch)
+                show(reader.stats.bytes_read)
+                if left == 0:
+                    break
+            output.finish()
+    return _report(reader, options, refused, limited=left == 0)
+
+
+def _report(reader: TablesReader, options: argparse.Namespace, refused: int, *, limited: bool) -> int:
+    tables = reader.tables.values()
+    faults: Counter[str] = sum((table.faults for table in tables), Counter())
+    encrypted = sum(table.encrypted for table in tables)
+    # The faults of messages that may be notifications are in messages, if that is read
+    unread = 0 if "messages" in reader.tables else sum(table.unread for table in tables)
+    if not options.quiet:
+        report(reader.stats, {each.name: each.rows for each in tables}, faults, encrypted=encrypted, unread=unread)
+        if limited:
+            say(f"stopped after {counted(options.limit, 'row')} (--limit)")
+        if refused:
+            say(f"{counted(refused, 'file')} not read")
+    return 0 if is_complete(reader.stats) and not (faults or encrypted or unread or refused) else 2
+
+
+def _read_options(
+    options: argparse.Namespace, tables: Sequence[str], written: Sequence[str], format: str
+) -> ReadOptions:
+    from msmqwire.capture import ReadOptions
+
+    columns: dict[str, Sequence[str]] = {table: ("frame",) for table in tables if table not in written}
+    if options.columns:
+        columns |= dict.fromkeys(written, options.columns)
+    elif format in ("table", "brief"):
+        from msmqwire.cli.formats.people import columns_shown
+
+        columns |= {table: shown for table in written if (shown := columns_shown(table))}
+    try:
+        return ReadOptions(
+            columns=columns,
+            guid=options.guid,
+            strict=options.strict,
+            ports=options.ports,
+            addresses=options.addresses,
+            since=options.since,
+            until=options.until,
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def _shows_rows(options: argparse.Namespace) -> bool:
+    return options.output == "-" and _is_terminal()
+
+
+class _AsRead:
+    """Writes rows as they are read; rows of several tables say which table they belong to."""
+
+    def __init__(self, reader: TablesReader, format: str, sink: Sink, columns: Sequence[str] | None) -> None:
+        tables = reader.tables
+        self._writers: dict[str, TableWriter] = {}
+        self._order: dict[str, Sequence[str]] = {}
+        for name, table in tables.items():
+            self._order[name] = columns or table.schema.names
+            schema = _ordered(table.schema, self._order[name])
+            self._writers[name] = table_writer(format, sink, schema, table=name if len(tables) > 1 else "")
+
+    def write(self, name: str, batch: pa.RecordBatch) -> None:
+        self._writers[name].write(batch.select(self._order[name]))
+
+    def finish(self) -> None:
+        for writer in self._writers.values():
+            writer.finish()
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+class _OneByOne:
+    """Writes one table after the other when all rows are read; csv and parquet hold only one.
+
+    Raises
+    ------
+    CommandError
+        From ``finish``: the format holds one table, and another table has rows.
+    """
+
+    def __init__(
+        self, reader: TablesReader, format: str, sink: Sink, written: Sequence[str], columns: Sequence[str] | None
+    ) -> None:
+        from msmqwire.cli.spool import Spool
+
+        self._reader, self._format, self._sink = reader, format, sink
+        self._columns = columns
+        self._spools = {name: Spool(reader.tables[name].schema) for name in written}
+        self._rows: Counter[str] = Counter()
+
+    def write(self, name: str, batch: pa.RecordBatch) -> None:
+        self._rows[name] += batch.num_rows
+        if name in self._spools and batch.num_rows:
+            self._spools[name].write(batch)
+
+    def finish(self) -> None:
+        if self._format in ONE_TABLE:
+            self._write_only(*self._spools)
+            return
+        from msmqwire.cli.formats.people import write_heading, write_omissions
+
+        shown = [name for name in self._spools if self._rows[name]]
+        for name in shown:
+            write_heading(self._sink, name, first=name == shown[0])
+            self._write(name)
+        if shown:
+            write_omissions(self._sink, [name for name in self._spools if name not in shown], self._columns)
+        else:
+            self._sink.write(b"no rows\n")
+
+    def _write_only(self, name: str) -> None:
+        others = [f"{other} ({self._rows[other]:,})" for other in self._reader.tables if self._rows[other]]
+        if self._rows.total() > self._rows[name]:
+            raise CommandError(
+                f"{self._format} holds one table, and these have rows: {', '.join(others)}; choose one with --table, "
+                "or use -T json"
+            )
+        self._write(name)
+
+    def _write(self, name: str) -> None:
+        order = self._columns or self._reader.tables[name].schema.names
+        writer = table_writer(self._format, self._sink, _ordered(self._reader.tables[name].schema, order))
+        for batch in self._spools[name]:
+            writer.write(batch.select(order))
+        writer.finish()
+
+    def close(self) -> None:
+        """Delete temporary files."""
+        for spool in self._spools.values():
+            spool.close()
+
+
+def _ordered(schema: Any, names: Sequence[str]) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([schema.field(name) for name in names])
+
+
+def _announce_wait(names: Sequence[str]) -> None:
+    """Say that the rows of a pipe appear when it ends, and how to see them as they are read."""
+    pipe = next((name for name in names if name == "-" or _is_pipe(name)), None)
+    if pipe is not None and sys.stderr is not None and sys.stderr.isatty():
+        say(f"reading {pipe} to its end first; with --table NAME rows appear as they are read")
+
+
+def _is_pipe(name: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(name).st_mode)
+    except OSError:
+        return False
+
+
+def _decode_bodies(options: argparse.Namespace, format: str) -> int:
     from msmqwire.cli.bodies import BodyReader
 
     files = input_files(options.files, "body")
-    return BodyReader(files, columns=options.columns, guid=options.guid, strict=options.strict)
-
-
-def _reader(options: argparse.Namespace, form: str) -> TableReader:
-    from msmqwire.capture import tables
-
-    columns = options.columns
-    if form == "table" and not columns:
-        from msmqwire.cli.forms.terminal import columns_shown
-
-        columns = columns_shown(options.table)
-    return tables.read_table(
-        input_files(options.files),
-        options.table,
-        columns=columns,
-        guid=options.guid,
-        strict=options.strict,
-        ports=options.ports,
-        **_selection(options),
-    )
-
-
-def _write(reader: TableReader | BodyReader, options: argparse.Namespace, form: str, *, terminal: bool) -> None:
-    import pyarrow as pa
-
-    schema: pa.Schema = reader.schema
-    order = options.columns or schema.names
-    ordered = pa.schema([schema.field(name) for name in order])
-    wanted = not (options.quiet or terminal)
-    with progress(options.files, wanted=wanted) as show, open_target(options.output, options.files) as sink:
-        writer = table_writer(form, sink, ordered)
-        for batch in reader:
+    reader = BodyReader(files, columns=options.columns, guid=options.guid, strict=options.strict)
+    order = options.columns or reader.schema.names
+    with (
+        progress(files, wanted=not (options.quiet or _shows_rows(options))) as show,
+        open_target(options.output, files) as sink,
+    ):
+        writer = table_writer(format, sink, _ordered(reader.schema, order))
+        for batch in _limited(reader, options.limit):
             writer.write(batch.select(order))
-            show(reader.stats.bytes_read)
+            show(reader.bytes_read)
         writer.finish()
+    if not options.quiet:
+        say(f"{counted(reader.messages, 'message')}: {counted(reader.rows, 'row')}")
+        report_faults("message", reader.faults)
+    return 2 if reader.faults else 0
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """The first rows of batches."""
+    for batch in batches:
+        yield batch if limit is None else batch.slice(0, limit)
+        if limit is not None:
+            limit -= batch.num_rows
+            if limit <= 0:
+                return

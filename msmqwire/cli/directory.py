@@ -1,33 +1,33 @@
-"""``msmqwire directory``: look at an enterprise that is written down, before anything relies on it."""
+"""``msmqwire directory``: check or draw the file of an enterprise."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from msmqwire.cli.console import CommandError, printable, say
+from msmqwire.cli.arguments import add_format
+from msmqwire.cli.console import CommandError, print_json, printable, say
 from msmqwire.cli.target import open_target
 
 __all__ = ["add", "check", "draw"]
 
 _CHECK_EPILOG = """\
 exit status:
-  0  nothing is wrong
-  1  wrong usage, or a file that cannot be read, or is neither TOML nor JSON
-  2  something is wrong: standard output has a line for each finding
+  0  no findings
+  1  wrong usage, or a file that cannot be read, or that is neither TOML nor JSON
+  2  findings: standard output has a line for each
 
 examples:
   msmqwire directory check enterprise.toml
-  msmqwire directory check --json enterprise.json | jq -r .object
+  msmqwire directory check -T json enterprise.json | jq -r .object
 """
 
 _DRAW_EPILOG = """\
-Without OUT the drawing is DOT, the language of Graphviz, on standard output; with OUT the form follows its name: .dot
-and .gv are DOT, .svg is drawn by Graphviz, which must be installed.
+dot is the language of Graphviz; svg is drawn by Graphviz, which must be installed. Without -T the name
+of OUT chooses the format (.dot .gv .svg); without OUT it is dot.
 
 examples:
   msmqwire directory draw enterprise.toml -o enterprise.svg
@@ -35,32 +35,22 @@ examples:
 """
 
 
-def add(subcommands: Any) -> None:
-    """Add the subcommand, and those below it, to the parser."""
-    parser = subcommands.add_parser(
-        "directory",
-        help="check or draw an enterprise",
-        description="Check or draw an enterprise that is written down as TOML or JSON.",
-        allow_abbrev=False,
-    )
-    below = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    checking = _below(below, "check", "find what is wrong with an enterprise", _CHECK_EPILOG)
-    checking.add_argument("--json", action="store_true", help="JSON lines: an object with object, attribute and what")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the commands to the parser."""
+    parser.description = "Check or draw an enterprise in a file of TOML or JSON."
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    checking = _command(commands, "check", "find mistakes in an enterprise", _CHECK_EPILOG)
+    add_format(checking, ("table", "json"), "table")
     checking.set_defaults(run=check)
-    drawing = _below(below, "draw", "draw the sites of an enterprise and what the links cost", _DRAW_EPILOG)
+    drawing = _command(commands, "draw", "draw the sites of an enterprise and the costs of their links", _DRAW_EPILOG)
+    add_format(drawing, ("dot", "svg"))
     drawing.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
     drawing.set_defaults(run=draw)
 
 
-def _below(below: Any, name: str, what: str, epilog: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = below.add_parser(
-        name,
-        help=what,
-        description=f"{what[0].upper()}{what[1:]}.",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def _command(commands: Any, name: str, summary: str, epilog: str) -> argparse.ArgumentParser:
+    description = f"{summary[0].upper()}{summary[1:]}."
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=description, epilog=epilog)
     parser.add_argument("file", metavar="FILE", help="an enterprise: TOML, or JSON if the name ends in .json")
     return parser
 
@@ -73,8 +63,8 @@ def check(options: argparse.Namespace) -> int:
     document = read_document(options.file)
     findings = [*document.problems, *findings_of(document.objects)]
     for finding in findings:
-        if options.json:
-            print(json.dumps({"object": finding.object, "attribute": finding.attribute, "what": finding.what}))
+        if options.format == "json":
+            print_json({"object": finding.object, "attribute": finding.attribute, "what": finding.what})
         else:
             print(printable(str(finding)))
     say(f"{len(document.objects):,} objects: {len(findings) or 'no'} {'finding' if len(findings) == 1 else 'findings'}")
@@ -86,11 +76,12 @@ def draw(options: argparse.Namespace) -> int:
     from msmqwire.directory import MemoryDirectory
     from msmqwire.directory.drawing import draw as drawing_of
 
-    form = "dot" if options.output == "-" else Path(options.output).suffix.lower().lstrip(".")
-    if form not in ("dot", "gv", "svg"):
-        raise CommandError(f"-o {options.output}: a drawing is .svg, .dot or .gv")
+    suffix = "" if options.output == "-" else Path(options.output).suffix.lower()
+    format = options.format or {"": "dot", ".dot": "dot", ".gv": "dot", ".svg": "svg"}.get(suffix)
+    if format is None or (not options.format and options.output != "-" and not suffix):
+        raise CommandError(f"-o {options.output}: the name has no known format; end it in .svg, .dot or .gv")
     drawing = drawing_of(MemoryDirectory.load(options.file)).encode("utf-8")
-    if form == "svg":
+    if format == "svg":
         drawing = _svg(drawing)
     with open_target(options.output, [options.file]) as target:
         target.write(drawing)
@@ -100,7 +91,7 @@ def draw(options: argparse.Namespace) -> int:
 def _svg(drawing: bytes) -> bytes:
     program = shutil.which("dot")
     if program is None:
-        raise CommandError("a drawing as SVG needs Graphviz, whose program dot is not installed: write .dot instead")
+        raise CommandError("SVG needs the program dot of Graphviz, which is not installed: write .dot instead")
     done = subprocess.run([program, "-Tsvg"], input=drawing, capture_output=True, check=False)
     if done.returncode:
         raise CommandError(f"dot failed: {done.stderr.decode('utf-8', 'replace').strip() or done.returncode}")

@@ -1,96 +1,82 @@
-"""``msmqwire discover``: ask the local networks for directory servers, and show who answers."""
+"""``msmqwire discover``: ask the local networks for directory servers, and show their answers."""
 
 from __future__ import annotations
 
 import argparse
-import io
-import json
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from msmqwire.cli.arguments import guid, port, seconds
-from msmqwire.cli.console import CommandError, counted, optional, printable, say
+from msmqwire.cli.arguments import add_format, add_quiet, guid, port, seconds
+from msmqwire.cli.console import CommandError, counted, json_line, optional, printable, say
 from msmqwire.cli.progress import countdown
 from msmqwire.cli.signals import run_until_stopped
 from msmqwire.cli.target import open_target, standard_output
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from msmqwire.discovery import Answer, Discovery, NetworkAddress
     from msmqwire.discovery.client import Action
 
 __all__ = ["add", "run"]
 
 _NIL = UUID(int=0)
-_NARROW = 100  # columns of a terminal that has no room for labels beside values
-_GUID = 36
 
 _EPILOG = """\
-The question is broadcast on every IPv4 network that this computer is connected to, one after
-the other; each has 15 seconds to answer, and 15 more after a first answer from another site.
-Servers of your own site (--site) say just that and which networks they are connected to;
-others say which directory servers there are. Without --site every server is another site's.
+The request is broadcast on every IPv4 network of this computer, one after the other; each has 15
+seconds to answer, and 15 more after a first answer from another site. Servers of your own site
+(--site) answer with their connected networks, servers of other sites with the directory servers.
+Without --site every server belongs to another site.
 
 exit status:
   0  a server answered
-  1  wrong usage, or the networks of this computer cannot be found out
-  2  nobody answered
+  1  wrong usage, or the networks of this computer cannot be listed
+  2  no server answered
 
 examples:
   msmqwire discover                                      ask everywhere
   msmqwire discover --network eth0 --timeout 2           one network, and not for long
   msmqwire discover --site dcc51bf6-d4ad-4543-8739-71568e8f9128
-  msmqwire discover --json | jq -r '.directory_servers[]'
+  msmqwire discover -T json | jq -r '.directory_servers[]'
 """
 
 
-def add(subcommands: Any) -> None:
-    """Add the subcommand to the parser."""
-    parser = subcommands.add_parser(
-        "discover",
-        help="find directory servers on the local networks",
-        description="Find the MSMQ directory servers that answer on the local networks, as MS-MQSD describes it.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Find the MSMQ directory servers that answer on the local networks, as MS-MQSD describes it."
+    parser.epilog = _EPILOG
     parser.add_argument("--site", type=guid, default=_NIL, metavar="GUID", help="the site of this computer")
     parser.add_argument("--enterprise", type=guid, default=_NIL, metavar="GUID", help="the enterprise of this computer")
     parser.add_argument(
         "--network",
         action="append",
         metavar="NAME",
-        help="ask only here: an interface, this computer's address there, or the network, as in eth0, 10.20.1.25, "
-        "10.20.1.0/24; may be given again",
+        help="ask only this network: its interface, this computer's address, or its prefix, as in eth0, 10.20.1.25, "
+        "10.20.1.0/24; may be repeated",
     )
     parser.add_argument("--port", type=port, default=1801, help="the UDP port of servers (default: 1801)")
     parser.add_argument(
         "--timeout", type=seconds, default=15.0, metavar="SECONDS", help="how long a network may take (default: 15)"
     )
-    parser.add_argument("--json", action="store_true", help="write one JSON object instead of a table")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no counts and no progress on standard error")
+    add_format(parser, ("table", "json"), "table")
+    add_quiet(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Ask; the exit status."""
-    optional("psutil", "msmqwire discover", "net")
-    if not options.json:
-        optional("rich", "the table", "net")
+    optional("psutil", "msmqwire discover")
     standard_output()
     networks = _networks(options.network)
     result = _discover(networks, options)
     with open_target("-", ()) as sink:
-        sink.write(_json(result, networks) if options.json else _table(result, options.site))
+        sink.write(_json(result, networks) if options.format == "json" else _text(result, options.site))
     if not options.quiet:
         _report(result, networks)
     return 0 if result.found else 2
 
 
 def _networks(names: Sequence[str] | None) -> list[NetworkAddress]:
-    """The networks to ask: those that are named, in the order of their names, or all but loopback."""
+    """The networks to ask: the named networks in their order, or all but loopback."""
     from msmqwire.net import local_networks
 
     if names is None:
@@ -134,7 +120,7 @@ def _discover(networks: Sequence[NetworkAddress], options: argparse.Namespace) -
         )
 
 
-# --- What is said ---
+# --- Output ---
 
 
 def _report(result: Discovery, networks: Sequence[NetworkAddress]) -> None:
@@ -174,62 +160,30 @@ def _json(result: Discovery, networks: Sequence[NetworkAddress]) -> bytes:
         "unsent": [{**_place(network), "error": reason} for network, reason in result.unsent],
         "discarded": result.discarded,
     }
-    # DEL is the one character of ASCII that JSON leaves as it is and a terminal may obey.
-    return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f").encode() + b"\n"
+    return json_line(value).encode() + b"\n"
 
 
 def _place(network: NetworkAddress) -> dict[str, str]:
     return {"interface": network.interface, "address": str(network.address)}
 
 
-def _table(result: Discovery, site: UUID) -> bytes:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    # Drawn here and written elsewhere: rich has its own ways with a disk that is full and a reader that has gone.
-    drawn = io.StringIO()
-    console = Console(file=drawn, force_terminal=standard_output().isatty(), markup=False, highlight=False, emoji=False)
-    narrow = console.width < _NARROW
-    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("from", overflow="fold")
-    table.add_column("network", overflow="fold")
-    table.add_column("answer", overflow="fold", min_width=_GUID + 2)
+def _text(result: Discovery, site: UUID) -> bytes:
+    """The answers: one after the other, and below each its site and lists."""
+    lines = []
     for answer in result.answers:
-        network = printable(str(answer.network))
-        lines = _lines(answer, site, narrow=narrow)
-        table.add_row(
-            printable(answer.source), network.replace(" on ", "\non ") if narrow else network, Text("\n").join(lines)
-        )
-    console.print(table if result.answers else Text("nobody answered", "dim"))
-    for label, values in (
-        ("directory servers", result.directory_servers),
-        ("connected networks", result.connected_networks),
-    ):
-        if values:
-            line = Text.assemble((f"{label:18} ", "dim"), printable(", ".join(map(str, values))))
-            console.print(line, soft_wrap=True)
-    return drawn.getvalue().encode("utf-8", "replace")
-
-
-def _lines(answer: Answer, site: UUID, *, narrow: bool) -> Iterator[Text]:
-    """What a server says: whose site it is of, and each thing that it lists on a line of its own."""
-    from rich.text import Text
-
-    theirs = answer.reply.responding_site_id
-    yield Text("your site" if theirs is None else "another site", "bold cyan")
-    servers = [_server(*server) for server in answer.reply.servers]
-    for label, values in (("site", [str(theirs or site)]), ("networks", _guids(answer)), ("servers", servers)):
-        for at, value in enumerate(values):
-            if narrow:
-                if at == 0:
-                    yield Text(f" {label}", "dim")
-                yield Text(f"  {value}")
-            else:
-                yield Text.assemble((f" {label if at == 0 else '':8} ", "dim"), value)
+        other = answer.reply.responding_site_id
+        lines.append(f"{answer.source} on {answer.network}: {'your site' if other is None else 'another site'}")
+        servers = [_server(*server) for server in answer.reply.servers]
+        for label, values in (("site", [str(other or site)]), ("networks", _guids(answer)), ("servers", servers)):
+            lines += [f"  {'' if at else label:10}{value}" for at, value in enumerate(values)]
+    for label, found in (("directory servers", result.directory_servers),
+                         ("connected networks", result.connected_networks)):  # fmt: skip
+        if found:
+            lines.append(f"{label:20}{', '.join(map(str, found))}")
+    text = "\n".join(map(printable, lines or ["no server answered"]))
+    return f"{text}\n".encode("utf-8", "replace")
 
 
 def _server(name: str, ip: bool, ipx: bool) -> str:
     transports = " ".join(word for word, spoken in (("ip", ip), ("ipx", ipx)) if spoken)
-    return printable(f"{name} ({transports})" if transports else name)
+    return f"{name} ({transports})" if transports else name

@@ -1,4 +1,4 @@
-"""``msmqwire encode``: rows in JSON, as ``msmqwire decode`` writes them, back into packets."""
+"""``msmqwire encode``: write packets from rows in JSON, as ``msmqwire decode`` writes them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import input_file, moment
+from msmqwire.cli.arguments import add_format, add_quiet, input_file
 from msmqwire.cli.console import CommandError, counted, say
-from msmqwire.cli.target import open_target
+from msmqwire.cli.target import open_target, standard_output
 
 if TYPE_CHECKING:
     from msmqwire.cli.packets import Row
@@ -21,29 +21,25 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _TABLES = ("topology", "notifications", "messages", "sessions")
-#: The columns that say where a packet was, and what stands for them in a row that was written by hand: addresses of
-#: RFC 5737.
+#: The columns of the addresses of a packet, and their defaults: addresses of RFC 5737.
 _PLACE = {"src": "192.0.2.1", "src_port": 49152, "dst": "192.0.2.2", "dst_port": 1801}
 _PING_PORT = 3527
-#: The columns that rows of one packet have alike.
+#: The columns that are equal in the rows of one packet.
 _PACKET = ("file", "frame", "stream_offset", "src", "src_port", "dst", "dst_port")
 
 _EPILOG = """\
-Rows are those of msmqwire decode -T json, or written by hand: what a packet does not need may
-be left out. A row is a packet; of notifications, all rows of a message are one, in a message
-to the notify queue that is otherwise empty, unless the row of the message that carried them
-is there as well (decode --table all). Rows that do not say which table they are of are those
-of --table. Without addresses a packet goes from 192.0.2.1 to 192.0.2.2, without a time it is
-of 1970.
+Rows are those of msmqwire decode -T json, or written by hand with the columns that the packet
+needs. A row is a packet. All notifications of a message are one packet: the message, if its row
+is there as well, or a new message to the notify queue. --table is the table of rows without the
+member "table". The default addresses are 192.0.2.1 and 192.0.2.2, the default time is 1970.
 
-forms (-T):
-  pcap  a capture that decodes to the same rows; only file, frame, first_frame, the case of keywords
-        in direct names (private$) and, where a stream is not there as a whole, stream_offset
-        are others (default)
+formats (-T):
+  pcap  a capture that decodes to the same rows (default), except for file, frame, first_frame, the
+        case of keywords in direct names (private$), and stream_offset if a stream is incomplete
   hex   a line of hexadecimal digits for each packet
 
-Rows are put in the order of their times, for which all are held in memory. Left out are those
-with a fault or violations, which no conforming sender writes, and those of IPX.
+Rows are sorted by time in memory. Rows that no conforming sender writes, with a fault or violations,
+are left out, and so are rows of IPX.
 
 exit status:
   0  every row was written
@@ -51,37 +47,30 @@ exit status:
   2  some rows were left out; standard error counts them
 
 examples:
-  msmqwire decode --table all -T json day.pcap | jq -c 'select(.src == "10.20.1.25")' \\
-    | msmqwire encode -o excerpt.pcap
+  msmqwire decode day.pcap | jq -c 'select(.src == "10.20.1.25")' | msmqwire encode -o excerpt.pcap
   msmqwire decode day.pcap -T json | sed s/10.20.1/192.0.2/g | msmqwire encode -o safe.pcap
 """
 
 
-def add(subcommands: Any) -> None:
-    """Add the subcommand to the parser."""
-    parser = subcommands.add_parser(
-        "encode",
-        help="write packets, or a capture, from rows in JSON",
-        description="Write packets from rows in JSON lines: a capture, or hexadecimal digits.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Write packets from rows in JSON lines: a capture, or hexadecimal digits."
+    parser.epilog = _EPILOG
     parser.add_argument(
         "file", nargs="?", default="-", metavar="FILE", help="JSON lines; - is standard input (default)"
     )
     parser.add_argument(
-        "--table", choices=_TABLES, default="topology", help="of rows that do not say which (default: topology)"
+        "--table", choices=_TABLES, default="topology", help="the table of rows that name none (default: topology)"
     )
-    parser.add_argument("-T", "--form", choices=("pcap", "hex"), default="pcap", help="the form to write, see below")
+    add_format(parser, ("pcap", "hex"), "pcap")
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no counts on standard error")
+    add_quiet(parser)
     parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, slots=True)
 class _Packet:
-    """The rows of a packet, and the line of the first."""
+    """The rows of a packet, and the line of the first row."""
 
     line: int
     table: str
@@ -89,26 +78,28 @@ class _Packet:
 
     @property
     def transport(self) -> str:
-        """What carries it."""
+        """Its transport."""
         row = self.rows[0]
         datagram = self.table == "topology" or row.get("kind") == "ping"
         return str(row.get("transport") or ("udp" if datagram else "tcp"))
 
     @property
     def is_left_out(self) -> bool:
-        """Whether it is none that we can write."""
+        """Whether it cannot be written."""
         return self.transport == "ipx" or any(row.get("fault") or row.get("violations") for row in self.rows)
 
 
 def run(options: argparse.Namespace) -> int:
     """Encode; the exit status."""
+    if options.format == "pcap" and options.output == "-" and standard_output().isatty():
+        raise CommandError("a capture is not for a terminal: name a file with -o, redirect the output, or use -T hex")
     with _opened(options.file) as file:
         packets = list(_packets(_rows(file, options)))
     carried = {_identity(packet.rows[0]) for packet in packets if packet.table == "messages"}
     packets = [each for each in packets if each.table != "notifications" or _identity(each.rows[0]) not in carried]
     written = [packet for packet in packets if not packet.is_left_out]
     with open_target(options.output, [options.file]) as sink:
-        if options.form == "pcap":
+        if options.format == "pcap":
             _write_capture(sink, written, options.file)
         else:
             for packet in written:
@@ -142,25 +133,25 @@ def _rows(file: IO[bytes], options: argparse.Namespace) -> Iterator[tuple[int, s
         try:
             row = json.loads(line)
             if not isinstance(row, dict):
-                raise ValueError("is no object")
+                raise ValueError("expected a JSON object")
             table = row.pop("table", options.table)
             if table not in _TABLES:
                 raise ValueError(f"there is no table {table}; there is {', '.join(_TABLES)}")
             if more := row.keys() - known[table]:
                 raise ValueError(f"{', '.join(sorted(more))}: no such column of {table}")
         except UnicodeDecodeError:
-            raise CommandError(f"{options.file}: line {number}: is no text; expected JSON lines in UTF-8") from None
+            raise CommandError(f"{options.file}: line {number}: expected JSON lines in UTF-8") from None
         except json.JSONDecodeError as error:
-            raise CommandError(f"{options.file}: line {number}: is no JSON object: {error}") from None
+            raise CommandError(f"{options.file}: line {number}: expected a JSON object: {error}") from None
         except RecursionError:
-            raise CommandError(f"{options.file}: line {number}: is no row: it is nested too deeply") from None
+            raise CommandError(f"{options.file}: line {number}: the object is nested too deeply") from None
         except ValueError as error:
             raise CommandError(f"{options.file}: line {number}: {error}") from None
         yield number, table, row
 
 
 def _packets(rows: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterator[_Packet]:
-    """Rows by packets: those of a notification but the first have a position above 0 in it."""
+    """Group rows into packets; of a notification, rows after the first have an index above 0."""
     held: list[dict[str, Any]] = []
     start = 0
     for line, table, row in rows:
@@ -179,12 +170,12 @@ def _packets(rows: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterator[_Packe
 
 
 def _identity(row: Row) -> tuple[str, ...]:
-    """What tells the packet of a row from others; as text, since a row written by hand may hold anything."""
+    """The identity of the packet of a row; as text, since a row written by hand may have values of any type."""
     return tuple(repr(row.get(column)) for column in _PACKET)
 
 
 def _write_capture(sink: Sink, packets: Iterable[_Packet], name: str) -> None:
-    from msmqwire.capture.writing import CaptureWriter, Flow
+    from msmqwire.capture.files.writing import CaptureWriter, Flow
 
     writer = CaptureWriter(sink)
     for time, packet in _in_order(packets, name):
@@ -199,12 +190,14 @@ def _place(row: Row) -> dict[str, Any]:
 
 
 def _in_order(packets: Iterable[_Packet], name: str) -> list[tuple[int, _Packet]]:
-    """Packets with their times; those of one time by where they were in their capture."""
+    """Packets by time; those of one time by frame and position in their stream."""
+    from msmqwire.capture.options import parse_time
+
     timed = []
     for packet in packets:
         row = packet.rows[0]
         with _errors_of(packet, name):
-            time = 0 if row.get("time") is None else moment(row["time"])
+            time = 0 if row.get("time") is None else parse_time(row["time"])
             place = [row.get(column) or 0 for column in ("frame", "stream_offset")]
             if not all(isinstance(number, int) for number in place):
                 raise ValueError("frame and stream_offset must be integers")
@@ -222,7 +215,7 @@ def _encoded(packet: _Packet, name: str) -> bytes:
 
 @contextlib.contextmanager
 def _errors_of(packet: _Packet, name: str) -> Iterator[None]:
-    """What is wrong with a row, with its place in the file."""
+    """Raise errors of a row with its line in the file."""
     from msmqwire.errors import EncodeError
 
     where = f"{name}: line {packet.line}"
@@ -231,6 +224,6 @@ def _errors_of(packet: _Packet, name: str) -> Iterator[None]:
     except EncodeError as error:
         raise CommandError(f"{where}: {error}") from None
     except KeyError as error:
-        raise CommandError(f"{where}: {error.args[0]} is missing, or is none of its names") from None
-    except (ValueError, TypeError, AttributeError, argparse.ArgumentTypeError) as error:
+        raise CommandError(f"{where}: {error.args[0]} is missing or has an unknown name") from None
+    except (ValueError, TypeError, AttributeError) as error:
         raise CommandError(f"{where}: {error}") from None

@@ -1,19 +1,18 @@
-"""What commands that look into a directory share: finding machines in it, and lines for people."""
+"""Queue managers and sites of a directory, by the names that people type and read."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import uuid
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from msmqwire.cli.console import CommandError, printable
+from msmqwire.cli.console import CommandError
 
 if TYPE_CHECKING:
     from msmqwire.directory import Directory, QueueManager
 
-__all__ = ["find_machine", "print_json", "print_table", "site_names"]
+__all__ = ["find_machine", "site_names"]
 
 
 def find_machine(directory: Directory, text: str) -> QueueManager:
@@ -39,21 +38,8 @@ def find_machine(directory: Directory, text: str) -> QueueManager:
 
 
 def site_names(directory: Directory, identifiers: Iterable[uuid.UUID]) -> list[str]:
-    """The names of sites; of one that is not in the directory, the identifier."""
+    """The names of sites; the identifier of a site that the directory does not have."""
     from msmqwire.directory import Equal, Site
 
     sites = ((each, directory.read_directory(Site, [Equal("identifier", each)])) for each in identifiers)
     return [str(identifier) if site is None else site.name for identifier, site in sites]
-
-
-def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print columns, each as wide as its widest cell."""
-    cells = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
-    print("\n".join(lines), flush=True)
-
-
-def print_json(value: dict[str, Any]) -> None:
-    """Print an object as one line of JSON, GUIDs as text."""
-    print(json.dumps(value, default=str), flush=True)

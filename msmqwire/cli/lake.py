@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from msmqwire.cli.console import counted, optional, printable, say
 
@@ -27,16 +26,12 @@ examples:
 """
 
 
-def add(subcommands: Any) -> None:
-    """Add the subcommand to the parser."""
-    parser = subcommands.add_parser(
-        "lake",
-        help="optimize, vacuum or check a lake, or list its runs",
-        description="Merge the small files of a lake, delete files that it does not need, list its runs, or check it.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the actions to the parser."""
+    parser.description = (
+        "Merge the small files of a lake, delete files that it does not need, list its runs, or check it."
     )
+    parser.epilog = _EPILOG
     actions = parser.add_subparsers(required=True, metavar="ACTION", dest="action")
     for name, text in (
         ("optimize", "merge the small files of every table into large ones"),
@@ -44,7 +39,7 @@ def add(subcommands: Any) -> None:
         ("history", "list the runs, the last one first"),
         ("check", "compare the files and rows of every table with accounting"),
     ):
-        action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
+        action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         action.add_argument("lake", metavar="LAKE", help="the folder or URI of the lake")
         if name == "vacuum":
             action.add_argument(
@@ -57,7 +52,7 @@ def add(subcommands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Look after a lake; the exit status."""
     for module in ("pyspark", "deltalake"):
-        optional(module, "msmqwire lake", "spark")
+        optional(module, "msmqwire lake")
     actions = {"optimize": _optimize, "vacuum": _vacuum, "history": _history, "check": _check}
     return actions[options.action](options)
 

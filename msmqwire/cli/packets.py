@@ -1,15 +1,14 @@
-"""Rows as ``msmqwire decode`` writes them in JSON, back into the packets that they were decoded from."""
+"""Packets from rows in JSON, as ``msmqwire decode`` writes them."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
 
 from msmqwire import mqcn, mqqb, mqsd
-from msmqwire.cli.arguments import moment
+from msmqwire.capture.options import parse_time
 from msmqwire.columns.schema import BYTES, GUID, TIMESTAMP, DataType, ListOf, StructOf
 from msmqwire.formatname import PrivateName
 from msmqwire.notification.envelope import NOTIFY_QUEUE
@@ -18,7 +17,7 @@ __all__ = ["Row", "packet_of"]
 
 Row: TypeAlias = Mapping[str, Any]
 
-#: Columns that follow from others.
+#: Columns that are derived from others.
 _DERIVED = frozenset({"kind", "packet_size", "sender_id_type", "body_encrypted", "message_class_name", "message_size",
                       "notification"})  # fmt: skip
 _HEADERS: Mapping[str, type] = {
@@ -40,14 +39,14 @@ _VALUE_MEMBERS = ("int", "text", "guid", "bytes", "ints", "guids", "texts")
 
 
 def packet_of(table: str, rows: Sequence[Row]) -> bytes:
-    """The packet of a row, of notifications that of all rows of a message.
+    """The packet of a row; of notifications, the packet of all rows of a message.
 
     Raises
     ------
     EncodeError
-        It is none that a conforming sender writes.
+        No conforming sender writes the packet.
     ValueError, TypeError, KeyError
-        A value is none that its column can have, or one that a packet needs is not there.
+        A value is not valid for its column, or a required value is missing.
     """
     values = [_values(table, row) for row in rows]
     match table:
@@ -64,19 +63,19 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
 
 
 def _values(table: str, row: Row) -> dict[str, Any]:
-    """What stands in a row, nulls left out, as Python has it."""
+    """The Python values of a row, without nulls."""
     values = {}
     for column in _TABLES[table].columns:
         if row.get(column.name) is not None:
             try:
                 values[column.name] = _value(column.type, row[column.name])
-            except (ValueError, TypeError, AttributeError, argparse.ArgumentTypeError) as error:
+            except (ValueError, TypeError, AttributeError) as error:
                 raise ValueError(f"{column.name}: {error}") from None
     return values
 
 
 def _named(names: Mapping[str, Any], values: Mapping[str, Any], column: str) -> Any:
-    """What the name in a column stands for."""
+    """The value of the name in a column."""
     name = values.get(column)
     if not isinstance(name, str) or name not in names:
         raise KeyError(column)
@@ -96,7 +95,7 @@ def _value(type_: DataType, value: Any) -> Any:
         return UUID(value)
     if type_ == BYTES:
         return bytes.fromhex(value)
-    return moment(value) // 1_000_000_000 if type_ == TIMESTAMP else value
+    return parse_time(value) // 1_000_000_000 if type_ == TIMESTAMP else value
 
 
 def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.TopologyServerReply:
@@ -116,7 +115,7 @@ def _session(values: dict[str, Any]) -> Any:
 
 
 def _message(values: dict[str, Any]) -> mqqb.UserMessage:
-    """Columns of an optional header stand in the row only where the packet has it."""
+    """A message; it has an optional header if the row has columns of that header."""
     headers = {}
     for header, kind in _HEADERS.items():
         fields = {field.name for field in dataclasses.fields(kind)} & values.keys()

@@ -1,13 +1,13 @@
-"""``msmqwire pipeline``: captures into a lake of Delta tables, by Spark."""
+"""``msmqwire pipeline``: decode captures into a lake of Delta tables, with Spark."""
 
 from __future__ import annotations
 
 import argparse
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msmqwire.cli.arguments import column_names, ports
+from msmqwire.cli.arguments import add_ports, add_quiet, column_names
 from msmqwire.cli.console import CommandError, optional, printable, say
 from msmqwire.cli.progress import capture_progress
 from msmqwire.cli.spark_session import with_spark
@@ -18,21 +18,20 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _EPILOG = """\
-The lake is a folder, or a URI such as s3://bucket/lake, of Delta tables by day: topology (a
-row a packet of discovery), messages (a row a message), notifications (a row a change),
-sessions (a row a ping or packet that keeps a session), faults (a row for each that cannot be
-decoded) and accounting (a row for each capture: what became of every frame). Running it again
-decodes new captures, and captures that have grown. Several runs may write to a lake at once,
-and the next run completes one that was killed. msmqwire lake looks after a lake.
+The lake is a folder, or a URI such as s3://bucket/lake, of Delta tables, partitioned by day: topology
+(a row a discovery packet), messages (a row a message), notifications (a row a change), sessions (a row
+a ping or session packet), faults (a row a payload that cannot be decoded) and accounting (a row a
+capture, with the counts of its frames). A second run decodes new captures and captures that have grown;
+it completes a run that was killed. Several runs may write to a lake at once.
 
-Spark runs on this machine with all its cores, or where --master, SPARK_REMOTE or
-spark-submit say; captures and lake must then have the same names everywhere.
+Spark runs on this machine with all its cores, or where --master, SPARK_REMOTE or spark-submit
+choose; captures and lake must then have the same names on all machines.
 
 exit status:
   0  every frame of every capture was read and every payload decoded
-  1  wrong usage, or a capture that cannot be read; the lake has all the others
-  2  some payloads had faults, some frames or messages cannot be read, change notifications
-     were encrypted, bytes of TCP streams were missing, or a compressed capture was cut
+  1  wrong usage, or a capture that cannot be read; the lake has the others
+  2  something was lost: payloads had faults, frames or messages cannot be read, change
+     notifications were encrypted, bytes of TCP streams are missing, a compressed capture is truncated
 
 examples:
   msmqwire pipeline captures/ --lake lake
@@ -41,47 +40,40 @@ examples:
 """
 
 
-def add(subcommands: Any) -> None:
-    """Add the subcommand to the parser."""
-    parser = subcommands.add_parser(
-        "pipeline",
-        help="decode many captures into partitioned tables, by Spark",
-        description="Decode captures into a lake of Delta tables, partitioned by day, with Spark.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Decode captures into a lake of Delta tables, partitioned by day, with Spark."
+    parser.epilog = _EPILOG
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="a capture, a folder of captures, or a pattern")
-    parser.add_argument("--lake", required=True, metavar="DIR", help="the folder or URI of the tables, made if need be")
+    parser.add_argument("--lake", required=True, metavar="LAKE", help="the folder or URI of the tables; it is created")
     parser.add_argument(
         "--tables",
         type=column_names,
         metavar="A,B",
-        help="of topology, notifications, messages and sessions those to write, beside faults and accounting "
-        "(default: all)",
+        help="the tables to write besides faults and accounting (default: topology,notifications,messages,sessions)",
     )
-    parser.add_argument("-r", "--recursive", action="store_true", help="read the folders below a folder as well")
-    parser.add_argument("--again", action="store_true", help="decode captures though the lake has them")
+    parser.add_argument("-r", "--recursive", action="store_true", help="read subfolders as well")
+    parser.add_argument("--overwrite", action="store_true", help="decode captures that the lake has, too")
     parser.add_argument(
         "--failfast", action="store_true", help="stop at the first payload or capture that cannot be decoded"
     )
-    parser.add_argument("--ports", type=ports, metavar="N,N", help="the ports to look at instead of the table's own")
+    add_ports(parser)
     parser.add_argument(
         "--compression",
         choices=("snappy", "zstd", "lz4", "gzip", "brotli", "none"),
         default="snappy",
-        help="of the Parquet files (default: snappy)",
+        help="the compression of Parquet files (default: snappy)",
     )
     parser.add_argument("--digest", action="store_true", help="note the SHA-256 of every capture in accounting")
     parser.add_argument("--master", metavar="URL", help="the Spark to use, e.g. local[4], spark://..., sc://...")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
+    add_quiet(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the pipeline; the exit status."""
-    optional("pyspark", "msmqwire pipeline", "spark")
-    optional("deltalake", "msmqwire pipeline", "spark")
+    optional("pyspark", "msmqwire pipeline")
+    optional("deltalake", "msmqwire pipeline")
     from msmqwire.capture import TABLES
     from msmqwire.spark.source.files import expand
 
@@ -89,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     for table in options.tables:
         if table not in TABLES:
             raise CommandError(f"--tables {table}: no such table; there is {', '.join(TABLES)}")
-    # Before Spark is started, which takes seconds
+    # Spark takes seconds to start
     try:
         expand(options.sources, recursive=options.recursive)
     except ValueError as error:
@@ -114,14 +106,14 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
                 compression=options.compression,
                 digest=options.digest,
                 recursive=options.recursive,
-                again=options.again,
+                again=options.overwrite,
                 progress=progress,
             )
     except PySparkException as error:
-        ours = _error_of_task(str(error))
-        if ours is None:
+        cause = _error_of_task(str(error))
+        if cause is None:
             raise
-        raise CommandError(f"nothing was added to {options.lake}: {ours}") from error
+        raise CommandError(f"nothing was added to {options.lake}: {cause}") from error
     if not options.quiet:
         print("\n".join(printable(line) for line in str(summary).splitlines()))
     else:
@@ -133,6 +125,6 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
 
 
 def _error_of_task(text: str) -> str | None:
-    """What an error of ours said that was raised in a task, from the tracebacks that Spark hands on."""
-    ours: list[str] = re.findall(r"^msmqwire\.errors\.\w+: (.*)$", text, re.MULTILINE)
-    return ours[-1] if ours else None
+    """The message of an error of this package that a task raised, from the traceback that Spark reports."""
+    found: list[str] = re.findall(r"^msmqwire\.errors\.\w+: (.*)$", text, re.MULTILINE)
+    return found[-1] if found else None

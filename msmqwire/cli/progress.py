@@ -1,8 +1,9 @@
-"""How far reading has come: one line on standard error, for people who wait."""
+"""Progress on standard error, one line, drawn on a terminal if rich is installed."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import math
 import os
 import stat
@@ -10,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import printable
 
@@ -21,32 +22,35 @@ if TYPE_CHECKING:
 
 __all__ = ["capture_progress", "countdown", "progress"]
 
-# A command that is over before anybody wonders needs no line.
-_PATIENCE = 0.5
+# Shorter commands need no line
+_DELAY = 0.5
 _INTERVAL = 0.1
+
+
+def _is_drawn(wanted: bool) -> bool:
+    drawn = wanted and sys.stderr is not None and sys.stderr.isatty()
+    return drawn and importlib.util.find_spec("rich") is not None
+
+
+def _line(*columns: Any) -> Any:
+    """A progress line of rich."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    return Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
 
 
 @contextlib.contextmanager
 def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int], None]]:
-    """A function that is told the bytes read so far, and draws them when that is wanted and rich is there.
+    """A function that draws the bytes read so far."""
+    if not _is_drawn(wanted):
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    ``wanted`` is false when rows go to the terminal themselves. Nothing is drawn unless standard error is a terminal.
-    """
-    if not (wanted and _watched()):
-        yield lambda _: None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-    except ImportError:
-        yield lambda _: None
-        return
-    line = Progress(
-        "reading", BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
-        console=Console(stderr=True), transient=True, auto_refresh=False,
-    )  # fmt: skip
+    line = _line("reading", BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     task = line.add_task("", total=_total(inputs))
-    due = time.monotonic() + _PATIENCE
+    due = time.monotonic() + _DELAY
 
     def update(bytes_read: int) -> None:
         nonlocal due
@@ -64,18 +68,15 @@ def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int],
 
 @contextlib.contextmanager
 def capture_progress(*, wanted: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A function that is told how many captures are decoded and draws it, as ``progress`` does; None without need."""
-    if not (wanted and _watched()):
+    """A function that draws how many captures are decoded; None if nothing is drawn."""
+    if not _is_drawn(wanted):
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Line
 
-    line = Line(
-        "decoding", BarColumn(), MofNCompleteColumn(), TextColumn("captures{task.fields[rate]}"), TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True, auto_refresh=False,
-    )  # fmt: skip
+    line = _line(
+        "decoding", BarColumn(), MofNCompleteColumn(), TextColumn("captures{task.fields[rate]}"), TimeElapsedColumn()
+    )
     task = line.add_task("", total=None, rate="")
     started = time.monotonic()
 
@@ -93,8 +94,8 @@ def capture_progress(*, wanted: bool) -> Iterator[Callable[[Progress], None] | N
 
 @contextlib.contextmanager
 def countdown(*, wanted: bool) -> Iterator[Callable[[str, float], None]]:
-    """A function that is told what is waited for, for how many seconds at most, and draws both until told more."""
-    if not (wanted and _watched()):
+    """A function that draws a text, and the seconds left until it is called again."""
+    if not _is_drawn(wanted):
         yield lambda _text, _seconds: None
         return
     from rich.console import Console
@@ -102,19 +103,19 @@ def countdown(*, wanted: bool) -> Iterator[Callable[[str, float], None]]:
 
     line = _Countdown()
     live = Live(line, console=Console(stderr=True), transient=True, refresh_per_second=1 / _INTERVAL)
-    patience = threading.Timer(_PATIENCE, live.start)
-    patience.daemon = True
-    patience.start()
+    timer = threading.Timer(_DELAY, live.start)
+    timer.daemon = True
+    timer.start()
     try:
         yield line.wait_for
     finally:
-        patience.cancel()
-        patience.join()
+        timer.cancel()
+        timer.join()
         live.stop()
 
 
 class _Countdown:
-    """The line that ``countdown`` draws, as it is at the moment."""
+    """The line that ``countdown`` draws."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -130,19 +131,10 @@ class _Countdown:
         return Text.assemble(printable(self._text), (f"  {left} s", "dim"), no_wrap=True, overflow="ellipsis")
 
 
-def _watched() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()
-
-
 def _total(inputs: Sequence[str]) -> int | None:
-    """The bytes there are to read, None when that cannot be known (standard input, a pipe, a pattern)."""
-    total = 0
-    for name in inputs:
-        try:
-            status = os.stat(name)
-        except OSError:
-            return None
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        total += status.st_size
-    return total
+    """The bytes to read; None if they are unknown, as of standard input."""
+    try:
+        found = [os.stat(name) for name in inputs]
+    except OSError:
+        return None
+    return sum(each.st_size for each in found) if all(stat.S_ISREG(each.st_mode) for each in found) else None

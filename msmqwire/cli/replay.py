@@ -1,4 +1,4 @@
-"""``msmqwire replay``: the queues that the change notifications of captures, or of a lake, describe."""
+"""``msmqwire replay``: the queues that the change notifications in captures, or in a lake, describe."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import input_files, moment
-from msmqwire.cli.console import CommandError, counted, is_whole, optional, printable, report, say
-from msmqwire.cli.enterprise import print_json
+from msmqwire.cli.arguments import add_format, add_quiet, capture_files, moment
+from msmqwire.cli.console import CommandError, counted, optional, print_json, printable, say
+from msmqwire.cli.counts import is_complete, report
 from msmqwire.cli.spark_session import with_spark
 
 if TYPE_CHECKING:
@@ -24,53 +24,49 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _EPILOG = """\
-Shown is what machines were told, not what they did: a capture does not say which messages a
-receiver could authenticate, nor what the directory answered to it. What no notification says
-is left out, or null in JSON. A machine is the address that the notifications went to.
+It shows the notifications that each machine received, not what the machine did: a capture does not
+have the results of authentication, nor the answers of the directory. Attributes that no notification
+has are left out, or null in JSON. A machine is the address that received the notifications.
 
-With --directory, what version 2 leaves to the directory is taken from it, and each queue is
-compared with what the directory has; behind them come those that nobody was told of.
+--directory completes notifications of version 2 from the directory and compares each queue with it;
+queues of the directory without notifications come last.
 
-Captures are sorted in memory. A lake may have any size: Spark sorts it, on this machine or
-where --master, SPARK_REMOTE or spark-submit say.
+Captures are sorted in memory. A lake may have any size: Spark sorts it, on this machine or where
+--master, SPARK_REMOTE or spark-submit choose.
 
 exit status:
   0  every frame was read and every notification decoded
   1  wrong usage, or a file that cannot be read, or is no capture
-  2  some notifications cannot be decoded or read, or some frames were damaged
+  2  notifications cannot be decoded or read, frames were damaged, or one of several files is no capture
 
 examples:
   msmqwire replay session.pcap
   msmqwire replay *.pcapng --at 2024-03-04T08:02:00Z
-  msmqwire replay session.pcap --json | jq 'select(.exists) | .pathname'
-  msmqwire replay --lake lake --directory enterprise.toml --json | jq 'select(.directory == "differs")'
+  msmqwire replay session.pcap -T json | jq 'select(.exists) | .pathname'
+  msmqwire replay --lake lake --directory enterprise.toml -T json | jq 'select(.directory == "differs")'
 """
 
 
-# Of the account of a capture: something of it, or of its messages, could not be read
+# The counts of a capture of which something could not be read
 _LOST = (
     "problem IS NOT NULL OR damaged + incomplete_datagrams + fragment_conflicts + cut_files + encrypted + unread + "
     "streams.gaps + streams.conflicts + streams.no_packet + streams.unfinished + streams.evictions > 0"
 )
 
 
-def add(subcommands: Any) -> None:
-    """Add the subcommand to the parser."""
-    parser = subcommands.add_parser(
-        "replay",
-        help="rebuild the queues that machines were told to have",
-        description="Rebuild the queues that machines were told to have, from the change notifications in captures.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Rebuild the queues that change notifications describe, from captures or a lake."
+    parser.epilog = _EPILOG
     parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture; - is standard input")
-    parser.add_argument("--lake", metavar="DIR", help="instead of captures, what msmqwire pipeline made of them")
-    parser.add_argument("--master", metavar="URL", help="for a lake, the Spark to use, e.g. local[4], spark://...")
-    parser.add_argument("--at", type=moment, metavar="TIME", help="as of this time; UTC unless it says otherwise")
+    parser.add_argument("--lake", metavar="DIR", help="a lake of msmqwire pipeline, in place of captures")
+    parser.add_argument("--master", metavar="URL", help="the Spark that reads the lake, e.g. local[4], spark://...")
+    parser.add_argument(
+        "--at", type=moment, metavar="TIME", help="only notifications until this time; UTC without a time zone"
+    )
     parser.add_argument("--directory", metavar="FILE", help="an enterprise as TOML or JSON, to compare with")
-    parser.add_argument("--json", action="store_true", help="JSON lines: an object for each queue")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no counts on standard error")
+    add_format(parser, ("table", "json"), "table")
+    add_quiet(parser)
     parser.set_defaults(run=run)
 
 
@@ -83,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         both = "name captures or a lake, not both"
         raise CommandError(both if options.files else "name captures, or a lake with --lake")
     if options.master and not options.lake:
-        raise CommandError("--master is where Spark reads a lake, with --lake")
+        raise CommandError("--master is the Spark that reads a lake: name one with --lake")
     directory = None if options.directory is None else MemoryDirectory.load(options.directory)
     if options.lake:
         return _replay_lake(options, directory)
@@ -94,32 +90,36 @@ def _replay_captures(options: argparse.Namespace, directory: MemoryDirectory | N
     from msmqwire.capture import read_table
     from msmqwire.notification.replay import COLUMNS, replay
 
-    files = input_files(options.files)
+    files, refused = capture_files(options.files)
     with read_table(files, "notifications", columns=COLUMNS, strict=True) as reader:
         found = replay(reader, at=options.at, directory=directory)
     verdicts = _print(options, found.queues, directory)
     if not options.quiet:
-        report(reader.stats, reader.rows, reader.faults, encrypted=reader.encrypted, unread=reader.unread)
+        report(
+            reader.stats,
+            {"notifications": reader.rows},
+            reader.faults,
+            encrypted=reader.encrypted,
+            unread=reader.unread,
+        )
         say(
             f"{counted(found.messages, 'notification message')}: {counted(len(found.queues), 'queue')}, "
             f"{found.disregarded:,} disregarded, {counted(found.machine_changes, 'change')} of machines"
         )
         _say_verdicts(verdicts)
-    whole = is_whole(reader.stats) and not (reader.faults or reader.encrypted or reader.unread)
-    return 0 if whole else 2
+    lost = reader.faults or reader.encrypted or reader.unread or refused
+    return 0 if is_complete(reader.stats) and not lost else 2
 
 
 def _replay_lake(options: argparse.Namespace, directory: MemoryDirectory | None) -> int:
-    for module in ("pyspark", "deltalake"):
-        optional(module, "msmqwire replay --lake", "spark")
+    optional("pyspark", "msmqwire replay --lake")
+    optional("deltalake", "msmqwire replay --lake")
     from msmqwire.spark.lake.commit import Lake
     from msmqwire.spark.lake.storage import Storage
 
     # Before Spark is started, which takes seconds
     if not Lake(Storage.of(options.lake)).table("notifications").exists:
-        raise CommandError(
-            f"{options.lake}: has no table notifications: msmqwire pipeline --tables notifications adds it"
-        )
+        raise CommandError(f"{options.lake}: has no table notifications, which msmqwire pipeline makes")
     return with_spark(options.master, partial(_replay_on_spark, options, directory))
 
 
@@ -133,7 +133,7 @@ def _replay_on_spark(options: argparse.Namespace, directory: MemoryDirectory | N
     verdicts = _print(options, told_queues(found), directory)
     if not options.quiet:
         _say_verdicts(verdicts)
-    # A lake is decoded as it comes; captures are here as their receivers do
+    # Captures are decoded strictly, as receivers do; a lake is not
     discarded = ", ".join(map(repr, sorted(DISCARDED)))
     wrong = table.where(f"fault IS NOT NULL OR arrays_overlap(violations, array({discarded}))")
     lost = lake.read(spark, options.lake, "accounting").where(_LOST)
@@ -141,12 +141,12 @@ def _replay_on_spark(options: argparse.Namespace, directory: MemoryDirectory | N
 
 
 def _print(options: argparse.Namespace, queues: Iterable[ToldQueue], directory: Directory | None) -> Counter[str]:
-    """Print queues; how many there are of each verdict, none where there is nothing to compare with."""
+    """Print queues; the number of each verdict, if they are compared with a directory."""
     verdicts: Counter[str] = Counter()
     for told, comparison in _compared(queues, directory):
         if comparison is not None:
             verdicts[comparison.verdict] += 1
-        if options.json:
+        if options.format == "json":
             print_json(_as_json(told, comparison))
         else:
             _show(told, comparison)
@@ -200,7 +200,7 @@ def _lines(told: ToldQueue) -> Iterator[str]:
 def _comparison_lines(comparison: Comparison) -> Iterator[str]:
     if comparison.told is None:
         assert comparison.held is not None
-        yield f"{_name(comparison.held)}  not told of"
+        yield f"{_name(comparison.held)}  no notification"
         yield f"  identifier {comparison.held.identifier}"
         return
     said = {

@@ -1,4 +1,4 @@
-"""``msmqwire resolve``: what a format name is, and where messages to it go."""
+"""``msmqwire resolve``: the parts of a format name, and the destination of its messages."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from msmqwire.cli.console import CommandError
-from msmqwire.cli.enterprise import find_machine, print_json, print_table
+from msmqwire.cli.arguments import add_format
+from msmqwire.cli.console import CommandError, print_json, print_table
+from msmqwire.cli.enterprise import find_machine
 from msmqwire.errors import RoutingError
 
 if TYPE_CHECKING:
@@ -21,38 +22,32 @@ __all__ = ["add", "run"]
 NIL = UUID(int=0)
 
 _EPILOG = """\
-Names are read generously: / may stand for \\ behind /MSMQ, and suffixes may stand where only
-packets and calls can express them, as in MACHINE=guid;DEADLETTER.
+After /MSMQ, / is accepted for \\; suffixes are accepted where only packets and calls can have them,
+as in MACHINE=guid;DEADLETTER.
 
 exit status:
   0  there is a destination, and with --from a next hop
-  1  this is no format name; or wrong usage, or a file that cannot be read
+  1  NAME is no format name; or wrong usage, or a file that cannot be read
   2  there is no destination, or no next hop
 
 examples:
   msmqwire resolve 'DIRECT=HTTP://shop.example:8080/MSMQ\\orders'
   msmqwire resolve PUBLIC=0e000000-0000-4000-8000-000000000001 --directory enterprise.toml
   msmqwire resolve 'PRIVATE=ba000000-0000-4000-8000-0000000000c7\\1F' \\
-      --directory enterprise.toml --from KIOSK7 --json
+      --directory enterprise.toml --from KIOSK7 -T json
 """
 
 
-def add(subcommands: Any) -> None:
-    """Add the subcommand to the parser."""
-    parser = subcommands.add_parser(
-        "resolve",
-        help="say what a format name is and where it leads",
-        description="Take a format name apart and find its destination, as [MS-MQQB] 3.1.7.4 has it.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Take a format name apart and find its destination, as [MS-MQQB] 3.1.7.4 has it."
+    parser.epilog = _EPILOG
     parser.add_argument("name", metavar="NAME", help="a format name, such as DIRECT=OS:server\\queue")
     parser.add_argument("--directory", metavar="FILE", help="an enterprise as TOML or JSON")
     parser.add_argument(
-        "--from", dest="source", metavar="SRC", help="the queue manager that sends: show its next hops as well"
+        "--from", dest="source", metavar="SRC", help="the queue manager that sends: show its next hops, too"
     )
-    parser.add_argument("--json", action="store_true", help="an object with name, destination and next_hops")
+    add_format(parser, ("table", "json"), "table")
     parser.set_defaults(run=run)
 
 
@@ -63,14 +58,14 @@ def run(options: argparse.Namespace) -> int:
     from msmqwire.routing import get_destination_info
 
     if options.source and not options.directory:
-        raise CommandError("--from needs the directory in which the machine stands: --directory FILE")
+        raise CommandError("--from needs the directory of the machine: --directory FILE")
     name = parse(options.name, extended=True, http_slashes=True, spx=True)
     directory = MemoryDirectory.load(options.directory) if options.directory else None
     destination = get_destination_info(name, directory)
     found = {"name": _name_as_json(name), "destination": _destination_as_json(destination, directory)}
     if directory is not None and options.source:
         found["next_hops"] = _next_hops_as_json(directory, options.source, destination)
-    if options.json:
+    if options.format == "json":
         print_json(found)
     else:
         print_table([[label, str(value)] for label, value in _lines(found)])
@@ -107,7 +102,7 @@ def _computer_name(directory: Directory | None, identifier: UUID | None) -> str 
 
 
 def _next_hops_as_json(directory: Directory, source: str, destination: DestinationInfo) -> dict[str, Any]:
-    """The next hops, or why there are none; a direct name needs none, it is connected to as it stands."""
+    """The next hops, or why there are none; for a direct name, the address itself."""
     from msmqwire.routing import Router
 
     sender = find_machine(directory, source)
@@ -125,7 +120,7 @@ def _next_hops_as_json(directory: Directory, source: str, destination: Destinati
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, object]]:
-    """The same for people: a label and a value a line."""
+    """The lines of the table: a label and a value."""
     name, destination, hops = found["name"], found["destination"], found.get("next_hops")
     parts = [(key, value) for key, value in name.items() if key not in ("text", "elements")]
     lines = [("name", name["text"]), *parts]

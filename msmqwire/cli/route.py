@@ -1,11 +1,13 @@
-"""``msmqwire route``: the way of a message through an enterprise, hop by hop."""
+"""``msmqwire route``: follow a message through an enterprise, hop by hop."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.enterprise import find_machine, print_json, print_table, site_names
+from msmqwire.cli.arguments import add_format
+from msmqwire.cli.console import print_json, print_table
+from msmqwire.cli.enterprise import find_machine, site_names
 
 if TYPE_CHECKING:
     from msmqwire.directory import Directory, QueueManager
@@ -14,54 +16,48 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _EPILOG = """\
-SRC and DST are queue managers, by ComputerName or by Identifier. Where a message may take one
-of several hops the way goes over the first that the directory knows.
+SRC and DST are queue managers, by ComputerName or Identifier. If several hops are possible, the
+route takes the first that the directory has.
 
-rules, by the section of [MS-MQBR] that has them:
-  out_routing_server  3.1.5.1    the sender hands everything to its out-routing servers
-  routing_server      3.1.5.1    the destination is in another site; the sender routes nothing itself
-  site_gate           3.1.5.2    the destination is in another site; the router is no gate
-  next_site           3.1.5.3    a gate of the next site on the least-cost path
-  in_routing_server   3.1.5.1-3  the destination takes everything from its in-routing servers
+rules, with their sections in [MS-MQBR]:
+  out_routing_server  3.1.5.1    the sender sends all messages to its out-routing servers
+  routing_server      3.1.5.1    the destination is in another site, and the sender is no router
+  site_gate           3.1.5.2    the destination is in another site, and the router is no site gate
+  next_site           3.1.5.3    a site gate of the next site on the least-cost path
+  in_routing_server   3.1.5.1-3  the destination receives all messages from its in-routing servers
   in_routed           3.1.5.2-3  the router is an in-routing server of the destination
   direct              3.1.5.1-3  both are in the same site
 
 exit status:
-  0  there is a way
-  1  there is none, and standard error says why; or wrong usage, or a file that cannot be read
+  0  there is a route
+  1  there is none, for the reason on standard error; or wrong usage, or a file that cannot be read
 
 examples:
   msmqwire route --directory enterprise.toml KIOSK7 LEDGER
-  msmqwire route --directory enterprise.toml KIOSK7 LEDGER --json | jq .cost
+  msmqwire route --directory enterprise.toml KIOSK7 LEDGER -T json | jq .cost
 """
 
 
-def add(subcommands: Any) -> None:
-    """Add the subcommand to the parser."""
-    parser = subcommands.add_parser(
-        "route",
-        help="follow a message from machine to machine",
-        description="Follow a message through an enterprise, hop by hop, as [MS-MQBR] routes it.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Follow a message through an enterprise, hop by hop, as [MS-MQBR] routes it."
+    parser.epilog = _EPILOG
     parser.add_argument("source", metavar="SRC", help="the queue manager that sends")
-    parser.add_argument("destination", metavar="DST", help="the queue manager that the message is for")
+    parser.add_argument("destination", metavar="DST", help="the queue manager that receives")
     parser.add_argument("--directory", required=True, metavar="FILE", help="an enterprise as TOML or JSON")
-    parser.add_argument("--json", action="store_true", help="an object with source, destination, cost and hops")
+    add_format(parser, ("table", "json"), "table")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Find the way; the exit status."""
+    """Find the route; the exit status."""
     from msmqwire.directory import MemoryDirectory
     from msmqwire.routing import Router, find_route
 
     directory = MemoryDirectory.load(options.directory)
     source, destination = (find_machine(directory, text) for text in (options.source, options.destination))
     route = find_route(Router(directory), source.identifier, destination.identifier)
-    if options.json:
+    if options.format == "json":
         print_json(_as_json(directory, route))
     else:
         _show(directory, route)

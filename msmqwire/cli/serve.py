@@ -1,4 +1,4 @@
-"""``msmqwire serve``: answers clients that look for directory servers, [MS-MQSD] 3.2."""
+"""``msmqwire serve``: answer clients that look for directory servers, [MS-MQSD] 3.2."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msmqwire.cli.console import counted, describe_os_error
 from msmqwire.errors import MsmqWireError
@@ -23,7 +23,7 @@ __all__ = ["add", "run"]
 _LOG = logging.getLogger(__name__)
 
 _EPILOG = """\
-the file (TOML; [enterprise] and [site] are needed, the rest has these defaults):
+the file (TOML; [enterprise] and [site] are required, the rest has these defaults):
   [enterprise]
   id = "e6eaba61-d1c6-11db-baac-0003ff4e2d22"
   check = false                 # true: answer only clients of this enterprise
@@ -32,7 +32,7 @@ the file (TOML; [enterprise] and [site] are needed, the rest has these defaults)
   id = "e6eaba60-d1c6-11db-baac-0003ff4e2d22"
   connected_networks = ["e6eaba62-d1c6-11db-baac-0003ff4e2d22"]      # 1 to 32
 
-  [[site.servers]]              # what clients of other sites are told, in this order; may be absent
+  [[site.servers]]              # the answer to clients of other sites, in this order; optional
   name = "nt4pec"
   ip = true
   ipx = false
@@ -42,29 +42,29 @@ the file (TOML; [enterprise] and [site] are needed, the rest has these defaults)
   port = 1801
 
   [allow]
-  networks = []                 # who may have answers of more than three times the request
+  networks = []                 # who may get answers of more than three times the request
 
   [limits]
-  network_prefix = 24           # bits of an address that make its network
-  network_rate = 100            # answers a second to a network, and in a row after a rest
+  network_prefix = 24           # bits of an address that are its network
+  network_rate = 100            # answers a second to a network, and the burst after a pause
   network_burst = 256
-  total_rate = 1000             # the same for all networks together
+  total_rate = 1000             # the same for all networks
   total_burst = 2000
 
-A request has 52 bytes. An answer of more than 156 goes only to networks that [allow] names, and
-one of more than 1,472 to nobody: --check tells what the answers of a file have.
+A request has 52 bytes. An answer of more than 156 bytes goes only to networks in [allow], and an
+answer of more than 1,472 bytes to nobody; --check shows the sizes.
 
 signals:
-  SIGHUP            read the file again; if anything in it is wrong, go on as before and log why
+  SIGHUP            read the file again; if it has an error, log it and keep the configuration
   SIGUSR1           log the counters
   SIGTERM, SIGINT   log the counters and end
 
-The log is JSON, a line for each event, on standard error. The first refusal by a rule is logged
-with its source, then for a minute they are only counted.
+The log is JSON lines on standard error. The first refusal by a rule is logged with its source;
+further refusals are counted for a minute.
 
 exit status:
-  0  ended by SIGTERM or SIGINT, or the file is right (--check)
-  1  wrong usage, a file that is wrong, or an address that cannot be listened on
+  0  ended by SIGTERM or SIGINT, or the file has no error (--check)
+  1  wrong usage, an error in the file, or an address that cannot be bound
 
 examples:
   msmqwire serve --config examples/site.toml --check
@@ -74,18 +74,12 @@ examples:
 """
 
 
-def add(subcommands: Any) -> None:
-    """Add the subcommand to the parser."""
-    parser = subcommands.add_parser(
-        "serve",
-        help="answer clients that look for directory servers",
-        description="Answer clients that look for directory servers (MS-MQSD), on UDP port 1801.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--config", required=True, metavar="FILE", help="the site, its servers, whom to answer: TOML")
-    parser.add_argument("--check", action="store_true", help="read FILE, say what would be answered, and end")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Answer clients that look for directory servers (MS-MQSD), on UDP port 1801."
+    parser.epilog = _EPILOG
+    parser.add_argument("--config", required=True, metavar="FILE", help="the site and its servers: TOML")
+    parser.add_argument("--check", action="store_true", help="read FILE, describe the answers, and exit")
     parser.set_defaults(run=run)
 
 
@@ -105,8 +99,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(path: str, configured: SiteFile, server: DiscoveryServer) -> None:
-    from msmqwire.net.discovery_server import DiscoveryService
-    from msmqwire.net.events import Event
+    from msmqwire.net.discovery_server import DiscoveryService, Event
 
     with DiscoveryService(server, configured.addresses) as service:
         handlers: dict[int, Callable[[], object]] = {
@@ -124,9 +117,9 @@ def _serve(path: str, configured: SiteFile, server: DiscoveryServer) -> None:
 
 
 def _reload(path: str, service: DiscoveryService) -> None:
-    """Do as the file says now, all of it or nothing."""
+    """Apply the file; an error changes nothing."""
     from msmqwire.cli.site_file import read_site_file
-    from msmqwire.net.events import Event
+    from msmqwire.net.discovery_server import Event
 
     try:
         configured = read_site_file(path)
@@ -139,11 +132,11 @@ def _reload(path: str, service: DiscoveryService) -> None:
         _log_state("reloaded", service)
 
 
-# --- what is said ---
+# --- Output ---
 
 
 class _Outcome(NamedTuple):
-    """What becomes of the clients of a site: whether all of them are answered, and in words."""
+    """Whether all clients of a site are answered, and with what, in words."""
 
     everyone: bool
     words: str
@@ -184,8 +177,8 @@ def _describe(configured: SiteFile, server: DiscoveryServer) -> None:
 
 
 def _log_state(event: str, service: DiscoveryService) -> None:
-    """Where it listens, and as warnings which clients that do nothing wrong are not answered."""
-    from msmqwire.net.events import Event
+    """Log the addresses, and warn of valid requests that are not answered."""
+    from msmqwire.net.discovery_server import Event
 
     _LOG.info(Event(event, addresses=_listening(service), site=service.server.site.site_id))
     for clients, outcome in _outcomes(service.server).items():
@@ -197,13 +190,13 @@ def _listening(service: DiscoveryService) -> list[str]:
     return [f"{host}:{port}" for host, port in service.addresses]
 
 
-# --- the process ---
+# --- Process ---
 
 
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
-    """The log of the package as JSON lines on standard error."""
-    from msmqwire.net.events import JsonLines
+    """Log as JSON lines on standard error."""
+    from msmqwire.net.discovery_server import JsonLines
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
@@ -218,7 +211,7 @@ def _logging() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _handled(handlers: Mapping[int, Callable[[], object]]) -> Iterator[None]:
-    """Have signals call these, which do no more than leave word for the loop."""
+    """Call these on signals; they only notify the loop."""
     before = {number: signal.signal(number, lambda number, _: handlers[number]()) for number in handlers}
     try:
         yield

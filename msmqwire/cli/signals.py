@@ -1,4 +1,4 @@
-"""Signals that ask a command to stop: raised, so that it cleans up on its way out, and then obeyed."""
+"""Signals that ask a command to stop: raised as an exception, so that it cleans up before the process ends."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["Stopped", "deferred", "die_of", "raised", "run_until_stopped"]
 
 Result = TypeVar("Result")
 
-_ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(BaseException):
-    """A signal asks the process to end."""
+    """A signal asked the process to end."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -26,7 +26,7 @@ class Stopped(BaseException):
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
-    """Raise ``Stopped`` when a signal asks the process to end; what nohup has had ignored stays ignored."""
+    """Raise ``Stopped`` when a signal asks the process to end; signals that nohup ignores stay ignored."""
 
     def stop(number: int, _: FrameType | None) -> NoReturn:
         raise Stopped(number)
@@ -37,7 +37,7 @@ def raised() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Hold a signal back until the block has ended; who sends another one does not want to wait."""
+    """Defer a signal until the block has ended; a second signal interrupts the block."""
     held: list[int] = []
 
     def hold(number: int, _: FrameType | None) -> None:
@@ -52,9 +52,9 @@ def deferred() -> Iterator[None]:
 
 
 def run_until_stopped(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine. A signal that asks to stop cancels it; when it has cleaned up, ``Stopped`` is raised.
+    """Run a coroutine. A signal that asks to stop cancels it; then ``Stopped`` is raised.
 
-    What a handler raises in a callback of asyncio is swallowed there; so here the handler only cancels.
+    asyncio swallows exceptions of handlers in its callbacks, so the handler only cancels.
     """
     import asyncio
 
@@ -84,7 +84,7 @@ def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]
         yield
         return
     before = {
-        number: signal.signal(number, handler) for number in _ASKING if signal.getsignal(number) is not signal.SIG_IGN
+        number: signal.signal(number, handler) for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN
     }
     try:
         yield
@@ -94,7 +94,7 @@ def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]
 
 
 def die_of(number: int) -> int:
-    """End the process by a signal, as a shell expects of a command that was stopped by it."""
+    """End the process by a signal, so that its parent sees which."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     return 128 + number

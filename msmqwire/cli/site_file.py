@@ -1,4 +1,4 @@
-"""The file that tells a discovery server what it answers, to whom and where: TOML, read whole or not at all."""
+"""The configuration of a discovery server, in TOML."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SERVER_KEYS = ("name", "ip", "ipx")
 _KINDS: dict[type, str] = {
     str: "text in quotes",
     bool: "true or false",
-    int: "a whole number",
+    int: "an integer",
     float: "a number",
     list: "a list in brackets",
     dict: "a table",
@@ -41,7 +41,7 @@ _NO_DEFAULT: Any = object()
 
 
 class SiteFile(NamedTuple):
-    """What a file says."""
+    """The contents of a file."""
 
     site: Site
     policy: Policy
@@ -54,17 +54,17 @@ def read_site_file(path: str) -> SiteFile:
     Raises
     ------
     OSError
-        It cannot be read.
+        The file cannot be read.
     CommandError
-        Something in it is wrong; the message names the file, the table and the key.
+        The file has an error; the message names the file, the table and the key.
     """
     with open(path, "rb") as file:
         try:
             found = tomllib.load(file)
         except (ValueError, RecursionError) as error:
-            raise CommandError(f"{path}: no TOML: {error}") from None
-    if stranger := _stranger(found, _TABLES):
-        raise CommandError(f"{path}: [{stranger[0]}]: no such table; {stranger[1]}")
+            raise CommandError(f"{path}: not TOML: {error}") from None
+    if unknown := _unknown(found, _TABLES):
+        raise CommandError(f"{path}: [{unknown[0]}]: no such table; {unknown[1]}")
     enterprise, site, listen, allow, limits = (_table(path, found, name, keys) for name, keys in _TABLES.items())
     return SiteFile(
         site=Site(
@@ -78,22 +78,22 @@ def read_site_file(path: str) -> SiteFile:
             check_enterprise=enterprise.get("check", bool, DEFAULT_POLICY.check_enterprise),
             network_rate=limits.rate("network", DEFAULT_POLICY.network_rate),
             total_rate=limits.rate("total", DEFAULT_POLICY.total_rate),
-            network_prefix=limits.whole("network_prefix", 1, 32, DEFAULT_POLICY.network_prefix),
+            network_prefix=limits.integer("network_prefix", 1, 32, DEFAULT_POLICY.network_prefix),
         ),
         addresses=_addresses(listen),
     )
 
 
 class _Table:
-    """A table of the file, which may have no other keys than these."""
+    """A table of the file, with only these keys."""
 
     def __init__(self, path: str, name: str, values: dict[str, Any], keys: Collection[str]) -> None:
         self.path, self.name, self.values = path, name, values
-        if stranger := _stranger(values, keys):
-            raise self.error(stranger[0], f"no such key; {stranger[1]}")
+        if unknown := _unknown(values, keys):
+            raise self.error(unknown[0], f"no such key; {unknown[1]}")
 
     def error(self, key: str, problem: str) -> CommandError:
-        """The complaint about one key."""
+        """The error of one key."""
         return CommandError(f"{self.path}: {self.name} {key}: {problem}")
 
     def get(self, key: str, kind: type[Value], default: Value = _NO_DEFAULT) -> Value:
@@ -112,11 +112,11 @@ class _Table:
             raise self.error(key, f"must be {_KINDS[kind]}, not {_shown(value)}")
 
     def converted(self, key: str, convert: Callable[[str], Value]) -> Value:
-        """A text that stands for something."""
+        """A text, converted."""
         return self._convert(key, self.get(key, str), convert)
 
     def items(self, key: str, convert: Callable[[str], Value], default: list[str] = _NO_DEFAULT) -> list[Value]:
-        """A list of such texts."""
+        """A list of texts, converted."""
         found = []
         for number, item in enumerate(self.get(key, list, default)):
             self._check(f"{key}[{number}]", item, str)
@@ -136,8 +136,8 @@ class _Table:
             self._check(f"{key}[{number}]", item, dict)
         return found
 
-    def whole(self, key: str, low: int, high: int, default: int) -> int:
-        """A whole number between two others."""
+    def integer(self, key: str, low: int, high: int, default: int) -> int:
+        """An integer within limits."""
         number = self.get(key, int, default)
         if not low <= number <= high:
             raise self.error(key, f"must be from {low:,} to {high:,}, not {number:,}")
@@ -145,7 +145,7 @@ class _Table:
 
     def rate(self, name: str, default: Rate) -> Rate:
         """A rate with its burst."""
-        burst = self.whole(f"{name}_burst", 1, 1_000_000_000, default.burst)
+        burst = self.integer(f"{name}_burst", 1, 1_000_000_000, default.burst)
         try:
             return Rate(self.get(f"{name}_rate", float, default.per_second), burst)
         except ValueError as error:
@@ -159,12 +159,12 @@ def _table(path: str, found: dict[str, Any], name: str, keys: Collection[str]) -
     return _Table(path, f"[{name}]", values, keys)
 
 
-def _stranger(given: Collection[str], known: Collection[str]) -> tuple[str, str] | None:
-    """The first name that is none of those known, and what may have been meant."""
+def _unknown(given: Collection[str], known: Collection[str]) -> tuple[str, str] | None:
+    """The first name that is not known, and a hint."""
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            return name, f"is it {near[0]}?" if near else f"there is {', '.join(known)}"
+            return name, f"did you mean {near[0]}?" if near else f"there is {', '.join(known)}"
     return None
 
 
@@ -172,9 +172,9 @@ def _server(path: str, number: int, entry: dict[str, Any]) -> DirectoryServiceSe
     name = f"[[site.servers]] number {number}"
     table = _Table(path, name, entry, _SERVER_KEYS)
     server = DirectoryServiceServer(table.get("name", str), table.get("ip", bool, True), table.get("ipx", bool, False))
-    nobody = uuid.UUID(int=0)
-    request = TopologyClientRequest(enterprise_id=nobody, request_id=nobody, site_id=nobody)
-    elsewhere = Site(enterprise_id=nobody, site_id=uuid.UUID(int=1), connected_networks=(nobody,), servers=(server,))
+    nil = uuid.UUID(int=0)
+    request = TopologyClientRequest(enterprise_id=nil, request_id=nil, site_id=nil)
+    elsewhere = Site(enterprise_id=nil, site_id=uuid.UUID(int=1), connected_networks=(nil,), servers=(server,))
     try:
         reply_to(request, elsewhere)
     except EncodeError as error:
@@ -183,7 +183,7 @@ def _server(path: str, number: int, entry: dict[str, Any]) -> DirectoryServiceSe
 
 
 def _addresses(listen: _Table) -> tuple[Address, ...]:
-    port = listen.whole("port", 0, 65535, DISCOVERY_PORT)
+    port = listen.integer("port", 0, 65535, DISCOVERY_PORT)
     addresses = listen.items("addresses", _address, ["127.0.0.1"])
     if not addresses:
         raise listen.error("addresses", "must name one address at least")

@@ -1,4 +1,4 @@
-"""The Spark of commands that need one: on this machine, or where somebody says."""
+"""The Spark session of a command."""
 
 from __future__ import annotations
 
@@ -21,56 +21,78 @@ __all__ = ["with_spark"]
 
 
 def with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
-    """Do the work with a session that is stopped afterwards; its exit status.
+    """Do the work with a Spark session; its exit status.
 
-    ``master`` is the Spark to use. Without it that of ``spark-submit`` or SPARK_REMOTE, or else all cores of this
-    machine.
+    That is the active session, or a new one at ``master``, which is stopped after the work. The default of ``master``
+    is the Spark of ``spark-submit`` or SPARK_REMOTE, or all cores of this machine.
 
-    The JVM that is started for it inherits standard error, and fills it with warnings and stack traces in the best of
-    cases. So it gets a file, which is kept when Spark fails.
+    A JVM writes warnings and stack traces to standard error. They go to a file, which is kept if Spark fails.
 
     Raises
     ------
     CommandError
         Spark has failed, or there is no Java to start it.
     """
-    if master is None and not _elsewhere() and not _java():
-        raise CommandError("Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
-    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
 
-    # Not by a plain import: it tells type checkers nothing.
-    bridge_error: type[Exception] = import_module("py4j.protocol").Py4JError
+    active = None if master else SparkSession.getActiveSession()
+    if active is not None:
+        with _errors_of_spark():
+            return work(active)
+    if master is None and not _is_chosen() and not _java():
+        raise CommandError("Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
     descriptor, log = tempfile.mkstemp(prefix="msmqwire-spark-", suffix=".log")
-    failed = False
+    keep = False
     try:
-        # A JVM whose start is interrupted stays for ever. Once it has started it follows us.
-        with signals.deferred(), _standard_error_to(descriptor):
-            spark = _session(master)
-        try:
-            return work(spark)
-        finally:
-            # That a session is broken is no reason to hide why.
-            with contextlib.suppress(Exception):
-                spark.stop()
-    except (PySparkException, bridge_error) as error:
-        failed = True
-        raise CommandError(f"Spark has failed: {_reason(str(error))}; its log is {log}") from error
+        with _errors_of_spark(log):
+            # A JVM that is interrupted while it starts would not end with this process
+            with signals.deferred(), _standard_error_to(descriptor):
+                spark = _new_session(master)
+            try:
+                return work(spark)
+            finally:
+                # A broken session must not hide its cause
+                with contextlib.suppress(Exception):
+                    spark.stop()
+    except CommandError as error:
+        keep = log in str(error)
+        raise
     finally:
         os.close(descriptor)
-        if not failed:
+        if not keep:
             os.unlink(log)
 
 
-def _reason(text: str) -> str:
-    """One line of an error of Spark: the exception of a Python worker, where there is one."""
+@contextlib.contextmanager
+def _errors_of_spark(log: str = "") -> Iterator[None]:
+    """Raise errors of Spark as one line with the cause."""
+    from pyspark.errors import PySparkException
+
+    # A plain import would have no types
+    bridge_error: type[Exception] = import_module("py4j.protocol").Py4JError
+    try:
+        yield
+    except (PySparkException, bridge_error) as error:
+        note = f"; its log is {log}" if log else ""
+        raise CommandError(f"Spark has failed: {_reason(str(error), log)}{note}") from error
+
+
+def _reason(text: str, log: str) -> str:
+    """The cause of an error of Spark, in one line: the exception of a Python worker, or of a JVM that did not start."""
     raised: list[str] = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
-    lines = [*raised[-1:], *text.strip().splitlines(), "it did not say why"]
+    if log and "JAVA_GATEWAY_EXITED" in text:
+        with open(log, errors="replace") as file:
+            said = file.read()
+        causes = re.findall(r"^Exception in thread .*?(?:Error|Exception): (.*)$", said, re.MULTILINE)
+        said_lines = re.findall(r"^(?!WARNING|Using |\d\d/).*\S.*$", said, re.MULTILINE)
+        raised = [*causes, *said_lines][:1]
+    lines = [*raised[-1:], *text.strip().splitlines(), "it gave no cause"]
     return lines[0].rstrip(".;: ")
 
 
 @contextlib.contextmanager
 def _standard_error_to(descriptor: int) -> Iterator[None]:
-    """Lend processes that are started meanwhile another standard error."""
+    """Give processes that are started in the block another standard error."""
     ours = os.dup(2)
     try:
         os.dup2(descriptor, 2)
@@ -80,10 +102,10 @@ def _standard_error_to(descriptor: int) -> Iterator[None]:
         os.close(ours)
 
 
-def _session(master: str | None) -> SparkSession:
+def _new_session(master: str | None) -> SparkSession:
     from msmqwire.spark.session import local_session
 
-    if master is None and not _elsewhere():
+    if master is None and not _is_chosen():
         master = "local[*]"
     if master is not None and master.startswith("local"):
         return local_session(settings={"spark.master": master, "spark.ui.showConsoleProgress": "false"})
@@ -95,8 +117,8 @@ def _session(master: str | None) -> SparkSession:
     return builder.getOrCreate()
 
 
-def _elsewhere() -> bool:
-    """Whether somebody has chosen a Spark already: Spark Connect, or the one that submitted us."""
+def _is_chosen() -> bool:
+    """Whether the environment chooses a Spark: Spark Connect, or the Spark that submitted this process."""
     return bool({"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"} & os.environ.keys())
 
 

@@ -1,11 +1,10 @@
-"""Where output goes: standard output, or a file that appears under its name only when it is whole."""
+"""Standard output, or an output file that appears under its name when it is complete."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,10 +21,9 @@ _BUFFER = 1 << 18
 
 
 class Sink(io.BufferedIOBase):
-    """Bytes on their way out: counts them, so that writers of Parquet can ask a pipe where they are.
+    """An output that counts its bytes: writers of Parquet ask for the position, which a pipe does not know.
 
-    ``name`` is what messages call it. After ``abandon`` it swallows what is written, so that a writer which closes what
-    it began does no harm.
+    ``name`` is its name in messages. After ``abandon`` it discards bytes, so that writers can close what they began.
     """
 
     def __init__(self, file: IO[bytes], name: str) -> None:
@@ -35,7 +33,7 @@ class Sink(io.BufferedIOBase):
         self.name = name
 
     def writable(self) -> bool:
-        """Whether it can be written: always."""
+        """Whether it can be written: yes."""
         return True
 
     def tell(self) -> int:
@@ -43,7 +41,7 @@ class Sink(io.BufferedIOBase):
         return self._position
 
     def isatty(self) -> bool:
-        """Whether people read this as it is written."""
+        """Whether it is a terminal."""
         return self._file.isatty()
 
     def write(self, data: ReadableBuffer, /) -> int:
@@ -52,9 +50,9 @@ class Sink(io.BufferedIOBase):
         Raises
         ------
         CommandError
-            It cannot be written: the disk is full, a limit is reached.
+            It cannot be written: the disk is full, or a limit is reached.
         BrokenPipeError
-            The reader of a pipe has gone.
+            The reader of a pipe has closed it.
         """
         size = memoryview(data).nbytes
         if not self._abandoned:
@@ -64,13 +62,13 @@ class Sink(io.BufferedIOBase):
         return size
 
     def flush(self) -> None:
-        """Hand what is buffered to the system; errors as in ``write``."""
+        """Write what is buffered; errors as in ``write``."""
         if not self._abandoned:
             with errors_of(self.name):
                 self._file.flush()
 
     def abandon(self) -> None:
-        """Take no more: what is written from here on is lost, and meant to be."""
+        """Discard what is written from now on."""
         self._abandoned = True
 
 
@@ -82,7 +80,7 @@ def standard_output() -> TextIO:
     CommandError
         The process was started without one.
     """
-    # The stubs do not say it, the manual of sys does.
+    # The stubs do not know that it can be None
     stream: TextIO | None = sys.stdout
     if stream is None:
         raise CommandError("standard output is closed; name a file with -o")
@@ -91,10 +89,10 @@ def standard_output() -> TextIO:
 
 @contextlib.contextmanager
 def open_target(output: str, inputs: Sequence[str]) -> Iterator[Sink]:
-    """The sink that ``output`` names (``-`` is standard output); a file appears when the block ends well.
+    """The sink that ``output`` names (``-`` is standard output); a file appears when the block succeeds.
 
-    Until then it has a temporary name in the same directory. When the block fails, for whatever reason, that is removed
-    and what stood under the name before is untouched.
+    Until then it has a temporary name in the same directory. If the block fails the temporary file is removed, and the
+    previous file stays as it was.
 
     Raises
     ------
@@ -110,12 +108,12 @@ def open_target(output: str, inputs: Sequence[str]) -> Iterator[Sink]:
     mode = _mode(path, output)
     if mode is None or stat.S_ISREG(mode):
         if any(name != "-" and _same_file(name, path) for name in inputs):
-            raise CommandError(f"cannot write {output}: it is one of the captures to be read")
-        yield from _whole_or_nothing(path, output, mode)
+            raise CommandError(f"cannot write {output}: it is one of the files to be read")
+        yield from _complete_or_none(path, output, mode)
     elif stat.S_ISDIR(mode):
         raise CommandError(f"cannot write {output}: it is a directory; name a file in it")
     else:
-        # A pipe or a device: there is no half-written state that a rename could hide.
+        # A pipe or a device cannot be renamed
         with errors_of(output):
             descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         with _written(descriptor, output) as sink:
@@ -137,10 +135,10 @@ def _same_file(name: str, path: str) -> bool:
         return False
 
 
-def _whole_or_nothing(path: str, output: str, mode: int | None) -> Iterator[Sink]:
+def _complete_or_none(path: str, output: str, mode: int | None) -> Iterator[Sink]:
     directory, base = os.path.split(path)
-    # Short, since the name asked for may be as long as the file system allows.
-    temporary = os.path.join(directory, f".{base[:40]}.{secrets.token_hex(4)}.part")
+    # Short: the requested name may be as long as the file system allows
+    temporary = os.path.join(directory, f".{base[:40]}.{os.urandom(4).hex()}.part")
     with errors_of(output):
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -150,7 +148,7 @@ def _whole_or_nothing(path: str, output: str, mode: int | None) -> Iterator[Sink
             with errors_of(output):
                 if mode is not None:
                     os.fchmod(descriptor, stat.S_IMODE(mode))
-                # A disk that takes bytes and has no room for them says so here at the latest.
+                # A full disk may report its error only now
                 os.fsync(descriptor)
         with errors_of(output):
             os.replace(temporary, path)
@@ -167,7 +165,7 @@ def _written(descriptor: int, output: str) -> Iterator[Sink]:
         with _abandoned_on_failure(Sink(file, output)) as sink:
             yield sink
     except BaseException:
-        # Closing writes what is buffered, and that may fail as the write before it did.
+        # Closing writes what is buffered, which may fail again
         with contextlib.suppress(OSError):
             file.close()
         raise
@@ -186,7 +184,7 @@ def _abandoned_on_failure(sink: Sink) -> Iterator[Sink]:
 
 @contextlib.contextmanager
 def errors_of(output: str) -> Iterator[None]:
-    """An OSError of the block as a CommandError that says what cannot be written; a broken pipe goes on as it is."""
+    """Raise an OSError of the block as a CommandError that names the output; a broken pipe stays as it is."""
     try:
         yield
     except BrokenPipeError:

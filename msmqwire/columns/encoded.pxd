@@ -1,9 +1,12 @@
 """Payloads that an encoder wrote, in memory that it can write again."""
 
 from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t
 
+from msmqwire.columns.batch cimport Batch
 from msmqwire.columns.buffer cimport Buffer
-from msmqwire.columns.payloads cimport Payloads
+from msmqwire.columns.layout cimport Columns
+from msmqwire.columns.payloads cimport PayloadTable, Payloads
 
 
 cdef class Encoded(Payloads):
@@ -13,4 +16,16 @@ cdef class Encoded(Payloads):
     cdef int finish(self, size_t count) except -1
 
 
-cdef Encoded room_for(size_t count, size_t size, Encoded out)
+cdef class Encoder:
+    """The rows of a batch on their way back to payloads; a protocol's subclass has the three methods."""
+    cdef Columns columns
+    cdef const PayloadTable* payloads    # of the batch: texts and blobs stay there
+
+    cdef size_t write(self, size_t row, uint8_t* target) noexcept nogil
+    cdef size_t largest(self, Batch batch) except? 0
+    cdef object refusal(self, size_t row)
+
+
+cdef Encoded reserve_encoded(size_t count, size_t size, Encoded out)
+cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out)
+cdef Payloads encode_packets(object encode, object packets)

@@ -2,10 +2,14 @@
 
 from cpython.ref cimport PyObject
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint8_t
 
+from msmqwire.columns.batch cimport Batch, Hold
 from msmqwire.columns.buffer cimport allocate
 from msmqwire.columns.payloads cimport Payloads, attach_offsets32
+from msmqwire.wire.simd cimport wire_unlikely
+
+from msmqwire.errors import EncodeError
 
 __all__ = ["Encoded"]
 
@@ -18,8 +22,8 @@ cdef class Encoded(Payloads):
         )
 
 
-cdef Encoded room_for(size_t count, size_t size, Encoded out):
-    """``out`` with at least this much room, or a new object."""
+cdef Encoded reserve_encoded(size_t count, size_t size, Encoded out):
+    """``out`` with memory for ``count`` payloads of ``size`` bytes together, or a new object."""
     if size >= 0x80000000:
         raise ValueError(f"up to {size} bytes: encode less than 2 GiB at once")
     if out is None:
@@ -31,3 +35,61 @@ cdef Encoded room_for(size_t count, size_t size, Encoded out):
     if held or out.offsets is None or out.offsets.size < 4 * (count + 1):
         out.offsets = allocate(4 * (count + 1))
     return out
+
+
+cdef class Encoder:
+    cdef size_t write(self, size_t row, uint8_t* target) noexcept nogil:
+        """Write a row and return its size; 0 when the row is refused."""
+        return 0
+
+    cdef size_t largest(self, Batch batch) except? 0:
+        """A bound on the bytes that the batch encodes to."""
+        return 0
+
+    cdef object refusal(self, size_t row):
+        """The EncodeError of the row that was refused."""
+
+
+cdef size_t write_rows(Encoder encoder, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil:
+    """Write the rows one after the other; the number written, less than ``rows`` when one is refused."""
+    cdef size_t at = 0
+    cdef size_t size
+    cdef size_t row
+    offsets[0] = 0
+    for row in range(rows):
+        size = encoder.write(row, data + at)
+        if wire_unlikely(size == 0):
+            return row
+        at += size
+        offsets[row + 1] = <int32_t>at
+    return rows
+
+
+cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out):
+    """The payloads of all rows, in the memory of ``out`` where that is large enough."""
+    cdef Hold _hold = Hold(batch)
+    cdef size_t written
+    encoder.payloads = &batch.payloads.table
+    out = reserve_encoded(batch.length, encoder.largest(batch), out)
+    with nogil:
+        written = write_rows(encoder, batch.length, out.data.data, <int32_t*>out.offsets.data)
+    if written < batch.length:
+        raise encoder.refusal(written)
+    out.finish(written)
+    return out
+
+
+cdef Payloads encode_packets(object encode, object packets):
+    """The payloads of packets that ``encode`` writes one at a time."""
+    cdef list parts = []
+    cdef list offsets = [0]
+    cdef Py_ssize_t size = 0
+    for packet in packets:
+        try:
+            part = encode(packet)
+        except EncodeError as error:
+            raise EncodeError(error.field, error.reason, len(parts)) from None
+        parts.append(part)
+        size += len(part)
+        offsets.append(size)
+    return Payloads(b"".join(parts), offsets)

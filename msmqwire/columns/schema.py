@@ -93,9 +93,14 @@ class Enumeration:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list a row: offsets, and the items of all rows behind each other."""
+    """A list a row: offsets, and the items of all rows one after the other.
+
+    ``smallest`` is how many bytes of a payload an item takes at least, which bounds the items that payloads can hold;
+    0 where items are written only after they have been counted.
+    """
 
     item: DataType
+    smallest: int = 0
 
     @property
     def name(self) -> str:

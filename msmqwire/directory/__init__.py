@@ -1,13 +1,9 @@
-"""The directory that the protocols read: its elements, what it answers, and where it can live."""
+"""The directory that the protocols read: its elements, its queries, and its implementations."""
 
 from __future__ import annotations
 
 from msmqwire.directory.base import (
-    ConnectedNetwork,
     Directory,
-    DirectoryObject,
-    DirectoryServerType,
-    Enterprise,
     Equal,
     Filter,
     GreaterThan,
@@ -15,6 +11,13 @@ from msmqwire.directory.base import (
     LessThan,
     LessThanOrEqual,
     NotEqual,
+    site_gates,
+)
+from msmqwire.directory.elements import (
+    ConnectedNetwork,
+    DirectoryObject,
+    DirectoryServerType,
+    Enterprise,
     OperatingSystemType,
     PrivacyLevel,
     Queue,
@@ -23,7 +26,6 @@ from msmqwire.directory.base import (
     Scope,
     Site,
 )
-from msmqwire.directory.gates import site_gates
 from msmqwire.directory.ldap import LdapDirectory
 from msmqwire.directory.memory import MemoryDirectory
 from msmqwire.directory.offline import QueueManagerDirectory

@@ -1,7 +1,7 @@
-"""What a directory answers: the events Read Directory, Begin, Next and End ([MS-MQDMPR] 3.1.7.1.20 to 3.1.7.1.23).
+"""The queries of a directory: Read Directory, Begin, Next and End ([MS-MQDMPR] 3.1.7.1.20 to 3.1.7.1.23).
 
 ========================  ==================================================
-DirectoryOperationResult  here
+DirectoryOperationResult  Python
 ========================  ==================================================
 Success                   the object, or the handle
 ObjectNotFound            None from :meth:`Directory.read_directory`
@@ -17,33 +17,16 @@ import enum
 import itertools
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from uuid import UUID
 
-from msmqwire.directory.elements import (
-    ConnectedNetwork,
-    DirectoryObject,
-    DirectoryServerType,
-    Element,
-    Enterprise,
-    OperatingSystemType,
-    PrivacyLevel,
-    Queue,
-    QueueManager,
-    RoutingLink,
-    Scope,
-    Site,
-)
+from msmqwire.directory.elements import DirectoryObject, Element, QueueManager, RoutingLink
 from msmqwire.errors import DirectoryError
 
 __all__ = [
-    "ConnectedNetwork",
     "Directory",
-    "DirectoryObject",
-    "DirectoryServerType",
-    "Enterprise",
     "Equal",
     "Filter",
     "GreaterThan",
@@ -51,15 +34,9 @@ __all__ = [
     "LessThan",
     "LessThanOrEqual",
     "NotEqual",
-    "OperatingSystemType",
-    "PrivacyLevel",
-    "Queue",
-    "QueueManager",
-    "RoutingLink",
-    "Scope",
-    "Site",
     "comparable",
     "matches",
+    "site_gates",
 ]
 
 
@@ -67,7 +44,7 @@ __all__ = [
 class Filter:
     """An attribute-filter expression ([MS-MQDMPR] 3.1.7.1.20); use one of its six subclasses.
 
-    A list meets EQUALS, or an order, if one of its members does, and NOT-EQUALS if none of them is equal. Texts are
+    A list meets NOT-EQUALS if no member is equal, and any other expression if one of its members does. Texts are
     compared without regard to case, as directories compare names.
 
     Attributes
@@ -75,7 +52,7 @@ class Filter:
     attribute : str
         The name of an attribute of the element, such as ``"identifier"``.
     value : object
-        What it is compared with.
+        The value to compare with.
     """
 
     attribute: str
@@ -84,7 +61,7 @@ class Filter:
     symbol: ClassVar[str]
 
     def met_by(self, element: DirectoryObject) -> bool:
-        """Whether the element meets it."""
+        """Whether an element meets the filter."""
         found = getattr(element, self.attribute)
         members = found if isinstance(found, tuple) else () if found is None else (found,)
         compare, wanted = _COMPARE[self.symbol], comparable(self.value)
@@ -105,7 +82,7 @@ class NotEqual(Filter):
     symbol = "NOT-EQUALS"
 
     def met_by(self, element: DirectoryObject) -> bool:
-        """Whether the element meets it."""
+        """Whether an element meets the filter."""
         return not Equal(self.attribute, self.value).met_by(element)
 
 
@@ -147,8 +124,8 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def comparable(value: Any) -> Any:
-    """The value as filters and indexes compare it: text without its case."""
-    # Not casefold: directories compare letter by letter.
+    """The value as filters and indexes compare it: text in lower case."""
+    # Not casefold, which can change the number of letters.
     return value.lower() if isinstance(value, str) else value
 
 
@@ -158,11 +135,11 @@ def matches(element: DirectoryObject, filters: Iterable[Filter]) -> bool:
 
 
 class Directory(ABC):
-    """Something that can be asked for the objects of an enterprise.
+    """The objects of an enterprise.
 
-    A read names the class of the element, filters that must all be met (none, or None: every object), and the
-    attributes wanted (None: all). What is wrong in a question is a ``ValueError``; what is wrong in the directory or on
-    the way to it is a :class:`~msmqwire.errors.DirectoryError`.
+    A read names the class of the element, the filters that all must be met (none, or None: every object), and the
+    attributes to return (None: all). An invalid query raises ``ValueError``; an error of the directory or of the
+    connection to it raises :class:`~msmqwire.errors.DirectoryError`.
     """
 
     def __init__(self) -> None:
@@ -175,8 +152,8 @@ class Directory(ABC):
     ) -> Iterator[Element]:
         """The objects that meet the filters, in the order of the directory.
 
-        The call itself finds them, and fails if they cannot be found. An object that is wrong raises when its turn has
-        come, and does not end the iterator.
+        The call itself searches, and raises if the search fails. An invalid object raises when the iterator reaches it,
+        and does not end the iterator.
         """
 
     def read_directory(
@@ -189,7 +166,7 @@ class Directory(ABC):
         DirectoryNotConnected
             The directory cannot be reached, or stopped answering.
         DirectoryError
-            The directory has something that cannot be.
+            The directory has an invalid object.
         ValueError
             The element has no such attribute.
         """
@@ -203,16 +180,16 @@ class Directory(ABC):
         Raises
         ------
         DirectoryNotConnected, DirectoryError, ValueError
-            As :meth:`read_directory`; the first two also when the turn of an object has come: the rest can be read.
+            As :meth:`read_directory`; the first two also from the iterator, which can be resumed afterwards.
         """
-        return self._search(element, *_question(element, filters, attributes))
+        return self._search(element, *_query(element, filters, attributes))
 
     def read_directory_begin(
         self, element: type[Element], filters: Iterable[Filter] | None = None, attributes: Iterable[str] | None = None
     ) -> int:
         """Read Directory Begin: a handle for the objects that meet all filters ([MS-MQDMPR] 3.1.7.1.21).
 
-        That nothing meets them is no error.
+        An empty result is not an error.
 
         Raises
         ------
@@ -232,15 +209,15 @@ class Directory(ABC):
         DirectoryNotConnected
             The directory stopped answering.
         DirectoryError
-            There is no such handle, or the directory has something that cannot be.
+            There is no such handle, or the directory has an invalid object.
         """
         objects = self._reads.get(handle)
         if objects is None:
-            raise DirectoryError(f"{handle!r} is not the handle of a read that has begun")
+            raise DirectoryError(f"{handle!r} is not the handle of an open read")
         return next(objects, None)
 
     def read_directory_end(self, handle: int) -> None:
-        """Read Directory End: the handle is no longer one ([MS-MQDMPR] 3.1.7.1.23).
+        """Read Directory End: close the handle ([MS-MQDMPR] 3.1.7.1.23).
 
         Raises
         ------
@@ -248,13 +225,13 @@ class Directory(ABC):
             There is no such handle.
         """
         if self._reads.pop(handle, None) is None:
-            raise DirectoryError(f"{handle!r} is not the handle of a read that has begun")
+            raise DirectoryError(f"{handle!r} is not the handle of an open read")
 
 
-def _question(
+def _query(
     element: type[DirectoryObject], filters: Iterable[Filter] | None, attributes: Iterable[str] | None
 ) -> tuple[tuple[Filter, ...], tuple[str, ...] | None]:
-    """The question with every attribute one that the element has, every value one that the attribute could have."""
+    """The validated query: the element has all attributes, and all values have the types of their attributes."""
     filters = tuple(filters or ())
     names = None if attributes is None else tuple(dict.fromkeys(attributes))
     known = element.attribute_names()
@@ -265,10 +242,28 @@ def _question(
 
 
 def _typed(element: type[DirectoryObject], given: Filter) -> Filter:
-    """The filter with a value of the attribute's type; an identifier, or one of an enumeration, may be text."""
+    """The filter with a value of the attribute's type; identifiers and enumeration members may be given as text."""
     wanted = element.attribute_type(given.attribute)
     if isinstance(given.value, str) and issubclass(wanted, (UUID, enum.Enum)):
         return type(given)(given.attribute, wanted(given.value))
     if not isinstance(given.value, wanted):
-        raise ValueError(f"{given.attribute} is compared with {given.value!r}, which is no {wanted.__name__}")
+        raise ValueError(f"{given.attribute} is compared with {given.value!r}, which is not of type {wanted.__name__}")
     return given
+
+
+def site_gates(
+    links: Iterable[RoutingLink], queue_managers: Mapping[UUID, QueueManager]
+) -> dict[UUID, tuple[QueueManager, ...]]:
+    """SiteGateCollection of every site that has gates, by the identifier of the site ([MS-MQDMPR] 3.1.1.7).
+
+    The gates of a site are the gates of its links that belong to the site, each once, in the order of the links.
+    (Decision: no directory stores them in one place, and the specification does not say how to find them.)
+    """
+    gates: dict[UUID, dict[UUID, QueueManager]] = {}
+    for link in links:
+        for identifier in link.site_gate_identifier_list:
+            gate = queue_managers.get(identifier)
+            for site in (link.site1_identifier, link.site2_identifier):
+                if gate is not None and site in gate.site_identifier_list:
+                    gates.setdefault(site, {})[identifier] = gate
+    return {site: tuple(found.values()) for site, found in gates.items()}

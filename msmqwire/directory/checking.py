@@ -1,4 +1,4 @@
-"""Finds what is wrong with an enterprise before a message gets lost in it."""
+"""Checks an enterprise for errors that would keep messages from their destinations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
-from msmqwire.directory.base import comparable
+from msmqwire.directory.base import comparable, site_gates
 from msmqwire.directory.document import Problem
 from msmqwire.directory.elements import (
     ELEMENTS,
@@ -19,31 +19,30 @@ from msmqwire.directory.elements import (
     RoutingLink,
     Site,
 )
-from msmqwire.directory.gates import site_gates
 
 __all__ = ["check"]
 
 _TABLES = {element: table for table, element in ELEMENTS.items()}
 
-#: What a site link may cost ([MS-MQDMPR] 3.1.1.8).
+#: The valid costs of a routing link ([MS-MQDMPR] 3.1.1.8).
 _COSTS = range(1, 1_000_000)
 
-#: Numbers that are no unsigned integers of 32 bits; costs have a rule of their own.
+#: Numbers that may be negative, or have a rule of their own.
 _SIGNED = ("actual_cost", "base_priority")
 
 
 def check(objects: Iterable[DirectoryObject]) -> list[Problem]:
-    """Everything that is wrong with an enterprise, each with the object and the attribute that is.
+    """The errors of an enterprise, each with its object and attribute.
 
-    Duplicate identifiers and names, references to objects that are not there, links whose costs cannot be or contradict
-    each other, gates that are none, sites without gates and sites that cannot be reached.
+    Duplicate identifiers and names, references to missing objects, links with invalid or contradictory costs, invalid
+    gates, sites without gates and unreachable sites.
     """
     enterprise = _Enterprise(objects)
     return [problem for rule in _RULES for problem in rule(enterprise)]
 
 
 class _Enterprise:
-    """The objects by class and identifier, and what to call them."""
+    """The objects by class and identifier, and their names in messages."""
 
     def __init__(self, objects: Iterable[DirectoryObject]) -> None:
         self.objects = list(objects)
@@ -54,7 +53,7 @@ class _Enterprise:
         self.identifiers = {(type(each), each.identifier) for each in self.objects}
 
     def title(self, each: DirectoryObject) -> str:
-        """The object as messages call it."""
+        """The name of an object in messages."""
         if isinstance(each, RoutingLink):
             ends = (self.sites.get(end) for end in (each.site1_identifier, each.site2_identifier))
             name = " - ".join(end.name if end else "?" for end in ends)
@@ -72,12 +71,12 @@ def _duplicates(enterprise: _Enterprise) -> Iterator[Problem]:
             names[type(each), comparable(getattr(each, NAME_ATTRIBUTES[type(each)]))].append(each)
     for identifier, (first, *others) in identifiers.items():
         for other in others:
-            what = f"{identifier} is also that of {enterprise.title(first)}"
+            what = f"{identifier} is also the identifier of {enterprise.title(first)}"
             yield Problem(enterprise.title(other), "identifier", what)
     for (element, _), (first, *others) in names.items():
         for other in others:
             attribute = NAME_ATTRIBUTES[element]
-            yield Problem(enterprise.title(other), attribute, f"is also that of {first.identifier}")
+            yield Problem(enterprise.title(other), attribute, f"is also the name of {first.identifier}")
     for other in [each for each in enterprise.objects if isinstance(each, Enterprise)][1:]:
         yield Problem(enterprise.title(other), "", "there is more than one enterprise ([MS-MQDSSM] 2.2.3)")
 
@@ -125,13 +124,13 @@ def _gates(enterprise: _Enterprise) -> Iterator[Problem]:
                 what = f"{gate.computer_name} is in neither of the sites"
                 yield Problem(enterprise.title(link), "site_gate_identifier_list", what)
             if not gate.routing_server:
-                what = f"is false, but {enterprise.title(link)} has it as a gate"
+                what = f"is false, but the machine is a gate of {enterprise.title(link)}"
                 yield Problem(enterprise.title(gate), "routing_server", what)
     if len(enterprise.sites) > 1:
         gates = site_gates(enterprise.links, enterprise.machines)
         for identifier, site in enterprise.sites.items():
             if identifier not in gates:
-                yield Problem(enterprise.title(site), "", "no link has a gate in it: nothing gets in or out")
+                yield Problem(enterprise.title(site), "", "no link has a gate in it, so it cannot be reached")
 
 
 def _reach(enterprise: _Enterprise) -> Iterator[Problem]:
@@ -139,7 +138,7 @@ def _reach(enterprise: _Enterprise) -> Iterator[Problem]:
     for link in enterprise.links:
         neighbours[link.site1_identifier].add(link.site2_identifier)
         neighbours[link.site2_identifier].add(link.site1_identifier)
-    # Every site belongs to the part of the enterprise in which a walk over the links has met it.
+    # Each site belongs to the connected part of the enterprise in which a walk over the links reaches it.
     part: dict[UUID, UUID] = {}
     for start in enterprise.sites:
         waiting = [start]
@@ -168,7 +167,7 @@ def _machines(enterprise: _Enterprise) -> Iterator[Problem]:
             for identifier in getattr(machine, attribute):
                 server = enterprise.machines.get(identifier)
                 if server is not None and not server.routing_server:
-                    yield Problem(title, attribute, f"{server.computer_name} is no routing server")
+                    yield Problem(title, attribute, f"{server.computer_name} is not a routing server")
 
 
 def _numbers(enterprise: _Enterprise) -> Iterator[Problem]:
@@ -178,7 +177,7 @@ def _numbers(enterprise: _Enterprise) -> Iterator[Problem]:
             if attribute in _SIGNED or each.attribute_type(attribute) is not int:
                 continue
             if not 0 <= value < 1 << 32:
-                yield Problem(enterprise.title(each), attribute, f"{value} is no unsigned integer of 32 bits")
+                yield Problem(enterprise.title(each), attribute, f"{value} is not an unsigned integer of 32 bits")
 
 
 _RULES = (_duplicates, _dangling, _costs, _gates, _reach, _machines, _numbers)

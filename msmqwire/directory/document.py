@@ -1,4 +1,4 @@
-"""An enterprise written down as TOML or JSON: tables of objects, their attributes by name."""
+"""Reads an enterprise from TOML or JSON: tables of objects with their attributes by name."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ __all__ = ["Document", "Problem", "read_document"]
 
 _IDENTIFIER = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
 
-#: What stands for a value that could not be read.
+#: Marks a value that could not be read.
 _NOTHING: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is wrong with an object.
+    """An error of an object.
 
     Attributes
     ----------
     object : str
-        Which, in the words of the file.
+        Table and number or name of the object.
     attribute : str
-        Empty if it is the object as a whole.
+        Empty for an error of the complete object.
     what : str
-        What is wrong, for people.
+        The description of the error.
     """
 
     object: str
@@ -61,7 +61,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says: the objects that can be read, and what is wrong with the others."""
+    """The valid objects of a file, and its errors."""
 
     objects: tuple[DirectoryObject, ...]
     problems: tuple[Problem, ...]
@@ -75,7 +75,7 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     OSError
         It cannot be read.
     DirectoryError
-        It is no TOML or JSON.
+        It is not valid TOML or JSON.
     """
     file = Path(path)
     data = file.read_bytes()
@@ -83,16 +83,16 @@ def read_document(path: str | os.PathLike[str]) -> Document:
         text = data.decode("utf-8-sig")
         tables = json.loads(text) if file.suffix.lower() == ".json" else tomllib.loads(text)
     except UnicodeDecodeError:
-        raise DirectoryError(f"{file}: is no text; expected TOML or JSON") from None
+        raise DirectoryError(f"{file}: is not UTF-8 text; expected TOML or JSON") from None
     except (ValueError, RecursionError) as error:
         raise DirectoryError(f"{file}: {error}") from None
     if not isinstance(tables, dict):
-        raise DirectoryError(f"{file}: is no object of tables such as {', '.join(ELEMENTS)}")
+        raise DirectoryError(f"{file}: is not an object of tables such as {', '.join(ELEMENTS)}")
     return _Reader(tables).read()
 
 
 class _Reader:
-    """Turns tables into objects; problems are collected, so that one reading finds all of them."""
+    """Turns tables into objects and collects all problems."""
 
     def __init__(self, tables: dict[str, Any]) -> None:
         self.problems: list[Problem] = []
@@ -104,10 +104,10 @@ class _Reader:
         return Document(tuple(each for each in objects if each is not None), tuple(self.problems))
 
     def _entries(self, tables: dict[str, Any]) -> Iterator[tuple[type[DirectoryObject], str, dict[str, Any]]]:
-        """Every entry with its class and with what it is called in messages."""
+        """Every entry with its class and its name in messages."""
         for table, content in tables.items():
             if table not in ELEMENTS:
-                self._report(table, "", f"is no table of a directory: these are {', '.join(ELEMENTS)}")
+                self._report(table, "", f"is not a table of a directory; those are {', '.join(ELEMENTS)}")
                 continue
             entries = content if isinstance(content, list) else [content]
             for number, entry in enumerate(entries, 1):
@@ -119,7 +119,7 @@ class _Reader:
                 yield ELEMENTS[table], f"{name} ({title})" if isinstance(title, str) else name, entry
 
     def _names(self) -> dict[type[DirectoryObject], dict[str, set[str]]]:
-        """The identifiers of the objects that bear a name, without regard to its case."""
+        """The identifiers of objects by their names in lower case."""
         named: dict[type[DirectoryObject], dict[str, set[str]]] = {each: defaultdict(set) for each in ELEMENTS.values()}
         for element, _, entry in self.entries:
             name, identifier = entry.get(NAME_ATTRIBUTES.get(element, "")), entry.get("identifier")
@@ -128,12 +128,12 @@ class _Reader:
         return named
 
     def _object(self, element: type[DirectoryObject], title: str, entry: dict[str, Any]) -> DirectoryObject | None:
-        """The object, None if an attribute that it must have is missing or cannot be read."""
+        """The object, None if a required attribute is missing or invalid."""
         values: dict[str, Any] = {}
         fields = element.__dataclass_fields__
         for name, given in entry.items():
             if name not in fields:
-                self._report(title, name, f"is no attribute: these are {', '.join(fields)}")
+                self._report(title, name, f"is not an attribute; those are {', '.join(fields)}")
                 continue
             value = self._value(element, title, name, given)
             if value is not _NOTHING:
@@ -153,7 +153,7 @@ class _Reader:
             if not element.is_list(name):
                 return convert(given)
             if not isinstance(given, list):
-                raise ValueError(f"{given!r} is no list")
+                raise ValueError(f"{given!r} is not a list")
         except ValueError as error:
             self._report(title, name, str(error))
             return _NOTHING
@@ -166,14 +166,14 @@ class _Reader:
         return tuple(members)
 
     def _reference(self, target: type[DirectoryObject], given: Any) -> UUID:
-        """The identifier of another object, which may be called by its name."""
+        """The identifier of another object, given as such or by name."""
         if isinstance(given, str) and _IDENTIFIER.fullmatch(given):
             return UUID(given)
         found = self.named[target].get(comparable(given), ()) if isinstance(given, str) else ()
         if len(found) != 1:
             kind = next(table for table, each in ELEMENTS.items() if each is target)
             how_many = "no" if not found else "more than one"
-            raise ValueError(f"{given!r} is no identifier and the name of {how_many} {kind}")
+            raise ValueError(f"{given!r} is not an identifier, and is the name of {how_many} {kind}")
         return UUID(next(iter(found)))
 
     def _report(self, title: str, attribute: str, what: str) -> None:
@@ -182,7 +182,7 @@ class _Reader:
 
 def _identifier(given: Any) -> UUID:
     if not isinstance(given, str) or not _IDENTIFIER.fullmatch(given):
-        raise ValueError(f"{given!r} is no identifier such as 0f8fad5b-d9cb-469f-a165-70867728950e")
+        raise ValueError(f"{given!r} is not an identifier such as 0f8fad5b-d9cb-469f-a165-70867728950e")
     return UUID(given)
 
 
@@ -190,14 +190,14 @@ def _bytes(given: Any) -> bytes:
     try:
         return base64.b64decode(given, validate=True)
     except (TypeError, ValueError):
-        raise ValueError(f"{given!r} is no text in base64") from None
+        raise ValueError(f"{given!r} is not base64 text") from None
 
 
 def _plain(wanted: type, description: str) -> Callable[[Any], Any]:
     def convert(given: Any) -> Any:
-        # Not isinstance: true and false are integers in Python, not in a file.
+        # Not isinstance, which takes true and false for integers.
         if type(given) is not wanted:
-            raise ValueError(f"{given!r} is no {description}")
+            raise ValueError(f"{given!r} is not {description}")
         return given
 
     return convert
@@ -206,7 +206,7 @@ def _plain(wanted: type, description: str) -> Callable[[Any], Any]:
 def _member(enumeration: type[enum.StrEnum]) -> Callable[[Any], Any]:
     def convert(given: Any) -> Any:
         if given not in list(enumeration):
-            raise ValueError(f"{given!r} is none of {', '.join(enumeration)}")
+            raise ValueError(f"{given!r} is not one of {', '.join(enumeration)}")
         return enumeration(given)
 
     return convert
@@ -216,7 +216,7 @@ _CONVERSIONS: dict[type, Callable[[Any], Any]] = {
     UUID: _identifier,
     bytes: _bytes,
     str: _plain(str, "text"),
-    int: _plain(int, "integer"),
+    int: _plain(int, "an integer"),
     bool: _plain(bool, "true or false"),
     **{each: _member(each) for each in (OperatingSystemType, DirectoryServerType, PrivacyLevel, Scope)},
 }

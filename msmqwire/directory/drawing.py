@@ -1,12 +1,11 @@
-"""Draws an enterprise: its sites, their gates, and the links with their costs, in the language of Graphviz."""
+"""Draws an enterprise in the DOT language of Graphviz: sites, gates, and links with their costs."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from msmqwire.directory.base import Directory
+from msmqwire.directory.base import Directory, site_gates
 from msmqwire.directory.elements import Enterprise, QueueManager, RoutingLink, Site
-from msmqwire.directory.gates import site_gates
 
 __all__ = ["draw"]
 
@@ -16,8 +15,8 @@ _GATES_SHOWN = 4
 def draw(directory: Directory) -> str:
     """The enterprise as an undirected graph in DOT: a node for each site, an edge for each link with its cost.
 
-    A site shows its gates and counts its machines; a site without gates and a foreign site have dashed borders. A link
-    to a site that the directory does not have ends at a node that is named by the identifier.
+    A node shows the gates of its site and the number of its machines. Sites without gates and foreign sites have dashed
+    borders. A link to an unknown site ends at a node labelled with the identifier.
 
     Raises
     ------
@@ -58,6 +57,6 @@ def draw(directory: Directory) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of DOT. A backslash starts an escape there, and a node's name is no place for controls."""
+    """A string of DOT: backslashes and quotes escaped, unprintable characters replaced."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return '"' + "".join(each if each.isprintable() else "\ufffd" for each in escaped) + '"'

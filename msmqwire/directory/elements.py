@@ -1,7 +1,6 @@
-"""The elements of the abstract data model that a directory holds ([MS-MQDMPR] 3.1.1): what is known of an enterprise.
+"""The elements of the abstract data model that a directory holds ([MS-MQDMPR] 3.1.1).
 
-The attributes have the names of the specification in snake_case and are those that the specification calls directory
-attributes. What only a queue manager knows (open queues, caches, references) is no business of a directory.
+The attributes are those that the specification calls directory attributes, with its names in snake_case.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class Scope(enum.StrEnum):
     ENTERPRISE = "enterprise"
 
 
-#: The types of attributes as their annotations have them.
+#: The types of attributes by their annotations.
 _TYPES: dict[str, type] = {
     annotation.format(each.__name__): each
     for each in (UUID, str, int, bool, bytes, OperatingSystemType, DirectoryServerType, PrivacyLevel, Scope)
@@ -85,15 +84,15 @@ _TYPES: dict[str, type] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DirectoryObject:
-    """What all elements share ([MS-MQDMPR] 3.1.1).
+    """The base class of all elements ([MS-MQDMPR] 3.1.1).
 
-    An element that was read with an attribute list has these attributes and no others: asking for another raises
-    AttributeError, since its value is undefined and must not be used ([MS-MQDMPR] 3.1.7.1.20).
+    An element that was read with an attribute list has these attributes only; the others raise AttributeError, since
+    their values are undefined and must not be used ([MS-MQDMPR] 3.1.7.1.20).
 
     Attributes
     ----------
     identifier : UUID
-        Names the object for as long as it lives.
+        Identifies the object and never changes.
     """
 
     identifier: UUID
@@ -105,7 +104,7 @@ class DirectoryObject:
 
     @classmethod
     def attribute_type(cls, name: str) -> type:
-        """The type of an attribute's value; for a list, of its members."""
+        """The type of an attribute's value, or of the members of a list."""
         return _TYPES[str(cls.__dataclass_fields__[name].type)]
 
     @classmethod
@@ -131,7 +130,7 @@ class DirectoryObject:
         return {name: getattr(self, name) for name in self.attribute_names() if _is_set(self, name)}
 
     def only(self: Element, names: tuple[str, ...]) -> Element:
-        """The same element with no other attributes than these."""
+        """The element with these attributes only."""
         return type(self).of({name: getattr(self, name) for name in names})
 
     def __eq__(self, other: object) -> bool:
@@ -173,7 +172,7 @@ class Enterprise(DirectoryObject):
     Attributes
     ----------
     default_time_to_live : int
-        Seconds that a message has to reach its queue.
+        Seconds in which a message must reach its queue.
     security : bytes
         A security descriptor, empty if there is none.
     """
@@ -188,12 +187,12 @@ class Enterprise(DirectoryObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Site(DirectoryObject):
-    """A part of the enterprise whose machines reach each other cheaply ([MS-MQDMPR] 3.1.1.7).
+    """A part of the enterprise with good connections between its machines ([MS-MQDMPR] 3.1.1.7).
 
     Attributes
     ----------
     primary_site_controller : str
-        NetBIOS name of a machine. Active Directory does not know it, nor does it know ``public_signing_key_list``.
+        NetBIOS name of a machine. Active Directory has neither this nor ``public_signing_key_list``.
     intra_site_replication_interval, inter_site_replication_interval : int
         Seconds.
     """
@@ -211,7 +210,7 @@ class Site(DirectoryObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RoutingLink(DirectoryObject):
-    """Two sites between which messages may travel, and at what cost ([MS-MQDMPR] 3.1.1.8).
+    """A link between two sites and its cost ([MS-MQDMPR] 3.1.1.8).
 
     Attributes
     ----------
@@ -236,16 +235,16 @@ class QueueManager(DirectoryObject):
     Attributes
     ----------
     computer_name : str
-        NetBIOS name; ``qualified_computer_name`` is the one in the Domain Name System.
+        NetBIOS name; ``qualified_computer_name`` is the DNS name.
     create_time, modify_time : int
         Seconds since 1970, UTC.
     queue_manager_quota, journal_quota : int
-        As the directory has them. The first is in bytes and the second in kilobytes if [MS-MQDMPR] is to be believed,
-        other documents differ: they are never converted.
+        The values of the directory, never converted: [MS-MQDMPR] has the first in bytes and the second in kilobytes,
+        other documents differ.
     connected_network_identifier_list : tuple of UUID
-        Active Directory does not know it.
+        Not in Active Directory.
     directory_server_type : DirectoryServerType or None
-        None where ``directory_server`` is false.
+        None if ``directory_server`` is false.
     public_encryption_key_list : bytes
         An MQDSPUBLICKEYS structure, empty if there is none.
     """
@@ -281,9 +280,9 @@ class Queue(DirectoryObject):
     Attributes
     ----------
     pathname, qualified_pathname : str
-        ``machine\queue``, with the NetBIOS name and with the qualified name of the machine.
+        ``machine\queue``, with the NetBIOS name and with the DNS name of the machine.
     type : UUID
-        What kind of service the queue provides; for applications.
+        The kind of service that the queue provides, defined by applications.
     quota, journal_quota : int
         Kilobytes.
     """
@@ -310,13 +309,13 @@ class Queue(DirectoryObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ConnectedNetwork(DirectoryObject):
-    """A network whose machines reach each other directly ([MS-MQDMPR] 3.1.1.9). Active Directory has none."""
+    """A network whose machines reach each other directly ([MS-MQDMPR] 3.1.1.9); not in Active Directory."""
 
     name: str = ""
     security: bytes = b""
 
 
-#: The elements by the names that files and messages give them.
+#: The elements by their names in files and messages.
 ELEMENTS: dict[str, type[DirectoryObject]] = {
     "enterprise": Enterprise,
     "connected_network": ConnectedNetwork,
@@ -326,7 +325,7 @@ ELEMENTS: dict[str, type[DirectoryObject]] = {
     "queue": Queue,
 }
 
-#: The attribute that people know an object by.
+#: The attribute that names an object for people.
 NAME_ATTRIBUTES: dict[type[DirectoryObject], str] = {
     Enterprise: "name",
     ConnectedNetwork: "name",
@@ -335,7 +334,7 @@ NAME_ATTRIBUTES: dict[type[DirectoryObject], str] = {
     Queue: "pathname",
 }
 
-#: The attributes that hold identifiers of other objects, and whose.
+#: The attributes that hold identifiers of other objects, and the class of these objects.
 REFERENCES: dict[str, type[DirectoryObject]] = {
     "site1_identifier": Site,
     "site2_identifier": Site,

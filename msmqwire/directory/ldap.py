@@ -15,7 +15,7 @@ from msmqwire.errors import DirectoryError
 
 __all__ = ["LdapDirectory"]
 
-#: The attributes that name the machine below which an object stands, and what of the machine they name.
+#: The attributes that name the computer above an object, and the attribute of the computer with that name.
 _HOSTS = {
     "computer_name": "cn",
     "qualified_computer_name": "dNSHostName",
@@ -25,14 +25,14 @@ _HOSTS = {
 
 
 class LdapDirectory(Directory):
-    """A directory in Active Directory, or in any server that has its schema; needs ``pip install 'msmqwire[ldap]'``.
+    """A directory in Active Directory, or in any server that has its schema; needs ldap3 (the extra ``ldap``).
 
-    It connects when it is first asked, keeps the connection, and connects again when the server has closed it. A read
-    fetches all that the server finds before it returns the first object, so that a failure in the midst of it is seen
-    at once. Reads from several threads take turns. Referrals are never followed.
+    It connects on first use, keeps the connection, and reconnects if the server has closed it. A read fetches all
+    entries before it returns the first object, so a failure is raised at once. Reads from several threads take turns.
+    Referrals are never followed.
 
-    EQUALS filters of identifiers, names, numbers and truth values are the server's to apply; whatever a server would
-    compare in another way is compared here.
+    The server applies EQUALS filters on identifiers, names, numbers and booleans; all other filters are applied here,
+    since servers compare differently.
 
     Parameters
     ----------
@@ -41,25 +41,24 @@ class LdapDirectory(Directory):
     user, password : str, optional
         For a simple bind; anonymous without.
     base : str, optional
-        The distinguished name of the forest's root domain, ``DC=contoso,DC=example``; the server is asked if it is not
-        given.
+        The distinguished name of the forest's root domain, ``DC=contoso,DC=example``; by default read from the server.
     start_tls : bool
-        Secure an ``ldap:`` connection before anything else is said.
+        Start TLS on an ``ldap:`` connection before any other request.
     ca_file : str, optional
-        The certificates of authorities to trust instead of the system's. The server's certificate is always verified.
+        Certificates of the authorities to trust, instead of the system's. The server's certificate is always verified.
     timeout : int
         Seconds to wait for a connection, and for each answer.
     time_limit : int
-        Seconds that the server may search for; the default is that of [MS-MQDSSM] 3.1.6.15.
+        Seconds that the server may search; the default is that of [MS-MQDSSM] 3.1.6.15.
     size_limit : int
-        Objects that a read may find; more are an error.
+        Largest number of objects that a read may find; more are an error.
     page_size : int
-        Objects that the server sends at a time.
+        Objects in each answer of the server.
 
     Raises
     ------
     ValueError
-        The URL is none, a password goes with no user, or a limit is none.
+        The URL or a limit is not valid, or only one of user and password is given.
     ImportError
         ldap3 is not installed.
     """
@@ -80,7 +79,7 @@ class LdapDirectory(Directory):
     ) -> None:
         super().__init__()
         self._connection = LdapConnection(
-            url,
+            url=url,
             user=user,
             password=password,
             base=base,
@@ -115,14 +114,14 @@ class LdapDirectory(Directory):
         wanted = dict.fromkeys((*(known if attributes is None else attributes), *named))
         reader = EntryReader(element, tuple(wanted), frozenset(named), self._connection)
         entries = self._entries(element, filters, reader.names)
-        # Neither map nor filter ends when an object is wrong: Read Directory Next goes on behind it.
+        # An exception ends neither map nor filter, so Read Directory Next continues after an invalid object.
         found = filter(functools.partial(matches, filters=filters), map(reader.element, entries))
         return found if attributes is None else map(operator.methodcaller("only", attributes), found)
 
     def _entries(
         self, element: type[DirectoryObject], filters: tuple[Filter, ...], names: frozenset[str]
     ) -> list[Entry]:
-        """The entries among which are all that meet the filters, as few as the server can tell."""
+        """Entries that include all that meet the filters, as few as the server can select."""
         ask, root = self._connection.ask, self._connection.root
         assertion = _assertion(element, filters)
         equal = {each.attribute: each.value for each in filters if isinstance(each, Equal) and each.value}
@@ -140,14 +139,14 @@ class LdapDirectory(Directory):
 
 
 def _assertion(element: type[DirectoryObject], filters: tuple[Filter, ...]) -> str:
-    """The filter for the server (RFC 4515): the class, and every EQUALS that it can be trusted with."""
+    """The filter for the server (RFC 4515): the class, and every EQUALS that the server compares as we do."""
     parts = [f"(objectClass={CLASSES[element]})"]
     for each in filters:
         row = MAPPING[element].get(each.attribute)
         if not isinstance(each, Equal) or row is None or row.syntax.write is None or each.value == "":
             continue
         part = f"({row.name}={escape(row.syntax.write(each.value))})"
-        # Where the attribute is not set its default counts, of which the server knows nothing.
+        # An attribute that is not set has its default, which the server does not know.
         unset = row.unset is not REQUIRED and row.unset == each.value
         parts.append(f"(|{part}(!({row.name}=*)))" if unset else part)
     return f"(&{''.join(parts)})"

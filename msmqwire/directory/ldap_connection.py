@@ -1,4 +1,4 @@
-"""A connection to an LDAP server: opened when needed, verified, bounded in time and size, never redirected."""
+"""A connection to an LDAP server: opened on demand, verified, bounded in time and size, without referrals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from msmqwire.errors import DirectoryError, DirectoryNotConnected
+from msmqwire.errors import DirectoryError, DirectoryNotConnected, missing
 
 __all__ = ["Entry", "LdapConnection", "escape", "ldap3", "parent", "relative_names"]
 
@@ -21,8 +21,7 @@ _SUCCESS, _NO_SUCH_OBJECT, _INVALID_DN_SYNTAX, _BUSY, _UNAVAILABLE = 0, 32, 34, 
 
 _PAGED_RESULTS = "1.2.840.113556.1.4.319"
 
-#: Of a security descriptor the owner, the group and who may do what: the rest is for administrators only ([MS-ADTS]
-#: 3.1.1.3.4.1.11).
+#: Owner, group and DACL of a security descriptor: only administrators may read the SACL ([MS-ADTS] 3.1.1.3.4.1.11).
 _SECURITY_DESCRIPTOR_PARTS = 0x7
 
 #: A part of a distinguished name, up to a comma that is not escaped (RFC 4514 3).
@@ -31,29 +30,21 @@ _ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
 
 
 def ldap3(module: str = "ldap3") -> ModuleType:
-    """The library that speaks LDAP, which is optional.
-
-    Raises
-    ------
-    ImportError
-        It is not installed; the message has the command that installs it.
-    """
+    """The optional LDAP library; ImportError with the command that installs it if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise ImportError(
-            "a directory in LDAP needs ldap3, which is not installed: pip install 'msmqwire[ldap]'"
-        ) from None
+        raise ImportError(missing("ldap3", "a directory in LDAP")) from None
 
 
 def escape(octets: bytes) -> str:
-    """The octets as a filter's value, every one of them escaped (RFC 4515 3)."""
+    """The octets as a value in a filter, all of them escaped (RFC 4515 3)."""
     escaped: str = ldap3("ldap3.utils.conv").escape_bytes(octets)
     return escaped
 
 
 def parent(name: str, levels: int = 1) -> str:
-    """The distinguished name that many levels up."""
+    """The distinguished name of an ancestor."""
     return ",".join(_PART.findall(name)[levels:])
 
 
@@ -63,7 +54,7 @@ def relative_names(name: str) -> list[str]:
     >>> relative_names(r"CN=orders\2C new,CN=msmq,CN=LEDGER,DC=contoso")
     ['orders, new', 'msmq', 'LEDGER', 'contoso']
     """
-    # Not the parser of ldap3: it takes the comma behind an escaped space for one that is escaped.
+    # Not the parser of ldap3, which mistakes the comma after an escaped space for an escaped one.
     values = (part.partition("=")[2] for part in _PART.findall(name))
     return [_ESCAPED.sub(_unescape, value.encode("utf-8")).decode("utf-8", "replace") for value in values]
 
@@ -74,57 +65,47 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An object of an LDAP server: its distinguished name, and the octets of its attributes by their names."""
+    """An object of an LDAP server: its distinguished name, and the octets of its attributes by name."""
 
     name: str
     values: Mapping[str, list[bytes]]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)  # a repr would show the password
 class LdapConnection:
-    """Asks a server, one question at a time whoever asks; the parameters are those of ``LdapDirectory``."""
+    """Sends one request at a time to a server; the parameters are those of ``LdapDirectory``."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        user: str | None,
-        password: str | None,
-        base: str | None,
-        start_tls: bool,
-        ca_file: str | None,
-        timeout: int,
-        time_limit: int,
-        size_limit: int,
-        page_size: int,
-    ) -> None:
+    url: str
+    user: str | None
+    password: str | None
+    base: str | None
+    start_tls: bool
+    ca_file: str | None
+    timeout: int
+    time_limit: int
+    size_limit: int
+    page_size: int
+
+    def __post_init__(self) -> None:
+        url = self.url
         if not url.lower().startswith(("ldap://", "ldaps://")):
-            raise ValueError(f"{url!r} is no URL such as ldap://host:389 or ldaps://host:636")
-        if start_tls and url.lower().startswith("ldaps://"):
-            raise ValueError(f"{url!r} is secure from the start: start_tls is for ldap:")
-        if (user is None) != (password is None):
-            raise ValueError("a user and a password go together")
-        if min(timeout, time_limit, size_limit, page_size) < 1:
-            raise ValueError("timeout, time_limit, size_limit and page_size are 1 or more")
+            raise ValueError(f"{url!r} is not a URL such as ldap://host:389 or ldaps://host:636")
+        if self.start_tls and url.lower().startswith("ldaps://"):
+            raise ValueError(f"{url!r} uses TLS already: start_tls is for ldap:")
+        if (self.user is None) != (self.password is None):
+            raise ValueError("user and password must be given together")
+        if min(self.timeout, self.time_limit, self.size_limit, self.page_size) < 1:
+            raise ValueError("timeout, time_limit, size_limit and page_size must be 1 or more")
         self._library = ldap3()
-        self._url = url
-        self._user = user
-        self._password = password
-        self._base = base
-        self._start_tls = start_tls
-        self._ca_file = ca_file
-        self._timeout = timeout
-        self._time_limit = time_limit
-        self._size_limit = size_limit
-        self._page_size = page_size
         self._connection: Any = None
         self._lock = threading.RLock()
 
     def close(self) -> None:
-        """Close it; the next question opens another."""
+        """Close the connection; the next request opens another."""
         with self._lock:
             connection, self._connection = self._connection, None
             if connection is not None:
-                # A server that is gone needs no goodbye, but its socket is still to be closed.
+                # The unbind may fail if the server is gone; the socket must be closed nevertheless.
                 for goodbye in (connection.unbind, connection.strategy.close):
                     with contextlib.suppress(self._library.core.exceptions.LDAPExceptionError, OSError):
                         goodbye()
@@ -136,30 +117,30 @@ class LdapConnection:
         Raises
         ------
         DirectoryNotConnected
-            The server cannot be asked.
+            The server does not answer.
         DirectoryError
-            The server does not say.
+            Its answer does not name one.
         """
-        if self._base is None:
+        if self.base is None:
             asked = ("rootDomainNamingContext", "namingContexts")
             entries = self.ask("", "(objectClass=*)", asked, below=False)
             for attribute in asked:
                 names = entries[0].values.get(attribute, []) if entries else []
                 if len(names) == 1:
-                    self._base = names[0].decode("utf-8")
-                    return self._base
-            raise DirectoryError(f"{self._url} does not say what its root domain is: give its base")
-        return self._base
+                    self.base = names[0].decode("utf-8")
+                    return self.base
+            raise DirectoryError(f"{self.url} does not name its root domain: pass base=")
+        return self.base
 
     def ask(self, base: str, assertion: str, attributes: Iterable[str], *, below: bool = True) -> list[Entry]:
-        """The entries that meet a filter, at and below a distinguished name or at it alone.
+        """The entries that meet a filter, at a distinguished name and (unless ``below`` is false) below it.
 
         Raises
         ------
         DirectoryNotConnected
             The server cannot be reached, refuses the user, is busy, or stopped answering.
         DirectoryError
-            It answers anything else than success, or with more entries than the limit.
+            The answer is an error, or has more entries than the limit.
         """
         question = (base, assertion, list(attributes), below)
         with self._lock:
@@ -168,7 +149,7 @@ class LdapConnection:
                 return self._attempt(*question)
             except DirectoryNotConnected as error:
                 silent = error.__cause__ is not None and isinstance(error.__cause__.__context__, TimeoutError)
-                # A server may have closed a connection that was idle; one that is silent, or busy, is not asked again.
+                # Retried only if the server closed an idle connection, not after a timeout or "busy".
                 if not kept or silent or self._connection is not None:
                     raise
             return self._attempt(*question)
@@ -180,10 +161,10 @@ class LdapConnection:
             return self._pages(base, assertion, attributes, below)
         except DirectoryError:
             raise
-        # The library's decoder raises anything on an answer that is none.
+        # The decoder of the library raises all kinds of exceptions on an invalid answer.
         except Exception as error:
             self.close()
-            raise DirectoryNotConnected(f"{self._url}: {error or type(error).__name__}") from error
+            raise DirectoryNotConnected(f"{self.url}: {error or type(error).__name__}") from error
 
     def _pages(self, base: str, assertion: str, attributes: list[str], below: bool) -> list[Entry]:
         library, connection = self._library, self._connection
@@ -199,9 +180,9 @@ class LdapConnection:
                 library.SUBTREE if below else library.BASE,
                 library.DEREF_NEVER,
                 attributes or [library.NO_ATTRIBUTES],
-                time_limit=self._time_limit,
+                time_limit=self.time_limit,
                 controls=controls,
-                paged_size=self._page_size if below else None,
+                paged_size=self.page_size if below else None,
                 paged_cookie=cookie,
             )
             result = connection.result
@@ -209,37 +190,37 @@ class LdapConnection:
                 return []
             if result["result"] != _SUCCESS:
                 kind = DirectoryNotConnected if result["result"] in (_BUSY, _UNAVAILABLE) else DirectoryError
-                raise kind(f"{self._url}: {result['description']}: {result['message'] or 'no more is said'}")
+                raise kind(f"{self.url}: {result['description']}: {result['message'] or 'no more is said'}")
             entries += (
                 Entry(each["dn"], each["raw_attributes"]) for each in connection.response if "raw_attributes" in each
             )
-            if len(entries) > self._size_limit:
-                # What the server still holds of the search goes with the connection.
+            if len(entries) > self.size_limit:
+                # Closing the connection ends the search on the server.
                 self.close()
-                raise DirectoryError(f"{self._url}: more than {self._size_limit:,} objects")
+                raise DirectoryError(f"{self.url}: more than {self.size_limit:,} objects")
             cookie = result.get("controls", {}).get(_PAGED_RESULTS, {}).get("value", {}).get("cookie")
             if not cookie:
                 return entries
 
     def _open(self) -> None:
         library = self._library
-        tls = library.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=self._ca_file)
-        server = library.Server(self._url, tls=tls, get_info=library.NONE, connect_timeout=self._timeout)
+        tls = library.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=self.ca_file)
+        server = library.Server(self.url, tls=tls, get_info=library.NONE, connect_timeout=self.timeout)
         self._connection = connection = library.Connection(
             server,
-            self._user,
-            self._password,
-            # One question at a time is all that is asked of it; its thread-safe kin copies every answer.
+            self.user,
+            self.password,
+            # Requests are serialized here; the thread-safe strategy copies every answer.
             client_strategy=library.SYNC,
             auto_referrals=False,
             check_names=False,
             read_only=True,
-            receive_timeout=self._timeout,
+            receive_timeout=self.timeout,
         )
         connection.open()
-        if self._start_tls:
+        if self.start_tls:
             connection.start_tls()
         if not connection.bind():
             result = connection.result
             self.close()
-            raise DirectoryNotConnected(f"{self._url}: {result['description']}: {result['message'] or 'refused'}")
+            raise DirectoryNotConnected(f"{self.url}: {result['description']}: {result['message'] or 'refused'}")

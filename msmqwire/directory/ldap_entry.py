@@ -1,4 +1,4 @@
-"""Makes elements of LDAP entries: Create ADM Element From LDAP Values ([MS-MQDSSM] 3.1.6.11)."""
+"""Converts LDAP entries to elements: Create ADM Element From LDAP Values ([MS-MQDSSM] 3.1.6.11)."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from msmqwire.errors import DirectoryError
 
 __all__ = ["LONG_NAME", "EntryReader", "utf16_length"]
 
-#: From how many on the objects that others name are read all at once.
+#: If more named objects than this are looked up, all of the class are read at once.
 MANY = 1000
 
-#: A queue's name of this many UTF-16 code units is the beginning of a longer one and a hash ([MS-MQDSSM] 2.2.5).
+#: A queue name of this many UTF-16 code units is the beginning of a longer one and a hash ([MS-MQDSSM] 2.2.5).
 LONG_NAME, _HASH = 64, 9
 
 _ON_THE_COMPUTER = {"qualified_computer_name": "dNSHostName", "operating_system_version": "operatingSystemVersion"}
 
 
 class EntryReader(Generic[Element]):
-    """Makes elements of one class out of entries, for one read: what it looks up on the way it looks up once.
+    """Converts the entries of one read to elements of one class; objects that they name are looked up once.
 
     Parameters
     ----------
     attributes : tuple of str
         The attributes to set.
     named : set of str
-        Those of them that were asked for by name, and so are not left out.
+        Those of them that were requested by name, so that a missing value is an error.
     """
 
     def __init__(
@@ -67,19 +67,18 @@ class EntryReader(Generic[Element]):
 
     @property
     def names(self) -> frozenset[str]:
-        """What is read of an entry: Create LDAP Attribute List ([MS-MQDSSM] 3.1.6.10)."""
+        """The attributes to read of an entry: Create LDAP Attribute List ([MS-MQDSSM] 3.1.6.10)."""
         mapping, derived = MAPPING[self._element], DERIVED[self._element]
         mapped = {mapping[name].name for name in self._attributes if name in mapping}
         return frozenset(mapped.union(*(derived[name] for name in self._attributes if name in derived)))
 
     def element(self, entry: Entry) -> Element:
-        """The element that an entry is.
+        """The element of an entry.
 
         Raises
         ------
         DirectoryError
-            An attribute has no value although it must, or one that cannot be read; or it names an object that is not
-            there.
+            A required attribute is not set, a value is not valid, or a named object does not exist.
         """
         values: dict[str, Any] = {}
         for name in self._attributes:
@@ -98,9 +97,9 @@ class EntryReader(Generic[Element]):
         try:
             read = [row.syntax.read(each) for each in octets]
         except (ValueError, KeyError):
-            raise _wrong(entry, row.name, f"{octets[0][:64]!r} is no value of {name}") from None
+            raise _wrong(entry, row.name, f"{octets[0][:64]!r} is not a valid {name}") from None
         if row.syntax is NAME:
-            # A routing server that is not there is passed over, a site or a gate must be there ([MS-MQDSSM] 3.1.6.11).
+            # A missing routing server is skipped; a missing site or gate is an error ([MS-MQDSSM] 3.1.6.11).
             missing_ok = name.endswith("routing_server_identifier_list")
             read = self._resolved(entry, name, read, missing_ok)
         return tuple(read) if self._element.is_list(name) else read[0]
@@ -110,16 +109,16 @@ class EntryReader(Generic[Element]):
         identifiers = [_identifier(others.get(name)) for name in names]
         for name, identifier in zip(names, identifiers, strict=True):
             if identifier is None and not missing_ok:
-                raise _wrong(entry, attribute, f"there is no {name}")
+                raise _wrong(entry, attribute, f"there is no object {name}")
         return [identifier for identifier in identifiers if identifier is not None]
 
     def _on_the_computer(self, attribute: str, computer: str) -> str:
-        """A text of the object that stands for the machine, empty if it has none ([MS-MQDSSM] 3.1.6.11.1)."""
+        """A text attribute of the computer object of the machine, empty if it is not set ([MS-MQDSSM] 3.1.6.11.1)."""
         entry = self._computers.get(computer)
         octets = entry.values.get(attribute, []) if entry else []
         return octets[0].decode("utf-8", "replace") if octets else ""
 
-    # What is derived, by the attribute's name.
+    # Derived attributes, by name.
 
     def _name(self, _: Entry) -> str:
         return self._connection.root
@@ -158,7 +157,7 @@ class EntryReader(Generic[Element]):
 
 
 class _Others:
-    """Objects that other objects name: each is read once, and all are read at once when they prove to be many."""
+    """Objects that other objects name: each is read once, or all at once if there are many."""
 
     def __init__(
         self, connection: LdapConnection, object_class: str, container: str, attributes: tuple[str, ...]
@@ -171,7 +170,7 @@ class _Others:
         self._asked = 0
 
     def get(self, name: str) -> Entry | None:
-        """The object of that distinguished name, None if there is none of the class."""
+        """The object with this distinguished name, None if the class has none."""
         if name not in self._known:
             self._asked += 1
             if self._asked == MANY:
@@ -190,7 +189,7 @@ def _identifier(entry: Entry | None) -> UUID | None:
 
 
 def utf16_length(text: str) -> int:
-    """How many UTF-16 code units a text has."""
+    """The number of UTF-16 code units of a text."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
@@ -198,7 +197,7 @@ def _part(entry: Entry, index: int) -> str:
     """The value of a part of a name such as ``CN=queue,CN=msmq,CN=computer,...`` ([MS-MQDSSM] 2.2.1)."""
     names = relative_names(entry.name)
     if "msmq" not in map(str.lower, names[: max(index, 2)]) or len(names) <= index:
-        raise DirectoryError(f"{entry.name} is not where an object of its kind stands ([MS-MQDSSM] 2.2.1)")
+        raise DirectoryError(f"{entry.name} is not a valid place for an object of its class ([MS-MQDSSM] 2.2.1)")
     return names[index]
 
 

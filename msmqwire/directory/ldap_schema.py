@@ -1,7 +1,7 @@
-"""How Active Directory writes the elements down ([MS-MQDSSM] 2.4, 3.1.6.10, 3.1.6.11): one row per attribute.
+"""The elements in Active Directory ([MS-MQDSSM] 2.4, 3.1.6.10, 3.1.6.11): one row per attribute.
 
-The syntaxes are those of [MS-ADA2] and [MS-ADA3]. An attribute with no row here is not in Active Directory; asking for
-it is an error, as [MS-MQDSSM] 3.1.6.3 wants it.
+The syntaxes are those of [MS-ADA2] and [MS-ADA3]. An attribute without a row is not in Active Directory, and a read of
+it is an error ([MS-MQDSSM] 3.1.6.3).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
     "Syntax",
 ]
 
-#: Stands for the default of an attribute that must be set.
+#: The default of an attribute that must be set.
 REQUIRED: Any = object()
 
 #: objectClass by element ([MS-MQDSSM] 3.1.6.15).
@@ -67,9 +67,9 @@ class Syntax:
     Attributes
     ----------
     read : callable
-        The value from its octets; ValueError, or KeyError, if it cannot be.
+        The value from its octets; raises ValueError or KeyError.
     write : callable or None
-        The octets that a server compares with; None where a server's comparison is not ours.
+        The octets for a comparison by the server; None if servers compare differently than we do.
     """
 
     read: Callable[[bytes], Any]
@@ -78,7 +78,7 @@ class Syntax:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An attribute of an element, and where it comes from.
+    """The source of an attribute of an element.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ TEXT = Syntax(lambda octets: octets.decode("utf-8"), lambda value: value.encode(
 OCTETS = Syntax(bytes)
 NAME = Syntax(lambda octets: octets.decode("utf-8"))
 INTEGER = Syntax(int, lambda value: b"%d" % value)
-#: Active Directory has signed integers only: no limit is written -1.
+#: Active Directory has signed integers only, so "no limit" is -1.
 UNSIGNED = Syntax(lambda octets: int(octets) & 0xFFFFFFFF)
 BOOLEAN = _one_of(_BOOLEAN_VALUES)
 TIME = Syntax(_read_time)
@@ -138,9 +138,9 @@ OPERATING_SYSTEM_TYPE = _one_of(
         b"1280": OperatingSystemType.WIN_ENT,
     }
 )
-# 2 stands for the default, which is False ([MS-MQDSSM] note <14>).
+# 2 means the default, which is False ([MS-MQDSSM] note <14>).
 WEAKENED_SECURITY = Syntax({**_BOOLEAN_VALUES, b"2": False}.__getitem__)
-# An integer in Active Directory, which would not be compared with TRUE.
+# An integer in Active Directory, which a server does not compare with TRUE.
 MIGRATED = Syntax(_BOOLEAN_VALUES.__getitem__)
 YES_NO = _one_of({b"Y": True, b"N": False})
 OLD_DIRECTORY = _one_of({b"3": True, b"200": False})
@@ -151,8 +151,8 @@ _SECURITY = Row("nTSecurityDescriptor", OCTETS)
 _CREATED = Row("whenCreated", TIME)
 _CHANGED = Row("whenChanged", TIME)
 
-#: The attributes that are read from the object itself. Where the identifier of another object is wanted and the syntax
-#: is ``NAME``, the directory has that object's distinguished name.
+#: The attributes of the object itself. Identifiers with the syntax ``NAME`` are stored as the distinguished names of
+#: the other objects.
 MAPPING: dict[type[DirectoryObject], dict[str, Row]] = {
     Enterprise: {
         "identifier": _IDENTIFIER,
@@ -216,8 +216,8 @@ MAPPING: dict[type[DirectoryObject], dict[str, Row]] = {
     },
 }
 
-#: The attributes that are made from an object's place in the directory, or from several attributes, and what is read
-#: of the object for them.
+#: The attributes derived from an object's place in the directory or from several attributes, and the attributes to
+#: read for them.
 DERIVED: dict[type[DirectoryObject], dict[str, tuple[str, ...]]] = {
     Enterprise: {"name": ()},
     Site: {"full_path": ()},
@@ -238,12 +238,11 @@ DERIVED: dict[type[DirectoryObject], dict[str, tuple[str, ...]]] = {
     },
 }
 
-#: Attributes that must be set but often are not, or may not be seen: security descriptors, the names of foreign
-#: systems, and that a site was never of MSMQ 1.0. When all attributes are read they are left out where they are not set
-#: (decision: [MS-MQDSSM] 3.1.6.11 would fail the read, and with it the routing of the whole enterprise).
+#: Required attributes that are often not set or not readable. A read of all attributes leaves them out if they are not
+#: set. (Decision: by [MS-MQDSSM] 3.1.6.11 the read would fail, and with it the routing of the enterprise.)
 OFTEN_UNSET = frozenset({"security", "qualified_computer_name", "migrated_from_msmq10"})
 
-#: The bits of mSMQServiceType that tell what kind of directory server a machine is ([MS-MQDSSM] 3.1.6.11.1.5).
+#: The bits of mSMQServiceType for the types of directory servers ([MS-MQDSSM] 3.1.6.11.1.5).
 DIRECTORY_SERVER_TYPES = {
     0x2: DirectoryServerType.BACKUP_SITE_CONTROLLER,
     0x4: DirectoryServerType.PRIMARY_SITE_CONTROLLER,

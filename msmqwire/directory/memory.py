@@ -1,4 +1,4 @@
-"""A directory in memory, loaded from TOML or JSON: the default, and enough for an enterprise of any size."""
+"""A directory in memory, loaded from TOML or JSON."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["MemoryDirectory"]
 
 
 class MemoryDirectory(Directory):
-    """A directory of the objects given, in their order.
+    """A directory of the given objects, in their order.
 
-    A read with an EQUALS filter looks the objects up; the first such read of an attribute walks all objects once, to
-    make its index. Reads from several threads are safe.
+    A read with an EQUALS filter uses an index, built on the first such read of an attribute. Reads from several threads
+    are safe.
 
     >>> from uuid import UUID
     >>> from msmqwire.directory import Equal, Site
@@ -37,14 +37,14 @@ class MemoryDirectory(Directory):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MemoryDirectory:
-        """The directory that a file describes: JSON if its name ends in ``.json``, TOML otherwise.
+        """Load a directory from a file: JSON if its name ends in ``.json``, TOML otherwise.
 
         Raises
         ------
         OSError
             The file cannot be read.
         DirectoryError
-            It is no such file, or an object in it is wrong; the message has the file, the entry and the attribute.
+            The file or an object in it is not valid; the message names file, entry and attribute.
         """
         document = read_document(path)
         if document.problems:
@@ -60,7 +60,7 @@ class MemoryDirectory(Directory):
                 yield candidate if attributes is None else candidate.only(attributes)
 
     def _candidates(self, element: type[DirectoryObject], filters: tuple[Filter, ...]) -> Sequence[Any]:
-        """The fewest objects among which all that meet the filters are."""
+        """The smallest known set of objects that contains all those that meet the filters."""
         found = [
             self._index(element, each.attribute).get(comparable(each.value), ())
             for each in filters

@@ -1,4 +1,4 @@
-"""The directory as a queue manager reads it: while that cannot be reached, the queue manager knows of itself."""
+"""A directory as a queue manager reads it: while it cannot be reached, the local data answers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from msmqwire.errors import DirectoryError, DirectoryNotConnected
 
 __all__ = ["DIRECTORY_ONLINE_SECONDS", "QueueManagerDirectory"]
 
-#: How long after it went offline, and after each check in vain, a queue manager checks ([MS-MQDMPR] 3.1.2.5).
+#: Seconds between checks whether the directory is online again ([MS-MQDMPR] 3.1.2.5).
 DIRECTORY_ONLINE_SECONDS = 60
 
 
 class QueueManagerDirectory(Directory):
-    """A directory behind the DirectoryOffline of a queue manager ([MS-MQDMPR] 3.1.7.1.20).
+    """Wraps a directory with the DirectoryOffline state of a queue manager ([MS-MQDMPR] 3.1.7.1.20).
 
-    Once the directory cannot be reached, single reads of queues and of the local queue manager are answered from what
-    is known here, and all others fail at once, until :meth:`check_online` finds the directory again. There is no timer
-    in here: whoever owns the clock calls it every ``DIRECTORY_ONLINE_SECONDS`` while ``offline`` is true.
+    Once the directory cannot be reached, single reads of queues and of the local queue manager are answered from local
+    data, and all others fail at once, until :meth:`check_online` reaches the directory. The caller must call it every
+    ``DIRECTORY_ONLINE_SECONDS`` while ``offline`` is true.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class QueueManagerDirectory(Directory):
         *,
         force: bool = False,
     ) -> Element | None:
-        """Read Directory; with ``force``, the directory itself even if it is offline.
+        """Read Directory; with ``force``, read the directory itself even if it is offline.
 
         Raises
         ------
@@ -69,7 +69,7 @@ class QueueManagerDirectory(Directory):
             raise
 
     def check_online(self) -> bool:
-        """Check Directory Online ([MS-MQDMPR] 3.1.7.1.25): whether it is; then what is known here is read afresh."""
+        """Check Directory Online ([MS-MQDMPR] 3.1.7.1.25): whether it is; if so, read the local data again."""
         itself = [Equal("identifier", self.local_queue_manager.identifier)]
         try:
             found = self.read_directory(QueueManager, itself, force=True)
@@ -91,7 +91,7 @@ class QueueManagerDirectory(Directory):
     def _search(
         self, element: type[Element], filters: tuple[Filter, ...], attributes: tuple[str, ...] | None
     ) -> Iterator[Element]:
-        # Read Directory Begin is passed on whatever the state is ([MS-MQDMPR] 3.1.7.1.21).
+        # Read Directory Begin does not depend on the state ([MS-MQDMPR] 3.1.7.1.21).
         return self._directory.read_all(element, filters, attributes)
 
 

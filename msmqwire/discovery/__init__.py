@@ -1,4 +1,4 @@
-"""MS-MQSD as two roles without I/O: a client that looks for directory servers, a server that answers ([MS-MQSD] 3)."""
+"""The two roles of MS-MQSD without I/O: a client that finds directory servers, a server that answers ([MS-MQSD] 3)."""
 
 from __future__ import annotations
 

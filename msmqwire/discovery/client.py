@@ -1,8 +1,8 @@
 """The MS-MQSD client without I/O: [MS-MQSD] 3.1.
 
-Events go in (a request of the higher layer, a datagram, the clock), actions come out (send, wait, deliver). Networks,
-the time and the GUIDs of requests are arguments, so a run can be repeated exactly. What is done on which event is data:
-``TRANSITIONS``, at the end; the manual's diagram is drawn from it.
+Each event (a request of the higher layer, a datagram, the clock) returns actions (send, wait, deliver). Networks, time
+and request GUIDs are arguments, so a run can be repeated exactly. The table ``TRANSITIONS`` says what each event does;
+the diagram in the manual is drawn from it.
 """
 
 from __future__ import annotations
@@ -46,9 +46,15 @@ _NIL = UUID(int=0)
 class NetworkAddress:
     """A network that this computer is connected to, by the computer's own address there.
 
-    ``broadcast`` is where a datagram goes that is for all of the network; ``interface`` is the system's name for the
-    way there, empty for "whatever the routes say"; ``remote_access`` marks what [MS-MQSD] 3.1.4.1 calls a Remote Access
-    Service address, a dial-up or tunnel connection.
+    Attributes
+    ----------
+    address : IPv4Interface
+    broadcast : IPv4Address
+        The broadcast address of the network.
+    interface : str
+        The system's name of the interface; empty to let the routing table choose.
+    remote_access : bool
+        Whether [MS-MQSD] 3.1.4.1 calls this a Remote Access Service address: a dial-up or tunnel connection.
     """
 
     address: IPv4Interface
@@ -62,7 +68,7 @@ class NetworkAddress:
 
 @dataclass(frozen=True)
 class Answer:
-    """A reply that the client took, the network that it came in on, and its sender as ``receive`` was told."""
+    """An accepted reply, the network that it arrived on, and its sender as passed to ``receive``."""
 
     network: NetworkAddress
     source: str
@@ -71,25 +77,25 @@ class Answer:
 
 @dataclass(frozen=True)
 class Discovery:
-    """How a run ended, and what the client knows since.
+    """The result of a run.
 
     Attributes
     ----------
     found : bool
-        A server has answered, in this run or, where ``answers`` is empty, in an earlier one that still counts.
+        Whether a server has answered: in this run or, if ``answers`` is empty, in an earlier run that is still valid.
     directory_servers : tuple of str
-        QueueManager.DirectoryServerList: names of directory servers, in the order they were given.
+        QueueManager.DirectoryServerList: names of directory servers, in the order of the reply.
     connected_networks : tuple of uuid.UUID
         QueueManager.ConnectedNetworkIdentifierList.
     servers_updated : bool
-        Whether this run has made ``directory_servers`` anew. It has not when only servers of the client's own site
-        answered: they name none.
+        Whether this run has replaced ``directory_servers``. Servers of the client's own site name no servers, so their
+        replies do not.
     answers : tuple of Answer
-        Every reply that was taken, in order; two a network at most.
+        The accepted replies in order, at most two for each network.
     discarded : mapping of DiscardReason to int
-        Datagrams of this run that were not taken, by the reason why: see ``DiscardReason``.
+        Discarded datagrams of this run, by reason.
     unsent : tuple of (NetworkAddress, str)
-        Networks that could not be asked, with the error.
+        Networks to which the request could not be sent, with the error.
     """
 
     found: bool
@@ -114,27 +120,27 @@ class Send:
 
 @dataclass(frozen=True)
 class WaitUntil:
-    """Call ``tick`` at this time, instead of at the one said before; ``Deliver`` ends all waiting."""
+    """Call ``tick`` at this time instead of the previous one; after ``Deliver`` no call is needed."""
 
     time: float
 
 
 class DiscardReason(StrEnum):
-    """Why a datagram was not taken."""
+    """Why a datagram was discarded."""
 
     LATE = "late"
     """No run is under way."""
     OTHER_NETWORK = "other_network"
-    """It did not come in on the network that was asked last."""
+    """It did not arrive on the network that the last request went to."""
     MALFORMED = "malformed"
-    """It breaks [MS-MQSD] 2.2.3, or is no reply."""
+    """It violates [MS-MQSD] 2.2.3, or is not a reply."""
     OTHER_REQUEST = "other_request"
     """Its CorrelationID is not the RequestID of this run."""
 
 
 @dataclass(frozen=True)
 class Discard:
-    """A datagram was not taken; ``detail`` says why to people, ``source`` who sent it."""
+    """A datagram was discarded; ``detail`` is the explanation for people, ``source`` the sender."""
 
     reason: DiscardReason
     detail: str = ""
@@ -143,7 +149,7 @@ class Discard:
 
 @dataclass(frozen=True)
 class Deliver:
-    """The run has ended; hand its result to whoever asked."""
+    """The run has ended: pass its result to the callers."""
 
     result: Discovery
 
@@ -155,7 +161,7 @@ Action: TypeAlias = Send | WaitUntil | Discard | Deliver
 
 
 class State(Enum):
-    """What the client does: nothing, wait for a first reply on a network, wait for a second one."""
+    """Idle, waiting for the first reply on a network, or waiting for the second one."""
 
     IDLE = "idle"
     ASKED = "asked"
@@ -163,7 +169,7 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What happens to a client; a local reply is of a server in its own site (DirectoryServiceServerSize is 0)."""
+    """The events of a client; a local reply is from a server of its own site (DirectoryServiceServerSize is 0)."""
 
     REQUEST = "request"
     LOCAL_REPLY = "local reply"
@@ -174,7 +180,7 @@ class Event(Enum):
 
 
 class _Occurrence(NamedTuple):
-    """An event with its circumstances."""
+    """An event with its arguments."""
 
     event: Event
     now: float = 0.0
@@ -187,9 +193,9 @@ Step: TypeAlias = Callable[["DiscoveryClient", _Occurrence], Action | None]
 
 
 class Transition(NamedTuple):
-    """On ``event`` in one of ``states``, when ``guard`` holds, the ``steps`` are taken and ``target`` is the state.
+    """On ``event`` in one of ``states``, if ``guard`` holds, take the ``steps`` and enter ``target``.
 
-    ``target`` is None where the state stays; ``section`` is that of [MS-MQSD], or "decision" where it is silent.
+    ``target`` is None if the state does not change; ``section`` is that of [MS-MQSD], or "decision" if it has none.
     """
 
     rule: str
@@ -204,21 +210,19 @@ class Transition(NamedTuple):
 class DiscoveryClient:
     """The MS-MQSD client of one queue manager.
 
-    Each event is a method that returns the actions to be taken, in order. Attributes are those of [MS-MQSD] 3.1.1 under
-    their names there. To make a client ask again that has been answered before, set
-    ``valid_last_successful_network_address`` to False.
+    Each event is a method that returns the actions to take, in order. Attributes have the names of [MS-MQSD] 3.1.1. A
+    client that has been answered sends again only after ``valid_last_successful_network_address`` is set to False.
 
     Parameters
     ----------
     enterprise_id, site_id : uuid.UUID, optional
-        Enterprise.Identifier and Site.Identifier of this computer; nil where it belongs to none. Without a site, every
-        server counts as one of another site, and says which servers there are.
+        Enterprise.Identifier and Site.Identifier of this computer; nil if it belongs to none. Without a site, every
+        server is of another site, and its reply lists the directory servers.
     literal : bool
-        Do what [MS-MQSD] 3.1.5.2 and 3.1.6.1 say to the letter where that loses what was learned: a reply of the own
-        site on the last network empties the list of connected networks, and what came from networks before the last is
-        forgotten.
+        Follow the exact words of [MS-MQSD] 3.1.5.2 and 3.1.6.1 even where they lose information: a reply of the own
+        site on the last network empties the list of connected networks, and replies on earlier networks are forgotten.
     response_timeout : float
-        Seconds that a network is given to reply.
+        Seconds to wait for replies on each network.
 
     Examples
     --------
@@ -257,7 +261,7 @@ class DiscoveryClient:
         self.current_network_index = 0
         self.directory_server_list: tuple[str, ...] = ()
         self.connected_network_identifier_list: tuple[UUID, ...] = ()
-        # Of the run: what the text forgets when it goes on to the next network, and what its result tells
+        # Of this run: replies that the specification forgets on the next network, and parts of the result
         self._kept: mqsd.TopologyServerReply | None = None
         self._kept_remote: mqsd.TopologyServerReply | None = None
         self._servers_updated = False
@@ -275,18 +279,18 @@ class DiscoveryClient:
     def get_directory_server_list(
         self, networks: Sequence[NetworkAddress], *, request_id: UUID, now: float
     ) -> list[Action]:
-        """The higher layer wants a list of directory servers: [MS-MQSD] 3.1.4.1.
+        """The higher layer requests the list of directory servers: [MS-MQSD] 3.1.4.1.
 
-        While a run is under way this joins it: nothing is done, and its ``Deliver`` answers both.
+        During a run this does nothing: the ``Deliver`` of that run answers both requests.
 
         Parameters
         ----------
         networks : sequence of NetworkAddress
-            Every network that the computer is connected to, in the order in which they are to be asked.
+            Every network that the computer is connected to, in the order in which requests are sent.
         request_id : uuid.UUID
-            A GUID that was never used before and cannot be guessed: replies are told by it.
+            A new GUID that cannot be guessed; replies are recognized by it.
         now : float
-            The time in seconds, on any clock that does not go back.
+            The time in seconds of a monotonic clock.
         """
         if self.state is State.IDLE:
             self.network_address_list = tuple(networks)
@@ -294,15 +298,15 @@ class DiscoveryClient:
         return self._handle(_Occurrence(Event.REQUEST, now, request_id))
 
     def receive(self, data: bytes, network: NetworkAddress | None, *, source: str = "", now: float) -> list[Action]:
-        """A datagram came in on ``network``, None for one that is not among those to be asked: [MS-MQSD] 3.1.5.2.
+        """A datagram arrived on ``network``, or on an unknown one (None): [MS-MQSD] 3.1.5.2.
 
-        ``source`` tells people who sent it; nothing depends on it.
+        ``source`` is shown to people only.
         """
         if self.state is State.IDLE:
-            return [Discard(DiscardReason.LATE, "nobody waits", source)]
+            return [Discard(DiscardReason.LATE, "no run is under way", source)]
         asked = self._current_network
         if network != asked:
-            return [self._discard(DiscardReason.OTHER_NETWORK, f"{asked} was asked last", source)]
+            return [self._discard(DiscardReason.OTHER_NETWORK, f"the last request went to {asked}", source)]
         try:
             reply = mqsd.decode(data, strict=True, transport="udp")
         except DecodeError as error:
@@ -322,13 +326,13 @@ class DiscoveryClient:
         return self._handle(_Occurrence(Event.TIMEOUT, now))
 
     def send_failed(self, network: NetworkAddress, reason: str) -> list[Action]:
-        """A ``Send`` could not be done: that network will be silent, and the timer decides when to go on."""
+        """A ``Send`` failed: that network stays silent, and the timer ends the wait for it."""
         if self.state is not State.IDLE:
             self._unsent.append((network, reason))
         return self._handle(_Occurrence(Event.SEND_FAILED))
 
     def abandon(self) -> list[Action]:
-        """Nobody waits for the result any more. The next request starts anew, whatever was answered already."""
+        """Cancel the run. The next request starts a new one, even if replies have been accepted."""
         return self._handle(_Occurrence(Event.ABANDON))
 
     def _handle(self, occurrence: _Occurrence) -> list[Action]:
@@ -353,17 +357,17 @@ class DiscoveryClient:
         return True
 
     def _known(self) -> bool:
-        """A server has answered before, and no network is a remote access one."""
+        """A server has answered before, and no network is a remote access connection."""
         return self.valid_last_successful_network_address and not any(
             network.remote_access for network in self.network_address_list
         )
 
     def _no_network(self) -> bool:
-        """There is no network to ask; ValidLastSuccessfulNetworkAddress is FALSE already."""
+        """There is no network; ValidLastSuccessfulNetworkAddress is FALSE already."""
         return not self._known() and not self.network_address_list
 
     def _new(self) -> bool:
-        """There are networks to ask."""
+        """There are networks."""
         return not self._known() and not self._no_network()
 
     def _more(self) -> bool:
@@ -401,7 +405,7 @@ class DiscoveryClient:
         self.last_topology_server_reply = None
 
     def _start_timer(self, occurrence: _Occurrence) -> WaitUntil:
-        """Start the timer, anew where it runs."""
+        """Start or restart the timer."""
         self.deadline = occurrence.now + self.response_timeout
         return WaitUntil(self.deadline)
 
@@ -433,7 +437,7 @@ class DiscoveryClient:
         self.valid_last_successful_network_address = False
 
     def _populate_servers(self, occurrence: _Occurrence) -> None:
-        """Make DirectoryServerList anew, where the reply names servers: 3.1.7.1."""
+        """Replace DirectoryServerList if the reply names servers: 3.1.7.1."""
         source = self._source(occurrence)
         if not self.literal and (source is None or not source.servers):
             source = self._kept_remote
@@ -442,13 +446,13 @@ class DiscoveryClient:
             self._servers_updated = True
 
     def _populate_networks(self, occurrence: _Occurrence) -> None:
-        """Make ConnectedNetworkIdentifierList anew: 3.1.7.2."""
+        """Replace ConnectedNetworkIdentifierList: 3.1.7.2."""
         source = self._source(occurrence)
         networks = () if source is None else source.connected_networks
         self.connected_network_identifier_list = tuple(UUID(bytes_le=bytes(network)) for network in networks)
 
     def _source(self, occurrence: _Occurrence) -> mqsd.TopologyServerReply | None:
-        """The reply that lists are made from: LastTopologyServerReply, by the letter even when it is empty."""
+        """The reply that lists are made from: LastTopologyServerReply, with ``literal`` even if it is empty."""
         if self.last_topology_server_reply is not None or self.literal:
             return self.last_topology_server_reply
         return occurrence.reply if occurrence.reply is not None else self._kept
@@ -479,7 +483,7 @@ _Client = DiscoveryClient
 _SEND = (_Client._advance, _Client._start_timer, _Client._send)
 _POPULATE = (_Client._populate_servers, _Client._populate_networks)
 
-#: Exactly one line holds for an event in a state, none for what is disregarded there.
+#: At most one transition holds for an event in a state; an event without one is disregarded.
 TRANSITIONS: tuple[Transition, ...] = (
     Transition("G1", "3.1.4.1", (_IDLE,), Event.REQUEST, _Client._known, (_Client._succeed,), None),
     Transition("G2", "decision", (_IDLE,), Event.REQUEST, _Client._no_network, (_Client._fail,), None),

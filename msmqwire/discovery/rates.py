@@ -1,7 +1,7 @@
-"""How often a server may answer: token buckets, in all and for each network, exact and in bounded memory.
+"""How often a server may answer: exact token buckets, one in total and one for each network, in bounded memory.
 
-A bucket is kept as one number, the time at which it will be full again, so that a bucket that is full is the same as no
-bucket. Times are nanoseconds of any clock that does not go back, such as ``time.monotonic_ns``.
+A bucket is stored as one number, the time at which it will be full, so a full bucket needs no entry. Times are
+nanoseconds of a monotonic clock, such as ``time.monotonic_ns``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _SECOND = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many a second in the long run, and after a rest so many at once.
+    """A number of answers per second in the long run, and a number at once after a pause.
 
     Raises
     ------
     ValueError
-        A rate that is not above 0 and at most 1,000,000,000 a second, or a burst below 1.
+        ``per_second`` is not above 0 and at most 1,000,000,000, or ``burst`` is below 1.
     """
 
     per_second: float
@@ -31,7 +31,7 @@ class Rate:
         if not 0 < self.per_second <= _SECOND:
             raise ValueError(f"{self.per_second} a second is not above 0 and at most {_SECOND:,}")
         if self.burst < 1:
-            raise ValueError(f"a burst of {self.burst} lets nothing pass")
+            raise ValueError(f"a burst of {self.burst} is not 1 or more")
 
     @property
     def interval(self) -> int:
@@ -40,19 +40,19 @@ class Rate:
 
     @property
     def patience(self) -> int:
-        """How far from full, in nanoseconds, a bucket may be that still holds a whole token."""
+        """How far from full, in nanoseconds, a bucket with one token may be."""
         return (self.burst - 1) * self.interval
 
 
 class TokenBucket:
-    """One bucket, full at first."""
+    """One bucket, initially full."""
 
     def __init__(self, rate: Rate) -> None:
         self._interval, self._patience = rate.interval, rate.patience
         self._full_at: int | None = None
 
     def take(self, now: int) -> bool:
-        """Take a token; False, and nothing taken, if there is none."""
+        """Take a token; False if there is none."""
         full_at = now if self._full_at is None or self._full_at < now else self._full_at
         if full_at - now > self._patience:
             return False
@@ -61,11 +61,10 @@ class TokenBucket:
 
 
 class NetworkBuckets:
-    """A bucket for each network, of which so many are remembered.
+    """A bucket for each network, at most ``capacity`` of them.
 
-    Where there are more, the one that gave a token least recently is forgotten, which is to fill it: it is among those
-    nearest to full. A sender who invents addresses takes no more memory for it, and gets no more answers than the
-    bucket for all networks together holds.
+    Beyond that, the bucket that least recently gave a token is dropped, which fills it; it is one of the fullest.
+    Forged source addresses therefore take no more memory, and the bucket for all networks still limits the answers.
     """
 
     def __init__(self, rate: Rate, *, prefix: int, capacity: int) -> None:
@@ -78,7 +77,7 @@ class NetworkBuckets:
         return len(self._full_at)
 
     def take(self, address: int, now: int) -> bool:
-        """Take a token of the network that an IPv4 address is in; False, and nothing taken, if it has none."""
+        """Take a token of the network that contains an IPv4 address; False if it has none."""
         network = address >> self._shift
         full_at = self._full_at.get(network, now)
         if full_at < now:

@@ -1,8 +1,8 @@
-"""The server of MS-MQSD: a datagram, its source and the time in, an answer or a named refusal out ([MS-MQSD] 3.2).
+"""The MS-MQSD server without I/O: answers a datagram or refuses it with a named reason ([MS-MQSD] 3.2).
 
-``reply_to`` is the protocol: what one request is answered with. ``DiscoveryServer`` is a server on UDP that anybody may
-send to, and that nobody can use against others: it answers requests only, at most three bytes for one to whoever is not
-on its list, never more than a datagram that crosses an Ethernet whole, and so many in a second.
+``reply_to`` is the protocol: the reply to one request. ``DiscoveryServer`` is a UDP server that cannot be used to flood
+others: it answers requests only, with at most three bytes for each byte of the request (except to allowed sources),
+never with more than one Ethernet frame carries, and at a limited rate.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ __all__ = [
 
 #: Bytes of a request in its IP form: [MS-MQSD] 2.2.2.
 REQUEST_SIZE = 52
-#: How many bytes an answer may have for each of the request, where the source is not on the list of those allowed more.
+#: The bytes that an answer may have for each byte of the request, unless the source is allowed more.
 AMPLIFICATION = 3
-#: Bytes of the largest answer: with the headers of UDP and IPv4 an Ethernet frame of 1,500.
+#: Bytes of the largest answer: with the headers of UDP and IPv4 it fills an Ethernet frame of 1,500 bytes.
 LARGEST_REPLY = 1472
 
 _MOST_NETWORKS = 32
 _NETWORKS_REMEMBERED = 16_384
-# A burst is every host of a network of 24 bits, which all start when the power comes back
+# The burst allows for every host of a /24 network that starts at once, as after a power failure
 _NETWORK_RATE, _TOTAL_RATE = Rate(100, burst=256), Rate(1000, burst=2000)
 _REQUEST, _REPLY = 1, 2
 # Offsets of [MS-MQSD] 2.2.2 and 2.2.3
 _ENTERPRISE_ID, _REQUEST_ID, _SITE_ID = slice(4, 20), slice(20, 36), slice(36, 52)
 _CORRELATION_ID = slice(4, 20)
-# RFC 1122 3.2.1.3: {0, *} and classes D and E are nobody's source
+# RFC 1122 3.2.1.3: {0, *} and addresses of classes D and E are not valid sources
 _FIRST_SOURCE, _LAST_SOURCE = 1 << 24, (224 << 24) - 1
 
 
@@ -55,30 +55,30 @@ class Refusal(StrEnum):
     """Why a datagram has no answer."""
 
     MALFORMED = "malformed"
-    """It is no packet of discovery, or a request of fewer than 52 bytes."""
+    """It is not a discovery packet, or a request shorter than 52 bytes."""
     REPLY = "reply"
-    """It is a reply: who answers those can be made to talk to another server for ever."""
+    """It is a reply: two servers that answered replies would do so forever."""
     ENTERPRISE = "enterprise"
-    """It is from another enterprise, and the policy says to look."""
+    """It is from another enterprise, and the policy checks the enterprise."""
     NO_NETWORKS = "no_networks"
-    """The server has no connected network, or more than 32: no reply may say so."""
+    """The server has no connected network, or more than 32: no valid reply can list them."""
     NO_SERVERS = "no_servers"
-    """It is from another site, and no directory server can be named: an empty list would claim the client's site."""
+    """It is from another site, and there is no directory server to list: an empty list would mean the client's site."""
     TOO_LARGE = "too_large"
     """The answer would have more than 1,472 bytes."""
     AMPLIFICATION = "amplification"
-    """The answer would have more than three bytes for one, and the source is not on the list of those allowed."""
+    """The answer would have more than three times the bytes of the request, and the source is not allowed that."""
     SOURCE = "source"
-    """Its source is no host's address, or port 0: an answer would go astray."""
+    """Its source is not the address of a host, or port 0: it cannot be answered."""
     NETWORK_RATE = "network_rate"
-    """The network that it comes from has had its answers for now."""
+    """The rate limit of the source network is reached."""
     TOTAL_RATE = "total_rate"
-    """All networks together have had their answers for now."""
+    """The rate limit of all networks together is reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What a server answers from: [MS-MQSD] 3.2.1.1.
+    """The site that a server answers for: [MS-MQSD] 3.2.1.1.
 
     Parameters
     ----------
@@ -87,10 +87,9 @@ class Site:
     site_id : uuid.UUID
         Site.Identifier.
     connected_networks : tuple of uuid.UUID
-        ConnectedNetworkIdentifierList; 1 to 32, else nobody is answered.
+        ConnectedNetworkIdentifierList; without 1 to 32 of them no request is answered.
     servers : tuple of DirectoryServiceServer
-        DirectoryServerList with the transports that each server speaks; without any, clients of other sites are not
-        answered.
+        DirectoryServerList with the transports of each server; if empty, clients of other sites are not answered.
     """
 
     enterprise_id: uuid.UUID
@@ -101,23 +100,23 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Whom a server answers, with how much and how often.
+    """Which sources a server answers, with how many bytes and how often.
 
     Parameters
     ----------
     allowed : tuple of IPv4Network
-        Sources whose answers may have more than three bytes for one of the request.
+        Sources whose answers may have more than three times the bytes of the request.
     check_enterprise : bool
-        Answer only clients of the server's own enterprise. [MS-MQSD] 3.2.5.1 does not compare it.
+        Answer only clients of the server's own enterprise, which [MS-MQSD] 3.2.5.1 does not require.
     network_rate, total_rate : Rate
-        Answers to each network that requests come from, and to all of them.
+        Rate limits for each source network and for all of them.
     network_prefix : int
-        Bits of an address that make its network, 1 to 32.
+        Number of address bits that identify a network, 1 to 32.
 
     Raises
     ------
     ValueError
-        A network of fewer bits, or more.
+        ``network_prefix`` is not 1 to 32.
     """
 
     allowed: tuple[IPv4Network, ...] = ()
@@ -128,7 +127,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         if not 1 <= self.network_prefix <= 32:
-            raise ValueError(f"an IPv4 network has 1 to 32 bits, not {self.network_prefix}")
+            raise ValueError(f"network_prefix is {self.network_prefix}: not from 1 to 32")
 
 
 DEFAULT_POLICY = Policy()
@@ -137,12 +136,12 @@ DEFAULT_POLICY = Policy()
 def reply_to(
     request: TopologyClientRequest, site: Site, *, transport: Literal["udp", "ipx"] = "udp"
 ) -> TopologyServerReply | Refusal:
-    """The reply to a request, or why there can be none: [MS-MQSD] 3.2.5.1.
+    """The reply to a request, or why there is none: [MS-MQSD] 3.2.5.1.
 
     Raises
     ------
     EncodeError
-        A directory server has a name that no reply can carry.
+        The name of a directory server cannot be encoded.
 
     Examples
     --------
@@ -171,14 +170,14 @@ def reply_to(
 
 
 class Reply:
-    """A reply but for its CorrelationID, which is all that differs between the clients of one site.
+    """An encoded reply without its CorrelationID, the only field that differs between clients of one site.
 
     Attributes
     ----------
     size : int
         Bytes of the reply.
     smallest_request : int
-        Bytes that a request needs to have for this to be no more than three times as much.
+        Smallest number of bytes of a request that this reply is at most three times as long as.
     """
 
     __slots__ = ("_header", "_rest", "size", "smallest_request")
@@ -195,35 +194,35 @@ class Reply:
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the datagrams that a server was given."""
+    """Counts of the datagrams that a server received."""
 
     own_site: int = 0
-    """Clients of the server's site that were answered."""
+    """Answers to clients of the server's site."""
     other_sites: int = 0
-    """Clients of other sites that were answered."""
+    """Answers to clients of other sites."""
     refused: dict[Refusal, int] = field(default_factory=lambda: dict.fromkeys(Refusal, 0))
-    """Datagrams without an answer, by why."""
+    """Refused datagrams by reason."""
 
     @property
     def received(self) -> int:
-        """All of them."""
+        """All datagrams."""
         return self.own_site + self.other_sites + sum(self.refused.values())
 
 
 class DiscoveryServer:
-    """A server on UDP over IPv4: decides on each datagram by itself, but for how many answers have gone before.
+    """A server on UDP over IPv4; apart from the rate limits, each datagram is judged on its own.
 
     Parameters
     ----------
     site : Site
-        What it answers.
+        The site to answer for.
     policy : Policy, optional
-        Whom.
+        Sources, sizes and rates of answers.
 
     Raises
     ------
     EncodeError
-        A directory server has a name that no reply can carry.
+        The name of a directory server cannot be encoded.
 
     Examples
     --------
@@ -246,14 +245,14 @@ class DiscoveryServer:
         self.configure(site, policy)
 
     def configure(self, site: Site, policy: Policy) -> None:
-        """Answer something else, or others, from now on.
+        """Replace site and policy.
 
-        Counts stay as they are, and so do the buckets unless their rates have changed.
+        Counts are kept, and so are the token buckets unless their rates change.
 
         Raises
         ------
         EncodeError
-            A directory server has a name that no reply can carry. Nothing has changed then.
+            The name of a directory server cannot be encoded. The old configuration stays.
         """
         self.reply_to_own_site, self.reply_to_other_sites = _prepared(site, own_site=True), _prepared(site)
         if _rates(policy) != _rates(self.policy):
@@ -264,18 +263,18 @@ class DiscoveryServer:
         self._allowed = _by_prefix(policy.allowed)
 
     def receive(self, datagram: bytes | memoryview, source: tuple[str, int], now: int) -> bytes | Refusal:
-        """Answer a datagram, or say why not: [MS-MQSD] 3.2.5.1.
+        """The answer to a datagram, or the reason to refuse it: [MS-MQSD] 3.2.5.1.
 
         Parameters
         ----------
         datagram : bytes or memoryview of bytes
         source : (str, int)
-            IPv4 address and port that it came from, and that the answer goes to.
+            IPv4 address and port of the sender, which the answer goes to.
         now : int
-            Nanoseconds of a clock that does not go back.
+            Nanoseconds of a monotonic clock.
         """
         size = len(datagram)
-        # Over UDP its size and Type alone make a request: nothing else in it can be wrong, and more is ignored
+        # Over UDP only size and Type make a request: no other field can be wrong, and more bytes are ignored
         if size < REQUEST_SIZE or datagram[1] != _REQUEST:
             return self._refuse(Refusal.REPLY if size > 1 and datagram[1] == _REPLY else Refusal.MALFORMED)
         if self._enterprise_id is not None and datagram[_ENTERPRISE_ID] != self._enterprise_id:
@@ -318,7 +317,7 @@ def _buckets(policy: Policy) -> tuple[NetworkBuckets, TokenBucket]:
 
 
 def _prepared(site: Site, *, own_site: bool = False) -> Reply | Refusal:
-    """What every client of the own site, or of any other, is answered."""
+    """The answer to every client of the own site, or of any other site."""
     elsewhere = uuid.UUID(int=site.site_id.int ^ 1)
     request = TopologyClientRequest(
         enterprise_id=site.enterprise_id,
@@ -333,7 +332,7 @@ def _prepared(site: Site, *, own_site: bool = False) -> Reply | Refusal:
 
 
 def _by_prefix(networks: Iterable[IPv4Network]) -> list[tuple[int, frozenset[int]]]:
-    """Networks by how far an address is shifted to be one of them, so that a long list costs no more than a short."""
+    """Network numbers by the shift that turns an address into one: long lists are searched as fast as short ones."""
     by_shift: dict[int, set[int]] = {}
     for network in networks:
         shift = network.max_prefixlen - network.prefixlen

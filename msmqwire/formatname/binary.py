@@ -1,18 +1,21 @@
 """Format names as message packets carry them: [MS-MQMQ] 2.2.18.1.4, 2.2.18.1.5 and 2.2.18.1.7.
 
-Offsets count from the start of the header that holds a name, since alignment does. A name that has more to say than its
-binary form has room for (a suffix, a domain) is refused.
+Offsets and alignment count from the start of the header that holds a name. Decoders raise DecodeError for truncated
+data, a direct name that is wrong or does not end with its only U+0000, and an unknown FormatType. Encoders raise
+EncodeError for a name with a part that its binary format lacks (a suffix, a domain).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from uuid import UUID
 
 from msmqwire.errors import DecodeError, EncodeError, FormatNameError
 from msmqwire.formatname.model import DirectName, DistributionListName, FormatName, PrivateName, PublicName, parse
 
 __all__ = [
+    "Reader",
     "decode_direct",
     "decode_elements",
     "decode_private",
@@ -35,112 +38,91 @@ def _aligned(at: int, alignment: int) -> int:
     return -(-at // alignment) * alignment
 
 
-def _taken(data: bytes, at: int, size: int, field: str) -> bytes:
-    if size > len(data) - at:
-        raise DecodeError("truncated", field, at, f"needs {size} bytes, {max(len(data) - at, 0)} left")
-    return data[at : at + size]
+@dataclass
+class Reader:
+    """A position in binary data."""
 
+    data: bytes
+    at: int
 
-def _guid(data: bytes, at: int, field: str) -> UUID:
-    return UUID(bytes_le=_taken(data, at, 16, field))
+    def take(self, size: int, field: str) -> bytes:
+        """The next ``size`` bytes.
 
+        Raises
+        ------
+        DecodeError
+            Fewer bytes are left.
+        """
+        left = len(self.data) - self.at
+        if size > left:
+            raise DecodeError("truncated", field, self.at, f"needs {size} bytes, {max(left, 0)} left")
+        self.at += size
+        return self.data[self.at - size : self.at]
 
-def _number(data: bytes, at: int, size: int, field: str) -> int:
-    return int.from_bytes(_taken(data, at, size, field), "little")
+    def number(self, size: int, field: str) -> int:
+        """An unsigned integer."""
+        return int.from_bytes(self.take(size, field), "little")
+
+    def guid(self, field: str) -> UUID:
+        """A GUID in packet order."""
+        return UUID(bytes_le=self.take(16, field))
+
+    def align(self, alignment: int) -> None:
+        """Move to the next multiple of ``alignment``."""
+        self.at = _aligned(self.at, alignment)
 
 
 def _without_suffix(name: PublicName | PrivateName) -> None:
     if name.suffix is not None:
-        raise EncodeError("FormatName", f"{name}: this form has no room for a suffix")
+        raise EncodeError("FormatName", f"{name}: this format has no suffix")
 
 
-# --- Forms of a fixed size ---
+# --- Formats of a fixed size ---
 
 
 def encode_private_id(name: PrivateName) -> bytes:
-    """PrivateQueueFormatNameId, 4 bytes: a private queue on a host that the packet names elsewhere.
-
-    Raises
-    ------
-    EncodeError
-        The name has a suffix.
-    """
+    """PrivateQueueFormatNameId, 4 bytes: a private queue on the host of another field of the packet."""
     _without_suffix(name)
     return name.private_id.to_bytes(4, "little")
 
 
 def decode_private_id(data: bytes, queue_manager: UUID, at: int = 0) -> PrivateName:
-    """The private queue of a PrivateQueueFormatNameId on the host that the packet names elsewhere.
-
-    Raises
-    ------
-    DecodeError
-        Fewer than 4 bytes are left.
+    """The private queue of a PrivateQueueFormatNameId on the host ``queue_manager``.
 
     Examples
     --------
     >>> str(decode_private_id(bytes([3, 0, 0, 0]), UUID("2bbba4ec-8e75-4b43-9c1e-0d2a5a3c2f10")))
     'PRIVATE=2bbba4ec-8e75-4b43-9c1e-0d2a5a3c2f10\\\\3'
     """
-    return PrivateName(queue_manager, _number(data, at, 4, "PrivateQueueIdentifier"))
+    return PrivateName(queue_manager, Reader(data, at).number(4, "PrivateQueueIdentifier"))
 
 
 def encode_public(name: PublicName) -> bytes:
-    """PublicQueueFormatName, 16 bytes.
-
-    Raises
-    ------
-    EncodeError
-        The name has a suffix.
-    """
+    """PublicQueueFormatName, 16 bytes."""
     _without_suffix(name)
     return name.guid.bytes_le
 
 
 def decode_public(data: bytes, at: int = 0) -> PublicName:
-    """The name of a PublicQueueFormatName.
-
-    Raises
-    ------
-    DecodeError
-        Fewer than 16 bytes are left.
-    """
-    return PublicName(_guid(data, at, "PublicQueueIdentifier"))
+    """The name of a PublicQueueFormatName."""
+    return PublicName(Reader(data, at).guid("PublicQueueIdentifier"))
 
 
 def encode_private(name: PrivateName) -> bytes:
-    """PrivateQueueFormatName, 20 bytes.
-
-    Raises
-    ------
-    EncodeError
-        The name has a suffix.
-    """
+    """PrivateQueueFormatName, 20 bytes."""
     return name.guid.bytes_le + encode_private_id(name)
 
 
 def decode_private(data: bytes, at: int = 0) -> PrivateName:
-    """The name of a PrivateQueueFormatName.
-
-    Raises
-    ------
-    DecodeError
-        Fewer than 20 bytes are left.
-    """
-    return decode_private_id(data, _guid(data, at, "SourceQueueManager"), at + 16)
+    """The name of a PrivateQueueFormatName."""
+    return decode_private_id(data, Reader(data, at).guid("SourceQueueManager"), at + 16)
 
 
 # --- Direct names ---
 
 
 def direct_name(units: bytes, offset: int, *, http_slashes: bool = False) -> DirectName:
-    """The direct name that UTF-16LE text without ``DIRECT=`` and U+0000 is; ``offset`` is where it stands.
-
-    Raises
-    ------
-    DecodeError
-        It is none.
-    """
+    """The direct name of UTF-16LE text without ``DIRECT=`` and U+0000; ``offset`` is that of the text."""
     text = "DIRECT=" + units.decode("utf-16-le", "surrogatepass")
     try:
         name = parse(text, http_slashes=http_slashes, spx=True)
@@ -156,11 +138,6 @@ def direct_name(units: bytes, offset: int, *, http_slashes: bool = False) -> Dir
 def encode_direct(name: DirectName, at: int = 0) -> bytes:
     """DirectQueueFormatName at offset ``at`` of its header: Count, text, U+0000, padded to a multiple of 4 from there.
 
-    Raises
-    ------
-    EncodeError
-        The text is longer than Count can say.
-
     Examples
     --------
     >>> encode_direct(DirectName("os", "a", "q"), at=2).hex(" ", -2)
@@ -174,21 +151,16 @@ def encode_direct(name: DirectName, at: int = 0) -> bytes:
 
 
 def decode_direct(data: bytes, at: int = 0, *, http_slashes: bool = False) -> tuple[DirectName, int]:
-    """The name of a DirectQueueFormatName at offset ``at`` of its header, and the offset behind its padding.
-
-    Raises
-    ------
-    DecodeError
-        The text is cut, is not closed by its one U+0000, or is no direct name.
-    """
-    size = _number(data, at, 2, "Count")
+    """The name of a DirectQueueFormatName at offset ``at`` of its header, and the offset after its padding."""
+    reader = Reader(data, at)
+    size = reader.number(2, "Count")
     if size == 0 or size % 2:
         raise DecodeError("bad_size", "Count", at, f"is {size}, must be a positive even number")
-    units = _taken(data, at + 2, size, _DIRECT_FIELD)
+    units = reader.take(size, _DIRECT_FIELD)
     end = _terminator(units)
     if end != size - 2:
         place = at + 2 + (size - 2 if end is None else end)
-        raise DecodeError("bad_terminator", _DIRECT_FIELD, place, "one U+0000 must stand at its end")
+        raise DecodeError("bad_terminator", _DIRECT_FIELD, place, "must have one U+0000, at its end")
     return direct_name(units[:end], at + 2, http_slashes=http_slashes), _aligned(at + 2 + size, 4)
 
 
@@ -203,21 +175,16 @@ def _terminator(units: bytes) -> int | None:
 def encode_elements(
     names: Iterable[FormatName], at: int = _MQF_ADDRESS_HEADER_SIZE, *, public_alignment: int = 4
 ) -> bytes:
-    """MQFFormatNameElements behind each other, from offset ``at`` of an MQFAddressHeader, padded to a multiple of 4.
+    """Encode MQFFormatNameElements from offset ``at`` of an MQFAddressHeader, padded to a multiple of 4.
 
     Parameters
     ----------
     names : iterable of FormatName
-        Public, private, direct and distribution list names; others have no such form.
+        Public, private, direct and distribution list names.
     at : int
-        The size of what stands in front of them.
+        The size of the preceding bytes of the header.
     public_alignment : int
-        Where the identifier of a public queue may begin. The specification does not say; 4, as for the other GUIDs.
-
-    Raises
-    ------
-    EncodeError
-        A name has no such form.
+        The alignment of the identifier of a public queue. The specification does not define it; other GUIDs have 4.
     """
     packed = bytearray()
     for name in names:
@@ -237,9 +204,9 @@ def _element(name: FormatName, public_alignment: int) -> tuple[int, int, bytes]:
         return _DIRECT, 2, name.path.encode("utf-16-le") + b"\0\0"
     if isinstance(name, DistributionListName):
         if name.domain is not None:
-            raise EncodeError("DistributionListIdentifier", f"{name}: this form has no room for a domain")
+            raise EncodeError("DistributionListIdentifier", f"{name}: this format has no domain")
         return _DISTRIBUTION_LIST, 4, name.guid.bytes_le
-    raise EncodeError("FormatType", f"{name}: a packet has no form for this kind of name")
+    raise EncodeError("FormatType", f"{name}: packets have no format for this kind of name")
 
 
 def decode_elements(
@@ -250,12 +217,7 @@ def decode_elements(
     public_alignment: int = 4,
     http_slashes: bool = False,
 ) -> tuple[tuple[FormatName, ...], int]:
-    """The names of ``count`` MQFFormatNameElements from offset ``at`` of an MQFAddressHeader, and the offset behind.
-
-    Raises
-    ------
-    DecodeError
-        A name is cut, of an unknown FormatType, without its U+0000, or no direct name.
+    """The names of ``count`` MQFFormatNameElements from offset ``at`` of an MQFAddressHeader, and the next offset.
 
     Examples
     --------
@@ -265,29 +227,26 @@ def decode_elements(
     (['DIRECT=OS:a\\\\q', 'DIRECT=OS:b\\\\q'], True)
     """
     names: list[FormatName] = []
+    reader = Reader(data, at)
     for _ in range(count):
-        type_ = _number(data, at, 2, "FormatType")
-        start = at
-        at += 2
+        start = reader.at
+        type_ = reader.number(2, "FormatType")
         if type_ == _PUBLIC:
-            at = _aligned(at, public_alignment)
-            names.append(decode_public(data, at))
-            at += 16
+            reader.align(public_alignment)
+            names.append(PublicName(reader.guid("PublicQueueIdentifier")))
         elif type_ == _PRIVATE:
-            at = _aligned(at, 4)
-            names.append(decode_private(data, at))
-            at += 20
+            reader.align(4)
+            names.append(PrivateName(reader.guid("SourceQueueManager"), reader.number(4, "PrivateQueueIdentifier")))
         elif type_ == _DIRECT:
-            at = _aligned(at, 2)
-            end = _terminator(data[at:])
+            reader.align(2)
+            end = _terminator(data[reader.at :])
             if end is None:
-                raise DecodeError("bad_terminator", _DIRECT_FIELD, at, "no U+0000 in the rest of the header")
-            names.append(direct_name(data[at : at + end], at, http_slashes=http_slashes))
-            at += end + 2
+                raise DecodeError("bad_terminator", _DIRECT_FIELD, reader.at, "no U+0000 in the rest of the header")
+            units = reader.take(end + 2, _DIRECT_FIELD)[:-2]
+            names.append(direct_name(units, reader.at - end - 2, http_slashes=http_slashes))
         elif type_ == _DISTRIBUTION_LIST:
-            at = _aligned(at, 4)
-            names.append(DistributionListName(_guid(data, at, "DistributionListIdentifier")))
-            at += 16
+            reader.align(4)
+            names.append(DistributionListName(reader.guid("DistributionListIdentifier")))
         else:
             raise DecodeError("bad_type", "FormatType", start, f"is {type_}, must be 1, 2, 3 or 6")
-    return tuple(names), min(_aligned(at, 4), max(len(data), at))
+    return tuple(names), min(_aligned(reader.at, 4), max(len(data), reader.at))

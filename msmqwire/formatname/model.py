@@ -1,18 +1,18 @@
 """Format names and path names as values: [MS-MQMQ] 2.1.
 
-A name compares as queues do: GUIDs and numbers by value, texts without regard to the case of ASCII letters. ``str()``
-gives a name back in the case it was written in, with keywords in capitals and GUIDs in small letters.
+Names are equal when they name the same queue: GUIDs and numbers compare by value, texts without regard to the case of
+ASCII letters. ``str()`` keeps the case of texts, with keywords in upper case and GUIDs in lower case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
-from msmqwire.formatname.parts import Parts, scan
-from msmqwire.formatname.schema import Protocol, QueueType, Suffix
+from msmqwire.formatname.scan import scan
+from msmqwire.formatname.schema import ProtocolName, QueueTypeName, SuffixName
 
 __all__ = [
     "ConnectorName",
@@ -37,7 +37,7 @@ def _folded(text: str | None) -> str:
     return "" if text is None else text.translate(_ASCII_LOWER)
 
 
-def _with_suffix(text: str, suffix: Suffix | None) -> str:
+def _with_suffix(text: str, suffix: SuffixName | None) -> str:
     return text if suffix is None else f"{text};{suffix.upper()}"
 
 
@@ -46,7 +46,7 @@ def _with_subqueue(queue: str, subqueue: str | None) -> str:
 
 
 class Name:
-    """What format names and path names have in common: checked when made, compared by what they name."""
+    """The base of format names and path names: checked when made, compared by the queue they name."""
 
     __slots__ = ()
 
@@ -54,16 +54,16 @@ class Name:
         self._check()
 
     def _check(self) -> None:
-        """Refuse parts that, written down, are no name, or another one."""
+        """Refuse parts whose text is not a name, or is another name."""
         text = str(self)
         names = scan(text, extended=True, spx=True, path_name=isinstance(self, PathName))
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            if len(names) > 1 or value != getattr(names[0], field.name):
+            if len(names) > 1 or value != names[0][field.name]:
                 raise ValueError(f"{field.name}={value!r} makes {text!r}, which names something else")
 
     def _key(self) -> Hashable:
-        """What two names of one queue have in common."""
+        """Equal for two names of the same queue."""
         values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
         return tuple([_folded(value) if isinstance(value, str) else value for value in values])
 
@@ -82,7 +82,7 @@ class FormatName(Name):
     Attributes
     ----------
     kind : str
-        As the ``kind`` column of a batch says it, e.g. ``"direct"``.
+        As in the ``kind`` column of a batch, e.g. ``"direct"``.
     """
 
     __slots__ = ()
@@ -96,7 +96,7 @@ class FormatName(Name):
         return self._written(1)
 
     def _written(self, private_id_width: int) -> str:
-        raise NotImplementedError  # each kind of name is written in its own way
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -106,11 +106,11 @@ class DirectName(FormatName):
     Attributes
     ----------
     protocol : {"tcp", "os", "ipx", "spx", "http", "https"}
-        ``spx`` is no part of the grammar, but of order acknowledgments ([MS-MQQB] 2.2.4).
+        ``spx`` is not in the grammar; order acknowledgments use it ([MS-MQQB] 2.2.4).
     address : str
-        ProtocolAddressSpecification as written, e.g. ``"//host:8080/MSMQ"``.
+        ProtocolAddressSpecification, e.g. ``"//host:8080/MSMQ"``.
     queue : str or None
-        None for the machine's own queues, of which ``suffix`` says which.
+        None for the machine's own queues, which ``suffix`` tells apart.
     queue_type : {"public", "private", "system"}
         ``system`` for the machine's own queues.
     subqueue : str or None
@@ -119,9 +119,9 @@ class DirectName(FormatName):
     Raises
     ------
     FormatNameError
-        These parts make no direct name. So do all names.
+        The parts do not make a direct name. The other classes raise it likewise.
     ValueError
-        They make the name of another queue: ``;JOURNAL`` as a subqueue is read as a suffix.
+        The parts make the name of another queue: the subqueue ``JOURNAL`` would be read as a suffix.
 
     Examples
     --------
@@ -131,12 +131,12 @@ class DirectName(FormatName):
 
     kind: ClassVar[str] = "direct"
 
-    protocol: Protocol
+    protocol: ProtocolName
     address: str
     queue: str | None
-    queue_type: QueueType = "public"
+    queue_type: QueueTypeName = "public"
     subqueue: str | None = None
-    suffix: Suffix | None = None
+    suffix: SuffixName | None = None
 
     def _written(self, private_id_width: int) -> str:
         return f"DIRECT={self.path}"
@@ -155,7 +155,7 @@ class DirectName(FormatName):
         return self.protocol, address, self.queue_type, _folded(self.queue), _folded(self.subqueue), self.suffix
 
     def _address_key(self) -> Hashable:
-        """The address in small letters, over HTTP with the port that is meant where none stands."""
+        """The address in lower case, over HTTP with the default port where it has none."""
         address = _folded(self.address)
         if self.protocol not in _DEFAULT_PORTS:
             return address
@@ -165,10 +165,20 @@ class DirectName(FormatName):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class PublicName(FormatName):
+class _GuidName(FormatName):
+    """A name that is a keyword, a GUID and perhaps a suffix."""
+
+    guid: UUID
+    suffix: SuffixName | None = None
+
+    def _written(self, private_id_width: int) -> str:
+        return _with_suffix(f"{self.kind.upper()}={self.guid}", self.suffix)
+
+
+class PublicName(_GuidName):
     """A public queue by its identifier: [MS-MQMQ] 2.1.3.
 
-    ``suffix`` can be ``"journal"``, which the grammar has no place for and QUEUE_FORMAT has.
+    ``suffix`` can be ``"journal"``, which QUEUE_FORMAT can express and the grammar cannot.
 
     Examples
     --------
@@ -177,13 +187,8 @@ class PublicName(FormatName):
     'PUBLIC=2bbba4ec-8e75-4b43-9c1e-0d2a5a3c2f10'
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "public"
-
-    guid: UUID
-    suffix: Suffix | None = None
-
-    def _written(self, private_id_width: int) -> str:
-        return _with_suffix(f"PUBLIC={self.guid}", self.suffix)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -203,7 +208,7 @@ class PrivateName(FormatName):
 
     guid: UUID
     private_id: int
-    suffix: Suffix | None = None
+    suffix: SuffixName | None = None
 
     def _written(self, private_id_width: int) -> str:
         return _with_suffix(f"PRIVATE={self.guid}\\{self.private_id:0{private_id_width}X}", self.suffix)
@@ -211,7 +216,7 @@ class PrivateName(FormatName):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DistributionListName(FormatName):
-    """A distribution list, perhaps with the Active Directory domain it is in: [MS-MQMQ] 2.1.5."""
+    """A distribution list, perhaps with its Active Directory domain: [MS-MQMQ] 2.1.5."""
 
     kind: ClassVar[str] = "distribution_list"
 
@@ -222,39 +227,27 @@ class DistributionListName(FormatName):
         return f"DL={self.guid}" if self.domain is None else f"DL={self.guid}@{self.domain}"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class MachineName(FormatName):
+class MachineName(_GuidName):
     """A computer's own queues: [MS-MQMQ] 2.1.6.
 
-    ``suffix`` says which of them: ``"journal"``, ``"deadletter"`` or ``"deadxact"``. The grammar has no place for it,
-    QUEUE_FORMAT has none for a name without.
+    ``suffix`` is ``"journal"``, ``"deadletter"`` or ``"deadxact"``. The grammar cannot express it; QUEUE_FORMAT cannot
+    express a name without it.
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "machine"
 
-    guid: UUID
-    suffix: Suffix | None = None
 
-    def _written(self, private_id_width: int) -> str:
-        return _with_suffix(f"MACHINE={self.guid}", self.suffix)
+class ConnectorName(_GuidName):
+    """A connector queue: [MS-MQMQ] 2.1.6. ``suffix`` can be ``"xactonly"``, which only QUEUE_FORMAT can express."""
 
-
-@dataclass(frozen=True, eq=False, slots=True)
-class ConnectorName(FormatName):
-    """A connector queue: [MS-MQMQ] 2.1.6. ``suffix`` can be ``"xactonly"``, which only QUEUE_FORMAT has a place for."""
-
+    __slots__ = ()
     kind: ClassVar[str] = "connector"
-
-    guid: UUID
-    suffix: Suffix | None = None
-
-    def _written(self, private_id_width: int) -> str:
-        return _with_suffix(f"CONNECTOR={self.guid}", self.suffix)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MulticastName(FormatName):
-    """The queues that listen at an IPv4 multicast address and port: [MS-MQMQ] 2.1.6.
+    """The queues that listen on an IPv4 multicast address and port: [MS-MQMQ] 2.1.6.
 
     Examples
     --------
@@ -273,14 +266,14 @@ class MulticastName(FormatName):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MultipleElementName(FormatName):
-    """Two or more format names, all of which a message goes to: [MS-MQMQ] 2.1.7.
+    """Two or more format names; a message goes to all of them: [MS-MQMQ] 2.1.7.
 
     Raises
     ------
     FormatNameError
-        An element is a machine name, or names a queue that cannot be written to.
+        An element is a machine name, or names a journal or dead-letter queue.
     ValueError
-        There are fewer than two elements, or one is a list itself.
+        There are fewer than two elements, or an element has several elements itself.
 
     Examples
     --------
@@ -295,7 +288,7 @@ class MultipleElementName(FormatName):
 
     def _check(self) -> None:
         if len(self.elements) < 2 or any(isinstance(element, MultipleElementName) for element in self.elements):
-            raise ValueError("a multiple-element name has two or more elements, none of them a list")
+            raise ValueError("a multiple-element name has two or more elements, none with several elements itself")
         scan(str(self), extended=True, spx=True)
 
     def _written(self, private_id_width: int) -> str:
@@ -323,7 +316,7 @@ class PathName(Name):
 
     computer: str
     queue: str
-    queue_type: QueueType = "public"
+    queue_type: QueueTypeName = "public"
     subqueue: str | None = None
 
     def __str__(self) -> str:
@@ -344,27 +337,21 @@ _CLASSES: dict[str, type[FormatName]] = {
     )
 }
 _MEMBERS: dict[type[Name], tuple[str, ...]] = {
-    class_: tuple([field.name for field in fields(class_)])
-    for class_ in (*_CLASSES.values(), MultipleElementName, PathName)
+    class_: tuple([field.name for field in fields(class_)]) for class_ in (*_CLASSES.values(), PathName)
 }
 AnyName = TypeVar("AnyName", bound=Name)
 
 
-def _made(class_: type[AnyName], values: Iterable[Any]) -> AnyName:
-    """A name of parts that the kernel has read: they need no second look."""
+def _made(class_: type[AnyName], parts: dict[str, Any]) -> AnyName:
+    """A name of parts that ``scan`` returned, which need no check."""
     name = object.__new__(class_)
-    for member, value in zip(_MEMBERS[class_], values, strict=True):
-        object.__setattr__(name, member, value)
+    for member in _MEMBERS[class_]:
+        object.__setattr__(name, member, parts[member])
     return name
 
 
-def _element(parts: Parts) -> FormatName:
-    class_ = _CLASSES[parts.kind]
-    return _made(class_, [getattr(parts, member) for member in _MEMBERS[class_]])
-
-
 def parse(text: str, *, extended: bool = False, http_slashes: bool = False, spx: bool = False) -> FormatName:
-    """The format name that a text is: [MS-MQMQ] 2.1.2-2.1.7.
+    """Parse a format name: [MS-MQMQ] 2.1.2-2.1.7.
 
     A comma always separates the elements of a multiple-element name.
 
@@ -373,17 +360,17 @@ def parse(text: str, *, extended: bool = False, http_slashes: bool = False, spx:
     text : str
         Keywords, protocols, suffixes and hexadecimal digits in any case.
     extended : bool
-        Take the suffixes that QUEUE_FORMAT can express and the grammar cannot: ``PUBLIC=guid;JOURNAL``,
-        ``CONNECTOR=guid;XACTONLY``, and ``;JOURNAL``, ``;DEADLETTER`` and ``;DEADXACT`` behind ``MACHINE=guid``.
+        Accept the suffixes that QUEUE_FORMAT can express and the grammar cannot: ``PUBLIC=guid;JOURNAL``,
+        ``CONNECTOR=guid;XACTONLY``, and ``;JOURNAL``, ``;DEADLETTER`` and ``;DEADXACT`` after ``MACHINE=guid``.
     http_slashes : bool
-        Take ``/`` for ``\\`` behind ``/MSMQ``, as names of queues over HTTP are often written.
+        Accept ``/`` for ``\\`` after ``/MSMQ``, as names of queues over HTTP are often written.
     spx : bool
-        Take ``SPX:`` as a protocol, which order acknowledgments use ([MS-MQQB] 2.2.4).
+        Accept the protocol ``SPX:``, which order acknowledgments use ([MS-MQQB] 2.2.4).
 
     Raises
     ------
     FormatNameError
-        It is none; ``offset`` is the character at which that shows.
+        The text is not a format name; ``offset`` is its first wrong character.
 
     Examples
     --------
@@ -395,18 +382,21 @@ def parse(text: str, *, extended: bool = False, http_slashes: bool = False, spx:
     msmqwire.errors.FormatNameError: bad_value: ProtocolAddressSpecification at character 18: expected ...
     """
     names = scan(text, extended=extended, http_slashes=http_slashes, spx=spx)
-    if len(names) == 1:
-        return _element(names[0])
-    return _made(MultipleElementName, [tuple([_element(parts) for parts in names])])
+    elements = tuple([_made(_CLASSES[parts["kind"]], parts) for parts in names])
+    if len(elements) == 1:
+        return elements[0]
+    name = object.__new__(MultipleElementName)
+    object.__setattr__(name, "elements", elements)
+    return name
 
 
 def parse_path_name(text: str) -> PathName:
-    """The path name that a text is: [MS-MQMQ] 2.1.1, with the queue names of all versions of MSMQ.
+    """Parse a path name: [MS-MQMQ] 2.1.1, with the queue names of all versions of MSMQ.
 
     Raises
     ------
     FormatNameError
-        It is none; ``offset`` is the character at which that shows.
+        The text is not a path name; ``offset`` is its first wrong character.
     """
     (parts,) = scan(text, path_name=True)
-    return _made(PathName, [getattr(parts, member) for member in _MEMBERS[PathName]])
+    return _made(PathName, parts)

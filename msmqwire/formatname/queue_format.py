@@ -1,8 +1,7 @@
 """QUEUE_FORMAT: a format name as an argument of remote procedure calls ([MS-MQMQ] 2.2.6-2.2.11).
 
-The bytes are those of NDR, the transfer syntax of DCE 1.1 RPC (C706, chapter 14): little-endian, members aligned from
-the start of the data, the discriminant of the union once more in front of it, and strings behind the structure that
-points to them.
+The bytes are NDR, the transfer syntax of DCE 1.1 RPC (C706, chapter 14): little-endian, members aligned from the start
+of the data, a copy of the discriminant before the union, and strings after the structure that points to them.
 """
 
 from __future__ import annotations
@@ -10,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from ipaddress import IPv4Address
-from uuid import UUID
 
 from msmqwire.errors import DecodeError, EncodeError, FormatNameError
-from msmqwire.formatname.binary import direct_name
+from msmqwire.formatname.binary import Reader, direct_name
 from msmqwire.formatname.model import (
     ConnectorName,
     DirectName,
@@ -24,7 +22,7 @@ from msmqwire.formatname.model import (
     PrivateName,
     PublicName,
 )
-from msmqwire.formatname.schema import SUFFIXES, Suffix
+from msmqwire.formatname.schema import SUFFIXES, SuffixName
 
 __all__ = ["QueueFormatType", "QueueSuffixType", "decode_queue_format", "encode_queue_format"]
 
@@ -60,7 +58,7 @@ _TYPES = frozenset(QueueFormatType)
 
 @dataclass(frozen=True)
 class _Rule:
-    """What 2.2.7 says of a suffix: the Flags beside it, and the types of format name that can have it."""
+    """The rule of 2.2.7 for a suffix: its Flags, and the types of format name that can have it."""
 
     flags: frozenset[int]
     types: frozenset[QueueFormatType]
@@ -90,7 +88,7 @@ def encode_queue_format(name: FormatName) -> bytes:
     Raises
     ------
     EncodeError
-        QUEUE_FORMAT cannot express it: a machine name without a suffix, a multiple-element name.
+        QUEUE_FORMAT cannot express the name: a machine name without a suffix, a multiple-element name.
 
     Examples
     --------
@@ -106,14 +104,14 @@ def encode_queue_format(name: FormatName) -> bytes:
 
 
 def _suffix_of(name: FormatName, type_: QueueFormatType) -> QueueSuffixType:
-    suffix: Suffix | None = getattr(name, "suffix", None)
+    suffix: SuffixName | None = getattr(name, "suffix", None)
     if suffix is not None:
         return QueueSuffixType(SUFFIXES.index(suffix))
     return QueueSuffixType.SUBQUEUE if type_ == QueueFormatType.SUBQUEUE else QueueSuffixType.NONE
 
 
 def _union(name: FormatName) -> tuple[QueueFormatType, bytes]:
-    """The type of a name, and the arm of the union with what it points to."""
+    """The type of a name, and the arm of the union with the data it points to."""
     if isinstance(name, PublicName):
         return QueueFormatType.PUBLIC, name.guid.bytes_le
     if isinstance(name, PrivateName):
@@ -137,7 +135,7 @@ _REFERENT = (0x00020000).to_bytes(4, "little")
 
 
 def _string(text: str) -> bytes:
-    """A conformant varying string: its greatest size, offset and size in code units, then the text."""
+    """A conformant varying string: maximum size, offset and size in code units, then the text."""
     units = text.encode("utf-16-le") + b"\0\0"
     count = (len(units) // 2).to_bytes(4, "little")
     return count + bytes(4) + count + units
@@ -147,38 +145,23 @@ def _string(text: str) -> bytes:
 
 
 @dataclass
-class _Reader:
-    """A place in NDR data."""
+class _Reader(Reader):
+    """A position in NDR data."""
 
-    data: bytes
-    at: int
     http_slashes: bool
 
-    def take(self, size: int, field: str) -> bytes:
-        left = len(self.data) - self.at
-        if size > left:
-            raise DecodeError("truncated", field, self.at, f"needs {size} bytes, {max(left, 0)} left")
-        self.at += size
-        return self.data[self.at - size : self.at]
-
-    def number(self, field: str) -> int:
-        return int.from_bytes(self.take(4, field), "little")
-
-    def guid(self, field: str) -> UUID:
-        return UUID(bytes_le=self.take(16, field))
-
     def string(self, field: str) -> bytes | None:
-        """The code units of a string that is pointed to, without its U+0000; None for a null pointer."""
-        if self.number(field) == 0:
+        """The code units of a string after its pointer, without its U+0000; None for a null pointer."""
+        if self.number(4, field) == 0:
             return None
         start = self.at
-        greatest, offset, count = self.number(field), self.number(field), self.number(field)
+        greatest, offset, count = (self.number(4, field) for _ in range(3))
         if offset != 0 or not 1 <= count <= greatest:
             raise DecodeError("bad_size", field, start, f"{count} code units at {offset}, of at most {greatest}")
         units = self.take(2 * count, field)
         text = units.decode("utf-16-le", "surrogatepass")
         if text.find("\0") != len(text) - 1:
-            raise DecodeError("bad_terminator", field, self.at - 2, "one U+0000 must stand at its end")
+            raise DecodeError("bad_terminator", field, self.at - 2, "must have one U+0000, at its end")
         return units[:-2]
 
     def direct(self, field: str) -> DirectName:
@@ -190,15 +173,15 @@ class _Reader:
 
 
 def decode_queue_format(data: bytes, at: int = 0, *, http_slashes: bool = False) -> tuple[FormatName | None, int]:
-    """The name of a QUEUE_FORMAT in NDR data, from offset ``at``, a multiple of 4, and the offset behind it.
+    """The name of a QUEUE_FORMAT in NDR data at offset ``at``, a multiple of 4, and the offset after it.
 
-    The name is None where m_qft is QUEUE_FORMAT_TYPE_UNKNOWN. A suffix stands in m_SuffixAndFlags and, for a direct
-    name, in its text as well: they must agree.
+    The name is None where m_qft is QUEUE_FORMAT_TYPE_UNKNOWN. The suffix of a direct name is in m_SuffixAndFlags and in
+    its text: they must agree.
 
     Raises
     ------
     DecodeError
-        The data end too early, suffix, flags and type do not go together, or a string is not what it should be.
+        The data are truncated, suffix, flags and type do not agree, or a string is malformed.
     """
     start = at
     reader = _Reader(data, at, http_slashes)
@@ -219,7 +202,7 @@ def _checked_suffix(suffix_and_flags: int, type_: QueueFormatType, at: int) -> Q
     suffix, flags = suffix_and_flags & 0x0F, suffix_and_flags & 0xF0
     rule = _RULES.get(suffix)  # type: ignore[call-overload]
     if rule is None:
-        raise DecodeError("bad_value", "m_SuffixAndFlags", at, f"there is no suffix {suffix}")
+        raise DecodeError("bad_value", "m_SuffixAndFlags", at, f"suffix {suffix} does not exist")
     if flags not in rule.flags:
         raise DecodeError("bad_flag", "m_SuffixAndFlags", at, f"flags 0x{flags:02x} with suffix {suffix}")
     if type_ not in rule.types:
@@ -231,11 +214,11 @@ def _name(reader: _Reader, type_: QueueFormatType, suffix: str) -> FormatName | 
     if type_ == QueueFormatType.UNKNOWN:
         return None
     reader.take(3, "m_qft")  # the arms of the union begin at a multiple of 4
-    given: Suffix | None = suffix or None  # type: ignore[assignment]
+    given: SuffixName | None = suffix or None  # type: ignore[assignment]
     if type_ == QueueFormatType.PUBLIC:
         return PublicName(reader.guid("m_gPublicID"), given)
     if type_ == QueueFormatType.PRIVATE:
-        return PrivateName(reader.guid("m_oPrivateID"), reader.number("m_oPrivateID"), given)
+        return PrivateName(reader.guid("m_oPrivateID"), reader.number(4, "m_oPrivateID"), given)
     if type_ == QueueFormatType.DIRECT:
         return reader.direct("m_pDirectID")
     if type_ == QueueFormatType.MACHINE:
@@ -262,14 +245,14 @@ def _distribution_list(reader: _Reader) -> DistributionListName:
 def _multicast(reader: _Reader) -> MulticastName:
     place = reader.at
     address = IPv4Address(reader.take(4, "m_MulticastID"))
-    port = reader.number("m_MulticastID")
+    port = reader.number(4, "m_MulticastID")
     if not 224 <= address.packed[0] <= 239 or port > 0xFFFF:
-        raise DecodeError("bad_value", "m_MulticastID", place, f"{address}:{port} is no multicast address and port")
+        raise DecodeError("bad_value", "m_MulticastID", place, f"{address}:{port} is not a multicast address and port")
     return MulticastName(str(address), port)
 
 
 def _check_direct(name: DirectName, type_: QueueFormatType, suffix: QueueSuffixType, at: int) -> None:
-    """A direct name says itself what suffix it has; type and m_SuffixAndFlags must say the same."""
+    """Check that type and m_SuffixAndFlags agree with the text of a direct name."""
     if (name.subqueue is not None) != (type_ == QueueFormatType.SUBQUEUE):
         raise DecodeError("bad_value", "m_qft", at - 1, f"{name} is not of type {type_.name}")
     allowed = {_suffix_of(name, type_)}

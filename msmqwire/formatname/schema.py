@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from msmqwire.columns.schema import ASCII, GUID, UINT16, UINT32, Column, Enumeration, ListOf, Table
+from msmqwire.formatname.kernel import Expected, Field, NameKind, NameProtocol, NameQueueType, NameSuffix, Presence
 
 __all__ = [
     "EXPECTED",
@@ -14,135 +16,90 @@ __all__ = [
     "PROTOCOLS",
     "QUEUE_TYPES",
     "SUFFIXES",
-    "Kind",
-    "Protocol",
-    "QueueType",
-    "Suffix",
+    "ProtocolName",
+    "QueueTypeName",
+    "SuffixName",
 ]
 
-Kind = Literal[
-    "public",
-    "private",
-    "direct",
-    "machine",
-    "connector",
-    "distribution_list",
-    "multicast",
-    "multiple_element",
-    "path_name",
-]
-Protocol = Literal["tcp", "os", "ipx", "spx", "http", "https"]
-QueueType = Literal["public", "private", "system"]
-Suffix = Literal["journal", "deadletter", "deadxact", "xactonly"]
+ProtocolName = Literal["tcp", "os", "ipx", "spx", "http", "https"]
+QueueTypeName = Literal["public", "private", "system"]
+SuffixName = Literal["journal", "deadletter", "deadxact", "xactonly"]
 
-# By the numbers of the enumerations in grammar.pxd
-KINDS = (
-    "",
-    "public",
-    "private",
-    "direct",
-    "machine",
-    "connector",
-    "distribution_list",
-    "multicast",
-    "multiple_element",
-    "path_name",
-)
-PROTOCOLS = ("", "tcp", "os", "ipx", "spx", "http", "https")
-QUEUE_TYPES = ("", "public", "private", "system")
-SUFFIXES = ("", "journal", "deadletter", "deadxact", "xactonly")
 
-# In the order of the enumeration Field in grammar.pyx
-FIELDS = (
-    "FormatName",
-    "Protocol",
-    "ProtocolAddressSpecification",
-    "Host",
-    "Port",
-    "QueueName",
-    "Subqueue",
-    "Suffix",
-    "QueueGuid",
-    "ComputerGuid",
-    "PrivateQueueIdentifier",
-    "DistributionListGuid",
-    "DomainName",
-    "Guid",
-    "Address",
-    "Address.Port",
-    "Computer",
-)
+def _texts(members: Iterable[str]) -> tuple[str, ...]:
+    """The text forms of an enumeration of the kernel, whose first member stands for none."""
+    names = [name.partition("_")[2].lower() for name in members]
+    return "", *names[1:]
 
-# What a fault expected, in the order of the enumeration Expected in grammar.pyx
-EXPECTED = (
-    "DIRECT=, PUBLIC=, PRIVATE=, DL=, MACHINE=, CONNECTOR= or MULTICAST=",
-    "TCP:, OS:, IPX:, HTTP: or HTTPS:",
-    "a hexadecimal digit",
-    "'-'",
-    "'\\'",
-    "the end of the name",
-    "';JOURNAL' or the end of the name",
-    "';JOURNAL', ';DEADLETTER', ';DEADXACT' or the end of the name",
-    "';XACTONLY' or the end of the name",
-    "'@' and a domain, or the end of the name",
-    "a character of a computer name (U+0021 to U+007E), 1 to 256 of them",
-    "a character of a queue name, 1 to 124 of them",
-    "a character of a subqueue name, 1 to 32 of them",
-    "a character of a domain name (U+0021 to U+007E), 1 to 255 of them",
-    "an IPv4 or IPv6 address",
-    "a number from 0 to 255 without leading zeros",
-    "a number from 224 to 239",
-    "a number from 0 to 65535 without leading zeros",
-    "'.'",
-    "':'",
-    "'//'",
-    "a character of a host name, 1 to 256 of them",
-    "'/MSMQ'",
-    "a queue that can be written to: an element is no journal and no dead-letter queue",
-    "an element other than MACHINE=",
-)
 
-# The bits of a row's presence above DECODED, as batch.pyx has them
-(
-    HAS_GUID,
-    HAS_PRIVATE_ID,
-    HAS_PROTOCOL,
-    HAS_ADDRESS,
-    HAS_PORT,
-    HAS_QUEUE_TYPE,
-    HAS_QUEUE,
-    HAS_SUBQUEUE,
-    HAS_SUFFIX,
-    HAS_DOMAIN,
-    HAS_ELEMENTS,
-) = (2 << place for place in range(11))
+KINDS = _texts(NameKind.__members__)
+PROTOCOLS = _texts(NameProtocol.__members__)
+QUEUE_TYPES = _texts(NameQueueType.__members__)
+SUFFIXES = _texts(NameSuffix.__members__)
+FIELDS = tuple(field.name.replace("_", ".") for field in Field if field.name)
+
+_TEXTS = {
+    "KEYWORD": "DIRECT=, PUBLIC=, PRIVATE=, DL=, MACHINE=, CONNECTOR= or MULTICAST=",
+    "PROTOCOL": "TCP:, OS:, IPX:, HTTP: or HTTPS:",
+    "HEXADECIMAL_DIGIT": "a hexadecimal digit",
+    "HYPHEN": "'-'",
+    "BACKSLASH": "'\\'",
+    "END": "the end of the name",
+    "JOURNAL_OR_END": "';JOURNAL' or the end of the name",
+    "SUFFIX_OR_END": "';JOURNAL', ';DEADLETTER', ';DEADXACT' or the end of the name",
+    "XACTONLY_OR_END": "';XACTONLY' or the end of the name",
+    "DOMAIN_OR_END": "'@' and a domain, or the end of the name",
+    "COMPUTER_CHARACTER": "a character of a computer name (U+0021 to U+007E), 1 to 256 of them",
+    "QUEUE_CHARACTER": "a character of a queue name, 1 to 124 of them",
+    "SUBQUEUE_CHARACTER": "a character of a subqueue name, 1 to 32 of them",
+    "DOMAIN_CHARACTER": "a character of a domain name (U+0021 to U+007E), 1 to 255 of them",
+    "IP_ADDRESS": "an IPv4 or IPv6 address",
+    "OCTET": "a number from 0 to 255 without leading zeros",
+    "MULTICAST_OCTET": "a number from 224 to 239",
+    "MULTICAST_PORT": "a number from 0 to 65535 without leading zeros",
+    "DOT": "'.'",
+    "COLON": "':'",
+    "TWO_SLASHES": "'//'",
+    "HOST_CHARACTER": "a character of a host name, 1 to 256 of them",
+    "MSMQ": "'/MSMQ'",
+    "WRITABLE_QUEUE": "a queue that accepts messages: an element cannot be a journal or dead-letter queue",
+    "LIST_ELEMENT": "an element other than MACHINE=",
+}
+EXPECTED = tuple(_TEXTS[name] for name in Expected.__members__)
+
+SMALLEST_ELEMENT = 13  # bytes of DIRECT=OS:a\b
 
 FORMAT_NAMES = Table(
     name="format_names",
     section="[MS-MQMQ] 2.1",
     columns=(
         Column("kind", Enumeration(KINDS), "kind of name"),
-        Column("guid", GUID, "of the queue, its computer, the distribution list, the machine or connector", HAS_GUID),
-        Column("private_id", UINT32, "private name: the number of the queue on its computer", HAS_PRIVATE_ID),
-        Column("protocol", Enumeration(PROTOCOLS), "direct name: Protocol", HAS_PROTOCOL),
+        Column(
+            "guid",
+            GUID,
+            "of the queue, its computer, the distribution list, the machine or connector",
+            Presence.HAS_GUID,
+        ),
+        Column("private_id", UINT32, "private name: the number of the queue on its computer", Presence.HAS_PRIVATE_ID),
+        Column("protocol", Enumeration(PROTOCOLS), "direct name: Protocol", Presence.HAS_PROTOCOL),
         Column(
             "address",
             ASCII,
             "direct name: ProtocolAddressSpecification; path name: Computer; multicast name: the IPv4 address",
-            HAS_ADDRESS,
+            Presence.HAS_ADDRESS,
         ),
-        Column("port", UINT16, "multicast name: Port", HAS_PORT),
+        Column("port", UINT16, "multicast name: Port", Presence.HAS_PORT),
         Column(
             "queue_type",
             Enumeration(QUEUE_TYPES),
-            "direct or path name: which queues of the computer it is one of",
-            HAS_QUEUE_TYPE,
+            "direct or path name: the group of queues of the computer",
+            Presence.HAS_QUEUE_TYPE,
         ),
-        Column("queue", ASCII, "direct or path name: QueueName without Subqueue", HAS_QUEUE),
-        Column("subqueue", ASCII, "direct or path name: Subqueue", HAS_SUBQUEUE),
-        Column("suffix", Enumeration(SUFFIXES), "journal or dead-letter queue of what is named", HAS_SUFFIX),
-        Column("domain", ASCII, "distribution list name: DomainName", HAS_DOMAIN),
-        Column("elements", ListOf(ASCII), "multiple-element name: its names", HAS_ELEMENTS),
+        Column("queue", ASCII, "direct or path name: QueueName without Subqueue", Presence.HAS_QUEUE),
+        Column("subqueue", ASCII, "direct or path name: Subqueue", Presence.HAS_SUBQUEUE),
+        Column("suffix", Enumeration(SUFFIXES), "the journal or dead-letter queue of the name", Presence.HAS_SUFFIX),
+        Column("domain", ASCII, "distribution list name: DomainName", Presence.HAS_DOMAIN),
+        Column("elements", ListOf(ASCII, SMALLEST_ELEMENT), "multiple-element name: its names", Presence.HAS_ELEMENTS),
     ),
     fields=FIELDS,
 )

@@ -1,9 +1,10 @@
-"""MS-MQCN: what directory servers tell queue managers of changes ([MS-MQCN] 2.2), one at a time or by the million."""
+"""MS-MQCN: notifications of changes that directory servers send to queue managers ([MS-MQCN] 2.2)."""
 
 from __future__ import annotations
 
 from msmqwire.mqcn.batch import NotificationBatch, decode_batch
-from msmqwire.mqcn.codec import (
+from msmqwire.mqcn.encode import encode_batch
+from msmqwire.mqcn.packet import (
     ChangeNotificationMessage,
     NotificationBody,
     NotificationUpdate,
@@ -12,9 +13,8 @@ from msmqwire.mqcn.codec import (
     encode,
     encode_body,
 )
-from msmqwire.mqcn.members import PropertyColumn
+from msmqwire.mqcn.property_columns import PropertyColumn
 from msmqwire.mqcn.schema import NOTIFICATIONS, Violation
-from msmqwire.mqcn.writer import encode_batch
 
 __all__ = [
     "NOTIFICATIONS",

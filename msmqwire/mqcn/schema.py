@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntFlag
+from typing import TYPE_CHECKING
 
 from msmqwire.columns.schema import (
     BYTES,
@@ -17,51 +18,25 @@ from msmqwire.columns.schema import (
     StructOf,
     Table,
 )
+from msmqwire.mqcn import kernel
+from msmqwire.mqcn.kernel import Field, Object, Operation, Presence
+from msmqwire.mqcn.property_columns import Member
 from msmqwire.properties.lookup import KINDS, NUMBERED
 from msmqwire.properties.vartype import TYPE_NAMES
 
 __all__ = ["FIELDS", "NOTIFICATIONS", "OBJECTS", "OPERATIONS", "Violation"]
 
-# In the order of the enumeration Field in codec.pxd
-FIELDS = (
-    "Version",
-    "NumberOfUpdateNotifications",
-    "Command",
-    "UseGuid",
-    "PathName",
-    "GuidIdentifier",
-    "GuidMasterId",
-    "Reserved",
-    "NumberOfProperties",
-    "PropertyId",
-    "PropertyValue",
-    "Event",
-    "ObjectGuid",
-    "DomainController",
-    "NotificationBody",
-    "Data",
-)
+if TYPE_CHECKING:
+    from msmqwire.mqcn.kernel import Violation
+else:  # Cython makes an IntEnum, whose members lose their names when they are combined
+    Violation = IntFlag("Violation", [(bit.name, bit.value) for bit in kernel.Violation], module=__name__)
+    Violation.__doc__ = kernel.Violation.__doc__
 
-OPERATIONS = ("create", "change", "delete")
-OBJECTS = ("queue", "machine")
+FIELDS = tuple([field.name for field in Field if field.name])
+OPERATIONS = tuple(name.lower() for name in Operation.__members__)
+OBJECTS = tuple(name.lower() for name in Object.__members__ if name != "NO_OBJECT")
 
-# The bits of a presence byte above DECODED, as codec.pxd has them
-CHANGE, UPDATE, OBJECT, GUID_IDENTIFIER, PATH_NAME, BODY = 2, 4, 8, 16, 32, 64
-
-
-class Violation(IntFlag):
-    """Bits of the ``violations`` column of the notifications table; with ``strict=True`` 2, 4 and 8 are faults."""
-
-    NO_UPDATES = 1
-    TRAILING_BYTES = 2
-    PATH_NAME_SYNTAX = 4
-    PROPERTY_COUNT = 8
-    USE_GUID = 16
-    PROPERTY_SET = 32
-    DUPLICATE_PROPERTY = 64
-
-
-# What a property is worth: the value stands in the member that its type calls for, the others are null.
+# The value of a property is in the member of its type; the other members are null.
 PROPERTY = StructOf(
     (
         ("id", UINT32),
@@ -75,7 +50,7 @@ PROPERTY = StructOf(
         ("guids", ListOf(GUID)),
         ("texts", ListOf(TEXT)),
     ),
-    presence=(0, 0, 0, 1, 2, 4, 8, 16, 32, 64),
+    presence=(0, 0, 0, *Member.__members__.values()),
 )
 
 NOTIFICATIONS = Table(
@@ -83,14 +58,16 @@ NOTIFICATIONS = Table(
     section="[MS-MQCN] 2.2.4",
     columns=(
         Column("version", UINT8, "Version: 1 from a directory service, 2 from a queue manager"),
-        Column("index", UINT8, "position of the change in its message", CHANGE),
-        Column("operation", Enumeration(OPERATIONS), "Command, or what Event stands for", CHANGE),
-        Column("object", Enumeration(OBJECTS), "what is changed; null if neither ([MS-MQCN] 3.2.5.1)", OBJECT),
-        Column("object_guid", GUID, "GuidIdentifier or ObjectGuid", GUID_IDENTIFIER),
-        Column("path_name", TEXT, "PathName of the queue, where it stands for the GUID", PATH_NAME),
-        Column("master_guid", GUID, "version 1: the directory server that the change comes from", UPDATE),
-        Column("domain_controller", TEXT, "version 2: the directory server that knows of the change", BODY),
-        Column("properties", ListOf(PROPERTY), "version 1: PropertyId and PropertyValue", UPDATE),
+        Column("index", UINT8, "position of the change in its message", Presence.HAS_CHANGE),
+        Column("operation", Enumeration(OPERATIONS), "Command, or the operation of Event", Presence.HAS_CHANGE),
+        Column(
+            "object", Enumeration(OBJECTS), "what is changed; null if neither ([MS-MQCN] 3.2.5.1)", Presence.HAS_OBJECT
+        ),
+        Column("object_guid", GUID, "GuidIdentifier or ObjectGuid", Presence.HAS_GUID),
+        Column("path_name", TEXT, "PathName of the queue, in place of the GUID", Presence.HAS_PATH),
+        Column("master_guid", GUID, "version 1: the directory server that made the change", Presence.HAS_UPDATE),
+        Column("domain_controller", TEXT, "version 2: the directory server that has the change", Presence.HAS_BODY),
+        Column("properties", ListOf(PROPERTY), "version 1: PropertyId and PropertyValue", Presence.HAS_UPDATE),
     ),
     fields=FIELDS,
     violations=Violation,

@@ -1,17 +1,9 @@
-"""MS-MQQB: the packets in which messages travel ([MS-MQQB] 2.2, [MS-MQMQ] 2.2.20), one at a time or by the million."""
+"""MS-MQQB: the packets in which messages travel ([MS-MQQB] 2.2, [MS-MQMQ] 2.2.20), one at a time or many."""
 
 from __future__ import annotations
 
 from msmqwire.mqqb.batch import MessageBatch, Notifications, decode_batch, decode_session_batch
-from msmqwire.mqqb.codec import (
-    ConnectionParameters,
-    EstablishConnection,
-    Ping,
-    SessionAck,
-    UserMessage,
-    decode,
-    encode,
-)
+from msmqwire.mqqb.encode import encode_batch
 from msmqwire.mqqb.groups import (
     Acknowledgment,
     MultiQueueFormatHeader,
@@ -20,8 +12,16 @@ from msmqwire.mqqb.groups import (
     SoapHeader,
     TransactionHeader,
 )
+from msmqwire.mqqb.packet import (
+    ConnectionParameters,
+    EstablishConnection,
+    Ping,
+    SessionAck,
+    UserMessage,
+    decode,
+    encode,
+)
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS, SessionViolation, Violation
-from msmqwire.mqqb.writer import encode_batch
 
 __all__ = [
     "MESSAGES",

@@ -1,5 +1,3 @@
-"""Message packets by the million."""
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,53 +6,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from msmqwire.columns.batch import Batch
 from msmqwire.columns.payloads import Payloads
-from msmqwire.mqqb.codec import Transport
+from msmqwire.mqqb.packet import Transport
 
 class Notifications(NamedTuple):
-    """The change notifications among the messages of a batch.
-
-    Attributes
-    ----------
-    payloads : Payloads
-        The bodies that can be read, where they lie: what ``msmqwire.mqcn.decode_batch`` takes.
-    rows : ndarray of uint32
-        The message that each body belongs to.
-    encrypted : ndarray of uint32
-        The messages whose bodies cannot be read because they are encrypted.
-    """
-
     payloads: Payloads
     rows: NDArray[np.uint32]
     encrypted: NDArray[np.uint32]
 
 class MessageBatch(Batch):
-    """The columns of many messages, a row for each.
-
-    Examples
-    --------
-    >>> from msmqwire import mqcn, mqqb
-    >>> from uuid import UUID
-    >>> body = bytes.fromhex("0100")
-    >>> queue = "PRIVATE=557358d1-9150-9595-4997-b6e611ea26c6\\\\3"
-    >>> batch = mqqb.decode_batch([
-    ...     mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:server\\\\orders")),
-    ...     mqqb.encode(mqqb.UserMessage(destination_queue=queue, body=body)),
-    ... ])
-    >>> found = batch.notifications()
-    >>> mqcn.decode_batch(found.payloads).violation_names(0), found.rows.tolist()
-    (('no_updates',), [1])
-    """
-
-    def notifications(self) -> Notifications:
-        """The bodies of messages to the notify queue, not copied: [MS-MQCN] 1.9, 3.2.1.2.1.
-
-        Nothing is said of who sent them: what the packet says of authentication a sender can forge.
-
-        Raises
-        ------
-        KeyError
-            The columns ``notification`` and ``body`` were not among those asked for.
-        """
+    def notifications(self) -> Notifications: ...
 
 def decode_batch(
     payloads: object,
@@ -64,34 +24,7 @@ def decode_batch(
     columns: Sequence[str] | None = None,
     out: Batch | None = None,
     threads: int = 1,
-) -> MessageBatch:
-    """Decode UserMessage packets into the columns of the messages table: [MS-MQMQ] 2.2.20.
-
-    Every payload gives one row; one that cannot be decoded gives a row with a fault.
-
-    Parameters
-    ----------
-    payloads
-        What ``Payloads.of`` takes, less than 2 GiB of it: packets, each with the SessionHeader that follows it.
-    offsets : array of integers, optional
-        Where one bytes-like object is to be cut.
-    strict : bool
-        Fault what a conforming receiver refuses, instead of noting it as a violation.
-    columns : sequence of str, optional
-        Build these only.
-    out : Batch, optional
-        Write here again; what its views show is overwritten.
-    threads : int
-        Decode in so many chunks at once.
-
-    Raises
-    ------
-    ValueError
-        A column that does not exist, offsets that leave the data, or an ``out`` of other columns.
-    BufferError
-        An Arrow consumer still holds ``out``.
-    """
-
+) -> MessageBatch: ...
 def decode_session_batch(
     payloads: object,
     *,
@@ -101,18 +34,4 @@ def decode_session_batch(
     columns: Sequence[str] | None = None,
     out: Batch | None = None,
     threads: int = 1,
-) -> Batch:
-    """Decode pings and the packets of sessions into the columns of the sessions table: [MS-MQQB] 2.2.
-
-    Parameters
-    ----------
-    payloads, offsets, strict, columns, out, threads
-        As for ``decode_batch``.
-    transport : {"unknown", "udp", "tcp"} or array of uint8, shape (n,)
-        What carried the packets (0 unknown, 1 UDP, 2 TCP in an array): pings come over UDP, all others over TCP.
-
-    Raises
-    ------
-    ValueError, BufferError
-        As for ``decode_batch``.
-    """
+) -> Batch: ...

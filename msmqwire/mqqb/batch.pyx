@@ -1,42 +1,38 @@
-"""Message packets by the million: the readers in one loop, from payloads to columns.
+"""Message packets by the million: payloads to columns.
 
 A block of packets is read while its headers are in the cache, then its columns are written one after the other, each
-in a loop of its own (``layout.pyx`` says from which bytes).
+in a loop of its own (``layout.pyx`` lists from which bytes).
 """
 
 from typing import Any, NamedTuple
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
-from libc.string cimport memmove, memset
 
-from msmqwire.columns.batch cimport Batch, prepare
+from msmqwire.columns.batch cimport Batch
 from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport TextSpan
+from msmqwire.columns.decoder cimport Decoder, decode_payloads
+from msmqwire.columns.layout cimport put_fault, put_rows
 from msmqwire.columns.payloads cimport (
     Payloads, PayloadTable, Span, decodable, payload_at, payloads_of_spans
 )
-from msmqwire.mqqb.fields cimport HAS_MULTI_QUEUE, HAS_NOTIFICATION, PLAIN
-from msmqwire.mqqb.headers cimport read_message
-from msmqwire.mqqb.layout cimport (
-    MESSAGE_SOURCES, QUEUE_LIST, SESSION_SOURCES, Layout, Source, put_column, source_of, width_of
-)
-from msmqwire.mqqb.packet cimport QUEUE_COUNT, Packet, clear_packet
-from msmqwire.mqqb.sessions cimport TRANSPORT_TCP, TRANSPORT_UDP, TRANSPORT_UNKNOWN, read_session
+from msmqwire.mqqb.kernel cimport HAS_MULTI_QUEUE, HAS_NOTIFICATION, PLAIN, QUEUE_COUNT, Packet, clear_packet
+from msmqwire.mqqb.messages cimport read_message
+from msmqwire.mqqb.sessions cimport read_session
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_prefetch, wire_unlikely
+from msmqwire.wire.transport cimport Transports, parse_transports, transport_at
 
 import numpy as np
 
-from msmqwire.columns.parallel import run_parts
-from msmqwire.mqqb.schema import MESSAGES, SESSIONS
+from msmqwire.mqqb.layout import MESSAGE_LAYOUT, SESSION_LAYOUT
+from msmqwire.mqqb.schema import TRANSPORTS
 
 __all__ = ["MessageBatch", "Notifications", "decode_batch", "decode_session_batch"]
 
-cdef Payloads NOTHING = Payloads(b"", [0])
 cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
-cdef dict TRANSPORTS = {"unknown": TRANSPORT_UNKNOWN, "udp": TRANSPORT_UDP, "tcp": TRANSPORT_TCP}
 
 cdef enum:
     BLOCK = 32          # packets that are read before their columns are written
@@ -46,7 +42,17 @@ cdef enum:
 
 
 class Notifications(NamedTuple):
-    """The change notifications among the messages of a batch."""
+    """The change notifications among the messages of a batch.
+
+    Attributes
+    ----------
+    payloads : Payloads
+        The bodies that can be read, where they lie: what ``msmqwire.mqcn.decode_batch`` takes.
+    rows : ndarray of uint32
+        The message that each body belongs to.
+    encrypted : ndarray of uint32
+        The messages whose bodies cannot be read because they are encrypted.
+    """
 
     payloads: Payloads
     rows: Any
@@ -54,7 +60,33 @@ class Notifications(NamedTuple):
 
 
 cdef class MessageBatch(Batch):
+    """The columns of many messages, a row for each.
+
+    Examples
+    --------
+    >>> from msmqwire import mqcn, mqqb
+    >>> from uuid import UUID
+    >>> body = bytes.fromhex("0100")
+    >>> queue = "PRIVATE=557358d1-9150-9595-4997-b6e611ea26c6\\\\3"
+    >>> batch = mqqb.decode_batch([
+    ...     mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:server\\\\orders")),
+    ...     mqqb.encode(mqqb.UserMessage(destination_queue=queue, body=body)),
+    ... ])
+    >>> found = batch.notifications()
+    >>> mqcn.decode_batch(found.payloads).violation_names(0), found.rows.tolist()
+    (('no_updates',), [1])
+    """
+
     def notifications(self):
+        """The bodies of messages to the notify queue, not copied: [MS-MQCN] 1.9, 3.2.1.2.1.
+
+        Nothing is said of who sent them: what the packet says of authentication a sender can forge.
+
+        Raises
+        ------
+        KeyError
+            The columns ``notification`` and ``body`` were not among those asked for.
+        """
         cdef const uint32_t* presence = <const uint32_t*>self.data("presence")
         cdef const uint8_t* form = self.data("notification")
         cdef const TextSpan* body = <const TextSpan*>self.data("body")
@@ -65,7 +97,7 @@ cdef class MessageBatch(Batch):
         cdef size_t row
         self.readable()
         if not (self.wants("notification") and self.wants("body")):
-            raise KeyError("the columns notification and body are needed, and were not asked for")
+            raise KeyError("the columns notification and body are needed, and were not requested")
         to_notify_queue = np.flatnonzero(self.is_present("notification"))
         plain = self["notification"][to_notify_queue] == PLAIN
         rows = to_notify_queue[plain].astype(np.uint32)
@@ -82,25 +114,6 @@ cdef class MessageBatch(Batch):
         return Notifications(bodies, rows, to_notify_queue[~plain].astype(np.uint32))
 
 
-# --- One chunk a thread ---
-
-
-# Rows [start, stop) of one thread, and how many faults and items of lists it has found.
-cdef struct Chunk:
-    size_t start
-    size_t stop
-    size_t faults
-    size_t[QUEUE_COUNT] items
-
-
-# Where the columns are written that no packet says alone; NULL for those not asked for.
-cdef struct Targets:
-    uint8_t* presence
-    uint32_t* violations
-    Fault* faults
-    int32_t* list_offsets[QUEUE_COUNT]
-
-
 cdef inline void fetch(const PayloadTable* payloads, size_t row, size_t stop) noexcept nogil:
     cdef Span span
     cdef size_t line
@@ -110,234 +123,131 @@ cdef inline void fetch(const PayloadTable* payloads, size_t row, size_t stop) no
             wire_prefetch(span.data + CACHE_LINE * line)
 
 
-cdef class Part:
-    """The work of one thread."""
-    cdef Payloads payloads
-    cdef Layout layout
-    cdef Targets targets
-    cdef bint sessions
-    cdef const uint8_t* transports
-    cdef uint32_t transport
-    cdef bint strict
-    cdef Chunk chunk
-
-    def run(self):
-        with nogil:
-            if self.sessions:
-                decode_rows(self, True)
-            else:
-                decode_rows(self, False)
-
-
-cdef inline void put_block(
-    const Layout* layout, const Targets* targets, const Packet* packets, size_t count, size_t row, bint sessions,
-    Chunk* chunk,
-) noexcept nogil:
-    cdef size_t i
-    cdef size_t queue
-    for i in range(layout.count):
-        put_column(&layout.sources[i], packets, count, row)
-    for i in range(count):
-        if sessions:
-            targets.presence[row + i] = <uint8_t>packets[i].presence
-        else:
-            (<uint32_t*>targets.presence)[row + i] = packets[i].presence
-    if targets.violations != NULL:
-        for i in range(count):
-            targets.violations[row + i] = packets[i].violations
-    if not sessions:
-        for queue in range(<size_t>QUEUE_COUNT):
-            if targets.list_offsets[queue] != NULL:
-                for i in range(count):
-                    chunk.items[queue] += packets[i].list_counts[queue]
-                    targets.list_offsets[queue][row + i + 1] = <int32_t>chunk.items[queue]
-
-
-cdef inline void decode_rows(Part part, bint sessions) noexcept nogil:
-    """Decode the rows of a part; ``sessions`` is a constant wherever this is called."""
+cdef inline void decode_rows(Decoder part, bint sessions) noexcept nogil:
+    """Decode the payloads of a part; ``sessions`` is a constant wherever this is called."""
     cdef PayloadTable source = part.payloads.table
-    cdef const Layout* layout = &part.layout
-    cdef Targets targets = part.targets
-    cdef Chunk chunk = part.chunk
     cdef Packet[BLOCK] packets
-    cdef uint32_t transport = part.transport
-    cdef size_t row = chunk.start
+    cdef size_t row = part.start
     cdef size_t count
     cdef size_t i
     cdef Span span
     cdef Fault fault
     cdef int status
-    while row < chunk.stop:
-        count = min(<size_t>BLOCK, chunk.stop - row)
+    while row < part.stop:
+        count = min(<size_t>BLOCK, part.stop - row)
         for i in range(count):
-            fetch(&source, row + i + AHEAD, chunk.stop)
+            fetch(&source, row + i + AHEAD, part.stop)
             span = payload_at(&source, row + i)
             if wire_unlikely(span.data == NULL):
                 clear_packet(&packets[i])
                 continue
             if sessions:
-                if part.transports != NULL:
-                    transport = part.transports[row + i]
-                status = read_session(span.data, span.size, transport, part.strict, &packets[i], &fault)
+                status = read_session(
+                    span.data, span.size, transport_at(part.transports, row + i), part.strict, &packets[i], &fault
+                )
             else:
                 status = read_message(span.data, span.size, part.strict, NULL, &packets[i], &fault)
             if wire_unlikely(status != 0):
                 clear_packet(&packets[i])
-                fault.row = <uint32_t>(row + i)
-                targets.faults[chunk.faults] = fault
-                chunk.faults += 1
-        put_block(layout, &targets, packets, count, row, sessions, &chunk)
+                put_fault(&part.columns, &fault, part.columns.rows + i)
+        put_rows(&part.columns, packets, count)
         row += count
-    part.chunk = chunk
 
 
-cdef int reserve_columns(Batch batch, dict sources, Layout* layout, Targets* targets) except -1:
-    """Room for every column asked for, and where each is to be written from."""
-    cdef Source source
-    cdef size_t width
-    memset(targets, 0, sizeof(targets[0]))
-    layout.count = 0
-    for name in batch.columns:
-        if name in ("fault", "violations"):
-            continue
-        source = source_of(sources, name)
-        width = width_of(&source)
-        if source.form == QUEUE_LIST:
-            targets.list_offsets[source.place] = <int32_t*>batch.reserve(name, width * (batch.length + 1))
-            targets.list_offsets[source.place][0] = 0
-            continue
-        source.column = batch.reserve(name, width * batch.length)
-        layout.sources[layout.count] = source
-        layout.count += 1
-    targets.presence = batch.reserve("presence", <size_t>batch.table.presence_width * batch.length)
-    targets.violations = <uint32_t*>batch.reserve_column("violations", 4 * batch.length)
-    targets.faults = batch.reserve_faults()
-    return 0
+cdef class MessageDecoder(Decoder):
+    cdef void decode(self) noexcept nogil:
+        decode_rows(self, False)
 
-
-cdef void close_up(const Targets* targets, Part part, Chunk* whole) noexcept:
-    """Move the faults of a chunk down behind those of the chunks before it, and count its lists on from theirs."""
-    cdef size_t queue
-    cdef size_t row
-    memmove(targets.faults + whole.faults, part.targets.faults, sizeof(Fault) * part.chunk.faults)
-    whole.faults += part.chunk.faults
-    for queue in range(<size_t>QUEUE_COUNT):
-        if targets.list_offsets[queue] != NULL:
-            for row in range(part.chunk.start, part.chunk.stop):
-                targets.list_offsets[queue][row + 1] += <int32_t>whole.items[queue]
-        whole.items[queue] += part.chunk.items[queue]
-
-
-cdef int fill_lists(Batch batch, const Targets* targets, const Chunk* whole) except -1:
-    """Write the items of the lists: few messages have any, and those are read a second time."""
-    cdef const uint32_t* presence = <const uint32_t*>targets.presence
-    cdef FormatName* columns[QUEUE_COUNT]
-    cdef FormatName* lists[QUEUE_COUNT]
-    cdef size_t queue
-    cdef size_t row
-    cdef Span span
-    cdef Packet packet
-    cdef Fault fault
-    for queue in range(<size_t>QUEUE_COUNT):
-        columns[queue] = NULL
-        lists[queue] = NULL
-        if targets.list_offsets[queue] != NULL:
-            path = LISTS[queue] + "[]"
-            columns[queue] = <FormatName*>batch.reserve(path, whole.items[queue] * sizeof(FormatName))
-            batch.counts[path] = whole.items[queue]
-    if not (whole.items[0] or whole.items[1] or whole.items[2]):
+    cdef int finish(self, Batch batch) except -1:
+        """Write the items of the lists: few messages have any, and those are read a second time."""
+        cdef const uint32_t* presence = <const uint32_t*>batch.data("presence")
+        cdef FormatName* columns[QUEUE_COUNT]
+        cdef FormatName* lists[QUEUE_COUNT]
+        cdef const int32_t* ends[QUEUE_COUNT]
+        cdef bint any_items = False
+        cdef size_t queue
+        cdef size_t row
+        cdef Span span
+        cdef Packet packet
+        cdef Fault fault
+        for queue in range(<size_t>QUEUE_COUNT):
+            columns[queue] = NULL
+            lists[queue] = NULL
+            ends[queue] = <const int32_t*>batch.data(LISTS[queue])
+            if batch.wants(LISTS[queue]):
+                columns[queue] = <FormatName*>batch.reserve(
+                    LISTS[queue] + "[]", self.columns.lists[queue].count * sizeof(FormatName)
+                )
+                any_items = any_items or self.columns.lists[queue].count > 0
+        if not any_items:
+            return 0
+        with nogil:
+            for row in range(batch.length):
+                if presence[row] & HAS_MULTI_QUEUE:
+                    for queue in range(<size_t>QUEUE_COUNT):
+                        if columns[queue] != NULL:
+                            lists[queue] = columns[queue] + ends[queue][row]
+                    span = payload_at(&batch.payloads.table, row)
+                    read_message(span.data, span.size, False, lists, &packet, &fault)
         return 0
-    with nogil:
-        for row in range(batch.length):
-            if presence[row] & HAS_MULTI_QUEUE:
-                for queue in range(<size_t>QUEUE_COUNT):
-                    if columns[queue] != NULL:
-                        lists[queue] = columns[queue] + targets.list_offsets[queue][row]
-                span = payload_at(&batch.payloads.table, row)
-                read_message(span.data, span.size, False, lists, &packet, &fault)
-    return 0
 
 
-cdef int decode_into(
-    Batch batch, const uint8_t* transports, uint32_t transport, bint strict, size_t threads
-) except -1:
-    """Decode the payloads that the batch holds."""
-    cdef bint sessions = batch.table is SESSIONS
-    cdef Layout layout
-    cdef Targets targets
-    cdef Chunk whole
-    cdef Part part
-    cdef list parts = []
-    cdef size_t i
-    reserve_columns(batch, SESSION_SOURCES if sessions else MESSAGE_SOURCES, &layout, &targets)
-    threads = max(min(threads, batch.length), <size_t>1)
-    for i in range(threads):
-        part = Part.__new__(Part)
-        part.payloads = batch.payloads
-        part.layout = layout
-        part.targets = targets
-        part.sessions = sessions
-        part.transports = transports
-        part.transport = transport
-        part.strict = strict
-        memset(&part.chunk, 0, sizeof(part.chunk))
-        part.chunk.start = batch.length * i // threads
-        part.chunk.stop = batch.length * (i + 1) // threads
-        part.targets.faults += part.chunk.start
-        parts.append(part)
-    run_parts(parts)
-    whole = (<Part>parts[0]).chunk
-    for part in parts[1:]:
-        close_up(&targets, part, &whole)
-    batch.fault_count = whole.faults
-    if not sessions:
-        fill_lists(batch, &targets, &whole)
-    return 0
-
-
-cdef Batch decode_table(
-    object table, type kind, Payloads source, object columns, Batch out, const uint8_t* transports,
-    uint32_t transport, bint strict, int threads,
-):
-    cdef Batch batch = prepare(table, source, columns, out, kind)
-    batch.writing = True
-    try:
-        decode_into(batch, transports, transport, strict, <size_t>threads)
-    except BaseException:
-        # Memory ran out: a batch never says that it has rows for which it has no columns
-        batch.hold_payloads(NOTHING)
-        decode_into(batch, NULL, TRANSPORT_UNKNOWN, False, 1)
-        raise
-    finally:
-        batch.writing = False
-    return batch
+cdef class SessionDecoder(Decoder):
+    cdef void decode(self) noexcept nogil:
+        decode_rows(self, True)
 
 
 def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Batch out=None, int threads=1):
+    """Decode UserMessage packets into the columns of the messages table: [MS-MQMQ] 2.2.20.
+
+    Every payload gives one row; one that cannot be decoded gives a row with a fault.
+
+    Parameters
+    ----------
+    payloads
+        What ``Payloads.of`` takes, less than 2 GiB of it: packets, each with the SessionHeader that follows it.
+    offsets : array of integers, optional
+        Where one bytes-like object is to be cut.
+    strict : bool
+        Fault what a conforming receiver refuses, instead of noting it as a violation.
+    columns : sequence of str, optional
+        Build these only.
+    out : Batch, optional
+        Write here again; what its views show is overwritten.
+    threads : int
+        Decode in so many chunks at once.
+
+    Raises
+    ------
+    ValueError
+        A column that does not exist, offsets that leave the data, or an ``out`` of other columns.
+    BufferError
+        An Arrow consumer still holds ``out``.
+    """
     cdef Payloads source = decodable(payloads, offsets, threads)
-    return decode_table(MESSAGES, MessageBatch, source, columns, out, NULL, TRANSPORT_UNKNOWN, strict, threads)
+    return decode_payloads(
+        MESSAGE_LAYOUT, MessageDecoder, source, Transports.__new__(Transports), strict, columns, out, threads,
+        MessageBatch,
+    )
 
 
 def decode_session_batch(
     payloads, *, offsets=None, bint strict=False, transport="unknown", columns=None, Batch out=None, int threads=1
 ):
+    """Decode pings and the packets of sessions into the columns of the sessions table: [MS-MQQB] 2.2.
+
+    Parameters
+    ----------
+    payloads, offsets, strict, columns, out, threads
+        As for ``decode_batch``.
+    transport : {"unknown", "udp", "tcp"} or array of uint8, shape (n,)
+        What carried the packets (0 unknown, 1 UDP, 2 TCP in an array): pings come over UDP, all others over TCP.
+
+    Raises
+    ------
+    ValueError, BufferError
+        As for ``decode_batch``.
+    """
     cdef Payloads source = decodable(payloads, offsets, threads)
-    cdef const uint8_t[::1] given
-    cdef const uint8_t* transports = NULL
-    cdef uint32_t code = TRANSPORT_UNKNOWN
-    if isinstance(transport, str):
-        code = transport_code(transport)
-    else:
-        given = memoryview(transport)
-        if <size_t>given.shape[0] != source.table.count:
-            raise ValueError(f"transport has {given.shape[0]} entries for {len(source)} payloads")
-        if given.shape[0]:
-            transports = &given[0]
-    return decode_table(SESSIONS, Batch, source, columns, out, transports, code, strict, threads)
-
-
-cdef uint32_t transport_code(str transport) except? 0xFFFFFFFF:
-    code = TRANSPORTS.get(transport)
-    if code is None:
-        raise ValueError(f"transport={transport!r} is not one of {', '.join(map(repr, TRANSPORTS))}")
-    return code
+    cdef Transports transports = parse_transports(transport, TRANSPORTS, source.table.count)
+    return decode_payloads(SESSION_LAYOUT, SessionDecoder, source, transports, strict, columns, out, threads)

@@ -4,7 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
 
-from msmqwire.mqqb.packet cimport ADMIN_QUEUE, QUEUE_COUNT, USER, Packet, padded
+from msmqwire.mqqb.kernel cimport ADMIN_QUEUE, QUEUE_COUNT, USER, Packet, padded
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport BAD_SIZE, BAD_TERMINATOR, TRUNCATED, Fault, set_fault
 from msmqwire.wire.format_name cimport (

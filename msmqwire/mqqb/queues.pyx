@@ -4,13 +4,10 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset, strlen
 
-from msmqwire.mqqb.fields cimport (
-    ADDRESS_FIELD_COUNT, ADDRESS_FORMAT_NAME_LIST, ADDRESS_HEADER, ADDRESS_HEADER_ID, ADDRESS_HEADER_SIZE,
-    FIELD_DESTINATION, FIELD_MQF_SIGNATURE_HEADER, FIELD_MQF_SIGNATURE_HEADER_ID,
-    FIELD_MQF_SIGNATURE_HEADER_SIGNATURE, HAS_MULTI_QUEUE,
-)
-from msmqwire.mqqb.packet cimport (
-    ADDRESS_HEADER_FIXED_SIZE, MULTI_QUEUE_SIGNATURE, QUEUE_COUNT, SIGNATURE_HEADER_ID, Packet, padded
+from msmqwire.mqqb.kernel cimport (
+    ADDRESS_FIELD_COUNT, ADDRESS_FORMAT_NAME_LIST, ADDRESS_HEADER, ADDRESS_HEADER_FIXED_SIZE, ADDRESS_HEADER_ID,
+    ADDRESS_HEADER_SIZE, HAS_MULTI_QUEUE, MULTI_QUEUE_SIGNATURE, QUEUE_COUNT, SIGNATURE_HEADER_ID, Field, Packet,
+    padded,
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport (
@@ -81,7 +78,7 @@ cdef int read_address_header(
     const uint8_t* data, size_t size, size_t* at, size_t queue, FormatName* names, Packet* packet, Fault* fault
 ) noexcept nogil:
     """An MQFAddressHeader, its names written to ``names`` unless that is NULL: [MS-MQMQ] 2.2.20.2."""
-    cdef uint32_t field = <uint32_t>(FIELD_DESTINATION + ADDRESS_FIELD_COUNT * queue)
+    cdef uint32_t field = <uint32_t>(Field.Destination + ADDRESS_FIELD_COUNT * queue)
     cdef size_t start = at[0]
     cdef size_t left = size - start
     cdef size_t header_size
@@ -125,15 +122,15 @@ cdef int read_multi_queue(
         ) != 0:
             return -1
     if size - at[0] < 8:
-        return set_fault(fault, TRUNCATED, FIELD_MQF_SIGNATURE_HEADER, at[0], 8, size - at[0])
+        return set_fault(fault, TRUNCATED, Field.MQFSignatureHeader, at[0], 8, size - at[0])
     if load_u16(data + at[0]) != SIGNATURE_HEADER_ID:
         return set_fault(
-            fault, BAD_HEADER, FIELD_MQF_SIGNATURE_HEADER_ID, at[0], SIGNATURE_HEADER_ID, load_u16(data + at[0])
+            fault, BAD_HEADER, Field.MQFSignatureHeader_ID, at[0], SIGNATURE_HEADER_ID, load_u16(data + at[0])
         )
     length = load_u32(data + at[0] + 4)
     at[0] += 8
     if length > size - at[0]:
-        return set_fault(fault, TRUNCATED, FIELD_MQF_SIGNATURE_HEADER_SIGNATURE, at[0], length, size - at[0])
+        return set_fault(fault, TRUNCATED, Field.MQFSignatureHeader_Signature, at[0], length, size - at[0])
     packet.parts[MULTI_QUEUE_SIGNATURE].offset = <uint32_t>at[0]
     packet.parts[MULTI_QUEUE_SIGNATURE].length = <uint32_t>length
     packet.presence |= HAS_MULTI_QUEUE

@@ -1,4 +1,4 @@
-"""The reader of what sessions are made of: [MS-MQQB] 2.2, little-endian, byte offsets:
+"""The reader and the writer of session packets: [MS-MQQB] 2.2, little-endian, byte offsets:
 
     BaseHeader 16 | InternalHeader 16 Reserved u16 | 18 Flags u16
     EstablishConnection     20 ClientGuid | 36 ServerGuid | 52 TimeStamp u32 | 56 OperatingSystem u16 | 60 Padding 512
@@ -11,27 +11,26 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.batch cimport DECODED
-from msmqwire.mqqb.fields cimport (
-    CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, FIELD_BASE_HEADER_FLAGS, FIELD_CONNECTION_PARAMETERS_HEADER,
-    FIELD_ESTABLISH_CONNECTION_HEADER, FIELD_INTERNAL_HEADER, FIELD_INTERNAL_HEADER_FLAGS, FIELD_PACKET_SIZE,
-    FIELD_PING, FIELD_PING_SIGNATURE, FIELD_SESSION_HEADER, HAS_WINDOW, IS_ESTABLISH, IS_PACKET, IS_PARAMETERS,
-    IS_PING, IS_SESSION_ACK, OPERATING_SYSTEM, PING, SESSION_ACK, TIMEOUT_RANGE, TIME_TO_REACH_QUEUE,
-    TRAILING_BYTES,
+from msmqwire.mqqb.kernel cimport (
+    CONNECTION_PARAMETERS, ESTABLISH, ESTABLISH_CONNECTION, HAS_WINDOW, IS_ESTABLISH, IS_PACKET, IS_PARAMETERS,
+    IS_PING, IS_SESSION_ACK, KIND, PARAMETERS, PING, PINGED, REFUSED, SESSION, SESSION_ACK, WINDOW, Field, Packet,
+    clear_packet, first_extra_byte, read_base_header,
 )
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE
 )
-from msmqwire.mqqb.packet cimport (
-    ESTABLISH, KIND, PARAMETERS, PINGED, REFUSED, SESSION, WINDOW, Packet, clear_packet, first_extra_byte,
-    read_base_header,
-)
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport BAD_FLAG, BAD_SIGNATURE, BAD_SIZE, BAD_TYPE, TRUNCATED, Fault, set_fault
+from msmqwire.wire.transport cimport Transport
 
-cdef enum Transport:
-    TRANSPORT_UNKNOWN = 0
-    TRANSPORT_UDP = 1
-    TRANSPORT_TCP = 2
+
+cpdef enum SessionViolation:
+    """Bits of the ``violations`` column of the sessions table; with ``strict=True`` the first is a fault."""
+    TRAILING_BYTES = 1
+    TIMEOUT_RANGE = 2
+    OPERATING_SYSTEM = 4
+    TIME_TO_REACH_QUEUE = 8
+
 
 # InternalHeader.Flags: PT in four bits, then CS
 cdef enum InternalPacket:
@@ -48,6 +47,7 @@ cdef enum:
     PARAMETERS_SIZE = 12
     PING_SIZE = 24
     PING_SIGNATURE = 0x5548
+    LARGEST_SESSION = 576          # an EstablishConnection packet has 572
     RESIDENT_SYSTEM = 0x10         # OperatingSystem.RE
     FOR_EVER = 0xFFFFFFFF
 
@@ -60,23 +60,23 @@ cdef enum:
 
 cdef inline bint is_ping(const uint8_t* data, size_t size, uint32_t transport) noexcept nogil:
     """Whether to read a ping: decided by the transport, where it is unknown by the signature of a packet."""
-    if transport == TRANSPORT_UNKNOWN:
+    if transport == Transport.UNKNOWN:
         return size < 8 or load_u32(data + 4) != PACKET_SIGNATURE
-    return transport == TRANSPORT_UDP
+    return transport == Transport.UDP
 
 
 cdef inline int read_ping(const uint8_t* data, size_t size, bint strict, Packet* packet, Fault* fault) noexcept nogil:
     """A Ping packet: [MS-MQQB] 2.2.7."""
     if size < PING_SIZE:
-        return set_fault(fault, TRUNCATED, FIELD_PING, 0, PING_SIZE, size)
+        return set_fault(fault, TRUNCATED, Field.Ping, 0, PING_SIZE, size)
     if load_u16(data + 2) != PING_SIGNATURE:
-        return set_fault(fault, BAD_SIGNATURE, FIELD_PING_SIGNATURE, 2, PING_SIGNATURE, load_u16(data + 2))
+        return set_fault(fault, BAD_SIGNATURE, Field.Ping_Signature, 2, PING_SIGNATURE, load_u16(data + 2))
     if size > PING_SIZE:
         packet.violations |= TRAILING_BYTES
         if strict:
-            return set_fault(fault, BAD_SIZE, FIELD_PING, PING_SIZE, PING_SIZE, size)
-    packet.concluded[KIND] = PING
-    packet.concluded[REFUSED] = data[0] >> 1 & 1
+            return set_fault(fault, BAD_SIZE, Field.Ping, PING_SIZE, PING_SIZE, size)
+    packet.derived[KIND] = PING
+    packet.derived[REFUSED] = data[0] >> 1 & 1
     packet.sections[PINGED] = data
     packet.extent = PING_SIZE
     packet.end = PING_SIZE
@@ -88,9 +88,9 @@ cdef inline int read_establish(const uint8_t* data, size_t left, Packet* packet,
     """EstablishConnectionHeader: [MS-MQQB] 2.2.3.1."""
     if left < ESTABLISH_SIZE:
         return set_fault(
-            fault, TRUNCATED, FIELD_ESTABLISH_CONNECTION_HEADER, INTERNAL_FIXED_SIZE, ESTABLISH_SIZE, left
+            fault, TRUNCATED, Field.EstablishConnectionHeader, INTERNAL_FIXED_SIZE, ESTABLISH_SIZE, left
         )
-    packet.concluded[KIND] = ESTABLISH_CONNECTION
+    packet.derived[KIND] = ESTABLISH_CONNECTION
     packet.sections[ESTABLISH] = data
     packet.presence |= IS_ESTABLISH
     packet.end = INTERNAL_FIXED_SIZE + ESTABLISH_SIZE
@@ -105,9 +105,9 @@ cdef inline int read_parameters(const uint8_t* data, size_t left, Packet* packet
     cdef uint32_t plain
     if left < PARAMETERS_SIZE:
         return set_fault(
-            fault, TRUNCATED, FIELD_CONNECTION_PARAMETERS_HEADER, INTERNAL_FIXED_SIZE, PARAMETERS_SIZE, left
+            fault, TRUNCATED, Field.ConnectionParametersHeader, INTERNAL_FIXED_SIZE, PARAMETERS_SIZE, left
         )
-    packet.concluded[KIND] = CONNECTION_PARAMETERS
+    packet.derived[KIND] = CONNECTION_PARAMETERS
     packet.sections[PARAMETERS] = data
     packet.sections[WINDOW] = data + 10
     packet.presence |= IS_PARAMETERS | HAS_WINDOW
@@ -127,10 +127,10 @@ cdef inline int read_session_ack(
 ) noexcept nogil:
     """SessionAck, whose SessionHeader PacketSize counts: [MS-MQQB] 2.2.6."""
     if not flags & FLAG_SESSION:
-        return set_fault(fault, BAD_FLAG, FIELD_BASE_HEADER_FLAGS, 2, 0, flags)
+        return set_fault(fault, BAD_FLAG, Field.BaseHeader_Flags, 2, 0, flags)
     if left < SESSION_HEADER_SIZE:
-        return set_fault(fault, TRUNCATED, FIELD_SESSION_HEADER, INTERNAL_FIXED_SIZE, SESSION_HEADER_SIZE, left)
-    packet.concluded[KIND] = SESSION_ACK
+        return set_fault(fault, TRUNCATED, Field.SessionHeader, INTERNAL_FIXED_SIZE, SESSION_HEADER_SIZE, left)
+    packet.derived[KIND] = SESSION_ACK
     packet.sections[SESSION] = data
     packet.sections[WINDOW] = data + 12
     packet.presence |= IS_SESSION_ACK | HAS_WINDOW
@@ -152,10 +152,10 @@ cdef inline int read_internal(
         return -1
     packet_size = load_u32(data + 8)
     if not data[2] & FLAG_INTERNAL:
-        return set_fault(fault, BAD_TYPE, FIELD_BASE_HEADER_FLAGS, 2, 0, load_u16(data + 2))
+        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, load_u16(data + 2))
     left = packet_size - BASE_HEADER_SIZE
     if left < INTERNAL_HEADER_SIZE:
-        return set_fault(fault, TRUNCATED, FIELD_INTERNAL_HEADER, BASE_HEADER_SIZE, INTERNAL_HEADER_SIZE, left)
+        return set_fault(fault, TRUNCATED, Field.InternalHeader, BASE_HEADER_SIZE, INTERNAL_HEADER_SIZE, left)
     left -= INTERNAL_HEADER_SIZE
     flags = load_u16(data + 18)
     packet_type = flags & PACKET_TYPE_BITS
@@ -167,17 +167,17 @@ cdef inline int read_internal(
     elif packet_type == PACKET_SESSION_ACK:
         status = read_session_ack(data + INTERNAL_FIXED_SIZE, left, load_u16(data + 2), packet, fault)
     else:
-        return set_fault(fault, BAD_TYPE, FIELD_INTERNAL_HEADER_FLAGS, 18, 0, flags)
+        return set_fault(fault, BAD_TYPE, Field.InternalHeader_Flags, 18, 0, flags)
     if status != 0:
         return -1
-    packet.concluded[REFUSED] = (flags & CONNECTION_REFUSED) != 0
+    packet.derived[REFUSED] = (flags & CONNECTION_REFUSED) != 0
     if load_u32(data + 12) != <uint32_t>FOR_EVER:
         packet.violations |= TIME_TO_REACH_QUEUE
     if packet_size - packet.end > 3 or packet.extent != size:
         packet.violations |= TRAILING_BYTES
         if strict:
             extra = first_extra_byte(packet, packet_size)
-            return set_fault(fault, BAD_SIZE, FIELD_PACKET_SIZE, extra, extra, size)
+            return set_fault(fault, BAD_SIZE, Field.PacketSize, extra, extra, size)
     packet.presence |= DECODED
     return 0
 
@@ -190,3 +190,6 @@ cdef inline int read_session(
     if is_ping(data, size, transport):
         return read_ping(data, size, strict, packet, fault)
     return read_internal(data, size, strict, packet, fault)
+
+
+cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil

@@ -1,11 +1,10 @@
-"""Values of packets as Python has them, out of a packet and into one."""
+"""Values of packets as Python objects: read from a packet, and built into one."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t
 
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.mqqb.draft cimport Draft
-from msmqwire.mqqb.packet cimport Packet
+from msmqwire.mqqb.kernel cimport Draft, Packet
 from msmqwire.wire.format_name cimport FormatName
 
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session)
@@ -16,7 +15,7 @@ cdef bytes packed_session(const Packet* packet)
 
 
 cdef class Builder:
-    """A packet under construction: numbers in a draft, texts and blobs behind each other."""
+    """A packet under construction: numbers in a draft, texts and blobs one after the other."""
     cdef Draft draft
     cdef bytearray payload
     cdef list lists

@@ -12,22 +12,16 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.mqqb.assemble cimport LARGEST_SESSION, largest_message, write_message, write_session
-from msmqwire.mqqb.draft cimport clear_draft, largest_number, store_number
-from msmqwire.mqqb.fields cimport HAS_MULTI_QUEUE
-from msmqwire.mqqb.headers cimport read_message
-from msmqwire.mqqb.layout cimport (
-    CONCLUDED, COPY_16, COPY_2, COPY_4, COPY_8, MESSAGE_SOURCES, QUEUE_NAME, SECONDS, SESSION_SOURCES, SPAN, Source,
-    source_of,
+from msmqwire.columns.layout cimport Layout, Source, field_of, largest_number, number_of, store_number
+from msmqwire.mqqb.kernel cimport (
+    ADMIN_QUEUE, DESTINATION_QUEUE, HAS_MULTI_QUEUE, QUEUE_COUNT, RESPONSE_QUEUE, USER, Packet, clear_draft,
 )
-from msmqwire.mqqb.packet cimport (
-    ADMIN_QUEUE, DESTINATION_QUEUE, QUEUE_COUNT, RESPONSE_QUEUE, SENDER_CERT, USER, Packet
-)
+from msmqwire.mqqb.messages cimport largest_message, read_message, write_message
 from msmqwire.mqqb.queues cimport (
     QUEUE_DIRECT, QUEUE_ELSEWHERE, QUEUE_ON_ADMIN_HOST, QUEUE_ON_DESTINATION, QUEUE_ON_SOURCE, QUEUE_PUBLIC,
     QUEUE_SAME_AS_ADMIN,
 )
-from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
+from msmqwire.mqqb.sessions cimport LARGEST_SESSION, write_session
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.format_name cimport (
     DIRECT_NAME, DISTRIBUTION_LIST, PRIVATE_QUEUE, PUBLIC_QUEUE, FormatName
@@ -36,8 +30,9 @@ from msmqwire.wire.guid cimport guid_from_bytes, guid_to_bytes
 
 from msmqwire.errors import EncodeError, FormatNameError
 
-from msmqwire.columns.schema import BOOL, TEXT, Enumeration
+from msmqwire.columns.schema import BOOL, BYTES, FORMAT_NAME, GUID, TEXT, Enumeration
 from msmqwire.formatname import DirectName, DistributionListName, PrivateName, PublicName, parse
+from msmqwire.mqqb.layout import MESSAGE_LAYOUT, SESSION_LAYOUT
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
 
@@ -45,20 +40,20 @@ cdef class Place:
     """Where the values of a column come from, and what they are."""
     cdef Source source
     cdef uint32_t presence
-    cdef bint is_text
-    cdef bint is_flag
+    cdef object type
     cdef tuple names     # of an enumeration
 
-    def __cinit__(self, column, dict sources):
-        self.source = source_of(sources, column.name)
+    def __cinit__(self, column, Layout layout):
+        self.source = layout.source(column.name)
         self.presence = column.presence
-        self.is_text = column.type == TEXT
-        self.is_flag = column.type == BOOL
+        self.type = column.type
         self.names = column.type.names if isinstance(column.type, Enumeration) else None
 
 
-cdef dict MESSAGE_PLACES = {column.name: Place(column, MESSAGE_SOURCES) for column in MESSAGES.columns}
-cdef dict SESSION_PLACES = {column.name: Place(column, SESSION_SOURCES) for column in SESSIONS.columns}
+cdef dict MESSAGE_PLACES = {column.name: Place(column, MESSAGE_LAYOUT) for column in MESSAGES.columns}
+cdef dict SESSION_PLACES = {column.name: Place(column, SESSION_LAYOUT) for column in SESSIONS.columns}
+
+cdef tuple SECURITY_DATA = ("security_id", "encryption_key", "signature", "sender_certificate")
 
 cdef enum:
     LARGEST_DIRECT_NAME = 0xFFFC    # bytes: Count has 16 bits and counts a U+0000
@@ -68,45 +63,30 @@ cdef enum:
 # --- Out of a packet ---
 
 
-cdef uint64_t number_of(const Source* source, const Packet* packet) noexcept:
-    cdef const uint8_t* at
-    if source.form == CONCLUDED:
-        return packet.concluded[source.place]
-    at = packet.sections[source.place] + source.offset
-    if source.form == COPY_2:
-        return load_u16(at)
-    if source.form == COPY_8:
-        return load_u64(at)
-    if source.form == COPY_4 or source.form == SECONDS:
-        return load_u32(at)
-    return load_u32(at) >> source.shift & source.mask
-
-
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session):
     """What the packet over the bytes ``data`` of ``owner`` has in a column; None where that is null."""
     cdef Place place = (SESSION_PLACES if session else MESSAGE_PLACES)[name]
-    cdef Source source = place.source
     cdef TextSpan span
     cdef uint64_t number
     if place.presence and not packet.presence & place.presence:
         return None
-    if source.form == SPAN:
-        span = packet.parts[source.place]
-        if place.is_text:
+    if place.type is TEXT or place.type is BYTES:
+        span = (<const TextSpan*>(<const uint8_t*>packet + place.source.place))[0]
+        if place.type is TEXT:
             return data[span.offset:span.offset + span.length].decode("utf-16-le", "surrogatepass")
         return memoryview(owner)[span.offset:span.offset + span.length]
-    if source.form == QUEUE_NAME:
-        return queue_of(&packet.queues[source.place], data)
-    if source.form == COPY_16:
-        return guid_from_bytes(packet.sections[source.place] + source.offset)
-    number = number_of(&source, packet)
+    if place.type is FORMAT_NAME:
+        return queue_of(<const FormatName*>(<const uint8_t*>packet + place.source.place), data)
+    if place.type is GUID:
+        return guid_from_bytes(field_of(&place.source, packet))
+    number = number_of(&place.source, packet)
     if place.names is not None:
         return place.names[number]
-    return number != 0 if place.is_flag else number
+    return number != 0 if place.type is BOOL else number
 
 
 cdef object queue_of(const FormatName* name, const uint8_t* data):
-    """A format name; the text of a direct name that is none."""
+    """A format name; of a direct name that is not valid, the text."""
     if name.form == PUBLIC_QUEUE:
         return PublicName(guid_from_bytes(name.guid))
     if name.form == PRIVATE_QUEUE:
@@ -127,13 +107,13 @@ cdef tuple queues_of(const Packet* packet, const uint8_t* data, size_t queue):
     """The queues of one list of a MultiQueueFormatHeader."""
     cdef FormatName* lists[QUEUE_COUNT]
     cdef Buffer names = allocate(packet.list_counts[queue] * sizeof(FormatName))
-    cdef Packet again
+    cdef Packet second_read
     cdef Fault fault
     cdef uint32_t k
     memset(lists, 0, sizeof(lists))
     lists[queue] = <FormatName*>names.data
     # It was read before, so it is good
-    read_message(data, packet.extent, False, lists, &again, &fault)
+    read_message(data, packet.extent, False, lists, &second_read, &fault)
     return tuple([queue_of(&lists[queue][k], data) for k in range(packet.list_counts[queue])])
 
 
@@ -146,7 +126,7 @@ cdef object format_name_of(object name, str field):
         try:
             name = parse(name, http_slashes=True, spx=True)
         except FormatNameError as error:
-            raise EncodeError(field, f"{name!r} is no format name: {error}") from None
+            raise EncodeError(field, f"{name!r} is not a format name: {error}") from None
     if not isinstance(name, (DirectName, DistributionListName, PrivateName, PublicName)):
         raise EncodeError(field, f"{name!r} is not a format name that a packet has a place for")
     if not isinstance(name, DirectName) and (getattr(name, "suffix", None) or getattr(name, "domain", None)):
@@ -171,19 +151,19 @@ cdef class Builder:
     cdef int put(self, str name, object value) except -1:
         """Put the value of a column where the column's values come from, and say that it is there."""
         cdef Place place = (SESSION_PLACES if self.session else MESSAGE_PLACES)[name]
-        cdef Source source = place.source
         cdef uint8_t[16] guid
         self.draft.packet.presence |= place.presence
-        if source.form == SPAN:
-            packed = encodable_text(name, value) if place.is_text else encodable_bytes(name, value)
-            if source.place <= SENDER_CERT and len(packed) > LARGEST_SECURITY_DATA:
+        if place.type is TEXT or place.type is BYTES:
+            packed = encodable_text(name, value) if place.type is TEXT else encodable_bytes(name, value)
+            if name in SECURITY_DATA and len(packed) > LARGEST_SECURITY_DATA:
                 raise EncodeError(name, f"has {len(packed)} bytes, at most {LARGEST_SECURITY_DATA}")
-            self.draft.packet.parts[source.place] = self.append(packed)
-        elif source.form == COPY_16:
+            (<TextSpan*>(<uint8_t*>&self.draft.packet + place.source.place))[0] = self.append(packed)
+        elif place.type is GUID:
             guid_to_bytes(value, name, guid)
-            memcpy(self.draft.sections[source.place] + source.offset, guid, 16)
+            memcpy(field_of(&place.source, &self.draft.packet), guid, 16)
         else:
-            store_number(&self.draft, &source, encodable_number(name, place.names, value, largest_number(&source)))
+            number = encodable_number(name, place.names, value, largest_number(&place.source))
+            store_number(&place.source, &self.draft.packet, number)
         return 0
 
     cdef FormatName record_of(self, object name):
@@ -281,7 +261,7 @@ cdef bytes rewritten_message(const Packet* packet, const uint8_t* data):
     cdef FormatName* lists[QUEUE_COUNT]
     cdef list names = []
     cdef Buffer buffer
-    cdef Packet again
+    cdef Packet second_read
     cdef Fault fault
     cdef size_t queue
     for queue in range(<size_t>QUEUE_COUNT):
@@ -289,7 +269,7 @@ cdef bytes rewritten_message(const Packet* packet, const uint8_t* data):
         names.append(buffer)
         lists[queue] = <FormatName*>buffer.data
     if packet.presence & HAS_MULTI_QUEUE:
-        read_message(data, packet.extent, False, lists, &again, &fault)
+        read_message(data, packet.extent, False, lists, &second_read, &fault)
     return packed_message(packet, data, lists)
 
 

@@ -1,11 +1,12 @@
-"""MS-MQSD: the packets by which clients find directory servers ([MS-MQSD] 2.2), one at a time or by the million."""
+"""MS-MQSD: the packets by which clients find directory servers ([MS-MQSD] 2.2), one at a time or many."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from msmqwire.mqsd.batch import decode_batch
-from msmqwire.mqsd.codec import (
+from msmqwire.mqsd.encode import encode_batch
+from msmqwire.mqsd.packet import (
     DirectoryServiceServer,
     TopologyClientRequest,
     TopologyServerReply,
@@ -13,7 +14,6 @@ from msmqwire.mqsd.codec import (
     encode,
 )
 from msmqwire.mqsd.schema import REPLY_COLUMNS, REQUEST_COLUMNS, TOPOLOGY, Violation
-from msmqwire.mqsd.writer import encode_batch
 
 __all__ = [
     "HEADER_DTYPE",

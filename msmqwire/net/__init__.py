@@ -1,4 +1,4 @@
-"""Sockets and clocks: what drives the roles that do no I/O themselves."""
+"""Sockets and clocks for the roles of discovery, which do no I/O themselves."""
 
 from __future__ import annotations
 

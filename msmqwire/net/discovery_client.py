@@ -1,4 +1,4 @@
-"""Directory servers looked for over UDP, with asyncio: sockets and the clock for ``DiscoveryClient``."""
+"""Finds directory servers over UDP with asyncio: the sockets and timers of a ``DiscoveryClient``."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ DISCOVERY_PORT = 1801
 """The UDP port of directory servers: [MS-MQSD] 1.9."""
 
 _LARGEST_DATAGRAM = 65535
-_AT_ONCE = 64  # datagrams read before others have their turn: a flood stops no timer
+_AT_ONCE = 64  # datagrams read before other callbacks run, so that a flood stops no timer
 _LOOPBACK = 1  # Linux gives the loopback interface of each network namespace this index
-_IP_PKTINFO = 8  # ip(7); the socket module does not name it
+_IP_PKTINFO = 8  # ip(7); missing in the socket module
 _PKTINFO = struct.Struct("=i4s4s")  # struct in_pktinfo: interface, local address, destination
 _NIL = uuid.UUID(int=0)
 
@@ -41,7 +41,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Options(TypedDict, total=False):
-    """What ``discover`` takes: the parameters of ``Discoverer``."""
+    """The parameters of ``discover`` and ``Discoverer``."""
 
     enterprise_id: uuid.UUID
     site_id: uuid.UUID
@@ -53,25 +53,25 @@ class Options(TypedDict, total=False):
 
 
 class Discoverer:
-    """Looks for directory servers on the networks of this computer, one network after the other: [MS-MQSD] 3.1.
+    """Finds directory servers on the networks of this computer, one network after the other: [MS-MQSD] 3.1.
 
-    It remembers: once a server has answered, asking again is answered from memory, as 3.1.4.1 wants it, until
-    ``forget`` is called (or where a network is a remote access one). Use it from one event loop.
+    Once a server has answered, later requests are answered from memory as 3.1.4.1 says, until ``forget`` is called,
+    unless a network is a remote access connection. Use it from one event loop.
 
     Parameters
     ----------
     enterprise_id, site_id : uuid.UUID, optional
-        What this computer belongs to; nil where it belongs to nothing.
+        Enterprise and site of this computer; nil if it belongs to none.
     networks : sequence of NetworkAddress, optional
-        Where to ask, in order. Without it every local network, looked up anew for each run.
+        The networks to send requests to, in order; by default all local networks, listed anew for each run.
     port : int
         The UDP port that servers listen on.
     timeout : float
-        Seconds that each network is given to answer, and again after the first answer from another site.
+        Seconds to wait for answers on each network, and again after the first answer from another site.
     literal : bool
         As for ``msmqwire.discovery.DiscoveryClient``.
     watch : callable, optional
-        Is told each action as it is taken: ``Send``, ``WaitUntil``, ``Discard``, ``Deliver``.
+        Called with each action as it is taken: ``Send``, ``WaitUntil``, ``Discard``, ``Deliver``.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ class Discoverer:
         watch: Callable[[Action], None] | None = None,
     ) -> None:
         if not 0 < port < 65536:
-            raise ValueError(f"port {port} is not from 1 to 65535")
+            raise ValueError(f"port is {port}: not from 1 to 65535")
         if not timeout > 0:
-            raise ValueError(f"a timeout of {timeout} s leaves no time to answer")
+            raise ValueError(f"timeout is {timeout}: not above 0")
         self._machine = DiscoveryClient(
             enterprise_id=enterprise_id, site_id=site_id, literal=literal, response_timeout=timeout
         )
@@ -98,12 +98,12 @@ class Discoverer:
         self._run: _Run | None = None
 
     async def get_directory_server_list(self) -> Discovery:
-        """Ask, and wait for the answer. Who asks while others wait joins them; when all of them are cancelled it stops.
+        """Find directory servers. Concurrent calls share one run, which stops when all of them are cancelled.
 
         Raises
         ------
         ModuleNotFoundError
-            No networks were given, and psutil, which lists them, is not installed.
+            ``networks`` is not given, and psutil, which lists the local ones, is not installed.
         """
         run = self._run
         if run is None or run.outcome.done():
@@ -119,11 +119,11 @@ class Discoverer:
                 run.stop()
 
     def forget(self) -> None:
-        """Ask anew next time, whatever was answered before: ValidLastSuccessfulNetworkAddress := FALSE."""
+        """Forget earlier answers: the next call sends requests again."""
         self._machine.valid_last_successful_network_address = False
 
     def close(self) -> None:
-        """Stop asking and close the sockets; who waits is cancelled."""
+        """Stop the run and close its sockets; waiting calls are cancelled."""
         if self._run is not None:
             self._run.stop()
 
@@ -137,10 +137,9 @@ class Discoverer:
 
 
 async def discover(**options: Unpack[Options]) -> Discovery:
-    """Look for directory servers once; parameters are those of ``Discoverer``.
+    """Find directory servers once; the parameters are those of ``Discoverer``.
 
-    It takes as long as the networks take to answer: at most twice ``timeout`` for each. Cancelling it closes its
-    sockets.
+    Takes at most twice ``timeout`` for each network. Cancelling closes the sockets.
 
     Examples
     --------
@@ -154,12 +153,12 @@ async def discover(**options: Unpack[Options]) -> Discovery:
 
 
 def discover_sync(**options: Unpack[Options]) -> Discovery:
-    """Look for directory servers once, from a program that has no event loop; else as ``discover``."""
+    """As ``discover``, for a program without an event loop."""
     return asyncio.run(discover(**options))
 
 
 class _Run:
-    """One run of the machine: its sockets, its timer, and the future that those who asked wait for."""
+    """One run of the state machine: its sockets, its timer, and the future that the callers await."""
 
     def __init__(
         self,
@@ -183,22 +182,22 @@ class _Run:
         self._do(request, self._networks, request_id=uuid.uuid4(), now=self.loop.time())
 
     def stop(self) -> None:
-        """End it without a result, unless it has ended."""
+        """Cancel the run, unless it has ended."""
         if not self.outcome.done():
             self._machine.abandon()
             self._close()
             self.outcome.cancel()
 
     def _do(self, event: Callable[_P, list[Action]], *arguments: _P.args, **options: _P.kwargs) -> None:
-        """Hand the machine an event and take the actions that it answers with.
+        """Pass an event to the state machine and take the actions that it returns.
 
-        What fails here fails in a callback of the loop, where nobody would see it: so those who wait are told.
+        This runs in callbacks of the loop, so an exception is passed to the callers through the future.
         """
         try:
             for action in event(*arguments, **options):
                 if self._watch is not None:
                     self._watch(action)
-                # Who watches may have seen enough.
+                # The watcher may have stopped the run.
                 if self.outcome.done():
                     return
                 self._take(action)
@@ -227,7 +226,7 @@ class _Run:
         self._do(self._machine.tick, max(deadline, self.loop.time()))
 
     def _send(self, network: NetworkAddress, data: bytes) -> None:
-        """Broadcast, if need be through a new socket; a network that cannot be asked is silent."""
+        """Broadcast a request, after an error through a new socket; if that fails too, the network stays silent."""
         try:
             endpoint = self._endpoints.get(network) or self._open(network)
             try:
@@ -235,11 +234,11 @@ class _Run:
             except OSError:
                 self._open(network).send(data, self._port)
         except OSError as error:
-            _LOG.info("cannot ask on %s: %s", network, error)
+            _LOG.info("cannot send a request on %s: %s", network, error)
             self._machine.send_failed(network, error.strerror or str(error))
 
     def _receive(self, endpoint: _Endpoint) -> None:
-        """A socket has datagrams, or an error that it did not outlive."""
+        """A socket is readable: it has datagrams, or has failed."""
         for _ in range(_AT_ONCE):
             try:
                 data, interface, source = endpoint.receive()
@@ -254,14 +253,14 @@ class _Run:
                 return
 
     def _reopen(self, network: NetworkAddress, error: OSError) -> None:
-        _LOG.warning("the socket on %s has failed and is opened anew: %s", network, error)
+        _LOG.warning("the socket on %s has failed and is reopened: %s", network, error)
         try:
             self._open(network)
         except OSError as again:
-            _LOG.warning("the socket on %s cannot be opened anew: %s", network, again)
+            _LOG.warning("the socket on %s cannot be reopened: %s", network, again)
 
     def _open(self, network: NetworkAddress) -> _Endpoint:
-        """A new socket on a network, in the place of one that failed: replies to that one must reach it."""
+        """Open a socket on a network; it takes over the port of one that failed, which replies are sent to."""
         port = 0
         if (failed := self._endpoints.pop(network, None)) is not None:
             port = failed.port
@@ -275,7 +274,7 @@ class _Run:
         endpoint.close()
 
     def _attribute(self, endpoint: _Endpoint, interface: int) -> NetworkAddress | None:
-        """The network that a datagram came in on, which need not be that of the address it was sent to."""
+        """The network that a datagram arrived on, which need not be that of its destination address."""
         if interface in (endpoint.interface, _LOOPBACK) or not endpoint.interface:
             return endpoint.network
         return next((other.network for other in self._endpoints.values() if other.interface == interface), None)
@@ -308,13 +307,13 @@ class _Endpoint:
         return self._socket.fileno()
 
     def send(self, data: bytes, port: int) -> None:
-        # Out through this interface and from this address, whatever the routes prefer.
+        # Sent through this interface and from this address, whatever the routing table says.
         place = _PKTINFO.pack(self.interface, self.network.address.packed, bytes(4))
         way = (socket.IPPROTO_IP, _IP_PKTINFO, place)
         self._socket.sendmsg([data], [way], 0, (str(self.network.broadcast), port))
 
     def receive(self) -> tuple[bytes, int, str]:
-        """A datagram, the index of the interface that it came in through, and its sender."""
+        """A datagram, the index of the interface that it arrived on, and its sender."""
         data, ancillary, _, (host, port) = self._socket.recvmsg(_LARGEST_DATAGRAM, socket.CMSG_SPACE(_PKTINFO.size))
         interface = 0
         for level, kind, content in ancillary:

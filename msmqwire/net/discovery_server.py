@@ -1,13 +1,14 @@
 """UDP sockets that drive a discovery server: [MS-MQSD] 3.2.3 and 3.2.5.
 
-One thread waits for datagrams and answers all that have come before it waits again; this, and replies that are prepared
-beforehand, make it fast. Everything else (a new configuration, counters, the end) happens between two datagrams.
+One thread answers all datagrams that have arrived, then waits for more. Everything else (a new configuration, counters,
+the end) happens between two datagrams.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import logging
 import selectors
 import socket
@@ -16,30 +17,30 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
 from msmqwire.discovery.server import DiscoveryServer, Refusal
-from msmqwire.net.events import Event
 
-__all__ = ["Address", "DiscoveryService", "dropped_by_kernel", "open_socket"]
+__all__ = ["Address", "DiscoveryService", "Event", "JsonLines", "dropped_by_kernel", "open_socket"]
 
 Address = tuple[str, int]
 
 _LOG = logging.getLogger(__name__)
 
-#: A datagram is read up to here. An answer of three bytes for one to what is longer could not be sent anyway.
+#: Bytes read of a datagram: enough for the largest answer, at three bytes for each of these.
 _MOST_READ = 2048
-#: Datagrams of a socket before the others, and whoever calls, have their turn.
+#: Datagrams read from one socket before other sockets and calls have their turn.
 _TURN = 1024
-#: Bytes of datagrams, as the kernel counts them, that may wait for their turn. The kernel grants what it is allowed to.
+#: Size of the receive buffer, as the kernel counts it; the kernel may grant less.
 _WAITING = 4 << 20
-#: Nanoseconds for which events of a kind that others can cause are counted only, after one was logged.
+#: Nanoseconds after a logged event in which more of its kind are only counted, so that a flood does not fill the log.
 _QUIET = 60_000_000_000
 # <asm-generic/socket.h> and <linux/sock_diag.h>; neither number is in the module socket
 _SO_MEMINFO = 55
 _MEMINFO = struct.Struct("=9I")
-#: There is no room for an answer now; nothing is wrong with the socket.
+#: The send buffer is full; the socket itself works.
 _BUSY = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
 
 
@@ -64,10 +65,9 @@ def open_socket(address: Address) -> socket.socket:
 
 
 def dropped_by_kernel(opened: socket.socket) -> int | None:
-    """Datagrams that the kernel had no room for, or whose checksum was wrong; None where it does not tell.
+    """Datagrams that the kernel dropped: no buffer space, or a wrong checksum; None if it does not count them.
 
-    It is the counter that SO_RXQ_OVFL would attach to each datagram, as it stood when that one came. Asked for here, it
-    includes what was dropped since, costs nothing when datagrams are read, and needs Linux 4.12.
+    The same counter as SO_RXQ_OVFL, without its cost for every datagram; needs Linux 4.12.
     """
     try:
         found = opened.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size)
@@ -78,7 +78,7 @@ def dropped_by_kernel(opened: socket.socket) -> int | None:
 
 @dataclass(slots=True)
 class _Losses:
-    """What sockets lost that are closed by now, and what was lost on the way out."""
+    """Datagrams dropped at closed sockets, answers not sent, and sockets reopened."""
 
     dropped: int = 0
     unsent: int = 0
@@ -91,11 +91,11 @@ class DiscoveryService:
     Parameters
     ----------
     server : DiscoveryServer
-        Decides.
+        Judges the datagrams.
     addresses : iterable of (str, int)
-        IPv4 addresses and ports to listen on; port 0 is any that is free.
+        IPv4 addresses and ports to listen on; port 0 for any free port.
     clock : callable
-        Nanoseconds of a clock that does not go back.
+        Nanoseconds of a monotonic clock.
     opener : callable
         Makes a non-blocking socket for an address.
 
@@ -141,19 +141,19 @@ class DiscoveryService:
 
     @property
     def addresses(self) -> list[Address]:
-        """Where it listens, with the ports that were found free."""
+        """The addresses it listens on, with the actual ports."""
         return [opened.getsockname() for opened in self._sockets.values()]
 
     def listen(self, addresses: Iterable[Address]) -> None:
-        """Listen on these addresses from now on; sockets for those of before stay open, the others are closed.
+        """Listen on these addresses; keep the sockets of those in use already, and close all others.
 
         Raises
         ------
         OSError
-            One cannot be listened on. Those of before are listened on again then.
+            An address cannot be used. The previous addresses are restored.
         """
         wanted = list(dict.fromkeys(addresses))
-        # Closed first: one of them may stand in the way, as 127.0.0.1 does of 0.0.0.0
+        # Closed first: an old address may conflict with a new one, as 127.0.0.1 does with 0.0.0.0
         left = {address: self._sockets[address].getsockname() for address in self._sockets if address not in wanted}
         fresh = [address for address in wanted if address not in self._sockets]
         for address in left:
@@ -169,12 +169,12 @@ class DiscoveryService:
             raise
 
     def run(self) -> None:
-        """Answer until ``stop`` is called; it can be run again then.
+        """Answer until ``stop`` is called; may be called again afterwards.
 
         Raises
         ------
         OSError
-            A socket has failed and cannot be opened again: [MS-MQSD] 3.2.5 ends the server then.
+            A socket has failed and cannot be reopened, which ends the server: [MS-MQSD] 3.2.5.
         """
         while not self._stopping:
             for key, _ in self._selector.select():
@@ -191,15 +191,15 @@ class DiscoveryService:
     def call(self, function: Callable[[], object]) -> None:
         """Have ``run`` call a function between two datagrams; may be called from another thread or a signal handler."""
         self._calls.append(function)
-        # That it is full already will wake it just as well
+        # A full socket wakes the thread as well
         with contextlib.suppress(BlockingIOError):
             self._waker.send(b"\0")
 
     def counters(self) -> dict[str, object]:
-        """What became of every datagram that has come to the sockets.
+        """The counts of all datagrams.
 
-        ``received`` is ``answered`` and ``unsent`` and all of ``refused``; what was sent here is that and
-        ``dropped_by_kernel``, and what waits. What waits at a socket when it is closed is lost.
+        ``received`` is the sum of ``answered``, ``unsent`` and ``refused``. Datagrams sent to this service are those,
+        the ones in ``dropped_by_kernel``, and those still waiting, which are lost when their socket is closed.
         """
         counts, losses = self.server.counts, self._losses
         return {
@@ -228,12 +228,12 @@ class DiscoveryService:
         with contextlib.suppress(BlockingIOError):
             while self._woken.recv(4096):
                 pass
-        # Not those that these make in turn: datagrams come between
+        # Calls made by these calls wait until datagrams had their turn
         for _ in range(len(self._calls)):
             self._calls.popleft()()
 
     def _drain(self, address: Address) -> None:
-        """Answer what waits at one socket, up to a turn."""
+        """Answer the datagrams waiting at one socket, up to a turn."""
         opened, receive, clock = self._sockets[address], self.server.receive, self._clock
         for _ in range(_TURN):
             try:
@@ -244,7 +244,7 @@ class DiscoveryService:
             if isinstance(answer, Refusal):
                 if clock() >= self._quiet_until[answer]:
                     so_far = self.server.counts.refused[answer]
-                    self._tell(answer, Event("refused", rule=answer, source=_text(source), so_far=so_far))
+                    self._log(answer, Event("refused", rule=answer, source=_text(source), so_far=so_far))
                 continue
             try:
                 opened.sendto(answer, source)
@@ -255,17 +255,17 @@ class DiscoveryService:
                     return
 
     def _reopen(self, address: Address, source: Address, error: OSError) -> None:
-        """[MS-MQSD] 3.2.5: after an error in sending the socket is closed and opened again."""
+        """[MS-MQSD] 3.2.5: after a send error the socket is closed and reopened."""
         bound = self._sockets[address].getsockname()
         self._close(address)
         self._losses.reopened += 1
         self._open(address, bound)
         if self._clock() >= self._quiet_until["reopened"]:
             about = {"address": _text(bound), "source": _text(source), "error": error.strerror}
-            self._tell("reopened", Event("reopened", **about, so_far=self._losses.reopened), logging.WARNING)
+            self._log("reopened", Event("reopened", **about, so_far=self._losses.reopened), logging.WARNING)
 
-    def _tell(self, kind: str, event: Event, level: int = logging.INFO) -> None:
-        """Log an event, and then none of its kind for a while: whoever floods us must not flood the log."""
+    def _log(self, kind: str, event: Event, level: int = logging.INFO) -> None:
+        """Log an event, and then no more of its kind for a while."""
         self._quiet_until[kind] = self._clock() + _QUIET
         _LOG.log(level, event)
 
@@ -290,3 +290,41 @@ class DiscoveryService:
 
 def _text(address: Address) -> str:
     return f"{address[0]}:{address[1]}"
+
+
+class Event:
+    """The message of a log record: a name, and fields that a program can read.
+
+    Examples
+    --------
+    >>> print(Event("refused", rule="reply", source="192.0.2.7:1801"))
+    refused rule=reply source=192.0.2.7:1801
+    """
+
+    __slots__ = ("fields", "name")
+
+    def __init__(self, name: str, **fields: object) -> None:
+        self.name = name
+        self.fields = fields
+
+    def __str__(self) -> str:
+        return " ".join((self.name, *(f"{key}={value}" for key, value in self.fields.items())))
+
+
+class JsonLines(logging.Formatter):
+    """Formats a record as a line of JSON: ``time`` (UTC), ``level``, ``event`` and the fields of the event.
+
+    For messages other than ``Event``, ``event`` is their text. Only ASCII is written, so no line controls a terminal.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its end."""
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, object] = {"time": time.removesuffix("+00:00") + "Z", "level": record.levelname.lower()}
+        if isinstance(record.msg, Event):
+            line |= {"event": record.msg.name, **record.msg.fields}
+        else:
+            line["event"] = record.getMessage()
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)

@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv4Interface
 from typing import TYPE_CHECKING
 
 from msmqwire.discovery.client import NetworkAddress
+from msmqwire.errors import missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,35 +16,32 @@ __all__ = ["local_networks"]
 
 
 def local_networks(*, loopback: bool = False) -> list[NetworkAddress]:
-    """Every IPv4 network of an interface that is up, in the order in which the system lists interfaces.
+    """Every IPv4 network of the interfaces that are up, in the system's order of interfaces.
 
-    A network counts once for each interface that leads there, by the first address on it. Point-to-point interfaces
-    (dial-up, tunnels) are Remote Access Service addresses. An address that is alone on its network has nobody to ask,
-    and is left out.
+    A network is listed once for each interface, by the first address on it. Point-to-point interfaces (dial-up,
+    tunnels) are Remote Access Service addresses. Networks of a single address are left out.
 
     Parameters
     ----------
     loopback : bool
-        List the network of this computer with itself as well, where a server for tests listens.
+        List the loopback network as well.
 
     Raises
     ------
     ModuleNotFoundError
-        psutil is not installed; the message has the command that installs it.
+        psutil is not installed.
     """
     try:
         import psutil
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "listing local networks needs psutil, which is not installed: pip install 'msmqwire[net]'", name=error.name
-        ) from None
+        raise ModuleNotFoundError(missing("psutil", "listing local networks"), name=error.name) from None
 
     interfaces = psutil.net_if_stats()
     found: dict[tuple[str, str], NetworkAddress] = {}
     for label, addresses in psutil.net_if_addrs().items():
-        # eth0:1 is a label of addresses, not an interface.
+        # eth0:1 labels an address; it is not an interface.
         name = label.partition(":")[0]
-        # An interface can vanish between the two looks.
+        # An interface can vanish between the two calls.
         if name not in interfaces or not interfaces[name].isup:
             continue
         flags = interfaces[name].flags.split(",")
@@ -60,7 +58,7 @@ def _network(
     interface: str, address: str, netmask: str | None, peer: str | None, point_to_point: bool
 ) -> Iterator[NetworkAddress]:
     own = IPv4Interface(f"{address}/{netmask or 32}")
-    # What an interface was told to be its broadcast address may be missing or its own; the network's is always one.
+    # The broadcast address configured on an interface may be missing or wrong; that of the network is right.
     if own.network.prefixlen < 31:
         yield NetworkAddress(own, own.network.broadcast_address, interface, remote_access=point_to_point)
     elif peer is not None and peer != address:

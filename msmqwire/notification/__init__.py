@@ -1,1 +1,1 @@
-"""The roles of change notifications ([MS-MQCN] 3), without input and output."""
+"""The roles of change notifications ([MS-MQCN] 3), without I/O."""

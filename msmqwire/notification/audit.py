@@ -1,15 +1,14 @@
-"""What a queue manager did about change notifications, and why: a record for every decision.
+"""The records that a queue manager makes of change notifications: one for every decision.
 
-Three kinds say that something happened (``Created``, ``Changed``, ``Deleted``) and three that it did not: ``Ignored``
-for one change, ``Disregarded`` for a whole message, ``Overflowed`` for the messages that came too fast.
+``Created``, ``Changed`` and ``Deleted`` record what was applied; ``Ignored`` one change that was not applied,
+``Disregarded`` a message of which nothing was applied, ``Overflowed`` the messages that came too fast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 from uuid import UUID
 
 from msmqwire.directory.elements import Queue
@@ -37,23 +36,23 @@ class Rule(StrEnum):
     """Why a change was not applied."""
 
     VERSION = "version"
-    """The message has another version than those that the queue manager processes."""
+    """The queue manager does not process messages of this version."""
     MALFORMED = "malformed"
     """The message cannot be decoded."""
     SENDER_TYPE = "sender_type"
     """SenderIdentifierType is not QueueManagerIdentifier."""
     NOT_AUTHENTICATED = "not_authenticated"
-    """The verifier did not vouch for the message."""
+    """The verifier did not authenticate the message."""
     SENDER = "sender"
-    """The sender is not among those that the queue manager listens to."""
+    """The queue manager does not accept messages from this sender."""
     OBJECT_TYPE = "object_type"
-    """The object of an update is neither a queue nor, if it was changed, a queue manager."""
+    """The object of an update is neither a queue nor (except in a deletion) a queue manager."""
     NO_IDENTIFIER = "no_identifier"
     """A queue was created without PROPID_Q_INSTANCE."""
     NO_PATHNAME = "no_pathname"
     """A queue was created without a path."""
     VALUE = "value"
-    """A value is none of its enumeration."""
+    """The number of an enumeration has no meaning."""
     NOT_FOUND = "not_found"
     """The queue manager has no such queue."""
     OTHER_MACHINE = "other_machine"
@@ -61,29 +60,41 @@ class Rule(StrEnum):
     OTHER_COMPUTER = "other_computer"
     """The queue is on another computer."""
     MACHINE_CREATED = "machine_created"
-    """A queue manager was created, for which there is no rule."""
+    """A queue manager was created; the specification has no rule for it."""
     NO_GUID = "no_guid"
-    """A queue was deleted that is not named by its GUID."""
+    """A deletion does not name its queue by GUID."""
     NOT_IN_DIRECTORY = "not_in_directory"
     """The directory does not have the object."""
     DIRECTORY = "directory"
-    """The directory cannot be read, or answered with something else."""
+    """The directory cannot be read, or its answer is incomplete or for another object."""
+    PATHNAME = "pathname"
+    """The path of a created queue is not a valid queue path name ([MS-MQMQ] 2.1.1)."""
+    PRIVATE_QUEUE = "private_queue"
+    """The created queue is a private queue, which notifications do not cover ([MS-MQCN] 1.6)."""
     PATHNAME_TAKEN = "pathname_taken"
     """The directory has moved the queue to the path of another one."""
 
 
+class Place(TypedDict):
+    """The fields that all records share, as arguments: ``Ignored(**place, rule=rule)``."""
+
+    message: int | None
+    index: int | None
+    section: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What all records share.
+    """The fields that all records share.
 
     Attributes
     ----------
     message : int or None
-        Which of the messages that were processed, counted from 0; None when queues were refreshed.
+        Number of the message among those processed, from 0; None when queues were refreshed.
     index : int or None
-        Which update of the message; None for the message as a whole.
+        Number of the update in the message, from 0; None for the complete message.
     section : str
-        The rule that was followed.
+        Section of the rule that was followed.
     """
 
     message: int | None
@@ -93,7 +104,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An attribute that has another value now."""
+    """An attribute whose value changed."""
 
     attribute: str
     before: Any
@@ -102,14 +113,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Created(Record):
-    """There is a queue more."""
+    """A queue was added; ``replaced`` is the queue that had its Pathname under another Identifier and was removed."""
 
     queue: Queue
+    replaced: Queue | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed(Record):
-    """A queue, or the queue manager itself, was told its attributes; ``changes`` are those that differ from before."""
+    """A queue, or the queue manager itself, was updated; ``changes`` holds the attributes whose values differ."""
 
     object: Literal["queue", "machine"]
     identifier: UUID
@@ -118,14 +130,14 @@ class Changed(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted(Record):
-    """There is a queue less."""
+    """A queue was removed."""
 
     queue: Queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ignored(Record):
-    """One change was not applied; others of its message were not held up by it."""
+    """One change was not applied; the other changes of its message were."""
 
     rule: Rule
     identifier: UUID | None = None
@@ -134,7 +146,7 @@ class Ignored(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disregarded(Record):
-    """Nothing of a message was applied; ``index`` is the update that is to blame, if one is."""
+    """Nothing of a message was applied; ``index`` is the update that caused it, if one did."""
 
     rule: Rule
     detail: str = ""
@@ -142,51 +154,6 @@ class Disregarded(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflowed(Record):
-    """So many messages came while the queue manager waited that it dropped them and refreshes its queues instead."""
+    """Too many messages came while the queue manager waited: it dropped them and refreshed its queues."""
 
     dropped: int
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a change stands: what all records say of it."""
-
-    message: int | None
-    index: int | None
-    section: str
-
-    def ignored(self, rule: Rule, identifier: UUID | None = None, detail: str = "") -> Ignored:
-        """The change was not applied."""
-        return Ignored(
-            message=self.message,
-            index=self.index,
-            section=self.section,
-            rule=rule,
-            identifier=identifier,
-            detail=detail,
-        )
-
-    def disregarded(self, rule: Rule, detail: str = "") -> Disregarded:
-        """The message was not applied, for the sake of this change."""
-        return Disregarded(message=self.message, index=self.index, section=self.section, rule=rule, detail=detail)
-
-    def created(self, queue: Queue) -> Created:
-        """There is a queue more."""
-        return Created(message=self.message, index=self.index, section=self.section, queue=queue)
-
-    def deleted(self, queue: Queue) -> Deleted:
-        """There is a queue less."""
-        return Deleted(message=self.message, index=self.index, section=self.section, queue=queue)
-
-    def changed(
-        self, kind: Literal["queue", "machine"], identifier: UUID, before: Mapping[str, Any], after: Mapping[str, Any]
-    ) -> Changed:
-        """Attributes were told; those that differ are noted."""
-        return Changed(
-            message=self.message,
-            index=self.index,
-            section=self.section,
-            object=kind,
-            identifier=identifier,
-            changes=tuple(Change(name, before[name], value) for name, value in after.items() if before[name] != value),
-        )

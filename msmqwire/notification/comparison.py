@@ -1,4 +1,4 @@
-r"""What machines were told of queues, beside what a directory has.
+r"""Compares the queues that machines were notified of with those of a directory.
 
 >>> from msmqwire.capture import read_table
 >>> from msmqwire.directory import MemoryDirectory
@@ -24,38 +24,37 @@ from msmqwire.notification.replay import ToldQueue
 __all__ = ["Comparison", "Verdict", "compare"]
 
 _TOLD = tuple(CREATED_QUEUE.values())
-#: When a directory was last written to; version 1 does not tell of it again after the creation of a queue.
+#: Version 1 does not notify of this attribute after the creation of a queue.
 _WRITTEN = "modify_time"
 
 
 class Verdict(StrEnum):
-    """What a machine was told of a queue, measured by what a directory has."""
+    """How the notifications of a queue compare with a directory."""
 
     AGREES = "agrees"
-    """The directory has it so, or does not have it, as the machine was told."""
+    """The directory has the queue as notified, or does not have it after a notified deletion."""
     DIFFERS = "differs"
-    """The directory has attributes with other values."""
+    """The directory has other values of attributes."""
     ABSENT = "absent"
-    """The directory does not have it, and the machine was not told that it is gone."""
+    """The directory does not have the queue, and no deletion was notified."""
     NOT_DELETED = "not_deleted"
-    """The directory has it, and the machine was told that it is gone."""
+    """The directory has the queue, but its deletion was notified."""
     NOT_TOLD = "not_told"
-    """The directory has it, and no machine was told of it."""
+    """The directory has the queue, and no machine was notified of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A queue on both sides.
+    """A queue as notified and as in the directory.
 
     Attributes
     ----------
     told : ToldQueue or None
-        As a machine was told of it; None if none was.
+        As a machine was notified of it; None if none was.
     held : Queue or None
-        As the directory has it, with the attributes that notifications carry; None if it does not have it.
+        As in the directory, with the attributes that notifications carry; None if it is not there.
     differences : mapping of str to value
-        The attributes that a machine was told otherwise, with the values that the directory has. ModifyTime is not
-        among them.
+        The attributes that differ, with the values of the directory; ModifyTime is not compared.
     """
 
     told: ToldQueue | None
@@ -64,7 +63,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """What the two sides come to."""
+        """The result of the comparison."""
         if self.told is None:
             return Verdict.NOT_TOLD
         if self.told.exists is False:
@@ -77,8 +76,9 @@ class Comparison:
 def compare(queues: Iterable[ToldQueue], directory: Directory) -> Iterator[Comparison]:
     """Compare queues of a replay with those of a directory.
 
-    Each that was told is found by its Identifier, or by its Pathname if it was told without; behind them come the
-    queues of the directory that no machine was told of. A queue that was told to several machines comes several times.
+    A queue of the replay is looked up by its Identifier, or by its Pathname if no Identifier was notified. The queues
+    of the directory that no machine was notified of come last. A queue that several machines were notified of comes
+    once for each.
 
     Raises
     ------
@@ -107,5 +107,5 @@ def _differences(known: Mapping[str, Any], held: Queue) -> dict[str, Any]:
 
 
 def _same(name: str, told: Any, held: Any) -> bool:
-    # A directory may have a path in other letters than those it was given
+    # Paths are compared without regard to case
     return bool(comparable(told) == comparable(held) if name == "pathname" else told == held)

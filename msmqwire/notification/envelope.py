@@ -1,4 +1,4 @@
-"""What a queue manager knows of a message beside its body."""
+"""The properties of a message that a queue manager knows besides its body."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SenderIdentifierType(StrEnum):
 
 
 class AuthenticationLevel(StrEnum):
-    """AuthenticationLevel of a message ([MS-MQDMPR] 3.1.1.12): what its receiver found, whatever its bits say."""
+    """AuthenticationLevel of a message ([MS-MQDMPR] 3.1.1.12), as its receiver determined it."""
 
     NONE = "none"
     SIG10 = "sig10"
@@ -34,16 +34,14 @@ class AuthenticationLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """Who claims to have sent a message.
-
-    There is no authentication level in it: that is for a :data:`Verifier` to say.
+    """The sender that a message claims to have. Whether that is true, a :data:`Verifier` determines.
 
     Attributes
     ----------
     sender_identifier : UUID, bytes or None
         A UUID if the type is QueueManagerIdentifier, a security identifier if it is Sid.
     packet : object
-        What the verifier needs, such as the packet that the message came in.
+        Input of the verifier, such as the packet of the message.
     """
 
     sender_identifier_type: SenderIdentifierType = SenderIdentifierType.NONE
@@ -51,10 +49,10 @@ class Envelope:
     packet: Any = None
 
 
-#: Verifies the signature of a message and says how it is authenticated ([MS-MQQB] 3.1.5.8.3).
+#: Verifies the signature of a message and returns how it is authenticated ([MS-MQQB] 3.1.5.8.3).
 Verifier = Callable[[Envelope], AuthenticationLevel]
 
 
 def unverified(_: Envelope) -> AuthenticationLevel:
-    """The verifier that vouches for nobody."""
+    """The verifier that authenticates no message."""
     return AuthenticationLevel.NONE

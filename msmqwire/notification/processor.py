@@ -1,12 +1,12 @@
-r"""The server of MS-MQCN: a message body and its envelope in, changes to the local queues and records of them out.
+r"""The server of MS-MQCN: applies message bodies to the local queues and returns a record of every decision.
 
-``NotificationProcessor.process`` takes a message, ``process_batch`` a million; they do the same. Both work at once:
-that messages wait and gather is the business of ``msmqwire.notification.schedule``.
+Messages are applied at once; ``msmqwire.notification.schedule`` delays them as Windows does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -14,22 +14,30 @@ from uuid import UUID
 from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Element, Queue, QueueManager
 from msmqwire.errors import DecodeError, DirectoryError
-from msmqwire.mqcn import NotificationBatch, NotificationBody, NotificationUpdate, decode
-from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_MACHINE, UPDATED_QUEUE
+from msmqwire.mqcn import NotificationBody, NotificationUpdate, decode
+from msmqwire.notification.attributes import (
+    UPDATED_MACHINE,
+    UPDATED_QUEUE,
+    first_values,
+    judge,
+    rule_against_pathname,
+)
 from msmqwire.notification.audit import (
     DISPATCH,
     VERSION_1,
     VERSION_2,
+    Change,
     Changed,
+    Created,
+    Deleted,
+    Disregarded,
     Ignored,
     Place,
     Record,
     Rule,
 )
-from msmqwire.notification.batch import BatchAudit, apply_batch
 from msmqwire.notification.envelope import AuthenticationLevel, Envelope, SenderIdentifierType, Verifier, unverified
 from msmqwire.notification.queues import QueueCollection
-from msmqwire.notification.updates import INSTANCE, attributes_of, first_values, pathname_of, refusal
 
 __all__ = ["DirectoryAt", "NotificationProcessor", "Profile"]
 
@@ -41,16 +49,17 @@ _QUEUE_ATTRIBUTES = (
     "security", "pathname", "label", "authentication", "privacy_level", "transactional", "multicast_address",
     "directory_path",
 )  # fmt: skip
+_CHANGEABLE = tuple(UPDATED_QUEUE.values())
 _MACHINE_ATTRIBUTES = tuple(UPDATED_MACHINE.values())
 
 
 class Profile(StrEnum):
-    """Whose queue manager is done like ([MS-MQCN] notes <3> and <4>)."""
+    """The Windows versions that a queue manager imitates ([MS-MQCN] notes <3> and <4>)."""
 
     NT_2000 = "nt_2000"
-    """Windows NT and Windows 2000: version 1 only, and at once."""
+    """Windows NT and Windows 2000: version 1 only, without delay."""
     LATER = "later"
-    """All others: both versions, after a delay."""
+    """Later versions: both versions of messages, after a delay."""
 
 
 class NotificationProcessor:
@@ -63,12 +72,12 @@ class NotificationProcessor:
     queues : iterable of Queue
         Its public queues.
     directory : callable
-        Given the DomainController of a notification, or None, the directory to read; it may raise DirectoryError.
-        Notifications of version 2 are not authenticated: whether to turn to the server that one names is up to it.
+        Returns the directory to read, given the DomainController of a notification or None; may raise DirectoryError.
+        Notifications of version 2 are not authenticated, so this callable decides whether to trust the named server.
     verifier : callable
-        Says how a message is authenticated; by default none is, and so no message of version 1 is applied.
+        Returns how a message is authenticated. The default authenticates none, so no message of version 1 is applied.
     senders : collection of UUID, optional
-        Queue managers to listen to in version 1; without it, all that are authenticated.
+        The queue managers accepted as senders of version 1; by default all that are authenticated.
     profile : Profile
 
     Raises
@@ -80,11 +89,11 @@ class NotificationProcessor:
     Attributes
     ----------
     queue_manager : QueueManager
-        As it is now.
+        Its current attributes.
     queues : QueueCollection
-        As they are now.
+        The current queues.
     processed : int
-        Messages that were given, those disregarded as well.
+        The number of messages processed so far, disregarded ones included.
 
     Examples
     --------
@@ -123,7 +132,7 @@ class NotificationProcessor:
         self._computers = frozenset(name.lower() for name in names if name)
 
     def process(self, body: bytes | bytearray | memoryview, envelope: Envelope = Envelope()) -> list[Record]:  # noqa: B008
-        """Apply one message, or nothing of it.
+        """Apply one message, completely or not at all.
 
         Returns
         -------
@@ -132,52 +141,35 @@ class NotificationProcessor:
         """
         number = self.processed
         self.processed += 1
-        whole = Place(number, None, DISPATCH)
+        message_place = Place(message=number, index=None, section=DISPATCH)
         try:
             message = decode(body, strict=True)
         except DecodeError as error:
             rule = Rule.VERSION if error.code == "bad_version" else Rule.MALFORMED
-            return [whole.disregarded(rule, f"{error.code}: {error.field} at byte {error.offset}")]
+            detail = f"{error.code}: {error.field} at byte {error.offset}"
+            return [Disregarded(**message_place, rule=rule, detail=detail)]
         if message.body is not None:
             if self.profile is Profile.NT_2000:
-                return [whole.disregarded(Rule.VERSION)]
-            return [self.apply_event(Place(number, 0, VERSION_2), message.body)]
-        if refused := self.envelope_refusal(envelope):
-            return [Place(number, None, VERSION_1).disregarded(refused)]
-        places = [Place(number, index, VERSION_1) for index in range(len(message.updates))]
-        for place, update in zip(places, message.updates, strict=True):
-            values = first_values(update.properties)
-            if refused := refusal(update.object, update.command, update.path_name, values):
-                return [place.disregarded(refused)]
-        return [self.apply_update(place, update) for place, update in zip(places, message.updates, strict=True)]
-
-    def process_batch(self, batch: NotificationBatch, envelopes: Envelope | Sequence[Envelope]) -> BatchAudit:
-        """Apply the messages of a batch in their order, as :meth:`process` would one by one.
-
-        Changes to queues that exist are applied as columns. The records are made when they are asked for, out of the
-        batch: until then it must not be given as ``out`` to another decoding.
-
-        Parameters
-        ----------
-        batch : NotificationBatch
-            Decoded with ``strict=True`` and all columns.
-        envelopes : Envelope, or sequence of Envelope
-            One for each message; or one for all, which is then verified once.
-
-        Raises
-        ------
-        ValueError
-            The batch was not decoded strictly, or there are other than as many envelopes as messages.
-        """
-        return apply_batch(self, batch, envelopes)
+                return [Disregarded(**message_place, rule=Rule.VERSION)]
+            return [self._apply_event(Place(message=number, index=0, section=VERSION_2), message.body)]
+        if refused := self._rule_against_sender(envelope):
+            return [Disregarded(message=number, index=None, section=VERSION_1, rule=refused)]
+        updates = []
+        for index, update in enumerate(message.updates):
+            place = Place(message=number, index=index, section=VERSION_1)
+            values = judge(update.object, update.command, update.path_name, first_values(update.properties))
+            if isinstance(values, Rule):
+                return [Disregarded(**place, rule=values)]
+            updates.append((place, update, values))
+        return [self._apply_update(*each) for each in updates]
 
     def refresh(self) -> list[Record]:
-        """Read every queue in the directory again, as if it had been notified that it changed ([MS-MQCN] note <3>)."""
-        place = Place(None, None, VERSION_2)
+        """Read every queue from the directory, as if each had been notified as changed ([MS-MQCN] note <3>)."""
+        place = Place(message=None, index=None, section=VERSION_2)
         return [self._queue_changed(place, queue.identifier, None) for queue in self.queues]
 
-    def envelope_refusal(self, envelope: Envelope) -> Rule | None:
-        """The rule by which a message of version 1 is disregarded for whom it comes from."""
+    def _rule_against_sender(self, envelope: Envelope) -> Rule | None:
+        """The rule by which a message of version 1 is disregarded because of its sender."""
         if envelope.sender_identifier_type is not SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
             return Rule.SENDER_TYPE
         if self._verifier(envelope) is AuthenticationLevel.NONE:
@@ -186,27 +178,30 @@ class NotificationProcessor:
             return Rule.SENDER
         return None
 
-    def is_local(self, pathname: str) -> bool:
-        """Whether a path is that of a queue on this computer."""
+    def _is_local(self, pathname: str) -> bool:
         computer, _, queue = pathname.partition("\\")
         return bool(queue) and computer.lower() in self._computers
 
-    def apply_update(self, place: Place, update: NotificationUpdate) -> Record:
-        """Apply an update of version 1 that is no reason to disregard its message ([MS-MQCN] 3.2.5.1)."""
-        if update.command == "delete":
-            return self._delete(place, update.guid_identifier)
-        if update.object == "machine":
-            return self._machine_updated(place, update)
-        values = first_values(update.properties)
-        if update.command == "create":
-            return self._create(place, update, values)
+    def _apply_update(self, place: Place, update: NotificationUpdate, values: dict[str, Any]) -> Record:
+        """Apply an update of version 1, which sets these attributes ([MS-MQCN] 3.2.5.1)."""
         guid = update.guid_identifier
-        slot = self.queues.slot_at(update.path_name or "") if guid is None else self.queues.slot_of(guid)
-        if slot is None:
-            return place.ignored(Rule.NOT_FOUND, guid, update.path_name or "")
-        return self._change(place, slot, attributes_of(Queue, UPDATED_QUEUE, values))
+        if update.command == "delete":
+            return self._delete(place, guid)
+        if update.object == "machine":
+            if update.command == "create":
+                return Ignored(**place, rule=Rule.MACHINE_CREATED, identifier=guid)
+            if guid != self.queue_manager.identifier:
+                return Ignored(**place, rule=Rule.OTHER_MACHINE, identifier=guid)
+            return self._change_machine(place, values)
+        if update.command == "create":
+            return self._create(place, values)
+        path = update.path_name or ""
+        queue = self.queues.at(path) if guid is None else self.queues.get(guid)
+        if queue is None:
+            return Ignored(**place, rule=Rule.NOT_FOUND, identifier=guid, detail=path)
+        return self._change(place, queue, values)
 
-    def apply_event(self, place: Place, body: NotificationBody) -> Record:
+    def _apply_event(self, place: Place, body: NotificationBody) -> Record:
         """Apply an event of version 2 ([MS-MQCN] 3.2.5.2)."""
         guid = body.object_guid
         if body.object == "machine":
@@ -217,98 +212,103 @@ class NotificationProcessor:
             return self._queue_changed(place, guid, body.domain_controller)
         return self._delete(place, guid)
 
-    def _create(self, place: Place, update: NotificationUpdate, values: dict[int, Any]) -> Record:
-        identifier, pathname = values[INSTANCE], pathname_of(update.path_name, values)
-        if not self.is_local(pathname):
-            return place.ignored(Rule.OTHER_COMPUTER, identifier, pathname)
-        slot = self.queues.slot_of(identifier)
-        slot = self.queues.slot_at(pathname) if slot is None else slot
-        if slot is not None:
-            return self._change(place, slot, attributes_of(Queue, UPDATED_QUEUE, values))
-        told = attributes_of(Queue, CREATED_QUEUE, values)
-        queue = Queue(**{**told, "pathname": pathname})
-        self.queues.add(queue)
-        return place.created(queue)
+    def _create(self, place: Place, values: dict[str, Any]) -> Record:
+        identifier, pathname = values["identifier"], values["pathname"]
+        if not self._is_local(pathname):
+            return Ignored(**place, rule=Rule.OTHER_COMPUTER, identifier=identifier, detail=pathname)
+        if rule := rule_against_pathname(pathname):
+            return Ignored(**place, rule=rule, identifier=identifier, detail=pathname)
+        known = self.queues.get(identifier)
+        if known is not None:
+            return self._change(place, known, {name: values[name] for name in _CHANGEABLE if name in values})
+        return self._add(place, Queue(**values))
 
-    def _change(self, place: Place, slot: int, values: dict[str, Any]) -> Changed:
-        before = self.queues.values(slot, values)
-        record = place.changed("queue", self.queues.identifier(slot), before, values)
-        if record.changes:
-            self.queues.update(slot, values)
-        return record
+    def _add(self, place: Place, queue: Queue) -> Created:
+        """Add a queue, in place of one that has its Pathname under another Identifier."""
+        replaced = self.queues.at(queue.pathname)
+        if replaced is not None:
+            self.queues.remove(replaced)
+        self.queues.add(queue)
+        return Created(**place, queue=queue, replaced=replaced)
+
+    def _change(self, place: Place, queue: Queue, values: dict[str, Any]) -> Changed:
+        changes = _changes(queue, values)
+        if changes:
+            self.queues.update(replace(queue, **values))
+        return Changed(**place, object="queue", identifier=queue.identifier, changes=changes)
 
     def _delete(self, place: Place, identifier: UUID | None) -> Record:
         if identifier is None:
-            return place.ignored(Rule.NO_GUID)
-        slot = self.queues.slot_of(identifier)
-        if slot is None:
-            return place.ignored(Rule.NOT_FOUND, identifier)
-        return place.deleted(self.queues.remove(slot))
-
-    def _machine_updated(self, place: Place, update: NotificationUpdate) -> Record:
-        if update.command == "create":
-            return place.ignored(Rule.MACHINE_CREATED, update.guid_identifier)
-        if update.guid_identifier != self.queue_manager.identifier:
-            return place.ignored(Rule.OTHER_MACHINE, update.guid_identifier)
-        values = first_values(update.properties)
-        return self._change_machine(place, attributes_of(QueueManager, UPDATED_MACHINE, values))
+            return Ignored(**place, rule=Rule.NO_GUID)
+        queue = self.queues.get(identifier)
+        if queue is None:
+            return Ignored(**place, rule=Rule.NOT_FOUND, identifier=identifier)
+        self.queues.remove(queue)
+        return Deleted(**place, queue=queue)
 
     def _change_machine(self, place: Place, values: dict[str, Any]) -> Changed:
-        before = self.queue_manager.attributes()
-        record = place.changed("machine", self.queue_manager.identifier, before, values)
-        if record.changes:
-            self.queue_manager = QueueManager.of({**before, **values})
-        return record
+        changes = _changes(self.queue_manager, values)
+        if changes:
+            self.queue_manager = replace(self.queue_manager, **values)
+        return Changed(**place, object="machine", identifier=self.queue_manager.identifier, changes=changes)
 
     def _queue_created(self, place: Place, guid: UUID, server: str | None) -> Record:
-        found = self._read(place, Queue, guid, server, _QUEUE_ATTRIBUTES)
+        found = self._read_queue(place, guid, server)
         if isinstance(found, Ignored):
             return found
-        if not self.is_local(found.pathname):
-            return place.ignored(Rule.OTHER_COMPUTER, guid, found.pathname)
-        slot = self.queues.slot_of(guid)
-        slot = self.queues.slot_at(found.pathname) if slot is None else slot
-        if slot is not None:
-            return self._refresh(place, slot, found)
-        queue = Queue(**found.attributes())
-        self.queues.add(queue)
-        return place.created(queue)
+        if rule := rule_against_pathname(found.pathname):
+            return Ignored(**place, rule=rule, identifier=guid, detail=found.pathname)
+        known = self.queues.get(guid)
+        return self._add(place, Queue(**found.attributes())) if known is None else self._refresh(place, known, found)
 
     def _queue_changed(self, place: Place, guid: UUID, server: str | None) -> Record:
-        found = self._read(place, Queue, guid, server, _QUEUE_ATTRIBUTES)
+        found = self._read_queue(place, guid, server)
         if isinstance(found, Ignored):
             return found
-        if not self.is_local(found.pathname):
-            return place.ignored(Rule.OTHER_COMPUTER, guid, found.pathname)
-        slot = self.queues.slot_of(guid)
-        return place.ignored(Rule.NOT_FOUND, guid) if slot is None else self._refresh(place, slot, found)
+        known = self.queues.get(guid)
+        if known is None:
+            return Ignored(**place, rule=Rule.NOT_FOUND, identifier=guid)
+        return self._refresh(place, known, found)
 
-    def _refresh(self, place: Place, slot: int, found: Queue) -> Record:
-        if self.queues.slot_at(found.pathname) not in (None, slot):
-            return place.ignored(Rule.PATHNAME_TAKEN, found.identifier, found.pathname)
-        values = found.attributes()
-        del values["identifier"]
-        return self._change(place, slot, values)
+    def _refresh(self, place: Place, known: Queue, found: Queue) -> Record:
+        if self.queues.at(found.pathname) not in (None, known):
+            return Ignored(**place, rule=Rule.PATHNAME_TAKEN, identifier=found.identifier, detail=found.pathname)
+        return self._change(place, known, found.attributes())
 
     def _machine_changed(self, place: Place, guid: UUID, server: str | None) -> Record:
         if guid != self.queue_manager.identifier:
-            return place.ignored(Rule.OTHER_MACHINE, guid)
+            return Ignored(**place, rule=Rule.OTHER_MACHINE, identifier=guid)
         found = self._read(place, QueueManager, guid, server, _MACHINE_ATTRIBUTES)
         return found if isinstance(found, Ignored) else self._change_machine(place, found.attributes())
+
+    def _read_queue(self, place: Place, guid: UUID, server: str | None) -> Queue | Ignored:
+        """A queue of this computer as the directory has it, or why there is none."""
+        found = self._read(place, Queue, guid, server, _QUEUE_ATTRIBUTES)
+        if isinstance(found, Ignored) or self._is_local(found.pathname):
+            return found
+        return Ignored(**place, rule=Rule.OTHER_COMPUTER, identifier=guid, detail=found.pathname)
 
     def _read(
         self, place: Place, element: type[Element], guid: UUID, server: str | None, attributes: tuple[str, ...]
     ) -> Element | Ignored:
-        """An object with all the attributes asked for, or why there is none."""
+        """An object with all the requested attributes, or why there is none."""
         try:
             found = self._directory(server).read_directory(element, [Equal("identifier", guid)], attributes)
         except DirectoryError as error:
-            return place.ignored(Rule.DIRECTORY, guid, str(error))
+            return Ignored(**place, rule=Rule.DIRECTORY, identifier=guid, detail=str(error))
         if found is None:
-            return place.ignored(Rule.NOT_IN_DIRECTORY, guid)
+            return Ignored(**place, rule=Rule.NOT_IN_DIRECTORY, identifier=guid)
         values = found.attributes()
+        problem = ""
         if missing := [name for name in attributes if name not in values]:
-            return place.ignored(Rule.DIRECTORY, guid, f"no {missing[0]}")
-        if values.get("identifier", guid) != guid:
-            return place.ignored(Rule.DIRECTORY, guid, f"answered with {found.identifier}")
-        return found
+            problem = f"the answer has no {missing[0]}"
+        elif values.get("identifier", guid) != guid:
+            problem = f"the answer is {found.identifier}"
+        return Ignored(**place, rule=Rule.DIRECTORY, identifier=guid, detail=problem) if problem else found
+
+
+def _changes(element: Queue | QueueManager, values: dict[str, Any]) -> tuple[Change, ...]:
+    """The attributes among the values that differ from those of the element."""
+    return tuple(
+        Change(name, before, value) for name, value in values.items() if (before := getattr(element, name)) != value
+    )

@@ -1,17 +1,17 @@
-"""What queues machines were told to have: change notifications from captures, told again in the order of time.
+"""Rebuilds the queues of machines from the change notifications in captures, in the order of time.
 
-The rules are those of [MS-MQCN] 3.2.5 as far as a message has what they need. Whether its receiver could authenticate
-it, and what the directory answered, no capture says; so this is what machines were told and not what they did.
+The rules are those of [MS-MQCN] 3.2.5, as far as captures allow: whether a receiver could authenticate a message, and
+what the directory answered, is unknown. The result is what machines were told, not what they did.
 
-``replay`` does it for captures of any order, and has the messages of all of them in memory to sort them. Whoever has
-them in order (of each machine; machines do not matter to each other) reads them with ``messages_of`` and hands one
-after the other to ``ToldQueues``, as ``msmqwire.spark.replay`` does for those of a lake.
+``replay`` sorts the messages of all captures in memory. Messages that are in order already, at least for each machine,
+are read with ``messages_of`` and passed to ``ToldQueues``, as ``msmqwire.spark.replay`` does for a lake.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
@@ -19,8 +19,8 @@ from uuid import UUID
 from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Queue
 from msmqwire.mqcn import Violation
-from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_QUEUE
-from msmqwire.notification.updates import DISCARDABLE, attributes_of, first_values, pathname_of, refusal
+from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_QUEUE, first_values, judge, rule_against_pathname
+from msmqwire.notification.audit import Rule
 from msmqwire.properties import PROPID_Q_QMID
 
 if TYPE_CHECKING:
@@ -61,12 +61,15 @@ COLUMNS = (
     "violations",
 )
 
-_VALUE_MEMBERS = ("int", "text", "guid", "bytes")
-#: The violations for which a message is disregarded, as the table names them.
-DISCARDED = frozenset(each.name.lower() for each in Violation if each in DISCARDABLE and each.name)
-#: What a queue keeps for life, whatever else changes.
+_VALUE_MEMBERS = ("id", "int", "text", "bytes", "guid")
+#: The violations for which a message is disregarded, by their names in the table.
+DISCARDED = frozenset(
+    str(each.name).lower() for each in (Violation.TRAILING_BYTES, Violation.PATH_NAME_SYNTAX, Violation.PROPERTY_COUNT)
+)
+#: The attributes of a queue that never change.
 _LASTING = ("identifier", "pathname")
 _TOLD = tuple(CREATED_QUEUE.values())
+_CHANGEABLE = tuple(UPDATED_QUEUE.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,19 +79,20 @@ class Event:
     Attributes
     ----------
     operation : str
-        ``"create"``, ``"change"`` or ``"delete"``.
+        ``"create"``, ``"change"``, ``"delete"``, or ``"replaced"`` if a new queue took the Pathname of this one.
     applied : bool
-        False where the queue had been deleted before, or where a deletion does not name it by its GUID.
+        False if the queue had been deleted before, if a deletion does not name it by its GUID, or if a path is not that
+        of a public queue or belongs to another queue.
     time : int or None
-        Nanoseconds since 1970, UTC; None if the capture does not say.
+        Nanoseconds since 1970, UTC; None if the capture has no time.
     file, frame : str, int
-        Where the message ended; frames are numbered as Wireshark does.
+        The frame that ends the message; frames are numbered as in Wireshark.
     source : str
-        The address that it came from.
+        The address of the sender.
     origin : UUID or str
         The directory service that the change comes from (version 1), or the server where it was made (version 2).
     told : mapping of str to value
-        The attributes that it says, by name.
+        The attributes in the notification, by name.
     """
 
     operation: str
@@ -103,19 +107,19 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldQueue:
-    """A queue as a machine was told of it.
+    """A queue as a machine was notified of it.
 
     Attributes
     ----------
     machine : str
         The address that the notifications went to.
     queue_manager : UUID or None
-        The queue manager that hosts the queue, where a notification says.
+        The queue manager that hosts the queue, if a notification names it.
     exists : bool or None
-        None where only changes were seen: they do not say whether the machine has the queue.
+        None if there were only changes, which do not show whether the machine has the queue.
     queue : Queue
-        With the attributes that were told, and no others. After a change of version 2, which does not say what
-        changed, it has its Identifier and Pathname only.
+        With the notified attributes only. After a change of version 2, which carries no values, it has its Identifier
+        and Pathname only.
     history : tuple of Event
         In the order of time.
     """
@@ -129,18 +133,18 @@ class ToldQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What a replay came to.
+    """The result of a replay.
 
     Attributes
     ----------
     queues : tuple of ToldQueue
-        In the order in which they were first heard of.
+        In the order of their first notifications.
     messages : int
-        How many there were.
+        The number of messages.
     disregarded : int
-        Of these, messages of which nothing counts: they cannot be decoded, or say what no receiver may apply.
+        The number of messages that cannot be decoded or that no receiver may apply.
     machine_changes : int
-        Changes of queue managers, which are no part of the table.
+        The number of changes of queue managers, which are not replayed.
     """
 
     queues: tuple[ToldQueue, ...]
@@ -150,18 +154,18 @@ class Replay:
 
 
 def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None, directory: Directory | None = None) -> Replay:
-    """Rebuild the queues that machines were told to have.
+    """Rebuild the queues that machines were notified of.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        The notifications table with at least ``COLUMNS``, as ``read_table`` reads it. The rows of a message stand
-        together; messages may come in any order. Those of one time are told by files, in the order in which these came,
-        and by frames.
+        The notifications table with at least ``COLUMNS``, as ``read_table`` reads it. The rows of a message are
+        adjacent; messages may come in any order. Those of the same time are ordered by file, in the order of their
+        first rows, then by frame.
     at : int, optional
-        Nanoseconds since 1970, UTC: tell nothing that was captured later.
+        Nanoseconds since 1970, UTC: leave out messages captured later.
     directory : Directory, optional
-        Where to look for what version 2 does not say; see ``ToldQueues``.
+        Supplies the values that version 2 does not carry; see ``ToldQueues``.
 
     Raises
     ------
@@ -197,7 +201,7 @@ def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None, director
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """A change of a queue, in the terms of the directory."""
+    """A change of a queue, with the attribute names of the directory."""
 
     version: int
     guid: UUID | None
@@ -208,22 +212,22 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message to a machine, with what counts of it.
+    """A message to a machine.
 
     Attributes
     ----------
     machine : str
-        The address that it went to.
+        The address of the receiver.
     time : int or None
-        Nanoseconds since 1970, UTC; None if the capture does not say.
+        Nanoseconds since 1970, UTC; None if the capture has no time.
     file, frame : str, int
-        Where it ended.
+        The frame that ends it.
     updates : tuple of Update
-        Those of queues.
+        The changes of queues.
     machine_changes : int
-        How many there are of queue managers.
+        The number of changes of queue managers.
     disregarded : bool
-        Nothing of it counts: it cannot be decoded, or says what no receiver may apply.
+        It cannot be decoded, or no receiver may apply it.
     """
 
     machine: str
@@ -236,26 +240,44 @@ class Message:
 
 
 def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
-    """The messages of a notifications table, in its order.
+    """The messages of a notifications table, in the order of its rows.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With at least ``COLUMNS``, times in nanoseconds since 1970. The rows of a message stand together.
+        With at least ``COLUMNS``, times in nanoseconds since 1970. The rows of a message are adjacent.
     """
     held: list[Row] = []
     for batch in batches:
-        # Python's own times have no nanoseconds
-        column: Any = batch.column("time")
-        times = column.cast("int64").to_pylist()
-        for row, time in zip(batch.drop_columns(["time"]).to_pylist(), times, strict=True):
-            # All rows of a message but its first have a position above 0 in it
+        for row in _rows(batch):
+            # The first row of a message has index 0 or null
             if held and not row["index"]:
                 yield _message(held)
                 held = []
-            held.append({**row, "time": time})
+            held.append(row)
     if held:
         yield _message(held)
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
+    """The rows of a batch, with the properties as a mapping of PROPID to value."""
+    time: Any = batch.column("time")
+    properties: Any = batch.column("properties")
+    # The datetime of Python has no nanoseconds
+    times = time.cast("int64").to_pylist()
+    members = dict(zip((each.name for each in properties.type.value_type), properties.flatten().flatten(), strict=True))
+    items = zip(*(members[name].to_pylist() for name in _VALUE_MEMBERS), strict=True)
+    counts = properties.value_lengths().to_pylist()
+    rows = batch.drop_columns(["time", "properties"]).to_pylist()
+    for row, at, count in zip(rows, times, counts, strict=True):
+        yield {**row, "time": at, "properties": first_values(map(_value, islice(items, count or 0)))}
+
+
+def _value(item: tuple[Any, ...]) -> tuple[int, Any]:
+    propid, number, text, data, guid = item
+    if guid is not None:
+        return propid, _guid(guid)
+    return propid, number if number is not None else text if text is not None else data
 
 
 def _message(rows: list[Row]) -> Message:
@@ -267,8 +289,10 @@ def _message(rows: list[Row]) -> Message:
     for row in rows:
         if row["index"] is None:
             continue
-        values = _values(row)
-        if row["version"] == 1 and refusal(row["object"], row["operation"], row["path_name"], values):
+        values: dict[str, Any] | Rule = {}
+        if row["version"] == 1:
+            values = judge(row["object"], row["operation"], row["path_name"], row["properties"])
+        if isinstance(values, Rule):
             return Message(**where, disregarded=True)
         if row["object"] == "machine":
             machine_changes += 1
@@ -277,39 +301,22 @@ def _message(rows: list[Row]) -> Message:
     return Message(**where, updates=tuple(updates), machine_changes=machine_changes)
 
 
-def _values(row: Row) -> dict[int, Any]:
-    """The values of an update by PROPID."""
-    if row["properties"] is None:
-        return {}
-    return first_values((item["id"], _value(item)) for item in row["properties"])
-
-
-def _value(item: Row) -> Any:
-    value = next((item[member] for member in _VALUE_MEMBERS if item[member] is not None), None)
-    return value if item["guid"] is None else _guid(value)
-
-
 def _guid(value: Any) -> Any:
-    """A GUID of whichever form the table has them in."""
+    """A GUID from any of the types that the table may have."""
     if isinstance(value, bytes):
         return UUID(bytes=value)
     return UUID(value) if isinstance(value, str) else value
 
 
-def _update(row: Row, values: Mapping[int, Any]) -> Update:
-    operation, guid, path, told = row["operation"], row["object_guid"], row["path_name"], dict[str, Any]()
-    if operation != "delete":
-        told = attributes_of(Queue, CREATED_QUEUE if operation == "create" else UPDATED_QUEUE, values)
-    if operation == "create" and row["version"] == 1:
-        guid = told["identifier"]
-        path = told["pathname"] = pathname_of(path, values)
+def _update(row: Row, told: dict[str, Any]) -> Update:
+    created = row["operation"] == "create" and row["version"] == 1
     return Update(
         version=row["version"],
-        guid=_guid(guid),
-        path=path,
-        queue_manager=values.get(PROPID_Q_QMID),
+        guid=told["identifier"] if created else _guid(row["object_guid"]),
+        path=told["pathname"] if created else row["path_name"],
+        queue_manager=row["properties"].get(PROPID_Q_QMID),
         event=Event(
-            operation=operation,
+            operation=row["operation"],
             applied=True,
             time=row["time"],
             file=row["file"],
@@ -323,7 +330,7 @@ def _update(row: Row, values: Mapping[int, Any]) -> Update:
 
 @dataclass(slots=True)
 class _Known:
-    """What has been told of a queue so far."""
+    """The current state of a queue."""
 
     machine: str
     exists: bool | None = None
@@ -341,18 +348,21 @@ class _Known:
         )
 
     def apply(self, update: Update) -> bool:
-        """Take in what a notification says, unless it comes to nothing."""
+        """Apply an update; whether it had an effect."""
         operation = update.event.operation
         if operation != "create" and self.exists is False:
             return False
         if operation == "delete" and update.guid is None:
             return False
+        told = update.event.told
+        if operation == "create" and self.exists:
+            told = {name: told[name] for name in _CHANGEABLE if name in told}
         if update.version == 2 or (operation == "create" and not self.exists):
             self.values = {name: self.values[name] for name in _LASTING if name in self.values}
         if operation != "change":
             self.exists = operation == "create"
         identifier = self.values.get("identifier", update.guid)
-        self.values |= update.event.told
+        self.values |= told
         if identifier is not None:
             self.values["identifier"] = identifier
         self.queue_manager = update.queue_manager or self.queue_manager
@@ -360,14 +370,14 @@ class _Known:
 
 
 class ToldQueues:
-    """The queues that machines are told of, one message after the other in the order of time.
+    """The queues that machines are notified of; messages are applied in the order of time.
 
     Parameters
     ----------
     directory : Directory, optional
-        Where machines look after a creation or a change of version 2, which does not say what there is now. It answers
-        with what it holds now, which need not be what it held then. Without it, or where it does not have the queue,
-        nothing is known of a queue after such a notification but its names.
+        Read after a creation or a change of version 2, which carries no values, as machines do. Its answers are those
+        of today, not of the time of the notification. If it is not given or does not have the queue, only Identifier
+        and Pathname are known after such a notification.
     """
 
     def __init__(self, directory: Directory | None = None) -> None:
@@ -378,11 +388,11 @@ class ToldQueues:
         self._by_path: dict[tuple[str, str], _Known] = {}
 
     def __iter__(self) -> Iterator[ToldQueue]:
-        """The queues as they are now, in the order in which they were first heard of."""
+        """The current queues, in the order of their first notifications."""
         return (known.told() for known in self._queues)
 
     def tell(self, message: Message) -> None:
-        """One message.
+        """Apply one message.
 
         Raises
         ------
@@ -396,15 +406,38 @@ class ToldQueues:
                 if update.path is not None:
                     known.values["pathname"] = update.path
                 self._queues.append(known)
+            held = self._held(update)
+            other = self._other(known, update, held)
             self._unplace(known)
-            applied = known.apply(update)
-            if applied and update.version == 2 and known.exists is not False:
-                known.values |= self._held(update)
+            applied = self._is_valid(update, held, other) and known.apply(update)
+            if applied and known.exists is not False:
+                known.values |= held
             known.history.append(update.event if applied else replace(update.event, applied=False))
+            if applied and other is not None:
+                self._unplace(other)
+                other.exists = False
+                other.history.append(replace(update.event, operation="replaced", told={}))
             self._place(known, update.guid)
 
+    def _other(self, known: _Known, update: Update, held: Mapping[str, Any]) -> _Known | None:
+        """The other queue at the path of an update, unless the update cannot change paths."""
+        path = held.get("pathname", update.path)
+        if path is None or (update.version == 1 and (update.event.operation != "create" or known.exists)):
+            return None
+        other = self._by_path.get((known.machine, path.lower()))
+        return None if other is known else other
+
+    @staticmethod
+    def _is_valid(update: Update, held: Mapping[str, Any], other: _Known | None) -> bool:
+        """Whether a receiver would accept the path of an update."""
+        if update.event.operation == "change":
+            return other is None
+        path = held.get("pathname", update.path)
+        return update.event.operation == "delete" or path is None or rule_against_pathname(path) is None
+
     def _held(self, update: Update) -> dict[str, Any]:
-        if self._directory is None:
+        """The attributes that the directory has for a creation or a change of version 2."""
+        if self._directory is None or update.version == 1 or update.event.operation == "delete":
             return {}
         found = self._directory.read_directory(Queue, [Equal("identifier", update.guid)], _TOLD)
         return {} if found is None else found.attributes()
@@ -412,7 +445,11 @@ class ToldQueues:
     def _find(self, machine: str, update: Update) -> _Known | None:
         guid, path = update.guid, update.path
         known = None if guid is None else self._by_guid.get((machine, guid))
-        return known if known or path is None else self._by_path.get((machine, path.lower()))
+        if known is not None or path is None:
+            return known
+        known = self._by_path.get((machine, path.lower()))
+        # A new Identifier at the path is another queue, unless the Identifier of the queue is unknown
+        return None if known is not None and guid is not None and "identifier" in known.values else known
 
     def _unplace(self, known: _Known) -> None:
         path = known.values.get("pathname")

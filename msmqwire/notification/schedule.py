@@ -1,7 +1,7 @@
-"""When a queue manager processes change notifications: after a delay, and not one by one when too many come.
+"""Delays change notifications as Windows XP and later do, and replaces too many of them by a refresh.
 
-That is what Windows XP and later do so that notifications cannot be used to keep a queue manager, and the directory
-that it reads, busy ([MS-MQCN] note <3>). Time is an argument: seconds of any clock that does not go back.
+The delay limits the load that notifications can put on a queue manager and on the directory that it reads ([MS-MQCN]
+note <3>). Time is an argument: seconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from msmqwire.notification.processor import NotificationProcessor, Profile
 
 __all__ = ["INTERVAL", "SHORT_DELAY", "WINDOW", "Dequeue", "NotificationServer", "QueueOpening"]
 
-#: Seconds between two runs, at least.
+#: Least number of seconds between two runs.
 INTERVAL = 900
-#: Seconds that messages wait after a long silence.
+#: Seconds that messages wait if the last run was long ago.
 SHORT_DELAY = 60
-#: So many messages while others wait, and all are dropped for a refresh.
+#: If this many messages arrive while others wait, all are dropped and the queues are refreshed.
 WINDOW = 100
 
 
-#: Takes a message from an open queue, and waits for one until the time given (None: for ever); None if none came.
+#: Waits for a message of an open queue until the given time (None: forever) and returns it; None if none came.
 Dequeue = Callable[[float | None], tuple[bytes, Envelope] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOpening:
-    """How the notification queue is to be opened: the arguments of Open Queue ([MS-MQCN] 3.2.3)."""
+    """The arguments of Open Queue for the notify queue ([MS-MQCN] 3.2.3)."""
 
     format_name: PrivateName
     required_access: Literal["receive"] = "receive"
@@ -39,22 +39,21 @@ class QueueOpening:
 
 
 class NotificationServer:
-    r"""A processor behind the delay of its profile.
+    r"""Passes messages to a processor after the delay of its profile.
 
-    It holds at most ``WINDOW`` messages, however many come. Whoever owns the clock calls :meth:`tick` when
-    ``deadline`` has come.
+    It stores at most ``WINDOW`` messages. The caller must call :meth:`tick` at ``deadline``.
 
     Parameters
     ----------
     processor : NotificationProcessor
-        Its profile says whether there is a delay.
+        Its profile determines whether there is a delay.
     count_first : bool
-        Count the message that starts the timer among the ``WINDOW``. The words of the note do not.
+        Count the message that starts the timer among the ``WINDOW``, which the note does not.
 
     Attributes
     ----------
     deadline : float or None
-        When what has been received will be processed; None if nothing waits.
+        When the waiting messages will be processed; None if there are none.
 
     Examples
     --------
@@ -78,7 +77,7 @@ class NotificationServer:
 
     @property
     def overflowed(self) -> bool:
-        """Whether what waits has been dropped, and queues will be refreshed instead."""
+        """Whether the waiting messages have been dropped, to refresh the queues at ``deadline``."""
         return self._count >= WINDOW
 
     def receive(
@@ -88,7 +87,7 @@ class NotificationServer:
         *,
         now: float,
     ) -> list[Record]:
-        """A message came from the notification queue; what was due before it, or at once, is processed."""
+        """A message arrived in the notify queue; process the messages that are due."""
         if self.processor.profile is Profile.NT_2000:
             return self.processor.process(body, envelope)
         records = self.tick(now)
@@ -104,7 +103,7 @@ class NotificationServer:
         return records
 
     def tick(self, now: float) -> list[Record]:
-        """It is ``now``: process what has waited long enough."""
+        """The time is ``now``: process the messages that are due."""
         if self.deadline is None or now < self.deadline:
             return []
         pending, overflowed, count = self._pending, self.overflowed, self._count
@@ -116,9 +115,9 @@ class NotificationServer:
         return [note, *self.processor.refresh()]
 
     def run(self, open_queue: Callable[[QueueOpening], Dequeue], clock: Callable[[], float]) -> Iterator[Record]:
-        """Open the notification queue, then take messages from it for ever ([MS-MQCN] 3.2.3).
+        """Open the notify queue and process its messages until the iterator is closed ([MS-MQCN] 3.2.3).
 
-        Close the iterator to end it; what the two callables raise ends it too.
+        Exceptions of the two callables end it as well.
         """
         identifier = self.processor.queue_manager.identifier
         dequeue = open_queue(QueueOpening(format_name=PrivateName(identifier, NOTIFY_QUEUE)))

@@ -1,4 +1,4 @@
-r"""Who tells queue managers of changes: the client of [MS-MQCN] 3.3, without input and output.
+r"""The client of [MS-MQCN] 3.3 without I/O: makes the messages that notify queue managers of changes.
 
 >>> from uuid import UUID
 >>> from msmqwire.directory import Queue
@@ -25,13 +25,15 @@ from msmqwire.mqcn import ChangeNotificationMessage, NotificationBody, Notificat
 from msmqwire.mqqb import SecurityHeader, UserMessage
 from msmqwire.notification.attributes import (
     CREATED_QUEUE,
-    MOST_BYTES,
+    MAX_BYTES,
     UPDATED_MACHINE,
     UPDATED_QUEUE,
+    display_name,
     property_value,
-    read,
-    spoken_name,
+    read_attribute,
+    rule_against_pathname,
 )
+from msmqwire.notification.audit import Rule
 from msmqwire.notification.envelope import NOTIFY_QUEUE, AuthenticationLevel
 from msmqwire.properties import (
     PROPID_D_OBJTYPE,
@@ -105,8 +107,8 @@ class QueueManagerUpdate:
 
     @property
     def queue_manager(self) -> UUID:
-        """The queue manager that is to be told."""
-        identifier: UUID = read(self.new, "identifier")
+        """The queue manager to notify."""
+        identifier: UUID = read_attribute(self.new, "identifier")
         return identifier
 
 
@@ -116,7 +118,7 @@ Change: TypeAlias = QueueCreation | QueueUpdate | QueueDeletion | QueueManagerUp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """What a signer makes of a message: SecurityHeader ([MS-MQMQ] 2.2.20.6)."""
+    """The signature of a message, as SecurityHeader carries it ([MS-MQMQ] 2.2.20.6)."""
 
     signature: bytes
     sender_certificate: bytes | None = None
@@ -133,11 +135,11 @@ class Notification:
     source : UUID
         The queue manager that sends it.
     queue_manager : UUID
-        The one that it is for.
+        The queue manager that receives it.
     authentication_level : AuthenticationLevel
-        How it is to be signed.
+        How to sign it.
     hash_algorithm : int
-        With which hash.
+        The hash of the signature.
     time_to_reach_queue : int
         Seconds.
     """
@@ -151,17 +153,17 @@ class Notification:
 
     @property
     def destination_queue(self) -> PrivateName:
-        """The notify queue that it goes to, for Open Queue with SendAccess and DenyNone ([MS-MQCN] 3.3.3)."""
+        """The notify queue of the receiver, for Open Queue with SendAccess and DenyNone ([MS-MQCN] 3.3.3)."""
         return PrivateName(self.queue_manager, NOTIFY_QUEUE)
 
     @property
     def sender_identifier(self) -> UUID | None:
-        """SenderIdentifier, of the type QueueManagerIdentifier; None for version 2, which needs none."""
+        """SenderIdentifier, of the type QueueManagerIdentifier; None for version 2."""
         return self.queue_manager if self.message.version == 1 else None
 
     @property
     def body(self) -> bytes:
-        """The message and the unused byte behind it."""
+        """The message and the unused byte after it."""
         return encode_body(self.message)
 
     def packet(
@@ -171,22 +173,22 @@ class Notification:
         message_id: int = 0,
         sign: Callable[[UserMessage, AuthenticationLevel], Signature] | None = None,
     ) -> UserMessage:
-        """The packet that carries it.
+        """The packet that carries the message.
 
         Parameters
         ----------
         sent_time : int
             Seconds since 1970.
         message_id : int
-            The sender's own count.
+            A number of the sender's choice.
         sign : callable, optional
-            Signs a packet as ``authentication_level`` and its ``hash_algorithm`` ask. Without a signature a packet of
-            version 1 is one that a conforming receiver disregards.
+            Signs a packet for ``authentication_level``, with the hash that the packet names. A conforming receiver
+            disregards an unsigned packet of version 1.
 
         Raises
         ------
         EncodeError
-            The packet cannot be written.
+            The packet cannot be encoded.
         """
 
         def packet(signature: Signature | None) -> UserMessage:
@@ -220,7 +222,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """Makes notifications of changes: of version 1 for a directory service, of version 2 for a queue manager.
+    """Makes notifications: version 1 for a directory service, version 2 for a queue manager.
 
     Attributes
     ----------
@@ -229,9 +231,9 @@ class Sender:
     master : UUID or None
         Version 1: the directory service that the changes come from.
     domain_controller : str or None
-        Version 2: the directory server where they were made. One of the two has to be given.
+        Version 2: the directory server where they were made. Exactly one of the two is given.
     msmq_version : int
-        Chooses the hash and the level of signatures ([MS-MQCN] notes <12> and <13>).
+        Determines hash and level of signatures ([MS-MQCN] notes <12> and <13>).
     """
 
     queue_manager: UUID
@@ -243,23 +245,23 @@ class Sender:
         if (self.master is None) == (self.domain_controller is None):
             raise ValueError("a sender has either a master, for version 1, or a domain_controller, for version 2")
         if self.msmq_version not in range(1, 7):
-            raise ValueError(f"msmq_version={self.msmq_version!r} is none of 1 to 6")
+            raise ValueError(f"msmq_version is {self.msmq_version!r}: not from 1 to 6")
 
     @property
     def version(self) -> Literal[1, 2]:
-        """Of the messages."""
+        """The version of the messages."""
         return 2 if self.master is None else 1
 
     def notifications(self, changes: Iterable[Change]) -> list[Notification]:
-        """The messages that tell of changes, which have been made already; those for one queue manager in their order.
+        """The messages for changes that have been made; those for one queue manager in the order of the changes.
 
-        Of version 2 there is a message for each change. Of version 1 there is one for up to 255 changes, and none for
-        a change of attributes that it cannot carry. Where nothing differs there is nothing to tell.
+        Version 2 has a message for each change. Version 1 has one for up to 255 changes, and none for a change of
+        attributes that it cannot carry. An update in which no attribute differs has no message.
 
         Raises
         ------
         EncodeError
-            Its ``field`` is an attribute that was not read or cannot be sent, and its ``reason`` names the object.
+            An attribute, its ``field``, was not read or cannot be sent; its ``reason`` names the object.
         """
         if self.domain_controller is not None:
             return [
@@ -291,12 +293,12 @@ class Sender:
 
 
 def _modified(old: Queue | QueueManager, new: Queue | QueueManager) -> set[str]:
-    """The attributes that differ between two states of one object; one that was read in neither does not."""
+    """The attributes that differ between two states of one object."""
     before, after = old.attributes(), new.attributes()
-    if type(old) is not type(new) or read(old, "identifier") != read(new, "identifier"):
-        raise EncodeError("identifier", f"{spoken_name(new)}: is not the object that {spoken_name(old)} was")
+    if type(old) is not type(new) or read_attribute(old, "identifier") != read_attribute(new, "identifier"):
+        raise EncodeError("identifier", f"{display_name(new)}: is not the same object as {display_name(old)}")
     for attribute in before.keys() ^ after.keys():
-        raise EncodeError(attribute, f"{spoken_name(new)}: was not read both before and after the change")
+        raise EncodeError(attribute, f"{display_name(new)}: was not read both before and after the change")
     return {attribute for attribute, value in after.items() if value != before[attribute]}
 
 
@@ -317,34 +319,36 @@ def _event(change: Change, domain_controller: str) -> ChangeNotificationMessage:
         case QueueManagerUpdate():
             event, element = _MACHINE_CHANGED, change.new
     try:
-        body = NotificationBody(event, read(element, "identifier"), domain_controller)
+        body = NotificationBody(event, read_attribute(element, "identifier"), domain_controller)
         return ChangeNotificationMessage(2, body=body)
     except EncodeError as error:
-        raise EncodeError(error.field, f"{spoken_name(element)}: {error.reason}") from None
+        raise EncodeError(error.field, f"{display_name(element)}: {error.reason}") from None
 
 
 def _update(change: Change, master: UUID) -> NotificationUpdate | None:
-    """What a directory service says of a change: [MS-MQCN] 3.3.5.2; None for what it has no PROPID for."""
+    """The update for a change: [MS-MQCN] 3.3.5.2; None if no PROPID carries it."""
     if isinstance(change, QueueCreation):
         properties = _properties(change.queue, CREATED_QUEUE)
         pathname = change.queue.pathname
+        if rule_against_pathname(pathname) is Rule.PRIVATE_QUEUE:
+            raise EncodeError("pathname", f"{display_name(change.queue)}: is a private queue, which is not notified")
         try:
             return NotificationUpdate(
                 command="create", path_name=pathname, guid_master_id=master, properties=properties
             )
         except EncodeError as error:
-            raise EncodeError("pathname", f"{spoken_name(change.queue)}: {error.reason}") from None
+            raise EncodeError("pathname", f"{display_name(change.queue)}: {error.reason}") from None
     if isinstance(change, QueueDeletion):
         return NotificationUpdate(
             command="delete",
-            guid_identifier=read(change.queue, "identifier"),
+            guid_identifier=read_attribute(change.queue, "identifier"),
             guid_master_id=master,
             properties=[(PROPID_D_SCOPE, _MQDS_ENTERPRISESCOPE), (PROPID_D_OBJTYPE, _MQDS_QUEUE)],
         )
     table = UPDATED_QUEUE if isinstance(change, QueueUpdate) else UPDATED_MACHINE
     modified = _modified(change.old, change.new)
-    told = {propid: attribute for propid, attribute in table.items() if attribute in modified}
-    if not told:
+    changed = {propid: attribute for propid, attribute in table.items() if attribute in modified}
+    if not changed:
         return None
     if isinstance(change, QueueUpdate):
         required = [(PROPID_Q_QMID, change.queue_manager)]
@@ -357,7 +361,7 @@ def _update(change: Change, master: UUID) -> NotificationUpdate | None:
         command="change",
         guid_identifier=change.new.identifier,
         guid_master_id=master,
-        properties=[*required, *_properties(change.new, told)],
+        properties=[*required, *_properties(change.new, changed)],
     )
 
 
@@ -366,15 +370,15 @@ def _properties(element: Queue | QueueManager, table: Mapping[int, str]) -> list
 
 
 def _messages(updates: Iterable[NotificationUpdate]) -> Iterator[ChangeNotificationMessage]:
-    """As few messages as the updates fit in, in their order."""
+    """The updates in as few messages as possible, in their order."""
     held: list[NotificationUpdate] = []
-    room = MOST_BYTES
+    free = MAX_BYTES
     for update in updates:
         size = len(encode(ChangeNotificationMessage(1, [update])))
-        if held and (size > room or len(held) == MOST_UPDATES):
+        if held and (size > free or len(held) == MOST_UPDATES):
             yield ChangeNotificationMessage(1, held)
-            held, room = [], MOST_BYTES
+            held, free = [], MAX_BYTES
         held.append(update)
-        room -= size
+        free -= size
     if held:
         yield ChangeNotificationMessage(1, held)

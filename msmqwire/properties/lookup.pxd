@@ -2,8 +2,8 @@
 
 from libc.stdint cimport uint8_t, uint32_t
 
-# In the order of KINDS in lookup.pyx: fixed sizes first, then those that begin with a count, then texts
-cdef enum Kind:
+cpdef enum Kind:
+    """The types of values in the order of kernels: fixed sizes, values that begin with a count, texts."""
     KIND_NONE
     KIND_I2
     KIND_I4
@@ -26,8 +26,8 @@ cdef enum:
     KIND_COUNT = 17
     PROPID_LIMIT = 5632  # above every PROPID
 
-cdef uint8_t[5632] property_kinds
-cdef uint8_t[5632] property_places
+cdef uint8_t[PROPID_LIMIT] property_kinds
+cdef uint8_t[PROPID_LIMIT] property_places
 
 
 cdef inline uint8_t property_kind(uint32_t propid) noexcept nogil:

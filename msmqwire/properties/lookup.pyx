@@ -1,20 +1,24 @@
-"""The C index of the table of PROPIDs, filled from the table when it is imported."""
+"""The C index of the table of PROPIDs, filled from the table when it is imported.
+
+``KINDS`` has the VARTYPE code of each ``Kind``, 0 for none. ``NUMBERED`` has the PROPIDs that can occur in a
+notification: their numbers are unique and their values can be sized.
+"""
 
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
+from msmqwire.properties import vartype
 from msmqwire.properties.table import FIRST_UNIQUE, PROPERTIES
-from msmqwire.properties.vartype import (
-    VT_BLOB, VT_BOOL, VT_CLSID, VT_I1, VT_I2, VT_I4, VT_I8, VT_LPWSTR, VT_UI1, VT_UI2, VT_UI4, VT_UI8,
-    VT_VECTOR,
-)
 
 __all__ = ["KINDS", "NUMBERED", "type_of"]
 
-KINDS = (
-    0, VT_I2, VT_I4, VT_BOOL, VT_I1, VT_UI1, VT_UI2, VT_UI4, VT_I8, VT_UI8, VT_CLSID, VT_BLOB,
-    VT_UI1 | VT_VECTOR, VT_UI4 | VT_VECTOR, VT_CLSID | VT_VECTOR, VT_LPWSTR, VT_LPWSTR | VT_VECTOR,
-)
+
+cdef int code_of(str name) except -1:
+    """VARTYPE code of a member of ``Kind``: KIND_UI4_VECTOR is VT_UI4|VT_VECTOR."""
+    return sum([getattr(vartype, f"VT_{part}") for part in name.split("_")[1:]]) if name != "KIND_NONE" else 0
+
+
+KINDS = tuple([code_of(name) for name in Kind.__members__])
 NUMBERED = tuple(row for row in PROPERTIES if row.number >= FIRST_UNIQUE and row.vt in KINDS)
 
 cdef dict KIND_BY_TYPE = {vt: kind for kind, vt in enumerate(KINDS) if kind}
@@ -30,7 +34,7 @@ cdef int fill() except -1:
     for row in NUMBERED:
         number = row.number
         if number >= PROPID_LIMIT:
-            raise ImportError(f"{row.name} is {number}: raise PROPID_LIMIT above it")
+            raise ImportError(f"{row.name} is {number}: PROPID_LIMIT must be higher")
         place += 1
         property_kinds[number] = KIND_BY_TYPE[row.vt]
         property_places[number] = place
@@ -46,7 +50,11 @@ cdef uint8_t kind_of_type(object vt) except? 0:
 
 
 def type_of(propid):
-    """VARTYPE code of the value of a PROPID as it stands in a notification, None where it cannot be sized."""
+    """VARTYPE code of the value of a PROPID in a notification, None where the value cannot be sized.
+
+    >>> type_of(105), type_of(24), type_of(100)
+    (19, None, None)
+    """
     if not 0 <= propid <= 0xFFFFFFFF:
         return None
     return KINDS[property_kind(propid)] or None

@@ -1,4 +1,4 @@
-"""VARTYPE codes, the types that property values have: [MS-MQMQ] 2.2.12."""
+"""VARTYPE codes, the types of property values: [MS-MQMQ] 2.2.12."""
 
 from __future__ import annotations
 
@@ -35,23 +35,9 @@ VT_BLOB = 65
 VT_CLSID = 72
 VT_VECTOR = 0x1000
 
-TYPE_NAMES = {
-    VT_I2: "VT_I2",
-    VT_I4: "VT_I4",
-    VT_BOOL: "VT_BOOL",
-    VT_I1: "VT_I1",
-    VT_UI1: "VT_UI1",
-    VT_UI2: "VT_UI2",
-    VT_UI4: "VT_UI4",
-    VT_I8: "VT_I8",
-    VT_UI8: "VT_UI8",
-    VT_LPWSTR: "VT_LPWSTR",
-    VT_BLOB: "VT_BLOB",
-    VT_CLSID: "VT_CLSID",
-    VT_UI1 | VT_VECTOR: "VT_UI1|VT_VECTOR",
-    VT_UI4 | VT_VECTOR: "VT_UI4|VT_VECTOR",
-    VT_CLSID | VT_VECTOR: "VT_CLSID|VT_VECTOR",
-    VT_LPWSTR | VT_VECTOR: "VT_LPWSTR|VT_VECTOR",
-    VT_VARIANT | VT_VECTOR: "VT_VARIANT|VT_VECTOR",
+_SCALARS = {
+    code: name for name, code in globals().items() if name.startswith("VT_") and name not in ("VT_VARIANT", "VT_VECTOR")
 }
-"""The text form of every code that a PROPID has or [MS-MQCN] 2.2.3 describes; the last has no value codec."""
+_ELEMENTS = {VT_UI1: "VT_UI1", VT_UI4: "VT_UI4", VT_CLSID: "VT_CLSID", VT_LPWSTR: "VT_LPWSTR", VT_VARIANT: "VT_VARIANT"}
+TYPE_NAMES = _SCALARS | {code | VT_VECTOR: f"{name}|VT_VECTOR" for code, name in _ELEMENTS.items()}
+"""The name of each type that a PROPID has or [MS-MQCN] 2.2.3 describes. VT_VARIANT|VT_VECTOR has no value codec."""

@@ -5,34 +5,36 @@
     VT_LPWSTR                                                         code units other than 0 | 0x0000
     VT_LPWSTR|VT_VECTOR                                               0 count u32 | 4 count * VT_LPWSTR
 
-A value carries neither its type nor its size; its PROPID says the type, and the type how to size it.
+A value carries neither its type nor its size: its PROPID gives the type.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from msmqwire.properties.lookup cimport KIND_LPWSTR, KIND_LPWSTR_VECTOR
-from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.properties.lookup cimport (
+    KIND_BOOL, KIND_COUNT, KIND_I1, KIND_I2, KIND_I4, KIND_LPWSTR, KIND_LPWSTR_VECTOR, KIND_UI1, KIND_UI2, KIND_UI4,
+)
+from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_lowest_bit64, wire_unlikely
 
 cdef enum:
-    UNSIZED = 0x80000000  # the base of kinds whose size no count tells: larger than any payload
+    UNSIZED = 0x80000000  # the base of kinds without a size or a count: larger than any payload
     COUNT_SIZE = 4
 
 
-# How large a value is: base + ((count & mask) << shift), its count being its first four bytes.
-# One formula for every kind that is not text, since a branch for each type costs more than all of them.
+# The size of a value is base + ((count & mask) << shift), where its first four bytes are the count.
+# One formula for every kind that is not text costs less than a branch for each kind.
 cdef struct ValueLayout:
     uint32_t base
     uint32_t mask  # 0, or all bits for a kind that begins with a count
     uint8_t shift
 
 
-cdef ValueLayout[17] value_layouts  # by Kind
+cdef ValueLayout[KIND_COUNT] value_layouts  # by Kind
 
 
-# Cold: which rule does a value break that `value_size` could not size?
+# Cold: the rule that a value breaks when `value_size` is 0
 cdef int value_fault(
     uint8_t kind, const uint8_t* data, size_t size, size_t at, uint32_t field, Fault* fault
 ) noexcept nogil
@@ -43,8 +45,8 @@ cdef size_t texts_size(const uint8_t* data, size_t size, size_t at) noexcept nog
 cdef inline size_t text_size(const uint8_t* data, size_t size, size_t at) noexcept nogil:
     """Bytes of the code units at ``at`` with the 0x0000 that ends them; 0 when none does.
 
-    Sixteen units are searched at a time. The last search ends with the data, so it begins in front of ``at``;
-    where the data in front is too short for that, units are read one by one.
+    Sixteen units are searched at a time. The last search ends with the data and may begin before ``at``. Where fewer
+    than 32 bytes precede the end, units are read one by one.
     """
     cdef const uint8_t* text = data + at
     cdef size_t left = (size - at) & ~<size_t>1
@@ -52,7 +54,7 @@ cdef inline size_t text_size(const uint8_t* data, size_t size, size_t at) noexce
     cdef uint32_t found
     cdef uint64_t first
     if left >= 128:
-        # Most texts end within these: one search instead of a loop whose end no processor can foresee
+        # Most texts end within these: one search instead of a loop whose end the processor cannot predict
         first = (
             wire_find_units(text, 0, 0) | <uint64_t>wire_find_units(text + 32, 0, 0) << 16
             | <uint64_t>wire_find_units(text + 64, 0, 0) << 32 | <uint64_t>wire_find_units(text + 96, 0, 0) << 48
@@ -78,12 +80,12 @@ cdef inline size_t text_size(const uint8_t* data, size_t size, size_t at) noexce
 
 
 cdef inline uint32_t count_before(const uint8_t* data, size_t size, size_t at) noexcept nogil:
-    """The count at ``at``; any four bytes when fewer are left there, which its kind's base then says."""
+    """The count at ``at``; any four bytes when fewer are left there, since the base exceeds these."""
     return load_u32(data + (at if at < size - COUNT_SIZE else size - COUNT_SIZE))
 
 
 cdef inline size_t value_size(uint8_t kind, const uint8_t* data, size_t size, size_t at) noexcept nogil:
-    """Bytes of the value at ``at`` of data of at least 4 bytes; 0 when it has none (see ``value_fault``)."""
+    """Bytes of the value at ``at`` of data of at least 4 bytes; 0 when it is malformed (see ``value_fault``)."""
     cdef const ValueLayout* layout = &value_layouts[kind]
     cdef size_t needed
     if kind == KIND_LPWSTR:
@@ -94,5 +96,25 @@ cdef inline size_t value_size(uint8_t kind, const uint8_t* data, size_t size, si
     return needed if needed <= size - at else 0
 
 
+cdef inline int64_t load_number(uint8_t kind, const uint8_t* value) noexcept nogil:
+    """The integer of a value, signed or not as its kind is; VT_UI8 modulo 2^64."""
+    if kind == KIND_UI4:
+        return <int64_t>load_u32(value)
+    if kind == KIND_UI1:
+        return <int64_t>value[0]
+    if kind == KIND_I4:
+        return <int64_t><int32_t>load_u32(value)
+    if kind == KIND_I2:
+        return <int64_t><int16_t>load_u16(value)
+    if kind == KIND_UI2:
+        return <int64_t>load_u16(value)
+    if kind == KIND_BOOL:
+        return load_u16(value) != 0
+    if kind == KIND_I1:
+        return <int64_t><int8_t>value[0]
+    return <int64_t>load_u64(value)
+
+
+cdef object dtype_of(uint8_t kind)
 cdef object decode_value(uint8_t kind, const uint8_t* value, size_t size, object owner, const uint8_t* start)
 cdef bytes encode_value(uint8_t kind, object value, str field)

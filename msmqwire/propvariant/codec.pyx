@@ -1,16 +1,17 @@
 """PROPVARIANT values one at a time: [MS-MQCN] 2.2.3. The layouts and the kernel are in codec.pxd."""
 
 import numbers
-import struct
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.payloads cimport address, steady_bytes
 from msmqwire.properties.lookup cimport (
-    KIND_BLOB, KIND_BOOL, KIND_CLSID, KIND_CLSID_VECTOR, KIND_I1, KIND_I2, KIND_I4, KIND_I8, KIND_NONE,
-    KIND_UI1, KIND_UI1_VECTOR, KIND_UI2, KIND_UI4, KIND_UI4_VECTOR, KIND_UI8, kind_of_type,
+    KIND_BLOB, KIND_BOOL, KIND_CLSID, KIND_CLSID_VECTOR, KIND_COUNT, KIND_I1, KIND_I2, KIND_I4, KIND_I8, KIND_LPWSTR,
+    KIND_LPWSTR_VECTOR, KIND_UI1, KIND_UI1_VECTOR, KIND_UI2, KIND_UI4, KIND_UI4_VECTOR, KIND_UI8,
+    kind_of_type,
 )
+from msmqwire.wire.cursor cimport load_u64
 from msmqwire.wire.fault cimport (
     BAD_COUNT, BAD_SIZE, BAD_TERMINATOR, BAD_VALUE, TRUNCATED, decode_error, set_fault
 )
@@ -19,7 +20,6 @@ from msmqwire.wire.guid cimport GUID_SIZE, guid_from_bytes, guid_to_bytes
 import numpy as np
 
 from msmqwire.errors import EncodeError
-
 from msmqwire.properties.lookup import KINDS
 from msmqwire.properties.vartype import TYPE_NAMES
 
@@ -31,43 +31,38 @@ cdef enum:
     BOOL_TRUE = 0xFFFF
     MAX_COUNT = 0xFFFFFFFF
 
-cdef list NUMBER_FORMATS = ["", "<h", "<i", "", "<b", "<B", "<H", "<I", "<q", "<Q"]  # by Kind
-cdef list DTYPES = [  # by Kind; of the value itself, or of the elements behind its count
-    None, "<i2", "<i4", "<u2", "i1", "u1", "<u2", "<u4", "<i8", "<u8", "u1", "u1", "u1", "<u4", "u1", "<u2",
-    None,
-]
+# numpy's type of a value, or of the elements after its count
+cdef dict DTYPES = {
+    KIND_I2: np.dtype("<i2"), KIND_I4: np.dtype("<i4"), KIND_BOOL: np.dtype("<u2"), KIND_I1: np.dtype("i1"),
+    KIND_UI1: np.dtype("u1"), KIND_UI2: np.dtype("<u2"), KIND_UI4: np.dtype("<u4"), KIND_I8: np.dtype("<i8"),
+    KIND_UI8: np.dtype("<u8"), KIND_CLSID: np.dtype("16u1"), KIND_BLOB: np.dtype("u1"),
+    KIND_UI1_VECTOR: np.dtype("u1"), KIND_UI4_VECTOR: np.dtype("<u4"), KIND_CLSID_VECTOR: np.dtype("16u1"),
+}
 
 
-cdef void lay_out(uint8_t kind, uint32_t base, bint counted, uint8_t shift) noexcept:
-    value_layouts[kind].base = base
-    value_layouts[kind].mask = 0xFFFFFFFF if counted else 0
-    value_layouts[kind].shift = shift
+cdef int fill_layouts() except -1:
+    cdef uint8_t kind
+    for kind in range(KIND_COUNT):
+        width = DTYPES[kind].itemsize if kind in DTYPES else <size_t>UNSIZED
+        counted = kind in DTYPES and kind >= KIND_BLOB
+        value_layouts[kind].base = COUNT_SIZE if counted else width
+        value_layouts[kind].mask = 0xFFFFFFFF if counted else 0
+        value_layouts[kind].shift = width.bit_length() - 1 if counted else 0
+    return 0
 
 
-lay_out(KIND_NONE, UNSIZED, False, 0)
-lay_out(KIND_I1, 1, False, 0)
-lay_out(KIND_UI1, 1, False, 0)
-lay_out(KIND_BOOL, 2, False, 0)
-lay_out(KIND_I2, 2, False, 0)
-lay_out(KIND_UI2, 2, False, 0)
-lay_out(KIND_I4, 4, False, 0)
-lay_out(KIND_UI4, 4, False, 0)
-lay_out(KIND_I8, 8, False, 0)
-lay_out(KIND_UI8, 8, False, 0)
-lay_out(KIND_CLSID, GUID_SIZE, False, 0)
-lay_out(KIND_BLOB, COUNT_SIZE, True, 0)
-lay_out(KIND_UI1_VECTOR, COUNT_SIZE, True, 0)
-lay_out(KIND_UI4_VECTOR, COUNT_SIZE, True, 2)
-lay_out(KIND_CLSID_VECTOR, COUNT_SIZE, True, 4)
-lay_out(KIND_LPWSTR, UNSIZED, False, 0)
-lay_out(KIND_LPWSTR_VECTOR, UNSIZED, False, 0)
+fill_layouts()
+
+
+cdef object dtype_of(uint8_t kind):
+    return DTYPES[kind]
 
 
 # --- Cold paths ---
 
 
 cdef size_t texts_size(const uint8_t* data, size_t size, size_t at) noexcept nogil:
-    """Bytes of a VT_LPWSTR|VT_VECTOR; 0 when its count or one of its texts leaves the data."""
+    """Bytes of a VT_LPWSTR|VT_VECTOR; 0 when its count or one of its texts exceeds the data."""
     cdef size_t start = at
     cdef size_t one
     cdef uint32_t count
@@ -117,7 +112,7 @@ cdef uint8_t known_kind(object vt) except 0:
 
 
 cdef size_t sized(uint8_t kind, const uint8_t* data, size_t size, bint exact) except? 0:
-    """Bytes of the value that stands at the start of ``data``."""
+    """Bytes of the value at the start of ``data``."""
     cdef Fault fault
     cdef size_t needed
     if size >= COUNT_SIZE:
@@ -141,7 +136,7 @@ cdef size_t sized(uint8_t kind, const uint8_t* data, size_t size, bint exact) ex
 
 
 cdef object view_at(uint8_t kind, const uint8_t* value, size_t size, object owner, const uint8_t* start):
-    """A numpy view of a value that was sized; ``owner`` is a buffer that begins at ``start``."""
+    """A numpy view of a value of known size; the buffer of ``owner`` begins at ``start``."""
     cdef Py_ssize_t offset = value - start
     cdef size_t used
     cdef size_t one
@@ -155,20 +150,23 @@ cdef object view_at(uint8_t kind, const uint8_t* value, size_t size, object owne
             texts.append(np.frombuffer(owner, "<u2", <Py_ssize_t>one // 2 - 1, offset + <Py_ssize_t>used))
             used += one
         return tuple(texts)
-    dtype = np.dtype(DTYPES[kind])
+    if kind == KIND_CLSID:
+        return np.frombuffer(owner, np.uint8, GUID_SIZE, offset)
     if value_layouts[kind].mask:
         offset += COUNT_SIZE
         size -= COUNT_SIZE
-    array = np.frombuffer(owner, dtype, <Py_ssize_t>size // dtype.itemsize, offset)
-    return array.reshape(-1, GUID_SIZE) if kind == KIND_CLSID_VECTOR else array
+    dtype = DTYPES[kind]
+    return np.frombuffer(owner, dtype, <Py_ssize_t>size // dtype.itemsize, offset)
 
 
 cdef object decode_value(uint8_t kind, const uint8_t* value, size_t size, object owner, const uint8_t* start):
-    """The Python value of one that was sized; arrays view ``owner``, a buffer that begins at ``start``."""
+    """The Python value of a value of known size; arrays view ``owner``, whose buffer begins at ``start``."""
+    if kind == KIND_BOOL:
+        return load_u16(value) != 0
+    if kind == KIND_UI8:
+        return load_u64(value)
     if kind < KIND_CLSID:
-        if kind == KIND_BOOL:
-            return load_u16(value) != 0
-        return struct.unpack(NUMBER_FORMATS[kind], value[:size])[0]
+        return load_number(kind, value)
     if kind == KIND_CLSID:
         return guid_from_bytes(value)
     if kind == KIND_LPWSTR:
@@ -180,11 +178,26 @@ cdef object decode_value(uint8_t kind, const uint8_t* value, size_t size, object
 
 
 def size(vt, data):
+    """Bytes of the value at the start of ``data``.
+
+    >>> size(31, b"a\\0b\\0\\0\\0and more")
+    6
+    """
     view, length = steady_bytes(data)
     return sized(known_kind(vt), address(view), <size_t>length, False)
 
 
 def view(vt, data):
+    """A numpy view of the value at the start of ``data``, which may have any address.
+
+    Numbers have shape (1,), VT_CLSID (16,) uint8, vectors of GUIDs (n, 16) uint8. VT_LPWSTR gives its code units as
+    uint16 without the last, a vector of texts a tuple of these.
+
+    Raises
+    ------
+    DecodeError
+        As ``decode`` does.
+    """
     cdef uint8_t kind = known_kind(vt)
     kept, length = steady_bytes(data)
     cdef const uint8_t* start = address(kept)
@@ -192,6 +205,36 @@ def view(vt, data):
 
 
 def decode(vt, data, *, bint exact=True):
+    """Decode the value of type ``vt`` in ``data``: [MS-MQCN] 2.2.3.
+
+    Integers become int, VT_BOOL bool, VT_CLSID ``uuid.UUID``, VT_LPWSTR str (lone surrogates stay), a vector of
+    texts a tuple of str. VT_BLOB and VT_UI1|VT_VECTOR become a uint8 view of ``data``, VT_UI4|VT_VECTOR a uint32
+    view, VT_CLSID|VT_VECTOR a view of shape (n, 16) in wire order.
+
+    Parameters
+    ----------
+    vt : int
+        VARTYPE code.
+    data : bytes-like
+        Viewed, not copied, unless it is writable.
+    exact : bool
+        Whether bytes after the value are a fault.
+
+    Raises
+    ------
+    DecodeError
+        ``truncated``, ``bad_count``, ``bad_terminator``, ``bad_value`` or, for bytes after the value, ``bad_size``.
+    ValueError
+        The type has no value codec.
+
+    Examples
+    --------
+    >>> from msmqwire.propvariant import VT_LPWSTR, VT_UI4, VT_VECTOR
+    >>> decode(VT_LPWSTR, b"a\\0b\\0\\0\\0")
+    'ab'
+    >>> decode(VT_UI4 | VT_VECTOR, b"\\x02\\0\\0\\0" b"\\x01\\0\\0\\0" b"\\xff\\0\\0\\0").tolist()
+    [1, 255]
+    """
     cdef uint8_t kind = known_kind(vt)
     kept, length = steady_bytes(data)
     cdef const uint8_t* start = address(kept)
@@ -202,11 +245,23 @@ def decode(vt, data, *, bint exact=True):
 
 
 def encode(vt, value):
+    """Encode a value as change notifications carry it: what ``decode`` returns, or any sequence of the same elements.
+
+    Raises
+    ------
+    EncodeError
+        An integer out of range, a wrong type, U+0000 inside a text, or more than 2^32-1 elements.
+
+    Examples
+    --------
+    >>> encode(19, 1024).hex()
+    '00040000'
+    """
     return encode_value(known_kind(vt), value, "PropertyValue")
 
 
 cdef bytes encode_value(uint8_t kind, object value, str field):
-    """A value as it stands on the wire; what its type cannot hold is refused under the name of its field."""
+    """The bytes of a value; an EncodeError names ``field``."""
     cdef uint8_t[GUID_SIZE] guid
     if kind == KIND_BOOL:
         if not isinstance(value, (bool, np.bool_)):
@@ -222,16 +277,15 @@ cdef bytes encode_value(uint8_t kind, object value, str field):
     if kind == KIND_BLOB or kind == KIND_UI1_VECTOR:
         return counted(encode_bytes(value, field), 1, field)
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-        needed = TYPE_NAMES[KINDS[kind]]
-        raise EncodeError(field, f"must be a sequence for {needed}, not {type(value).__name__}")
-    if hasattr(value, "__len__") and len(value) > MAX_COUNT:  # before they are walked one by one
+        raise EncodeError(field, f"must be a sequence for {TYPE_NAMES[KINDS[kind]]}, not {type(value).__name__}")
+    if hasattr(value, "__len__") and len(value) > MAX_COUNT:
         raise too_many(len(value), field)
     if kind == KIND_UI4_VECTOR:
         return counted(b"".join([encode_number(KIND_UI4, number, field) for number in value]), 4, field)
     if kind == KIND_CLSID_VECTOR:
         return counted(encode_guids(value, field), GUID_SIZE, field)
     texts = [encode_text(text, field) for text in value]
-    return struct.pack("<I", len(texts)) + b"".join(texts)
+    return len(texts).to_bytes(COUNT_SIZE, "little") + b"".join(texts)
 
 
 cdef object too_many(object count, str field):
@@ -239,19 +293,19 @@ cdef object too_many(object count, str field):
 
 
 cdef bytes counted(bytes packed, size_t width, str field):
-    """Elements behind their count."""
+    """Elements after their count."""
     cdef size_t count = <size_t>len(packed) // width
     if count > MAX_COUNT:
         raise too_many(count, field)
-    return struct.pack("<I", count) + packed
+    return count.to_bytes(COUNT_SIZE, "little") + packed
 
 
 cdef bytes encode_number(uint8_t kind, object value, str field):
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise EncodeError(field, f"must be an integer, not {type(value).__name__}")
     try:
-        return struct.pack(NUMBER_FORMATS[kind], int(value))
-    except struct.error:
+        return int(value).to_bytes(value_layouts[kind].base, "little", signed=DTYPES[kind].kind == "i")
+    except OverflowError:
         raise EncodeError(field, f"{value} is out of the range of {TYPE_NAMES[KINDS[kind]]}") from None
 
 

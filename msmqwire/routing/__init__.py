@@ -1,4 +1,4 @@
-"""Where a message goes next: the routing algorithm of [MS-MQBR] over what a directory knows of an enterprise."""
+"""Routing: the next hops of a message by the algorithm of [MS-MQBR], from the data of a directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which host and which queue manager a format name leads to ([MS-MQQB] 3.1.7.4)."""
+"""Get Destination Info: the host and the queue manager of a format name ([MS-MQQB] 3.1.7.4)."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ NIL = UUID(int=0)
 _QUEUE = ("identifier", "pathname", "qualified_pathname", "full_path")
 _QUEUE_MANAGER = ("identifier", "computer_name")
 
-#: Behind the first part of a distinguished name, in which a backslash keeps a comma from ending it (RFC 4514).
+#: The rest of a distinguished name after its first part, which a comma ends unless a backslash escapes it (RFC 4514).
 _PARENT = re.compile(r"(?:[^,\\]|\\.)*,(?P<parent>.+)", re.DOTALL)
 
-#: //host:port/MSMQ, the host perhaps an IPv6 address in brackets ([MS-MQMQ] 2.1.2).
+#: //host:port/MSMQ, where the host may be an IPv6 address in brackets ([MS-MQMQ] 2.1.2).
 _HTTP_ADDRESS = re.compile(r"//(?P<host>\[[^\]]*\]|[^:/]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class DestinationInfo:
-    """What Get Destination Info returns ([MS-MQQB] 3.1.7.4).
+    """The result of Get Destination Info ([MS-MQQB] 3.1.7.4).
 
     Attributes
     ----------
     status : bool
-        rStatus: whether there is a destination. If not, the next two are None.
+        rStatus: whether there is a destination. If not, ``host_name`` and ``queue_manager_guid`` are None.
     host_name : str or None
-        rHostName: of a direct name the address as it stands there (see :func:`host_of`), of a public queue the name of
-        its computer, empty for a private queue.
+        rHostName: the address in a direct name (see :func:`host_of`), the name of the computer of a public queue, empty
+        for a private queue.
     queue_manager_guid : UUID or None
         rQueueManagerGuid: the Identifier of the destination, all zero for a direct name.
     reason : str
-        Why there is no destination, for people.
+        Why there is no destination.
     """
 
     status: bool
@@ -50,27 +50,28 @@ class DestinationInfo:
 def get_destination_info(
     format_name: str | FormatName, directory: Directory | None = None, *, literal: bool = False
 ) -> DestinationInfo:
-    r"""Get Destination Info: where messages to a queue have to go ([MS-MQQB] 3.1.7.4).
+    r"""Get Destination Info: the destination of messages to a queue ([MS-MQQB] 3.1.7.4).
 
-    Suffixes such as ``;JOURNAL`` choose a queue, not a host, and change nothing. Machine, multicast, multiple-element
-    names and distribution lists have no destination of this kind.
+    Suffixes such as ``;JOURNAL`` select a queue, not a host, and do not change the result. Machine, multicast and
+    multiple-element names and distribution lists have no single destination.
 
     Parameters
     ----------
     format_name : str or FormatName
-        A name, or one that was parsed with options of :func:`msmqwire.formatname.parse`.
+        A format name, as text or parsed by :func:`msmqwire.formatname.parse`.
     directory : Directory, optional
-        Is asked for the queue of a public or connector name, and for no other.
+        Read for the queue of a public or connector name only.
     literal : bool
-        Follow the words for public and connector names: the GUID is that of the queue, which is no queue manager's, and
-        the host is the QualifiedComputerName of the queue, which has no such attribute ([MS-MQDMPR] 3.1.1.2): None.
+        Follow the exact words for public and connector names: the GUID is that of the queue instead of the queue
+        manager, and the host is the QualifiedComputerName of the queue, an attribute that queues do not have
+        ([MS-MQDMPR] 3.1.1.2), so it is None.
 
     Examples
     --------
     >>> get_destination_info("DIRECT=TCP:10.20.1.10\\orders").host_name
     '10.20.1.10'
     >>> get_destination_info("MULTICAST=234.1.1.1:8001")
-    DestinationInfo(status=False, host_name=None, queue_manager_guid=None, reason='a multicast name has no one host')
+    DestinationInfo(status=False, host_name=None, queue_manager_guid=None, reason='a multicast name has no single host')
     """
     if isinstance(format_name, str):
         try:
@@ -85,11 +86,11 @@ def get_destination_info(
         case PublicName(guid=guid) | ConnectorName(guid=guid):
             return _destination_of_queue(guid, directory, literal)
         case _:
-            return DestinationInfo(False, reason=f"a {format_name.kind.replace('_', ' ')} name has no one host")
+            return DestinationInfo(False, reason=f"a {format_name.kind.replace('_', ' ')} name has no single host")
 
 
 def host_of(address: str) -> str:
-    """The host that an address names: for HTTP the Host in it, for others the address ([MS-MQDMPR] 3.1.7.1.26).
+    """The host in an address: Host of an HTTP address, else the address itself ([MS-MQDMPR] 3.1.7.1.26).
 
     >>> host_of("//shop.example:8080/MSMQ"), host_of("10.20.1.10"), host_of("00000012:00a0c9123456")
     ('shop.example', '10.20.1.10', '00000012:00a0c9123456')
@@ -100,7 +101,7 @@ def host_of(address: str) -> str:
 
 def _destination_of_queue(identifier: UUID, directory: Directory | None, literal: bool) -> DestinationInfo:
     if directory is None:
-        return DestinationInfo(False, reason="only a directory knows where this queue is")
+        return DestinationInfo(False, reason="no directory is given to find this queue")
     try:
         queue = directory.read_directory(Queue, [Equal("identifier", identifier)], _QUEUE)
         if queue is None:
@@ -116,12 +117,12 @@ def _destination_of_queue(identifier: UUID, directory: Directory | None, literal
 
 
 def _queue_manager_of(queue: Queue, directory: Directory) -> QueueManager | None:
-    """The queue manager that a queue stands under in the tree of the directory, or by name where there is no tree."""
+    """The queue manager above a queue in the tree of the directory; without a tree, the one named by its path."""
     if path := _PARENT.fullmatch(queue.full_path):
         return directory.read_directory(QueueManager, [Equal("full_path", path["parent"])], _QUEUE_MANAGER)
     computer = _computer(queue.pathname)
     machine = directory.read_directory(QueueManager, [Equal("computer_name", computer)], _QUEUE_MANAGER)
-    # Not every directory can look for a name: one that cannot answers with any machine ([MS-MQDSSM] 3.1.6.4).
+    # A directory that cannot search by name may answer with any machine ([MS-MQDSSM] 3.1.6.4).
     return machine if machine is not None and machine.computer_name.casefold() == computer.casefold() else None
 
 

@@ -1,4 +1,4 @@
-"""The way that a message takes through an enterprise: next hop after next hop, up to its destination."""
+"""The route of a message through an enterprise: all hops to its destination."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msmqwire.routing.router import NextHops, Router, Rule
 
 __all__ = ["Hop", "Route", "find_route"]
 
-#: The attribute that a rule takes identifiers from as they stand in the directory.
+#: The attribute that the identifiers of a rule come from, without a check that the queue managers exist.
 _NAMED_BY = {
     Rule.OUT_ROUTING_SERVER: "OutRoutingServerIdentifierList",
     Rule.IN_ROUTING_SERVER: "InRoutingServerIdentifierList",
@@ -20,18 +20,18 @@ _NAMED_BY = {
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One queue manager handing a message to the next.
+    """A step of a route, from one queue manager to the next.
 
     Attributes
     ----------
     source, target : QueueManager
-        Who hands it to whom.
+        The queue manager that sends and the one that receives.
     rule : Rule
-        Why to that one.
+        The rule that selected the target.
     others : tuple of QueueManager
-        Who might have taken it as well.
+        The other possible targets.
     site_id : UUID or None
-        The site that it is sent on to, with ``Rule.NEXT_SITE``.
+        The next site, with ``Rule.NEXT_SITE``.
     cost : int
         ActualCost of the link to that site; 0 with other rules.
     """
@@ -52,18 +52,17 @@ class Route:
 
     @property
     def cost(self) -> int:
-        """The sum of the costs of the links."""
+        """The sum of the costs of the hops."""
         return sum(hop.cost for hop in self.hops)
 
 
 def find_route(router: Router, source_id: UUID, destination_id: UUID) -> Route:
-    """Follow the next hops of every queue manager on the way, the first of those that the directory has.
+    """Follow the next hops from one queue manager to another; of several, the first that the directory has.
 
     Raises
     ------
     RoutingError
-        A queue manager on the way finds no next hop, the directory has none of those that it finds, or the way comes
-        back to where it was.
+        A queue manager on the route has no next hop, the directory has none of its next hops, or the route is a loop.
     """
     hops: list[Hop] = []
     passed = {source_id}
@@ -74,7 +73,7 @@ def find_route(router: Router, source_id: UUID, destination_id: UUID) -> Route:
         here = hop.target.identifier
         if here in passed and here != destination_id:
             names = [each.source.computer_name for each in hops]
-            raise RoutingError(f"the way goes in a circle: {' → '.join([*names, hop.target.computer_name])}")
+            raise RoutingError(f"the route is a loop: {' → '.join([*names, hop.target.computer_name])}")
         passed.add(here)
     return Route(tuple(hops))
 
@@ -86,13 +85,13 @@ def _hop(router: Router, source_id: UUID, found: NextHops) -> Hop:
     if not targets:
         attribute = _NAMED_BY.get(found.rule, "SiteGateIdentifierList")
         raise RoutingError(
-            f"QueueManager {source.computer_name} ({source_id}) has no next hop: {attribute} has "
-            f"{', '.join(map(str, found.identifiers))}, and no QueueManager has such an Identifier"
+            f"QueueManager {source.computer_name} ({source_id}) has no next hop: {attribute} names "
+            f"{', '.join(map(str, found.identifiers))}, and there is no such QueueManager"
         )
     others = tuple(targets[1:])
     if found.row is None:
         return Hop(source, targets[0], found.rule, others)
-    # The next site is a neighbour, so its own row has the cost of the link to it
+    # The next site is a neighbour, so its own row has the cost of the link
     site_id = found.row.next_hop_site_id
     row = router.routing_table(source_id).row(site_id)
     assert row is not None

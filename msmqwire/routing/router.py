@@ -1,4 +1,4 @@
-"""Which queue managers may take a message next: the functions of [MS-MQBR] 3.1.5, by their names there."""
+"""The next hops of a message: the functions of [MS-MQBR] 3.1.5, under their names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ANSWERS_KEPT = 1 << 18
 
 
 class Rule(enum.StrEnum):
-    """Why the next hops are those."""
+    """The rule that selects the next hops."""
 
     OUT_ROUTING_SERVER = "out_routing_server"
     IN_ROUTING_SERVER = "in_routing_server"
@@ -40,11 +40,11 @@ class NextHops:
     Attributes
     ----------
     rule : Rule
-        What was decided by.
+        The rule that selected them.
     identifiers : tuple of UUID
-        Of queue managers, best first; empty where there is no way.
+        The queue managers, best first; empty if there is no route.
     row : RoutingTableRow or None
-        With ``Rule.NEXT_SITE``, the row of the routing table that says which site is next.
+        With ``Rule.NEXT_SITE``, the row of the routing table that names the next site.
     """
 
     rule: Rule
@@ -53,31 +53,30 @@ class NextHops:
 
 
 class Router:
-    """The routing of an enterprise, as each of its queue managers does it.
+    """The routing of an enterprise, from the view of any of its queue managers.
 
-    What was read from the directory is used until the clock says that it is ``query_interval`` old. What could not be
-    read is asked for again.
+    Data of the directory is read once and kept for ``query_interval`` seconds. A failed read is repeated on next use.
 
     Attributes
     ----------
     wait_until : float
-        When :meth:`tick` is wanted, on the clock of the caller.
+        When to call :meth:`tick`, on the clock of the caller.
     failure : DirectoryError or None
-        Why the directory could not be read, the last time that it could not.
+        The last failure to read the directory.
     """
 
     def __init__(
         self, directory: Directory, *, now: float = 0.0, query_interval: float = QUERY_INTERVAL, literal: bool = False
     ) -> None:
-        """Start with nothing read.
+        """Make a router; the directory is read on first use.
 
         Parameters
         ----------
         now : float
-            The time in seconds, on any clock that only goes forward.
+            The time in seconds of a monotonic clock.
         literal : bool
-            Find no gate where the first site of a machine has none, as [MS-MQBR] 3.1.5.6 has it, instead of looking at
-            its other sites.
+            Find no gate if the first site of a machine has none, as [MS-MQBR] 3.1.5.6 says, instead of searching its
+            other sites.
         """
         self._directory = directory
         self._query_interval = query_interval
@@ -85,7 +84,7 @@ class Router:
         self.initialize(now)
 
     def initialize(self, now: float) -> None:
-        """Initialize: forget what was read, and start the QueueManager Query Timer ([MS-MQBR] 3.1.3)."""
+        """Initialize: discard all data, and start the QueueManager Query Timer ([MS-MQBR] 3.1.3)."""
         self.wait_until = now + self._query_interval
         self.failure: DirectoryError | None = None
         self._topology: Topology | None = None
@@ -93,34 +92,34 @@ class Router:
         self._kept = lru_cache(_ANSWERS_KEPT)(self._explain)
 
     def tick(self, now: float) -> float:
-        """The clock: initialize if the timer has run out ([MS-MQBR] 3.1.6.1); when to call again."""
+        """Initialize if the timer has expired ([MS-MQBR] 3.1.6.1), and return when to call again."""
         if now >= self.wait_until:
             self.initialize(now)
         return self.wait_until
 
     def routing_table(self, machine_id: UUID) -> RoutingTable:
-        """The routing table of a queue manager; without rows if it is no site gate ([MS-MQBR] 3.1.3.1).
+        """The routing table of a queue manager; empty if it is not a site gate ([MS-MQBR] 3.1.3.1).
 
         Raises
         ------
         RoutingError
-            The ActualCost of a link cannot be; scipy is not installed.
+            The ActualCost of a link is not valid, or scipy is not installed.
         """
         machine = self.get_queue_manager(machine_id)
         return self._known.routing_table(() if machine is None else self._known.sites_of_gate(machine))
 
     def get_next_hops(self, source_id: UUID, destination_id: UUID) -> tuple[UUID, ...]:
-        """GetNextHops: the queue managers to which one may hand a message for another ([MS-MQBR] 3.1.5.1).
+        """GetNextHops: the queue managers to which a source may send a message for a destination ([MS-MQBR] 3.1.5.1).
 
         Raises
         ------
         RoutingError
-            The routing attempt fails; the message says at which object, and for want of what.
+            The routing attempt fails; the message names the object and what it lacks.
         """
         return self._kept(source_id, destination_id).identifiers
 
     def explain_next_hops(self, source_id: UUID, destination_id: UUID) -> NextHops:
-        """The same, with the rule that they were found by.
+        """The next hops with the rule that selected them.
 
         Raises
         ------
@@ -130,11 +129,11 @@ class Router:
         return self._kept(source_id, destination_id)
 
     def get_next_hops_for_router(self, source: QueueManager, destination: QueueManager) -> tuple[UUID, ...]:
-        """GetNextHopsForRouter: the same for a routing server; empty if there is no way ([MS-MQBR] 3.1.5.2)."""
+        """GetNextHopsForRouter: the next hops of a routing server, or none ([MS-MQBR] 3.1.5.2)."""
         return self._for_router(source, destination).identifiers
 
     def get_next_hops_for_site_gate(self, source: QueueManager, destination: QueueManager) -> tuple[UUID, ...]:
-        """GetNextHopsForSiteGate: the same for a site gate; empty if there is no way ([MS-MQBR] 3.1.5.3)."""
+        """GetNextHopsForSiteGate: the next hops of a site gate, or none ([MS-MQBR] 3.1.5.3)."""
         return self._for_site_gate(source, destination, self._known.sites_of_gate(source)).identifiers
 
     def get_queue_manager(self, machine_id: UUID) -> QueueManager | None:
@@ -162,19 +161,19 @@ class Router:
     def get_site_gate_for_site(self, site_id: UUID, from_sites: Iterable[UUID] = ()) -> UUID | None:
         """GetSiteGateForSite: a gate of a site, None if it has none ([MS-MQBR] 3.1.5.7).
 
-        One that stands on the cheapest link from any of ``from_sites`` is preferred.
+        A gate on the cheapest link from any of ``from_sites`` is preferred.
         """
         return self._known.gate_of(site_id, tuple(from_sites))
 
     def is_site_gate(self, machine_id: UUID) -> bool:
-        """IsSiteGate: whether a machine is a routing server and a gate of a site of its own ([MS-MQBR] 3.1.5.8)."""
+        """IsSiteGate: whether a machine is a routing server and a gate of one of its sites ([MS-MQBR] 3.1.5.8)."""
         machine = self.get_queue_manager(machine_id)
         return machine is not None and bool(self._known.sites_of_gate(machine))
 
     def get_directory_data(
         self, element: type[Element], filters: Iterable[Filter] | None = None
     ) -> list[Element] | None:
-        """GetDirectoryData: objects read from the directory just now, None if there are none ([MS-MQBR] 3.1.5.9)."""
+        """GetDirectoryData: objects read from the directory now, None if there are none ([MS-MQBR] 3.1.5.9)."""
         return get_directory_data(self._directory, element, filters)
 
     @property
@@ -248,20 +247,20 @@ class Router:
         return failed
 
     def _why_not(self, source: QueueManager, destination: QueueManager, found: NextHops) -> str:
-        """What is wanting where a way leads no further."""
+        """Why there is no next hop."""
         if source.identifier == destination.identifier:
-            return f"{_name(source)} is both the source and the destination"
+            return f"{_name(source)} is both source and destination"
         if not source.site_identifier_list:
             return f"{_name(source)} belongs to no site: its SiteIdentifierList is empty"
         if found.rule is Rule.ROUTING_SERVER:
-            return f"{_name(source)} shares no site with {_name(destination)}, and its own have no routing server"
+            return f"{_name(source)} shares no site with {_name(destination)}, and its own sites have no routing server"
         if found.rule is Rule.SITE_GATE:
-            return f"{_name(source)} shares no site with {_name(destination)}, and its own have no site gate"
+            return f"{_name(source)} shares no site with {_name(destination)}, and its own sites have no site gate"
         if not destination.site_identifier_list:
             return f"{_name(destination)} belongs to no site: its SiteIdentifierList is empty"
         if found.row is None:
-            return f"no RoutingLinks lead from the sites of {_name(source)} to a site of {_name(destination)}"
-        return f"Site {found.row.next_hop_site_id}, which is next on the way from {_name(source)}, has no site gate"
+            return f"no RoutingLinks connect the sites of {_name(source)} to a site of {_name(destination)}"
+        return f"Site {found.row.next_hop_site_id}, the next site from {_name(source)}, has no site gate"
 
 
 def _name(machine: QueueManager) -> str:
@@ -273,7 +272,7 @@ def _share_site(one: QueueManager, other: QueueManager) -> bool:
 
 
 def _nearby(source: QueueManager, destination: QueueManager) -> NextHops | None:
-    """The next hops of a routing server to a destination that is its own to serve, or in a site of its own."""
+    """The next hops of a routing server to a destination that it serves or shares a site with."""
     if source.identifier in destination.in_routing_server_identifier_list:
         return NextHops(Rule.IN_ROUTED, _without(source, (destination.identifier,)))
     if _share_site(source, destination):
@@ -289,5 +288,5 @@ def _in_shared_site(destination: QueueManager) -> tuple[Rule, tuple[UUID, ...]]:
 
 
 def _without(source: QueueManager, hops: Iterable[UUID]) -> tuple[UUID, ...]:
-    """The hops, each once and none of them the source itself, which would keep a message where it is."""
+    """The hops, each once, without the source itself."""
     return tuple(hop for hop in dict.fromkeys(hops) if hop != source.identifier)

@@ -1,4 +1,4 @@
-"""The routing table of a site gate: for every site the next one on a least-cost path ([MS-MQBR] 3.1.3.1)."""
+"""The routing table of a site gate: the next site on a least-cost path to each site ([MS-MQBR] 3.1.3.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from msmqwire.errors import RoutingError
+from msmqwire.errors import RoutingError, missing
 from msmqwire.routing.graph import SiteGraph
 
 __all__ = ["RoutingTable", "RoutingTableRow"]
@@ -20,20 +20,20 @@ __all__ = ["RoutingTable", "RoutingTableRow"]
 _Integers: TypeAlias = NDArray[np.int64]
 _Floats: TypeAlias = NDArray[np.float64]
 
-_EXACT = 2**53  # below, doubles hold every integer
+_EXACT = 2**53  # doubles represent all integers below this
 
 
 class RoutingTableRow(NamedTuple):
-    """A row of a routing table ([MS-MQBR] 3.1.1.2), and what the path costs.
+    """A row of a routing table ([MS-MQBR] 3.1.1.2), with the cost of the path.
 
     Attributes
     ----------
     destination_site_id, next_hop_site_id : UUID
-        The second is the first site behind the gate's own on the way to the first.
+        A site, and the first site on the path to it after the gate's own.
     cost : int
-        The sum of the ActualCost of the links.
+        The sum of the ActualCost of the links on the path.
     hops : int
-        The number of the links.
+        The number of links on the path.
     """
 
     destination_site_id: UUID
@@ -43,16 +43,15 @@ class RoutingTableRow(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, bytes]:
-        """What of several ways is chosen by: cost, then hops, then the bytes of the next site's GUID on the wire."""
+        """The sort key of paths: cost, then hops, then the bytes of the next site's GUID on the wire."""
         return self.cost, self.hops, self.next_hop_site_id.bytes_le
 
 
 class RoutingTable(Mapping[UUID, UUID]):
     """Next site by destination site, for a gate of the sites ``roots``.
 
-    Paths are of least cost; of those with equal costs the one over the fewest links is taken, then the one whose next
-    site comes first by the bytes of its GUID. Every root is its own next site; a site that cannot be reached has no
-    row. Without roots there are no rows.
+    Paths have the least cost; among equal costs the fewest links, then the next site with the lowest GUID bytes. Each
+    root is its own next site; an unreachable site has no row. Without roots or routing links the table is empty.
     """
 
     def __init__(self, graph: SiteGraph, roots: Iterable[UUID] = ()) -> None:
@@ -61,14 +60,14 @@ class RoutingTable(Mapping[UUID, UUID]):
         Raises
         ------
         RoutingError
-            A root is no site of the graph; scipy is not installed; or costs add up to more than can be added exactly,
-            which takes a path of more than 90,000 links.
+            A root is not a site of the graph, scipy is not installed, or the cost of a path is too high to compute
+            exactly, which takes more than 90,000 links.
         """
         self._index = graph.index
         self._sites = graph.sites
         towards, cost, hops = (np.full(len(graph.sites), -1, np.int64) for _ in range(3))
         own = sorted({_place(graph, root) for root in roots})
-        if own:
+        if own and graph.has_links:
             towards, cost, hops = _least_cost_tree(graph, np.array(own, np.int64))
             towards[own], cost[own], hops[own] = own, 0, 0
         self._next: list[int] = towards.tolist()
@@ -91,18 +90,18 @@ class RoutingTable(Mapping[UUID, UUID]):
         return f"{type(self).__name__}({len(self)} rows)"
 
     def row(self, destination_site_id: UUID) -> RoutingTableRow | None:
-        """The row of a site, None if it has none."""
+        """The row of a site, or None."""
         place = self._index.get(destination_site_id.int, -1)
         if place < 0 or self._next[place] < 0:
             return None
         return RoutingTableRow(self._sites[place], self._sites[self._next[place]], self._cost[place], self._hops[place])
 
     def rows(self) -> list[RoutingTableRow]:
-        """All rows, in the order in which the directory has the sites."""
+        """All rows, in the order of the sites in the directory."""
         return [row for site in self._sites if (row := self.row(site)) is not None]
 
     def nearest(self, site_ids: Iterable[UUID]) -> RoutingTableRow | None:
-        """The row of whichever site is the nearest, None if none of them has one."""
+        """The row of the nearest of several sites, None if no site has a row."""
         rows = [row for site in site_ids if (row := self.row(site)) is not None]
         return min(rows, key=attrgetter("order")) if len(rows) > 1 else next(iter(rows), None)
 
@@ -115,10 +114,10 @@ def _place(graph: SiteGraph, root: UUID) -> int:
 
 
 def _least_cost_tree(graph: SiteGraph, roots: _Integers) -> tuple[_Integers, _Integers, _Integers]:
-    """The next site, the cost and the number of hops for every site; -1 where no path leads.
+    """The next site, the cost and the number of hops for every site; -1 for a site without a path.
 
-    A length in which a hop weighs less than the smallest cost orders paths by cost and hops at once, and leaves no
-    length of 0, which a sparse matrix could not hold.
+    Arc lengths combine cost and hops: all hops of a path weigh less than a cost of 1, so one search orders paths by
+    both, and no length is 0, which a sparse matrix cannot store.
     """
     count = len(graph.sites)
     length = graph.cost.astype(np.float64) * count + 1
@@ -127,9 +126,9 @@ def _least_cost_tree(graph: SiteGraph, roots: _Integers) -> tuple[_Integers, _In
     is_root[roots] = True
     reached = np.flatnonzero(np.isfinite(distance) & ~is_root)
     if distance[reached].max(initial=0) >= _EXACT:
-        raise RoutingError("ActualCost of RoutingLinks: the costs of a path are too many to be added exactly")
-    # Left are ties, between the arcs that are part of a best path. Let all of them be of one length but the first of a
-    # path, which is longer by the rank of its site: the shortest path is then the one whose next site ranks first.
+        raise RoutingError("the ActualCosts on a path add up to more than 2**53")
+    # Ties remain among the arcs of best paths. A second search gives all these arcs one length, but makes the first arc
+    # of a path longer by the rank of its site, so the shortest path is the one whose next site ranks first.
     best = np.flatnonzero(distance[graph.source] + length == distance[graph.target])
     source, target = graph.source[best], graph.target[best]
     neighbours = set(target[is_root[source]].tolist())
@@ -145,7 +144,7 @@ def _least_cost_tree(graph: SiteGraph, roots: _Integers) -> tuple[_Integers, _In
 
 
 def _distances(source: _Integers, target: _Integers, length: _Floats, roots: _Integers, count: int) -> _Floats:
-    """The length of the shortest path from any of the roots to every vertex; arcs are ordered by source."""
+    """The length of the shortest path from any root to each vertex; arcs are ordered by source."""
     sparse, dijkstra = _scipy()
     starts = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(source, minlength=count), out=starts[1:])
@@ -159,6 +158,4 @@ def _scipy() -> tuple[Any, Any]:
     try:
         return import_module("scipy.sparse"), import_module("scipy.sparse.csgraph").dijkstra
     except ImportError:
-        raise RoutingError(
-            "routing between sites needs scipy, which is not installed: pip install 'msmqwire[routing]'"
-        ) from None
+        raise RoutingError(missing("scipy", "routing between sites")) from None

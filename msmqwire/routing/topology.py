@@ -1,4 +1,4 @@
-"""What a router has read of an enterprise: sites, links, routing servers ([MS-MQBR] 3.1.5.9)."""
+"""The sites, links and routing servers that a router has read from a directory ([MS-MQBR] 3.1.5.9)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Topology", "get_directory_data", "read_queue_manager"]
 
 Element = TypeVar("Element", bound=DirectoryObject)
 
-#: The attributes that routing looks at: a directory on the network is spared the others.
+#: The attributes that routing needs; others are not read.
 _SITE = ("identifier", "name")
 _ROUTING_LINK = ("identifier", "actual_cost", "site1_identifier", "site2_identifier", "site_gate_identifier_list")
 _QUEUE_MANAGER = (
@@ -76,7 +76,7 @@ def _read(
         while (found := directory.read_directory_next(handle)) is not None:
             objects.append(found)
     finally:
-        # Nobody is told whether that went well, in the specification either
+        # The specification ignores the result as well
         with contextlib.suppress(DirectoryError):
             directory.read_directory_end(handle)
     return objects
@@ -86,14 +86,14 @@ NO_TABLE = RoutingTable(SiteGraph((), ()))
 
 
 class Topology:
-    """The sites and links of an enterprise, and the machines that route in it.
+    """The sites and links of an enterprise, and its routing servers.
 
     Attributes
     ----------
     sites, links, routing_servers : sequences
         In the order of the directory.
     position : dict
-        Where in ``sites`` a site stands, by its identifier.
+        Position of a site in ``sites``, by its identifier.
     gates : dict
         SiteGateCollection by site, as identifiers, for sites that have gates.
     """
@@ -121,7 +121,7 @@ class Topology:
 
     @classmethod
     def read(cls, directory: Directory) -> Topology:
-        """Read all of it.
+        """Read the topology.
 
         Raises
         ------
@@ -138,12 +138,12 @@ class Topology:
 
     @cached_property
     def graph(self) -> SiteGraph:
-        """The sites and links as a graph; RoutingError as there."""
+        """The sites and links as a graph; raises RoutingError."""
         return SiteGraph(self.sites, self.links)
 
     @cached_property
     def site_routing_server(self) -> dict[UUID, tuple[int, UUID]]:
-        """The first routing server of a site: its place among all, and its identifier."""
+        """The first routing server of each site: its position among all, and its identifier."""
         found: dict[UUID, tuple[int, UUID]] = {}
         for place, server in enumerate(self.routing_servers):
             for site in server.site_identifier_list:
@@ -158,7 +158,7 @@ class Topology:
         return found
 
     def sites_of_gate(self, machine: QueueManager) -> tuple[UUID, ...]:
-        """The sites of which a routing server is a gate and to which it belongs; none for any other machine."""
+        """The sites of which a routing server is a gate and a member; none for other machines."""
         if not machine.routing_server:
             return ()
         if machine.identifier not in self._roots:
@@ -167,13 +167,13 @@ class Topology:
         return self._roots[machine.identifier]
 
     def routing_table(self, roots: tuple[UUID, ...]) -> RoutingTable:
-        """The table of the gates of ``roots``, made when it is first asked for; RoutingError as there."""
+        """The routing table of the gates of ``roots``, computed on first use; raises RoutingError."""
         if roots not in self._tables:
             self._tables[roots] = RoutingTable(self.graph, roots) if roots else NO_TABLE
         return self._tables[roots]
 
     def gate_of(self, site_id: UUID, from_sites: tuple[UUID, ...]) -> UUID | None:
-        """A gate of a site, one on the cheapest link from other sites if there is one."""
+        """A gate of a site, preferably on the cheapest link from other sites."""
         key = site_id, from_sites
         if key not in self._ahead:
             gates = self.gates.get(site_id, ())
@@ -183,7 +183,7 @@ class Topology:
         return self._ahead[key]
 
     def _cheapest_links(self, site_ids: Iterable[UUID], neighbour_id: UUID) -> list[RoutingLink]:
-        """The links of least cost among those between any of the sites and a neighbour of theirs."""
+        """The cheapest links between any of the sites and a neighbour."""
         links = [link for site in site_ids for link in self._links_between.get(frozenset((site, neighbour_id)), ())]
         least = min((link.actual_cost for link in links), default=0)
         return [link for link in links if link.actual_cost == least]

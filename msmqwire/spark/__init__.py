@@ -1,7 +1,7 @@
-"""msmqwire on Spark: functions over payload columns, the data source ``msmq``, a pipeline from captures to tables.
+"""Spark: functions over payload columns, the data source ``msmq``, and the pipeline from captures to a lake.
 
-``register(spark)`` makes them known to a session. Python needs it for nothing: ``spark.functions`` are functions, and
-Spark finds ``format("msmq")`` by itself where this package is installed.
+``register(spark)`` registers the SQL functions. Python does not need it: import ``functions``; Spark finds
+``format("msmq")`` by itself where this package is installed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-# Functions of SQL by the table whose columns they give
+# SQL functions, and the table whose columns they return
 _FUNCTIONS = {
     "msmq_decode_topology": "topology",
     "msmq_decode_message": "messages",
@@ -34,7 +34,7 @@ _TABLE_FUNCTIONS = {
     "msmq_sessions": "sessions",
     "msmq_format_names": "format_names",
 }
-# Functions of SQL by the order of the bytes of their GUIDs
+# SQL functions, and the byte order of their GUIDs
 _GUID_FUNCTIONS: dict[str, GuidOrder] = {"msmq_guid_text": "text", "msmq_packet_guid_text": "packet"}
 
 
@@ -45,16 +45,15 @@ def register(
     guid: SparkGuid = "text",
     form: Form = "arrow",
 ) -> None:
-    """Make the functions known to the SQL of this session, and the data source ``msmq`` where Spark did not find it.
+    """Register the functions in the SQL of a session, and the data source ``msmq`` in case Spark did not find it.
 
     Parameters
     ----------
     spark : SparkSession
         Classic or Connect.
     mode, guid, form
-        Of the functions in SQL, which take no settings there; see ``functions.msmq_decode_topology``. With
-        ``form="pandas"`` a null payload gives a struct of nulls where a function gives a struct. Table functions are
-        Arrow table functions always.
+        The settings of the SQL functions, as for ``functions.msmq_decode_topology``. With ``form="pandas"`` the struct
+        of a null payload has null members instead of being null. Table functions are always Arrow table functions.
 
     Examples
     --------

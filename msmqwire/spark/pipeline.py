@@ -22,9 +22,9 @@ from typing import Any, Literal, get_args
 
 from pyspark.sql import SparkSession
 
-from msmqwire.capture import TABLES, StreamStats
-from msmqwire.capture.sources import shown_name
-from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount, check_files
+from msmqwire.capture import TABLES, ReadOptions, StreamStats
+from msmqwire.capture.files.sources import shown_name
+from msmqwire.spark.lake.accounting import COUNTS, AccountingRow, SourceAccount, check_files
 from msmqwire.spark.lake.captures import Identity
 from msmqwire.spark.lake.commit import RUNS, Group, Lake
 from msmqwire.spark.lake.dayfiles import Compression
@@ -32,7 +32,7 @@ from msmqwire.spark.lake.storage import LakeOptions, Storage
 from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Identifying, Measuring, Numbered, Stage
 from msmqwire.spark.source.files import SourceFile, find_files
 from msmqwire.spark.source.remote import StorageOptions
-from msmqwire.spark.source.scan import ReadingOptions
+from msmqwire.spark.source.scan import ScanOptions
 
 __all__ = ["PipelineMode", "Progress", "Summary", "run"]
 
@@ -53,22 +53,8 @@ _FEWEST_OF_A_CHUNK = 256
 # Numbers of captures count from 2024 on
 _EPOCH_MS = 1_704_067_200_000
 _RANDOM_BITS = 22
-# What a summary adds up over accounts
-_TOTALS = (
-    "bytes",
-    "frames",
-    "payloads",
-    "segments",
-    "fragments",
-    "other",
-    "damaged",
-    "cut_files",
-    "incomplete_datagrams",
-    "fragment_conflicts",
-    "streams",
-    "encrypted",
-    "unread",
-)
+# The attributes that a summary adds up
+_TOTALS = ("bytes", *(name for name in COUNTS if name != "bytes_skipped"), "streams", "encrypted", "unread")
 
 
 @dataclass(frozen=True)
@@ -268,14 +254,14 @@ def run(
 
 def _options(
     tables: Iterable[str], mode: str, ports: Iterable[int] | None, storage_options: StorageOptions | None
-) -> ReadingOptions:
+) -> ScanOptions:
     if mode == "DROPMALFORMED":
         raise ValueError("mode='DROPMALFORMED': a lake keeps an account of every payload; filter on fault when reading")
-    return ReadingOptions(
+    return ScanOptions(
         (tables,) if isinstance(tables, str) else tuple(tables),
         mode,  # type: ignore[arg-type] # checked there
-        ports=None if ports is None else frozenset(ports),
-        storage_options=dict(storage_options or {}),
+        ReadOptions(ports=ports),
+        dict(storage_options or {}),
     )
 
 
@@ -286,7 +272,7 @@ class _Run:
         self,
         spark: SparkSession,
         lake: Lake,
-        options: ReadingOptions,
+        options: ScanOptions,
         compression: Compression,
         digest: bool,
         again: bool,
@@ -300,7 +286,7 @@ class _Run:
         self.progress = progress
         self.summary = Summary()
         # With other settings a source has other rows
-        ports = None if options.ports is None else sorted(options.ports)
+        ports = None if options.read.ports is None else sorted(set().union(*options.read.ports.values()))
         self.settings = json.dumps([sorted(options.tables), ports])
         # Captures of runs up to this one are decoded though the lake has them
         self.overwrite_before = lake.run if again else 0

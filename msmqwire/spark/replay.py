@@ -1,8 +1,8 @@
-"""What queues machines were told to have, from the notifications of a lake: ``msmqwire.notification.replay`` on Spark.
+"""``msmqwire.notification.replay`` on Spark: the queues of each machine, from the notifications of a lake.
 
-Machines do not matter to each other, so the notifications to each go to one task, sorted by Spark (which spills what
-does not fit) in the order of time, and are told there one message after the other. A task has the queues of one machine
-in memory at a time, with their histories.
+Machines are independent, so all notifications to a machine go to one task. Spark sorts them by time, on disk if they do
+not fit in memory, and the task replays one message after the other. It holds the queues of one machine at a time, with
+their histories.
 """
 
 from __future__ import annotations
@@ -59,28 +59,29 @@ QUEUES = spark_columns(
 )
 
 _SCHEMA = arrow_schema(QUEUES)
-# Of one stream two messages may end in one frame
+# Two messages of a stream may end in the same frame
 _ORDER = ("dst", "time_ns", "file", "frame", "stream_offset", "index")
 _NEEDED = tuple(dict.fromkeys((*(name for name in COLUMNS if name != "time"), *_ORDER)))
-# Histories may be long
+# A few rows to a batch, since histories may be long
 _ROWS = 256
 
 
 def replay(notifications: DataFrame, *, at: int | None = None, directory: Directory | None = None) -> DataFrame:
-    """Rebuild the queues that machines were told to have.
+    """Rebuild the queues of machines from the notifications that they received.
 
-    A row for each queue of each machine, as ``msmqwire.notification.replay.replay`` finds them in the same captures,
-    read in the order of their names. Machines come in any order, the queues of one in that in which it heard of them.
+    The result has a row for each queue of each machine, as ``msmqwire.notification.replay.replay`` for the same
+    captures in the order of their names. Machines are in any order; the queues of a machine are in the order of their
+    first notifications.
 
     Parameters
     ----------
     notifications : DataFrame
         The table ``notifications`` of a lake, or of the data source ``msmq``.
     at : int, optional
-        Nanoseconds since 1970, UTC: tell nothing that was captured later.
+        Nanoseconds since 1970 UTC: ignore later notifications.
     directory : Directory, optional
-        Where to look for what version 2 does not say, as in ``ToldQueues``. It is sent to the tasks, which a
-        ``MemoryDirectory`` can be.
+        Supplies what version 2 omits, as in ``ToldQueues``. It is sent to the tasks, so it must be picklable, as
+        ``MemoryDirectory`` is.
 
     Examples
     --------
@@ -95,12 +96,12 @@ def replay(notifications: DataFrame, *, at: int | None = None, directory: Direct
 
 
 def told_queues(queues: DataFrame) -> Iterator[ToldQueue]:
-    """The rows of a replay as the objects that one machine has, a partition of them at a time."""
+    """The rows of a replay as objects, fetched one partition at a time."""
     return map(_told_queue, queues.toLocalIterator())
 
 
 def _tell(directory: Directory | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The queues of a partition: the notifications of each of its machines stand together, in the order of time."""
+    """The queues of a partition, whose rows are sorted by machine and time."""
     messages = messages_of(batch.rename_columns(_with_time(batch.schema.names)) for batch in batches)
     for _, of_machine in groupby(messages, key=lambda message: message.machine):
         queues = ToldQueues(directory)
@@ -115,7 +116,7 @@ def _with_time(names: list[str]) -> list[str]:
     return ["time" if name == "time_ns" else name for name in names]
 
 
-# Attributes have no null: where one stands, nothing was told. GUIDs are text in a row and objects elsewhere
+# In a row, a null attribute is an attribute that no notification set, and GUIDs are text
 
 
 def _row(told: ToldQueue) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Spark's form of every table: read off the tables' own columns, with the types that Spark has.
+"""The columns of every table in Spark's types, derived from the tables' own columns.
 
-Spark has no unsigned integers, no nanoseconds and no UUIDs: integers widen, times are microseconds with the exact
-nanoseconds behind them in a column of their own, and GUIDs are text (or 16 bytes, in the order their text shows them).
+Spark has no unsigned integers, nanoseconds or UUIDs: integers are widened, a time in microseconds is followed by a
+column with its nanoseconds, and GUIDs are text (or 16 bytes in the order of the text).
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ _SCALARS: dict[wire.DataType, tuple[pa.DataType, DataType]] = {
 _TEXT = (pa.string(), StringType())
 _LONG = _SCALARS[wire.INT64]
 
-# Counted by us, from 0 or 1: such a number cannot reach 2^63
+# Counted by this package, from 0 or 1: they cannot reach 2^63
 _COUNTED = frozenset({"frame", "first_frame", "stream_offset"})
 
 
 @dataclass(frozen=True)
 class SparkColumn:
-    """A column as Spark has it.
+    """A column in Spark.
 
     Attributes
     ----------
     name : str
     source : str
-        The column of the table that it is made from.
+        The column of the table from which it is made.
     arrow, spark : pyarrow.DataType, pyspark.sql.types.DataType
-        One type in both languages.
+        The same type for Arrow and for Spark.
     """
 
     name: str
@@ -70,13 +70,13 @@ class SparkColumn:
     spark: DataType
 
 
-def spark_columns(columns: Iterable[Column], guid: SparkGuid = "text") -> tuple[SparkColumn, ...]:
-    """The columns of a table in Spark's types; a time brings its nanoseconds along as ``<name>_ns``.
+def spark_columns(columns: Iterable[Column], guid: wire.GuidForm = "text") -> tuple[SparkColumn, ...]:
+    """The columns of a table in Spark's types; a time is followed by its nanoseconds, ``<name>_ns``.
 
     Raises
     ------
     ValueError
-        ``guid`` is not a form that Spark can have.
+        ``guid`` is not ``text`` or ``binary``.
     """
     if guid not in GUID_FORMS:
         raise ValueError(f"guid={guid!r} is not one of {', '.join(map(repr, GUID_FORMS))}")
@@ -89,7 +89,7 @@ def spark_columns(columns: Iterable[Column], guid: SparkGuid = "text") -> tuple[
     return tuple(result)
 
 
-def _types(type_: wire.DataType, guid: SparkGuid) -> tuple[pa.DataType, DataType]:
+def _types(type_: wire.DataType, guid: str) -> tuple[pa.DataType, DataType]:
     if isinstance(type_, wire.ListOf):
         arrow, spark = _types(type_.item, guid)
         return pa.list_(pa.field("element", arrow)), ArrayType(spark)
@@ -107,7 +107,7 @@ def _types(type_: wire.DataType, guid: SparkGuid) -> tuple[pa.DataType, DataType
 
 
 def struct_type(columns: Iterable[SparkColumn]) -> StructType:
-    """The columns as a schema for Spark."""
+    """The columns as a schema of Spark."""
     return StructType([StructField(column.name, column.spark) for column in columns])
 
 
@@ -117,7 +117,7 @@ def arrow_schema(columns: Iterable[SparkColumn]) -> pa.Schema:
 
 
 def convert(batch: pa.RecordBatch, columns: Sequence[SparkColumn]) -> pa.RecordBatch:
-    """A batch of a table, GUIDs already in the form asked for, as exactly these columns."""
+    """A batch of a table, which has GUIDs as requested, as exactly these columns."""
     arrays = [_convert_column(batch.column(column.source), column) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
 
@@ -125,8 +125,8 @@ def convert(batch: pa.RecordBatch, columns: Sequence[SparkColumn]) -> pa.RecordB
 def _convert_column(array: Any, column: SparkColumn) -> Any:
     if column.name != column.source:
         return array.cast(pa.int64())
-    # Casting to the same type takes time as well; lists of the same type may name their items otherwise
+    # Casting to the same type takes time too; lists may differ in the names of their items
     if array.type == column.arrow and not pa.types.is_nested(array.type):
         return array
-    # Microseconds cut off what nanoseconds have more; the column behind them keeps it
+    # Microseconds truncate; the next column has the nanoseconds
     return array.cast(column.arrow, safe=not pa.types.is_timestamp(array.type))

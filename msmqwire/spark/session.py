@@ -1,4 +1,4 @@
-"""A Spark session on this machine, for those who have no cluster to ask for one."""
+"""A Spark session on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    # Tables of this size need no 200 partitions after a shuffle
+    # 200 partitions after a shuffle are too many for one machine
     "spark.sql.shuffle.partitions": "4",
     # Scalar functions over Parquet run 1.3 to 1.8 times faster without it
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
@@ -25,10 +25,14 @@ _SETTINGS = {
 def local_session(
     name: str = "msmqwire", *, cores: int | str = "*", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session on ``local[cores]`` whose Python workers run this very interpreter.
+    """A Spark session on ``local[cores]`` whose Python workers run the current interpreter.
 
-    Spark would start whatever ``python3`` is first on the path, which is not that of a virtual environment unless it
-    was activated. ``settings`` are Spark's and win over the ones chosen here.
+    By default Spark starts the first ``python3`` on the path, which in a virtual environment that was not activated is
+    another one. ``settings`` are settings of Spark; they override the settings chosen here.
+
+    Examples
+    --------
+    >>> spark = local_session(cores=2)  # doctest: +SKIP
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _show_checkout()
@@ -39,10 +43,7 @@ def local_session(
 
 
 def _show_checkout() -> None:
-    """Put a checkout on the path of workers.
-
-    Spark looks for data sources in the folders of the path, and an editable install is in none.
-    """
+    """Add a source checkout to the path of workers: Spark finds no data source of an editable install."""
     home = Path(__file__).parents[2]
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if home.name not in ("site-packages", "dist-packages") and str(home) not in path:

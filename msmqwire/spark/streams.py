@@ -1,12 +1,11 @@
-"""TCP streams and IP datagrams that go on from one capture to the next, put together on a cluster.
+"""TCP streams and IP datagrams that continue from one capture to the next, reassembled on a cluster.
 
 >>> messages = read_streams(spark, "captures/", "messages")  # doctest: +SKIP
 
-The data source reads each capture on its own unless ``sequence`` is set, and then its driver reads them all once. Here
-nobody does: tasks take the frames out of the captures that the table may need, Spark brings those between two hosts
-together, in the order of the captures, and the decoder reads them as it would read all files from the first to the
-last. Its memory has the bounds of ``StreamLimits``, whatever a stream holds; Spark sorts on disk what it has no memory
-for.
+The data source reads each capture by itself, unless ``sequence`` is set; then the driver reads all of them once. Here
+no process reads all captures: tasks take the frames that the table may need from the captures, Spark brings the frames
+between two hosts together in the order of the captures, and the decoder reads them like one capture. ``StreamLimits``
+bounds the memory of a task; Spark sorts on disk what does not fit in memory.
 """
 
 from __future__ import annotations
@@ -14,60 +13,61 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import greatest, least, xxhash64
 
-from msmqwire.capture import CapturedFrames, read_frames, table_payloads
-from msmqwire.capture.sources import shown_name
+from msmqwire.capture import CapturedFrames, ReadOptions, read_frames
+from msmqwire.capture.files.sources import shown_name
+from msmqwire.capture.options import ReadKeywords
 from msmqwire.errors import CaptureError
-from msmqwire.spark.schema import SparkColumn, SparkGuid, struct_type
+from msmqwire.spark.schema import SparkColumn, struct_type
 from msmqwire.spark.source.files import find_files, open_source
-from msmqwire.spark.source.options import ReadOptions
+from msmqwire.spark.source.options import SourceOptions
 from msmqwire.spark.source.planning import CapturePart, CapturePartition, tasks_of
 from msmqwire.spark.source.remote import StorageOptions
-from msmqwire.spark.source.scan import Mode, ReadingOptions, Scan, describe_problems
+from msmqwire.spark.source.scan import Mode, Scan, ScanOptions, describe_problems
 
 __all__ = ["read_streams"]
 
 log = logging.getLogger(__name__)
 
-# Frames on their way: the number of the capture, where in it, between whom, and what
+# Frames as they are shuffled; ``capture`` is the number of the capture
 _FRAMES = "capture int, frame bigint, time_ns bigint, src string, dst string, link int, offset bigint, data binary"
 
 
 @dataclass(frozen=True)
 class _Job:
-    """What every task needs to know."""
+    """The parameters of every task."""
 
     tasks: tuple[CapturePartition, ...]
     captures: tuple[str, ...]
-    options: ReadOptions
+    options: SourceOptions
     columns: tuple[SparkColumn, ...]
 
     def take(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The frames that the tasks whose numbers come in take out of captures."""
+        """The frames of the tasks with these numbers."""
         for batch in numbers:
             for number in batch.column(0).to_numpy():
                 for part in self.tasks[number].parts:
                     yield from self.frames_of(part)
 
     def frames_of(self, part: CapturePart) -> Iterator[pa.RecordBatch]:
-        """The frames of a capture, or of a part of one, that the table may need.
+        """The frames of a part of a capture that the table may need.
 
         Raises
         ------
         CaptureError
-            It is none or, in mode FAILFAST, anything of it cannot be read.
+            It is not a capture or, in mode FAILFAST, parts of it cannot be read.
         """
-        reading = self.options.reading
         number = pa.scalar(self.captures.index(part.file), pa.int32())
-        ports = table_payloads(self.options.table, reading.ports)["ports"]
+        ports = self.options.scan.payloads.ports
         with (
-            open_source(part.file, reading.storage_options) as source,
+            open_source(part.file, self.options.storage_options) as source,
             read_frames(source, ports=ports, resume=part.resume, stop=part.stop) as frames,
         ):
             for batch in frames:
@@ -84,14 +84,14 @@ class _Job:
                     }
                 )
         problems = describe_problems(frames.stats)
-        if problems and reading.mode == "FAILFAST":
+        if problems and self.options.scan.mode == "FAILFAST":
             raise CaptureError(problems)
         if problems:
             log.warning("%s", problems)
 
     def read(self, frames: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a partition of frames."""
-        scan = Scan(self.options.reading, {self.options.table: self.columns})
+        scan = Scan(self.options.scan, {self.options.table: self.columns})
         for _, batch in scan.batches(CapturedFrames(self.captured(frames))):
             yield batch
         if problems := describe_problems(scan.stats):
@@ -114,40 +114,42 @@ def read_streams(
     spark: SparkSession,
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     table: str = "messages",
+    options: ReadOptions | None = None,
     *,
-    columns: Iterable[str] | None = None,
     mode: Mode = "PERMISSIVE",
-    guid: SparkGuid = "text",
-    ports: Iterable[int] | None = None,
     recursive: bool = False,
     split_size: int | None = None,
     storage_options: StorageOptions | None = None,
     partitions: int | None = None,
+    **keywords: Unpack[ReadKeywords],
 ) -> DataFrame:
-    """A table of captures that follow each other, with what crosses from one to the next.
+    """Read a table from consecutive captures, with the streams that continue from one capture to the next.
 
-    The rows are those of ``capture.read_table`` over the same captures, in no order. It gives up what it has no room
-    for by the same limits, but in each partition for itself, so that here more may be whole.
+    The rows are those of ``capture.read_table`` for the same captures, in any order. Both give up incomplete streams by
+    the same limits, but here the limits apply to each partition, so more streams may be complete.
 
     Parameters
     ----------
     spark : SparkSession
         Classic or Connect.
     sources : path, folder, glob, URI, or a list of these
-        The captures, in their order; those of a folder or of a glob by name.
+        The captures in their order; the captures of a folder or a glob in the order of their names.
     table : {"messages", "notifications", "sessions", "topology"}
-    columns : iterable of str, optional
-        The columns to build and send to Spark, in this order; all of them by default.
-    mode, guid, ports, recursive, split_size, storage_options
+    options : ReadOptions, optional
+        What to read from the captures; ``columns`` also gives the order of the columns.
+    mode, recursive, split_size, storage_options
         As the options of the data source.
     partitions : int, optional
-        How many partitions frames are brought together in; by default Spark's for any shuffle. All frames between two
-        hosts are in one.
+        The number of partitions into which frames are shuffled; default: Spark's. All frames between two hosts are in
+        one partition.
+    **keywords
+        Fields of ``ReadOptions``, except ``packets``, ``resume``, ``stop`` and ``final``; they replace the fields of
+        ``options``.
 
     Raises
     ------
     FileNotFoundError
-        A source names no file.
+        A source matches no file.
     ValueError
         There is no such table, column, mode or file system.
 
@@ -157,23 +159,18 @@ def read_streams(
     >>> read_streams(spark, rotated, "notifications").groupBy("object").count().show()  # doctest: +SKIP
     """
     several = (sources,) if isinstance(sources, (str, os.PathLike)) else tuple(sources)
-    reading = ReadingOptions(
-        (table,),
-        mode,
-        guid,
-        ports=None if ports is None else frozenset(ports),
-        storage_options=storage_options or {},
-    )
-    chosen = _chosen(reading, columns)
     paths = tuple(os.fspath(one) for one in several)
-    options = ReadOptions(paths, table, reading, recursive=recursive, split_size=split_size)
+    read = ReadOptions.of(options, keywords, unused=("packets", "resume", "stop", "final"))
+    scan = ScanOptions((table,), mode, read, storage_options or {})
+    chosen = _chosen(scan)
+    source = SourceOptions(paths, scan, recursive=recursive, split_size=split_size)
     found = (find_files(one, recursive=recursive, storage_options=storage_options) for one in paths)
     files = list({file.name: file for group in found for file in group}.values())
     if not files:
         raise FileNotFoundError("no capture was named")
-    # Where a capture is cut matters to frames, and not what is open there: so of no ports
-    tasks = tasks_of(files, replace(options, reading=replace(reading, ports=frozenset())))
-    job = _Job(tuple(tasks), tuple(file.name for file in files), options, chosen)
+    # Checkpoints between frames need no state of streams: without ports there is none
+    tasks = tasks_of(files, replace(source, scan=replace(scan, read=ReadOptions(ports=()))))
+    job = _Job(tuple(tasks), tuple(file.name for file in files), source, chosen)
     pair = xxhash64(least("src", "dst"), greatest("src", "dst"))
     frames = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(job.take, _FRAMES).withColumn("pair", pair)
     frames = frames.drop("src", "dst")
@@ -181,17 +178,18 @@ def read_streams(
     return frames.sortWithinPartitions("capture", "frame").mapInArrow(job.read, struct_type(chosen))
 
 
-def _chosen(options: ReadingOptions, columns: Iterable[str] | None) -> tuple[SparkColumn, ...]:
-    """The columns of the table that are asked for."""
-    (table,) = options.tables
-    known = {column.name: column for column in options.columns(table)}
-    wanted = tuple(known) if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
-    if not wanted:
-        raise ValueError("columns names no column: a row needs one at least")
-    twice = [name for name, count in Counter(wanted).items() if count > 1]
+def _chosen(scan: ScanOptions) -> tuple[SparkColumn, ...]:
+    """The columns that ``scan.read.columns`` names; all columns of the table by default."""
+    (table,) = scan.tables
+    known = {column.name: column for column in scan.columns(table)}
+    columns = scan.read.columns
+    names = tuple(known) if columns is None else tuple(columns[table] if isinstance(columns, Mapping) else columns)
+    if not names:
+        raise ValueError("columns names no column; a row needs at least one")
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ValueError(f"columns names {', '.join(map(repr, twice))} more than once")
-    unknown = [name for name in wanted if name not in known]
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError(f"{', '.join(map(repr, unknown))}: no such column of {table}; it has {', '.join(known)}")
-    return tuple(known[name] for name in wanted)
+    return tuple(known[name] for name in names)

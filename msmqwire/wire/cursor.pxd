@@ -53,3 +53,13 @@ cdef inline uint64_t load_u64(const uint8_t* source) noexcept nogil:
     cdef uint64_t value
     memcpy(&value, source, sizeof(value))
     return value
+
+
+cdef inline void store_u16(uint8_t* target, uint32_t value) noexcept nogil:
+    cdef uint16_t narrow = <uint16_t>value
+    memcpy(target, &narrow, 2)
+
+
+cdef inline void store_u32(uint8_t* target, size_t value) noexcept nogil:
+    cdef uint32_t narrow = <uint32_t>value
+    memcpy(target, &narrow, 4)

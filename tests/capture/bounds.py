@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from msmqwire import capture
-from msmqwire.capture import layers, pcap, pcapng  # type: ignore[attr-defined]
-from msmqwire.capture.streams import StreamTable
+from msmqwire.capture.files import pcap, pcapng  # type: ignore[attr-defined]
+from msmqwire.capture.frames import layers  # type: ignore[attr-defined]
+from msmqwire.capture.tcp.streams import StreamTable
 from tests.capture import build
 from tests.capture.structs import structure
 from tests.capture.test_oracle import BASES, FRAMES, broken
@@ -25,11 +26,11 @@ INSIDE = 8 * PAGE
 MORE, LOST, SECTION, INTERFACE, SKIP = range(5)
 
 
-Window = structure("frames.pxd", "Window")
-Rows = structure("frames.pxd", "Rows")
-PcapFile = structure("pcap.pxd", "PcapFile")
-Interface = structure("pcapng.pxd", "Interface")
-Section = structure("pcapng.pxd", "Section")
+Window = structure("files/window.pxd", "Window")
+Rows = structure("frames/rows.pxd", "Rows")
+PcapFile = structure("files/pcap.pxd", "PcapFile")
+Interface = structure("files/pcapng.pxd", "Interface")
+Section = structure("files/pcapng.pxd", "Section")
 NO_LIMIT = ctypes.c_size_t(-1).value
 
 # Where the rows of a block are written: always, for columns, and for frames that are rows as they were captured

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from msmqwire import capture
-from msmqwire.capture.blocks import SMALLEST_BLOCK_SIZE, FileReader, Pool
-from msmqwire.capture.streams import StreamTable
+from msmqwire.capture.files.blocks import FileReader, Pool
+from msmqwire.capture.tcp.streams import StreamTable
 
 PORTS = (1801,)
 
@@ -122,7 +122,7 @@ class SmallFiles:
 
     def __init__(self) -> None:
         columns = ("frame", "first_frame", "time", "src_port", "dst_port", "stream_offset")
-        self._pool = Pool(SMALLEST_BLOCK_SIZE, columns)
+        self._pool = Pool(4096, columns)
         self._ports = dict.fromkeys(("udp", "tcp", "ipx"), PORTS)
 
     def read(

@@ -252,7 +252,7 @@ def test_parts_of_a_file() -> None:
     assert pa.Table.from_batches(batches) == pa.Table.from_batches(read_frames(File("a", data), ports=PORTS))
     assert read(CapturedFrames(batches))[0] == read(File("a", data))[0]
     place, *_ = capture.checkpoints(File("<frames>", data), 5000, ports=PORTS)
-    with pytest.raises(ValueError, match="<frames>: reading cannot go on inside frames"):
+    with pytest.raises(ValueError, match="<frames>: reading cannot resume inside captured frames"):
         read(CapturedFrames(batches), resume=place)
 
 
@@ -289,8 +289,8 @@ def test_a_frame_that_cannot_be() -> None:
     assert [row.frame for _, row in rows] == [3]
     assert (stats.frames, stats.damaged, stats.payloads) == (3, 2, 1)
     assert [problem.what for problem in stats.problems] == [
-        "a frame of 262145 bytes; more than 262144 cannot be",
-        "the link layer header is cut: it needs 14 bytes, 0 are there",
+        "a frame of 262145 bytes; the maximum is 262144",
+        "the link layer header is truncated: it needs 14 bytes, 0 were captured",
     ]
 
 

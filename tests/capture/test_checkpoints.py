@@ -355,8 +355,8 @@ def test_files_that_follow_each_other(tmp_path: Path) -> None:
 def test_tables_in_parts() -> None:
     path = EXAMPLES / "message-session.pcap"
     names = list(capture.TABLES)
-    payloads = capture.table_payloads(names)
-    checkpoints = list(capture.checkpoints(path, 500, **payloads))
+    payloads = capture.table_options(names)
+    checkpoints = list(capture.checkpoints(path, 500, payloads))
     assert len(checkpoints) > 4
     found: dict[str, list[Any]] = {name: [] for name in names}
     whole: dict[str, list[Any]] = {name: [] for name in names}
@@ -415,10 +415,10 @@ def test_every_byte_is_checked(some_checkpoint: Checkpoint) -> None:
         Checkpoint.from_bytes(whole + b"\0")
     for field, value in (("file", "other"), ("offset", 1), ("frames", 1), ("offset", -1), ("state", b"")):
         changed = Checkpoint(**(vars(some_checkpoint) | {field: value}))
-        with pytest.raises(CaptureError, match="damaged"):
+        with pytest.raises(CaptureError, match=r"damaged|malformed"):
             changed.opened()
         if field != "file":
-            with pytest.raises(CaptureError, match="damaged"):
+            with pytest.raises(CaptureError, match=r"damaged|malformed"):
                 capture.open(some_checkpoint.file, ports=PORTS, resume=changed)
 
 
@@ -482,14 +482,14 @@ def test_another_file_in_its_place(some_checkpoint: Checkpoint) -> None:
     path.write_bytes(data[:-1])
     with pytest.raises(CaptureError, match=f"has {len(data) - 1} bytes, and reading is to go on at {len(data)}"):
         read(path, resume=some_checkpoint)
-    with pytest.raises(CaptureError, match=f"in front of the checkpoint {len(data)}"):
+    with pytest.raises(CaptureError, match=f"before the checkpoint {len(data)}"):
         read(path, stop=some_checkpoint)
 
 
 def test_other_arguments(some_checkpoint: Checkpoint, tmp_path: Path) -> None:
     path = some_checkpoint.file
     for options in ({"ports": {3527}}, {"packets": "message"}, {"limits": capture.StreamLimits(ahead=1)}):
-        with pytest.raises(ValueError, match="was made for other ports, packets or limits"):
+        with pytest.raises(ValueError, match="was made with other ports, packets or limits"):
             read(path, resume=some_checkpoint, **options)
     other = tmp_path / "other"
     other.write_bytes(build.pcap([]))
@@ -497,10 +497,10 @@ def test_other_arguments(some_checkpoint: Checkpoint, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="is not among the files of the source"):
             read(other, **part)
     early, *_ = capture.checkpoints(path, 1, ports=PORTS)
-    with pytest.raises(ValueError, match="is in front of resume, at"):
+    with pytest.raises(ValueError, match="is before resume, at"):
         read(path, resume=some_checkpoint, stop=early)
     _, _, behind = read([path, other])
-    with pytest.raises(ValueError, match="is in front of resume, in"):
+    with pytest.raises(ValueError, match="is before resume, in"):
         read([path, other], resume=behind, stop=early)
     with pytest.raises(ValueError, match="size=0 must be at least 1"):
         capture.checkpoints(path, 0)
@@ -545,11 +545,11 @@ def test_when_there_is_a_checkpoint(tmp_path: Path) -> None:
     path.write_bytes(file_of(conversation(random.Random(1), 300), 0))
     with capture.open(path, ports=PORTS, block_size=4096) as blocks:
         next(blocks)
-        with pytest.raises(RuntimeError, match="when all its blocks were read"):
+        with pytest.raises(RuntimeError, match="after the last block was read"):
             blocks.checkpoint()
-    with pytest.raises(RuntimeError, match="when all its blocks were read"):
+    with pytest.raises(RuntimeError, match="after the last block was read"):
         blocks.checkpoint()
-    with pytest.raises(RuntimeError, match="of no files"):
+    with pytest.raises(RuntimeError, match="without files"):
         capture.open([]).checkpoint()
     with capture.checkpoints(path, 100, ports=PORTS) as checkpoints:
         next(checkpoints)

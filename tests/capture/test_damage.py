@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from msmqwire import capture
-from msmqwire.capture.blocks import FileReader, Pool
-from msmqwire.capture.streams import StreamTable
+from msmqwire.capture.files.blocks import FileReader, Pool
+from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.errors import CaptureError
 from tests.capture import build, oracle
 from tests.capture.reading import check, read
@@ -231,7 +231,7 @@ def test_a_block_with_two_lengths(order: str) -> None:
     bad = build.block(6, bytes(40), order, last=56)
     payloads, stats = both(start + bad + build.packet(FRAME, order))
     assert payloads == [b"hello"]
-    assert stats.problems[0].what == "a block that is 52 bytes long by its first length and 56 by its last"
+    assert stats.problems[0].what == "a block with the length 52 at its start and 56 at its end"
     assert stats.bytes_skipped == len(bad)
 
 
@@ -299,12 +299,12 @@ def test_frames_too_large(block_size: int) -> None:
     large = build.plain(b"").ljust(262_145, b"\0")
     rows, stats = read(build.pcap([FRAME, large, FRAME, FRAME]), block_size=block_size)
     assert [row.payload for row in rows] == [b"hello"] * 3
-    assert stats.problems[0].what == "a frame of 262145 bytes; more than 262144 cannot be"
+    assert stats.problems[0].what == "a frame of 262145 bytes; the maximum is 262144"
     start = build.section() + build.interface()
     for packet in (build.packet, build.simple_packet):
         rows, stats = read(start + packet(large) + build.packet(FRAME) * 3, block_size=block_size)
         assert [row.payload for row in rows] == [b"hello"] * 3
-        assert stats.problems[0].what == "a frame of 262145 bytes; more than 262144 cannot be"
+        assert stats.problems[0].what == "a frame of 262145 bytes; the maximum is 262144"
     rows, stats = read(build.pcapng([FRAME, large + bytes(70_000), FRAME]), block_size=block_size)
     assert [row.payload for row in rows] == [b"hello"] * 2
     assert stats.problems[0].what.startswith("a block of ")

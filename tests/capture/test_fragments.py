@@ -104,7 +104,7 @@ def test_a_missing_part() -> None:
     assert (stats.fragments, stats.incomplete_datagrams) == (2, 1)
     (problem,) = stats.problems
     assert problem.offset == 24
-    assert problem.what == "an IP datagram in fragments, of which only 512 bytes were captured"
+    assert problem.what == "an IP datagram in fragments is incomplete: 512 bytes were captured"
 
 
 def test_more_datagrams_than_wait() -> None:

@@ -81,73 +81,73 @@ FRAGMENTS = {  # what they are, and whether they are the first of their datagram
 }
 
 DAMAGED = {
-    "no frame": (b"", "the link layer header is cut: it needs 14 bytes, 0 are there"),
-    "no type": (build.plain(b"")[:13], "the link layer header is cut: it needs 14 bytes, 13 are there"),
+    "no frame": (b"", "the link layer header is truncated: it needs 14 bytes, 0 were captured"),
+    "no type": (build.plain(b"")[:13], "the link layer header is truncated: it needs 14 bytes, 13 were captured"),
     "cut tag": (
         build.ethernet(0x0800, b"", [(0x8100, 1)])[:17],
-        "the link layer header is cut: it needs 18 bytes, 17 are there",
+        "the link layer header is truncated: it needs 18 bytes, 17 were captured",
     ),
-    "cut ipv4": (build.plain(b"payload")[:33], "the IP headers are cut: they need 20 bytes, 19 are there"),
+    "cut ipv4": (build.plain(b"payload")[:33], "the IP headers are truncated: they need 20 bytes, 19 were captured"),
     "cut options": (
         build.ethernet(0x0800, build.ipv4(UDP, options=b"\1" * 8))[:40],
-        "the IP headers are cut: they need 28 bytes, 26 are there",
+        "the IP headers are truncated: they need 28 bytes, 26 were captured",
     ),
-    "ipv4 of version 5": (build.ethernet(0x0800, build.ipv4(UDP, first=0x55)), "IP version 5 where 4 was announced"),
-    "ipv6 of version 4": (build.ethernet(0x86DD, build.ipv6(UDP, version=4)), "IP version 4 where 6 was announced"),
+    "ipv4 of version 5": (build.ethernet(0x0800, build.ipv4(UDP, first=0x55)), "IP version 5; the link layer says 4"),
+    "ipv6 of version 4": (build.ethernet(0x86DD, build.ipv6(UDP, version=4)), "IP version 4; the link layer says 6"),
     "short ipv4 header": (build.ethernet(0x0800, build.ipv4(UDP, first=0x44)), "an IP header of 16 bytes"),
     "total below header": (
         build.ethernet(0x0800, build.ipv4(UDP, total=19)),
         "an IP packet of 19 bytes with headers of 20",
     ),
-    "cut ipv6": (build.ethernet(0x86DD, build.ipv6(UDP))[:53], "the IP headers are cut: they need 40 bytes, 39"),
+    "cut ipv6": (build.ethernet(0x86DD, build.ipv6(UDP))[:53], "the IP headers are truncated: they need 40 bytes, 39"),
     "cut extension": (
         build.ethernet(0x86DD, build.ipv6(build.extension(17, 64), 0))[: 14 + 40 + 20],
-        "the IP headers are cut: they need 64 bytes, 20 are there",
+        "the IP headers are truncated: they need 64 bytes, 20 were captured",
     ),
     "extensions beyond the packet": (
         build.ethernet(0x86DD, build.ipv6(build.extension(17, 16) + UDP, 0, length=8)),
         "an IP packet of 48 bytes with headers of 56",
     ),
-    "cut udp": (build.plain(b"payload")[:41], "the UDP header is cut: it needs 8 bytes, 7 are there"),
+    "cut udp": (build.plain(b"payload")[:41], "the UDP header is truncated: it needs 8 bytes, 7 were captured"),
     "no room for udp": (
         build.ethernet(0x0800, build.ipv4(UDP, total=25)),
-        "the UDP header is cut: it needs 8 bytes, 5 are there",
+        "the UDP header is truncated: it needs 8 bytes, 5 were captured",
     ),
     "udp length too small": (
         build.ethernet(0x0800, build.ipv4(build.udp(b"payload", length=7))),
-        "a UDP datagram of 7 bytes in an IP packet with room for 15",
+        "a UDP datagram of 7 bytes in an IP packet with space for 15",
     ),
     "udp length of zero": (
         build.ethernet(0x0800, build.ipv4(build.udp(b"payload", length=0))),
-        "a UDP datagram of 0 bytes in an IP packet with room for 15",
+        "a UDP datagram of 0 bytes in an IP packet with space for 15",
     ),
     "udp length too large": (
         build.ethernet(0x0800, build.ipv4(build.udp(b"payload", length=16)) + b"padding"),
-        "a UDP datagram of 16 bytes in an IP packet with room for 15",
+        "a UDP datagram of 16 bytes in an IP packet with space for 15",
     ),
     "cut payload": (
         build.plain(b"payload")[:-1],
-        "the frame is cut: a datagram of 15 bytes, 14 are there",
+        "the frame is truncated: a datagram of 15 bytes, 14 were captured",
     ),
     "cut tcp": (
         build.segment(b"payload")[: 34 + 19],
-        "the TCP header is cut: it needs 20 bytes, 19 are there",
+        "the TCP header is truncated: it needs 20 bytes, 19 were captured",
     ),
     "no room for tcp": (
         build.ethernet(0x0800, build.ipv4(build.tcp(), build.TCP, total=39)),
-        "the TCP header is cut: it needs 20 bytes, 19 are there",
+        "the TCP header is truncated: it needs 20 bytes, 19 were captured",
     ),
     "tcp header too short": (
         build.ethernet(0x0800, build.ipv4(build.tcp(b"payload", words=4), build.TCP)),
-        "a TCP header of 16 bytes in an IP packet with room for 27",
+        "a TCP header of 16 bytes in an IP packet with space for 27",
     ),
     "tcp header too long": (
         build.ethernet(0x0800, build.ipv4(build.tcp(b"payload", words=7), build.TCP)),
-        "a TCP header of 28 bytes in an IP packet with room for 27",
+        "a TCP header of 28 bytes in an IP packet with space for 27",
     ),
     "cut payload over ipv6": (
         build.ethernet(0x86DD, build.ipv6(UDP))[:-7],
-        "the frame is cut: a datagram of 15 bytes, 8 are there",
+        "the frame is truncated: a datagram of 15 bytes, 8 were captured",
     ),
 }
 

@@ -57,30 +57,38 @@ DAMAGED = {
     "cut cooked header": (
         build.COOKED,
         build.cooked(build.IPV4, b"")[:15],
-        "the link layer header is cut: it needs 16",
+        "the link layer header is truncated: it needs 16",
     ),
-    "cut second version": (build.COOKED2, bytes(19), "the link layer header is cut: it needs 20 bytes, 19 are there"),
-    "cut family": (build.LOOPBACK, b"\2\0\0", "the link layer header is cut: it needs 4 bytes, 3 are there"),
-    "cut link control": (build.ETHERNET, build.ethernet(3, b"\xaa\xaa"), "the link layer header is cut: it needs 17"),
+    "cut second version": (
+        build.COOKED2,
+        bytes(19),
+        "the link layer header is truncated: it needs 20 bytes, 19 were captured",
+    ),
+    "cut family": (build.LOOPBACK, b"\2\0\0", "the link layer header is truncated: it needs 4 bytes, 3 were captured"),
+    "cut link control": (
+        build.ETHERNET,
+        build.ethernet(3, b"\xaa\xaa"),
+        "the link layer header is truncated: it needs 17",
+    ),
     "cut access protocol": (
         build.ETHERNET,
         build.ethernet(7, b"\xaa\xaa\3\0\0\0\x08"),
-        "the link layer header is cut: it needs 22 bytes, 21 are there",
+        "the link layer header is truncated: it needs 22 bytes, 21 were captured",
     ),
     "cut IPX header": (
         build.ETHERNET,
         build.ethernet(0x8137, IPX[:29]),
-        "the IPX header is cut: it needs 30 bytes, 29 are there",
+        "the IPX header is truncated: it needs 30 bytes, 29 were captured",
     ),
     "short IPX packet": (
         build.ETHERNET,
         build.ethernet(0x8137, build.ipx(b"payload", length=29)),
-        "an IPX packet of 29 bytes; it has at least 30",
+        "an IPX packet of 29 bytes; the minimum is 30",
     ),
     "cut IPX packet": (
         build.ETHERNET,
         build.ethernet(0x8137, IPX[:-1]),
-        "the frame is cut: a datagram of 37 bytes, 36 are there",
+        "the frame is truncated: a datagram of 37 bytes, 36 were captured",
     ),
 }
 

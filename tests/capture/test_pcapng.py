@@ -171,7 +171,7 @@ def test_simple_packets_are_as_long_as_their_interface_lets(snapshot: int, origi
     if kept == len(FRAME):
         assert [row.payload for row in rows] == [b"hello"]
     else:
-        assert stats.problems[0].what.startswith("the frame is cut")
+        assert stats.problems[0].what.startswith("the frame is truncated")
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -214,15 +214,15 @@ def test_a_section_with_another_magic_is_no_capture() -> None:
 @pytest.mark.parametrize(
     ("bad", "what"),
     [
-        (build.packet(FRAME, number=1), "interface 1, where 1 were described"),
-        (build.old_packet(FRAME, number=0xFFFF), "interface 65535, where 1 were described"),
-        (build.packet(FRAME, captured=49), "a frame of 49 bytes in a block with room for 48"),
-        (build.packet(FRAME, captured=0xFFFFFFFF), "a frame of 4294967295 bytes in a block with room for 48"),
-        (build.block(6, bytes(16)), "a block of 28 bytes; it must have at least 32"),
-        (build.block(6, b""), "a block of 12 bytes; it must have at least 32"),
-        (build.simple_packet(FRAME, original=0xFFFFFFFF), "a frame of 4294967295 bytes in a block with room for 48"),
-        (build.block(3, b""), "a block of 12 bytes; it must have at least 16"),
-        (build.block(1, b"\1\0\0\0"), "a block of 16 bytes; it must have at least 20"),
+        (build.packet(FRAME, number=1), "interface 1, but the section describes 1"),
+        (build.old_packet(FRAME, number=0xFFFF), "interface 65535, but the section describes 1"),
+        (build.packet(FRAME, captured=49), "a frame of 49 bytes in a block with space for 48"),
+        (build.packet(FRAME, captured=0xFFFFFFFF), "a frame of 4294967295 bytes in a block with space for 48"),
+        (build.block(6, bytes(16)), "a block of 28 bytes; the length must be at least 32"),
+        (build.block(6, b""), "a block of 12 bytes; the length must be at least 32"),
+        (build.simple_packet(FRAME, original=0xFFFFFFFF), "a frame of 4294967295 bytes in a block with space for 48"),
+        (build.block(3, b""), "a block of 12 bytes; the length must be at least 16"),
+        (build.block(1, b"\1\0\0\0"), "a block of 16 bytes; the length must be at least 20"),
     ],
 )  # fmt: skip
 def test_packet_blocks_that_cannot_be(bad: bytes, what: str) -> None:
@@ -239,7 +239,7 @@ def test_packet_blocks_that_cannot_be(bad: bytes, what: str) -> None:
 def test_packets_without_an_interface() -> None:
     for bad in (build.packet(FRAME), build.simple_packet(FRAME), build.old_packet(FRAME)):
         _, stats = read(build.section() + bad)
-        assert "interface 0, where 0 were described" in stats.problems[0].what
+        assert "interface 0, but the section describes 0" in stats.problems[0].what
     # the interfaces of one section are not those of the next
     _, stats = read(build.section() + build.interface() + build.section() + build.packet(FRAME))
     assert stats.damaged == 1

@@ -119,19 +119,6 @@ def test_frames_of_ipx_have_no_such_address() -> None:
     assert select(data, ports=[876], addresses=["0.0.0.0/0", "::/0"])[0] == []
 
 
-@pytest.mark.parametrize(
-    ("selection", "message"),
-    [
-        ({"addresses": ["10.0.0.256"]}, "10.0.0.256"),
-        ({"addresses": ["kiosk"]}, "kiosk"),
-        ({"since": datetime(2024, 3, 4)}, "since=2024-03-04T00:00:00: has no time zone"),
-    ],
-)
-def test_what_cannot_be_selected(selection: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        capture.open(io.BytesIO(DATA), **selection)
-
-
 def test_tables() -> None:
     with capture.read_table(io.BytesIO(DATA), columns=["frame"], addresses="10.0.0.1") as reader:
         frames = [frame for batch in reader for frame in batch.column("frame").to_pylist()]

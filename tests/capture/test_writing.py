@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.capture.writing import CaptureWriter, Flow
+from msmqwire.capture.files.writing import CaptureWriter, Flow
 from tests.capture import build, wireshark
 from tests.capture.reading import Row, read
 

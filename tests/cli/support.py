@@ -1,21 +1,26 @@
-"""Captures to decode, the command as a process, and its output read back."""
+"""Captures to decode, the command in this process or as another, and its output read back."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+import os
 import re
 import runpy
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
+import pytest
 
 from msmqwire.capture import read_table
+from msmqwire.cli import main
 from tests.vectors import get
 
 ROOT = Path(__file__).parent.parent.parent
@@ -49,20 +54,67 @@ def reply_from(*names: str, mark: str = "10") -> bytes:
     return reply[:28] + len(array).to_bytes(4, "little") + reply[32:] + WRITER["SERVER_SITE"].bytes_le + array
 
 
-def msmqwire(*arguments: str | Path, cwd: Path = ROOT, **options: Any) -> subprocess.CompletedProcess[bytes]:
-    """Run the command; what it wrote is in bytes."""
-    command = [*COMMAND, *map(str, arguments)]
-    options = {"stdin": subprocess.DEVNULL, "timeout": 120, **options}
+class Done(NamedTuple):
+    """What a command wrote, and its exit status."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+def msmqwire(
+    *arguments: str | Path,
+    cwd: Path = ROOT,
+    input: bytes | None = None,
+    stdin: IO[bytes] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Done:
+    """Run the command in this process, as in a pipe 120 columns wide; ``process`` is for what needs a process."""
+    output, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    source = io.TextIOWrapper(stdin or io.BytesIO(input or b""), "utf-8")  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(cwd):
+        for name, stream in (("stdin", source), ("stdout", output), ("stderr", errors)):
+            patch.setattr(sys, name, stream)
+        for name, value in {"COLUMNS": "120", **(env or {})}.items():
+            patch.setenv(name, value)
+        try:
+            status = main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+    if stdin:
+        source.detach()
+    return Done(status, *(stream.buffer.getvalue() for stream in (output, errors)))  # type: ignore[attr-defined]
+
+
+def run(*arguments: str | Path) -> tuple[int, str, str]:
+    """The exit status of the command, and its output and errors as text."""
+    done = msmqwire(*arguments)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def refused(*arguments: str | Path, **options: Any) -> str:
+    """The one line of a command that cannot be carried out; nothing is on standard output."""
+    done = msmqwire(*arguments, **options)
+    text = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (1, b""), text
+    assert text.endswith("\n")
+    assert len(text.splitlines()) == 1, text
+    assert text.startswith("msmqwire")
+    return text
+
+
+def process(*arguments: str | Path | bytes, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run the command as a process."""
+    command = [*COMMAND, *(each if isinstance(each, bytes) else str(each) for each in arguments)]
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     if "input" in options:
         del options["stdin"]
-    environment = {**options.pop("env", {})}
-    return subprocess.run(command, capture_output=True, cwd=cwd, env=environ(**environment), **options)
+    environment = environ(**options.pop("env", {}))
+    return subprocess.run(command, timeout=120, cwd=ROOT, env=environment, **options)
 
 
 def environ(**more: str) -> dict[str, str]:
     """The environment of a process that runs the package as it stands here, as on a terminal 120 columns wide."""
-    import os
-
     return {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **more}
 
 
@@ -71,8 +123,6 @@ def environ(**more: str) -> dict[str, str]:
 
 def nanoseconds(text: str) -> int:
     """A time as JSON and CSV have it, as nanoseconds since 1970."""
-    from datetime import UTC, datetime
-
     match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{9})Z", text)
     assert match, text
     seconds = datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()

@@ -67,23 +67,23 @@ def _value(name: str, cell: str) -> Any:
     return cell if name in TEXTS else json.loads(cell)
 
 
-def rows_in(form: str, tmp_path: Path, *sources: Path, status: int = 0) -> list[dict[str, Any]]:
-    if form == "parquet":
+def rows_in(format: str, tmp_path: Path, *sources: Path, status: int = 0) -> list[dict[str, Any]]:
+    if format == "parquet":
         out = tmp_path / "rows.parquet"
         done = msmqwire("decode", *KIND, *sources, "-o", out)
         rows = without_bytes(pq.read_table(out).to_pylist())
     else:
-        done = msmqwire("decode", *KIND, *sources, "-T", form)
-        rows = from_csv(done.stdout) if form == "csv" else [json.loads(line) for line in done.stdout.splitlines()]
+        done = msmqwire("decode", *KIND, *sources, "-T", format)
+        rows = from_csv(done.stdout) if format == "csv" else [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == status, done.stderr
     assert isinstance(rows, list)
     return rows
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
-def test_a_file_is_a_body(form: str, bodies: list[Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["json", "csv", "parquet"])
+def test_a_file_is_a_body(format: str, bodies: list[Path], tmp_path: Path) -> None:
     """Against what the golden vectors say, not against what the package does."""
-    rows = rows_in(form, tmp_path, *bodies)
+    rows = rows_in(format, tmp_path, *bodies)
     assert [row["file"] for row in rows] == [str(path) for path in bodies]
     assert [(row["version"], row["operation"], row["object"]) for row in rows] == [
         (1, "delete", "queue"),
@@ -101,17 +101,17 @@ def test_a_file_is_a_body(form: str, bodies: list[Path], tmp_path: Path) -> None
     assert list(rows[0]) == ["file", *mqcn.NOTIFICATIONS.names]
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
-def test_every_vector_in_a_parquet_file_and_a_body_before_it(form: str, bodies: list[Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["json", "csv", "parquet"])
+def test_every_vector_in_a_parquet_file_and_a_body_before_it(format: str, bodies: list[Path], tmp_path: Path) -> None:
     payloads = [*(vector.data for vector in load("mqcn")), None, THREE]
     table = parquet(tmp_path / "many.parquet", payloads)
     expected = table_rows(EXAMPLES["C1-delete"], {"file": str(bodies[0]), "row": None})
     for number, payload in enumerate(payloads):
         expected += table_rows(payload, {"file": str(table), "row": number})
-    if form == "csv":
+    if format == "csv":
         # Python's reader takes an empty name in quotes for no name
         expected = [{**row, "path_name": row["path_name"] or None} for row in expected]
-    assert rows_in(form, tmp_path, bodies[0], table, status=2) == without_bytes(expected)
+    assert rows_in(format, tmp_path, bodies[0], table, status=2) == without_bytes(expected)
 
 
 def test_rows_of_many_batches(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def names_in(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def test_json_keeps_every_name_and_steers_no_terminal(hostile: Path) -> None:
-    text = msmqwire("decode", hostile).stdout
+    text = msmqwire("decode", hostile, "--table", "topology").stdout
     rows = from_json(text)
     assert rows == expected_rows(hostile)
     assert names_in(rows)[: len(NAMES)] == [re.sub("[\ud800-\udfff]", "\ufffd", name) for name in NAMES]
@@ -106,13 +106,13 @@ def test_names_of_files_do_not_steer_a_terminal(tmp_path: Path) -> None:
     name = "\x1b[31m\x9b2J\u202e\n.pcapng"
     path = tmp_path / name
     path.write_bytes(capture([V1.data])[:-1])
-    for form in ("json", "table"):
-        done = msmqwire("decode", path, "-T", form)
+    for format in ("json", "table", "brief"):
+        done = msmqwire("decode", path, "-T", format)
         assert done.returncode == 2
         assert not steering(done.stdout.decode())
         assert not steering(done.stderr.decode())
         assert done.stderr.decode().count("\n") == 3  # counts, bytes skipped, where
-    assert from_json(msmqwire("decode", path).stdout) == expected_rows(path)
+    assert from_json(msmqwire("decode", path, "--table", "topology").stdout) == expected_rows(path)
     done = msmqwire("decode", tmp_path / "\x1b[31m")
     assert done.returncode == 1
     assert not steering(done.stderr.decode())

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +26,8 @@ from tests.cli.support import (
     from_csv,
     from_json,
     msmqwire,
+    process,
+    refused,
     reply_from,
 )
 from tests.cli.terminal import Terminal, start
@@ -36,10 +39,10 @@ _DEADLINE = 60
 
 def test_a_terminal_gets_a_table(printed: Path) -> None:
     terminal = Terminal(columns=120)
-    process = start(["decode", printed], stdout=terminal.descriptor, stderr=subprocess.PIPE)
-    _, said = process.communicate(timeout=_DEADLINE)
+    child = start(["decode", printed], stdout=terminal.descriptor, stderr=subprocess.PIPE)
+    _, said = child.communicate(timeout=_DEADLINE)
     text = terminal.text()
-    assert process.returncode == 0
+    assert child.returncode == 0
     assert said.decode() == "3 frames: 3 rows of topology, 0 of other protocols, 0 damaged\n"
     assert _COLOUR.search(text)
     plain = _COLOUR.sub("", text)
@@ -50,39 +53,39 @@ def test_a_terminal_gets_a_table(printed: Path) -> None:
 
 def test_colour_is_not_sent_where_it_is_not_wanted(printed: Path) -> None:
     terminal = Terminal()
-    environment = {**environ(), "TERM": "xterm", "NO_COLOR": "1"}
-    subprocess.run(
-        [*COMMAND, "decode", str(printed)], stdout=terminal.descriptor, env=environment, cwd=ROOT, check=True
-    )
+    process("decode", printed, stdout=terminal.descriptor, env={"TERM": "xterm", "NO_COLOR": "1"})
     assert not re.search(r"\x1b\[[\d;]*3\dm", terminal.text())
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv"])
-def test_a_terminal_is_not_steered(form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["table", "brief", "csv"])
+def test_a_terminal_is_not_steered(format: str, tmp_path: Path) -> None:
     path = tmp_path / "\x1b[2J\x9b.pcapng"
     path.write_bytes(capture([reply_from("\x1b]0;owned\x07", "\x9b31m", "\u202e=1")]))
     terminal = Terminal()
-    process = start(["decode", path, "-T", form], stdout=terminal.descriptor, stderr=terminal.descriptor)
-    assert process.wait(_DEADLINE) == 0
+    child = start(["decode", path, "-T", format], stdout=terminal.descriptor, stderr=terminal.descriptor)
+    assert child.wait(_DEADLINE) == 0
     plain = _COLOUR.sub("", terminal.text())
     assert not re.search(r"[\x00-\x09\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202e]", plain)
 
 
-def test_parquet_is_not_for_a_terminal(printed: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [(("decode", "-T", "parquet"), "Parquet is not for a terminal: name a file with -o"),
+     (("encode",), "a capture is not for a terminal: name a file with -o")],
+)  # fmt: skip
+def test_bytes_are_not_for_a_terminal(arguments: tuple[str, ...], complaint: str, printed: Path) -> None:
     terminal = Terminal()
-    process = start(["decode", printed, "-T", "parquet"], stdout=terminal.descriptor, stderr=subprocess.PIPE)
-    _, said = process.communicate(timeout=_DEADLINE)
+    done = process(*arguments, printed, stdout=terminal.descriptor)
     assert terminal.text() == ""
-    assert process.returncode == 1
-    assert said.decode().startswith("msmqwire: Parquet is not for a terminal: name a file with -o")
+    assert (done.returncode, done.stderr.startswith(f"msmqwire: {complaint}".encode())) == (1, True)
 
 
 def test_standard_input_that_is_a_terminal() -> None:
     terminal = Terminal()
-    process = start(["decode", "-"], stdin=terminal.descriptor, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    out, said = process.communicate(timeout=_DEADLINE)
+    child = start(["decode", "-"], stdin=terminal.descriptor, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, said = child.communicate(timeout=_DEADLINE)
     terminal.text()
-    assert (process.returncode, out) == (1, b"")
+    assert (child.returncode, out) == (1, b"")
     assert b"pipe a capture into msmqwire" in said
 
 
@@ -100,29 +103,29 @@ def test_progress_is_for_a_terminal_where_no_rows_go(tmp_path: Path) -> None:
     data = capture([V1.data] * 2_000)
     out = tmp_path / "out.csv"
     terminal = Terminal()
-    process = start(["decode", "-", "-o", out], stdin=subprocess.PIPE, stderr=terminal.descriptor)
-    assert process.stdin
-    slowly(data, process.stdin, 2.0)
-    assert process.wait(_DEADLINE) == 0
+    child = start(["decode", "-", "-o", out], stdin=subprocess.PIPE, stderr=terminal.descriptor)
+    assert child.stdin
+    slowly(data, child.stdin, 2.0)
+    assert child.wait(_DEADLINE) == 0
     text = terminal.text()
     assert "reading" in text
-    assert text.endswith("2,000 frames: 2,000 rows, 0 of other protocols, 0 damaged\n")
+    assert text.endswith("2,000 frames: 2,000 rows of topology, 0 of other protocols, 0 damaged\n")
 
     # Rows on the terminal, or nobody to look at it: no progress
     terminal = Terminal()
-    process = start(
+    child = start(
         ["decode", "-", "-T", "csv"], stdin=subprocess.PIPE, stdout=terminal.descriptor, stderr=terminal.descriptor
     )
-    assert process.stdin
-    slowly(data, process.stdin, 1.0)
-    assert process.wait(_DEADLINE) == 0
+    assert child.stdin
+    slowly(data, child.stdin, 1.0)
+    assert child.wait(_DEADLINE) == 0
     assert "reading" not in terminal.text()
-    process = start(["decode", "-", "-o", out], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdin
-    assert process.stderr
-    slowly(data, process.stdin, 1.0)
-    assert process.stderr.read() == b"2,000 frames: 2,000 rows, 0 of other protocols, 0 damaged\n"
-    assert process.wait(_DEADLINE) == 0
+    child = start(["decode", "-", "-o", out], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdin
+    assert child.stderr
+    slowly(data, child.stdin, 1.0)
+    assert child.stderr.read() == b"2,000 frames: 2,000 rows of topology, 0 of other protocols, 0 damaged\n"
+    assert child.wait(_DEADLINE) == 0
 
 
 # --- Stopped in the middle ---
@@ -136,91 +139,92 @@ def wait_for_files(directory: Path, count: int) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("name", ["out.parquet", "out.json"])
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (signal.SIGINT, "out.json"),
+        (signal.SIGINT, "out.parquet"),
+        (signal.SIGTERM, "out.json"),
+        (signal.SIGHUP, "out.json"),
+    ],
+)
 def test_a_signal_leaves_no_file(number: signal.Signals, name: str, tmp_path: Path) -> None:
     out = tmp_path / name
-    out.write_bytes(b"what stood there before")
-    process = start(["decode", "-", "-o", out], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdin
-    assert process.stderr
-    process.stdin.write(capture([V1.data] * 20_000, step=1_000))
-    process.stdin.flush()
+    out.write_bytes(b"the previous file")
+    child = start(["decode", "-", "-o", out], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdin
+    assert child.stderr
+    child.stdin.write(capture([V1.data] * 20_000, step=1_000))
+    child.stdin.flush()
     wait_for_files(tmp_path, 2)
-    process.send_signal(number)
+    child.send_signal(number)
     # Still waiting for the end of its input; a shell sees that a signal ended it.
-    assert process.wait(_DEADLINE) == -number
-    assert process.stderr.read() == (b"msmqwire: interrupted\n" if number == signal.SIGINT else b"")
+    assert child.wait(_DEADLINE) == -number
+    assert child.stderr.read() == (b"msmqwire: interrupted\n" if number == signal.SIGINT else b"")
     assert list(tmp_path.iterdir()) == [out]
-    assert out.read_bytes() == b"what stood there before"
-    process.stdin.close()
-    process.stderr.close()
+    assert out.read_bytes() == b"the previous file"
+    child.stdin.close()
+    child.stderr.close()
 
 
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     """As ``nohup`` asks."""
     out = tmp_path / "out.json"
-    process = subprocess.Popen(
+    child = subprocess.Popen(
         ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *COMMAND, "decode", "-", "-o", str(out)],
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environ(), cwd=ROOT,
     )  # fmt: skip
-    assert process.stdin
+    assert child.stdin
     data = capture([V2.data])
-    process.stdin.write(data[:100])
-    process.stdin.flush()
+    child.stdin.write(data[:100])
+    child.stdin.flush()
     wait_for_files(tmp_path, 1)
-    process.send_signal(signal.SIGHUP)
-    _, said = process.communicate(data[100:], timeout=_DEADLINE)
-    assert process.returncode == 0, said
+    child.send_signal(signal.SIGHUP)
+    _, said = child.communicate(data[100:], timeout=_DEADLINE)
+    assert child.returncode == 0, said
     assert len(from_json(out.read_bytes())) == 1
 
 
 # --- Full disks ---
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "parquet", "table"])
-def test_standard_output_that_is_full(form: str, printed: Path) -> None:
+@pytest.mark.parametrize("format", ["json", "table"])
+def test_standard_output_that_is_full(format: str, printed: Path) -> None:
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [*COMMAND, "decode", str(printed), "-T", form],
-            stdout=full, stderr=subprocess.PIPE, env=environ(), cwd=ROOT, timeout=_DEADLINE,
-        )  # fmt: skip
+        done = process("decode", printed, "-T", format, stdout=full)
     assert done.returncode == 1
     assert done.stderr.decode() == "msmqwire: cannot write standard output: No space left on device\n"
 
 
-def test_a_device_that_is_full(printed: Path) -> None:
-    for form in ("json", "parquet"):
-        done = msmqwire("decode", printed, "-T", form, "-o", "/dev/full")
-        assert done.returncode == 1
-        assert done.stderr.decode() == "msmqwire: cannot write /dev/full: No space left on device\n"
+@pytest.mark.parametrize("format", ["json", "csv", "parquet", "table", "brief"])
+def test_a_device_that_is_full(format: str, printed: Path) -> None:
+    for arguments in ((), ("--table", "topology")):
+        said = refused("decode", printed, *arguments, "-T", format, "-o", "/dev/full")
+        assert said == "msmqwire: cannot write /dev/full: No space left on device\n"
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "parquet", "table"])
-def test_a_file_that_may_not_grow_leaves_no_file(form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["json", "parquet"])
+def test_a_file_that_may_not_grow_leaves_no_file(format: str, tmp_path: Path) -> None:
     path, out = tmp_path / "many.pcapng", tmp_path / "out"
     path.write_bytes(capture([reply_from(f"server-{n * 7919 % 100_003}") for n in range(5_000)]))
     out.write_bytes(b"before")
-    done = subprocess.run(
-        [*COMMAND, "decode", str(path), "-T", form, "-o", str(out)],
-        capture_output=True, env=environ(), cwd=ROOT, timeout=_DEADLINE,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
-    )  # fmt: skip
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (20_000, 20_000))
+    done = process("decode", path, "-T", format, "-o", out, preexec_fn=limit)
     assert done.returncode == 1
     assert done.stderr.decode() == f"msmqwire: cannot write {out}: File too large\n"
     assert sorted(tmp_path.iterdir()) == [path, out]
     assert out.read_bytes() == b"before"
 
 
-@pytest.mark.parametrize("form", ["json", "parquet"])
-def test_a_full_disk_leaves_no_file(form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["json", "parquet"])
+def test_a_full_disk_leaves_no_file(format: str, tmp_path: Path) -> None:
     """On a file system of its own, where the machine lets us mount one."""
     path, disk = tmp_path / "many.pcapng", tmp_path / "disk"
     path.write_bytes(capture([reply_from(f"server-{n * 7919 % 100_003}") for n in range(5_000)]))
     disk.mkdir()
     script = (
         'mount -t tmpfs -o size=64k none "$1" || exit 77\n'
-        f'"$2" -m msmqwire decode "$3" -T {form} -o "$1/out"; status=$?\n'
+        f'"$2" -m msmqwire decode "$3" -T {format} -o "$1/out"; status=$?\n'
         'ls -A "$1"; exit $status\n'
     )
     done = subprocess.run(
@@ -260,5 +264,5 @@ def test_a_link_is_written_through(printed: Path, tmp_path: Path) -> None:
 
 def test_the_longest_name_a_file_may_have(printed: Path, tmp_path: Path) -> None:
     out = tmp_path / ("x" * 250 + ".json")
-    assert msmqwire("decode", printed, "-o", out).returncode == 0
+    assert msmqwire("decode", printed, "--table", "topology", "-o", out).returncode == 0
     assert from_json(out.read_bytes()) == expected_rows(printed)

@@ -10,11 +10,10 @@ from uuid import UUID
 import pytest
 
 from msmqwire import mqqb, mqsd
-from msmqwire.capture.writing import CaptureWriter, Flow
+from msmqwire.capture.files.writing import CaptureWriter, Flow
 from msmqwire.notification.sender import QueueCreation, QueueDeletion, QueueUpdate
 from tests.capture.build import START
-from tests.cli.support import EXAMPLES, msmqwire
-from tests.cli.test_route import refused, run
+from tests.cli.support import EXAMPLES, msmqwire, refused, run
 from tests.mqqb.messages import FULL
 from tests.notification.sent import LEDGER, MANAGER, ORDERS, SERVICE, captured, changed
 
@@ -145,7 +144,7 @@ def test_by_hand(tmp_path: Path) -> None:
     assert {name: row[name] for name in deletion} == deletion
 
 
-def test_hexadecimal_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hexadecimal_digits() -> None:
     request = mqsd.TopologyClientRequest(enterprise_id=UUID(int=1), request_id=UUID(int=2), site_id=UUID(int=3))
     row = {"type": "request", "enterprise_id": UUID(int=1), "request_id": UUID(int=2), "site_id": UUID(int=3)}
     text = json.dumps(row, default=str) + "\n\n"
@@ -157,19 +156,19 @@ def test_hexadecimal_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("{", "line 2: is no JSON object: Expecting property name"),
-        ("[]", "line 2: is no object"),
+        ("{", "line 2: expected a JSON object: Expecting property name"),
+        ("[]", "line 2: expected a JSON object"),
         ('{"table": "faults"}', "there is no table faults"),
         ('{"typ": "request"}', "typ: no such column of topology"),
         ("{}", "type is missing"),
         ('{"type": "request"}', "enterprise_id"),
-        ('{"type": "rep"}', "type is missing, or is none of its names"),
+        ('{"type": "rep"}', "type is missing or has an unknown name"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"table": "sessions", "kind": "pong"}', "kind is missing, or is none of its names"),
+        ('{"table": "sessions", "kind": "pong"}', "kind is missing or has an unknown name"),
         ('{"table": "sessions", "kind": "ping", "cookie": 1, "queue_manager": "?"}', "badly formed hexadecimal UUID"),
         ('{"table": "messages", "body": "zz"}', "non-hexadecimal"),
         ('{"table": "messages", "destination_queue": "nowhere"}', "line 2: "),
-        ('{"table": "messages", "sent_time": "yesterday"}', "is not a time"),
+        ('{"table": "messages", "sent_time": "yesterday"}', "is not an ISO 8601 time"),
         ('{"table": "notifications", "version": 1, "operation": "delete"}', "master_guid is missing"),
     ],
 )

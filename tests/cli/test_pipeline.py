@@ -1,4 +1,4 @@
-"""``msmqwire pipeline``: captures into a lake by Spark, and what it says when that does not go well."""
+"""``msmqwire pipeline``: captures into a lake with Spark, and its errors."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from tests.cli.support import COMMAND, LOCAL, OTHER, ROOT, V1, capture, environ, expected_rows, msmqwire
+from tests.cli.support import LOCAL, OTHER, ROOT, V1, capture, expected_rows, process, refused, run
 from tests.cli.terminal import Terminal, start
 from tests.spark.captures import without_a_segment
-from tests.spark.lake_tables import lake_table
+from tests.spark.lakes import read
 from tests.system_programs import require_program
 
 _MINUTES = 300
@@ -30,13 +32,8 @@ def logs(tmp_path: Path) -> Path:
     return path
 
 
-def pipeline(logs: Path, *arguments: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
-    options = {"timeout": _MINUTES, "env": {"TMPDIR": str(logs)}, **options}
-    return msmqwire("pipeline", *map(str, arguments), **options)
-
-
 def rows_of_lake(lake: Path) -> list[tuple[Any, ...]]:
-    table = lake_table(lake, "topology")
+    table = read(lake)
     return sorted((Path(row["file"]).name, row["frame"], row["type"]) for row in table.to_pylist())
 
 
@@ -45,71 +42,66 @@ def rows_of_captures(*captures: Path) -> list[tuple[Any, ...]]:
     return sorted((Path(row["file"]).name, row["frame"], row["type"]) for row in rows)
 
 
-def test_captures_become_a_lake(tmp_path: Path, logs: Path) -> None:
-    require_program("java")
+def test_captures_become_a_lake(tmp_path: Path, spark: SparkSession) -> None:
     folder, lake = tmp_path / "captures", tmp_path / "lake"
     folder.mkdir()
     for source in (LOCAL, OTHER):
         shutil.copy(source, folder)
     (folder / "note\x1b[2J.txt").write_text("no capture")
-    done = pipeline(logs, folder, "--lake", lake)
-    said = done.stdout.decode()
-    assert done.returncode == 1, done.stderr.decode()  # one file is no capture
-    assert done.stderr == b""
+    status, said, errors = run("pipeline", folder, "--lake", lake)
+    assert (status, errors) == (1, "")  # one file is no capture
     assert "14 rows of topology" in said
     assert "20 frames: 14 datagrams, 1 TCP segment, 0 fragments, 5 of other protocols, 0 that cannot be read" in said
     assert "3 faults: " in said
     assert "note\ufffd[2J.txt: begins with 6e 6f" in said
     assert rows_of_lake(lake) == rows_of_captures(LOCAL, OTHER)
-    assert list(logs.glob("msmqwire-*")) == []
+    assert spark.range(1).count() == 1  # the active session is used, and not stopped
 
 
+@pytest.mark.long
 def test_progress_on_a_terminal_and_a_second_run(tmp_path: Path, logs: Path) -> None:
+    """With a Spark of its own."""
     require_program("java")
     folder, lake = tmp_path / "captures", tmp_path / "lake"
     folder.mkdir()
     for number in range(4):
         (folder / f"{number}.pcapng").write_bytes(capture([V1.data] * (number + 1)))
-    arguments = ["pipeline", folder, "--lake", lake, "--master", "local[2]"]
+    arguments = ["pipeline", folder, "--lake", lake]
     terminal = Terminal()
-    process = start(arguments, stdout=subprocess.PIPE, stderr=terminal.descriptor)
-    said, _ = process.communicate(timeout=_MINUTES)
+    child = start(
+        [*arguments, "--master", "local[2]"],
+        {"TMPDIR": str(logs)}, stdout=subprocess.PIPE, stderr=terminal.descriptor,
+    )  # fmt: skip
+    said, _ = child.communicate(timeout=_MINUTES)
     shown = terminal.text()
-    assert process.returncode == 0, shown
+    assert child.returncode == 0, shown
     assert b"10 rows of topology" in said
     assert "decoding" in shown
     assert re.search(r"4/4\S* captures, \d+ frames/s", shown)
     assert "WARN" not in shown
+    assert list(logs.glob("msmqwire-*")) == []
     before = rows_of_lake(lake)
     assert len(before) == 10
-    done = pipeline(logs, folder, "--lake", lake, "--quiet")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert run(*map(str, arguments), "--quiet") == (0, "", "")
     assert rows_of_lake(lake) == before
 
 
-def test_bytes_missing_from_a_stream_are_an_exit_status(tmp_path: Path, logs: Path) -> None:
-    require_program("java")
+def test_bytes_missing_from_a_stream_are_an_exit_status(tmp_path: Path, spark: SparkSession) -> None:
     gap, lake = tmp_path / "gap.pcap", tmp_path / "lake"
     without_a_segment(ROOT / "examples" / "message-session.pcap", gap)
-    done = pipeline(logs, gap, "--lake", lake, "--tables", "messages,sessions")
-    said = done.stdout.decode()
-    assert (done.returncode, done.stderr) == (2, b"")
+    status, said, errors = run("pipeline", gap, "--lake", lake, "--tables", "messages,sessions")
+    assert (status, errors) == (2, "")
     assert "0 faults" in said
     assert "bytes missing in 1 gap," in said
     written = {path.name for path in lake.iterdir() if not path.name.startswith("_")}
     assert written == {"messages", "sessions", "faults", "accounting"}
 
 
-def test_failfast_is_one_line_and_adds_nothing(tmp_path: Path, logs: Path) -> None:
-    require_program("java")
+def test_failfast_is_one_line_and_adds_nothing(tmp_path: Path, spark: SparkSession) -> None:
     lake = tmp_path / "lake"
-    done = pipeline(logs, OTHER, "--lake", lake, "--failfast")
-    said = done.stderr.decode()
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert len(said.splitlines()) == 1
+    said = refused("pipeline", OTHER, "--lake", lake, "--failfast")
     assert said.startswith(f"msmqwire: nothing was added to {lake}: truncated: DirectoryServiceServerArray at byte 64")
     assert not list(lake.glob("accounting/*.parquet"))
-    assert list(logs.glob("msmqwire-*")) == []
 
 
 def others_in_session(leader: int) -> list[int]:
@@ -124,24 +116,37 @@ def others_in_session(leader: int) -> list[int]:
     return found
 
 
+@pytest.mark.long
 def test_ctrl_c_while_spark_starts_leaves_nothing_behind(tmp_path: Path, logs: Path) -> None:
     require_program("java")
     lake = tmp_path / "lake"
-    process = start(
+    child = start(
         ["pipeline", LOCAL, "--lake", lake],
         {"TMPDIR": str(logs)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     deadline = time.monotonic() + _MINUTES
-    while len(others_in_session(process.pid)) < 2:  # itself, and the JVM
+    while len(others_in_session(child.pid)) < 2:  # itself, and the JVM
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(_MINUTES) == -signal.SIGINT
-    while others_in_session(process.pid):
+    child.send_signal(signal.SIGINT)
+    assert child.wait(_MINUTES) == -signal.SIGINT
+    while others_in_session(child.pid):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert list(logs.glob("msmqwire-*")) == []
     assert not list(lake.glob("accounting/*.parquet"))
+
+
+def failed(logs: Path, *options: str, **variables: str) -> str:
+    """The cause that the command reports when its Spark fails; its log has it, too."""
+    done = process("pipeline", LOCAL, "--lake", logs / "lake", *options, env={"TMPDIR": str(logs), **variables})
+    (log,) = logs.glob("msmqwire-spark-*.log")
+    said = done.stderr.decode()
+    assert (done.returncode, done.stdout, len(said.splitlines())) == (1, b"", 1)
+    match = re.fullmatch(rf"msmqwire: Spark has failed: (.*); its log is {log}\n", said)
+    assert match, said
+    assert match[1] in log.read_text()
+    return match[1]
 
 
 def test_a_jvm_that_does_not_start_leaves_its_log(tmp_path: Path, logs: Path) -> None:
@@ -149,32 +154,24 @@ def test_a_jvm_that_does_not_start_leaves_its_log(tmp_path: Path, logs: Path) ->
     java.parent.mkdir(parents=True)
     java.write_text('#!/bin/sh\necho "no JVM today" >&2\nexit 1\n')
     java.chmod(0o755)
-    home = {"JAVA_HOME": str(tmp_path / "jdk"), "TMPDIR": str(logs)}
-    done = pipeline(logs, LOCAL, "--lake", tmp_path / "lake", env=home)
-    (log,) = logs.glob("msmqwire-spark-*.log")
-    said = done.stderr.decode()
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert len(said.splitlines()) == 1
-    assert said.startswith("msmqwire: Spark has failed: ")
-    assert said.endswith(f"its log is {log}\n")
-    assert "no JVM today" in log.read_text()
+    assert failed(logs, JAVA_HOME=str(tmp_path / "jdk")) == "no JVM today"
+
+
+def test_a_master_that_there_is_not(logs: Path) -> None:
+    require_program("java")
+    assert failed(logs, "--master", "bogus").startswith("Master must either be yarn or start with spark")
 
 
 def test_without_java(tmp_path: Path, logs: Path) -> None:
-    home = {"JAVA_HOME": str(tmp_path), "TMPDIR": str(logs)}
-    done = pipeline(logs, LOCAL, "--lake", tmp_path / "lake", env=home)
+    done = process("pipeline", LOCAL, "--lake", tmp_path / "lake", env={"JAVA_HOME": str(tmp_path)})
     assert done.returncode == 1
     assert done.stderr.decode().startswith("msmqwire: Spark needs Java 17 or newer: apt-get install ")
 
 
-def test_without_pyspark(tmp_path: Path) -> None:
-    program = "import sys; sys.modules['pyspark'] = None; from msmqwire.cli import main; sys.exit(main())"
-    command = [COMMAND[0], "-c", program, "pipeline", str(LOCAL), "--lake", str(tmp_path / "lake")]
-    done = subprocess.run(command, capture_output=True, env=environ(), cwd=ROOT, timeout=60)
-    assert done.returncode == 1
-    assert done.stderr == (
-        b"msmqwire: msmqwire pipeline needs pyspark, which is not installed: pip install 'msmqwire[spark]'\n"
-    )
+def test_without_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    said = refused("pipeline", LOCAL, "--lake", tmp_path / "lake")
+    assert said.startswith("msmqwire: msmqwire pipeline needs pyspark, which is not installed: pip install 'pyspark")
 
 
 @pytest.mark.parametrize(
@@ -188,10 +185,5 @@ def test_without_pyspark(tmp_path: Path) -> None:
     ],
 )
 def test_usage(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
-    """Said before Spark is started."""
-    done = msmqwire("pipeline", *arguments, cwd=tmp_path)
-    said = done.stderr.decode()
-    assert done.returncode == 1
-    assert expected in said
-    assert len(said.splitlines()) == 1
+    assert expected in refused("pipeline", *arguments, cwd=tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -14,15 +14,14 @@ from pyspark.sql import SparkSession
 from msmqwire.notification.attributes import CREATED_QUEUE
 from msmqwire.notification.sender import QueueCreation, QueueDeletion
 from msmqwire.spark import pipeline
-from tests.cli.support import EXAMPLES, msmqwire
-from tests.cli.test_route import refused, run
+from tests.cli.support import EXAMPLES, refused, run
 from tests.notification.sent import MANAGER, ORDERS, SERVICE, captured, captured_packets, changed, packet_of
 
 SESSION = EXAMPLES / "message-session.pcap"
 
 
 def queues(*arguments: str | Path) -> list[dict[str, Any]]:
-    status, output, _ = run("replay", *arguments, "--json")
+    status, output, _ = run("replay", *arguments, "-T", "json")
     assert status == 0
     return [json.loads(line) for line in output.splitlines()]
 
@@ -34,10 +33,10 @@ def created(tmp_path: Path) -> Path:
     return path
 
 
-def test_as_a_process() -> None:
-    done = msmqwire("replay", SESSION, "--quiet")
-    assert (done.returncode, done.stderr) == (0, b"")
-    lines = done.stdout.decode().splitlines()
+def test_for_people() -> None:
+    status, output, errors = run("replay", SESSION, "--quiet")
+    assert (status, errors) == (0, "")
+    lines = output.splitlines()
     assert lines[0] == "10.20.1.25  5f1c2a34-77d0-4b6e-9a51-0c8d7e2f4b19  deleted"
     assert lines[2:4] == ["  journaling True", "  quota 65536"]
     assert "10.20.1.10  5f1c2a34-77d0-4b6e-9a51-0c8d7e2f4b19  not known to exist" in lines
@@ -80,11 +79,11 @@ def test_at_a_time() -> None:
     assert len(queues(SESSION, "--at", "2024-03-04T09:02:01+01:00")) == 2
     assert len(queues(SESSION, "--at", "2024-03-05")) == 2
     for text in ("yesterday", "2024-13-01", "2024-03-04T08:02:00.0123456789Z", "", "2024-03-04T08:02+99:00"):
-        assert "is not a time" in refused("replay", SESSION, f"--at={text}")
+        assert "is not an ISO 8601 time" in refused("replay", SESSION, f"--at={text}")
 
 
 def test_counts() -> None:
-    status, _, errors = run("replay", SESSION, "--json")
+    status, _, errors = run("replay", SESSION, "-T", "json")
     assert (status, errors.splitlines()[-1]) == (
         0,
         "3 notification messages: 2 queues, 0 disregarded, 0 changes of machines",
@@ -127,7 +126,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def test_beside_a_directory(created: Path, directory: Path) -> None:
-    status, output, errors = run("replay", created, "--directory", directory, "--json")
+    status, output, errors = run("replay", created, "--directory", directory, "-T", "json")
     first, second = map(json.loads, output.splitlines())
     assert (first["directory"], first["differences"]) == ("differs", {"journal_quota": 1, "quota": 1})
     assert (first["quota"], first["exists"]) == (4096, True)
@@ -138,7 +137,7 @@ def test_beside_a_directory(created: Path, directory: Path) -> None:
     assert errors.splitlines()[-1] == "compared with the directory: differs 1, not told 1"
     _, output, _ = run("replay", created, "--directory", directory)
     assert "  directory has quota 1, journal_quota 1\n" in output
-    assert f"ledger\\spare  not told of\n  identifier {UUID(int=9)}\n" in output
+    assert f"ledger\\spare  no notification\n  identifier {UUID(int=9)}\n" in output
 
 
 def test_version_2_is_filled_in_from_the_directory(tmp_path: Path, directory: Path) -> None:
@@ -161,11 +160,11 @@ def test_a_lake_says_what_its_captures_say(spark: SparkSession, tmp_path: Path, 
         session.write_bytes(whole[:size])
         pipeline.run(spark, captures, tmp_path / "lake")
     # Between the two notifications of the session that tell of a queue
-    options = ("--directory", str(directory), "--json")
+    options = ("--directory", str(directory), "-T", "json")
     at = ("--at", "2024-03-04T08:02:00.03")
     lake = ("replay", "--lake", tmp_path / "lake", *options, *at)
-    done = msmqwire(*lake, timeout=300)
-    status, output, said = done.returncode, done.stdout.decode(), done.stderr.decode()
+    status, output, said = run(*lake)
+    assert spark.range(1).count() == 1  # the active session is used, and not stopped
     # The last capture has a message that no receiver takes
     assert (status, said) == (2, "compared with the directory: agrees 1, differs 1, not told 1\n")
 
@@ -184,6 +183,6 @@ def test_a_lake_says_what_its_captures_say(spark: SparkSession, tmp_path: Path, 
 def test_captures_or_a_lake(tmp_path: Path, created: Path) -> None:
     assert "name captures, or a lake with --lake" in refused("replay")
     assert "name captures or a lake, not both" in refused("replay", created, "--lake", tmp_path)
-    assert "--master is where Spark reads a lake" in refused("replay", created, "--master", "local")
+    assert "--master is the Spark that reads a lake" in refused("replay", created, "--master", "local")
     assert "is no lake: msmqwire pipeline makes one" in refused("replay", "--lake", tmp_path)
     assert "No such file" in refused("replay", created, "--directory", tmp_path / "none.toml")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from msmqwire.cli import main
-from tests.cli.support import EXAMPLES, msmqwire
+from tests.cli.support import EXAMPLES, refused, run
 
 ENTERPRISE = EXAMPLES / "enterprise.toml"
 LEDGER, KIOSK7 = (f"ba000000-0000-4000-8000-0000000000{end}" for end in ("c7", "a7"))
@@ -60,17 +57,6 @@ in_routing_server_identifier_list = ["GB2", "GB1"]
 """
 
 
-def run(*arguments: str | Path) -> tuple[int, str, str]:
-    """The exit status of a command, and what it says on standard output and on standard error."""
-    output, errors = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-        try:
-            status = main([str(each) for each in arguments])
-        except SystemExit as stop:
-            status = int(stop.code or 0)
-    return status, output.getvalue(), errors.getvalue()
-
-
 def answer(*arguments: str | Path, status: int = 0) -> list[str]:
     """The lines on standard output; nothing is on standard error."""
     found, output, errors = run(*arguments)
@@ -79,17 +65,9 @@ def answer(*arguments: str | Path, status: int = 0) -> list[str]:
 
 
 def answer_json(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
-    (text,) = answer(*arguments, "--json", status=status)
+    (text,) = answer(*arguments, "-T", "json", status=status)
     found: dict[str, Any] = json.loads(text)
     return found
-
-
-def refused(*arguments: str | Path) -> str:
-    status, output, errors = run(*arguments)
-    assert (status, output) == (1, "")
-    (text,) = errors.splitlines()
-    assert text.startswith("msmqwire")
-    return text
 
 
 @pytest.fixture
@@ -97,14 +75,6 @@ def small(tmp_path: Path) -> Path:
     path = tmp_path / "small.toml"
     path.write_text(SMALL)
     return path
-
-
-def test_as_a_process() -> None:
-    done = msmqwire("route", "--directory", ENTERPRISE, "OFFICE8", "KIOSK7")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode().splitlines()[-1] == "2 hops, cost 0"
-    done = msmqwire("resolve", "PUBLIC=x")
-    assert (done.returncode, done.stdout) == (1, b"")
 
 
 # --- route ---
@@ -152,14 +122,12 @@ def test_other_hops_and_names_that_a_terminal_would_obey(small: Path) -> None:
 
 def test_no_route() -> None:
     text = refused("route", "--directory", ENTERPRISE, "DEPOT", "DEPOT")
-    assert text.endswith(
-        "QueueManager DEPOT (ba000000-0000-4000-8000-0000000000d7) is both the source and the destination"
-    )
+    assert text.endswith("QueueManager DEPOT (ba000000-0000-4000-8000-0000000000d7) is both source and destination\n")
     assert refused("route", "--directory", ENTERPRISE, "DEPOT", "NOBODY") == (
-        "msmqwire: no QueueManager in the directory has the ComputerName NOBODY"
+        "msmqwire: no QueueManager in the directory has the ComputerName NOBODY\n"
     )
     assert refused("route", "--directory", ENTERPRISE, ORDERS, "DEPOT") == (
-        f"msmqwire: no QueueManager in the directory has the Identifier {ORDERS}"
+        f"msmqwire: no QueueManager in the directory has the Identifier {ORDERS}\n"
     )
 
 
@@ -210,7 +178,7 @@ def test_resolve_public_names() -> None:
         "next hop from KIOSK7       ZURROUTER",
     ]
     assert answer("resolve", f"PUBLIC={ORDERS}", status=2)[-1] == (
-        "no destination  only a directory knows where this queue is"
+        "no destination  no directory is given to find this queue"
     )
 
 
@@ -236,7 +204,7 @@ def test_resolve_names_without_a_destination() -> None:
         "kind            multiple_element",
         "element         MULTICAST=234.1.1.1:8001",
         r"element         DIRECT=OS:a\b",
-        "no destination  a multiple element name has no one host",
+        "no destination  a multiple element name has no single host",
     ]
     unknown = rf"PRIVATE={ORDERS}\1"
     lines = answer("resolve", unknown, "--directory", ENTERPRISE, "--from", "DEPOT", status=2)

@@ -140,9 +140,9 @@ def test_sighup_reads_the_file_again(running: Server) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[site", "no TOML"),
-        ("x = " + "[" * 10_000, "no TOML"),
-        (OWN_SITE.replace("[site]", "[seit]"), "[seit]: no such table; is it site?"),
+        ("[site", "not TOML"),
+        ("x = " + "[" * 10_000, "not TOML"),
+        (OWN_SITE.replace("[site]", "[seit]"), "[seit]: no such table; did you mean site?"),
         (OWN_SITE.replace("nt4pec", "a,b"), "[[site.servers]] number 1 name"),
         (OWN_SITE + 'addresses = ["192.0.2.1"]\n', "192.0.2.1:0: Cannot assign requested address"),
     ],
@@ -253,7 +253,7 @@ def test_check_says_who_is_answered(site: Path, change: tuple[str, str], answer:
 def test_wrong_files_are_one_line_of_error(site: Path, tmp_path: Path) -> None:
     site.write_text(OTHER_SITE.replace("port", "prot"))
     wrong = (
-        (("--config", site), f"{site}: [listen] prot: no such key; is it port?"),
+        (("--config", site), f"{site}: [listen] prot: no such key; did you mean port?"),
         (("--config", tmp_path / "none.toml"), f"{tmp_path / 'none.toml'}: No such file or directory"),
         (("--config", tmp_path), f"{tmp_path}: Is a directory"),
     )
@@ -266,7 +266,7 @@ def test_a_file_that_is_no_text(site: Path) -> None:
     site.write_bytes(b"\xff\xfe[site]")
     done = msmqwire("serve", "--config", site, "--check")
     assert done.returncode == 1
-    assert done.stderr.decode().startswith(f"msmqwire: {site}: no TOML: ")
+    assert done.stderr.decode().startswith(f"msmqwire: {site}: not TOML: ")
 
 
 def test_usage() -> None:

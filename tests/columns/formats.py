@@ -31,10 +31,10 @@ class Format:
 
     ``decode_batch`` and ``encode_batch`` are those of the package. ``cases(count, seed)`` makes payloads, half of them
     broken; ``count`` of them are many for its oracle. ``vectors`` are the golden ones. ``whole`` are two without a
-    fault, the first with all that a payload can have. ``expected(payloads, strict=)`` is what the oracle says, which
-    ``assert_columns`` and ``assert_arrow`` compare with the numpy columns of a batch and with its Arrow export; ``rows``
-    is their number. ``most_memory`` is what a batch may hold, in bytes: at all, for each payload and for each byte of
-    them. ``look`` follows offsets of a batch that an export does not.
+    fault, the first with every optional part. ``expected(payloads, strict=)`` is the answer of the oracle, which
+    ``assert_columns`` and ``assert_arrow`` compare with the numpy columns of a batch and with its Arrow export;
+    ``rows`` is its number of rows. ``most_memory`` limits the bytes that a batch may hold: at all, for each payload
+    and for each byte of the payloads. ``look`` follows offsets of a batch that an export does not.
     """
 
     table: Table

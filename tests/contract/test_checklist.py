@@ -1,25 +1,19 @@
-"""No row of the checklist goes untested, and none is tested twice."""
+"""Every row of the checklist has one test."""
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
+from collections import Counter
 
-from tests.contract.checklist import rows
+from tests.contract.checklist import marked_rows, rows
 
 
 def test_every_row_has_its_test() -> None:
-    tested: list[str] = []
-    for path in sorted(Path(__file__).parent.glob("test_*.py")):
-        module = importlib.import_module(f"tests.contract.{path.stem}")
-        tests = (item for name, item in vars(module).items() if name.startswith("test_"))
-        tested += [test.row_id for test in tests if hasattr(test, "row_id")]
-    assert len(tested) == len(set(tested))
-    assert set(tested) == set(rows())
+    tested = Counter(row_id for row_id, _ in marked_rows())
+    assert tested == dict.fromkeys(rows(), 1)
     assert len(tested) >= 90
 
 
-def test_rows_are_whole() -> None:
+def test_rows_are_complete() -> None:
     for row in rows().values():
         assert row.level in ("MUST", "SHOULD", "MAY", "DECISION")
         assert row.source

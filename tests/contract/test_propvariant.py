@@ -1,4 +1,4 @@
-"""[MS-MQCN] 2.2.2 and 2.2.3, row by row. Bytes are put together here by hand, to owe nothing to an encoder."""
+"""[MS-MQCN] 2.2.2 and 2.2.3, row by row, with bytes that no encoder made."""
 
 from __future__ import annotations
 

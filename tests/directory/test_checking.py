@@ -77,27 +77,27 @@ def test_one_site_needs_neither_gates_nor_links() -> None:
         ("link", {"site2_identifier": NORTH}, [
             "routing_link North - North: site2_identifier: is the same site as site1_identifier",
             "routing_link North - North: site_gate_identifier_list: PEER is in neither of the sites",
-            "site South: no link has a gate in it: nothing gets in or out",
+            "site South: no link has a gate in it, so it cannot be reached",
             "site South: no links lead to it from site North",
         ]),
         ("link", {"site2_identifier": NOBODY}, [
             f"routing_link North - ?: site2_identifier: there is no site {NOBODY}",
             "routing_link North - ?: site_gate_identifier_list: PEER is in neither of the sites",
-            "site South: no link has a gate in it: nothing gets in or out",
+            "site South: no link has a gate in it, so it cannot be reached",
             "site South: no links lead to it from site North",
         ]),
         ("link", {"site_gate_identifier_list": (GATE, NOBODY)}, [
             f"routing_link North - South: site_gate_identifier_list: there is no queue_manager {NOBODY}",
-            "site South: no link has a gate in it: nothing gets in or out",
+            "site South: no link has a gate in it, so it cannot be reached",
         ]),
         ("link", {"site_gate_identifier_list": (GATE, NORTH)}, [
             f"routing_link North - South: site_gate_identifier_list: there is no queue_manager {NORTH}",
-            "site South: no link has a gate in it: nothing gets in or out",
+            "site South: no link has a gate in it, so it cannot be reached",
         ]),
         ("peer", {"routing_server": False}, [
-            "queue_manager PEER: routing_server: is false, but routing_link North - South has it as a gate",
+            "queue_manager PEER: routing_server: is false, but the machine is a gate of routing_link North - South",
         ]),
-        ("peer", {"computer_name": "gate"}, [f"queue_manager gate: computer_name: is also that of {GATE}"]),
+        ("peer", {"computer_name": "gate"}, [f"queue_manager gate: computer_name: is also the name of {GATE}"]),
         ("peer", {"site_identifier_list": (SOUTH, NOBODY)}, [
             f"queue_manager PEER: site_identifier_list: there is no site {NOBODY}",
         ]),
@@ -107,11 +107,19 @@ def test_one_site_needs_neither_gates_nor_links() -> None:
         ("peer", {"directory_server_type": DirectoryServerType.STANDALONE}, [
             "queue_manager PEER: directory_server_type: is given, but directory_server is false",
         ]),
-        ("peer", {"journal_quota": -1}, ["queue_manager PEER: journal_quota: -1 is no unsigned integer of 32 bits"]),
+        (
+            "peer",
+            {"journal_quota": -1},
+            ["queue_manager PEER: journal_quota: -1 is not an unsigned integer of 32 bits"],
+        ),
         ("queue", {"pathname": "nobody\\orders"}, ["queue nobody\\orders: pathname: there is no queue_manager nobody"]),
-        ("queue", {"quota": 1 << 32}, ["queue gate\\orders: quota: 4294967296 is no unsigned integer of 32 bits"]),
-        ("south", {"name": "NORTH"}, [f"site NORTH: name: is also that of {NORTH}"]),
-        ("enterprise", {"identifier": NORTH}, [f"site North: identifier: {NORTH} is also that of enterprise Contoso"]),
+        ("queue", {"quota": 1 << 32}, ["queue gate\\orders: quota: 4294967296 is not an unsigned integer of 32 bits"]),
+        ("south", {"name": "NORTH"}, [f"site NORTH: name: is also the name of {NORTH}"]),
+        (
+            "enterprise",
+            {"identifier": NORTH},
+            [f"site North: identifier: {NORTH} is also the identifier of enterprise Contoso"],
+        ),
         ("enterprise", {"name": ""}, []),
     ],
 )  # fmt: skip
@@ -133,7 +141,7 @@ def test_one_thing_is_wrong(name: str, change: dict[str, Any], findings: list[st
             "enterprise Fabrikam: there is more than one enterprise ([MS-MQDSSM] 2.2.3)",
         ]),
         (Site(identifier=NOBODY, name="Far"), [
-            "site Far: no link has a gate in it: nothing gets in or out",
+            "site Far: no link has a gate in it, so it cannot be reached",
             "site Far: no links lead to it from site North",
         ]),
         (QueueManager(identifier=NOBODY, computer_name="LOST"), [
@@ -143,13 +151,13 @@ def test_one_thing_is_wrong(name: str, change: dict[str, Any], findings: list[st
             identifier=NOBODY, computer_name="LEAF", site_identifier_list=(NORTH,),
             out_routing_server_identifier_list=(GATE, NOBODY), in_routing_server_identifier_list=(GATE,),
         ), [
-            "queue_manager LEAF: out_routing_server_identifier_list: LEAF is no routing server",
+            "queue_manager LEAF: out_routing_server_identifier_list: LEAF is not a routing server",
         ]),
         (Queue(identifier=UUID(int=300), pathname="gate\\Invoices"), [
-            f"queue gate\\Invoices: identifier: {UUID(int=300)} is also that of queue gate\\orders",
+            f"queue gate\\Invoices: identifier: {UUID(int=300)} is also the identifier of queue gate\\orders",
         ]),
         (Queue(identifier=NOBODY, pathname="GATE\\ORDERS"), [
-            f"queue GATE\\ORDERS: pathname: is also that of {UUID(int=300)}",
+            f"queue GATE\\ORDERS: pathname: is also the name of {UUID(int=300)}",
         ]),
     ],
 )  # fmt: skip

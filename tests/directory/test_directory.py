@@ -183,10 +183,10 @@ def test_no_filters_and_no_filter_are_the_same(directory: Directory) -> None:
         ([Equal("nam", "x")], None, "Site has no attribute 'nam'"),
         (None, ["name", "gates"], "Site has no attribute 'gates'"),
         ([Equal("identifier", "not one")], None, "badly formed"),
-        ([Equal("name", 7)], None, "name is compared with 7, which is no str"),
-        ([LessThan("foreign_site", b"")], None, "no bool"),
-        ([Equal("foreign_site", "False")], None, "foreign_site is compared with 'False', which is no bool"),
-        ([Equal("security", "AQID")], None, "which is no bytes"),
+        ([Equal("name", 7)], None, "name is compared with 7, which is not of type str"),
+        ([LessThan("foreign_site", b"")], None, "not of type bool"),
+        ([Equal("foreign_site", "False")], None, "foreign_site is compared with 'False', which is not of type bool"),
+        ([Equal("security", "AQID")], None, "which is not of type bytes"),
     ],
 )
 def test_a_wrong_question(directory: Directory, filters: Any, attributes: Any, message: str) -> None:
@@ -203,7 +203,7 @@ def test_two_reads_at_once_do_not_disturb_each_other(directory: Directory) -> No
         sites.append(site)
         machines.append(directory.read_directory_next(second))
     directory.read_directory_end(first)
-    with pytest.raises(DirectoryError, match="is not the handle of a read"):
+    with pytest.raises(DirectoryError, match="is not the handle of an open read"):
         directory.read_directory_next(first)
     while (machine := directory.read_directory_next(second)) is not None:
         machines.append(machine)

@@ -70,23 +70,29 @@ _MACHINE = '[[queue_manager]]\nidentifier = "00000000-0000-0000-0000-00000000000
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[[sites]]", "sites: is no table of a directory: these are enterprise, connected_network, site"),
+        ("[[sites]]", "sites: is not a table of a directory; those are enterprise, connected_network, site"),
         ("site = 3", "site 1: has no attributes"),
         ('[[site]]\nname = "A"', r"site 1 \(A\): identifier: is missing"),
-        ('[[site]]\nidentifier = "A"', "site 1: identifier: 'A' is no identifier such as"),
-        ('[[site]]\nidentifier = "00000000-0000-0000-0000-00000000000１"', "site 1: identifier: .* is no identifier"),
-        (_MACHINE + "quota = 1", r"queue_manager 1 \(A\): quota: is no attribute: these are identifier, computer_name"),
-        (_MACHINE + 'routing_server = "yes"', r"queue_manager 1 \(A\): routing_server: 'yes' is no true or false"),
-        (_MACHINE + "journal_quota = true", "journal_quota: True is no integer"),
-        (_MACHINE + "journal_quota = 1.5", "journal_quota: 1.5 is no integer"),
-        (_MACHINE + "full_path = 3", "full_path: 3 is no text"),
-        (_MACHINE + 'security = "="', "security: '=' is no text in base64"),
-        (_MACHINE + "security = [1]", r"security: \[1\] is no text in base64"),
-        (_MACHINE + 'directory_server_type = "best"', "'best' is none of standalone, backup_site_controller"),
-        (_MACHINE + "directory_server_type = []", r"\[\] is none of standalone"),
-        (_MACHINE + 'site_identifier_list = "X"', "site_identifier_list: 'X' is no list"),
-        (_MACHINE + 'site_identifier_list = ["X"]', "'X' is no identifier and the name of no site"),
-        (_MACHINE + "site_identifier_list = [{}]", "{} is no identifier and the name of no site"),
+        ('[[site]]\nidentifier = "A"', "site 1: identifier: 'A' is not an identifier such as"),
+        (
+            '[[site]]\nidentifier = "00000000-0000-0000-0000-00000000000１"',
+            "identifier: .* is not an identifier",
+        ),
+        (
+            _MACHINE + "quota = 1",
+            r"1 \(A\): quota: is not an attribute; those are identifier, computer_name",
+        ),
+        (_MACHINE + 'routing_server = "yes"', r"queue_manager 1 \(A\): routing_server: 'yes' is not true or false"),
+        (_MACHINE + "journal_quota = true", "journal_quota: True is not an integer"),
+        (_MACHINE + "journal_quota = 1.5", "journal_quota: 1.5 is not an integer"),
+        (_MACHINE + "full_path = 3", "full_path: 3 is not text"),
+        (_MACHINE + 'security = "="', "security: '=' is not base64 text"),
+        (_MACHINE + "security = [1]", r"security: \[1\] is not base64 text"),
+        (_MACHINE + 'directory_server_type = "best"', "'best' is not one of standalone, backup_site_controller"),
+        (_MACHINE + "directory_server_type = []", r"\[\] is not one of standalone"),
+        (_MACHINE + 'site_identifier_list = "X"', "site_identifier_list: 'X' is not a list"),
+        (_MACHINE + 'site_identifier_list = ["X"]', "'X' is not an identifier, and is the name of no site"),
+        (_MACHINE + "site_identifier_list = [{}]", "{} is not an identifier, and is the name of no site"),
         (_MACHINE + 'in_routing_server_identifier_list = ["B", "C"]', r"'B' .* of no queue_manager \(and 1 more\)"),
     ],
 )
@@ -99,7 +105,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
 def test_a_name_that_two_objects_bear_is_no_reference(tmp_path: Path) -> None:
     sites = "".join(f'[[site]]\nidentifier = "00000000-0000-0000-0000-00000000000{n}"\nname = "X"\n' for n in "23")
     path = written(tmp_path, _MACHINE + 'site_identifier_list = ["x"]\n' + sites)
-    with pytest.raises(DirectoryError, match="'x' is no identifier and the name of more than one site"):
+    with pytest.raises(DirectoryError, match="'x' is not an identifier, and is the name of more than one site"):
         MemoryDirectory.load(path)
 
 
@@ -108,10 +114,10 @@ def test_a_name_that_two_objects_bear_is_no_reference(tmp_path: Path) -> None:
     [
         ("a.toml", b"[[site", "at end of document"),
         ("a.json", b"{", "Expecting property name"),
-        ("a.json", b"[]", "is no object of tables such as enterprise"),
+        ("a.json", b"[]", "is not an object of tables such as enterprise"),
         ("a.json", b"[" * 100_000, "recursion"),
-        ("a.toml", b"\xff\xfe", "is no text; expected TOML or JSON"),
-        ("a.json", b'{"site": [{"identifier": 1e400}]}', "inf is no identifier"),
+        ("a.toml", b"\xff\xfe", "is not UTF-8 text; expected TOML or JSON"),
+        ("a.json", b'{"site": [{"identifier": 1e400}]}', "inf is not an identifier"),
     ],
 )
 def test_files_of_something_else(tmp_path: Path, name: str, data: bytes, message: str) -> None:

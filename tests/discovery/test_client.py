@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from msmqwire.discovery import Discard, DiscardReason, DiscoveryClient
+from msmqwire.discovery import Discard, DiscardReason, DiscoveryClient, Send, WaitUntil
 from msmqwire.discovery.client import TRANSITIONS, Event, State
+from tests.contract.checklist import row
 from tests.discovery.runs import (
     DIAL_UP,
+    ENTERPRISE,
     FAR,
     FARTHER,
     NEAR,
@@ -72,27 +74,43 @@ def test_every_guard_and_step_explains_itself() -> None:
 # --- A run begins: 3.1.4.1 ---
 
 
-def test_first_request_asks_on_the_first_network() -> None:
+@row("SDC-01")
+def test_initialisation() -> None:
     machine = client()
-    actions = machine.get_directory_server_list([A, B], request_id=RUN, now=3.5)
-    assert sent(actions, A, 3.5)
-    assert machine.network_address_list == (A, B)
-    assert (machine.number_of_network_addresses, machine.current_network_index) == (2, 1)
-    assert machine.request_id == RUN
-    assert machine.state is State.ASKED
-    assert not machine.topology_server_reply_received
+    assert machine.enterprise_id == ENTERPRISE
+    assert machine.valid_last_successful_network_address is False
 
 
-def test_second_run_replaces_the_networks() -> None:
+@row("SDC-06")
+def test_each_network_is_asked_in_turn() -> None:
+    """The bytes of each request are compared with one packed by hand."""
+    machine = client()
+    actions = machine.get_directory_server_list([A, B, C], request_id=RUN, now=3.5)
+    for index, network in enumerate((A, B, C), 1):
+        assert sent(actions, network, 3.5 + 15 * (index - 1))
+        assert machine.network_address_list == (A, B, C)
+        assert (machine.number_of_network_addresses, machine.current_network_index) == (3, index)
+        assert (machine.request_id, machine.state) == (RUN, State.ASKED)
+        assert not machine.topology_server_reply_received
+        actions = machine.tick(3.5 + 15 * index)
+
+
+@row("SDC-04")
+def test_each_run_begins_anew() -> None:
     """Networks are replaced, not added: else their number would be wrong."""
     machine = started(A, B)
-    machine.tick(15.0)
-    machine.tick(30.0)
-    machine.get_directory_server_list([C], request_id=OTHER_RUN, now=40.0)
-    assert machine.network_address_list == (C,)
-    assert machine.request_id == OTHER_RUN
+    machine.receive(remote(), A, now=1.0)
+    machine.tick(16.0)
+    machine.tick(31.0)
+    machine.valid_last_successful_network_address = False
+    _, send = machine.get_directory_server_list([C], request_id=OTHER_RUN, now=40.0)
+    assert (machine.network_address_list, machine.request_id) == ((C,), OTHER_RUN)
+    # Index 0, and 1 with the sending that follows
+    assert (machine.current_network_index, send) == (1, Send(C, request(OTHER_RUN)))
+    assert machine.topology_server_reply_received is False
 
 
+@row("SDC-20")
 @pytest.mark.parametrize("known", [False, True])
 def test_no_network_fails_at_once(known: bool) -> None:
     machine = client()
@@ -106,6 +124,7 @@ def test_no_network_fails_at_once(known: bool) -> None:
     assert machine.deadline is None
 
 
+@row("SDC-02")
 def test_what_was_found_is_not_asked_for_again() -> None:
     machine = started(A)
     machine.receive(local(NEAR), A, now=1.0)
@@ -120,10 +139,12 @@ def test_what_was_found_is_not_asked_for_again() -> None:
     assert len(machine.get_directory_server_list([A], request_id=OTHER_RUN, now=3.0)) == 2
 
 
+@row("SDC-03")
 def test_remote_access_asks_again() -> None:
     machine = started(A)
     machine.receive(local(), A, now=1.0)
-    assert len(machine.get_directory_server_list([A, DIAL_UP], request_id=OTHER_RUN, now=2.0)) == 2
+    actions = machine.get_directory_server_list([A, DIAL_UP], request_id=OTHER_RUN, now=2.0)
+    assert actions == [WaitUntil(17.0), Send(A, request(OTHER_RUN))]
     assert machine.state is State.ASKED
 
 
@@ -140,13 +161,15 @@ def test_request_joins_a_run(answered: bool) -> None:
 # --- A datagram is not taken: 3.1.5.2 ---
 
 
+@row("SDC-07")
 @pytest.mark.parametrize("other", [B, None])
-def test_reply_on_another_network_is_discarded(other: Any) -> None:
+@pytest.mark.parametrize("data", [local(), remote(), b"junk"])
+def test_reply_on_another_network_is_discarded(data: bytes, other: Any) -> None:
     machine = started(A, B)
     before = variables(machine)
-    (discard,) = machine.receive(local(), other, source="10.20.2.10:1801", now=1.0)
+    (discard,) = machine.receive(data, other, source="10.20.2.10:1801", now=1.0)
     assert discard == Discard(
-        DiscardReason.OTHER_NETWORK, "10.20.1.25/24 on eth1 was asked last", source="10.20.2.10:1801"
+        DiscardReason.OTHER_NETWORK, "the last request went to 10.20.1.25/24 on eth1", source="10.20.2.10:1801"
     )
     assert variables(machine) == before
 
@@ -174,9 +197,11 @@ MALFORMED = {
     "empty name": remote("10"),
     "a request": request(),
     "type 3": b"\0\3" + local()[2:],
+    **{f"{size} bytes": whole[:size] for whole in (local(), remote("10a", "01b")) for size in range(1, len(whole))},
 }
 
 
+@row("SDC-08")
 @pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED)
 @pytest.mark.parametrize("answered", [False, True])
 def test_malformed_reply_is_discarded(data: bytes, answered: bool) -> None:
@@ -200,6 +225,7 @@ def test_version_reserved_and_site_are_no_reason_to_discard() -> None:
     assert machine.state is State.ANSWERED
 
 
+@row("SDC-09")
 @pytest.mark.parametrize("data", [local(run=OTHER_RUN), remote(run=OTHER_RUN), local(run=uuid.UUID(int=0))])
 def test_reply_to_another_request_is_discarded(data: bytes) -> None:
     machine = started(A)
@@ -238,6 +264,7 @@ def test_what_comes_when_nobody_waits_is_discarded(fresh: bool) -> None:
 # --- A reply is taken: rules A to E ---
 
 
+@row("SDC-10")
 def test_a_local_reply_with_more_networks() -> None:
     for answered in (False, True):
         machine = started(A, B)
@@ -253,6 +280,7 @@ def test_a_local_reply_with_more_networks() -> None:
         assert machine.current_network_index == 2
 
 
+@row("SDC-11")
 def test_b_second_remote_reply_with_more_networks() -> None:
     machine = started(A, B)
     machine.receive(remote("10first"), A, now=1.0)
@@ -264,6 +292,7 @@ def test_b_second_remote_reply_with_more_networks() -> None:
     assert server_names(machine) == ["first"]
 
 
+@row("SDC-12")
 def test_c_local_reply_on_the_last_network() -> None:
     machine = started(A)
     result = delivered(machine.receive(local(NEAR, FAR), A, source="10.20.1.10:1801", now=1.0))
@@ -290,6 +319,7 @@ def test_c_after_a_remote_reply_populates_from_that_one() -> None:
         assert len(result.answers) == 2
 
 
+@row("SDC-13")
 def test_d_first_remote_reply_waits_for_another() -> None:
     for networks in ((A,), (A, B)):
         machine = started(*networks)
@@ -304,21 +334,27 @@ def test_d_first_remote_reply_waits_for_another() -> None:
         assert machine.tick(24.9) == []
 
 
+@row("SDC-14")
 def test_e_second_remote_reply_on_the_last_network() -> None:
-    machine = started(A)
+    machine = started(B, A)
+    machine.receive(local(), B, now=0.5)
     machine.receive(remote("10first", "01second", networks=[FAR, FARTHER]), A, now=1.0)
+    # The first reply has marked the address, and the second marks it as well
+    machine.last_successful_network_address, machine.valid_last_successful_network_address = B, False
     result = delivered(machine.receive(remote("11never", networks=[NEAR]), A, now=2.0))
     assert result.found
     assert result.directory_servers == ("first", "second")
     assert result.connected_networks == (FAR, FARTHER)
     assert machine.last_successful_network_address == A
-    assert machine.deadline is None
+    assert machine.valid_last_successful_network_address
+    assert (machine.deadline, machine.state) == (None, State.IDLE)
 
 
 # --- The timer: 3.1.6.1 ---
 
 
-def test_t1_goes_on_to_the_next_network() -> None:
+@row("SDC-05", "SDC-15")
+def test_t1_asks_on_the_next_network() -> None:
     for answered in (False, True):
         machine = started(A, B)
         if answered:
@@ -326,13 +362,16 @@ def test_t1_goes_on_to_the_next_network() -> None:
         assert machine.tick(14.999) == []
         assert sent(machine.tick(15.0), B, 15.0)
         assert machine.state is State.ASKED
-        assert machine.last_topology_server_reply is None
+        assert (machine.last_topology_server_reply, machine.current_network_index) == (None, 2)
+        assert machine.deadline == 30.0
         assert machine.valid_last_successful_network_address is answered
 
 
+@row("SDC-16")
 def test_t2_nobody_answered() -> None:
     machine = started(A, B)
     machine.tick(15.0)
+    machine.valid_last_successful_network_address = True
     result = delivered(machine.tick(30.0))
     assert not result.found
     assert not machine.valid_last_successful_network_address
@@ -340,14 +379,30 @@ def test_t2_nobody_answered() -> None:
     assert machine.deadline is None
 
 
+@row("SDC-17")
 def test_t3_after_a_remote_reply_on_the_last_network() -> None:
     machine = started(A)
     machine.receive(remote("10x"), A, now=1.0)
     result = delivered(machine.tick(16.0))
     assert (result.found, result.directory_servers, result.connected_networks) == (True, ("x",), (FAR,))
     assert machine.last_topology_server_reply is not None
+    machine = started(A, B)
+    machine.receive(local(), A, now=1.0)
+    assert delivered(machine.tick(16.0)).found
 
 
+@row("SDC-18", "SDC-19")
+def test_lists_are_made_anew() -> None:
+    machine = started(A)
+    machine.directory_server_list, machine.connected_network_identifier_list = ("old",), (FARTHER,)
+    many = [uuid.UUID(int=n) for n in range(32, 0, -1)]
+    machine.receive(remote("101010", "01a", "00\u2c61\u0100", "11a", "10\ud800", networks=many), A, now=1.0)
+    machine.tick(16.0)
+    assert server_names(machine) == ["1010", "a", "\u2c61\u0100", "a", "\ud800"]
+    assert machine.connected_network_identifier_list == tuple(many)
+
+
+@row("SDC-22")
 @pytest.mark.parametrize("literal", [False, True])
 def test_t3_keeps_what_an_earlier_network_said(literal: bool) -> None:
     """Sending empties LastTopologyServerReply; by the letter what it held is lost."""
@@ -365,6 +420,7 @@ def test_t3_keeps_what_an_earlier_network_said(literal: bool) -> None:
     assert result.connected_networks == (() if literal else (NEAR,))
 
 
+@row("SDC-21")
 @pytest.mark.parametrize("literal", [False, True])
 def test_c_with_nothing_before_it(literal: bool) -> None:
     machine = started(A, literal=literal)

@@ -16,6 +16,7 @@ from msmqwire import mqsd
 from msmqwire.discovery.server import AMPLIFICATION, LARGEST_REPLY, DiscoveryServer, Policy, Refusal, Site, reply_to
 from msmqwire.errors import DecodeError, EncodeError
 from msmqwire.mqsd import DirectoryServiceServer, TopologyClientRequest, TopologyServerReply
+from tests.contract.checklist import row
 from tests.discovery.sites import (
     CLIENT,
     CLIENT_SITE_ID,
@@ -61,15 +62,62 @@ def test_a_server_of_another_site_sends_the_printed_reply() -> None:
 # --- what is said ---
 
 
-def test_all_directory_servers_in_their_order_with_their_transports() -> None:
-    listed = (
-        DirectoryServiceServer("first", ip=True, ipx=True),
-        DirectoryServiceServer("second", ip=False, ipx=True),
-        DirectoryServiceServer("first", ip=False, ipx=False),
-    )
-    answer = reply(receive(V1, servers=listed))
-    assert answer.servers == listed
-    assert answer.responding_site_id == SERVER_SITE_ID
+def counts(answer: bytes) -> tuple[int, int, int]:
+    """ConnectedNetworkCount, ConnectedNetworkMask, DirectoryServiceServerSize."""
+    found: tuple[int, int, int] = struct.unpack_from("<III", answer, 20)
+    return found
+
+
+def answer_to(data: bytes, **fields: Any) -> bytes:
+    """The answer of a server with these fields to a host of its allow list."""
+    found = receive(data, unlimited(allowed=(IPv4Network("10.0.0.0/8"),)), **fields)
+    assert isinstance(found, bytes)
+    return found
+
+
+@row("SDS-02")
+@pytest.mark.parametrize("asking_site", [CLIENT_SITE_ID, SERVER_SITE_ID])
+def test_every_connected_network_is_listed(asking_site: UUID) -> None:
+    for count in range(1, 33):
+        listed = networks(count)
+        answer = answer_to(request(asking_site), connected_networks=listed)
+        assert counts(answer)[0] == count
+        assert answer[32 : 32 + 16 * count] == b"".join(network.bytes_le for network in listed)
+
+
+@row("SDS-03")
+@pytest.mark.parametrize("asking", [V1, request(SERVER_SITE_ID), request(tail=struct.pack("<II", 1, 7))])
+def test_the_mask_is_0_for_an_ip_request(asking: bytes) -> None:
+    assert counts(answer_to(asking))[1] == 0
+
+
+@row("SDS-04")
+def test_the_mask_has_a_bit_for_each_network_for_an_ipx_request() -> None:
+    asking = mqsd.decode(request(tail=struct.pack("<II", 1, 7)), strict=True, transport="ipx")
+    assert isinstance(asking, TopologyClientRequest)
+    for count in range(1, 33):
+        answer = reply_to(asking, site(connected_networks=networks(count)), transport="ipx")
+        assert not isinstance(answer, Refusal)
+        data = mqsd.encode(answer)
+        assert counts(data)[1].bit_count() == counts(data)[0] == count
+        assert mqsd.decode(data, strict=True, transport="ipx") == answer
+
+
+@row("SDS-05")
+@pytest.mark.parametrize("count", [1, 2, 32])
+def test_the_own_site_gets_neither_site_nor_servers(count: int) -> None:
+    answer = answer_to(request(SERVER_SITE_ID), connected_networks=networks(count))
+    assert (counts(answer)[2], len(answer)) == (0, 32 + 16 * count)
+
+
+@row("SDS-06")
+@pytest.mark.parametrize("asking_site", [CLIENT_SITE_ID, UUID(int=0)])
+def test_another_site_gets_the_site_and_all_servers(asking_site: UUID) -> None:
+    listed = (*servers("first", "second"), DirectoryServiceServer("first", ip=False, ipx=True))
+    array = "10first,10second,01first\0".encode("utf-16-le")
+    answer = answer_to(request(asking_site), servers=listed)
+    assert counts(answer)[2] == len(array)
+    assert answer[48:] == SERVER_SITE_ID.bytes_le + array
 
 
 def test_version_and_reserved_of_a_request_are_ignored_and_those_of_a_reply_are_0() -> None:
@@ -89,12 +137,14 @@ def test_no_site_is_a_site_like_any_other() -> None:
     assert receive(request(UUID(int=0)), site_id=UUID(int=0)) == V2
 
 
-def test_every_guid_of_a_request_may_be_anything() -> None:
-    odd = UUID(bytes_le=b"\xff" * 16)
-    answer = reply(receive(request(odd, request_id=odd, enterprise_id=odd)))
-    assert answer.correlation_id == odd
+@row("SDS-01")
+@pytest.mark.parametrize("odd", [UUID(int=0), UUID(bytes_le=b"\xff" * 16)])
+def test_every_guid_of_a_request_may_be_anything(odd: UUID) -> None:
+    assert reply(receive(request(odd, request_id=odd, enterprise_id=odd))).correlation_id == odd
+    assert reply(receive(request(SERVER_SITE_ID, request_id=odd))).correlation_id == odd
 
 
+@row("SDS-09")
 def test_another_enterprise_is_answered_unless_the_policy_says_to_look() -> None:
     foreign = request(enterprise_id=UUID(int=1))
     assert receive(foreign) == V3
@@ -129,16 +179,17 @@ def test_what_a_server_sends_it_does_not_answer() -> None:
             assert ours.receive(answer, CLIENT, 0) is Refusal.REPLY
 
 
-@pytest.mark.parametrize("count", [0, 33, 100])
-def test_without_a_legal_number_of_networks_nobody_is_answered(count: int) -> None:
-    for asking in (V1, request(SERVER_SITE_ID)):
-        assert receive(asking, connected_networks=networks(count)) is Refusal.NO_NETWORKS
-
-
-def test_without_directory_servers_only_the_own_site_is_answered() -> None:
-    """An empty array would have size 0, which says that the server is of the client's site."""
-    assert receive(V1, servers=()) is Refusal.NO_SERVERS
-    assert len(reply(receive(request(SERVER_SITE_ID), servers=())).connected_networks) == 1
+@row("SDS-10")
+def test_where_no_reply_is_legal_none_is_sent_and_it_is_counted() -> None:
+    for count in (0, 33, 100):
+        ours = server(connected_networks=networks(count))
+        assert [ours.receive(data, CLIENT, 0) for data in (V1, request(SERVER_SITE_ID))] == [Refusal.NO_NETWORKS] * 2
+        assert ours.counts.refused[Refusal.NO_NETWORKS] == 2
+    # An empty array would have size 0, which says that the server is of the client's site
+    ours = server(servers=())
+    assert ours.receive(V1, CLIENT, 0) is Refusal.NO_SERVERS
+    assert isinstance(ours.receive(request(SERVER_SITE_ID), CLIENT, 0), bytes)
+    assert ours.counts.refused[Refusal.NO_SERVERS] == 1
 
 
 @pytest.mark.parametrize("source", [("10.20.1.25", 0), ("0.0.0.0", 68), ("0.1.2.3", 1801), ("224.0.0.1", 1801)])

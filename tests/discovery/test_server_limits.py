@@ -128,7 +128,7 @@ def test_what_a_network_is(prefix: int, shared: bool) -> None:
 
 @pytest.mark.parametrize("prefix", [-1, 0, 33])
 def test_what_no_network_is(prefix: int) -> None:
-    with pytest.raises(ValueError, match="1 to 32 bits"):
+    with pytest.raises(ValueError, match="not from 1 to 32"):
         Policy(network_prefix=prefix)
 
 

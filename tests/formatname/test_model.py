@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 import pytest
@@ -23,6 +23,7 @@ from msmqwire.formatname import (
     PublicName,
     parse,
     parse_path_name,
+    schema,
 )
 from tests.reference.formatname_cases import GUID, NAMES
 
@@ -137,9 +138,9 @@ def test_an_error_points_at_the_character() -> None:
         parse("DIRECT=TCP:10.0.0.1\\private$\\or\tders")
     assert str(caught.value) == (
         "bad_text: QueueName at character 31: expected a character of a queue name, 1 to 124 of them, found '\\t'"
-        " behind 'DIRECT=TCP:10.0.0.1\\private$\\or'"
+        " after 'DIRECT=TCP:10.0.0.1\\private$\\or'"
     )
-    with pytest.raises(FormatNameError, match=r"found the end behind '\.\.\.a\.very\.long"):
+    with pytest.raises(FormatNameError, match=r"found the end after '\.\.\.a\.very\.long"):
         parse("DIRECT=OS:a.very.long.name.of.a.server.example.com")
     assert pickle.loads(pickle.dumps(caught.value)).offset == 31
 
@@ -161,3 +162,9 @@ def test_long_addresses() -> None:
         assert (caught.value.code, caught.value.offset) == ("too_large", offset)
     port = "9" * 5_000
     assert parse(f"DIRECT=HTTP://h:{port}/MSMQ\\q") == parse(f"DIRECT=HTTP://h:0{port}/MSMQ\\q")
+
+
+def test_types_of_members_have_the_names_of_the_kernel() -> None:
+    assert get_args(schema.ProtocolName) == schema.PROTOCOLS[1:]
+    assert get_args(schema.QueueTypeName) == schema.QUEUE_TYPES[1:]
+    assert get_args(schema.SuffixName) == schema.SUFFIXES[1:]

@@ -1,4 +1,4 @@
-"""Every input of the regression corpus goes through the Python surface and the oracle; none is left out."""
+"""Every input of the corpus runs through the Python target and its oracle."""
 
 from __future__ import annotations
 

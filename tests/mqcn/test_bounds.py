@@ -20,7 +20,7 @@ from tests.vectors import load
 
 vectors = [vector.data for vector in load("mqcn")]
 datas = [data[:size] for data in vectors for size in range(0, len(data) + 1, 1 + len(data) // 40)]
-datas += [*vectors, *cases(2000, seed=77)]
+datas += [*vectors, *cases(600, seed=77)]
 for at_the_end in (False, True):
     for data in datas:
         buffer = place(data, at_the_end)

@@ -8,13 +8,14 @@ import random
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from msmqwire import Payloads, mqsd
 from msmqwire.columns import allocated_bytes
+from msmqwire.wire.transport import Transport as Code
 from tests.mqsd.rows import arrow_text, assert_arrow, assert_columns, contents, fault_entries, read_all
 from tests.reference import mqsd as reference
 from tests.reference.mqsd import TRANSPORTS, Transport
@@ -218,19 +219,20 @@ def test_some_columns(columns: tuple[str, ...]) -> None:
 
 
 def test_each_row_may_have_its_transport() -> None:
-    """A capture knows what carried each packet: codes in the order unknown, udp, ipx."""
+    """A capture knows what carried each packet: codes of Transport."""
     rng = random.Random(17)
-    codes = [rng.randrange(3) for _ in SOME]
+    codes = [rng.choice((Code.UNKNOWN, Code.UDP, Code.IPX)) for _ in SOME]
     for strict in (False, True):
         expected = [
-            reference.read(data, strict=strict, transport=TRANSPORTS[code])
+            reference.read(data, strict=strict, transport=cast(Transport, code.name.lower()))
             for data, code in zip(SOME, codes, strict=True)
         ]
         for threads in (1, 2):
             batch = mqsd.decode_batch(SOME, strict=strict, transport=np.array(codes, np.uint8), threads=threads)
             assert_columns(batch, expected)
     assert len(mqsd.decode_batch([], transport=np.empty(0, np.uint8))) == 0
-    for wrong in (np.empty(0, np.uint8), np.array(codes[1:], np.uint8)):
+    unknown = [np.array([code, *codes[1:]], np.uint8) for code in (Code.TCP, 4, 32, 255)]
+    for wrong in (np.empty(0, np.uint8), np.array(codes[1:], np.uint8), *unknown):
         with pytest.raises(ValueError, match="transport"):
             mqsd.decode_batch(SOME, transport=wrong)
 

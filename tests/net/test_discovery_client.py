@@ -234,7 +234,7 @@ def test_socket_that_fails_when_it_is_read(monkeypatch: pytest.MonkeyPatch, capl
     with servers(twice) as (port, requests):
         run(main)
     assert len(requests[0]) == 1
-    assert "opened anew" in caplog.text
+    assert "is reopened" in caplog.text
 
 
 def test_socket_that_cannot_be_opened_anew(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -258,7 +258,7 @@ def test_socket_that_cannot_be_opened_anew(monkeypatch: pytest.MonkeyPatch, capl
 
     with servers(own_site) as (port, _):
         run(main)
-    assert "cannot be opened anew" in caplog.text
+    assert "cannot be reopened" in caplog.text
 
 
 def test_socket_that_fails_when_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

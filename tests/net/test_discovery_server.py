@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
 from msmqwire.discovery.rates import Rate
-from msmqwire.net.discovery_server import Address, DiscoveryService, dropped_by_kernel, open_socket
-from msmqwire.net.events import Event
-from tests.discovery.sites import SERVER_SITE_ID, V1, V2, V3, server, unlimited
+from msmqwire.net.discovery_server import Address, DiscoveryService, Event, dropped_by_kernel, open_socket
+from tests.contract.checklist import row
+from tests.discovery.sites import SERVER_SITE_ID, V1, V2, V3, request, server, unlimited
 from tests.net.flood import datagrams
 
 ROOT = Path(__file__).parent.parent.parent
@@ -75,18 +76,28 @@ def between_datagrams(service: DiscoveryService, function: Callable[[], object] 
     assert done.wait(SECONDS)
 
 
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until something is so, and fail if it does not come to that."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
 def events(caplog: pytest.LogCaptureFixture, name: str) -> list[dict[str, object]]:
     found = (cast(object, record.msg) for record in caplog.records)
     return [event.fields for event in found if isinstance(event, Event) and event.name == name]
 
 
-def test_the_reply_goes_to_whoever_asked() -> None:
+@row("SDS-07")
+def test_the_reply_goes_to_its_sender() -> None:
     with running(DiscoveryService(server(), [LOOPBACK])) as service, client() as one, client("127.0.0.2") as two:
         (address,) = service.addresses
-        for asking in (one, two):
-            asking.sendto(V1, address)
-        for asking in (two, one):
-            assert asking.recvfrom(2048) == (V3, address)
+        for number, asking in enumerate((one, two)):
+            asking.sendto(request(request_id=UUID(int=number)), address)
+        for number, asking in ((1, two), (0, one)):
+            reply, source = asking.recvfrom(2048)
+            assert (reply[4:20], source) == (UUID(int=number).bytes_le, address)
 
 
 def test_listens_where_it_is_told_and_answers_from_there() -> None:
@@ -218,15 +229,30 @@ class Opener:
         return made
 
 
-def test_after_a_failure_to_send_the_socket_is_opened_again(caplog: pytest.LogCaptureFixture) -> None:
+@row("SDS-08")
+def test_after_a_send_error_the_socket_is_reopened_and_if_it_cannot_be_the_server_ends() -> None:
+    opener = Opener(FailingSocket, socket.socket, FailingSocket)
+    with running(DiscoveryService(server(), [LOOPBACK], opener=opener)) as service, client() as asking:
+        (address,) = service.addresses
+        asking.sendto(V1, address)
+        until(lambda: service.counters()["reopened"] == 1)
+        between_datagrams(service)  # the new socket is there
+        asking.sendto(V1, address)
+        assert asking.recvfrom(2048) == (V3, address)
+    service = DiscoveryService(server(), [LOOPBACK], opener=opener)
+    with pytest.raises(OSError, match="no socket any more"), running(service), client() as asking:  # noqa: PT012
+        asking.sendto(V1, service.addresses[0])
+        until(lambda: service.counters()["reopened"] == 1)
+
+
+def test_failures_to_send_are_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     opener = Opener(FailingSocket, FailingSocket, socket.socket)
     with running(DiscoveryService(server(), [LOOPBACK], opener=opener)) as service, client() as asking:
         (address,) = service.addresses
         for reopened in (1, 2):
             asking.sendto(V1, address)
-            while service.counters()["reopened"] != reopened:
-                between_datagrams(service)
+            until(lambda: service.counters()["reopened"] == reopened)  # noqa: B023
             between_datagrams(service)  # the new socket is there
         asking.sendto(V1, address)
         assert asking.recvfrom(2048) == (V3, address)
@@ -237,21 +263,11 @@ def test_after_a_failure_to_send_the_socket_is_opened_again(caplog: pytest.LogCa
     assert (told["error"], told["so_far"], told["address"]) == ("it is said", 1, "{}:{}".format(*address))
 
 
-def test_a_socket_that_cannot_be_opened_again_ends_the_server() -> None:
-    service = DiscoveryService(server(), [LOOPBACK], opener=Opener(FailingSocket))
-    with client() as asking:
-        asking.sendto(V1, service.addresses[0])
-        with pytest.raises(OSError, match="no socket any more"):
-            service.run()
-    service.close()
-
-
 def test_no_room_for_an_answer_is_no_failure() -> None:
     opener = Opener(BusySocket)
     with running(DiscoveryService(server(), [LOOPBACK], opener=opener)) as service, client() as asking:
         asking.sendto(V1, service.addresses[0])
-        while service.counters()["unsent"] != 1:
-            between_datagrams(service)
+        until(lambda: service.counters()["unsent"] == 1)
         assert service.counters() | {"refused": None} == {
             "received": 1, "answered": 0, "own_site": 0, "other_sites": 1, "refused": None, "unsent": 1,
             "dropped_by_kernel": 0, "reopened": 0,

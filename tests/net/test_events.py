@@ -8,7 +8,7 @@ import sys
 import uuid
 from typing import Any
 
-from msmqwire.net.events import Event, JsonLines
+from msmqwire.net.discovery_server import Event, JsonLines
 
 
 def line(message: object, *arguments: object, level: int = logging.INFO, error: bool = False) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def test_address_without_neighbours_is_left_out(computer: Any) -> None:
 
 def test_without_psutil(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psutil", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'msmqwire\[net\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"needs psutil, which is not installed: pip install 'psutil"):
         local_networks()
 
 

@@ -127,7 +127,7 @@ def reference_state(of: ReferenceProcessor) -> tuple[dict[str, Any], dict[UUID, 
 def outcome(record: Record) -> tuple[Any, ...]:
     """A record as the oracle has it."""
     if isinstance(record, Created):
-        return ("created", record.queue.identifier)
+        return ("created", record.queue.identifier, record.replaced and record.replaced.identifier)
     if isinstance(record, Deleted):
         return ("deleted", record.queue.identifier)
     if isinstance(record, Changed):

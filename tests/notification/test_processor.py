@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 from uuid import UUID
 
@@ -45,13 +44,6 @@ def test_p1_all_updates_are_judged_before_one_is_applied(processor: Notification
     assert p.state(processor) == before
 
 
-def test_p2_a_created_queue_keeps_what_create_queue_does_not_copy(processor: NotificationProcessor) -> None:
-    (record,) = tell(processor, p.create(p.SPARE, "here\\spare", (109, 5), (110, 6), (114, 0)))
-    assert isinstance(record, Created)
-    queue = record.queue
-    assert (queue.identifier, queue.create_time, queue.modify_time, queue.scope.value) == (p.SPARE, 5, 6, "site")
-
-
 def test_p3_absent_properties_stay_at_their_defaults(processor: NotificationProcessor) -> None:
     tell(processor, p.create(p.SPARE, "here\\spare"))
     assert processor.queues.get(p.SPARE) == Queue(identifier=p.SPARE, pathname="here\\spare")
@@ -79,13 +71,50 @@ def test_p4_an_unknown_queue_is_ignored_and_holds_nothing_up(
     assert isinstance(changed, Changed)
 
 
-@pytest.mark.parametrize(("guid", "path"), [(p.ORDERS, "here\\renamed"), (p.SPARE, "HERE\\ORDERS")])
-def test_p5_a_queue_that_is_there_is_updated(processor: NotificationProcessor, guid: UUID, path: str) -> None:
-    (record,) = tell(processor, p.create(guid, path, (105, 1), (108, "label")))
+def test_p5_a_queue_that_is_there_is_updated(processor: NotificationProcessor) -> None:
+    (record,) = tell(processor, p.create(p.ORDERS, "here\\renamed", (105, 1), (108, "label")))
     assert isinstance(record, Changed)
     assert record.identifier == p.ORDERS
     assert processor.queues.get(p.ORDERS) == p.queue(p.ORDERS, "orders", quota=1)
     assert len(processor.queues) == 2
+
+
+@pytest.mark.parametrize("event", [False, True])
+def test_r10_a_created_queue_replaces_the_one_at_its_path(event: bool) -> None:
+    orders, spare = p.queue(p.ORDERS, "orders"), p.queue(p.SPARE, "Orders", quota=1)
+    processor = p.processor([orders, p.queue(p.BILLS, "bills")], MemoryDirectory([spare]))
+    if event:
+        (record,) = processor.process(p.version_2(1, p.SPARE))
+    else:
+        (record,) = tell(processor, p.create(p.SPARE, "here\\Orders", (105, 1)))
+    assert isinstance(record, Created)
+    assert (record.queue, record.replaced) == (spare, orders)
+    assert processor.queues.get(p.ORDERS) is None
+    assert processor.queues.at("HERE\\ORDERS") == spare
+    old, new = tell(processor, p.delete(p.ORDERS), p.delete(p.SPARE))
+    assert rule_of(old) is Rule.NOT_FOUND
+    assert isinstance(new, Deleted)
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("here\\", Rule.OTHER_COMPUTER),
+        ("here\\" + "q" * 125, Rule.PATHNAME),
+        ("here\\a\rb", Rule.PATHNAME),
+        ("here\\private$\\spare", Rule.PRIVATE_QUEUE),
+        ("HERE\\PRIVATE$\\spare", Rule.PRIVATE_QUEUE),
+        ("here\\system$;deadletter", Rule.PRIVATE_QUEUE),
+    ],
+)
+def test_r11_a_path_of_no_public_queue_makes_no_queue(path: str, rule: Rule) -> None:
+    processor = p.processor(directory=MemoryDirectory([Queue(identifier=p.SPARE, pathname=path)]))
+    told = p.update("create", p.SPARE, properties=[(101, p.SPARE), (103, path)])
+    for (record,) in (tell(processor, told), processor.process(p.version_2(1, p.SPARE))):
+        assert rule_of(record) is rule
+        assert isinstance(record, Ignored)
+        assert (record.identifier, record.detail) == (p.SPARE, path)
+    assert len(processor.queues) == 0
 
 
 def test_p6_another_machine_s_quota_is_not_ours(processor: NotificationProcessor) -> None:
@@ -117,8 +146,7 @@ def test_p9_a_list_of_senders() -> None:
     assert isinstance(tell(listening, p.delete(p.ORDERS))[0], Deleted)
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_what_has_no_rule_is_recorded_and_holds_nothing_up(processor: NotificationProcessor, at_once: bool) -> None:
+def test_what_has_no_rule_is_recorded_and_holds_nothing_up(processor: NotificationProcessor) -> None:
     """A created machine, our own, another or one named by its path; and a deletion by a path that a queue has."""
     of_a_machine = [(202, p.MACHINE), (214, 7)]
     updates = [
@@ -130,10 +158,7 @@ def test_what_has_no_rule_is_recorded_and_holds_nothing_up(processor: Notificati
         p.change(p.BILLS, (105, 2)),
     ]
     bodies = [b"\1\0", p.version_1(*updates)]
-    if at_once:
-        records = list(processor.process_batch(mqcn.decode_batch(bodies, strict=True), p.SIGNED))
-    else:
-        records = [record for body in bodies for record in processor.process(body, p.SIGNED)]
+    records = [record for body in bodies for record in processor.process(body, p.SIGNED)]
 
     def ignored(index: int, rule: Rule, identifier: UUID | None) -> Record:
         return Ignored(message=1, index=index, section="[MS-MQCN] 3.2.5.1", rule=rule, identifier=identifier, detail="")
@@ -218,28 +243,6 @@ def test_repeated_notifications(processor: NotificationProcessor) -> None:
 def test_the_last_of_two_changes_stays_whatever_came_first(processor: NotificationProcessor) -> None:
     tell(processor, p.change(p.ORDERS, (105, 2)), p.change(p.ORDERS, (105, 1)))
     assert quota(processor, p.ORDERS) == 1
-    bodies = [p.version_1(p.change(p.ORDERS, (105, number))) for number in (7, 9, 8)]
-    audit = processor.process_batch(mqcn.decode_batch(bodies, strict=True), p.SIGNED)
-    assert quota(processor, p.ORDERS) == 8
-    changes = audit.changes("quota")
-    assert (changes.before.tolist(), changes.after.tolist()) == ([1, 7, 9], [7, 9, 8])
-
-
-BY_GUID = p.change(p.ORDERS, (105, 1))
-BY_PATH = p.update("change", path="HERE\\orders", properties=[(115, p.MACHINE), (105, 2)])
-CREATED_AGAIN = p.create(p.SPARE, "here\\orders", (105, 3))
-
-
-ALL_OF_ONE = [BY_GUID, BY_PATH, CREATED_AGAIN, p.delete(p.ORDERS)]
-
-
-@pytest.mark.parametrize("updates", [*itertools.permutations(ALL_OF_ONE, 2), *itertools.permutations(ALL_OF_ONE, 3)])
-def test_a_batch_keeps_the_order_of_what_is_told_of_one_queue(updates: tuple[mqcn.NotificationUpdate, ...]) -> None:
-    one_by_one, at_once = (p.processor([p.queue(p.ORDERS, "orders")]) for _ in range(2))
-    bodies = [p.version_1(update) for update in updates]
-    records = [record for body in bodies for record in one_by_one.process(body, p.SIGNED)]
-    assert list(at_once.process_batch(mqcn.decode_batch(bodies, strict=True), p.SIGNED)) == records
-    assert p.state(at_once) == p.state(one_by_one)
 
 
 @pytest.mark.parametrize("failing", range(1, 6))
@@ -257,8 +260,7 @@ EVENTS = [p.version_2(event, guid) for event, guid in [(1, p.SPARE), (2, p.ORDER
 
 
 @pytest.mark.parametrize("failing", range(1, len(EVENTS) + 1))
-@pytest.mark.parametrize("at_once", [False, True])
-def test_the_directory_fails_at_each_read_of_an_event(failing: int, at_once: bool) -> None:
+def test_the_directory_fails_at_each_read_of_an_event(failing: int) -> None:
     """What could not be read stays as it is, the rest is applied, and being told again mends it."""
     held = [
         p.queue(guid, name, quota=7) for guid, name in ((p.SPARE, "spare"), (p.ORDERS, "orders"), (p.BILLS, "bills"))
@@ -266,8 +268,6 @@ def test_the_directory_fails_at_each_read_of_an_event(failing: int, at_once: boo
     machine = QueueManager.of({**p.HERE.attributes(), "queue_manager_quota": 7})
 
     def told(processor: NotificationProcessor) -> list[Record]:
-        if at_once:
-            return list(processor.process_batch(mqcn.decode_batch(EVENTS, strict=True), Envelope()))
         return [record for body in EVENTS for record in processor.process(body)]
 
     def start(directory: p.Failing) -> NotificationProcessor:
@@ -321,14 +321,6 @@ def test_a_flood_takes_no_memory() -> None:
     assert server._pending == []
 
 
-def test_a_batch_that_was_not_decoded_strictly(processor: NotificationProcessor) -> None:
-    batch = mqcn.decode_batch([p.version_1(p.delete(p.ORDERS)) + b"xx"])
-    with pytest.raises(ValueError, match="strict"):
-        processor.process_batch(batch, p.SIGNED)
-    with pytest.raises(ValueError, match="2 envelopes for 1"):
-        processor.process_batch(mqcn.decode_batch([b"\1\0"], strict=True), [p.SIGNED] * 2)
-
-
 def test_half_read_objects_are_refused() -> None:
     half = Queue.of({"identifier": p.ORDERS, "pathname": "here\\orders"})
     with pytest.raises(ValueError, match="not read"):
@@ -341,9 +333,3 @@ def test_half_read_objects_are_refused() -> None:
 def test_no_two_queues_are_one(other: Queue) -> None:
     with pytest.raises(ValueError, match="already"):
         p.processor([p.queue(p.ORDERS, "orders"), other])
-
-
-def test_null_messages(processor: NotificationProcessor) -> None:
-    audit = processor.process_batch(mqcn.decode_batch([None, b"\1\0"], strict=True), p.SIGNED)
-    assert [rule_of(each) for each in audit] == [Rule.MALFORMED]
-    assert audit.disregarded.tolist() == [0]

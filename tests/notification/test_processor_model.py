@@ -1,17 +1,15 @@
-"""The processor beside its oracle, one message at a time and in batches, over any sequence of notifications."""
+"""The processor compared with its oracle over any sequence of notifications."""
 
 from __future__ import annotations
 
 from typing import Any
 from uuid import UUID
 
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from msmqwire import mqcn
 from msmqwire.notification.envelope import Envelope
-from msmqwire.notification.processor import Profile
 from tests.notification import modelled as m
 from tests.notification import processing as p
 from tests.reference.processor import Update
@@ -61,11 +59,6 @@ def updates(draw: Any) -> Update:
 
 
 ENVELOPES = st.sampled_from([p.SIGNED] * 10 + [p.UNSIGNED, p.FROM_USER, Envelope()])
-MESSAGES = st.one_of(
-    st.lists(updates(), max_size=4),
-    st.lists(updates(), max_size=4),
-    st.tuples(st.integers(1, 4), m.GUIDS),
-)
 
 
 def repaired(item: Update) -> Update:
@@ -74,12 +67,6 @@ def repaired(item: Update) -> Update:
     (number, value), *rest = properties
     value = {126: "path", 301: "name", 1403: 1}.get(number, value)
     return command, guid, path, [(number, value), *rest]
-
-
-def body_of(message: Any) -> bytes:
-    if isinstance(message, tuple):
-        return p.version_2(*message)
-    return m.version_1_of([repaired(each) for each in message])
 
 
 class ProcessorMachine(m.BesideItsOracle):
@@ -104,24 +91,3 @@ class ProcessorMachine(m.BesideItsOracle):
 
 TestProcessor = ProcessorMachine.TestCase
 TestProcessor.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.tuples(MESSAGES, ENVELOPES), max_size=8), st.booleans(), st.data())
-def test_batches_do_what_single_messages_do(sent: list[Any], old: bool, data: st.DataObject) -> None:
-    bodies = [body_of(message) for message, _ in sent]
-    spoilt = data.draw(st.lists(st.integers(0, len(bodies) - 1), max_size=1) if bodies else st.just([]))
-    for i in spoilt:
-        bodies[i] = data.draw(st.sampled_from([b"", b"\1", b"\3\1", b"\2\2", bodies[i] + b"xx", bodies[i][:-3]]))
-    objects = [p.queue(p.ORDERS, "bills", quota=3), p.queue(p.SPARE, "spare", journaling=True), p.HERE]
-    options = {"profile": Profile.NT_2000} if old else {}
-    one_by_one = p.processor(m.start(), p.Failing(objects), **options)
-    at_once = p.processor(m.start(), p.Failing(objects), **options)
-    expected = []
-    for body, (_, envelope) in zip(bodies, sent, strict=True):
-        expected += one_by_one.process(body, envelope)
-    audit = at_once.process_batch(mqcn.decode_batch(bodies, strict=True), [envelope for _, envelope in sent])
-    assert p.state(at_once) == p.state(one_by_one)
-    assert list(audit) == expected
-    assert list(audit) == expected  # as often as one likes
-    assert at_once.processed == one_by_one.processed == len(bodies)

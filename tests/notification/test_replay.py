@@ -8,12 +8,16 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from msmqwire import mqcn
 from msmqwire.capture import read_table
 from msmqwire.directory import MemoryDirectory, PrivacyLevel, Queue
 from msmqwire.errors import DirectoryNotConnected
 from msmqwire.notification.attributes import CREATED_QUEUE
+from msmqwire.notification.envelope import AuthenticationLevel, Envelope, SenderIdentifierType
+from msmqwire.notification.processor import NotificationProcessor
 from msmqwire.notification.replay import Replay, ToldQueue, replay
 from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueManagerUpdate, QueueUpdate
 from msmqwire.properties import PROPID_Q_INSTANCE, PROPID_Q_JOURNAL, PROPID_Q_QMID, PROPID_Q_QUOTA
@@ -138,9 +142,6 @@ def test_a_name_is_free_after_a_deletion() -> None:
     first, second = replayed(service(CREATION, DELETION, again)).queues
     assert (first.exists, first.queue.identifier) == (False, ORDERS.identifier)
     assert (second.exists, second.queue.identifier) == (True, UUID(int=1))
-    # One of that name is there already: it is changed, and stays what it is
-    queue = only(replayed(service(CREATION, again)))
-    assert (queue.exists, queue.queue.identifier, queue.queue.pathname) == (True, ORDERS.identifier, r"LEDGER\Orders")
     assert outcomes(only(replayed(service(CREATION, DELETION, CREATION))))[-1] == ("create", True)
 
 
@@ -213,10 +214,11 @@ def test_violations_that_a_receiver_discards_are_none_of_the_reader_s_choice() -
 
 
 def test_a_path_that_was_left_names_nothing() -> None:
-    moved = QueueCreation(queue=changed(ORDERS, pathname=r"ledger\elsewhere"), queue_manager=LEDGER)
     named = change((PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, 1), path_name=r"ledger\orders")
-    first, second = replayed(service(CREATION, moved, start=START - 9 * STEP), sent(message(named), port=50000)).queues
-    assert (first.queue.pathname, first.queue.quota) == (r"ledger\elsewhere", 4096)
+    first, second = replayed(
+        service(CREATION, DELETION, start=START - 9 * STEP), sent(message(named), port=50000)
+    ).queues
+    assert (first.exists, first.queue.quota) == (False, 4096)
     assert (second.exists, second.queue.pathname) == (None, r"ledger\orders")
 
 
@@ -265,3 +267,72 @@ def test_queues_by_path() -> None:
 def test_the_first_of_two_properties_counts() -> None:
     twice = change((PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, 1), (PROPID_Q_QUOTA, 2))
     assert only(replayed(sent(message(twice)))).queue.quota == 1
+
+
+RENAMED = changed(ORDERS, identifier=UUID(int=0x99), pathname=r"Ledger\ORDERS", quota=5)
+
+
+@pytest.mark.parametrize("later", [[], [DELETION], [QueueDeletion(queue=RENAMED, queue_manager=LEDGER)]])
+def test_r10_a_created_queue_replaces_the_one_at_its_path(later: list[Change]) -> None:
+    data = service(CREATION, QueueCreation(queue=RENAMED, queue_manager=LEDGER), *later)
+    old, new = replayed(data).queues
+    assert (old.exists, old.queue.identifier) == (False, ORDERS.identifier)
+    gone = later == [QueueDeletion(queue=RENAMED, queue_manager=LEDGER)]
+    assert (new.exists, new.queue.quota) == (not gone, 5)
+    assert outcomes(old) == [
+        ("create", True),
+        ("replaced", True),
+        *([("delete", False)] if later == [DELETION] else []),
+    ]
+    assert outcomes(new) == [("create", True), *([("delete", True)] if gone else [])]
+
+
+def test_r10_a_creation_of_a_known_queue_does_not_move_it() -> None:
+    moved = QueueCreation(queue=changed(ORDERS, pathname=r"ledger\moved", quota=5), queue_manager=LEDGER)
+    queue = only(replayed(service(CREATION, moved)))
+    assert (queue.queue.pathname, queue.queue.quota) == (ORDERS.pathname, 5)
+
+
+def test_r11_a_path_of_no_public_queue_makes_no_queue() -> None:
+    creation = message({"command": "create", "properties": [(PROPID_Q_INSTANCE, ORDERS.identifier), (103, "a b")],
+                        "guid_identifier": ORDERS.identifier})  # fmt: skip
+    queue = only(replayed(sent(creation)))
+    assert (queue.exists, outcomes(queue)) == (None, [("create", False)])
+
+
+IDENTIFIERS, PATHS = (
+    (UUID(int=1), UUID(int=2), UUID(int=3)),
+    (r"ledger\a", r"LEDGER\A", r"ledger\b", r"ledger\private$\a"),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(("create", "change", "delete")), *map(st.sampled_from, (IDENTIFIERS, PATHS))),
+        max_size=8,
+    )
+)
+def test_replay_and_processor_agree_on_every_sequence(steps: list[tuple[Any, UUID, str]]) -> None:
+    bodies = []
+    for number, (command, guid, path) in enumerate(steps):
+        properties: list[tuple[int, Any]] = [(PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, number)]
+        if command == "create":
+            properties = [(PROPID_Q_INSTANCE, guid), (103, path), (PROPID_Q_QUOTA, number)]
+        if command == "delete":
+            properties = [(1403, 1), (1404, 1)]
+        bodies.append(
+            mqcn.encode_body(
+                message({"command": command, "guid_identifier": guid, "properties": properties}), enforce=False
+            )
+        )
+    processor = NotificationProcessor(
+        MACHINE, directory=lambda _: MemoryDirectory([]), verifier=lambda _: AuthenticationLevel.SIG20
+    )
+    for body in bodies:
+        processor.process(body, Envelope(sender_identifier_type=SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER))
+    found = {each.queue.identifier: each.queue for each in replayed(sent(*bodies)).queues if each.exists}
+    assert found.keys() == {queue.identifier for queue in processor.queues}
+    for queue in processor.queues:
+        told = found[queue.identifier]
+        assert (told.pathname, told.quota) == (queue.pathname, queue.quota)

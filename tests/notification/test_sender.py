@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from msmqwire.notification import sender as sender_module
 from msmqwire.notification.envelope import AuthenticationLevel
 from msmqwire.notification.sender import (
     Change,
+    Notification,
     QueueCreation,
     QueueDeletion,
     QueueManagerUpdate,
@@ -24,6 +26,7 @@ from msmqwire.notification.sender import (
     Signature,
 )
 from msmqwire.properties import by_number
+from tests.contract.checklist import row
 from tests.notification.sent import (
     BRANCH,
     LEDGER,
@@ -120,9 +123,11 @@ def test_what_cannot_be_told_is_not_sent() -> None:
     assert len(MANAGER.notifications(untold)) == 2
 
 
+@row("CNC-01")
 def test_version_2_says_where_to_look() -> None:
     changes: list[Change] = [CREATION, update(label="x"), DELETION, machine_update(routing_server=True)]
     notifications = MANAGER.notifications(changes)
+    assert [each.body[:2] for each in notifications] == [b"\2\1"] * 4
     assert [tuple(received(each).body or ()) for each in notifications] == [
         (1, ORDERS.identifier, "dc1.example"),
         (2, ORDERS.identifier, "dc1.example"),
@@ -147,7 +152,7 @@ def test_each_queue_manager_has_its_own_message() -> None:
 def test_messages_are_full_before_there_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [len(each.message.updates) for each in SERVICE.notifications([DELETION] * 600)]
     assert sizes == [255, 255, 90]
-    monkeypatch.setattr(sender_module, "MOST_BYTES", 300)
+    monkeypatch.setattr(sender_module, "MAX_BYTES", 300)
     sizes = [len(received(each).updates) for each in SERVICE.notifications([DELETION] * 9)]
     assert sizes == [4, 4, 1]
 
@@ -157,6 +162,50 @@ def test_large_descriptors_fit_in_packets() -> None:
     packets = [mqqb.encode(each.packet()) for each in SERVICE.notifications(changes)]
     assert len(packets) == 2
     assert max(map(len, packets)) <= 4 << 20
+
+
+#: A change of each kind.
+CHANGES: list[Change] = [CREATION, update(quota=1), DELETION, machine_update(queue_manager_quota=5)]
+
+
+def on_the_wire(notification: Notification) -> mqqb.UserMessage:
+    packet = mqqb.decode(mqqb.encode(notification.packet()), strict=True)
+    assert isinstance(packet, mqqb.UserMessage)
+    return packet
+
+
+@row("CNC-07")
+@pytest.mark.parametrize(
+    ("msmq_version", "level", "algorithm"),
+    [(1, "sig10", 0x8003), (2, "sig20", 0x8003), (3, "sig20", 0x8004), (4, "sig20", 0x8004), (5, "sig20", 0x800E),
+     (6, "sig20", 0x800E)],
+)  # fmt: skip
+@pytest.mark.parametrize("sender", [SERVICE, MANAGER])
+def test_properties_of_the_message(sender: Sender, msmq_version: Any, level: str, algorithm: int) -> None:
+    for notification in replace(sender, msmq_version=msmq_version).notifications(CHANGES):
+        packet = on_the_wire(notification)
+        assert (packet.time_to_reach_queue, packet.delivery_mode, packet.message_class) == (300, "express", 0)
+        assert (notification.authentication_level, packet.hash_algorithm) == (level, algorithm)
+        assert (packet.message_size, packet.privacy_level, packet.transaction) == (len(notification.body), 0, None)
+        assert packet.source_queue_manager == sender.queue_manager
+
+
+@row("CNC-08")
+def test_version_1_names_the_queue_manager() -> None:
+    for change in CHANGES:
+        (notification,) = SERVICE.notifications([change])
+        security = on_the_wire(notification).security
+        assert security is not None
+        assert (security.sender_id_type, security.security_id) == ("queue_manager", LEDGER.bytes_le)
+    assert [on_the_wire(each).security for each in MANAGER.notifications(CHANGES)] == [None] * 4
+
+
+@row("CNC-09")
+def test_the_destination_is_the_notify_queue() -> None:
+    for notification in SERVICE.notifications(CHANGES) + MANAGER.notifications(CHANGES):
+        packet = on_the_wire(notification)
+        assert str(packet.destination_queue) == str(notification.destination_queue) == f"PRIVATE={LEDGER}\\3"
+        assert (packet.queue_manager_address, packet.notification) == (LEDGER, "plain")
 
 
 def test_a_signer_is_asked_for_the_level_and_sees_the_message() -> None:
@@ -209,11 +258,11 @@ def without(element: Any, name: str) -> Any:
         (QueueDeletion(queue=without(ORDERS, "identifier"), queue_manager=LEDGER), "identifier", "was not read"),
         (QueueUpdate(old=without(ORDERS, "quota"), new=ORDERS, queue_manager=LEDGER), "quota", "before and after"),
         (QueueUpdate(old=ORDERS, new=without(ORDERS, "quota"), queue_manager=LEDGER), "quota", "before and after"),
-        (update(identifier=UUID(int=1)), "identifier", "is not the object"),
+        (update(identifier=UUID(int=1)), "identifier", "is not the same object"),
         (update(quota=-1), "quota", "out of the range of VT_UI4"),
         (update(security=bytes(4 << 20)), "security", "4,194,308 bytes do not fit in a message"),
         (update(quota="much"), "quota", ""),
-        (update(privacy_level="some"), "privacy_level", "'some' is no value"),
+        (update(privacy_level="some"), "privacy_level", "'some' is not a valid"),
         (QueueCreation(queue=changed(ORDERS, label="a\0b"), queue_manager=LEDGER), "label", ""),
         (QueueCreation(queue=changed(ORDERS, pathname="no path"), queue_manager=LEDGER), "pathname", "QueuePathName"),
     ],
@@ -232,11 +281,18 @@ def test_a_server_that_cannot_be_named_is_refused() -> None:
         Sender(queue_manager=LEDGER, domain_controller="two words").notifications([DELETION])
 
 
+def test_r11_private_queues_are_refused() -> None:
+    private = changed(ORDERS, pathname=r"ledger\private$\orders")
+    with pytest.raises(EncodeError, match="is a private queue, which is not notified") as caught:
+        SERVICE.notifications([QueueCreation(queue=private, queue_manager=LEDGER)])
+    assert caught.value.field == "pathname"
+
+
 def test_a_sender_has_one_version() -> None:
     for arguments in ({}, {"master": MASTER, "domain_controller": "dc1"}):
         with pytest.raises(ValueError, match="either a master"):
             Sender(queue_manager=LEDGER, **arguments)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="none of 1 to 6"):
+    with pytest.raises(ValueError, match="not from 1 to 6"):
         Sender(queue_manager=LEDGER, master=MASTER, msmq_version=7)  # type: ignore[arg-type]
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from msmqwire import properties
 from msmqwire.properties import NUMBERED, PROPERTIES, TYPE_NAMES, by_name, by_number, type_of
-from tests.properties.constants import CONSTANTS
 from tests.reference import propvariant
 from tests.reference.mqcn_cases import UNKNOWN
 
@@ -21,14 +20,6 @@ def test_types_have_the_codes_of_the_specification() -> None:
     for code, name in TYPE_NAMES.items():
         assert code == propvariant.code(name)
     assert set(propvariant.TYPES) < set(TYPE_NAMES.values())
-
-
-@pytest.mark.parametrize("name", CONSTANTS)
-def test_constants_of_the_notification_protocol(name: str) -> None:
-    number, section = CONSTANTS[name]
-    assert getattr(properties, name) == number
-    assert by_name(name) is by_number(number)
-    assert by_number(number).section == f"[MS-MQMQ] {section}"
 
 
 def test_every_propid_is_a_constant() -> None:

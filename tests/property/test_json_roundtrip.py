@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 
 from msmqwire import mqcn, mqqb, mqsd
-from msmqwire.cli.forms.json_lines import Writer
+from msmqwire.cli.formats.json_lines import Writer
 from msmqwire.cli.packets import Row, packet_of
 from msmqwire.cli.target import Sink
 from msmqwire.columns import Batch

@@ -1,8 +1,9 @@
-"""The kernel of MQCN and its oracle say the same of 200,000 payloads: half of them valid, half mutated or random."""
+"""The kernel of MQCN and its oracle agree on many payloads: half of them valid, half mutated or random."""
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,18 +14,12 @@ from tests.mqcn.rows import Expected, assert_arrow, assert_columns
 from tests.reference import mqcn as reference
 from tests.reference.mqcn_cases import cases
 
-#: Strictly or not, share that is mutated, seed and number of cases: 100,000 of each kind.
+#: Whether to decode strictly, the share that is mutated, the seed, and the number of cases.
 WAYS = [
-    (False, 0.0, 1, 50_000),
-    (True, 0.0, 2, 50_000),
-    (False, 1.0, 3, 50_000),
-    (True, 1.0, 4, 50_000),
+    pytest.param(strict, broken, seed, count, marks=marks)
+    for count, marks in ((2_000, ()), (50_000, pytest.mark.long))
+    for seed, (broken, strict) in enumerate(product((0.0, 1.0), (False, True)), 1)
 ]
-
-
-def test_there_are_a_hundred_thousand_cases_of_each_kind() -> None:
-    for kind in (0.0, 1.0):
-        assert sum(count for _, broken, _, count in WAYS if broken == kind) >= 100_000
 
 
 @pytest.mark.parametrize(("strict", "broken", "seed", "count"), WAYS)
@@ -44,7 +39,7 @@ def test_batches_and_the_oracle_agree(strict: bool, broken: float, seed: int, co
 @pytest.mark.parametrize(("strict", "broken", "seed", "count"), WAYS)
 def test_messages_and_the_oracle_agree(strict: bool, broken: float, seed: int, count: int) -> None:
     found: Counter[str] = Counter()
-    for data in cases(count // 20, seed + 100, broken=broken):
+    for data in cases(max(count // 20, 1_000), seed + 100, broken=broken):
         expected = reference.read(data, strict=strict)
         message = decode(data, strict=strict)
         assert_message(message, expected)
@@ -53,20 +48,20 @@ def test_messages_and_the_oracle_agree(strict: bool, broken: float, seed: int, c
         elif set(expected.found) <= LENIENT:
             found["written"] += 1
             assert mqcn.encode(message, enforce=False) == reference.write(expected, enforce=False), data.hex()
-    assert found["written"] > count // 200
-    assert broken == 0 or found["fault"] > count // 50
+    assert found["written"] > 50
+    assert broken == 0 or found["fault"] > 250
 
 
-@pytest.mark.parametrize("seed", [5, 6])
-def test_encoded_batches_and_the_oracle_agree(seed: int) -> None:
-    """What an encoder may write, written by the batch from columns and from messages."""
+@pytest.mark.parametrize(("seed", "count"), [(5, 2_000), pytest.param(6, 20_000, marks=pytest.mark.long)])
+def test_encoded_batches_and_the_oracle_agree(seed: int, count: int) -> None:
+    """From columns and from messages."""
     good, written = [], []
-    for data in cases(10_000, seed, broken=0.2):
+    for data in cases(count, seed, broken=0.2):
         model = reference.read(data)
         if isinstance(model, reference.Message) and set(model.found) <= LENIENT:
             good.append(data)
             written.append(reference.write(model, enforce=False))
-    assert len(good) > 5_000
+    assert len(good) > count // 2
     batch = mqcn.decode_batch(good)
     assert list(map(bytes, mqcn.encode_batch(batch, enforce=False))) == written
     messages = [mqcn.decode(data) for data in good]

@@ -1,4 +1,4 @@
-"""Values one at a time: every type, cut, lengthened, misaligned, and what an encoder refuses."""
+"""Values one at a time: every type, truncated, lengthened, misaligned, and the values that an encoder refuses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gc
 import random
 import struct
 import sys
-import tracemalloc
 import uuid
 from typing import Any
 
@@ -73,11 +72,6 @@ def test_any_bytes(type_: str, data: bytes) -> None:
     assert_like_the_oracle(type_, data)
     if type_ in COUNTED:
         assert_like_the_oracle(type_, struct.pack("<I", len(data) % 5) + data)
-
-
-@pytest.mark.parametrize("word", [0x0000, 0xFFFF, 0x0001, 0x00FF, 0xFF00, 0xFFFE, 0x7FFF, 0x8000])
-def test_booleans(word: int) -> None:
-    assert_like_the_oracle("VT_BOOL", struct.pack("<H", word))
 
 
 @pytest.mark.parametrize("type_", TYPES)
@@ -195,20 +189,7 @@ def test_a_writable_buffer_is_copied(type_: str) -> None:
         assert viewed.tobytes() == data[4:]
 
 
-# --- hostile counts ---
-
-
-@pytest.mark.parametrize("count", [0xFFFFFFFF, 0xFFFFFFFE, 0x80000000, 0x7FFFFFFF, 0x40000001, 0x10000000, 0x10000001])
-@pytest.mark.parametrize("type_", COUNTED)
-def test_a_count_of_four_thousand_million_allocates_nothing(type_: str, count: int) -> None:
-    data = struct.pack("<I", count) + bytes(64)
-    tracemalloc.start()
-    try:
-        for call in (propvariant.decode, propvariant.size, propvariant.view):
-            assert fault_of(call, VT[type_], data) == Fault("bad_count", "PropertyValue", 0)
-        assert tracemalloc.get_traced_memory()[1] < 100_000
-    finally:
-        tracemalloc.stop()
+# --- counts ---
 
 
 @pytest.mark.parametrize("type_", COUNTED)
@@ -228,20 +209,6 @@ def test_errors_speak() -> None:
 
 
 # --- what encode refuses ---
-
-
-@pytest.mark.parametrize("type_", reference.NUMBERS)
-def test_integers_out_of_range(type_: str) -> None:
-    form = reference.NUMBERS[type_]
-    bits, signed = 8 * struct.calcsize(form), form[1].islower()
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-    wrong: Any
-    for fine in (low, high, 0, 1):
-        assert propvariant.encode(VT[type_], fine) == struct.pack(form, fine)
-    for wrong in (low - 1, high + 1, 1 << 64, -(1 << 64), 1 << 200):
-        with pytest.raises(EncodeError):
-            propvariant.encode(VT[type_], wrong)
-    assert propvariant.encode(VT[type_], np.int8(7)) == struct.pack(form, 7)
 
 
 @pytest.mark.parametrize(
@@ -277,6 +244,7 @@ def test_more_elements_than_a_count_can_say(type_: str) -> None:
 @pytest.mark.parametrize(
     ("type_", "value", "data"),
     [
+        ("VT_I2", np.int8(7), "0700"),
         ("VT_BOOL", True, "ffff"),
         ("VT_BOOL", False, "0000"),
         ("VT_LPWSTR", "", "0000"),

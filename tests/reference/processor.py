@@ -1,7 +1,7 @@
 """The server of MS-MQCN written down rule by rule, with dictionaries for queues: the oracle of the processor.
 
-It is given updates as tuples, and knows nothing of columns. Queues are dictionaries of attributes, and outcomes are
-tuples: ("created", GUID), ("changed", GUID or "machine", {attribute: (before, after)}), ("deleted", GUID),
+It is given updates as tuples. Queues are dictionaries of attributes, and outcomes are tuples:
+("created", GUID, GUID replaced), ("changed", GUID or "machine", {attribute: (before, after)}), ("deleted", GUID),
 ("ignored", rule), ("disregarded", rule).
 """
 
@@ -127,10 +127,11 @@ class ReferenceProcessor:
         pathname = first.get(103) or path
         if not self.is_local(pathname):
             return ("ignored", "other_computer")
-        if queue := self.find(first[101], pathname):
+        if rule := invalid(pathname):
+            return ("ignored", rule)
+        if queue := self.find(first[101]):
             return self.change(queue, told(UPDATED, first))
-        self.queues.append(DEFAULTS | told(CREATED, first) | {"pathname": pathname})
-        return ("created", first[101])
+        return self.create(DEFAULTS | told(CREATED, first) | {"pathname": pathname})
 
     def version_2(self, event: int, guid: UUID) -> Outcome:
         if event == 3:
@@ -148,15 +149,24 @@ class ReferenceProcessor:
         if not self.is_local(found["pathname"]):
             return ("ignored", "other_computer")
         values = {name: found[name] for name in READ}
-        queue = self.find(guid, found["pathname"] if event == 1 else None)
+        if event == 1 and (rule := invalid(found["pathname"])):
+            return ("ignored", rule)
+        queue = self.find(guid)
         if queue is None and event == 2:
             return ("ignored", "not_found")
         if queue is None:
-            self.queues.append(DEFAULTS | values | {"identifier": guid})
-            return ("created", guid)
+            return self.create(DEFAULTS | values | {"identifier": guid})
         if self.find(pathname=found["pathname"]) not in (None, queue):
             return ("ignored", "pathname_taken")
         return self.change(queue, values)
+
+    def create(self, queue: dict[str, Any]) -> Outcome:
+        """In the place of one that has the path."""
+        replaced = self.find(pathname=queue["pathname"])
+        if replaced is not None:
+            self.queues.remove(replaced)
+        self.queues.append(queue)
+        return ("created", queue["identifier"], replaced and replaced["identifier"])
 
     def delete(self, guid: UUID) -> Outcome:
         queue = self.find(guid)
@@ -169,6 +179,14 @@ class ReferenceProcessor:
         changes = {key: (element[key], value) for key, value in values.items() if element[key] != value}
         element.update(values)
         return ("changed", name or element["identifier"], changes)
+
+
+def invalid(pathname: str) -> str | None:
+    """Why a path is that of no public queue: [MS-MQMQ] 2.1.1, as far as the tests go."""
+    computer, _, queue = pathname.rpartition("\\")
+    if computer.lower().endswith("\\private$") or queue.lower().startswith("system$;"):
+        return "private_queue"
+    return None if computer and 1 <= len(queue) <= 124 and " " not in computer else "pathname"
 
 
 def first_of(properties: list[tuple[int, Any]]) -> dict[int, Any]:

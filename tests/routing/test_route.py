@@ -48,7 +48,7 @@ def test_a_message_to_oneself_by_way_of_an_out_routing_server() -> None:
 def test_a_circle() -> None:
     """In-routing servers that do not route."""
     hosts = [machine("x", "A"), machine("y", "A"), machine("z", "A", in_routing=("x", "y"))]
-    with pytest.raises(RoutingError, match=r"^the way goes in a circle: x → y → x$"):
+    with pytest.raises(RoutingError, match=r"^the route is a loop: x → y → x$"):
         route("x", "z", *line(1), *hosts)
 
 
@@ -65,7 +65,7 @@ def test_a_dangling_reference(source: str, destination: str, attribute: str) -> 
         route(source, destination, *line(1), *objects)
     assert str(caught.value) == (
         f"QueueManager {source} ({named(source)}) has no next hop: "
-        f"{attribute} has {named('lost')}, and no QueueManager has such an Identifier"
+        f"{attribute} names {named('lost')}, and there is no such QueueManager"
     )
 
 
@@ -76,7 +76,12 @@ def test_a_dangling_reference(source: str, destination: str, attribute: str) -> 
         ([machine("m", "A", router=True), machine("m-B", "B")], "m", "m-B", "shares no site .* no site gate$"),
         ([machine("m"), machine("m-B", "B")], "m", "m-B", "^QueueManager m .* its SiteIdentifierList is empty$"),
         ([*line(1)[:-1], machine("m-B")], "m-A", "m-B", "^QueueManager m-B .* its SiteIdentifierList is empty$"),
-        ([*line(1), site("E"), machine("m-E", "E")], "m-A", "m-E", "^no RoutingLinks lead .* gate-A .* m-E "),
+        (
+            [*line(1), site("E"), machine("m-E", "E")],
+            "m-A",
+            "m-E",
+            "^no RoutingLinks connect .* gate-A .* m-E ",
+        ),
         ([*line(1), site("C"), link("B", "C"), machine("m-C", "C")], "m-A", "m-C", "^Site .* gate-B .* no site gate$"),
     ],
 )

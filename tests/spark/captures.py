@@ -1,4 +1,4 @@
-"""Captures for the pipeline, packed by hand: any payloads, at any times."""
+"""The sample captures, and captures packed by hand: any payloads, at any times."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ import random
 import struct
 from collections.abc import Iterable
 from pathlib import Path
+
+from tests import vectors
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+LOCAL, OTHER, SESSION = (
+    str(EXAMPLES / name) for name in ("local-site.pcap", "other-site.pcapng", "message-session.pcap")
+)
+CAPTURES = [LOCAL, OTHER]
+#: The packets printed in [MS-MQSD] 4
+PRINTED = [vector.data for vector in vectors.load("mqsd") if vector.section == "[MS-MQSD] 4"]
 
 DAY = 86_400_000_000_000
 #: 2024-03-04 00:00:00 UTC, in nanoseconds
@@ -27,6 +38,11 @@ def frames_of(source: Path) -> list[bytes]:
         frames.append(data[at + 16 : at + 16 + length])
         at += 16 + length
     return frames
+
+
+def packets(count: int, *, start: int = 0) -> list[tuple[int, bytes]]:
+    """Times and frames with a discovery packet each, an hour apart."""
+    return [(MONDAY + number * DAY // 24, frame(PRINTED[number % 2])) for number in range(start, start + count)]
 
 
 def without_a_segment(source: Path, target: Path, least: int = 1000) -> None:

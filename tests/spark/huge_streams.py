@@ -1,4 +1,4 @@
-"""What a task of ``read_streams`` holds of streams, however long they are; run by test_stream_memory.py.
+"""The memory of a task of ``read_streams``, however long streams are; run by test_stream_memory.py.
 
 Each case is read in a process of its own, forked as Spark's daemon forks workers, out of frames that are made as they
 are taken. It prints the rows, what the log was told, and the most memory that the process had.
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from msmqwire import mqqb
 from msmqwire.spark import streams
-from msmqwire.spark.source.options import ReadOptions
-from msmqwire.spark.source.scan import ReadingOptions
+from msmqwire.spark.source.options import SourceOptions
+from msmqwire.spark.source.scan import ScanOptions
 from tests.capture import build
 
 SEGMENT = 1400  # bytes of a stream in a frame
@@ -115,9 +115,9 @@ class Case:
         """How many rows a task has of it, how many of them without a fault, and what it told the log."""
         handler = logging.handlers.BufferingHandler(10)
         streams.log.addHandler(handler)
-        options = ReadOptions((), "messages", ReadingOptions(("messages",)))
+        options = SourceOptions((), ScanOptions(("messages",)))
         captures = tuple(f"{number}.pcap" for number in range(1 + self.size // (BATCH * SEGMENT)))
-        job = streams._Job((), captures, options, options.reading.columns("messages"))
+        job = streams._Job((), captures, options, options.scan.columns("messages"))
         rows = decoded = 0
         for batch in job.read(self.batches()):
             rows += len(batch)

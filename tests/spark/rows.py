@@ -67,7 +67,7 @@ def _change(row: dict[str, Any], guid: str) -> dict[str, Any]:
 
 def in_spark_types(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     """What ``read_table`` gives as columns of Spark: times in microseconds, their nanoseconds in ``<name>_ns``."""
-    table = pa.Table.from_batches(batches)
+    table = pa.Table.from_batches(batches, getattr(batches, "schema", None))
     columns = []
     for field in schema:
         column = table[field.name.removesuffix("_ns")]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pyspark
 
+from tests.spark.captures import ROOT
 from tests.system_programs import require_program
 
-ROOT = Path(__file__).parent.parent.parent
 HOME = Path(pyspark.__file__).parent
 
 #: A JVM that lives for a minute: compile quickly, not well

@@ -21,11 +21,9 @@ from msmqwire.spark import lake, pipeline
 from msmqwire.spark.lake import LakeError
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
-from tests.spark.captures import DAY, MONDAY
+from tests.spark.captures import CAPTURES, DAY, MONDAY, ROOT
 from tests.spark.lake_runs import Stopped, expected, in_processes, run, stop, stopped_at
-from tests.spark.lake_tables import lake_files, lake_table
-from tests.spark.submit import ROOT
-from tests.spark.test_datasource import CAPTURES
+from tests.spark.lakes import files_of, read
 
 FIRST = {"a": 3, "b": 5, "c": 1}
 SECOND = {**FIRST, "b": 8, "d": 2}
@@ -68,7 +66,7 @@ def test_files_are_chosen_by_day_time_and_capture(spark: SparkSession, root: Pat
     def files(**settings: Any) -> int:
         return len(lake.read(spark, root, "topology", **settings).inputFiles())
 
-    assert files() == len(lake_files(root, "topology")) == 7
+    assert files() == len(files_of(root, "topology")) == 7
     assert files(captures=["b"]) == 2
     assert files(until=MONDAY + DAY) == 4
     assert files(since=MONDAY + 1000, until=MONDAY + DAY) == 0
@@ -88,11 +86,11 @@ def test_a_reader_brings_a_table_up(spark: SparkSession, tmp_path: Path) -> None
         trial = Path(shutil.copytree(root, tmp_path / str(step)))
         with pytest.raises(Stopped), stopped_at(step, stop):
             run(trial, SECOND)
-        if lake_table(trial, "accounting").num_rows > len(FIRST):
+        if read(trial, "accounting").num_rows > len(FIRST):
             break
-    before = lake_table(trial, "topology").num_rows
+    before = read(trial, "topology").num_rows
     assert rows(lake.read(spark, trial, "topology")) == wanted(SECOND)
-    assert lake_table(trial, "topology").num_rows != before
+    assert read(trial, "topology").num_rows != before
     assert lake.check(trial) == []
 
 
@@ -134,7 +132,7 @@ def test_vacuum_keeps_what_can_be_read(spark: SparkSession, root: Path, monkeypa
 
 def test_check(root: Path) -> None:
     assert lake.check(root) == []
-    missing, short, *_ = sorted(lake_files(root, "topology"))
+    missing, short, *_ = sorted(files_of(root, "topology"))
     one, other = root / "topology" / missing, root / "topology" / short
     captures = {row["capture"] for path in (one, other) for row in pq.ParquetFile(path).read(["capture"]).to_pylist()}
     one.unlink()
@@ -158,7 +156,7 @@ def test_the_command(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "topology: 7 files, now 2\n" in said("optimize", str(root))[1]
     status, text, last = said("vacuum", str(root), "--hours", "0", "--dry-run")
     assert (status, last) == (0, f"{len(text.splitlines())} files to delete\n")
-    (root / "topology" / lake_files(root, "topology")[0]).unlink()
+    (root / "topology" / files_of(root, "topology")[0]).unlink()
     assert said("check", str(root))[0] == 2
     status, _, last = said("check", str(tmp_path))
     assert (status, last) == (1, f"msmqwire: {tmp_path}: is no lake: msmqwire pipeline makes one\n")
@@ -278,7 +276,7 @@ def test_files_are_durable_before_a_commit_names_them(tmp_path: Path, monkeypatc
 
 def test_a_log_that_names_files_elsewhere_is_refused(root: Path) -> None:
     entry = root / "topology" / "_delta_log" / f"{1:020}.json"
-    name = lake_files(root, "topology")[0]
+    name = files_of(root, "topology")[0]
     shutil.rmtree(root / "topology" / "_delta_log" / "_last_checkpoint", ignore_errors=True)
     text = entry.read_text()
     assert '"path":"day=' in text

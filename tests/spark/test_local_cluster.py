@@ -13,7 +13,10 @@ import pytest
 import venv_pack
 from packaging.requirements import Requirement
 
-from tests.spark.submit import ROOT, spark_submit
+from tests.spark.captures import ROOT
+from tests.spark.submit import spark_submit
+
+pytestmark = pytest.mark.long
 
 #: Of distributions: scripts, and what nobody imports
 UNUSED = {"..", "include", "tests"}

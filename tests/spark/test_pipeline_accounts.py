@@ -7,7 +7,7 @@ import hashlib
 import random
 import struct
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,12 @@ from pyspark.sql import SparkSession
 from msmqwire import cli
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.accounting import AccountingError
-from msmqwire.spark.lake.tasks import Decoded, Decoding
+from msmqwire.spark.lake.tasks import Decoded
 from tests.capture import build, oracle, traffic
 from tests.capture.reading import Row
 from tests.reference import mqcn, mqqb, mqqb_cases, mqsd, mqsd_cases
-from tests.spark.captures import frames_of, without_a_segment
-from tests.spark.lake_tables import lake_files, lake_table
-from tests.spark.test_datasource import LOCAL, OTHER, SESSION
+from tests.spark.captures import LOCAL, OTHER, SESSION, frames_of, without_a_segment
+from tests.spark.lakes import accounts, change_last_result, files_of, read
 
 MSMQ, PING, DISCOVERY_SOCKET = 1801, 3527, 876
 INTERNAL = 8  # the bit of BaseHeader.Flags that tells packets of sessions from messages
@@ -114,18 +113,8 @@ def expected(path: Path) -> dict[str, Any]:
     }
 
 
-def accounts(lake: Path, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Those in a lake, by file."""
-    found = lake_table(lake, "accounting").sort_by("file").to_pylist()
-    for account in found:
-        account["streams"] = {name: count for name, count in account["streams"].items() if count}
-        account.update({name: dict(account[name]) for name in ("rows", "faults")})
-    return [{name: account[name] for name in names} for account in found]
-
-
 def rows_by_source(lake: Path, table: str) -> Counter[str]:
-    """How many rows of a table there are of each file."""
-    return Counter(row["file"] for row in lake_table(lake, table, ["file"]).to_pylist())
+    return Counter(read(lake, table, ["file"])["file"].to_pylist())
 
 
 @pytest.mark.parametrize("parts", [False, True], ids=["whole", "parts"])
@@ -143,7 +132,13 @@ def test_each_source_is_what_others_count(
         assert any(account["streams"].get(name) for account in wanted), name
     assert all(any(account["rows"][table] for account in wanted) for table in wanted[0]["rows"])
     pipeline.run(spark, sources, lake, digest=True)
-    assert accounts(lake, list(wanted[0])) == wanted
+    found = accounts(lake)
+    for one in wanted:
+        row = found.pop(one["file"])
+        row["streams"] = {name: count for name, count in row["streams"].items() if count}
+        row.update({name: dict(row[name]) for name in ("rows", "faults")})
+        assert {name: row[name] for name in one} == one
+    assert not found
     for table in wanted[0]["rows"]:
         assert rows_by_source(lake, table) == +Counter({one["file"]: one["rows"][table] for one in wanted})
     assert rows_by_source(lake, "faults") == +Counter({one["file"]: sum(one["faults"].values()) for one in wanted})
@@ -172,30 +167,11 @@ def a_frame_too_many(decoded: Decoded) -> None:
     decoded.accounts[-1].frames += 1
 
 
-def falsify(monkeypatch: pytest.MonkeyPatch, change: Callable[[Decoded], None]) -> None:
-    """Change the last of what workers send back, where that is what they have decoded."""
-    on_workers = pipeline._Run._on_workers
-
-    def falsified(self: pipeline._Run, work: Callable[[Any], str], parts: Sequence[Any]) -> list[str]:
-        results = on_workers(self, work, parts)
-        if isinstance(getattr(work, "__self__", work), Decoding) and results:
-            decoded = Decoded.from_json(results[-1])
-            change(decoded)
-            results[-1] = decoded.to_json()
-        return results
-
-    monkeypatch.setattr(pipeline._Run, "_on_workers", falsified)
-
-
 def content(lake: Path) -> dict[str, bytes]:
     """The files of every table, and its log, byte for byte."""
-    files = [path for path in lake.rglob("*") if path.is_file()]
-    named = {f"{name}/{file}" for name in ("topology", "accounting") for file in lake_files(lake, name)}
-    return {
-        name: path.read_bytes()
-        for path in files
-        if (name := str(path.relative_to(lake))) in named or "_delta_log" in name
-    }
+    named = {f"{name}/{file}" for name in ("topology", "accounting") for file in files_of(lake, name)}
+    paths = {str(path.relative_to(lake)): path for path in lake.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in paths.items() if name in named or "_delta_log" in name}
 
 
 @pytest.mark.parametrize(
@@ -219,7 +195,7 @@ def test_a_job_whose_accounts_do_not_add_up_is_refused(
     pipeline.run(spark, LOCAL, tmp_path)
     before = content(tmp_path)
     with monkeypatch.context() as patches:
-        falsify(patches, change)
+        change_last_result(patches, change)
         with pytest.raises(AccountingError) as refusal:
             pipeline.run(spark, [LOCAL, OTHER], tmp_path)
     assert str(refusal.value) == message
@@ -233,11 +209,11 @@ def test_the_command_says_in_a_line_what_does_not_add_up(
 ) -> None:
     """Of captures that share files, their rows are counted together."""
     monkeypatch.setattr(cli.pipeline, "with_spark", lambda master, work: work(spark))
-    falsify(monkeypatch, a_file_without_its_first_row("topology"))
+    change_last_result(monkeypatch, a_file_without_its_first_row("topology"))
     assert cli.main(["pipeline", LOCAL, OTHER, "--lake", str(tmp_path)]) == 1
     said = f"msmqwire: {LOCAL} and 1 more: 14 rows of topology, but 13 in its files\n"
     assert capsys.readouterr() == ("", said)
-    assert not lake_files(tmp_path, "accounting")
+    assert not files_of(tmp_path, "accounting")
 
 
 def test_parts_of_a_capture_that_do_not_add_up_are_refused(
@@ -246,7 +222,7 @@ def test_parts_of_a_capture_that_do_not_add_up_are_refused(
     """By what one pass over the whole has counted."""
     monkeypatch.setattr(pipeline, "_LARGE_BYTES", 3_000)
     monkeypatch.setattr(pipeline, "_PART_BYTES", 5_000)
-    falsify(monkeypatch, a_frame_too_many)
+    change_last_result(monkeypatch, a_frame_too_many)
     with pytest.raises(AccountingError, match=f"^{SESSION}: 20 frames in parts, but 19 in one pass$"):
         pipeline.run(spark, [LOCAL, SESSION], tmp_path)
-    assert not lake_files(tmp_path, "accounting")
+    assert not files_of(tmp_path, "accounting")

@@ -1,4 +1,4 @@
-"""Runs of several commits: the lake is what one commit makes of it, also where a run does not survive its second."""
+"""Runs of several commits: the lake is the same as after one commit, also if a later commit is refused."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ from msmqwire.spark.lake.accounting import AccountingError
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tasks import Decoded
-from tests.spark.captures import DAY, MONDAY, frame, large, write_capture
+from tests.spark.captures import DAY, MONDAY, OTHER, PRINTED, SESSION, frame, large, packets, write_capture
 from tests.spark.lake_runs import Stopped
-from tests.spark.test_datasource import OTHER, SESSION
-from tests.spark.test_pipeline_accounts import falsify
-from tests.spark.test_pipeline_kills import PRINTED
-from tests.spark.test_pipeline_parts import contents
-from tests.spark.test_pipeline_sources import packets, rows
-from tests.spark.test_pipeline_sources import wanted as read
+from tests.spark.lakes import change_last_result, contents, rows
+from tests.spark.lakes import wanted as read
 
-# A task for each small capture, several for each of more than 3,000 bytes, and a commit for each
+#: A task for each small capture, several for each of more than 3,000 bytes, and a commit for each task
 SETTINGS = {"_PARTS_OF_A_COMMIT": 1, "_SMALLEST_PART_BYTES": 1, "_LARGE_BYTES": 3_000, "_PART_BYTES": 2_500}
 
 
@@ -141,7 +137,7 @@ def test_refused_at_a_later_commit(
             decoded.accounts[0].rows["topology"] += 1
 
     with monkeypatch.context() as patches:
-        falsify(patches, one_row_too_many)
+        change_last_result(patches, one_row_too_many)
         with pytest.raises(AccountingError, match=r"grown\.pcap: 5 payloads for topology, but 6 rows of it"):
             pipeline.run(spark, case.captures, lake)
     assert commits(lake) == commits(case.lake) + 2 + 1

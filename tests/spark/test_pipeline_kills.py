@@ -9,24 +9,19 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import pytest
 from pyspark.sql import SparkSession
 
-from msmqwire.capture import read_tables
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake import check as sound
-from tests import vectors
-from tests.spark.captures import DAY, MONDAY, frame, write_capture
+from tests.spark.captures import CAPTURES, DAY, MONDAY, PRINTED, SESSION, frame, write_capture
 from tests.spark.driver import ancestor, driver, kill, processes_with
-from tests.spark.lake_tables import lake_table
-from tests.spark.test_datasource import CAPTURES, SESSION
+from tests.spark.lakes import accounts, assert_rows
 from tests.system_programs import require_program
 
-TABLES = ("topology", "notifications", "messages", "sessions")
-PRINTED = [vector.data for vector in vectors.load("mqsd") if vector.section == "[MS-MQSD] 4"]
-PLACES = ["file", "frame", "stream_offset", "index"]
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -52,27 +47,10 @@ def written(pipe: Path, capture: bytes, size: int) -> Iterator[IO[bytes]]:
         yield writer
 
 
-def places(table: str, *captures: str) -> list[tuple[Any, ...]]:
-    """Which rows there are to be of a table."""
-    names = [name for name in PLACES if table == "notifications" or name != "index"]
-    with read_tables(list(captures), [table], columns={table: names}) as reader:
-        return sorted(
-            tuple(-1 if value is None else value for value in row.values())
-            for _, batch in reader
-            for row in batch.select(names).to_pylist()
-        )
-
-
 def check(lake: Path, *captures: str) -> None:
-    """The lake has the rows and the accounts of the captures, each once, and nothing beside them."""
-    for table in TABLES:
-        found = lake_table(lake, table)
-        wanted = places(table, *captures)
-        names = [name for name in PLACES if name in found.column_names]
-        rows = found.select(names).to_pylist()
-        assert sorted(tuple(-1 if value is None else value for value in row.values()) for row in rows) == wanted
-    accounts = lake_table(lake, "accounting", ["file", "frames"])
-    assert sorted(accounts["file"].to_pylist()) == sorted(captures)
+    """The lake has the rows and the counts of the captures, each once, and nothing else."""
+    assert_rows(lake, *captures)
+    assert sorted(accounts(lake)) == sorted(captures)
     assert not sound(lake)
 
 

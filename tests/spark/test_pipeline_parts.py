@@ -16,12 +16,8 @@ from msmqwire.spark import pipeline
 from msmqwire.spark.lake.accounting import AccountingError, SourceAccount
 from msmqwire.spark.lake.tasks import Cut, Decoded
 from tests.capture import build
-from tests.spark.captures import DAY, MONDAY, frame, frames_of, without_a_segment, write_capture
-from tests.spark.lake_tables import lake_files, lake_table
-from tests.spark.test_datasource import SESSION
-from tests.spark.test_pipeline_kills import PRINTED
-
-TABLES = ("topology", "notifications", "messages", "sessions", "faults", "accounting")
+from tests.spark.captures import DAY, MONDAY, PRINTED, SESSION, frame, frames_of, without_a_segment, write_capture
+from tests.spark.lakes import contents, files_of
 
 
 @pytest.fixture
@@ -38,15 +34,6 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
     monkeypatch.setattr(pipeline._Run, "_cut", cut)
     return found
-
-
-def contents(lake: Path) -> dict[str, list[dict[str, Any]]]:
-    """All rows of all tables, without what tells one run from another."""
-    found = {name: lake_table(lake, name) for name in TABLES}
-    changing = ("capture", "run", "plan", "replaces", "duplicate_of")
-    found = {name: rows.drop([one for one in changing if one in rows.column_names]) for name, rows in found.items()}
-    found = {name: rows.to_pylist() for name, rows in found.items()}
-    return {name: sorted(rows, key=lambda row: str(list(row.values())[:9])) for name, rows in found.items()}
 
 
 def captures(folder: Path) -> list[Path]:
@@ -93,12 +80,12 @@ def test_parts_give_what_the_whole_gives(spark: SparkSession, tmp_path: Path, re
     assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
     assert cuts.keys() == {"gap.pcap", "cut.pcap", "days.pcap", "sections.pcapng"}
     assert files[-1].captures == 6
-    few, many = (len(lake_files(tmp_path / name, "topology")) for name in ("whole", "parts"))
+    few, many = (len(files_of(tmp_path / name, "topology")) for name in ("whole", "parts"))
     assert many > few + 8
     assert pipeline.run(spark, names, tmp_path / "parts").known == 5
     with pytest.raises(PythonException, match=r"msmqwire\.errors\.(Decode|Capture)Error: "):
         pipeline.run(spark, names, tmp_path / "none", mode="FAILFAST")
-    assert not lake_files(tmp_path / "none", "accounting")
+    assert not files_of(tmp_path / "none", "accounting")
 
 
 @pytest.mark.usefixtures("small_parts")

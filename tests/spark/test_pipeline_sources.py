@@ -16,42 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from msmqwire.capture import read_table
 from msmqwire.errors import CaptureError
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.captures import HEAD, CapturedFile, small_key
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tasks import Decoded, Decoding
-from msmqwire.spark.source.scan import ReadingOptions, Scan
-from tests.spark.captures import DAY, MONDAY, frame, large, write_capture
-from tests.spark.lake_tables import lake_files, lake_table
-from tests.spark.test_datasource import CAPTURES, LOCAL, OTHER, SESSION
-from tests.spark.test_pipeline_kills import PRINTED
-
-
-def rows(lake: Path, table: str = "topology") -> Counter[tuple[str, int]]:
-    """File and frame of each row of a table in the lake."""
-    found = lake_table(lake, table, ["file", "frame"])
-    return Counter(zip(found["file"].to_pylist(), found["frame"].to_pylist(), strict=True))
-
-
-def accounts(lake: Path) -> dict[str, dict[str, Any]]:
-    """The accounts by file, of which each has one."""
-    found = [row for row in lake_table(lake, "accounting").to_pylist() if row["duplicate_of"] is None]
-    assert len({row["file"] for row in found}) == len(found)
-    return {row["file"]: row for row in found}
-
-
-def wanted(*files: Path | str, table: str = "topology") -> Counter[tuple[str, int]]:
-    """What a single machine reads of files."""
-    columns = ["file", "frame"]
-    batches = (batch for file in files for batch in read_table(file, table, columns=columns))
-    return Counter(tuple(row.values()) for batch in batches for row in batch.to_pylist())
-
-
-def packets(count: int, *, start: int = 0) -> list[tuple[int, bytes]]:
-    """Frames with a discovery packet each, an hour apart."""
-    return [(MONDAY + number * DAY // 24, frame(PRINTED[number % 2])) for number in range(start, start + count)]
+from msmqwire.spark.source.scan import Scan, ScanOptions
+from tests.spark.captures import CAPTURES, LOCAL, OTHER, SESSION, large, packets, write_capture
+from tests.spark.lakes import accounts, files_of, read, rows, wanted
 
 
 def test_a_capture_that_grows(spark: SparkSession, tmp_path: Path) -> None:
@@ -178,14 +150,6 @@ def test_a_capture_is_told_by_what_was_read_of_it(tmp_path: Path) -> None:
         assert file.identity(0).key == small_key(str(path), b"what is there")
 
 
-def test_a_file_is_found_once(spark: SparkSession, tmp_path: Path) -> None:
-    """However often it is named."""
-    path, lake = tmp_path / "one.pcap", tmp_path / "lake"
-    write_capture(path, packets(3))
-    assert pipeline.run(spark, [path, tmp_path / "*.pcap", path], lake).sources == 1
-    assert rows(lake) == wanted(path)
-
-
 def test_small_captures_share_files(spark: SparkSession, tmp_path: Path) -> None:
     """One of them is replaced with other settings: the others stay as they are."""
     folder, lake = tmp_path / "captures", tmp_path / "lake"
@@ -195,8 +159,8 @@ def test_small_captures_share_files(spark: SparkSession, tmp_path: Path) -> None
         write_capture(name, packets(2, start=number))
     summary = pipeline.run(spark, folder, lake)
     assert (summary.sources, summary.rows["topology"]) == (200, 400)
-    assert len(lake_files(lake, "topology")) < 150
-    assert len(lake_files(lake, "accounting")) == 1
+    assert len(files_of(lake, "topology")) < 150
+    assert len(files_of(lake, "accounting")) == 1
     pipeline.run(spark, names[7], lake, tables="messages")
     left = [name for name in names if name != names[7]]
     assert rows(lake) == wanted(*left)
@@ -229,7 +193,7 @@ def test_what_cannot_be_read_is_tried_again(spark: SparkSession, tmp_path: Path)
     assert f"{good}: No such file or directory" in summary.problems
     assert sum("begins with 6e 6f" in problem for problem in summary.problems) == 2
     assert rows(lake) == Counter({(str(good), number): 1 for number in (1, 2, 3)})
-    found = lake_table(lake, "accounting").to_pylist()
+    found = read(lake, "accounting").to_pylist()
     assert Counter(row["file"] for row in found) == {str(gone): 1, str(text): 1, str(good): 2}
     good.unlink()
     moved.rename(good)
@@ -241,6 +205,7 @@ def test_what_cannot_be_read_is_tried_again(spark: SparkSession, tmp_path: Path)
     assert rows(lake) == wanted(*sources)
 
 
+@pytest.mark.long
 def test_captures_on_other_machines(spark: SparkSession, tmp_path: Path) -> None:
     """The time of an object tells that it is the one of the last run."""
     from tests.spark.object_store import object_store
@@ -272,7 +237,7 @@ def test_reading_that_fails_in_the_middle(tmp_path: Path, monkeypatch: pytest.Mo
             raise CaptureError("the disk is on fire")
 
     monkeypatch.setattr(Scan, "batches", failing)
-    work = Decoding(Storage.of(tmp_path), ReadingOptions(), "snappy", "done")
+    work = Decoding(Storage.of(tmp_path), ScanOptions(), "snappy", "done")
     decoded = Decoded.from_json(work([(name, number, []) for number, name in enumerate(names)]))
     assert [account.problem for account in decoded.accounts] == [None, "the disk is on fire", None]
     assert [account.rows.get("topology") for account in decoded.accounts] == [2, None, 2]

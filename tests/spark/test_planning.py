@@ -22,14 +22,12 @@ from msmqwire.capture import TABLES
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.source import planning
 from msmqwire.spark.source.datasource import MsmqReader, PushdownReader
-from msmqwire.spark.source.options import ReadOptions, parse_size
+from msmqwire.spark.source.options import SourceOptions, parse_size
 from msmqwire.spark.source.planning import CapturePart, pack, plan
 from tests.capture import build
-from tests.spark.captures import frames_of
+from tests.spark.captures import EXAMPLES, frames_of
 from tests.spark.object_store import object_store
-from tests.spark.submit import ROOT
 
-EXAMPLES = ROOT / "examples"
 COPIES = 120
 REQUEST = bytes.fromhex(
     "0001000061baeae6c6d1db11baac0003ff4e2d2203a191f23ce34faba930be3a33e432ddf61bc5dcadd44345873971568e8f9128"
@@ -83,8 +81,8 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def reader_of(path: Any, **options: str) -> MsmqReader:
-    read = ReadOptions.of({"path": str(path), **options})
-    return MsmqReader(read, read.reading.columns(read.table))
+    read = SourceOptions.of({"path": str(path), **options})
+    return MsmqReader(read, read.scan.columns(read.table))
 
 
 def rows_of(reader: MsmqReader, partitions: list[Any] | None = None) -> list[dict[str, Any]]:
@@ -126,8 +124,8 @@ def test_parts_of_a_selection(captures: dict[str, Path], options: dict[str, str]
 
 
 def test_filters_before_and_behind_the_cuts(captures: dict[str, Path]) -> None:
-    options = ReadOptions.of({"path": str(captures["pcap"]), "table": "messages", "splitSize": "64k"})
-    reader = PushdownReader(options, options.reading.columns("messages"))
+    options = SourceOptions.of({"path": str(captures["pcap"]), "table": "messages", "splitSize": "64k"})
+    reader = PushdownReader(options, options.scan.columns("messages"))
     conditions: list[Filter] = [EqualTo(("src",), "10.21.7.25"), GreaterThan(("time_ns",), build.START + 10**9)]
     assert list(reader.pushFilters(conditions)) == []
     everything = rows_of(reader_of(captures["pcap"], table="messages", splitSize="0"))
@@ -140,7 +138,7 @@ def test_what_is_missing_is_told_once_for_all_parts(captures: dict[str, Path], c
     """The datagram whose last part never comes; the one whose parts are far from each other is none of these."""
     reader = reader_of(captures["pcap"], splitSize="64k")
     rows_of(reader)
-    message = r"traffic\.pcap: 1 IP datagrams in fragments are not whole; the first at byte \d+: .* only 800 bytes"
+    message = r"traffic\.pcap: 1 fragmented IP datagrams are incomplete; the first at byte \d+: .* only 800 bytes"
     (record,) = caplog.records
     assert re.search(message, record.getMessage())
     strict = reader_of(captures["pcap"], splitSize="64k", mode="FAILFAST")
@@ -150,18 +148,8 @@ def test_what_is_missing_is_told_once_for_all_parts(captures: dict[str, Path], c
         rows_of(strict, [last])
 
 
-def test_a_capture_that_became_shorter(captures: dict[str, Path], tmp_path: Path) -> None:
-    path = tmp_path / "traffic.pcap"
-    content = captures["pcap"].read_bytes()
-    path.write_bytes(content)
-    reader = reader_of(path, table="messages", splitSize="64k")
-    partitions = reader.partitions()
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(CaptureError, match=r"traffic\.pcap: "):
-        rows_of(reader, partitions)
-
-
-def test_a_capture_that_grew_is_read_as_far_as_it_was_planned(captures: dict[str, Path], tmp_path: Path) -> None:
+def test_a_capture_that_changes_after_planning(captures: dict[str, Path], tmp_path: Path) -> None:
+    """It is read up to its planned size."""
     path = tmp_path / "traffic.pcap"
     content = captures["pcap"].read_bytes()
     path.write_bytes(content)
@@ -170,24 +158,28 @@ def test_a_capture_that_grew_is_read_as_far_as_it_was_planned(captures: dict[str
     whole = rows_of(reader, partitions)
     path.write_bytes(content + content[24:])
     assert rows_of(reader, partitions) == whole
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(CaptureError, match=r"traffic\.pcap: "):
+        rows_of(reader, partitions)
 
 
-def test_what_is_not_cut(captures: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_split(captures: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compressed captures; and, unless it is asked for, what is no large part of everything."""
     packed = tmp_path / "traffic.pcap.gz"
     packed.write_bytes(gzip.compress(captures["pcap"].read_bytes(), 1))
     monkeypatch.setattr(planning, "OPEN_COST", 0)
-    assert len(plan(ReadOptions.of({"path": str(packed), "splitSize": "10k"}))) == 1
+    assert len(plan(SourceOptions.of({"path": str(packed), "splitSize": "10k"}))) == 1
 
     monkeypatch.setattr(planning, "SPLIT_SIZE", 100_000)
     path = str(captures["pcap"])
-    assert len(plan(ReadOptions.of({"path": path}))) == 10
+    assert len(plan(SourceOptions.of({"path": path}))) == 10
     monkeypatch.setattr(planning, "ENOUGH", 1)
-    assert len(plan(ReadOptions.of({"path": path}))) == 1
-    assert len(plan(ReadOptions.of({"path": path, "splitSize": "100000"}))) == 10
-    assert len(plan(ReadOptions.of({"path": path, "splitSize": "0"}))) == 1
+    assert len(plan(SourceOptions.of({"path": path}))) == 1
+    assert len(plan(SourceOptions.of({"path": path, "splitSize": "100000"}))) == 10
+    assert len(plan(SourceOptions.of({"path": path, "splitSize": "0"}))) == 1
 
 
+@pytest.mark.long
 def test_captures_on_other_machines(captures: dict[str, Path]) -> None:
     """They are cut where that is asked for."""
     with object_store() as store:
@@ -281,6 +273,7 @@ def test_in_spark(spark: SparkSession, captures: dict[str, Path], tmp_path: Path
     assert rows == [{name: value for name, value in row.items() if name != "time"} for row in expected]
 
 
+@pytest.mark.long
 def test_other_machines_in_spark(spark: SparkSession) -> None:
     """What is refused is read again there, for the error that says why."""
     with object_store() as store:

@@ -26,16 +26,16 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.functions import expr, lit
 
+from msmqwire.capture import ReadOptions
 from msmqwire.spark.source.datasource import PushdownReader
-from msmqwire.spark.source.options import ReadOptions
+from msmqwire.spark.source.options import SourceOptions
 from msmqwire.spark.source.pushdown import can_apply, filtered, narrowed
-from msmqwire.spark.source.scan import ReadingOptions, Scan
+from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.capture import build
-from tests.spark.submit import ROOT
+from tests.spark.captures import OTHER
 
-OTHER = str(ROOT / "examples" / "other-site.pcapng")
 SCHEMA = "frame bigint, time timestamp, time_ns bigint, src string, src_port int, dst string, dst_port int, type string"
-COLUMNS = {column.name: column for column in ReadingOptions().columns("topology")}
+COLUMNS = {column.name: column for column in ScanOptions().columns("topology")}
 # Of the third frame
 TIME_NS = 1_709_539_260_004_000_834
 TIME = datetime(2024, 3, 4, 8, 1, 0, 4000, UTC)
@@ -104,7 +104,7 @@ def load(spark: SparkSession, captures: list[str]) -> DataFrame:
     return spark.read.format("msmq").schema(SCHEMA).load(captures)
 
 
-def frames(captures: list[str], options: ReadingOptions, conditions: list[Filter]) -> list[tuple[str, int]]:
+def frames(captures: list[str], options: ScanOptions, conditions: list[Filter]) -> list[tuple[str, int]]:
     """The frames of rows that are left, without Spark."""
     left = []
     for name in captures:
@@ -121,8 +121,8 @@ def test_conditions_leave_the_rows_that_they_leave_in_spark(spark: SparkSession,
     for number, (text, condition) in enumerate(CONDITIONS):
         expected = [(row.src, row.frame) for row in rows if row[str(number)]]
         assert can_apply(condition, COLUMNS)
-        assert frames(captures, ReadingOptions(), [condition]) == expected, text
-        assert frames(captures, narrowed(ReadingOptions(), [condition]), [condition]) == expected, text
+        assert frames(captures, ScanOptions(), [condition]) == expected, text
+        assert frames(captures, narrowed(ScanOptions(), [condition]), [condition]) == expected, text
 
 
 def test_filters_that_spark_pushes(spark: SparkSession, captures: list[str]) -> None:
@@ -143,7 +143,7 @@ def test_filters_that_spark_pushes(spark: SparkSession, captures: list[str]) -> 
 
 
 def test_what_is_left_to_spark() -> None:
-    options = ReadOptions.of({"path": "captures"})
+    options = SourceOptions.of({"path": "captures"})
     reader = PushdownReader(options, tuple(COLUMNS[name] for name in ("frame", "time", "src", "src_port", "fault")))
     ours: list[Filter] = [EqualTo(("src",), "10.0.0.1"), Not(IsNull(("time",)))]
     others: list[Filter] = [
@@ -172,11 +172,11 @@ def test_what_is_left_to_spark() -> None:
     ],
 )
 def test_what_is_not_even_decoded(conditions: list[Filter], wanted: dict[str, Any]) -> None:
-    assert narrowed(ReadingOptions(), conditions) == ReadingOptions(**wanted)
-    assert narrowed(ReadingOptions(mode="FAILFAST"), conditions) == ReadingOptions(mode="FAILFAST")
+    assert narrowed(ScanOptions(), conditions) == ScanOptions(read=ReadOptions(**wanted))
+    assert narrowed(ScanOptions(mode="FAILFAST"), conditions) == ScanOptions(mode="FAILFAST")
 
 
 def test_a_selection_that_was_asked_for_stays() -> None:
-    options = ReadingOptions(addresses=("10.0.0.0/8",), since=10, until=20)
+    options = ScanOptions(read=ReadOptions(addresses=["10.0.0.0/8"], since=10, until=20))
     conditions: list[Filter] = [EqualTo(("src",), "10.0.0.1"), GreaterThan(("time_ns",), 5), LessThan(("time_ns",), 30)]
-    assert narrowed(options, conditions) == ReadingOptions(addresses=("10.0.0.0/8",), since=10, until=20)
+    assert narrowed(options, conditions) == options

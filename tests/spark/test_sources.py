@@ -18,8 +18,8 @@ import pytest
 from msmqwire import capture
 from msmqwire.spark.source import remote
 from msmqwire.spark.source.files import SourceFile, expand, find_files, open_source
+from tests.spark.captures import ROOT
 from tests.spark.object_store import ObjectStore, object_store
-from tests.spark.submit import ROOT
 
 LOCAL = ROOT / "examples" / "local-site.pcap"
 TREE = (
@@ -140,7 +140,7 @@ def test_sources_that_are_not_there(store: ObjectStore, source: str, message: st
     [
         ("gopher://host/captures", {}, "gopher://host: Protocol not known: gopher"),
         ("sftp://host/captures", {}, 'sftp://host: SFTPFileSystem requires "paramiko" to be installed'),
-        ("s3://key:secret@bucket/captures", {}, "s3://: a URI is shown wherever its file is; credentials belong into"),
+        ("s3://key:secret@bucket/captures", {}, "s3://: URIs are shown in rows and messages; put credentials into"),
         ("s3://bucket/captures", {"colour": "blue"}, "s3://bucket: .*unexpected keyword argument 'colour'"),
     ],
 )
@@ -182,7 +182,7 @@ def test_seeking(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
         file.seek(100)
         assert file.seek(20, io.SEEK_CUR) == 120
         assert file.read(1) == content[120:121]
-        with pytest.raises(ValueError, match="-1 lies before the file"):
+        with pytest.raises(ValueError, match="offset -1 is before the beginning of the file"):
             file.seek(-1)
 
 

@@ -16,9 +16,9 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from tests.spark.captures import ROOT
 from tests.spark.crashing_query import follow
 from tests.spark.rows import as_dicts
-from tests.spark.submit import ROOT
 from tests.spark.test_following import rotated, serial, traffic, write
 
 COLUMNS = ("file", "frame", "first_frame", "src", "src_port", "stream_offset", "body", "fault")
@@ -85,6 +85,7 @@ def test_a_query_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     assert (end["file"], end["offset"]) == (str(files[-1]), files[-1].stat().st_size)
 
 
+@pytest.mark.long
 def test_each_row_once_though_the_driver_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     """It is killed when a batch is written and Spark does not know; what comes then has no part in it."""
     captures, log, sink = (tmp_path / name for name in ("captures", "log", "sink"))

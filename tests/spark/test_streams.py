@@ -17,12 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from msmqwire import mqqb
 from msmqwire.capture import read_table
 from msmqwire.spark.schema import convert
-from msmqwire.spark.source.scan import ReadingOptions
+from msmqwire.spark.source.scan import ScanOptions
 from msmqwire.spark.streams import read_streams
 from tests.capture import build
 from tests.capture.stream_oracle import FIN, SYN
+from tests.spark.captures import ROOT
 from tests.spark.rows import as_dicts
-from tests.spark.submit import ROOT
 
 SESSION = ROOT / "examples" / "message-session.pcap"
 EVERYWHERE = range(1, 19)
@@ -62,7 +62,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def serial(files: list[str], table: str) -> list[dict[str, Any]]:
     """What one machine reads."""
-    columns = ReadingOptions((table,)).columns(table)
+    columns = ScanOptions((table,)).columns(table)
     return in_order([row for batch in read_table(files, table) for row in convert(batch, columns).to_pylist()])
 
 

@@ -1,32 +1,32 @@
-"""Golden vectors: packets as data, with the section they come from and what every door must make of them.
+"""Golden vectors: packets as data, with their section and the expected result of every function.
 
 A vector is a table of ``<format>.toml``:
 
 ``name``, ``section``
-    what it shows, and where the rule stands.
+    its subject, and the section of the rule.
 ``hex``
-    the bytes; white space, ``|`` and ``#`` comments to the end of the line are for the reader. What stands between
-    apostrophes is UTF-16LE text, ``5a*512`` is 512 times the bytes in front of the asterisk, ``<name>`` is one of
-    the file's ``[pieces]``.
+    the bytes; white space, ``|`` and ``#`` comments to the end of the line are ignored. Text between apostrophes
+    is UTF-16LE, ``5a*512`` repeats the bytes before the asterisk 512 times, ``<name>`` is one of the file's
+    ``[pieces]``.
 ``transports``
-    the transports it is meant for; all of them when absent.
+    its transports; all of them when absent.
 ``packet``
-    the fields, under the names of the table's columns; absent when the bytes are no packet. A name that TOML
-    cannot hold, because of a lone surrogate, is given as its code units (``units``).
+    the fields, under the names of the table's columns; absent when the bytes are not a packet. A name with a lone
+    surrogate, which TOML cannot hold, is given as its code units (``units``).
 ``fault``
-    ``[code, field, offset]`` when the bytes are no packet, whatever the transport and however strict.
+    ``[code, field, offset]`` when the bytes are not a packet, for every transport and strictness.
 ``exact``
     false when an encoder writes other bytes for the same packet (ignored bytes are not written back).
 ``violations``, ``strict_fault``
-    per transport, or ``any``: what is found in the packet, and the fault it becomes when decoding is strict.
+    per transport, or ``any``: the violations, and the fault they become in strict decoding.
 
 A notification's ``packet`` is its ``version`` and its ``rows``, one for each change, under the names of the table's
-columns; the violations of a message of several changes are said by its rows as well. A property is its PROPID and its
+columns; each row of a message of several changes has its own violations. A property is its PROPID and its
 value: GUIDs in text form, bytes in hexadecimal, other values as TOML has them.
 
-A message packet says by ``table`` what it is read as; its ``packet`` are the columns of that table, where they are not
-those of ``[defaults]``. GUIDs are in text form, bytes in hexadecimal, times as TOML has them, queues as format names
-or, where the packet does not tell their host, by the number alone. ``absent`` are the defaults that are null.
+``table`` names the table of a message packet; its ``packet`` has the columns that differ from
+``[defaults]``. GUIDs are in text form, bytes in hexadecimal, times as TOML has them, queues as format names
+or, where the packet has no host, by the number alone. ``absent`` are the defaults that are null.
 
 One vector drives decode, encode, the batch, every truncation, trailing bytes and a fuzz seed.
 """
@@ -57,7 +57,7 @@ Fault = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one way of decoding a vector must give: ``packet`` and ``violations``, or ``fault``."""
+    """Expected result of one way to decode a vector: ``packet`` and ``violations``, or ``fault``."""
 
     transport: Transport
     strict: bool
@@ -79,12 +79,12 @@ class Vector:
 
     @property
     def packet(self) -> dict[str, Any] | None:
-        """The fields, whatever the transport (absent when the bytes are no packet)."""
+        """The fields, or None when the bytes are not a packet."""
         return next((outcome.packet for outcome in self.outcomes if outcome.packet is not None), None)
 
     @property
     def canonical(self) -> bool:
-        """True when these are the bytes an encoder writes: on some transport there is no violation."""
+        """Whether an encoder writes these bytes: on some transport there is no violation."""
         return self.exact and any(
             outcome.strict and outcome.fault is None and not outcome.violations for outcome in self.outcomes
         )
@@ -137,7 +137,7 @@ def _value(type_: str, value: Any) -> Any:
 
 
 def _notification(packet: dict[str, Any], violations: list[str]) -> None:
-    """The rows of a change notification message as the oracle has them, but for where a property stands."""
+    """The rows of a change notification message as the oracle has them, except offsets of properties."""
     version = packet["version"]
     if not packet["rows"]:
         packet["rows"] = [{"version": version, "violations": tuple(violations)}]
@@ -171,7 +171,7 @@ _BYTES = frozenset(
 
 
 def _message_packet(packet: dict[str, Any]) -> None:
-    """The columns of a message packet as the oracle has them, but for where texts and bytes stand."""
+    """The columns of a message packet as the oracle has them, except offsets of texts and bytes."""
     for column, value in packet.items():
         if column in _GUIDS:
             packet[column] = uuid.UUID(value).bytes_le

@@ -1,14 +1,15 @@
-"""Functions over columns of payloads or names, used as ``pyspark.sql.functions`` and after the manner of ``from_avro``.
+"""Functions over columns of payloads or names, for use like ``pyspark.sql.functions``.
 
 >>> from msmqwire.spark.functions import msmq_decode_topology
 >>> packets = df.select(msmq_decode_topology("payload").alias("packet"))  # doctest: +SKIP
 >>> packets.select("packet.request_id", "packet.fault.code")  # doctest: +SKIP
 
-A function is an Arrow UDF or, for those who prefer it, a pandas UDF with the same results, somewhat slower; both take
-whole batches. A row whose payload cannot be decoded says so in its ``fault``.
+A function is an Arrow UDF or a pandas UDF with the same results; the pandas UDF is slower. The row of a payload that
+cannot be decoded has a ``fault``.
 
-A packet or a name is one row and gives a struct; a change notification tells of several changes and gives an array of
-structs. ``decode_frame`` gives the rows themselves, and is the fastest way over a column of payloads.
+A packet or a name is one row, so its function returns a struct. A change notification has several changes, so its
+function returns an array of structs. ``decode_frame`` returns the rows themselves, and is the fastest way to decode a
+column of payloads.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Form = Literal["arrow", "pandas"]
 
 
 def _user_defined(form: Form, arrow: Any, pandas: Any, result: DataType) -> Any:
-    # Spark's stubs know neither structs as results nor type hints in the place of functionType
+    # Spark's stubs lack struct results, and type hints in place of functionType
     forms: dict[str, tuple[Any, Any]] = {"arrow": (arrow_udf, arrow), "pandas": (pandas_udf, pandas)}
     if form not in forms:
         raise ValueError(f"form={form!r} is neither 'arrow' nor 'pandas'")
@@ -60,22 +61,22 @@ def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
 
 
 def guid_text_udf(*, form: Form = "arrow", **settings: Any) -> Any:
-    """The user-defined function behind ``msmq_guid_text``; ``settings`` are those of ``GuidFormatter``."""
+    """The user-defined function of ``msmq_guid_text``; ``settings`` are those of ``GuidFormatter``."""
     formatter = GuidFormatter(**settings)
     return _user_defined(form, formatter.arrow, formatter.pandas, StringType())
 
 
 def decoder_udtf(table: str, *, keep: StructType | str = "", **settings: Any) -> Any:
-    """The user-defined table function whose rows are those of ``table``, for SQL that gives a table of payloads.
+    """The user-defined table function that decodes a table of payloads into rows of ``table``, for SQL.
 
-    Spark wants the columns of a table function before it sees its argument: what goes along is named here, with types.
+    Spark needs the columns of a table function before it knows its argument, so kept columns are declared with types.
 
     Parameters
     ----------
     table : str
         As for ``decode_frame``.
     keep : StructType or str
-        The columns of the argument that go along, in front of the rows; beside them it has one more, the payloads.
+        The columns of the argument to keep before the columns of the table; the argument has these and the payloads.
     **settings
         Those of ``Decoder``, such as ``columns``.
 
@@ -85,14 +86,14 @@ def decoder_udtf(table: str, *, keep: StructType | str = "", **settings: Any) ->
     >>> spark.sql("SELECT id, request_id FROM ids(TABLE(SELECT id, payload FROM packets))")  # doctest: +SKIP
     """
     decoder = Decoder(table, **settings)
-    # Spark's stubs have any type of data for a text of columns
+    # Spark's stubs have any data type as the result of fromDDL
     kept: Any = keep if isinstance(keep, StructType) else StructType.fromDDL(keep) if keep else StructType()
     handler = type(f"{table}_rows", (TableFunction,), {"decoder": decoder, "kept": tuple(kept.names)})
-    return arrow_udtf(handler, returnType=_in_front(kept.fields, decoder))
+    return arrow_udtf(handler, returnType=_with_kept(kept.fields, decoder))
 
 
-def _in_front(kept: Iterable[StructField], decoder: Decoder) -> StructType:
-    """The rows of a decoder with other columns in front of them."""
+def _with_kept(kept: Iterable[StructField], decoder: Decoder) -> StructType:
+    """The kept columns, then the columns of a decoder."""
     schema = StructType([*kept, *decoder.row.fields])
     twice = [name for name, count in Counter(name.lower() for name in schema.names).items() if count > 1]
     if twice:
@@ -113,34 +114,34 @@ def decode_frame(
     guid: SparkGuid = "text",
     **options: Any,
 ) -> DataFrame:
-    """Decode a column of payloads into the rows of a table, with columns of ``df`` in front: the fastest way.
+    """Decode a column of payloads into the rows of a table, after columns of ``df``: the fastest way.
 
-    A payload gives a row; a change notification gives one for each of its changes, and one that says so where it has
-    none or cannot be decoded. A null payload gives one row with nothing but what is kept.
+    A payload becomes one row; a change notification becomes one row for each change, or one row if it has no change or
+    cannot be decoded. A null payload becomes one row of nulls after the kept columns.
 
     Parameters
     ----------
     df : DataFrame
         Classic or Connect.
     payload : Column or str
-        Payloads, binary; of ``format_names`` the names, string.
+        Payloads, binary; for ``format_names`` names, string.
     table : str
         ``topology``, ``notifications``, ``messages``, ``sessions`` or ``format_names``.
     keep : iterable of Column or str
-        Columns of ``df`` that go along, ``"*"`` for all of them.
+        Columns of ``df`` to keep; ``"*"`` for all of them.
     columns : iterable of str, optional
-        The columns of the table to build, all of them by default; they come in the table's order.
+        The columns of the table to build, in the table's order; default: all.
     mode, guid
         As for ``msmq_decode_topology``.
     **options
-        Those of the function that decodes a column into this table, such as ``strict``.
+        Options of the function for this table, such as ``strict``.
 
     Raises
     ------
     ValueError
         There is no such table or column, or two columns would have one name.
     TypeError
-        The payloads are of another type, or there is no such option.
+        The payloads have another type, or there is no such option.
 
     Examples
     --------
@@ -153,8 +154,8 @@ def decode_frame(
     if given.dataType != decoder.payload_type:
         there, needed = given.dataType.simpleString(), decoder.payload_type.simpleString()
         raise TypeError(f"the payloads of {table} are {needed}, and this column is {there}")
-    schema = _in_front(fields, decoder)
-    # mapInArrow looks its columns up by name, and trips over one that stands there twice or has a dot
+    schema = _with_kept(fields, decoder)
+    # mapInArrow finds columns by name, and fails for duplicate names and names with a dot
     numbered = selected.toDF(*map(str, range(1 + len(fields))))
     return numbered.mapInArrow(decoder.frame, schema)
 
@@ -166,7 +167,7 @@ def _column(column: Column | str) -> Column:
 def _apply(table: str, payload: Column | str, form: Form, settings: Mapping[str, Any]) -> Column:
     column = _column(payload)
     decoded: Column = decoder_udf(table, form=form, **settings)(column)
-    # What a frame cannot say
+    # A pandas frame has no null structs
     return when(column.isNotNull(), decoded) if form == "pandas" else decoded
 
 
@@ -185,7 +186,7 @@ def msmq_decode_topology(
     Parameters
     ----------
     payload : Column or str
-        UDP or IPX payloads, binary. A null payload gives a null.
+        UDP or IPX payloads, binary. A null payload becomes null.
     mode : {"PERMISSIVE", "FAILFAST"}
         Keep a payload that cannot be decoded as a row with its ``fault``, or fail the job at the first one.
     guid : {"text", "binary"}
@@ -220,7 +221,7 @@ def msmq_decode_message(
     Parameters
     ----------
     payload : Column or str
-        Packets as they come over TCP, binary, each with the SessionHeader that follows it. A null payload gives a null.
+        Packets as they come over TCP, binary, each with the SessionHeader that follows it. A null payload becomes null.
     mode, guid, columns, strict, form
         As for ``msmq_decode_topology``.
 
@@ -246,13 +247,13 @@ def msmq_decode_notification(
 ) -> Column:
     """Decode Change Notification Messages into an array of structs, one for each change: [MS-MQCN] 2.2.4.
 
-    The structs have the columns of the notifications table. A message that cannot be decoded or has no change gives one
-    struct as well, which says so.
+    The structs have the columns of the notifications table. A message without changes, or with a fault, becomes one
+    struct.
 
     Parameters
     ----------
     payload : Column or str
-        Bodies of MSMQ messages, binary. A null payload gives a null.
+        Bodies of MSMQ messages, binary. A null payload becomes null.
     mode, guid, columns, strict, form
         As for ``msmq_decode_topology``.
 
@@ -282,7 +283,7 @@ def msmq_parse_format_name(
     Parameters
     ----------
     text : Column or str
-        Names, string. A null text gives a null.
+        Names, string. A null text becomes null.
     mode, guid, columns, form
         As for ``msmq_decode_topology``.
     extended, http_slashes, spx, path_names : bool
@@ -317,12 +318,12 @@ def msmq_guid_text(
     Parameters
     ----------
     guid : Column or str
-        GUIDs, binary. A null gives a null.
+        GUIDs, binary. A null becomes null.
     order : {"text", "packet"}
-        The order of their bytes: that of the text, as in tables read or decoded with ``guid="binary"``, or that of
-        packets, which Active Directory's ``objectGUID`` has as well ([MS-DTYP] 2.3.4.2).
+        The byte order: that of the text, as in tables read or decoded with ``guid="binary"``, or that of packets and
+        of Active Directory's ``objectGUID`` ([MS-DTYP] 2.3.4.2).
     mode : {"PERMISSIVE", "FAILFAST"}
-        Give a null for what has not 16 bytes, or fail the job at the first one.
+        Return null for a value that does not have 16 bytes, or fail the job at the first one.
     form : {"arrow", "pandas"}
         As for ``msmq_decode_topology``.
 

@@ -1,6 +1,6 @@
-"""What workers run for the functions: batches of a column in, batches of rows out.
+"""The code of the functions on workers: batches of a column in, batches of rows out.
 
-One decoder serves all forms. It is sent to workers as a name and settings; the code is imported there.
+One decoder serves every kind of function. Workers get its name and settings, and import its code.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SHOWN_CHARACTERS = 80
 
 
 def shown(payload: memoryview) -> str:
-    """A payload as an error message shows it: its size and first bytes."""
+    """A payload for an error message: its size and first bytes."""
     more = " ..." if len(payload) > _SHOWN_BYTES else ""
     return f"{len(payload)} bytes: {payload[:_SHOWN_BYTES].hex(' ', 4)}{more}"
 
@@ -48,7 +48,7 @@ def _shown_text(text: memoryview) -> str:
 
 @dataclass(frozen=True)
 class _Source:
-    """What a function makes of a column: rows of which table, out of what, and how an error shows a value of it."""
+    """How a function decodes a column: the table, the type of values, and how an error shows a value."""
 
     table: Table
     decode_batch: Callable[..., Batch]
@@ -66,10 +66,10 @@ _SOURCES: dict[str, _Source] = {
 
 
 class _ArrowColumn(pd.arrays.ArrowExtensionArray):
-    """A column of a frame that stays in Arrow on its way through Spark.
+    """A column of a pandas frame that stays in Arrow in Spark.
 
-    Spark maps a conversion over lists and structs, one Python object at a time, to make of them what Arrow accepts.
-    Ours come from Arrow: for them it is the identity.
+    Spark maps a conversion over lists and structs, one Python object at a time, so that Arrow accepts them. These
+    columns are Arrow already.
     """
 
     def map(self, mapper: Any, na_action: Any = None) -> _ArrowColumn:
@@ -77,7 +77,7 @@ class _ArrowColumn(pd.arrays.ArrowExtensionArray):
 
 
 def _typed(column: Any) -> Any:
-    """A column as it is, or of a type where it is nothing but SQL's untyped NULL."""
+    """The column; an untyped NULL of SQL as binary."""
     return column.cast(pa.binary()) if isinstance(column, pa.NullArray) else column
 
 
@@ -88,14 +88,14 @@ def _is_failfast(mode: str) -> bool:
 
 
 class Decoder:
-    """Payloads into rows of a table, for one function.
+    """Decodes payloads into rows of a table, for one function.
 
-    ``options`` are those of the batch function. ``lists`` says that a payload gives a list of rows instead of one.
+    ``options`` are options of the batch function. ``lists``: a payload becomes a list of rows.
 
     Raises
     ------
     ValueError
-        There is no such table, mode, form of GUIDs or column, or an option has a value that it cannot have.
+        There is no such table, mode, type of GUIDs or column, or an option has a value that it cannot have.
     TypeError
         There is no such option.
     """
@@ -118,30 +118,30 @@ class Decoder:
         self.lists = table == "notifications"
         selected = _SOURCES[table].table.select(columns)
         if not selected:
-            raise ValueError("columns names no column: a row needs one at least")
+            raise ValueError("columns names no column; a row needs at least one")
         self.names = tuple(column.name for column in selected)
         self.columns = spark_columns(selected, guid)
         self.rows = 0
-        # Options that do not exist are refused on the driver, not by the first worker
+        # Wrong options fail on the driver, not on the first worker
         _SOURCES[table].decode_batch([], columns=self.names, **options)
 
     @property
     def payload_type(self) -> DataType:
-        """What it takes."""
+        """The type of a payload."""
         return _SOURCES[self.table].type
 
     @property
     def row(self) -> StructType:
-        """A row of the table, or as much of it as was asked for."""
+        """The requested columns of the table."""
         return struct_type(self.columns)
 
     @property
     def result(self) -> DataType:
-        """What a function gives for a payload."""
+        """The result type of a function."""
         return ArrayType(self.row) if self.lists else self.row
 
     def decode(self, payloads: Payloads) -> tuple[pa.RecordBatch, NDArray[np.int32] | None]:
-        """The rows of one batch of payloads, in Spark's types; with lists also where those of each payload begin.
+        """The rows of a batch of payloads in Spark's types, and with lists the first row of each payload.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class Decoder:
         at = int(batch.faults["row"][0])
         row = at if starts is None else int(np.searchsorted(starts, at, side="right")) - 1
         fault, payload = batch.fault(at), payloads[row]
-        # faults has this row, and a null payload has no fault
+        # A null payload has no fault
         assert fault is not None
         assert payload is not None
         place = f"row {self.rows + row} of its partition, {_SOURCES[self.table].shown(payload)}"
@@ -168,28 +168,28 @@ class Decoder:
     def _values(self, column: Any) -> Payloads:
         return _SOURCES[self.table].values(_typed(column))
 
-    # Spark reads these hints when it runs, and pa.Array takes no arguments then
+    # Spark evaluates these hints, and pa.Array takes no arguments at run time
     def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
-        """The body of an Arrow UDF; the row of a null payload is null."""
+        """The body of an Arrow UDF; the result of a null payload is null."""
         for payloads in batches:
             yield self._array(self._values(payloads), payloads.is_null() if payloads.null_count else None)
 
     def pandas(self, batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
-        """The body of a pandas UDF. A frame has no null rows: there all members are null."""
+        """The body of a pandas UDF; a frame has no null rows, so all members of a null payload are null."""
         for payloads in batches:
             rows, _ = self.decode(self._values(payloads.tolist()))
             columns = {name: _ArrowColumn(array) for name, array in zip(rows.schema.names, rows.columns, strict=True)}
             yield pd.DataFrame(columns, copy=False)
 
     def pandas_lists(self, batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
-        """The body of a pandas UDF whose results are lists; that of a null payload is null."""
+        """The body of a pandas UDF that returns lists; the result of a null payload is null."""
         for payloads in batches:
             missing = payloads.isna().to_numpy()
             array = self._array(self._values(payloads.tolist()), pa.array(missing) if missing.any() else None)
             yield pd.Series(_ArrowColumn(array), copy=False)
 
     def frame(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The body of ``mapInArrow``: payloads are the first column, and the others stand in front of their rows."""
+        """The body of ``mapInArrow``: the first column has payloads, the others are kept before the rows."""
         for batch in batches:
             kept = batch.select(range(1, batch.num_columns))
             rows, starts = self.decode(self._values(batch.column(0)))
@@ -200,27 +200,27 @@ class Decoder:
             )
 
     def _array(self, payloads: Payloads, missing: Any) -> Any:
-        """One value for each payload, null where ``missing`` says so."""
+        """A struct or a list for each payload, null where ``missing`` is true."""
         rows, starts = self.decode(payloads)
         if starts is None:
             return pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=missing)
         structs = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
-        # pyarrow's stubs know a type of lists of one kind only
+        # pyarrow's stubs lack this kind of list type
         type_: Any = pa.list_(pa.field("element", pa.struct(list(arrow_schema(self.columns)))))
         return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), structs, type=type_, mask=missing)
 
 
 class TableFunction:
-    """Rows for a table of payloads and of what goes along: the handler of an Arrow table function.
+    """The handler of an Arrow table function: decodes a table of payloads and kept columns.
 
-    Spark makes it on a worker, from a class without arguments: a subclass for each function has its settings.
+    Spark instantiates the class on a worker, without arguments; a subclass for each function has its settings.
     """
 
     decoder: Decoder
     kept: tuple[str, ...]
 
     def eval(self, table: pa.RecordBatch | pa.Array) -> Iterator[pa.RecordBatch]:  # type: ignore[type-arg]
-        """The rows of one batch of the table, or of a payload that is given alone."""
+        """The rows of a batch of the table, or of a single payload."""
         if isinstance(table, pa.Array):
             table = pa.record_batch([table], names=["payload"])
         payloads = [name for name in table.schema.names if name not in self.kept]
@@ -231,7 +231,7 @@ class TableFunction:
 
 
 class GuidFormatter:
-    """GUIDs of 16 bytes into their text."""
+    """Formats GUIDs of 16 bytes as text."""
 
     def __init__(self, *, order: GuidOrder = "text", mode: str = "PERMISSIVE") -> None:
         guid_texts([], order=order)
@@ -240,14 +240,14 @@ class GuidFormatter:
         self.rows = 0
 
     def format(self, guids: Payloads) -> Any:
-        """The texts of one batch, null where there is no GUID.
+        """The texts of a batch; null where a value is not a GUID.
 
         Raises
         ------
         DecodeError
-            In mode FAILFAST, for the first value that has not 16 bytes.
+            In mode FAILFAST, for the first value that does not have 16 bytes.
         """
-        # pyarrow's stubs know an Arrow array only by the methods of a sequence
+        # pyarrow's stubs lack the attributes of this array
         texts: Any = guid_texts(guids, order=self.order)
         if self.failfast and texts.malformed is not None:
             malformed = guids[texts.malformed]

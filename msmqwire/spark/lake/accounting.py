@@ -12,14 +12,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
-from msmqwire.capture.sources import shown_name
-from msmqwire.capture.stats import MOST_PROBLEMS
+from msmqwire.capture.files.sources import shown_name
+from msmqwire.capture.frames.frame import MAX_PROBLEMS
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.captures import Identity, Known
 from msmqwire.spark.lake.dayfiles import WrittenFile
 
-__all__ = ["ACCOUNTING", "AccountingError", "AccountingRow", "SourceAccount", "check_files", "known_from"]
+__all__ = ["ACCOUNTING", "COUNTS", "AccountingError", "AccountingRow", "SourceAccount", "check_files", "known_from"]
 
+# Attributes that an account has in common with CaptureStats
+COUNTS = (
+    "frames",
+    "payloads",
+    "segments",
+    "fragments",
+    "other",
+    "damaged",
+    "bytes_skipped",
+    "incomplete_datagrams",
+    "fragment_conflicts",
+    "cut_files",
+)
 _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("capture", pa.int64()),
     ("run", pa.int64()),
@@ -29,15 +42,7 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("bytes_skipped", pa.int64()),
     ("first_time", pa.timestamp("us", "UTC")),
     ("last_time", pa.timestamp("us", "UTC")),
-    ("frames", pa.int64()),
-    ("payloads", pa.int64()),
-    ("segments", pa.int64()),
-    ("fragments", pa.int64()),
-    ("other", pa.int64()),
-    ("damaged", pa.int64()),
-    ("incomplete_datagrams", pa.int64()),
-    ("fragment_conflicts", pa.int64()),
-    ("cut_files", pa.int64()),
+    *((name, pa.int64()) for name in COUNTS if name != "bytes_skipped"),
     ("streams", pa.struct([(item.name, pa.int64()) for item in fields(StreamStats)])),
     ("packets", pa.int64()),
     ("encrypted", pa.int64()),
@@ -62,19 +67,6 @@ ACCOUNTING = pa.schema(_COLUMNS)
 _KNOWN = (
     "capture", "run", "file", "name", "key", "length", "size", "modified_ns", "settings", "duplicate_of", "problem",
 )  # fmt: skip
-# What an account takes over from CaptureStats as it is
-_COUNTS = (
-    "frames",
-    "payloads",
-    "segments",
-    "fragments",
-    "other",
-    "damaged",
-    "bytes_skipped",
-    "incomplete_datagrams",
-    "fragment_conflicts",
-    "cut_files",
-)
 
 
 class AccountingError(MsmqWireError):
@@ -176,12 +168,12 @@ class SourceAccount:
     def add(self, part: SourceAccount) -> None:
         """Count in what was found in a part of the source."""
         self.seen(part.first_ns, part.last_ns)
-        for name in (*_COUNTS, "streams", "claimed", "encrypted", "unread"):
+        for name in (*COUNTS, "streams", "claimed", "encrypted", "unread"):
             setattr(self, name, getattr(self, name) + getattr(part, name))
         for name in ("given", "rows", "faults"):
             ours, theirs = getattr(self, name), getattr(part, name)
             setattr(self, name, {key: ours.get(key, 0) + theirs.get(key, 0) for key in {**ours, **theirs}})
-        self.losses = [*self.losses, *part.losses][:MOST_PROBLEMS]
+        self.losses = [*self.losses, *part.losses][:MAX_PROBLEMS]
 
     def agree(self, found: SourceAccount) -> None:
         """Compare what was counted in parts with what was found in one pass over the frames.
@@ -192,12 +184,12 @@ class SourceAccount:
             They do not agree.
         """
         ours, theirs = ({**asdict(one), **asdict(one.streams)} for one in (self, found))
-        names = (*_COUNTS, *(item.name for item in fields(StreamStats)))
+        names = (*COUNTS, *(item.name for item in fields(StreamStats)))
         _agree(self.file, *((f"{name} in parts", ours[name], "in one pass", theirs[name]) for name in names))
 
     def take(self, stats: CaptureStats, tables: Mapping[str, TableRows], claimed: int) -> None:
         """Take over what became of the frames, and of the payloads in them."""
-        for name in _COUNTS:
+        for name in COUNTS:
             setattr(self, name, getattr(stats, name))
         self.streams = stats.streams
         self.losses = [(problem.offset, problem.what) for problem in stats.problems]

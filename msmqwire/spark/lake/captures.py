@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from msmqwire.capture.compression import LONGEST_MAGIC, form_of
-from msmqwire.capture.sources import OpenFile
+from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
+from msmqwire.capture.files.sources import OpenFile
 from msmqwire.spark.source.files import SourceFile, open_source
 from msmqwire.spark.source.remote import StorageOptions
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, explode
 from pyspark.sql.types import StructType
 
-from msmqwire.capture.reader import _nanoseconds
+from msmqwire.capture import ReadOptions
 from msmqwire.spark.lake.commit import Lake, LakeError
 from msmqwire.spark.lake.storage import LakeOptions, Storage
 
@@ -77,7 +77,8 @@ def read(
     found = store.table(table)
     if run is not None and not 0 < run <= store.run:
         raise ValueError(f"run={run} is not one of 1 to {store.run}")
-    start, end = _nanoseconds("since", since), _nanoseconds("until", until)
+    window = ReadOptions(since=since, until=until)
+    start, end = window.since, window.until
     if table == "accounting" and (start is not None or end is not None):
         raise ValueError("since and until: accounting has rows of captures; filter on first_time and last_time")
     version = None if run is None else found.version_of(run)

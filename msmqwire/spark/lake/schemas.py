@@ -8,7 +8,7 @@ from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import UINT32, Column, Enumeration
 from msmqwire.spark.lake.accounting import ACCOUNTING
 from msmqwire.spark.schema import arrow_schema, spark_columns
-from msmqwire.spark.source.scan import ReadingOptions
+from msmqwire.spark.source.scan import ScanOptions
 
 __all__ = ["CAPTURE_NUMBER", "FAULTS", "LAKE_TABLES", "file_schema", "table_schema"]
 
@@ -34,7 +34,7 @@ def file_schema(table: str) -> pa.Schema:
     """The columns of the files of a table."""
     if table == "accounting":
         return ACCOUNTING
-    columns = FAULTS if table == "faults" else ReadingOptions((table,)).columns(table)
+    columns = FAULTS if table == "faults" else ScanOptions((table,)).columns(table)
     return arrow_schema(columns).append(CAPTURE_NUMBER)
 
 

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.capture import Checkpoint, checkpoints, table_payloads
-from msmqwire.capture.compression import LONGEST_MAGIC, form_of
-from msmqwire.capture.sources import shown_name
+from msmqwire.capture import Checkpoint, checkpoints
+from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
+from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.lake.accounting import SourceAccount
 from msmqwire.spark.lake.captures import CapturedFile, identify, measure
@@ -25,7 +25,7 @@ from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.files import open_source, opened
 from msmqwire.spark.source.remote import StorageOptions
-from msmqwire.spark.source.scan import ReadingOptions, Scan
+from msmqwire.spark.source.scan import Scan, ScanOptions
 
 __all__ = ["Cut", "Cutting", "Decoded", "Decoding", "Identifying", "Measuring", "Numbered", "Stage"]
 
@@ -132,7 +132,7 @@ class Decoding:
     Attributes
     ----------
     storage : Storage
-    options : ReadingOptions
+    options : ScanOptions
     compression : str
     marks : str or None
         The folder for a file whose name says how many captures and frames a task has decoded; None for no such file.
@@ -141,7 +141,7 @@ class Decoding:
     """
 
     storage: Storage
-    options: ReadingOptions
+    options: ScanOptions
     compression: Compression
     marks: str | None = None
     digest: bool = False
@@ -325,7 +325,7 @@ class Cutting:
     storage : Storage
     scratch : str
         The folder for the checkpoints.
-    options : ReadingOptions
+    options : ScanOptions
     size : int
         Of a part, in bytes.
     digest : bool
@@ -333,7 +333,7 @@ class Cutting:
 
     storage: Storage
     scratch: str
-    options: ReadingOptions
+    options: ScanOptions
     size: int
     digest: bool = False
 
@@ -356,11 +356,10 @@ class Cutting:
         with open_source(source, options.storage_options) as file:
             if form_of(file.read(LONGEST_MAGIC)) is not None:
                 return Cut(account, folder, 1)
-        payloads = table_payloads(options.tables, options.ports)
         parts = 0
         with (
             CapturedFile(source, options.storage_options, digest=self.digest) as captured,
-            checkpoints(captured, self.size, **payloads) as found,  # type: ignore[arg-type]
+            checkpoints(captured, self.size, options.payloads) as found,  # type: ignore[arg-type]
         ):
             for checkpoint in found:
                 with self.storage.create(f"{folder}/{parts}") as checkpoint_file:

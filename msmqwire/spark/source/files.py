@@ -1,4 +1,4 @@
-"""Which files a path means, here or on other machines, and what opens one."""
+"""Lists the files of a path, on this machine or on others, and opens them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ HIDDEN = (".", "_")
 
 @dataclass(frozen=True, order=True)
 class SourceFile:
-    """A file that can be read.
+    """A listed file.
 
     Attributes
     ----------
     name : str
-        Its path, or its URI where it is on another machine.
+        Its path, or its URI if it is on another machine.
     size : int
         In bytes.
     modified_ns : int or None
-        When it was changed last, in nanoseconds since 1970; None where that is not known.
+        The time of its last change in nanoseconds since 1970; None if unknown.
     """
 
     name: str
@@ -54,25 +54,25 @@ def find_files(
     recursive: bool = False,
     storage_options: StorageOptions | None = None,
 ) -> tuple[SourceFile, ...]:
-    """The files that ``sources`` name, sorted, each once.
+    """The files of ``sources``, sorted by name, each once.
 
-    A folder stands for the files in it, ``recursive`` for those in the folders below it as well. In globs, ``**`` is
-    any number of folders. Neither finds what has a name that begins with ``.`` or ``_``, or is in a folder with such a
-    name: Spark takes that for hidden as well. A link to a folder is followed where it is named, not below a folder.
+    A folder stands for its files, with ``recursive`` also for the files of its subfolders. In globs, ``**`` matches any
+    number of folders. Names that begin with ``.`` or ``_`` are hidden, as in Spark: neither folders nor globs find such
+    files, or files in such folders. A link to a folder is followed if it is named, not inside a folder.
 
     Parameters
     ----------
     sources : path, folder, glob, URI, or a list of these
     recursive : bool
     storage_options : mapping, optional
-        Keyword arguments of the file system of URIs, as ``RemoteStore`` has it.
+        Keyword arguments of the file system of URIs, as for ``RemoteStore``.
 
     Raises
     ------
     FileNotFoundError
-        One of the sources names no file.
+        A source matches no file.
     OSError
-        A file system cannot be asked.
+        A file system cannot be read.
     ValueError
         There is no file system for a URI.
     """
@@ -84,7 +84,7 @@ def find_files(
 
 
 def open_source(name: str, storage_options: StorageOptions | None = None) -> IO[bytes]:
-    """Open a file that ``find_files`` found, for ``capture.open`` and the like: unbuffered, to be closed by the caller.
+    """Open a file of ``find_files``, unbuffered; the caller closes it.
 
     Raises
     ------
@@ -98,12 +98,12 @@ def open_source(name: str, storage_options: StorageOptions | None = None) -> IO[
 
 @contextmanager
 def opened(names: Iterable[str], storage_options: StorageOptions | None = None) -> Iterator[list[str | IO[bytes]]]:
-    """Files that ``find_files`` found, for ``capture.open`` and the like, which opens those of this machine itself.
+    """Files of ``find_files`` as sources for ``capture.open``, which opens local files by their names.
 
     Raises
     ------
     OSError
-        One on another machine cannot be opened.
+        A file on another machine cannot be opened.
     """
     with ExitStack() as stack:
         yield [stack.enter_context(open_source(name, storage_options)) if "://" in name else name for name in names]
@@ -122,7 +122,7 @@ def _files(source: str, recursive: bool, storage_options: StorageOptions | None)
 
 
 def _local_path(uri: str) -> str:
-    """The path of a ``file:`` URI, which may be a glob: ``?`` begins no query in it, nor ``#`` a fragment."""
+    """The path of a ``file:`` URI, which may be a glob: ``?`` and ``#`` are part of the path."""
     path = uri.removeprefix("file:")
     return unquote("/" + path[2:].partition("/")[2] if path.startswith("//") else path)
 
@@ -147,18 +147,18 @@ def _in_folder(folder: str, recursive: bool) -> Iterator[SourceFile]:
         for path in (os.path.join(parent, name) for name in names if not name.startswith(HIDDEN)):
             try:
                 status = os.stat(path)
-            except OSError:  # a link to nothing, or a file that has gone meanwhile
+            except OSError:  # a broken link, or a file that was just deleted
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield SourceFile(path, status.st_size, status.st_mtime_ns)
 
 
 def _local_file(path: str) -> Iterator[SourceFile]:
-    """A file that was named, or found by a glob; nothing where it has gone meanwhile."""
+    """A file that was named or found by a glob; nothing if it was just deleted."""
     try:
         status = os.stat(path)
     except OSError:
-        if os.path.lexists(path):  # who reads it will say why
+        if os.path.lexists(path):  # reading it will report the reason
             yield SourceFile(path, 0)
     else:
         yield SourceFile(path, status.st_size, status.st_mtime_ns)
@@ -188,7 +188,7 @@ def _remote_file(entry: Entry) -> SourceFile:
 
 
 def _remote_glob(store: RemoteStore, folder: str, pattern: list[str]) -> Iterator[Entry]:
-    """What in a folder matches the parts of a pattern."""
+    """The entries of a folder that match the parts of a pattern."""
     if "**" in pattern:
         for entry in store.entries(folder, recursive=True):
             if _matches(entry.name.removeprefix(f"{folder}/").split("/"), pattern):
@@ -205,7 +205,7 @@ def _remote_glob(store: RemoteStore, folder: str, pattern: list[str]) -> Iterato
 
 
 def _matches(parts: list[str], pattern: list[str]) -> bool:
-    """Whether the parts of a path match those of a pattern, in which ``**`` is any number of them."""
+    """Whether the parts of a path match a pattern, in which ``**`` matches any number of parts."""
     if not pattern:
         return not parts
     if pattern[0] == "**":
@@ -214,15 +214,15 @@ def _matches(parts: list[str], pattern: list[str]) -> bool:
 
 
 def _split_glob(source: str) -> tuple[str, list[str]]:
-    """The folder that is named without wildcards, and the parts of the path from the first one with some on."""
+    """The folder before the first part with a wildcard, and the parts from there."""
     parts = source.split("/")
-    # Those of ``scheme://authority`` are none, whatever is in them
+    # ``scheme://authority`` is never a pattern
     start = 3 if "://" in source else 0
     wild = next((at for at in range(start, len(parts)) if glob.has_magic(parts[at])), len(parts))
     return "/".join(parts[:wild]), parts[wild:]
 
 
 def _is_hidden(path: str, pattern: Iterable[str] = ()) -> bool:
-    """Whether a part of a path has a hidden name, unless a part of the pattern begins as it does."""
+    """Whether a part of a path is hidden and no part of the pattern begins with the same character."""
     shown = {part[:1] for part in pattern}
     return any(part.startswith(HIDDEN) and part[0] not in shown for part in path.split("/"))

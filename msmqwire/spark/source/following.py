@@ -1,11 +1,11 @@
-"""Rotating captures followed by a streaming query: the files of a path, by name, are one sequence that goes on.
+"""Follows rotating captures for streaming queries: the files of a path, in the order of their names, are one sequence.
 
-The driver reads what is new once, fast and without rows, to find the places where tasks can begin. An offset of the
-query is such a place with all that reading needs to go on there, TCP streams included: Spark's own log keeps it, and a
-batch that is read again has the same rows.
+The driver reads new bytes once, without decoding, to find checkpoints at which tasks can start. An offset of the query
+holds such a checkpoint, including the state of TCP streams; Spark's log stores it, so a repeated batch has the same
+rows.
 
-A file is finished when there is one with a later name. The last one may grow: it is read as far as its records are
-whole.
+A file is finished when there is a file with a later name. The last file may grow; it is read up to its last complete
+record.
 """
 
 from __future__ import annotations
@@ -28,50 +28,51 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
-from msmqwire.capture import Checkpoint, checkpoints, table_payloads
-from msmqwire.capture.compression import LONGEST_MAGIC, Decompressed, form_of
-from msmqwire.capture.sources import shown_name
+from msmqwire.capture import Checkpoint, checkpoints
+from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form_of
+from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.files import SourceFile, find_files, open_source
-from msmqwire.spark.source.options import ReadOptions
+from msmqwire.spark.source.options import SourceOptions
 from msmqwire.spark.source.planning import SPLIT_SIZE
+from msmqwire.spark.source.remote import PositionedFile
 from msmqwire.spark.source.scan import Scan, describe_problems
 
 __all__ = ["MsmqStreamReader", "Position"]
 
 log = logging.getLogger(__name__)
 
-# Ends of the names that files have while browsers, WinSCP, Hadoop and others copy them here
+# Suffixes of files that browsers, WinSCP, Hadoop and others are still copying
 UNFINISHED = (".part", ".partial", ".filepart", ".tmp", ".crdownload", "._COPYING_")
-# Ends of the names that finished files get when they are compressed, as by tcpdump -z
+# Suffixes of finished files that were compressed, as by tcpdump -z
 COMPRESSED = (".gz", ".zst", ".lz4", ".xz", ".bz2")
-# Bytes by which a file is told from another that has its name
+# The bytes that identify a file
 HEAD_SIZE = 4096
-# Of the last file: before it has them, nobody knows what it is
+# A shorter last file has no complete header yet
 SHORTEST_CAPTURE = 28
-# Of a file that is not finished, that is none of ours, or that was compressed since
+# The size of a file that is unfinished, is not a capture, or was compressed later
 UNKNOWN_SIZE = sys.maxsize
-# Of the files that were read last an offset has the names, so that what comes late is noticed
+# The number of file names in an offset, to detect files that arrive late
 KEPT_NAMES = 256
 
 
 @dataclass(frozen=True)
 class Position:
-    """How far a sequence of captures was read.
+    """A place in a sequence of captures, up to which it was read.
 
     Attributes
     ----------
     file : str
-        The file it stands in; empty in front of the first.
+        The file of the place; empty before the first file.
     size : int
-        How large that was.
+        The size of the file when it was read.
     head : str
-        The digest of its first bytes, ``HEAD_SIZE`` of them if there were so many.
+        The digest of its first bytes, at most ``HEAD_SIZE``.
     passed : mapping of str to int
-        The files that were read or passed over, the last ones at least, and how large those were that are finished.
+        Files that were read or skipped, at least the last ones, with the sizes of those that are finished.
     checkpoint : Checkpoint or None
-        None where reading begins, or begins again.
+        None: reading starts at the beginning of a file.
     """
 
     file: str = ""
@@ -82,11 +83,11 @@ class Position:
 
     @property
     def offset(self) -> int:
-        """Of the next record in the file."""
+        """The offset of the next record in the file."""
         return 0 if self.checkpoint is None else self.checkpoint.offset
 
     def to_offset(self) -> dict[str, Any]:
-        """As an offset of a query; what people may want to look at is legible in it."""
+        """The position as an offset of a query."""
         return {
             "file": self.file,
             "offset": self.offset,
@@ -103,7 +104,7 @@ class Position:
         Raises
         ------
         CaptureError
-            The offset is damaged, or of another version of this package.
+            The offset is malformed, or of another version of this package.
         """
         try:
             passed = dict(json.loads(_unpacked(offset["passed"])))
@@ -112,8 +113,8 @@ class Position:
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise CaptureError(f"not an offset of a query over captures: {error!r}") from error
 
-    def is_behind(self, other: Position) -> bool:
-        """Whether nothing lies between the other position and this one."""
+    def reaches(self, other: Position) -> bool:
+        """Whether this position is the other one or a later one."""
         return (self.file, self.offset) >= (other.file, other.offset)
 
 
@@ -134,9 +135,9 @@ def _unpacked_checkpoint(text: str) -> Checkpoint | None:
 
 
 class Step(NamedTuple):
-    """A position that reading came to, ``bytes`` behind the one before.
+    """A position that was reached, ``bytes`` after the previous one.
 
-    ``begun`` is the file that begins between them; ``passed`` the name of one that does, or of one that is passed over.
+    ``begun`` is the file that starts between them. ``passed`` is its name, or the name of a file that is skipped.
     """
 
     position: Position
@@ -147,9 +148,9 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class SequencePart(InputPartition):
-    """What a task reads: the files of a sequence from one checkpoint to the next.
+    """The part of a sequence that one task reads: from one checkpoint to the next.
 
-    The driver holds the parts of a whole batch: checkpoints are as small in them as they are in offsets.
+    The driver holds the parts of a batch; checkpoints are compressed in them, as in offsets.
     """
 
     files: tuple[SourceFile, ...]
@@ -158,62 +159,49 @@ class SequencePart(InputPartition):
 
     @classmethod
     def between(cls, begin: Position, end: Position, files: Sequence[SourceFile]) -> SequencePart:
-        """The part from one position to another one that was read to."""
+        """The part between two positions."""
         return cls(tuple(files), _packed_checkpoint(begin.checkpoint), _packed_checkpoint(end.checkpoint))
 
 
-class ListedFile(io.RawIOBase):
-    """A file as far as it went when it was listed, open only while it is read.
+class ListedFile(PositionedFile):
+    """A file up to the size it had when it was listed; open only while it is read.
 
-    Where it was compressed since, it has another name, and what that holds is read.
+    If it has been compressed since, the compressed file is read.
 
     Attributes
     ----------
     begun : bool
-        Somebody read in it.
+        Bytes of it were read.
     """
 
-    def __init__(self, file: SourceFile, options: ReadOptions) -> None:
+    def __init__(self, file: SourceFile, options: SourceOptions) -> None:
         self.file = file
         self.name = file.name
         self.begun = False
         self._options = options
         self._file: IO[bytes] | Unpacked | None = None
-        self._position = 0
 
     @property
     def shown(self) -> str:
-        """Its name as rows and checkpoints show it."""
+        """Its display name, as in rows and checkpoints."""
         return shown_name(self.name)
 
     @cached_property
     def head(self) -> bytes:
-        """Its first bytes, ``HEAD_SIZE`` if it has so many; they are not read again."""
+        """Its first bytes, at most ``HEAD_SIZE``, cached."""
         data = b""
         while more := self._opened(len(data)).read(min(HEAD_SIZE, self.file.size) - len(data)):
             data += more
         return data
 
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
-
-    def tell(self) -> int:
-        """Where reading goes on."""
-        return self._position
-
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go on elsewhere."""
+        """Set the offset of the next byte."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.file.size}[whence]
         self._position = start + offset
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with what there is; 0 where the file ended when it was listed."""
+        """Read into the buffer; 0 at the size that the file had when it was listed."""
         self.begun = True
         view = memoryview(buffer)[: max(self.file.size - self._position, 0)]
         first = self.head[self._position : self._position + len(view)]
@@ -228,7 +216,7 @@ class ListedFile(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        """Close it; it is opened again when somebody reads on."""
+        """Close the file; the next read opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -250,8 +238,8 @@ class ListedFile(io.RawIOBase):
             raise
 
 
-class Unpacked(io.RawIOBase):
-    """What a compressed file holds, which is read forwards."""
+class Unpacked(PositionedFile):
+    """The content of a compressed file; seeks forwards only."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -259,34 +247,25 @@ class Unpacked(io.RawIOBase):
         form = form_of(file.read(LONGEST_MAGIC))
         file.seek(0)
         if form is None:
-            raise CaptureError(f"{file.name}: is not compressed as its name says")
+            raise CaptureError(f"{file.name}: is not compressed, though its name says so")
         self._content = Decompressed(file.name, form, file)  # type: ignore[arg-type] # a raw file is one
-        self._position = 0
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def tell(self) -> int:
-        """Where reading goes on."""
-        return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Pass over what lies in front of a place."""
+        """Skip to an offset."""
         if whence != os.SEEK_SET or offset < self._position:
-            raise io.UnsupportedOperation("what is compressed is read forwards")
+            raise io.UnsupportedOperation("a compressed file is read forwards only")
         scratch = memoryview(bytearray(1 << 16))
         while self._position < offset and self.readinto(scratch[: offset - self._position]):
             pass
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with what comes next; 0 at the end.
+        """Read into the buffer; 0 at the end.
 
         Raises
         ------
         CaptureError
-            The file is cut or damaged.
+            The file is truncated or malformed.
         """
         count = self._content.read_into(memoryview(buffer))
         if self._content.damage:
@@ -301,33 +280,33 @@ class Unpacked(io.RawIOBase):
 
 
 class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows rotating captures; what ``spark.readStream.format("msmq")`` makes."""
+    """Follows rotating captures for ``spark.readStream.format("msmq")``."""
 
-    def __init__(self, options: ReadOptions, columns: tuple[SparkColumn, ...]) -> None:
+    def __init__(self, options: SourceOptions, columns: tuple[SparkColumn, ...]) -> None:
         self.options = options
         self.columns = columns
         self._available: tuple[SourceFile, ...] | None = None
         self._nothing_new: tuple[dict[str, Any], tuple[SourceFile, ...]] | None = None
         self._planned: tuple[dict[str, Any], dict[str, Any], list[SequencePart]] | None = None
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
 
-    # --- What Spark asks ---
+    # --- Called by Spark ---
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
-        """In front of the first file."""
+        """The position before the first file."""
         return Position().to_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (Spark's name)
-        """What ``maxBytesPerTrigger`` says."""
+        """The limit of ``maxBytesPerTrigger``."""
         most = self.options.max_bytes_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxBytes(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
-        """Keep to the files, and to the bytes of them, that there are now."""
+        """Read no further than the files, and their sizes, of now."""
         self._available = self._listed()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 (Spark's name)
-        """Where reading comes to from ``start``: to the end of what is whole, or near the limit."""
+        """The offset that a batch from ``start`` ends at: the end of the complete records, or about the limit."""
         files = self._listed() if self._available is None else self._available
         if self._nothing_new == (start, files):
             return start
@@ -344,20 +323,20 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The parts between two offsets; read again for them after a restart."""
+        """The parts between two offsets; after a restart the driver reads the captures again to find them."""
         if start == end:
             return []
         if self._planned is not None and self._planned[:2] == (start, end):
             return self._planned[2]
         begin, until = self._begin(start), self._begin(end)
-        if until.checkpoint is None:  # nothing lies between, or, as was said, nothing that can be read again
+        if until.checkpoint is None:  # no records, or records that cannot be read again, as was logged
             return []
         names = {begin.file, *until.passed}
         files = [file for file in self._called(self._listed(), names) if file.name in names]
         known = {file.name for file in files} | begin.passed.keys()
         gone = [name for name, size in until.passed.items() if size != UNKNOWN_SIZE and name not in known]
         if gone:
-            self._lost(f"{', '.join(gone)}: gone, and cannot be read again")
+            self._lost(f"{', '.join(gone)}: missing, so they cannot be read again")
         reached, parts = self._plan(begin, files, until=until)
         if (reached.file, reached.offset) != (until.file, until.offset):
             self._lost(f"{until.file}: cannot be read again up to byte {until.offset}")
@@ -366,7 +345,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part."""
         assert isinstance(partition, SequencePart)
-        scan = Scan(self.options.reading, {self.options.table: self.columns})
+        scan = Scan(self.options.scan, {self.options.table: self.columns})
         with ExitStack() as stack:
             files = [stack.enter_context(ListedFile(file, self.options)) for file in partition.files]
             resume, stop = map(_unpacked_checkpoint, (partition.resume, partition.stop))
@@ -375,7 +354,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if problems := describe_problems(scan.stats):
             log.warning("%s", problems)
 
-    # --- What the driver does ---
+    # --- On the driver ---
 
     @property
     def _split_size(self) -> int:
@@ -383,23 +362,23 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return SPLIT_SIZE if size is None else size or sys.maxsize
 
     def _begin(self, offset: dict[str, Any]) -> Position:
-        """The position of an offset; without its checkpoint, unless ``failOnDataLoss``, where that cannot be used."""
+        """The position of an offset; without an unusable checkpoint if ``failOnDataLoss`` is false."""
         try:
             return Position.from_offset(offset)
         except CaptureError as error:
             if not offset.get("checkpoint"):
                 raise
-            self._lost(f"{offset.get('file')}: cannot be read on: {error}")
+            self._lost(f"{offset.get('file')}: cannot be resumed: {error}")
             return Position.from_offset({**offset, "checkpoint": ""})
 
     def _listed(self) -> tuple[SourceFile, ...]:
-        """The files that there are, by name, without those that are still being copied or compressed."""
+        """The files in the order of their names, without files that are being copied or compressed."""
         try:
             begun = {_plain(file.name) for file in self._found()}
-            # Sizes of a second look: what has a later one behind it in the first was finished by then
+            # Sizes are of a second listing: a file that the first listed before a later name was finished by then
             files = [file for file in self._found() if _plain(file.name) in begun]
         except FileNotFoundError as error:
-            self._say(f"{error}: waiting for one")
+            self._warn_once(f"{error}: waiting for one")
             return ()
         names = {file.name for file in files}
         return tuple(
@@ -410,10 +389,10 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _found(self) -> tuple[SourceFile, ...]:
         options = self.options
-        return find_files(options.sources, recursive=options.recursive, storage_options=options.storage_options)
+        return find_files(options.paths, recursive=options.recursive, storage_options=options.storage_options)
 
     def _called(self, files: Iterable[SourceFile], names: Set[str]) -> tuple[SourceFile, ...]:
-        """The files under the names by which they are known, though they have been compressed since."""
+        """The files under their known names, although they may have been compressed since."""
         found = []
         for file in files:
             plain = _plain(file.name)
@@ -431,11 +410,11 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         until: Position | None = None,
         most: int | None = None,
     ) -> tuple[Position, list[SequencePart]]:
-        """Where reading comes to from ``begin``, and what lies between in parts of about ``splitSize`` bytes.
+        """The position that reading from ``begin`` reaches, and the parts up to it, of about ``splitSize`` bytes.
 
-        ``until`` is where it came to when it was planned before; ``most`` are the bytes there may be.
+        ``until`` is the position that an earlier plan reached; ``most`` is the limit in bytes.
         """
-        at = first = begin = self._taken_up(begin, files)
+        at = first = begin = self._resumed(begin, files)
         sequence = [file for file in files if file.name == at.file and at.checkpoint]
         passed = dict(begin.passed)
         parts: list[SequencePart] = []
@@ -455,7 +434,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 passed[step.passed] = UNKNOWN_SIZE
             size += step.bytes
             at = step.position
-            if until is not None and at.is_behind(until):
+            if until is not None and at.reaches(until):
                 at = until
                 break
         if at.checkpoint != first.checkpoint:
@@ -464,9 +443,9 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return replace(at, passed=dict([*passed.items()][-max(KEPT_NAMES, new + 1) :])), parts
 
     def _steps(self, at: Position, files: Sequence[SourceFile], *, growing: bool) -> Iterator[Step]:
-        """Read on, without rows, to the end of the last file as far as its records are whole.
+        """Read without rows up to the last complete record of the last file.
 
-        ``growing``: the last file may not be all that it will be.
+        ``growing``: the last file may grow.
         """
         current = next((file for file in files if file.name == at.file and at.checkpoint), None)
         new = [file for file in files if file.name >= at.file and file.name not in at.passed]
@@ -484,22 +463,21 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Iterator[Step]:
         """The steps to the end of the current file and through a new one."""
         size = min(self._split_size, self.options.max_bytes_per_trigger or self._split_size)
-        payloads = table_payloads(self.options.table, self.options.reading.ports)
         with ExitStack() as stack:
             files = [stack.enter_context(ListedFile(file, self.options)) for file in (current, new) if file is not None]
-            # There are no checkpoints inside a compressed file: it is taken when it is whole
-            must_be_whole = may_grow and form_of(files[-1].head) is not None
+            # A compressed file has no checkpoints inside: it is read when it is complete
+            must_be_complete = may_grow and form_of(files[-1].head) is not None
             begun = False
             try:
                 found = stack.enter_context(
-                    checkpoints(files, size, resume=at.checkpoint, final=False, **payloads)  # type: ignore[arg-type]
+                    checkpoints(files, size, self.options.scan.payloads, resume=at.checkpoint, final=False)  # type: ignore[arg-type]
                 )
-                places = list(found) if must_be_whole else found
-                if must_be_whole and found.stats.cut_files:
+                places = list(found) if must_be_complete else found
+                if must_be_complete and found.stats.cut_files:
                     return
                 for place in places:
                     if not place.offset or place == at.checkpoint:
-                        continue  # nothing was read, or of the next file nothing yet
+                        continue  # nothing of the next file was read yet
                     step = _step(at, place, {file.shown: file for file in files}[place.file])
                     at, begun = step.position, begun or step.begun is not None
                     yield step
@@ -508,54 +486,56 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             except CaptureError as error:
                 if new is None or begun or not files[-1].begun:
                     raise
-                if must_be_whole:
+                if must_be_complete:
                     return
-                if self.options.reading.mode == "FAILFAST":
+                if self.options.scan.mode == "FAILFAST":
                     raise
-                self._say(f"{error}; it is passed over")
+                self._warn_once(f"{error}; the file is skipped")
                 yield Step(at, passed=new.name)
 
-    def _taken_up(self, at: Position, files: Sequence[SourceFile]) -> Position:
-        """The position, where its file is what it was; else, unless ``failOnDataLoss``, one to begin again from."""
+    def _resumed(self, at: Position, files: Sequence[SourceFile]) -> Position:
+        """The position if its file is unchanged; else, unless ``failOnDataLoss``, the next one to start from."""
         if at.checkpoint is None:
             return at
         current = next((file for file in files if file.name == at.file), None)
         if current is None:
             if not any(file.name > at.file and file.name not in at.passed for file in files):
-                return at  # nothing follows it
-            self._lost(f"{at.file}: is gone; what there was behind byte {at.offset} was not read")
+                return at  # there is nothing more to read
+            self._lost(f"{at.file}: is missing; bytes after byte {at.offset} were not read")
         elif current.size < at.size:
             self._lost(f"{at.file}: has {current.size} bytes and had {at.size}; it was truncated or replaced")
         else:
             with ListedFile(current, self.options) as listed:
                 head = listed.head
             if _digest(head[: at.size]) != at.head:
-                self._lost(f"{at.file}: was replaced by another file; of the one before {at.offset} bytes were read")
+                self._lost(f"{at.file}: was replaced by another file; {at.offset} bytes of the old file were read")
             elif current.size > at.size and form_of(head):
-                self._lost(f"{at.file}: grew by {current.size - at.size} bytes after it had been read whole")
+                self._lost(f"{at.file}: grew by {current.size - at.size} bytes after all of it had been read")
                 return replace(at, size=current.size, head=_digest(head))
             else:
                 return at
         return replace(at, passed={name: at.passed[name] for name in at.passed if name != at.file}, checkpoint=None)
 
     def _report_late(self, at: Position, files: Sequence[SourceFile]) -> None:
-        """Tell of what came after files with later names had been begun."""
+        """Warn about files that arrived, or grew, after a file with a later name was started."""
         first = min(at.passed) if len(at.passed) >= KEPT_NAMES else ""
         for file in files:
             if first < file.name < at.file and file.name not in at.passed:
-                self._say(f"{file.name}: came after {at.file} was begun, and is left out")
+                self._warn_once(f"{file.name}: arrived after {at.file} was started, and is not read")
             elif file.name < at.file and UNKNOWN_SIZE > file.size > at.passed.get(file.name, UNKNOWN_SIZE):
-                self._say(f"{file.name}: grew after a file with a later name was begun; what came then is left out")
+                self._warn_once(
+                    f"{file.name}: grew after a file with a later name was started; the new bytes are not read"
+                )
 
     def _lost(self, what: str) -> None:
         if self.options.fail_on_data_loss:
-            raise CaptureError(f"{what} (failOnDataLoss=false goes on without it)")
-        self._say(what)
+            raise CaptureError(f"{what} (failOnDataLoss=false continues without it)")
+        self._warn_once(what)
 
-    def _say(self, what: str) -> None:
-        """Warn, once: the driver looks at the same files again and again."""
-        if what not in self._said:
-            self._said.add(what)
+    def _warn_once(self, what: str) -> None:
+        """Warn once; the driver lists the same files for every trigger."""
+        if what not in self._warned:
+            self._warned.add(what)
             log.warning("%s", what)
 
 
@@ -569,7 +549,7 @@ def _digest(head: bytes) -> str:
 
 
 def _step(at: Position, place: Checkpoint, listed: ListedFile) -> Step:
-    """The step to a place in the file of the position, or in the next one."""
+    """The step from a position to a checkpoint in its file or in the next file."""
     file = listed.file
     size = place.offset if file.size == UNKNOWN_SIZE else file.size
     here = Position(file.name, size, _digest(listed.head[:size]), at.passed, place)

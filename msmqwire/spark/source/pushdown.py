@@ -1,7 +1,7 @@
-"""Filters of a query that are applied where captures are read, in place of Spark.
+"""Filters of a query, applied where captures are read.
 
-All of them are applied to finished batches, exactly as Spark would: what they leave out never goes to the JVM, which is
-the dear part. Those of time and addresses narrow what is decoded as well.
+Each is applied to decoded batches exactly as Spark would apply it: the rows that it drops never go to the JVM, which is
+the expensive part. Filters on time and addresses also reduce the payloads that are decoded.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from msmqwire.capture.times import nanoseconds
+from msmqwire.capture.options import ReadOptions, nanoseconds
 from msmqwire.spark.schema import SparkColumn
-from msmqwire.spark.source.scan import ReadingOptions
+from msmqwire.spark.source.scan import ScanOptions
 
 __all__ = ["can_apply", "filtered", "narrowed"]
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
-# What they give for a null is null, as in Spark
+# The result for a null is null, as in Spark
 _COMPARISONS: dict[type[Filter], Callable[[Any, Any], Any]] = {
     EqualTo: pc.equal,
     GreaterThan: pc.greater,
@@ -83,20 +83,21 @@ def filtered(batch: pa.RecordBatch, conditions: Iterable[Filter]) -> pa.RecordBa
     return batch.filter(reduce(pc.and_kleene, masks)) if masks else batch
 
 
-def narrowed(options: ReadingOptions, conditions: Iterable[Filter]) -> ReadingOptions:
-    """Options with which rows are not even decoded that the filters would leave out, as far as options can say that.
+def narrowed(options: ScanOptions, conditions: Iterable[Filter]) -> ScanOptions:
+    """Options that leave out payloads that the filters would drop, as far as options can express that.
 
-    Not in mode FAILFAST, where what cannot be decoded ends the job whether or not the query asks for it.
+    Not in mode FAILFAST, where every payload that cannot be decoded ends the job.
     """
     if options.mode == "FAILFAST":
         return options
-    since, until, addresses = options.since, options.until, options.addresses
+    read = options.read
+    since, until, addresses = read.since, read.until, read.addresses
     for condition in conditions:
         if not isinstance(condition, (*_LOWER, *_UPPER, In)):
             continue
         column = condition.attribute[0]
         if column in ("time", "time_ns") and not isinstance(condition, In):
-            # Microseconds have lost less than 1,000 nanoseconds
+            # A time in microseconds is up to 999 nanoseconds less than the time of its row
             time, slack = (condition.value, 0) if column == "time_ns" else (nanoseconds(condition.value), 999)
             if isinstance(condition, _LOWER) and _LEAST <= time - slack <= _MOST:
                 since = time - slack if since is None else max(since, time - slack)
@@ -106,8 +107,8 @@ def narrowed(options: ReadingOptions, conditions: Iterable[Filter]) -> ReadingOp
             wanted = condition.value if isinstance(condition, In) else (condition.value,)
             addresses = tuple(wanted) if all(map(_is_address, wanted)) else ()
     if since is not None and until is not None and since >= until:
-        return options  # there are no rows, but options cannot say that
-    return replace(options, addresses=addresses, since=since, until=until)
+        return options  # no row matches, which options cannot express
+    return replace(options, read=ReadOptions.of(read, {"addresses": addresses, "since": since, "until": until}))
 
 
 def _mask(condition: Filter, batch: pa.RecordBatch) -> Any:
@@ -133,7 +134,7 @@ def _mask(condition: Filter, batch: pa.RecordBatch) -> Any:
 
 
 def _fits(value: Any, type_: pa.DataType) -> bool:
-    """Whether a literal is a value of a column's type that both sides compare alike."""
+    """Whether a literal has the column's type, and Arrow compares it as Spark does."""
     if pa.types.is_integer(type_):
         bits = type_.bit_width
         return type(value) is int and -(1 << (bits - 1)) <= value < 1 << (bits - 1)

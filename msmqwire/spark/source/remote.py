@@ -1,4 +1,4 @@
-"""Files on other machines: whatever pyarrow has a file system for, and through fsspec what that has one for."""
+"""Files on other machines, through the file systems of pyarrow and fsspec."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
-__all__ = ["Entry", "RemoteFile", "RemoteStore", "StorageOptions"]
+__all__ = ["Entry", "PositionedFile", "RemoteFile", "RemoteStore", "StorageOptions"]
 
 StorageOptions = Mapping[str, Any]
 
-BLOCK_SIZE = 8 << 20  # bytes asked for at once: a request takes as long as many of them on their way
+BLOCK_SIZE = 8 << 20  # bytes of a request, enough to outweigh its latency
 
-# What pyarrow has itself; Hadoop's s3a is an S3 like any other
+# File systems of pyarrow; s3a is Hadoop's name of S3
 _BUCKETS = {"s3": "S3FileSystem", "s3a": "S3FileSystem", "gs": "GcsFileSystem", "gcs": "GcsFileSystem"}
 _NATIVE = {
     **_BUCKETS,
@@ -31,7 +31,7 @@ _NATIVE = {
 
 
 class Entry(NamedTuple):
-    """A file or a folder: its URI, its size in bytes, and when it was changed last, if that is known."""
+    """A file or a folder: its URI, its size in bytes, and the time of its last change, if known."""
 
     name: str
     is_folder: bool
@@ -40,15 +40,15 @@ class Entry(NamedTuple):
 
 
 class RemoteStore:
-    """The file system of a URI. What is behind ``scheme://authority`` in a URI is meant as it stands, without escapes.
+    """The file system of a URI. The path of a URI is taken literally, without escapes.
 
-    ``options`` are keyword arguments of pyarrow's or fsspec's file system. Without them it finds its credentials and
-    its server as it does everywhere, in the environment, in its own configuration, or from the machine it runs on.
+    ``options`` are keyword arguments of the file system of pyarrow or fsspec. By default it finds its server and its
+    credentials in the environment, in its configuration files, or through the machine it runs on.
 
     Raises
     ------
     ValueError
-        No file system is known for the URI, or its library is not installed, or it does not take these options.
+        There is no file system for the URI, its library is not installed, or it does not accept the options.
     """
 
     def __init__(self, uri: str, options: StorageOptions | None = None) -> None:
@@ -57,12 +57,12 @@ class RemoteStore:
         self._files, self._root = _file_system(self._base, json.dumps(dict(options or {}), sort_keys=True))
 
     def lookup(self, uri: str) -> Entry | None:
-        """What the URI names; None when there is nothing."""
+        """The file or folder of a URI; None if there is none."""
         info = self._files.get_file_info(self._path(uri))
         return None if info.type == fs.FileType.NotFound else self._entry(info)
 
     def entries(self, uri: str, *, recursive: bool = False) -> list[Entry]:
-        """What is in a folder, or in those below it as well, by name; nothing where there is no such folder."""
+        """The content of a folder, and of its subfolders if ``recursive``, by name; empty if there is none."""
         path = self._path(uri)
         infos = self._files.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=recursive))
         return sorted(self._entry(info) for info in infos if info.path.rstrip("/") != path.rstrip("/"))
@@ -77,7 +77,7 @@ class RemoteStore:
         """
         try:
             return RemoteFile(uri, self._files.open_input_file(self._path(uri)))
-        except Exception as error:  # each library has types of its own
+        except Exception as error:  # each library has its own exceptions
             number = errno.ENOENT if isinstance(error, FileNotFoundError) else errno.EIO
             raise OSError(number, f"cannot be opened: {error}", uri) from error
 
@@ -91,18 +91,18 @@ class RemoteStore:
 
 @lru_cache(maxsize=64)
 def _file_system(base: str, options: str) -> tuple[fs.FileSystem, str]:
-    """The file system of ``scheme://authority``, and what its paths have in place of that."""
+    """The file system of ``scheme://authority``, and the prefix that replaces it in paths."""
     scheme, _, authority = base.partition("://")
     given = json.loads(options)
     if scheme in _BUCKETS and "@" in authority:
-        raise ValueError(f"{scheme}://: a URI is shown wherever its file is; credentials belong into storageOptions")
+        raise ValueError(f"{scheme}://: URIs are shown in rows and messages; put credentials into storageOptions")
     try:
         if scheme not in _NATIVE:
             return _by_fsspec(base, given)
         if given:
             files = getattr(fs, _NATIVE[scheme])(**given)
         else:
-            # It finds the region of the bucket, too
+            # This finds the region of the bucket, too
             files = fs.FileSystem.from_uri(f"{scheme.replace('s3a', 's3')}://{authority}/")[0]
     except ModuleNotFoundError as error:
         needed = "; pip install 'msmqwire[remote]'" if error.name in ("fsspec", "aiohttp") else ""
@@ -122,10 +122,28 @@ def _by_fsspec(base: str, options: StorageOptions) -> tuple[fs.FileSystem, str]:
     return fs.PyFileSystem(handler), root.rstrip("/")
 
 
-class RemoteFile(io.RawIOBase):
-    """A file that is read in large blocks, each fetched while the one before is used.
+class PositionedFile(io.RawIOBase):
+    """A readable file that keeps the offset of its next byte in ``_position``."""
 
-    Whatever goes wrong on the way is an ``OSError`` with a number, so that nobody takes it for damage of the data.
+    _position = 0
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
+    def tell(self) -> int:
+        """The offset of the next byte."""
+        return self._position
+
+
+class RemoteFile(PositionedFile):
+    """A file that is read in large blocks; the next block is fetched while the current one is used.
+
+    Every failure is an ``OSError`` with a number, so that it is not taken for a malformed capture.
     """
 
     def __init__(self, name: str, file: pa.NativeFile) -> None:
@@ -134,34 +152,21 @@ class RemoteFile(io.RawIOBase):
         self._file = file
         self._size: int = file.size()
         self._block = memoryview(b"")
-        self._position = 0  # in the file, of what is given next
-        self._fetched = 0  # in the file, of what is fetched next
+        self._fetched = 0  # offset of the next byte to fetch
         self._next: Future[bytes] | None = None
 
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
-
-    def tell(self) -> int:
-        """Where reading goes on."""
-        return self._position
-
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go on elsewhere; what was fetched for this place is forgotten."""
+        """Set the offset of the next byte; drops fetched blocks."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         if start + offset < 0:
-            raise ValueError(f"{start + offset} lies before the file")
+            raise ValueError(f"offset {start + offset} is before the beginning of the file")
         if start + offset != self._position:
             self._position = self._fetched = start + offset
             self._block, self._next = memoryview(b""), None
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a writable buffer with what there is; the number of bytes, 0 at the end."""
+        """Read into a buffer; the number of bytes, 0 at the end."""
         view = memoryview(buffer).cast("B")
         if not self._block:
             self._block = self._next_block()
@@ -172,14 +177,14 @@ class RemoteFile(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        """Close the file, when what is on its way has come."""
+        """Close the file after a running request has ended."""
         if not self.closed:
-            self._rest()
+            self._stop_fetching()
             self._file.close()
         super().close()
 
-    def _rest(self) -> None:
-        """Do without the thread until more is to be fetched."""
+    def _stop_fetching(self) -> None:
+        """End the thread; the next fetch starts another one."""
         if self._thread is not None:
             self._thread.shutdown(cancel_futures=True)
             self._thread = None
@@ -187,17 +192,17 @@ class RemoteFile(io.RawIOBase):
     def _next_block(self) -> memoryview:
         waiting = self._next or self._fetch()
         if waiting is None:
-            self._rest()
+            self._stop_fetching()
             return memoryview(b"")
         try:
             block = waiting.result()
-        except Exception as error:  # each library has types of its own
+        except Exception as error:  # each library has its own exceptions
             raise OSError(errno.EIO, f"cannot be read at byte {self._position}: {error}", self.name) from error
         self._next = self._fetch()
         return memoryview(block)
 
     def _fetch(self) -> Future[bytes] | None:
-        """Have the next block fetched, if there is one."""
+        """Start fetching the next block, if there is one."""
         offset = self._fetched
         count = min(BLOCK_SIZE, self._size - offset)
         if count <= 0:

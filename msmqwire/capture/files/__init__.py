@@ -1,0 +1,1 @@
+"""Capture files: formats, compression, and the reader of one file."""

@@ -1,0 +1,245 @@
+"""What ``capture.open`` is given, as files to be read one after the other."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form_of
+from msmqwire.columns import Payloads
+from msmqwire.errors import CaptureError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+__all__ = ["CapturedFrames", "FrameRun", "OpenFile", "Source", "SourceFile", "files_of"]
+
+OneSource: TypeAlias = "str | os.PathLike[str] | IO[bytes] | CapturedFrames"
+Source: TypeAlias = "OneSource | Iterable[OneSource]"
+# Of frames of one file: its name, their numbers, offsets, times, whether they have one, link types, and their bytes
+FrameRun: TypeAlias = "tuple[str, NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], Payloads]"
+
+STANDARD_INPUT = "-"
+
+
+class OpenFile:
+    """A file to be read: its name as rows show it, and its bytes, decompressed if need be.
+
+    ``read_into`` fills a writable buffer with what there is and gives the number of bytes, 0 at the end.
+    """
+
+    def __init__(self, name: str, file: Any, *, ours: bool) -> None:
+        self.name = shown_name(name)
+        self._file = file
+        self._ours = ours
+        self._decompressed: Decompressed | None = None
+        try:
+            self._start = file.tell() if _is_seekable(file) else None
+            self._peeked = peeked = _Peeked(_reader(file))
+            form = form_of(peeked.first)
+            if form is not None:
+                self._decompressed = Decompressed(self.name, form, peeked)
+        except BaseException:
+            self.close()
+            raise
+        self.read_into: Callable[[memoryview], int] = (
+            peeked.readinto if self._decompressed is None else self._decompressed.read_into
+        )
+
+    @property
+    def damage(self) -> str:
+        """Why a compressed file could not be read to its end; empty when nothing is wrong."""
+        return "" if self._decompressed is None else self._decompressed.damage
+
+    @property
+    def seekable(self) -> bool:
+        """Whether reading can go on inside it: it is no pipe and not compressed."""
+        return self._decompressed is None and self._start is not None
+
+    def seek(self, offset: int) -> None:
+        """Go on elsewhere: so many bytes behind where reading began.
+
+        Raises
+        ------
+        ValueError
+            The file can only be read from its beginning: it is compressed, or a pipe.
+        CaptureError
+            It is shorter.
+        """
+        if self._decompressed is not None or self._start is None:
+            kind = "a pipe" if self._decompressed is None else "compressed"
+            raise ValueError(f"{self.name}: is {kind}: reading cannot go on inside it")
+        size = self._file.seek(0, io.SEEK_END) - self._start
+        if size < offset:
+            raise CaptureError(f"{self.name}: has {size} bytes, and reading is to go on at {offset}")
+        self._file.seek(self._start + offset)
+        self._peeked.forget()
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        if self._ours:
+            self._file.close()
+
+
+class CapturedFrames:
+    """Frames that were taken out of captures; what reads captures reads them as if they were still there.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        The columns ``file``, ``frame``, ``time``, ``link``, ``offset`` and ``data`` of ``read_frames``, in the order of
+        the captures and of the frames in them; needs pyarrow. What is not there, no row needs.
+    """
+
+    name = "<frames>"
+    damage = ""
+    seekable = False
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+
+    def runs(self) -> Iterator[FrameRun]:
+        """The frames of one file after the other.
+
+        Raises
+        ------
+        CaptureError
+            A frame is of no file.
+        """
+        import pyarrow as pa
+
+        for batch in self._batches:
+            files = batch.column("file").dictionary_encode()
+            if files.null_count:
+                raise CaptureError(f"{files.null_count} frames are of no file")
+            codes = files.indices.to_numpy()
+            times = batch.column("time").cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+            columns = (
+                batch.column("frame").cast(pa.uint64()).to_numpy(),
+                batch.column("offset").cast(pa.uint64()).to_numpy(),
+                times.fill_null(0).to_numpy(),
+                times.is_valid().cast(pa.uint8()).to_numpy(),
+                batch.column("link").cast(pa.uint16()).to_numpy(),
+                Payloads.of(batch.column("data")),
+            )
+            cuts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+            for start, stop in pairwise(cuts):
+                if start < stop:
+                    run = tuple(column[start:stop] for column in columns)
+                    yield files.dictionary[int(codes[start])].as_py(), *run
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+class _Peeked(io.RawIOBase):
+    """A file whose first bytes were looked at, and are given again: a pipe has no way back."""
+
+    def __init__(self, read_into: Callable[[memoryview], int]) -> None:
+        self.first = b""
+        self._read_into = read_into
+        view = memoryview(bytearray(LONGEST_MAGIC))
+        while len(self.first) < LONGEST_MAGIC:
+            count = read_into(view[len(self.first) :])
+            if not count:
+                break
+            self.first = bytes(view[: len(self.first) + count])
+        self._left = self.first
+
+    def readable(self) -> bool:
+        return True
+
+    def forget(self) -> None:
+        """Read what the file gives next."""
+        self._left = b""
+
+    def readinto(self, view: Any) -> int:
+        if not self._left:
+            return self._read_into(view)
+        part = self._left[: len(view)]
+        view[: len(part)] = part
+        self._left = self._left[len(part) :]
+        return len(part)
+
+
+def _reader(file: Any) -> Callable[[memoryview], int]:
+    """One read for each call, straight into the buffer where the file can do that."""
+    for method in ("readinto1", "readinto"):
+        if hasattr(file, method):
+            return getattr(file, method)  # type: ignore[no-any-return]
+
+    def read_into(view: memoryview) -> int:
+        data = file.read(len(view))
+        if not isinstance(data, bytes):
+            raise TypeError(f"a capture is read from binary files; this one gave {type(data).__name__}")
+        view[: len(data)] = data
+        return len(data)
+
+    return read_into
+
+
+def _is_seekable(file: Any) -> bool:
+    return hasattr(file, "seekable") and bool(file.seekable())
+
+
+def shown_name(name: str) -> str:
+    """The name of a file as rows show it."""
+    return os.fsencode(name).decode(errors="replace")
+
+
+class SourceFile(NamedTuple):
+    """The name of a file as rows show it, and what opens it."""
+
+    name: str
+    open: Callable[[], OpenFile | CapturedFrames]
+
+
+def files_of(source: Source) -> Iterator[SourceFile]:
+    """The files of a path, binary file object, glob, CapturedFrames, or a list of these.
+
+    Raises
+    ------
+    CaptureError
+        A glob that matches no file.
+    """
+    if isinstance(source, str | os.PathLike | CapturedFrames) or hasattr(source, "read") or hasattr(source, "readinto"):
+        yield from _one(source)
+    else:
+        for item in source:
+            yield from _one(item)
+
+
+def _one(item: Any) -> Iterator[SourceFile]:
+    if isinstance(item, str | os.PathLike):
+        path = os.fsdecode(item)
+        if path == STANDARD_INPUT:
+            yield SourceFile(STANDARD_INPUT, lambda: OpenFile(STANDARD_INPUT, sys.stdin.buffer, ours=False))
+        elif glob.has_magic(path) and not os.path.exists(path):
+            names = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+            if not names:
+                raise CaptureError(f"{path}: no file matches")
+            yield from map(_file_at, names)
+        else:
+            yield _file_at(path)
+    elif isinstance(item, CapturedFrames):
+        yield SourceFile(item.name, lambda: item)
+    elif hasattr(item, "read") or hasattr(item, "readinto"):
+        if isinstance(item, io.TextIOBase):
+            raise TypeError("a capture is read from binary files; open this one with mode 'rb'")
+        given = getattr(item, "name", None)
+        name = given if isinstance(given, str) else "<stream>"
+        yield SourceFile(shown_name(name), lambda: OpenFile(name, item, ours=False))
+    else:
+        raise TypeError(f"a capture is a path, a glob or a binary file, not {type(item).__name__}")
+
+
+def _file_at(path: str) -> SourceFile:
+    return SourceFile(shown_name(path), lambda: OpenFile(path, open(path, "rb", buffering=0), ours=True))

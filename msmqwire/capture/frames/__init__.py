@@ -1,0 +1,1 @@
+"""Captured frames: headers, IP fragments, selection, and the rows they give."""

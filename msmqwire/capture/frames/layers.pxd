@@ -1,0 +1,132 @@
+"""From a captured frame to its UDP datagram, TCP segment or IPX packet.
+
+The common ways are inline, every other one is in layers.pyx.
+
+A set of ports, here and below, is 65536 bits in words: the bit of a port is that of its two bytes in network order read
+as a little-endian number, so that nothing need be swapped to look one up.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+
+from msmqwire.capture.frames.fragments cimport Part
+from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
+
+# Link types as capture files number them (the LINKTYPE_ registry of tcpdump.org)
+cdef enum Link:
+    LINK_NULL = 0
+    LINK_ETHERNET = 1
+    LINK_RAW_BSD = 12
+    LINK_RAW_OPENBSD = 14
+    LINK_RAW = 101
+    LINK_LOOP = 108
+    LINK_LINUX_SLL = 113
+    LINK_IPV4 = 228
+    LINK_IPV6 = 229
+    LINK_LINUX_SLL2 = 276
+
+
+# The ports that belong to us, for each transport.
+cdef struct Ports:
+    const uint64_t* udp
+    const uint64_t* tcp
+    const uint64_t* ipx  # sockets, as IPX calls them
+
+
+# Values of Protocol and Next Header, and one beyond them
+cdef enum Protocol:
+    TCP = 6
+    UDP = 17
+    IPX_PACKET = 256
+
+
+# A UDP datagram, a TCP segment or an IPX packet in a frame.
+cdef struct Packet:
+    const uint8_t* ip       # or the header of IPX
+    const uint8_t* header   # of UDP or TCP; both begin with the two ports
+    const uint8_t* payload
+    size_t size         # of the payload, as far as it was captured
+    size_t missing      # bytes of it that were not captured; only a segment may lack some
+    uint32_t protocol
+    Part part           # of an IP datagram, where the frame holds one
+    size_t needed       # where the frame is damaged, in the words of its reason
+    size_t available
+
+
+# What a frame is, when it is not damaged for some Reason
+cdef enum:
+    FOUND = 0
+    OTHER = -1
+    PART = -2
+
+
+cdef enum:
+    UDP_HEADER = 8
+    TCP_HEADER = 20
+    IPX_HEADER = 30
+    PLAIN_ROOM = 65536 + 14 - 42  # the longest IP packet behind its link header, and one byte
+
+
+cdef inline size_t network_u16(const uint8_t* source) noexcept nogil:
+    return wire_bswap16(load_u16(source))
+
+
+cdef inline bint has_port(const uint64_t* ports, const uint8_t* port) noexcept nogil:
+    cdef uint32_t bit = load_u16(port)
+    return ports[bit >> 6] >> (bit & 63) & 1
+
+
+cdef inline bint wanted(const uint64_t* ports, const uint8_t* header) noexcept nogil:
+    """Whether the source or the destination port, with which ``header`` begins, is in the set ``ports``."""
+    return has_port(ports, header + 2) or has_port(ports, header)
+
+
+cdef inline size_t plain_datagram(const uint8_t* frame, size_t size, size_t room) noexcept nogil:
+    """The length of a whole UDP datagram in IPv4 without options (RFC 791) in Ethernet without tags, which is at 34.
+
+    0 when the frame is anything else, or has not 42 bytes and less than ``room`` more; ``room`` is PLAIN_ROOM, or 0
+    where frames are not of Ethernet.
+    """
+    cdef size_t length
+    if wire_unlikely(size - 42 >= room):
+        return 0
+    # type 0x0800, version 4, 5 words of header; no fragment offset, no more fragments, protocol 17
+    if wire_unlikely(load_u32(frame + 12) & 0x00FFFFFFU != 0x00450008U):
+        return 0
+    if wire_unlikely(load_u32(frame + 20) & 0xFF00FF3FU != 0x11000000U):
+        return 0
+    # Mostly both lengths go to the end of the frame, and two comparisons are enough
+    if load_u16(frame + 16) == wire_bswap16(<uint16_t>(size - 14)):
+        if load_u16(frame + 38) == wire_bswap16(<uint16_t>(size - 34)):
+            return size - 34
+    length = network_u16(frame + 38)
+    if length >= UDP_HEADER and length <= size - 34 and length + 20 <= network_u16(frame + 16):
+        return length
+    return 0
+
+
+cdef inline bint plain_segment(const uint8_t* frame, size_t size, Packet* found) noexcept nogil:
+    """Find a whole TCP segment in IPv4 without options in Ethernet without tags; false when it is anything else."""
+    cdef size_t total, header
+    if size < 54:
+        return False
+    # type 0x0800, version 4, 5 words of header; no fragment offset, no more fragments, protocol 6
+    if load_u32(frame + 12) & 0x00FFFFFFU != 0x00450008U or load_u32(frame + 20) & 0xFF00FF3FU != 0x06000000U:
+        return False
+    total = network_u16(frame + 16)
+    header = <size_t>(frame[46] >> 4) * 4
+    if total > size - 14 or header < TCP_HEADER or header + 20 > total:
+        return False
+    found.ip = frame + 14
+    found.header = frame + 34
+    found.payload = frame + 34 + header
+    found.size = total - 20 - header
+    found.missing = 0
+    return True
+
+
+cdef int find_packet(
+    const uint8_t* frame, size_t size, uint32_t link, const Ports* ports, Packet* found
+) noexcept nogil
+cdef int find_in_datagram(const uint8_t* whole, size_t size, const Ports* ports, Packet* found) noexcept nogil

@@ -1,0 +1,4 @@
+"""The presence bits of the capture columns."""
+
+STREAMED: int
+TIMED: int

@@ -1,0 +1,3 @@
+"""The presence bits of the capture columns."""
+
+__all__ = ["STREAMED", "TIMED"]

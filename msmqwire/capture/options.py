@@ -1,0 +1,250 @@
+"""The options of reading captures, checked once; every function that reads a capture takes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, get_args
+
+from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.frames.selection import PayloadSelection
+from msmqwire.capture.schema import TRANSPORTS, StreamLimits
+from msmqwire.capture.tcp.packets import PACKET_KINDS
+from msmqwire.columns.schema import GuidForm
+
+__all__ = ["Ports", "ReadKeywords", "ReadOptions", "nanoseconds", "parse_network", "parse_ports", "parse_time"]
+
+Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
+Columns: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
+
+SMALLEST_BLOCK_SIZE = 4096
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ReadKeywords(TypedDict, total=False):
+    """The fields of ``ReadOptions`` as keyword arguments."""
+
+    ports: Ports | None
+    packets: Iterable[str] | None
+    addresses: Iterable[str]
+    since: datetime | int | None
+    until: datetime | int | None
+    columns: Columns | None
+    guid: GuidForm
+    strict: bool
+    limits: StreamLimits
+    block_size: int
+    resume: Checkpoint | None
+    stop: Checkpoint | None
+    final: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """What to read from captures, and how.
+
+    The functions that read captures take an object of this class, keyword arguments with the names of its fields, or
+    both: a keyword argument replaces the field. The object can be pickled and compared.
+
+    Attributes
+    ----------
+    ports : iterable of int, or mapping of transports to iterables of int; optional
+        Read payloads whose source or destination port is one of these. A mapping has the ports of ``"udp"``, ``"tcp"``
+        and ``"ipx"``; transports that it does not name are not read. Default: 1801, 3527 and 876; for a table, the
+        ports of its protocol. Stored as a mapping with all three transports.
+    packets : iterable of str, optional
+        The kinds of packets in TCP streams that are payloads: ``"message"``, ``"session"`` or both, the default. A
+        table reads the kinds it has rows for.
+    addresses : iterable of str
+        Addresses and networks (``"10.20.1.25"``, ``"2001:db8::/32"``). Read payloads whose sender or receiver has one
+        of them; default: all payloads.
+    since, until : datetime with a time zone, or int; optional
+        Read payloads captured at ``since`` or later and before ``until``. An int is nanoseconds since 1970 UTC, and so
+        is the stored value. The time of a packet in a TCP stream is the time of its last frame.
+    columns : iterable of str, optional
+        The columns to build; default: all. ``read_tables`` takes a mapping of tables to columns.
+    guid : {"text", "uuid", "binary"}
+        The Arrow type of GUID columns.
+    strict : bool
+        Report violations as faults.
+    limits : StreamLimits
+        The memory that TCP reassembly may use.
+    block_size : int
+        Bytes per read, at least 4096. A block has the payloads of one read.
+    resume : Checkpoint, optional
+        Start at this checkpoint, with the state it holds. It must have been made with the same ports, packets and
+        limits. Files of the source before the file of the checkpoint are not opened.
+    stop : Checkpoint, optional
+        Stop at this checkpoint. Datagrams and packets that are incomplete there are left to the reader that resumes
+        there. Files of the source after the file of the checkpoint are not opened.
+    final : bool
+        The capture will not grow. If false, datagrams and packets that are incomplete at its end, and an incomplete
+        last record, are left to the reader that resumes at ``checkpoint()``.
+
+    Raises
+    ------
+    ValueError
+        A field has a value that it cannot have.
+    """
+
+    ports: Mapping[str, frozenset[int]] | None = field(default=None, hash=False)
+    packets: tuple[str, ...] | None = None
+    addresses: tuple[str, ...] = ()
+    since: int | None = None
+    until: int | None = None
+    columns: tuple[str, ...] | Mapping[str, tuple[str, ...]] | None = field(default=None, hash=False)
+    guid: GuidForm = "text"
+    strict: bool = False
+    limits: StreamLimits = field(default_factory=StreamLimits)
+    block_size: int = 1 << 20
+    resume: Checkpoint | None = None
+    stop: Checkpoint | None = None
+    final: bool = True
+
+    if TYPE_CHECKING:
+
+        def __init__(self, **keywords: Unpack[ReadKeywords]) -> None: ...
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        put("ports", None if self.ports is None else _ports_by_transport(self.ports))
+        put("packets", None if self.packets is None else _packet_kinds(self.packets))
+        put("addresses", tuple(map(parse_network, _names(self.addresses))))
+        put("since", _nanoseconds("since", self.since))
+        put("until", _nanoseconds("until", self.until))
+        if isinstance(self.columns, Mapping):
+            put("columns", {table: _names(columns) for table, columns in self.columns.items()})
+        elif self.columns is not None:
+            put("columns", _names(self.columns))
+        if self.guid not in get_args(GuidForm):
+            raise ValueError(f"guid={self.guid!r} is not one of {', '.join(map(repr, get_args(GuidForm)))}")
+        if self.block_size < SMALLEST_BLOCK_SIZE:
+            raise ValueError(f"block_size={self.block_size} must be at least {SMALLEST_BLOCK_SIZE}")
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise ValueError("until must be later than since")
+
+    @classmethod
+    def of(cls, options: ReadOptions | None, keywords: ReadKeywords, unused: Iterable[str] = ()) -> ReadOptions:
+        """The options of a call: ``options`` or the defaults, with the fields in ``keywords`` replaced.
+
+        Raises
+        ------
+        TypeError
+            A keyword is no field, or one of ``unused``: fields that the called function has no use for.
+        """
+        wrong = sorted(set(keywords).difference(_FIELDS.difference(unused)))
+        if wrong:
+            raise TypeError(f"unexpected keyword argument: {', '.join(wrong)}")
+        if options is None:
+            return cls(**keywords)
+        return replace(options, **keywords) if keywords else options  # type: ignore[arg-type] # wide types, as __init__
+
+    def selection(self) -> PayloadSelection | None:
+        """The kernels' form of ``addresses``, ``since`` and ``until``; None if every payload is selected."""
+        if not self.addresses and self.since is None and self.until is None:
+            return None
+        return PayloadSelection(self.addresses, self.since, self.until)
+
+
+_FIELDS = frozenset(item.name for item in fields(ReadOptions))
+
+
+def nanoseconds(time: datetime) -> int:
+    """Nanoseconds since 1970 of a time with a time zone."""
+    return (time - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def parse_time(text: str) -> int:
+    """Nanoseconds since 1970 of an ISO 8601 time; a time without a zone is UTC.
+
+    Raises
+    ------
+    ValueError
+        The text is not such a time, or the time does not fit in 64 bits.
+    """
+    # datetime has no digits below microseconds, so the fraction is read separately
+    fraction = re.search(r"(?<=:\d\d)[.,](\d{1,9})(?!\d)", text)
+    rest = text.replace(fraction[0], "", 1) if fraction else text
+    try:
+        if set(rest) & set(".,"):
+            raise ValueError
+        time = datetime.fromisoformat(rest)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not an ISO 8601 time, as in 2024-03-04, 2024-03-04T08:00 or 2024-03-04T08:00:00.25+01:00"
+        ) from None
+    below = int((fraction[1] if fraction else "").ljust(9, "0"))
+    found = nanoseconds(time if time.tzinfo else time.replace(tzinfo=UTC)) + below
+    if not -(1 << 63) <= found < 1 << 63:
+        raise ValueError(f"{text!r} is not between the years 1678 and 2262, the range of capture times")
+    return found
+
+
+def parse_ports(text: str) -> frozenset[int]:
+    """Ports separated by commas.
+
+    Raises
+    ------
+    ValueError
+        The text is not a list of ports from 1 to 65535.
+    """
+    ports = frozenset(int(port) if port.strip().isdecimal() else 0 for port in text.split(","))
+    if not all(0 < port < 1 << 16 for port in ports):
+        raise ValueError(f"{text!r} is not a list of ports from 1 to 65535, as in 1801,3527")
+    return ports
+
+
+def parse_network(text: str) -> str:
+    """The text of an address, or of a network with the length of its prefix, unchanged.
+
+    Raises
+    ------
+    ValueError
+        The text is neither.
+    """
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither an address nor a network, as in 10.20.1.25 or 2001:db8::/32") from None
+    return text
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _ports_by_transport(ports: Ports) -> dict[str, frozenset[int]]:
+    """The ports of each transport; ports without a transport are those of all."""
+    if not isinstance(ports, Mapping):
+        found = dict.fromkeys(TRANSPORTS, frozenset(ports))
+    else:
+        unknown = [name for name in ports if name not in TRANSPORTS]
+        if unknown:
+            raise ValueError(f"unknown transport {', '.join(map(repr, unknown))}; known: {', '.join(TRANSPORTS)}")
+        found = {name: frozenset(ports.get(name, ())) for name in TRANSPORTS}
+    for port in frozenset().union(*found.values()):
+        if not 0 <= port <= 0xFFFF:
+            raise ValueError(f"port {port} is not 0 to 65535")
+    return found
+
+
+def _packet_kinds(packets: Iterable[str]) -> tuple[str, ...]:
+    """The kinds in the order of ``PACKET_KINDS``, each once."""
+    names = _names(packets)
+    unknown = sorted(set(names).difference(PACKET_KINDS))
+    if unknown:
+        raise ValueError(f"unknown kind of packet {', '.join(map(repr, unknown))}; known: {', '.join(PACKET_KINDS)}")
+    return tuple(kind for kind in PACKET_KINDS if kind in names)
+
+
+def _nanoseconds(name: str, time: datetime | int | None) -> int | None:
+    if not isinstance(time, datetime):
+        return time
+    if time.tzinfo is None:
+        raise ValueError(f"{name}={time.isoformat()}: has no time zone; captures are in UTC")
+    return nanoseconds(time)

@@ -1,0 +1,1 @@
+"""TCP streams: reassembly, and the MSMQ packets in a stream."""

@@ -1,0 +1,350 @@
+"""From TCP segments to the MSMQ packets of their streams: RFC 9293, [MS-MQQB] 2.1.
+
+A stream is one direction of a connection. Bytes in order go to packets.pyx. Bytes that are ahead of what is still
+missing wait as pieces. What is missing is given up when too much waits behind it, when the connection is reset or its
+ports are used again, when the flow is evicted, and at the end of the capture; reading goes on behind the packet that
+lost some of its bytes, else at the next signature.
+
+Rows have room for so many packets. A segment for which there may be too little is not taken: the caller makes new rows
+and offers it again. Where a segment was taken and the bytes waiting behind it did not fit, its flow is ``waiting``: the
+caller makes new rows for it before it goes on.
+"""
+
+from cython cimport boundscheck, wraparound
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy
+
+from msmqwire.capture.frames.fragments cimport free_fragments
+from msmqwire.capture.frames.frame cimport CONFLICT, EVICTED, GAP, UNFINISHED, Counts, Frame, describe
+from msmqwire.capture.frames.layers cimport Packet
+from msmqwire.capture.frames.rows cimport Rows, keep_memory
+from msmqwire.capture.tcp.flows cimport (
+    NO_FLOW, Endpoints, Flow, Origin, Piece, Streams, add_flow, find_flow, free_table, hold_piece, move_to_front,
+    piece_data, remove_flow, start_table, take_piece,
+)
+from msmqwire.capture.tcp.packets cimport deliver, has_room, lose_packet, packet_kind
+from msmqwire.columns.payloads cimport Payloads, Span, payload_at
+from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
+from msmqwire.wire.address cimport IPV4, IPV6
+from msmqwire.wire.cursor cimport load_u32, load_u64
+from msmqwire.wire.simd cimport wire_bswap32
+
+import numpy as np
+
+__all__ = ["StreamTable", "packet_kinds"]
+
+cdef enum:
+    MOST_PIECES = 1024  # of a flow: they are found by walking along them
+
+
+# --- From segments to bytes in order ---
+
+
+cdef void give_up(Streams* streams, Flow* flow, Counts* counts) noexcept nogil:
+    """Go on at the first piece, as if what is missing in front of it had been there but could not be read."""
+    cdef const Piece* piece = flow.pieces
+    cdef uint64_t gap = piece.position - flow.position
+    cdef uint64_t rest = flow.skip
+    streams.counts.gaps += 1
+    streams.counts.missing += gap
+    describe(counts, piece.origin.file, piece.origin.offset, GAP, gap, flow.position)
+    if flow.filled >= BASE_HEADER_SIZE:
+        rest = flow.total - flow.filled
+    lose_packet(streams, flow)
+    flow.skip = <uint32_t>(rest - gap) if rest > gap else 0
+    flow.searching = True
+    flow.position = piece.position
+
+
+cdef bint drain(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexcept nogil:
+    """Deliver the pieces that are in order; false when the rows have no room for the next."""
+    cdef Piece* piece
+    while flow.pieces != NULL:
+        if flow.pieces.position > flow.position:
+            if not (flow.flushing or flow.piece_bytes > streams.most_ahead or flow.piece_count > MOST_PIECES):
+                return True
+            give_up(streams, flow, counts)
+        if not has_room(rows, flow.pieces.size):
+            return False
+        piece = take_piece(&streams.table, flow)
+        streams.counts.held -= piece.size
+        if deliver(streams, flow, piece_data(piece), piece.size, &piece.origin, rows, counts):
+            keep_memory(rows, piece)
+        else:
+            free(piece)
+    flow.flushing = False
+    return True
+
+
+cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexcept nogil:
+    """Nothing more comes; false when the rows have no room for what waits."""
+    flow.flushing = True
+    if not drain(streams, flow, rows, counts):
+        return False
+    if flow.filled:
+        if not flow.searching:
+            streams.counts.unfinished += 1
+            describe(
+                counts, flow.file, flow.offset, UNFINISHED,
+                BASE_HEADER_SIZE if flow.filled < BASE_HEADER_SIZE else flow.total, flow.filled,
+            )
+        lose_packet(streams, flow)
+    return True
+
+
+cdef bint evict(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
+    """Forget the flow whose last segment is the longest ago; false when the rows have no room for what waits."""
+    cdef Flow* flow = &streams.table.flows[streams.table.oldest]
+    if not close_stream(streams, flow, rows, counts):
+        streams.waiting = streams.table.oldest  # what is left comes next, even if what came made room enough
+        return False
+    if not flow.ended:
+        streams.counts.evictions += 1
+        describe(counts, flow.file, flow.offset, EVICTED, 0, flow.position)
+    remove_flow(&streams.table, flow)
+    return True
+
+
+cdef bint differs_from_open(const Flow* flow, const uint8_t* data, size_t size, size_t behind) noexcept nogil:
+    """Whether bytes that begin ``behind`` bytes in front of the position are not what the open packet has there."""
+    cdef const uint8_t* open = flow.data
+    cdef size_t skip = 0
+    if flow.filled == 0:
+        return False
+    if flow.filled < BASE_HEADER_SIZE:
+        open = flow.head.data
+    if open == NULL:
+        return False
+    if behind > flow.filled:
+        skip = behind - flow.filled
+        behind = flow.filled
+    return size > skip and memcmp(data + skip, open + (flow.filled - behind), size - skip) != 0
+
+
+cdef void take_bytes(
+    Streams* streams, Flow* flow, const uint8_t* data, size_t size, int32_t ahead, const Origin* origin, Rows* rows,
+    Counts* counts,
+) noexcept nogil:
+    """Bytes that begin ``ahead`` of the position; what was there before is left as it is."""
+    cdef size_t behind = <size_t>(-<int64_t>ahead) if ahead < 0 else 0
+    cdef size_t old = min(size, behind)
+    cdef bint differs = False
+    streams.counts.bytes += size
+    if old and not (size == 1 and behind == 1):  # which is a keep-alive, whose byte may be anything
+        differs = differs_from_open(flow, data, old, behind)
+    streams.counts.duplicate += old
+    data += old
+    size -= old
+    behind -= old
+    if size == 0:
+        pass
+    elif ahead <= 0 and flow.pieces == NULL:
+        deliver(streams, flow, data, size, origin, rows, counts)
+    else:
+        hold(streams, flow, data, size, <uint64_t>max(ahead, 0), origin, &differs)
+        if not drain(streams, flow, rows, counts):
+            streams.waiting = <uint32_t>(flow - streams.table.flows)
+    if differs:
+        streams.counts.conflicts += 1
+        describe(counts, origin.file, origin.offset, CONFLICT, 0, flow.position)
+
+
+cdef void hold(
+    Streams* streams, Flow* flow, const uint8_t* data, size_t size, uint64_t ahead, const Origin* origin, bint* differs
+) noexcept nogil:
+    cdef size_t before = flow.piece_bytes
+    cdef size_t duplicate = 0
+    if not hold_piece(&streams.table, flow, flow.position + ahead, data, size, origin, differs, &duplicate):
+        streams.no_memory = True
+        streams.counts.skipped += size - duplicate - (flow.piece_bytes - before)
+    streams.counts.duplicate += duplicate
+    streams.counts.held += flow.piece_bytes - before
+
+
+cdef inline void read_endpoints(const Packet* found, Endpoints* endpoints) noexcept nogil:
+    cdef const uint8_t* ip = found.ip
+    if ip[0] >> 4 == 6:
+        endpoints.src[0] = load_u64(ip + 8)
+        endpoints.src[1] = load_u64(ip + 16)
+        endpoints.dst[0] = load_u64(ip + 24)
+        endpoints.dst[1] = load_u64(ip + 32)
+        endpoints.ports = <uint64_t>IPV6 << 32 | load_u32(found.header)
+    else:
+        endpoints.src[0] = load_u32(ip + 12)
+        endpoints.dst[0] = load_u32(ip + 16)
+        endpoints.src[1] = endpoints.dst[1] = 0
+        endpoints.ports = <uint64_t>IPV4 << 32 | load_u32(found.header)
+
+
+cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first) noexcept nogil:
+    flow.first = first
+    flow.position = 0
+    flow.skip = 0
+    flow.ended = flow.flushing = flow.searching = False
+    streams.counts.streams += 1
+
+
+cdef bint keep_in_bounds(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
+    """Hold no more than may be held; false when the rows have no room for what waits in streams that are forgotten."""
+    while streams.table.memory > streams.most_memory:
+        if not evict(streams, rows, counts):
+            return False
+    return True
+
+
+cdef bint take_segment(
+    Streams* streams, const Frame* frame, const Packet* found, Rows* rows, Counts* counts
+) noexcept nogil:
+    """The packets that a segment completes; false when the rows have no room for them: then nothing is changed."""
+    cdef uint32_t flags = found.header[13] & (FIN | SYN | RST)
+    cdef uint32_t sequence
+    cdef Endpoints endpoints
+    cdef Flow* flow
+    cdef bint renewed
+    if says_nothing(found):
+        counts.segments += 1
+        return True
+    if not keep_in_bounds(streams, rows, counts):
+        return False
+    read_endpoints(found, &endpoints)
+    sequence = wire_bswap32(load_u32(found.header + 4))
+    if flags & SYN:
+        sequence += 1
+    flow = find_flow(&streams.table, &endpoints)
+    renewed = flow != NULL and flags & SYN and sequence != flow.first
+    if flow == NULL:
+        if found.size + found.missing == 0 and not flags & SYN:
+            counts.segments += 1
+            return True
+        if streams.table.count >= streams.most_flows and not evict(streams, rows, counts):
+            return False
+    elif renewed and not close_stream(streams, flow, rows, counts):
+        return False
+    if not has_room(rows, found.size):  # packets of streams that had to end took some of it
+        return False
+    if flow == NULL:
+        flow = add_flow(&streams.table, &endpoints)
+        if flow == NULL:
+            streams.no_memory = True
+            return True
+        renewed = True
+    if renewed:
+        begin_stream(streams, flow, sequence)
+    counts.segments += 1
+    add_segment(streams, flow, frame, found, sequence, rows, counts)
+    return True
+
+
+cdef void add_segment(
+    Streams* streams, Flow* flow, const Frame* frame, const Packet* found, uint32_t sequence, Rows* rows,
+    Counts* counts,
+) noexcept nogil:
+    """Take the bytes of a segment of an open stream."""
+    cdef uint32_t flags = found.header[13]
+    cdef int32_t ahead
+    cdef Origin origin
+    move_to_front(&streams.table, flow)
+    flow.offset = frame.offset
+    flow.file = counts.file
+    origin.file = counts.file
+    origin.timed = frame.timed
+    origin.frame = frame.number
+    origin.time = frame.time
+    origin.offset = frame.offset
+    ahead = <int32_t>(sequence - flow.first - <uint32_t>flow.position)
+    take_bytes(streams, flow, found.payload, found.size, ahead, &origin, rows, counts)
+    if flags & (FIN | RST):
+        flow.ended = True
+    if flags & RST and ahead >= 0:
+        flow.flushing = True
+        if not drain(streams, flow, rows, counts):
+            streams.waiting = <uint32_t>(flow - streams.table.flows)
+
+
+cdef bint deliver_waiting(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
+    """What the rows before these had no room for; false when these have none either."""
+    if streams.waiting != NO_FLOW:
+        if not drain(streams, &streams.table.flows[streams.waiting], rows, counts):
+            return False
+        streams.waiting = NO_FLOW
+    return True
+
+
+cdef bint finish_streams(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
+    """The capture has ended; false when the rows have no room for what waits."""
+    cdef Flow* flow
+    while streams.table.oldest != NO_FLOW:
+        flow = &streams.table.flows[streams.table.oldest]
+        if not close_stream(streams, flow, rows, counts):
+            return False
+        remove_flow(&streams.table, flow)
+    return True
+
+
+# --- What Python owns ---
+
+
+cdef class StreamTable:
+    """The streams of a capture, over all its files."""
+
+    def __cinit__(self, kinds, limits, uint64_t seed):
+        start_table(&self.streams.table, seed)
+        self.streams.kinds = kinds
+        self.streams.most_ahead = limits.ahead
+        self.streams.most_memory = limits.memory
+        self.streams.most_flows = limits.streams
+        self.streams.waiting = NO_FLOW
+        self.files = []
+
+    def __dealloc__(self):
+        free_table(&self.streams.table)
+        free_fragments(&self.streams.fragments)
+
+    def counts(self):
+        """The counts so far, by the names of the fields of StreamStats."""
+        # Less may be held than was when a part of a capture began
+        return dict(self.streams.counts, held=<int64_t>self.streams.counts.held)
+
+
+@boundscheck(False)
+@wraparound(False)
+def packet_kinds(Payloads payloads):
+    """The bits of PACKET_KINDS for each of the packets of streams; 0 for what is shorter than a BaseHeader."""
+    cdef size_t count = payloads.table.count
+    cdef Span span
+    cdef size_t i
+    found = np.zeros(count, np.uint8)
+    cdef uint8_t[::1] kinds = found
+    with nogil:
+        for i in range(count):
+            span = payload_at(&payloads.table, i)
+            if span.size >= BASE_HEADER_SIZE:
+                kinds[i] = <uint8_t>packet_kind(span.data)
+    return found
+
+
+cdef class PacketMemory:
+    """Memory that packets of a block lie in."""
+
+    def __dealloc__(self):
+        cdef size_t i
+        for i in range(self.count):
+            free(self.blocks[i])
+        free(self.blocks)
+
+
+cdef PacketMemory take_memory(Rows* rows):
+    """The owner of the memory that belongs to the rows; None when there is none."""
+    cdef PacketMemory memory
+    if not rows.memory_count:
+        return None
+    memory = PacketMemory.__new__(PacketMemory)
+    memory.blocks = <void**>calloc(rows.memory_count, sizeof(void*))
+    if memory.blocks == NULL:
+        raise MemoryError
+    memcpy(memory.blocks, rows.memory, rows.memory_count * sizeof(void*))
+    memory.count = rows.memory_count
+    rows.memory_count = 0
+    return memory

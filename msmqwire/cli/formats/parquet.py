@@ -1,0 +1,47 @@
+"""Parquet, compressed with Zstandard, in large row groups."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from msmqwire.cli.target import Sink
+
+__all__ = ["Writer"]
+
+# A row group for each block of a capture would be read slowly and compress badly
+_ROWS = 128 * 1024
+_BYTES = 64 << 20
+
+
+class Writer:
+    """Row groups of up to 131,072 rows or 64 MiB of columns, whichever comes first."""
+
+    def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
+        self._schema = schema
+        self._writer = pq.ParquetWriter(cast(IO[Any], sink), schema, compression="zstd")
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Collect batches, and write them once they fill a row group."""
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= _ROWS or self._bytes >= _BYTES:
+            self._write_group()
+
+    def finish(self) -> None:
+        """Write the remaining rows and the footer."""
+        self._write_group()
+        self._writer.close()
+
+    def _write_group(self) -> None:
+        table = pa.Table.from_batches(self._batches, self._schema)
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=max(_ROWS, table.num_rows))
+        self._batches, self._rows, self._bytes = [], 0, 0

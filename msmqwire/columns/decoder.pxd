@@ -1,0 +1,34 @@
+"""Payloads into the columns of a batch, with any number of threads."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t
+
+from msmqwire.columns.batch cimport Batch
+from msmqwire.columns.layout cimport Columns, Layout
+from msmqwire.columns.payloads cimport Payloads
+from msmqwire.wire.transport cimport Transports
+
+
+cdef class Decoder:
+    """Payloads [start, stop) of a batch, decoded by one thread into columns of their own.
+
+    A protocol's subclass has ``decode``, which writes rows from ``columns.rows`` on, and may prepare and finish.
+    """
+    cdef Batch batch
+    cdef Payloads payloads
+    cdef Transports transports
+    cdef bint strict
+    cdef uint32_t options   # a protocol's own
+    cdef size_t start
+    cdef size_t stop
+    cdef Columns columns
+
+    cdef int prepare(self) except -1
+    cdef void decode(self) noexcept nogil
+    cdef int finish(self, Batch batch) except -1
+
+
+cdef Batch decode_payloads(
+    Layout layout, type decoder, Payloads payloads, Transports transports, bint strict, object columns, Batch out,
+    int threads, type kind=*, uint32_t options=*
+)

@@ -1,0 +1,97 @@
+"""Which bytes each column is made of: one line a column drives decoders, encoders and single packets.
+
+A kernel describes every row in a structure of its own, a *record*, which begins with ``presence`` (u32), ``violations``
+(u32) and an array of *sections*: addresses from which fixed fields are loaded. A section that a row lacks points to
+zeros, so that loading needs no test.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+
+from msmqwire.columns.batch cimport Batch
+from msmqwire.wire.fault cimport Fault
+
+cdef enum Form:
+    COPY        # the bytes at ``offset`` of a section
+    BITS        # some bits of the four bytes there
+    SECONDS     # the four bytes there, seconds, as nanoseconds
+    VALUE       # a value that stands in the record
+    LIST        # a list: its count (u32) in the record, then, where ``offset`` is not 0, the address of its items
+    LIST_END    # a list whose items the reader writes: their running number (u32) in the record
+
+cdef enum:
+    MOST_COLUMNS = 96
+    MOST_LISTS = 4
+    MOST_MEMBERS = 4
+    NANOSECONDS = 1000000000
+
+
+cdef struct Source:
+    Form form
+    uint32_t place      # in the record: of the address of the section, of the value, of the count
+    uint32_t offset     # in the section; of the address of a list's items in the record
+    uint32_t shift
+    uint32_t mask
+    uint32_t list       # which of ``Columns.lists``
+    uint32_t width      # bytes of a value in the column
+    uint8_t* column
+
+
+# The items of a list column: one buffer for each member
+cdef struct Items:
+    size_t count                    # written so far
+    size_t smallest                 # bytes of payload that an item takes at least; 0: items are written by ``finish``
+    size_t member_count             # 0: the column is not requested
+    uint8_t* members[MOST_MEMBERS]
+    size_t widths[MOST_MEMBERS]
+
+
+# Where the requested columns are, and how much has been written
+cdef struct Columns:
+    size_t stride       # bytes of a record
+    size_t rows
+    size_t count
+    Source sources[MOST_COLUMNS]
+    Items lists[MOST_LISTS]
+    int32_t* groups     # end of the rows of each payload; NULL where row i is of payload i
+    Fault* faults
+    size_t fault_count
+
+
+cdef class Layout:
+    """The layout of one table."""
+    cdef readonly object table
+    cdef dict sources       # column -> its line: form, place and what else the form needs
+    cdef dict written       # column -> the type that the kernel writes, where it is not the type that a table shows
+    cdef size_t stride
+    cdef size_t smallest_row
+
+    cdef Source source(self, str column) except *
+    cdef size_t most_rows(self, size_t payloads, size_t nbytes)
+    cdef int reserve(self, Batch batch, Columns* columns) except -1
+    cdef list attach(self, Batch batch, object names, Columns* columns)
+
+
+cdef inline tuple section(Form form, uint32_t which, tuple others):
+    """The line of a column that is loaded from section ``which``; ``others``: offset, shift and mask."""
+    return form, 8 + 8 * which, *others
+
+
+cdef inline void put_fault(Columns* columns, const Fault* fault, size_t row) noexcept nogil:
+    columns.faults[columns.fault_count] = fault[0]
+    columns.faults[columns.fault_count].row = <uint32_t>row
+    columns.fault_count += 1
+
+
+cdef uint8_t* column_of(const Columns* columns, const Source* wanted) noexcept nogil
+cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept nogil
+cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept nogil
+cdef inline uint8_t* field_of(const Source* source, const void* record) noexcept nogil:
+    """Where the field of a column is; it can be written when the record's sections can."""
+    return (<uint8_t* const*>(<const uint8_t*>record + source.place))[0] + source.offset
+
+
+cdef uint64_t largest_number(const Source* source) noexcept nogil
+cdef uint64_t number_of(const Source* source, const void* record) noexcept nogil
+cdef void store_number(const Source* source, void* record, uint64_t number) noexcept nogil
+cdef Py_ssize_t load_row(const Columns* columns, size_t row, void* record) noexcept nogil

@@ -1,0 +1,5 @@
+from typing import Any
+
+def scan(
+    text: str, *, extended: bool = False, http_slashes: bool = False, spx: bool = False, path_name: bool = False
+) -> list[dict[str, Any]]: ...

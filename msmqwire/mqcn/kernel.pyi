@@ -1,0 +1,22 @@
+from enum import IntFlag
+
+Field: type[IntFlag]
+Operation: type[IntFlag]
+Object: type[IntFlag]
+
+class Violation(IntFlag):
+    NO_UPDATES = 1
+    TRAILING_BYTES = 2
+    PATH_NAME_SYNTAX = 4
+    PROPERTY_COUNT = 8
+    USE_GUID = 16
+    PROPERTY_SET = 32
+    DUPLICATE_PROPERTY = 64
+
+class Presence(IntFlag):
+    HAS_CHANGE = 2
+    HAS_UPDATE = 4
+    HAS_OBJECT = 8
+    HAS_GUID = 16
+    HAS_PATH = 32
+    HAS_BODY = 64

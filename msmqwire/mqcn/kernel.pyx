@@ -1,0 +1,372 @@
+"""The kernel of MS-MQCN, what kernel.pxd does not inline: tables, faults, path names and bodies."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from msmqwire.formatname.kernel cimport PATH_NAME, Name, read_element
+from msmqwire.properties.lookup cimport KIND_NONE, property_kind, property_place
+from msmqwire.propvariant.codec cimport UNSIZED, text_size, value_fault, value_layouts, value_size
+from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire.fault cimport (
+    BAD_COMMAND, BAD_COUNT, BAD_NAME, BAD_SIZE, BAD_TERMINATOR, BAD_TEXT, BAD_USE_GUID, BAD_VERSION, TRUNCATED,
+    UNKNOWN_PROPERTY, Fault, set_fault,
+)
+from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid
+
+from msmqwire.properties.table import by_name
+
+__all__ = ["Field", "Object", "Operation", "Presence", "Violation"]
+
+NO_COLUMNS.ids = NULL
+NO_COLUMNS.values = NULL
+
+# The PROPIDs that a sender writes: [MS-MQCN] 3.3.5.2. The index of each is its bit
+SENT = (
+    # a create has the first fifteen, the change of a queue any of the first seven
+    "Q_JOURNAL", "Q_QUOTA", "Q_BASEPRIORITY", "Q_JOURNAL_QUOTA", "Q_AUTHENTICATE", "Q_PRIV_LEVEL", "Q_SECURITY",
+    "Q_TYPE", "Q_INSTANCE", "Q_CREATE_TIME", "Q_MODIFY_TIME", "Q_SCOPE", "Q_PATHNAME", "Q_LABEL", "Q_TRANSACTION",
+    # the change of a queue has this one
+    "Q_QMID",
+    # the change of a machine has these two, and any of the rest
+    "QM_MACHINE_ID", "QM_FOREIGN",
+    "QM_QUOTA", "QM_JOURNAL_QUOTA", "QM_SECURITY", "QM_ADDRESS", "QM_CNS", "QM_MACHINE_TYPE", "QM_OS",
+)
+
+cdef int fill_entries() except -1:
+    cdef PropertyEntry* entry
+    cdef uint8_t kind
+    cdef uint32_t propid
+    cdef uint32_t bit
+    assert len(SENT) == SENT_COUNT
+    for propid in range(<uint32_t>PROPID_LIMIT + 1):
+        entry = &property_entries[propid]
+        kind = property_kind(propid)
+        entry.kind = kind
+        entry.width = UNSIZED if value_layouts[kind].mask else value_layouts[kind].base
+        entry.bit = OTHERS
+    for bit in range(<uint32_t>SENT_COUNT):
+        propid = by_name("PROPID_" + SENT[bit]).number
+        property_entries[propid].bit = <uint64_t>1 << bit
+    return 0
+
+
+fill_entries()
+
+
+# --- Cold paths: which field is at fault ---
+
+
+cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
+    if size == 0:
+        return set_fault(fault, TRUNCATED, Field.Version, 0, 1, 0)
+    if data[0] != 1 and data[0] != 2:
+        return set_fault(fault, BAD_VERSION, Field.Version, 0, 0, data[0])
+    if size == 1:
+        return set_fault(fault, TRUNCATED, Field.NumberOfUpdateNotifications, 1, 1, 0)
+    return set_fault(fault, BAD_COUNT, Field.NumberOfUpdateNotifications, 1, 1, data[1])
+
+
+cdef int item_fault(Fault* fault, uint32_t item) noexcept nogil:
+    fault.item = item
+    return -1
+
+
+cdef int update_fault(const uint8_t* data, size_t size, size_t at, Fault* fault) noexcept nogil:
+    """The first fault of an update that ``read_update`` refused, in wire order."""
+    cdef size_t needed
+    cdef uint32_t count
+    cdef uint32_t k
+    cdef const uint8_t* ids
+    cdef uint8_t kind
+    if at == size:
+        return set_fault(fault, TRUNCATED, Field.Command, at, 1, 0)
+    if data[at] > DELETE:
+        return set_fault(fault, BAD_COMMAND, Field.Command, at, 0, data[at])
+    if size - at < 2:
+        return set_fault(fault, TRUNCATED, Field.UseGuid, at + 1, 1, 0)
+    if data[at + 1] > 1:
+        return set_fault(fault, BAD_USE_GUID, Field.UseGuid, at + 1, 0, data[at + 1])
+    at += 2
+    if data[at - 1]:
+        if size - at < GUID_SIZE:
+            return set_fault(fault, TRUNCATED, Field.GuidIdentifier, at, GUID_SIZE, size - at)
+        at += GUID_SIZE
+    else:
+        needed = text_size(data, size, at)
+        if needed == 0:
+            return set_fault(fault, BAD_TERMINATOR, Field.PathName, at, size - at, size - at)
+        at += needed
+    if size - at < GUID_SIZE:
+        return set_fault(fault, TRUNCATED, Field.GuidMasterId, at, GUID_SIZE, size - at)
+    if size - at < COUNT_AT:
+        at += RESERVED_AT
+        return set_fault(fault, TRUNCATED, Field.Reserved, at, COUNT_AT - RESERVED_AT, size - at)
+    if size - at < IDS_AT:
+        return set_fault(fault, TRUNCATED, Field.NumberOfProperties, at + COUNT_AT, 1, 0)
+    count = data[at + COUNT_AT]
+    at += IDS_AT
+    ids = data + at
+    if 4 * <size_t>count > size - at:
+        return set_fault(fault, TRUNCATED, Field.PropertyId, at, 4 * count, size - at)
+    for k in range(count):
+        if property_kind(load_u32(ids + 4 * k)) == KIND_NONE:
+            set_fault(fault, UNKNOWN_PROPERTY, Field.PropertyId, at + 4 * k, 0, load_u32(ids + 4 * k))
+            return item_fault(fault, k)
+    at += 4 * count
+    for k in range(count):
+        kind = property_kind(load_u32(ids + 4 * k))
+        needed = value_size(kind, data, size, at)
+        if needed == 0:
+            value_fault(kind, data, size, at, Field.PropertyValue, fault)
+            return item_fault(fault, k)
+        at += needed
+    return 0
+
+
+cdef int violation_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
+    """As a fault, the first violation for which a conforming receiver disregards a message."""
+    cdef Update update = no_update()
+    cdef Body body
+    cdef size_t at = HEADER_SIZE
+    cdef size_t properties = 0
+    cdef size_t start
+    if data[0] == 2:
+        read_body(data, size, &body, fault)
+        return set_fault(fault, BAD_SIZE, Field.Data, body.end, body.end, size)
+    for _ in range(data[1]):
+        start = at
+        read_update(data, size, &at, property_entries, &NO_COLUMNS, &properties, False, &update, fault)
+        if update.violations & PATH_NAME_SYNTAX:
+            return set_fault(
+                fault, BAD_NAME, Field.PathName, start + 2, 0, load_u16(data + update.identifier_at)
+            )
+        if update.violations & PROPERTY_COUNT:
+            return set_fault(
+                fault, BAD_COUNT, Field.NumberOfProperties, update.master_at + COUNT_AT, MAX_PROPERTIES,
+                update.property_count,
+            )
+    return set_fault(fault, BAD_SIZE, Field.Data, at, at, size)
+
+
+cdef uint32_t repeated_properties(const uint8_t* ids, uint32_t count) noexcept nogil:
+    """DUPLICATE_PROPERTY when a PROPID is repeated, else 0."""
+    cdef uint8_t[256] seen
+    cdef uint32_t k
+    cdef uint8_t place
+    memset(seen, 0, sizeof(seen))
+    for k in range(count):
+        place = property_place(load_u32(ids + 4 * k))
+        if seen[place]:
+            return DUPLICATE_PROPERTY
+        seen[place] = 1
+    return 0
+
+
+cdef uint32_t second_value(const uint8_t* data, size_t size, size_t values_at, uint32_t propid) noexcept nogil:
+    """The byte after the value of the first property, whose PROPID is ``propid``."""
+    return data[values_at + value_size(property_kind(propid), data, size, values_at)]
+
+
+# --- Path names: [MS-MQMQ] 2.1.1 ---
+
+cdef enum:
+    LONGEST_PATH_NAME = 423  # a computer, \private$\, a queue, a semicolon and a subqueue
+
+
+cdef bint is_path_name(const uint8_t* path, size_t units) noexcept nogil:
+    """Whether a PathName is a QueuePathName, by the grammar of format names."""
+    cdef uint8_t[LONGEST_PATH_NAME] text
+    cdef Name name
+    cdef Fault fault
+    cdef uint16_t unit
+    cdef size_t at = 0
+    cdef size_t i
+    if units > LONGEST_PATH_NAME:
+        return False
+    for i in range(units):
+        unit = load_u16(path + 2 * i)
+        if unit > LAST_VISIBLE + 1:
+            return False
+        text[i] = <uint8_t>unit
+    return read_element(text, units, &at, PATH_NAME, &name, &fault) == 0
+
+
+# --- Bodies: [MS-MQCN] 2.2.5. Literals match in any case of ASCII letters ---
+
+cdef const char* OPENING = b"<notification><event>"
+cdef const char* EVENT_TO_GUID = b"</event><objectguid>"
+cdef const char* GUID_END = b"</objectguid"
+cdef const char* GUID_TO_NAME = b"><domaincontroller>"
+cdef const char* CLOSING = b"</domaincontroller></notification>"
+
+cdef enum:
+    OPENING_UNITS = 21
+    EVENT_TO_GUID_UNITS = 20
+    GUID_END_UNITS = 12
+    GUID_TO_NAME_UNITS = 19
+    CLOSING_UNITS = 34
+    LAST_TAG_AT = 19       # of </notification> in CLOSING
+    LAST_TAG_UNITS = 15
+
+
+cdef size_t matching(const uint8_t* text, size_t units, const char* expected, size_t length) noexcept nogil:
+    """The number of code units of ``text`` that match ``expected``, lower-case ASCII, in any case of ASCII letters."""
+    cdef size_t i
+    cdef uint16_t unit
+    if units > length:
+        units = length
+    for i in range(units):
+        unit = load_u16(text + 2 * i)
+        if c"A" <= unit <= c"Z":
+            unit |= 0x20
+        if unit != expected[i]:
+            return i
+    return units
+
+
+cdef bint ends_with(const uint8_t* text, size_t units, const char* expected, size_t length) noexcept nogil:
+    return units >= length and matching(text + 2 * (units - length), length, expected, length) == length
+
+
+cdef int text_fault(Fault* fault, Field field, size_t unit) noexcept nogil:
+    return set_fault(fault, BAD_TEXT, <uint32_t>field, HEADER_SIZE + 2 * unit, 0, 0)
+
+
+cdef bint skip(
+    const uint8_t* text, size_t units, size_t* at, const char* expected, size_t length, Fault* fault
+) noexcept nogil:
+    """Move ``at`` past ``expected``; False with ``fault`` set where it does not match."""
+    cdef size_t found = matching(text + 2 * at[0], units - at[0], expected, length)
+    at[0] += found
+    if found < length:
+        text_fault(fault, Field.NotificationBody, at[0])
+    return found == length
+
+
+cdef int hexadecimal_value(uint16_t unit) noexcept nogil:
+    if c"0" <= unit <= c"9":
+        return unit - c"0"
+    if c"a" <= (unit | 0x20) <= c"f" and unit < 0x80:
+        return (unit | 0x20) - c"a" + 10
+    return -1
+
+
+# For each pair of digits, in the order of the text, its byte in packet order
+cdef uint8_t[16] TEXT_ORDER
+TEXT_ORDER[:] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15]
+
+
+cdef size_t read_guid(const uint8_t* text, size_t units, uint8_t* guid) noexcept nogil:
+    """Read a GUID of 36 characters; returns the index of the first wrong character, 36 for none."""
+    cdef size_t i
+    cdef size_t digit = 0
+    cdef int value
+    cdef uint16_t unit
+    memset(guid, 0, GUID_SIZE)
+    for i in range(<size_t>GUID_TEXT_SIZE):
+        if i >= units:
+            return i
+        unit = load_u16(text + 2 * i)
+        if i == 8 or i == 13 or i == 18 or i == 23:
+            if unit != c"-":
+                return i
+            continue
+        value = hexadecimal_value(unit)
+        if value < 0:
+            return i
+        guid[TEXT_ORDER[digit >> 1]] |= <uint8_t>(value << (0 if digit & 1 else 4))
+        digit += 1
+    return GUID_TEXT_SIZE
+
+
+cdef int read_body(const uint8_t* data, size_t size, Body* body, Fault* fault) noexcept nogil:
+    """The Notification Body of a message after its header; the grammar must match from end to end."""
+    cdef const uint8_t* text = data + HEADER_SIZE
+    cdef size_t units = (size - HEADER_SIZE) // 2
+    cdef size_t at
+    cdef size_t end
+    cdef size_t found
+    body.violations = 0
+    if units and load_u16(text + 2 * (units - 1)) == 0:
+        units -= 1
+    if not ends_with(text, units, CLOSING + LAST_TAG_AT, LAST_TAG_UNITS):
+        end = units
+        while end and not ends_with(text, end, CLOSING + LAST_TAG_AT, LAST_TAG_UNITS):
+            end -= 1
+        if end:
+            units = end
+            body.violations = TRAILING_BYTES
+    body.end = HEADER_SIZE + 2 * units
+    at = 0
+    if not skip(text, units, &at, OPENING, OPENING_UNITS, fault):
+        return -1
+    if at == units or not c"1" <= load_u16(text + 2 * at) <= c"4":
+        return text_fault(fault, Field.Event, at)
+    body.event = load_u16(text + 2 * at) - c"0"
+    at += 1
+    if not skip(text, units, &at, EVENT_TO_GUID, EVENT_TO_GUID_UNITS, fault):
+        return -1
+    found = read_guid(text + 2 * at, units - at, body.guid)
+    at += found
+    if found < GUID_TEXT_SIZE:
+        return text_fault(fault, Field.ObjectGuid, at)
+    if not skip(text, units, &at, GUID_END, GUID_END_UNITS, fault):
+        return -1
+    if at < units and load_u16(text + 2 * at) == c" ":
+        at += 1
+    if not skip(text, units, &at, GUID_TO_NAME, GUID_TO_NAME_UNITS, fault):
+        return -1
+    if not ends_with(text + 2 * at, units - at, CLOSING, CLOSING_UNITS):
+        return text_fault(fault, Field.NotificationBody, units)
+    end = units - CLOSING_UNITS
+    body.name_at = HEADER_SIZE + 2 * at
+    body.name_size = 2 * (end - at)
+    if at == end or end - at > MAX_NAME_UNITS:
+        return text_fault(fault, Field.DomainController, at)
+    while at < end:
+        if not FIRST_VISIBLE <= load_u16(text + 2 * at) <= LAST_VISIBLE:
+            return text_fault(fault, Field.DomainController, at)
+        at += 1
+    return 0
+
+
+cdef uint8_t* put_units(uint8_t* target, const char* text) noexcept nogil:
+    """Write ASCII as code units; returns the next byte to write."""
+    while text[0]:
+        target[0] = <uint8_t>text[0]
+        target[1] = 0
+        target += 2
+        text += 1
+    return target
+
+
+cdef size_t largest_body(size_t name_size) noexcept nogil:
+    return 2 * (
+        OPENING_UNITS + 1 + EVENT_TO_GUID_UNITS + GUID_TEXT_SIZE + GUID_END_UNITS + 1 + GUID_TO_NAME_UNITS
+        + CLOSING_UNITS
+    ) + name_size
+
+
+cdef size_t write_body(
+    uint8_t* target, uint32_t event, const uint8_t* guid, const uint8_t* name, size_t name_size, bint closing_space
+) noexcept nogil:
+    """Write a Notification Body with the letters of the specification; returns its size."""
+    cdef uint8_t[37] digits
+    cdef char[2] number
+    cdef uint8_t* at = put_units(target, b"<Notification><Event>")
+    cdef size_t i
+    number[0] = <char>(c"0" + event)
+    number[1] = 0
+    at = put_units(at, number)
+    at = put_units(at, b"</Event><ObjectGuid>")
+    format_guid(guid, digits)
+    for i in range(<size_t>GUID_TEXT_SIZE):
+        if digits[i] >= c"a":
+            digits[i] -= 0x20
+    digits[GUID_TEXT_SIZE] = 0
+    at = put_units(at, <const char*>digits)
+    at = put_units(at, b"</ObjectGuid ><DomainController>" if closing_space else b"</ObjectGuid><DomainController>")
+    memcpy(at, name, name_size)
+    at = put_units(at + name_size, b"</DomainController></Notification>")
+    return <size_t>(at - target)

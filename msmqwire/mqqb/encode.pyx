@@ -1,0 +1,144 @@
+"""Message packets by the million: columns to payloads."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+
+from msmqwire.columns.batch cimport DECODED, Batch
+from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows
+from msmqwire.columns.layout cimport LIST, Layout, load_row
+from msmqwire.columns.payloads cimport payload_at
+from msmqwire.mqqb.kernel cimport KIND, PING, QUEUE_COUNT, Draft, Packet, Violation, clear_draft
+from msmqwire.mqqb.messages cimport LARGEST_HEADERS, read_message, write_message
+from msmqwire.mqqb.sessions cimport LARGEST_SESSION, read_session, write_session
+from msmqwire.wire.fault cimport Fault
+from msmqwire.wire.format_name cimport FormatName
+from msmqwire.wire.simd cimport wire_unlikely
+from msmqwire.wire.transport cimport Transport
+
+from msmqwire.errors import EncodeError
+
+from msmqwire.mqqb.layout import MESSAGE_LAYOUT, SESSION_LAYOUT
+from msmqwire.mqqb.packet import encode
+from msmqwire.mqqb.schema import FIELDS, MESSAGES, SESSIONS
+
+__all__ = ["encode_batch"]
+
+# Columns that are derived from others, so that a batch to be encoded need not have them
+DERIVED = frozenset((
+    "fault", "packet_size", "sender_id_type", "body_encrypted", "message_class_name", "message_size", "notification",
+    "acknowledged_tx_sequence_id", "acknowledged_tx_sequence_number", "acknowledged_previous_tx_sequence_number",
+    "acknowledged_source_queue_manager", "acknowledged_message_id",
+))
+
+cdef enum Refusal:
+    ROW_REFUSED        # null, at fault, or breaking a rule
+    NUMBER_REFUSED     # too large for the field of ``column``
+    PACKET_REFUSED     # the packet that was written cannot be read: ``fault``
+
+
+cdef class PacketEncoder(Encoder):
+    cdef bint sessions
+    cdef list names             # of the columns
+    cdef Draft draft
+    cdef Refusal reason
+    cdef size_t column
+    cdef Fault fault
+
+    def __cinit__(self, Batch batch):
+        cdef Layout layout = SESSION_LAYOUT if batch.table is SESSIONS else MESSAGE_LAYOUT
+        self.sessions = batch.table is SESSIONS
+        missing = [name for name in batch.table.names if name not in DERIVED and not batch.wants(name)]
+        if missing:
+            raise ValueError(f"a batch to be encoded needs its columns {', '.join(missing)}")
+        self.names = layout.attach(
+            batch,
+            [
+                column.name for column in batch.table.columns
+                if column.name not in DERIVED and (self.sessions or column.name != "kind")
+            ],
+            &self.columns,
+        )
+
+    cdef size_t write(self, size_t row, uint8_t* target) noexcept nogil:
+        cdef Packet* packet = &self.draft.packet
+        cdef Packet written
+        cdef Py_ssize_t refused
+        cdef size_t size
+        cdef int status
+        clear_draft(&self.draft)
+        refused = load_row(&self.columns, row, packet)
+        if not packet.presence & DECODED or packet.violations & ~<uint32_t>Violation.UNRESOLVED_QUEUE:
+            self.reason = ROW_REFUSED
+            return 0
+        if wire_unlikely(refused >= 0):
+            self.reason = NUMBER_REFUSED
+            self.column = <size_t>refused
+            return 0
+        # Numbers of a batch can be changed, so the packet is read: it must say the same and break no rule
+        if self.sessions:
+            size = write_session(packet, target)
+            status = read_session(
+                target, size, Transport.UDP if packet.derived[KIND] == PING else Transport.TCP, True, &written,
+                &self.fault,
+            )
+        else:
+            size = self.write_lists_and_message(packet, row, target)
+            status = read_message(target, size, True, NULL, &written, &self.fault)
+        if wire_unlikely(status != 0 or written.violations & ~<uint32_t>Violation.UNRESOLVED_QUEUE):
+            self.reason = PACKET_REFUSED if status != 0 else ROW_REFUSED
+            return 0
+        return size
+
+    cdef size_t write_lists_and_message(self, const Packet* packet, size_t row, uint8_t* target) noexcept nogil:
+        cdef FormatName* lists[QUEUE_COUNT]
+        cdef size_t queue
+        cdef size_t i
+        for i in range(self.columns.count):
+            if self.columns.sources[i].form == LIST:
+                queue = self.columns.sources[i].list
+                lists[queue] = <FormatName*>self.columns.lists[queue].members[0]
+                lists[queue] += (<const int32_t*>self.columns.sources[i].column)[row]
+        return write_message(packet, payload_at(self.payloads, row).data, lists, target)
+
+    cdef size_t largest(self, Batch batch) except? 0:
+        if self.sessions:
+            return LARGEST_SESSION * batch.length
+        return LARGEST_HEADERS * batch.length + <size_t>batch.payloads.nbytes
+
+    cdef object refusal(self, size_t row):
+        if self.reason == NUMBER_REFUSED:
+            return EncodeError(self.names[self.column], "is larger than its field", row)
+        if self.reason == PACKET_REFUSED:
+            return EncodeError(FIELDS[self.fault.field], "cannot be written with the other values of the row", row)
+        return EncodeError(
+            "BaseHeader", "the row is null, has a fault, or breaks rules that no conforming sender breaks", row
+        )
+
+
+def encode_batch(packets, *, Encoded out=None):
+    """Write packets behind each other: the inverse of ``decode_batch`` and ``decode_session_batch``.
+
+    Parameters
+    ----------
+    packets : Batch, or iterable of packets
+        A batch of either table needs all its columns but those that follow from others: ``fault``, ``packet_size``,
+        ``sender_id_type``, ``body_encrypted``, ``message_class_name``, ``message_size``, ``notification`` and those of
+        acknowledgments.
+    out : Payloads, optional
+        What ``encode_batch`` returned before: its memory is written again, unless a slice, a view or a batch of it
+        is still held.
+
+    Raises
+    ------
+    EncodeError
+        With row and field: a row that is null, has a fault, or is not what a conforming sender writes.
+    ValueError
+        The batch lacks columns, or is of another protocol.
+    """
+    cdef Batch batch
+    if not isinstance(packets, Batch):
+        return encode_packets(encode, packets)
+    batch = packets
+    if batch.table is not MESSAGES and batch.table is not SESSIONS:
+        raise ValueError(f"a batch of {batch.table.name} holds no message packets")
+    return encode_rows(PacketEncoder(batch), batch, out)

@@ -1,0 +1,316 @@
+"""What the modules of MS-MQQB share: the numbers of fields, violations and presence, and the record of a packet."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memset
+
+from msmqwire.columns.convert cimport TextSpan
+from msmqwire.mqqb.framing cimport (
+    BASE_HEADER_SIZE, LARGEST_PACKET, PACKET_SIGNATURE, VERSION_NUMBER, packet_extent
+)
+from msmqwire.wire.cursor cimport load_u32
+from msmqwire.wire.fault cimport (
+    BAD_SIGNATURE, BAD_SIZE, BAD_VERSION, TOO_LARGE, TRUNCATED, Fault, set_fault
+)
+from msmqwire.wire.format_name cimport FormatName
+from msmqwire.wire.simd cimport wire_unlikely
+
+
+cpdef enum Field:
+    """Fields as the specification names them, with ``_`` for a dot; the field of a fault."""
+    BaseHeader
+    VersionNumber
+    BaseHeader_Flags
+    Signature
+    PacketSize
+    InternalHeader
+    InternalHeader_Flags
+    EstablishConnectionHeader
+    ConnectionParametersHeader
+    SessionHeader
+    Ping
+    Ping_Signature
+    UserHeader
+    UserHeader_Flags
+    DestinationQueue
+    AdminQueue
+    ResponseQueue
+    ConnectorType
+    TransactionHeader
+    ConnectorQMGuid
+    SecurityHeader
+    SecurityHeader_SenderCertSize
+    SecurityID
+    EncryptionKey
+    SecurityData_Signature
+    SenderCert
+    ProviderInfo
+    MessagePropertiesHeader
+    LabelLength
+    Label
+    ExtensionData
+    MessageBody
+    DebugHeader
+    DebugHeader_Flags
+    DebugHeader_QueueIdentifier
+    SoapHeader
+    SoapHeader_Header
+    SoapBody
+    SoapBody_Body
+    Destination
+    Destination_HeaderSize
+    Destination_HeaderID
+    Destination_FormatNameList
+    Administration
+    Administration_HeaderSize
+    Administration_HeaderID
+    Administration_FormatNameList
+    Response
+    Response_HeaderSize
+    Response_HeaderID
+    Response_FormatNameList
+    MQFSignatureHeader
+    MQFSignatureHeader_ID
+    MQFSignatureHeader_Signature
+
+
+# The fields of each MQFAddressHeader stand together in this order
+cdef enum AddressField:
+    ADDRESS_HEADER
+    ADDRESS_HEADER_SIZE
+    ADDRESS_HEADER_ID
+    ADDRESS_FORMAT_NAME_LIST
+    ADDRESS_FIELD_COUNT
+
+cpdef enum Violation:
+    """Bits of the ``violations`` column of the messages table; with ``strict=True`` the first four are faults."""
+    TRAILING_BYTES = 1
+    MISSING_PROPERTIES = 2
+    DELIVERY_MODE = 4
+    EXPRESS_TRANSACTION = 8
+    HOP_COUNT = 16
+    TRANSACTION_PRIORITY = 32
+    TX_SEQUENCE_NUMBER = 64
+    SECURITY_FLAGS = 128
+    SENDER_ID = 256
+    NO_SECURITY_DATA = 512
+    LABEL_TERMINATOR = 1024
+    ALLOCATION_BODY_SIZE = 2048
+    PRIVACY_LEVEL = 4096
+    UNRESOLVED_QUEUE = 8192
+
+
+cdef enum:
+    DISCARDABLE = TRAILING_BYTES | MISSING_PROPERTIES | DELIVERY_MODE | EXPRESS_TRANSACTION
+
+
+cpdef enum Presence:
+    """Bits of the presence of a row of messages, above DECODED: what the packet carries."""
+    HAS_DELIVERY_MODE = 1 << 1
+    HAS_DESTINATION = 1 << 2
+    HAS_ADMIN = 1 << 3
+    HAS_RESPONSE = 1 << 4
+    HAS_CONNECTOR_TYPE = 1 << 5
+    HAS_TRANSACTION = 1 << 6
+    HAS_CONNECTOR_QM = 1 << 7
+    HAS_SECURITY = 1 << 8
+    HAS_SENDER_ID_TYPE = 1 << 9
+    HAS_SECURITY_ID = 1 << 10
+    HAS_ENCRYPTION_KEY = 1 << 11
+    HAS_SIGNATURE = 1 << 12
+    HAS_SENDER_CERT = 1 << 13
+    HAS_PROVIDER_INFO = 1 << 14
+    HAS_PROPERTIES = 1 << 15
+    HAS_MESSAGE_CLASS = 1 << 16
+    HAS_DEBUG_QUEUE = 1 << 17
+    HAS_SOAP = 1 << 18
+    HAS_MULTI_QUEUE = 1 << 19
+    HAS_SESSION = 1 << 20
+    HAS_ACKNOWLEDGED = 1 << 21
+    HAS_FINAL_ACK = 1 << 22
+    HAS_NOTIFICATION = 1 << 23
+
+
+cpdef enum SessionPresence:
+    """The same of a row of sessions."""
+    IS_PACKET = 1 << 1
+    IS_PING = 1 << 2
+    IS_ESTABLISH = 1 << 3
+    IS_PARAMETERS = 1 << 4
+    IS_SESSION_ACK = 1 << 5
+    HAS_WINDOW = 1 << 6
+
+
+# Places in the enumerations of the columns
+cdef enum MessageKind:
+    USER_MESSAGE
+    ORDER_ACK
+    FINAL_ACK
+
+cdef enum SessionKind:
+    PING
+    ESTABLISH_CONNECTION
+    CONNECTION_PARAMETERS
+    SESSION_ACK
+
+cdef enum NotificationForm:
+    PLAIN
+    ENCRYPTED
+
+# Sections of a record: where fixed fields are loaded from; a section that the packet lacks is 64 zeros
+cdef enum:
+    BASE             # BaseHeader
+    USER             # UserHeader
+    CONNECTOR        # its ConnectorType
+    TRANSACTION      # TransactionHeader
+    CONNECTOR_QM     # its ConnectorQMGuid
+    SECURITY         # SecurityHeader
+    PROPERTIES       # MessagePropertiesHeader
+    DEBUG_QUEUE      # DebugHeader.QueueIdentifier
+    SESSION          # SessionHeader
+    ACKNOWLEDGED     # body of an OrderAck or FinalAck packet
+    FINAL            # the same of a FinalAck packet only
+    ESTABLISH        # EstablishConnectionHeader
+    PARAMETERS       # ConnectionParametersHeader
+    WINDOW           # WindowSize, wherever it stands
+    PINGED           # a ping from its first byte
+    SECTION_COUNT
+
+# Parts: what has a length of its own, in wire order
+cdef enum:
+    SECURITY_ID
+    ENCRYPTION_KEY
+    SIGNATURE
+    SENDER_CERT
+    PROVIDER_INFO
+    LABEL
+    EXTENSION_DATA
+    BODY
+    SOAP_HEADER
+    SOAP_BODY
+    MULTI_QUEUE_SIGNATURE
+    PART_COUNT
+
+# Values that a reader derives from several fields, a byte each
+cdef enum:
+    KIND
+    DELIVERY
+    SENDER
+    MESSAGE_CLASS
+    NOTIFICATION
+    REFUSED
+    DERIVED_COUNT
+
+cdef enum:
+    DESTINATION_QUEUE
+    ADMIN_QUEUE
+    RESPONSE_QUEUE
+    QUEUE_COUNT
+
+cdef enum:
+    USER_HEADER_SIZE = 48
+    USER_FLAGS_AT = 44
+    TRANSACTION_HEADER_SIZE = 20
+    SECURITY_HEADER_SIZE = 16
+    PROPERTIES_HEADER_SIZE = 56
+    DEBUG_HEADER_SIZE = 4
+    SOAP_SECTION_SIZE = 8
+    ADDRESS_HEADER_FIXED_SIZE = 12
+    ACK_BODY_SIZE = 36
+    LARGEST_LABEL = 250         # code units with the U+0000
+    LARGEST_SENDER_CERT = 0xFFFF
+    BLANK_SIZE = 64
+
+# BaseHeader.Flags above IN and SH, which framing.pxd has
+cdef enum:
+    FLAG_DEBUG = 1 << 5
+    FLAG_TRACING = 1 << 8
+
+cdef enum UserFlag:
+    USER_HOPS = 0x1F
+    USER_DELIVERY_SHIFT = 5
+    USER_DESTINATION_SHIFT = 10
+    USER_ADMIN_SHIFT = 13
+    USER_RESPONSE_SHIFT = 16
+    USER_SECURITY = 1 << 19
+    USER_TRANSACTION = 1 << 20
+    USER_PROPERTIES = 1 << 21
+    USER_CONNECTOR_TYPE = 1 << 22
+    USER_MULTI_QUEUE = 1 << 23
+    USER_SOAP = 1 << 28
+
+cdef enum SoapSectionId:
+    SOAP_HEADER_ID = 0x0320
+    SOAP_BODY_ID = 0x0384
+
+cdef enum:
+    SIGNATURE_HEADER_ID = 0x015E
+    NO_MESSAGE_CLASS = 0xFF
+
+
+# A packet that was read, or one to be written; its first members are as columns/layout.pxd says
+cdef struct Packet:
+    uint32_t presence
+    uint32_t violations
+    const uint8_t* sections[SECTION_COUNT]
+    uint8_t[DERIVED_COUNT] derived
+    size_t extent                    # bytes of the packet and of the SessionHeader after it
+    size_t end                       # of its last header, without padding
+    size_t multi_queue_at            # where the MultiQueueFormatHeader begins
+    TextSpan[PART_COUNT] parts
+    FormatName[QUEUE_COUNT] queues
+    uint32_t[QUEUE_COUNT] list_counts  # elements of the lists in a MultiQueueFormatHeader
+
+
+# A packet to be written: sections of its own
+cdef struct Draft:
+    Packet packet
+    uint8_t[SECTION_COUNT][BLANK_SIZE] sections
+
+
+# The section that a packet lacks
+cdef uint8_t[BLANK_SIZE] BLANK
+
+
+cdef inline void clear_packet(Packet* packet) noexcept nogil:
+    cdef size_t i
+    memset(packet, 0, sizeof(packet[0]))
+    for i in range(<size_t>SECTION_COUNT):
+        packet.sections[i] = BLANK
+
+
+cdef inline void clear_draft(Draft* draft) noexcept nogil:
+    cdef size_t i
+    memset(draft, 0, sizeof(draft[0]))
+    for i in range(<size_t>SECTION_COUNT):
+        draft.packet.sections[i] = draft.sections[i]
+
+
+cdef inline size_t padded(size_t size) noexcept nogil:
+    return (size + 3) & ~<size_t>3
+
+
+cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packet, Fault* fault) noexcept nogil:
+    """The BaseHeader of the packet that ``size`` bytes hold: [MS-MQMQ] 2.2.19.1."""
+    cdef uint32_t packet_size
+    if wire_unlikely(size < BASE_HEADER_SIZE):
+        return set_fault(fault, TRUNCATED, Field.BaseHeader, 0, BASE_HEADER_SIZE, size)
+    if wire_unlikely(data[0] != VERSION_NUMBER):
+        return set_fault(fault, BAD_VERSION, Field.VersionNumber, 0, VERSION_NUMBER, data[0])
+    if wire_unlikely(load_u32(data + 4) != PACKET_SIGNATURE):
+        return set_fault(fault, BAD_SIGNATURE, Field.Signature, 4, PACKET_SIGNATURE, load_u32(data + 4))
+    packet_size = load_u32(data + 8)
+    if wire_unlikely(packet_size < BASE_HEADER_SIZE):
+        return set_fault(fault, BAD_SIZE, Field.PacketSize, 8, BASE_HEADER_SIZE, packet_size)
+    if wire_unlikely(packet_size > LARGEST_PACKET):
+        return set_fault(fault, TOO_LARGE, Field.PacketSize, 8, LARGEST_PACKET, packet_size)
+    packet.extent = packet_extent(data)
+    if wire_unlikely(packet.extent > size):
+        return set_fault(fault, TRUNCATED, Field.PacketSize, 8, packet.extent, size)
+    packet.sections[BASE] = data
+    return 0
+
+
+cdef inline size_t first_extra_byte(const Packet* packet, size_t packet_size) noexcept nogil:
+    """Where the trailing bytes begin; up to three bytes may pad the last header."""
+    return packet.end if packet_size - packet.end > 3 else packet.extent

@@ -1,0 +1,22 @@
+from enum import IntFlag
+from typing import Any
+
+Field: Any
+Presence: Any
+SessionPresence: Any
+
+class Violation(IntFlag):
+    TRAILING_BYTES = 1
+    MISSING_PROPERTIES = 2
+    DELIVERY_MODE = 4
+    EXPRESS_TRANSACTION = 8
+    HOP_COUNT = 16
+    TRANSACTION_PRIORITY = 32
+    TX_SEQUENCE_NUMBER = 64
+    SECURITY_FLAGS = 128
+    SENDER_ID = 256
+    NO_SECURITY_DATA = 512
+    LABEL_TERMINATOR = 1024
+    ALLOCATION_BODY_SIZE = 2048
+    PRIVACY_LEVEL = 4096
+    UNRESOLVED_QUEUE = 8192

@@ -1,0 +1,333 @@
+"""The reader of UserMessage packets: [MS-MQMQ] 2.2.20, little-endian, one header after the other:
+
+    BaseHeader 16 | UserHeader 48 + queues + ConnectorType 16 if CQ | TransactionHeader 20 + ConnectorQMGuid 16 if CG
+    SecurityHeader 16 + SecurityData | MessagePropertiesHeader 56 + Label, ExtensionData, MessageBody, padded to 4
+    DebugHeader 4 + QueueIdentifier 16 if QT | SoapHeader | MultiQueueFormatHeader
+    and after PacketSize bytes a SessionHeader 16
+
+A flag in BaseHeader or UserHeader says which of the others are present.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from msmqwire.columns.batch cimport DECODED
+from msmqwire.mqqb.kernel cimport (
+    ACK_BODY_SIZE, ADMIN_QUEUE, ALLOCATION_BODY_SIZE, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE,
+    DELIVERY, DELIVERY_MODE, DESTINATION_QUEUE, DISCARDABLE, ENCRYPTED, ENCRYPTION_KEY, EXPRESS_TRANSACTION,
+    EXTENSION_DATA, FLAG_DEBUG, HAS_ADMIN, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_DELIVERY_MODE,
+    HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES, HAS_RESPONSE, HAS_SECURITY, HAS_SECURITY_ID,
+    HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL,
+    LARGEST_SENDER_CERT, MESSAGE_CLASS, MISSING_PROPERTIES, NOTIFICATION, NO_MESSAGE_CLASS, NO_SECURITY_DATA, PLAIN,
+    PRIVACY_LEVEL, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, RESPONSE_QUEUE, SECURITY, SECURITY_FLAGS,
+    SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID, SESSION, SIGNATURE, TRAILING_BYTES, TRANSACTION,
+    TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE,
+    USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_MULTI_QUEUE,
+    USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, Violation,
+    clear_packet, padded, read_base_header,
+)
+from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
+from msmqwire.mqqb.queues cimport is_notify_queue, read_multi_queue, read_queue, units_to_null
+from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire.fault cimport BAD_FLAG, BAD_SIZE, BAD_TYPE, TOO_LARGE, TRUNCATED, Fault, set_fault
+from msmqwire.wire.format_name cimport NO_QUEUE, UNRESOLVED_QUEUE, FormatName
+from msmqwire.wire.simd cimport wire_unlikely
+
+cdef enum:
+    DESTINATION_CODES = 1 << 0 | 1 << 3 | 1 << 5 | 1 << 7             # the values that DQ may have
+    ADMIN_CODES = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7  # AQ
+    PRIVACY_LEVELS = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 5
+    MOST_HOPS = 0x1D
+    AU_OR_AS = 1 << 4 | 0xF << 8       # of SecurityHeader.Flags
+    MEANT_BASE_FLAGS = 0x013F          # the bits of BaseHeader.Flags that are not reserved
+
+
+cdef enum:
+    LARGEST_HEADERS = 512   # of a message: all its headers and their padding
+
+
+cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil
+cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil
+cdef int read_soap(const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault) noexcept nogil
+cdef int message_violation_fault(const uint8_t* data, size_t size, const Packet* packet, Fault* fault) noexcept nogil
+
+
+cdef inline void set_part(Packet* packet, size_t part, size_t offset, size_t length) noexcept nogil:
+    packet.parts[part].offset = <uint32_t>offset
+    packet.parts[part].length = <uint32_t>length
+
+
+cdef inline uint32_t named(const FormatName* name, uint32_t bit) noexcept nogil:
+    return bit if name.form != NO_QUEUE and name.form != UNRESOLVED_QUEUE else 0
+
+
+cdef inline int read_user_header(
+    const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
+) noexcept nogil:
+    """UserHeader with its queues and its ConnectorType: [MS-MQMQ] 2.2.19.2."""
+    cdef uint32_t flags
+    cdef uint32_t delivery
+    if wire_unlikely(size - at[0] < USER_HEADER_SIZE):
+        return set_fault(fault, TRUNCATED, Field.UserHeader, at[0], USER_HEADER_SIZE, size - at[0])
+    packet.sections[USER] = data + at[0]
+    flags = load_u32(data + at[0] + USER_FLAGS_AT)
+    if wire_unlikely(
+        not DESTINATION_CODES >> (flags >> USER_DESTINATION_SHIFT & 7) & 1
+        or not ADMIN_CODES >> (flags >> USER_ADMIN_SHIFT & 7) & 1
+    ):
+        return set_fault(fault, BAD_FLAG, Field.UserHeader_Flags, at[0] + USER_FLAGS_AT, 0, flags)
+    at[0] += USER_HEADER_SIZE
+    if read_queue(
+        data, size, at, flags >> USER_DESTINATION_SHIFT & 7, DESTINATION_QUEUE, Field.DestinationQueue, packet, fault
+    ) != 0:
+        return -1
+    if read_queue(
+        data, size, at, flags >> USER_ADMIN_SHIFT & 7, ADMIN_QUEUE, Field.AdminQueue, packet, fault
+    ) != 0:
+        return -1
+    if read_queue(
+        data, size, at, flags >> USER_RESPONSE_SHIFT & 7, RESPONSE_QUEUE, Field.ResponseQueue, packet, fault
+    ) != 0:
+        return -1
+    if flags & USER_CONNECTOR_TYPE:
+        if wire_unlikely(size - at[0] < 16):
+            return set_fault(fault, TRUNCATED, Field.ConnectorType, at[0], 16, size - at[0])
+        packet.sections[CONNECTOR] = data + at[0]
+        packet.presence |= HAS_CONNECTOR_TYPE
+        at[0] += 16
+    packet.presence |= (
+        named(&packet.queues[DESTINATION_QUEUE], HAS_DESTINATION) | named(&packet.queues[ADMIN_QUEUE], HAS_ADMIN)
+        | named(&packet.queues[RESPONSE_QUEUE], HAS_RESPONSE)
+    )
+    if wire_unlikely(packet.queues[RESPONSE_QUEUE].form == UNRESOLVED_QUEUE):
+        packet.violations |= Violation.UNRESOLVED_QUEUE
+    delivery = flags >> USER_DELIVERY_SHIFT & 3
+    if wire_unlikely(delivery > 1):
+        packet.violations |= DELIVERY_MODE
+    else:
+        packet.presence |= HAS_DELIVERY_MODE
+        packet.derived[DELIVERY] = <uint8_t>delivery
+    if wire_unlikely((flags & USER_HOPS) > MOST_HOPS):
+        packet.violations |= HOP_COUNT
+    if wire_unlikely(not flags & USER_PROPERTIES):
+        packet.violations |= MISSING_PROPERTIES
+    return 0
+
+
+cdef inline int read_transaction(
+    const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
+) noexcept nogil:
+    """TransactionHeader: [MS-MQMQ] 2.2.20.5."""
+    if wire_unlikely(size - at[0] < TRANSACTION_HEADER_SIZE):
+        return set_fault(fault, TRUNCATED, Field.TransactionHeader, at[0], TRANSACTION_HEADER_SIZE, size - at[0])
+    packet.sections[TRANSACTION] = data + at[0]
+    packet.presence |= HAS_TRANSACTION
+    at[0] += TRANSACTION_HEADER_SIZE
+    if packet.sections[TRANSACTION][0] & 1:
+        if wire_unlikely(size - at[0] < 16):
+            return set_fault(fault, TRUNCATED, Field.ConnectorQMGuid, at[0], 16, size - at[0])
+        packet.sections[CONNECTOR_QM] = data + at[0]
+        packet.presence |= HAS_CONNECTOR_QM
+        at[0] += 16
+    if load_u32(packet.sections[TRANSACTION] + 12) == 0:
+        packet.violations |= TX_SEQUENCE_NUMBER
+    if data[2] & 7:
+        packet.violations |= TRANSACTION_PRIORITY
+    if not load_u32(packet.sections[USER] + USER_FLAGS_AT) >> USER_DELIVERY_SHIFT & 3:
+        packet.violations |= EXPRESS_TRANSACTION
+    return 0
+
+
+cdef inline int read_security(
+    const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
+) noexcept nogil:
+    """SecurityHeader; what its sizes say is there is there: [MS-MQMQ] 2.2.20.6."""
+    cdef const uint8_t* header = data + at[0]
+    cdef uint32_t[5] sizes
+    cdef uint32_t sender
+    cdef size_t i
+    if wire_unlikely(size - at[0] < SECURITY_HEADER_SIZE):
+        return set_fault(fault, TRUNCATED, Field.SecurityHeader, at[0], SECURITY_HEADER_SIZE, size - at[0])
+    packet.sections[SECURITY] = header
+    packet.presence |= HAS_SECURITY
+    sizes[SECURITY_ID] = load_u16(header + 2)
+    sizes[ENCRYPTION_KEY] = load_u16(header + 4)
+    sizes[SIGNATURE] = load_u16(header + 6)
+    sizes[SENDER_CERT] = load_u32(header + 8)
+    sizes[PROVIDER_INFO] = load_u32(header + 12)
+    if wire_unlikely(sizes[SENDER_CERT] > LARGEST_SENDER_CERT):
+        return set_fault(
+            fault, TOO_LARGE, Field.SecurityHeader_SenderCertSize, at[0] + 8, LARGEST_SENDER_CERT,
+            sizes[SENDER_CERT],
+        )
+    at[0] += SECURITY_HEADER_SIZE
+    for i in range(<size_t>PROVIDER_INFO + 1):
+        if sizes[i]:
+            if wire_unlikely(sizes[i] > size - at[0]):
+                return set_fault(fault, TRUNCATED, <uint32_t>(Field.SecurityID + i), at[0], sizes[i], size - at[0])
+            set_part(packet, i, at[0], sizes[i])
+            packet.presence |= <uint32_t>HAS_SECURITY_ID << i
+            at[0] = min(padded(at[0] + sizes[i]), size)
+    sender = header[0] & 0xF
+    if sender <= 2:
+        packet.derived[SENDER] = <uint8_t>sender
+        packet.presence |= HAS_SENDER_ID_TYPE
+    if wire_unlikely(
+        sender > 2 or (sender == 0) != (sizes[SECURITY_ID] == 0) or (sender == 2 and sizes[SECURITY_ID] != 16)
+    ):
+        packet.violations |= SENDER_ID
+    if wire_unlikely(load_u16(header) & AU_OR_AS):
+        packet.violations |= SECURITY_FLAGS
+    if wire_unlikely(not (
+        sizes[SECURITY_ID] or sizes[ENCRYPTION_KEY] or sizes[SIGNATURE] or sizes[SENDER_CERT] or sizes[PROVIDER_INFO]
+    )):
+        packet.violations |= NO_SECURITY_DATA
+    return 0
+
+
+cdef inline int read_label(
+    const uint8_t* data, size_t size, size_t* at, uint32_t units, Packet* packet, Fault* fault
+) noexcept nogil:
+    if wire_unlikely(units > LARGEST_LABEL):
+        return set_fault(
+            fault, BAD_SIZE, Field.LabelLength, at[0] - PROPERTIES_HEADER_SIZE + 1, LARGEST_LABEL, units
+        )
+    if wire_unlikely(2 * units > size - at[0]):
+        return set_fault(fault, TRUNCATED, Field.Label, at[0], 2 * units, size - at[0])
+    set_part(packet, LABEL, at[0], 2 * units_to_null(data, size, at[0], units))
+    at[0] += 2 * units
+    if wire_unlikely(units and load_u16(data + at[0] - 2) != 0):
+        packet.violations |= LABEL_TERMINATOR
+    return 0
+
+
+cdef inline int read_properties(
+    const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
+) noexcept nogil:
+    """MessagePropertiesHeader with the label, the extension and the body: [MS-MQMQ] 2.2.19.3."""
+    cdef const uint8_t* header = data + at[0]
+    cdef uint32_t extension_size
+    cdef uint32_t message_size
+    cdef uint32_t message_class
+    cdef uint32_t privacy
+    cdef uint8_t place = 0
+    if wire_unlikely(size - at[0] < PROPERTIES_HEADER_SIZE):
+        return set_fault(
+            fault, TRUNCATED, Field.MessagePropertiesHeader, at[0], PROPERTIES_HEADER_SIZE, size - at[0]
+        )
+    packet.sections[PROPERTIES] = header
+    packet.presence |= HAS_PROPERTIES
+    at[0] += PROPERTIES_HEADER_SIZE
+    if read_label(data, size, at, header[1], packet, fault) != 0:
+        return -1
+    extension_size = load_u32(header + 52)
+    if wire_unlikely(extension_size > size - at[0]):
+        return set_fault(fault, TRUNCATED, Field.ExtensionData, at[0], extension_size, size - at[0])
+    set_part(packet, EXTENSION_DATA, at[0], extension_size)
+    at[0] += extension_size
+    message_size = load_u32(header + 32)
+    if wire_unlikely(message_size > size - at[0]):
+        return set_fault(fault, TRUNCATED, Field.MessageBody, at[0], message_size, size - at[0])
+    set_part(packet, BODY, at[0], message_size)
+    at[0] = min(padded(at[0] + message_size), size)
+    message_class = load_u16(header + 2)
+    if message_class:
+        place = message_class_place(message_class)
+    if place != NO_MESSAGE_CLASS:
+        packet.derived[MESSAGE_CLASS] = place
+        packet.presence |= HAS_MESSAGE_CLASS
+    privacy = load_u32(header + 40)
+    if wire_unlikely(privacy > 5 or not PRIVACY_LEVELS >> privacy & 1):
+        packet.violations |= PRIVACY_LEVEL
+    if wire_unlikely(load_u32(header + 36) < message_size):
+        packet.violations |= ALLOCATION_BODY_SIZE
+    if message_class == 0 and is_notify_queue(data, &packet.queues[DESTINATION_QUEUE]):
+        packet.presence |= HAS_NOTIFICATION
+        packet.derived[NOTIFICATION] = PLAIN if privacy == 0 else ENCRYPTED
+    return 0
+
+
+cdef inline int read_debug(
+    const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
+) noexcept nogil:
+    """DebugHeader: [MS-MQMQ] 2.2.20.8."""
+    cdef uint32_t queue_type
+    if size - at[0] < DEBUG_HEADER_SIZE:
+        return set_fault(fault, TRUNCATED, Field.DebugHeader, at[0], DEBUG_HEADER_SIZE, size - at[0])
+    queue_type = data[at[0]] & 3
+    if queue_type > 1:
+        return set_fault(fault, BAD_FLAG, Field.DebugHeader_Flags, at[0], 0, load_u16(data + at[0]))
+    at[0] += DEBUG_HEADER_SIZE
+    if queue_type:
+        if size - at[0] < 16:
+            return set_fault(fault, TRUNCATED, Field.DebugHeader_QueueIdentifier, at[0], 16, size - at[0])
+        packet.sections[DEBUG_QUEUE] = data + at[0]
+        packet.presence |= HAS_DEBUG_QUEUE
+        at[0] += 16
+    return 0
+
+
+cdef inline int read_optional_headers(
+    const uint8_t* data, size_t size, size_t* at, uint32_t user_flags, FormatName** lists, Packet* packet,
+    Fault* fault,
+) noexcept nogil:
+    """The headers after the MessagePropertiesHeader, which few packets have."""
+    if data[2] & FLAG_DEBUG and read_debug(data, size, at, packet, fault) != 0:
+        return -1
+    if user_flags & USER_SOAP and read_soap(data, size, at, packet, fault) != 0:
+        return -1
+    if user_flags & USER_MULTI_QUEUE and read_multi_queue(data, size, at, lists, packet, fault) != 0:
+        return -1
+    return 0
+
+
+cdef inline int read_message(
+    const uint8_t* data, size_t size, bint strict, FormatName** lists, Packet* packet, Fault* fault
+) noexcept nogil:
+    """One UserMessage packet. 0, or -1 with ``fault`` set.
+
+    ``lists``, unless NULL, are three arrays for the queues of a MultiQueueFormatHeader, with room for all of them.
+    """
+    cdef size_t at = BASE_HEADER_SIZE
+    cdef size_t packet_size
+    cdef uint32_t flags
+    clear_packet(packet)
+    if read_base_header(data, size, packet, fault) != 0:
+        return -1
+    packet_size = load_u32(data + 8)
+    if wire_unlikely(data[2] & FLAG_INTERNAL):
+        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, load_u16(data + 2))
+    if read_user_header(data, packet_size, &at, packet, fault) != 0:
+        return -1
+    flags = load_u32(packet.sections[USER] + USER_FLAGS_AT)
+    if flags & USER_TRANSACTION and read_transaction(data, packet_size, &at, packet, fault) != 0:
+        return -1
+    if flags & USER_SECURITY and read_security(data, packet_size, &at, packet, fault) != 0:
+        return -1
+    if flags & USER_PROPERTIES and read_properties(data, packet_size, &at, packet, fault) != 0:
+        return -1
+    if wire_unlikely(data[2] & FLAG_DEBUG or flags & (USER_SOAP | USER_MULTI_QUEUE)):
+        if read_optional_headers(data, packet_size, &at, flags, lists, packet, fault) != 0:
+            return -1
+    packet.end = at
+    if data[2] & FLAG_SESSION:
+        packet.sections[SESSION] = data + packet_size
+        packet.presence |= HAS_SESSION
+    if wire_unlikely(packet_size - at > 3 or packet.extent != size):
+        packet.violations |= TRAILING_BYTES
+    if wire_unlikely(strict and packet.violations & DISCARDABLE):
+        return message_violation_fault(data, size, packet, fault)
+    packet.presence |= DECODED
+    if wire_unlikely(packet.parts[BODY].length == ACK_BODY_SIZE and not load_u16(data + 2) & MEANT_BASE_FLAGS):
+        recognise_ack(data, packet)
+    return 0
+
+
+cdef size_t largest_message(const Packet* packet, FormatName** lists) noexcept nogil
+cdef size_t write_message(
+    const Packet* packet, const uint8_t* payload, FormatName** lists, uint8_t* target
+) noexcept nogil
+cdef void put_base_header(
+    uint8_t* target, uint32_t flags, size_t packet_size, uint32_t time_to_reach_queue
+) noexcept nogil
+cdef uint8_t* put_session_header(uint8_t* target, const Packet* packet) noexcept nogil

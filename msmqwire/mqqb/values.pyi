@@ -1,1 +1,0 @@
-"""Values of packets as Python has them: what ``decode`` and ``encode`` build on, and nothing for others."""

@@ -1,0 +1,355 @@
+"""The kernel of MS-MQSD: one reader and one writer for each packet, compiled into every module that needs them.
+
+[MS-MQSD] 2.2.1-2.2.3, little-endian, byte offsets:
+
+    TopologyPacketHeader    0 Version u8 | 1 Type u8 | 2 Reserved u16
+    TopologyClientRequest   4 EnterpriseID | 20 RequestID | 36 SiteID
+                            IPX only: 52 IPXNetworkCount n u32 | 56 IPXNetworkNumberArray n * u32
+    TopologyServerReply     4 CorrelationID | 20 ConnectedNetworkCount n u32 | 24 ConnectedNetworkMask u32
+                            28 DirectoryServiceServerSize S u32 | 32 ConnectedNetworkArray n * 16
+                            S != 0: RespondingSiteID 16 | DirectoryServiceServerArray S
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from msmqwire.columns.batch cimport DECODED
+from msmqwire.columns.convert cimport TextSpan
+from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire.fault cimport BAD_COUNT, BAD_SIZE, BAD_VALUE, TRUNCATED, Fault, set_fault
+from msmqwire.wire.simd cimport wire_find_in_block, wire_lowest_bit, wire_popcount, wire_unlikely
+from msmqwire.wire.transport cimport Transport
+
+
+cpdef enum Field:
+    """Fields as the specification names them; the field of a fault."""
+    Version
+    Type
+    Reserved
+    EnterpriseID
+    RequestID
+    SiteID
+    IPXNetworkCount
+    IPXNetworkNumberArray
+    CorrelationID
+    ConnectedNetworkCount
+    ConnectedNetworkMask
+    DirectoryServiceServerSize
+    ConnectedNetworkArray
+    RespondingSiteID
+    DirectoryServiceServerArray
+
+
+cpdef enum Violation:
+    """Bits of the ``violations`` column of the topology table; with ``strict=True`` the last three are faults."""
+    VERSION_NONZERO = 1
+    RESERVED_NONZERO = 2
+    IPX_FIELDS_ON_IP = 4
+    MASK_NONZERO_ON_IP = 8
+    MASK_COUNT_MISMATCH = 16
+    TRAILING_BYTES = 32
+
+
+cpdef enum Presence:
+    """Bits of a row's presence, above DECODED: the columns that the packet carries."""
+    HAS_REQUEST = 2
+    HAS_REPLY = 4
+    HAS_IPX = 8
+    HAS_REMOTE = 16
+
+
+cdef enum:
+    DISCARDABLE = MASK_NONZERO_ON_IP | MASK_COUNT_MISMATCH | TRAILING_BYTES
+
+cdef enum PacketType:
+    REQUEST = 1
+    REPLY = 2
+
+cdef enum:
+    HEADER_SIZE = 4
+    REQUEST_SIZE = 52       # the IP form
+    IPX_NETWORKS_AT = 56
+    SMALLEST_IPX_REQUEST = 60
+    REPLY_FIXED_SIZE = 32
+    SERVERS_SIZE_AT = 28
+    MAX_NETWORKS = 32       # of either array
+    SMALLEST_SERVER_ARRAY = 8
+    COMMA = 0x002C
+    NO_FLAGS = 0x00300030   # the code units "0" "0", IP flag first
+    FLAG_BITS = 0x00010001
+
+
+# Sections of a record: where fixed fields are loaded from
+cdef enum:
+    HEADER
+    REQUEST_FIELDS
+    REPLY_FIELDS
+    RESPONDING_SITE
+    SECTION_COUNT
+
+cdef enum:
+    IPX_NETWORKS
+    NETWORKS
+    SERVERS
+
+
+# One packet; the first three members are as columns/layout.pxd says
+cdef struct Topology:
+    uint32_t presence
+    uint32_t violations
+    const uint8_t* sections[SECTION_COUNT]
+    uint8_t type                # place in the enumeration of the column
+    uint32_t ipx_count          # IPXNetworkCount, 0 in the IP form
+    uint32_t network_count      # ConnectedNetworkCount
+    uint32_t servers_size       # DirectoryServiceServerSize
+    uint32_t servers_end        # entries of server arrays written up to this packet
+    const uint8_t* ipx_networks
+    const uint8_t* networks
+    const uint8_t* servers
+    size_t described            # bytes that the packet's own lengths account for
+
+
+# The fields of a packet of the other type
+cdef uint8_t[64] BLANK
+
+
+cdef inline void clear_topology(Topology* packet) noexcept nogil:
+    """A packet without any field, which stands for a payload that is null or at fault."""
+    cdef size_t i
+    packet.presence = 0
+    packet.violations = 0
+    for i in range(<size_t>SECTION_COUNT):
+        packet.sections[i] = BLANK
+    packet.type = 0
+    packet.ipx_count = 0
+    packet.network_count = 0
+    packet.servers_size = 0
+
+
+# Where the entries of a server array are written; all three are NULL when they are not requested
+cdef struct ServerColumns:
+    TextSpan* names
+    uint8_t* ip
+    uint8_t* ipx
+
+
+# Cold paths: they find which field, in wire order, is at fault
+cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
+cdef int request_truncated(size_t size, Fault* fault) noexcept nogil
+cdef int reply_truncated(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
+cdef int server_array_fault(const uint8_t* array, size_t size, size_t at, Fault* fault) noexcept nogil
+cdef int violation_fault(
+    uint32_t violations, const uint8_t* data, size_t size, size_t described, Fault* fault
+) noexcept nogil
+
+
+cdef inline int read_request(
+    const uint8_t* data, size_t size, uint32_t transport, Topology* packet, Fault* fault
+) noexcept nogil:
+    """A TopologyClientRequest whose header has been read: [MS-MQSD] 2.2.2, 3.2.5.1."""
+    cdef uint32_t count
+    if wire_unlikely(size < REQUEST_SIZE):
+        return request_truncated(size, fault)
+    packet.sections[REQUEST_FIELDS] = data
+    packet.sections[REPLY_FIELDS] = BLANK
+    packet.sections[RESPONDING_SITE] = BLANK
+    packet.presence = DECODED | HAS_REQUEST
+    packet.type = REQUEST - 1
+    packet.ipx_count = 0
+    packet.network_count = 0
+    packet.servers_size = 0
+    packet.described = REQUEST_SIZE
+    if wire_unlikely(size >= SMALLEST_IPX_REQUEST):
+        if transport == Transport.UDP:
+            packet.violations |= IPX_FIELDS_ON_IP
+            return 0
+        count = load_u32(data + REQUEST_SIZE)
+        if count - 1 >= <uint32_t>MAX_NETWORKS:
+            return set_fault(fault, BAD_COUNT, Field.IPXNetworkCount, REQUEST_SIZE, MAX_NETWORKS, count)
+        if 4 * count > size - IPX_NETWORKS_AT:
+            return set_fault(
+                fault, TRUNCATED, Field.IPXNetworkNumberArray, IPX_NETWORKS_AT, 4 * count, size - IPX_NETWORKS_AT
+            )
+        packet.ipx_count = count
+        packet.ipx_networks = data + IPX_NETWORKS_AT
+        packet.presence |= HAS_IPX
+        packet.described = IPX_NETWORKS_AT + 4 * count
+    return 0
+
+
+cdef inline bint is_plain_request(const uint8_t* data, size_t size) noexcept nogil:
+    """Whether this is a request in the IP form whose Version and Reserved are 0, which has no violation."""
+    return size - REQUEST_SIZE < <size_t>(SMALLEST_IPX_REQUEST - REQUEST_SIZE) and load_u32(data) == REQUEST << 8
+
+
+cdef inline int read_reply(
+    const uint8_t* data, size_t size, uint32_t transport, Topology* packet, Fault* fault
+) noexcept nogil:
+    """A TopologyServerReply up to its server array, whose header has been read: [MS-MQSD] 2.2.3."""
+    cdef uint32_t count
+    cdef uint32_t mask
+    cdef size_t described
+    if wire_unlikely(size < REPLY_FIXED_SIZE):
+        return reply_truncated(data, size, fault)
+    count = load_u32(data + 20)
+    mask = load_u32(data + 24)
+    packet.servers_size = load_u32(data + 28)
+    described = <size_t>REPLY_FIXED_SIZE + 16 * <size_t>count + (16 if packet.servers_size else 0) + packet.servers_size
+    # An empty array has size 0; the smallest other has 8 bytes, and code units have two
+    if wire_unlikely(
+        count - 1 >= <uint32_t>MAX_NETWORKS
+        or (packet.servers_size & 1)
+        or packet.servers_size - 1 < <uint32_t>(SMALLEST_SERVER_ARRAY - 1)
+        or described > size
+    ):
+        return reply_truncated(data, size, fault)
+    if wire_unlikely(mask != 0 or transport == Transport.IPX):
+        if transport == Transport.UDP:
+            packet.violations |= MASK_NONZERO_ON_IP
+        elif wire_popcount(mask) != count:
+            packet.violations |= MASK_COUNT_MISMATCH
+    if wire_unlikely(described != size):
+        packet.violations |= TRAILING_BYTES
+    packet.sections[REQUEST_FIELDS] = BLANK
+    packet.sections[REPLY_FIELDS] = data
+    packet.type = REPLY - 1
+    packet.ipx_count = 0
+    packet.network_count = count
+    packet.networks = data + REPLY_FIXED_SIZE
+    if packet.servers_size:
+        packet.sections[RESPONDING_SITE] = data + REPLY_FIXED_SIZE + 16 * <size_t>count
+        packet.presence = DECODED | HAS_REPLY | HAS_REMOTE
+    else:
+        packet.sections[RESPONDING_SITE] = BLANK
+        packet.presence = DECODED | HAS_REPLY
+    packet.servers = data + REPLY_FIXED_SIZE + 16 * <size_t>count + 16
+    packet.described = described
+    return 0
+
+
+cdef inline int read_servers(
+    const uint8_t* array, size_t size, size_t at, const ServerColumns* columns, size_t* entry, Fault* fault
+) noexcept nogil:
+    """The entries of a DirectoryServiceServerArray at byte ``at`` of its payload: [MS-MQSD] 2.2.3.
+
+    An entry is two flags and a name, closed by U+002C, the last by U+0000. Up to 64 code units are searched for these
+    two at a time, sixteen by sixteen; the last sixteen end with the array and so may begin before it, where a
+    reply always has at least 64 bytes. Entries are written from ``entry[0]`` on, which is moved only when all are good;
+    an array that is not valid goes to ``server_array_fault``.
+    """
+    cdef ServerColumns out = columns[0]  # a local copy, so that no store to a column can be thought to change it
+    cdef size_t units = size >> 1
+    cdef size_t start = 0  # of the entry
+    cdef size_t block = 0
+    cdef size_t here = entry[0]
+    cdef size_t end
+    cdef uint64_t closings
+    cdef uint64_t nulls
+    cdef uint32_t flags
+    while block < units:
+        closings = wire_find_in_block(array, units, block, COMMA, &nulls)
+        # The last code unit is U+0000, and no other is
+        if wire_unlikely(nulls != (<uint64_t>1 << (units - block - 1) if units - block <= 64 else 0)):
+            return server_array_fault(array, size, at, fault)
+        closings |= nulls
+        while closings:
+            end = block + wire_lowest_bit(closings)
+            closings &= closings - 1
+            if wire_unlikely(end < start + 3):
+                return server_array_fault(array, size, at, fault)
+            flags = load_u32(array + 2 * start)
+            if wire_unlikely((flags & ~<uint32_t>FLAG_BITS) != NO_FLAGS):
+                return server_array_fault(array, size, at, fault)
+            if out.names != NULL:
+                out.names[here].offset = <uint32_t>(at + 2 * start + 4)
+                out.names[here].length = <uint32_t>(2 * (end - start) - 4)
+                out.ip[here] = flags & 1
+                out.ipx[here] = <uint8_t>(flags >> 16) & 1
+            here += 1
+            start = end + 1
+        block += 64
+    entry[0] = here
+    return 0
+
+
+cdef inline int read_topology(
+    const uint8_t* data, size_t size, uint32_t transport, bint strict, const ServerColumns* columns, size_t* entry,
+    Topology* packet, Fault* fault,
+) noexcept nogil:
+    """One packet of either type, its servers written to ``columns`` from ``entry`` on. 0, or -1 with ``fault`` set."""
+    cdef uint32_t header
+    cdef uint32_t packet_type
+    cdef size_t first_entry = entry[0]
+    if wire_unlikely(size < HEADER_SIZE):
+        return header_fault(data, size, fault)
+    header = load_u32(data)
+    packet_type = header >> 8 & 0xFF
+    packet.violations = 0
+    packet.sections[HEADER] = data
+    if wire_unlikely(header & ~<uint32_t>0xFF00):
+        packet.violations = (VERSION_NONZERO if header & 0xFF else 0) | (RESERVED_NONZERO if header >> 16 else 0)
+    if packet_type == REQUEST:
+        if read_request(data, size, transport, packet, fault) != 0:
+            return -1
+    elif packet_type == REPLY:
+        if read_reply(data, size, transport, packet, fault) != 0:
+            return -1
+        if packet.servers_size and read_servers(
+            packet.servers, packet.servers_size, <size_t>(packet.servers - data), columns, entry, fault
+        ) != 0:
+            return -1
+    else:
+        return header_fault(data, size, fault)
+    if wire_unlikely(strict and packet.violations & DISCARDABLE):
+        entry[0] = first_entry
+        return violation_fault(packet.violations, data, size, packet.described, fault)
+    return 0
+
+
+cdef inline void write_header(uint8_t* target, PacketType type) noexcept nogil:
+    target[0] = 0  # Version
+    target[1] = <uint8_t>type
+    target[2] = 0  # Reserved
+    target[3] = 0
+
+
+cdef inline size_t write_request(
+    uint8_t* target, const uint8_t* enterprise_id, const uint8_t* request_id, const uint8_t* site_id,
+    const uint8_t* ipx_networks, uint32_t network_count,
+) noexcept nogil:
+    """A TopologyClientRequest; without networks in the IP form. Returns its size."""
+    write_header(target, REQUEST)
+    memcpy(target + 4, enterprise_id, 16)
+    memcpy(target + 20, request_id, 16)
+    memcpy(target + 36, site_id, 16)
+    if network_count == 0:
+        return REQUEST_SIZE
+    memcpy(target + REQUEST_SIZE, &network_count, 4)
+    memcpy(target + IPX_NETWORKS_AT, ipx_networks, 4 * <size_t>network_count)
+    return IPX_NETWORKS_AT + 4 * <size_t>network_count
+
+
+cdef inline size_t write_reply(
+    uint8_t* target, const uint8_t* correlation_id, const uint8_t* networks, uint32_t network_count, uint32_t mask,
+    uint32_t servers_size,
+) noexcept nogil:
+    """A TopologyServerReply up to its RespondingSiteID, which begins at the size returned."""
+    write_header(target, REPLY)
+    memcpy(target + 4, correlation_id, 16)
+    memcpy(target + 20, &network_count, 4)
+    memcpy(target + 24, &mask, 4)
+    memcpy(target + 28, &servers_size, 4)
+    memcpy(target + REPLY_FIXED_SIZE, networks, 16 * <size_t>network_count)
+    return REPLY_FIXED_SIZE + 16 * <size_t>network_count
+
+
+cdef inline uint8_t* write_server(
+    uint8_t* target, bint ip, bint ipx, const uint8_t* name, uint32_t name_size, uint16_t closing
+) noexcept nogil:
+    """One entry and the code unit that closes it; returns the end of both."""
+    cdef uint32_t flags = NO_FLAGS | (1 if ip else 0) | (0x10000 if ipx else 0)
+    memcpy(target, &flags, 4)
+    memcpy(target + 4, name, name_size)
+    memcpy(target + 4 + name_size, &closing, 2)
+    return target + 6 + name_size

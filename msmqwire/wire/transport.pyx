@@ -1,0 +1,44 @@
+"""The one parser of ``transport=`` arguments."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+__all__ = ["TRANSPORT_NAMES", "Transport"]
+
+TRANSPORT_NAMES = tuple([transport.name.lower() for transport in Transport])
+
+
+cdef uint32_t transport_code(str transport, tuple accepted) except? 0xFFFFFFFF:
+    """The code of a transport's name, which must be in ``accepted``."""
+    if transport not in accepted:
+        raise ValueError(f"transport={transport!r} is not one of {', '.join(map(repr, accepted))}")
+    return TRANSPORT_NAMES.index(transport)
+
+
+cdef Transports parse_transports(object transport, tuple accepted, size_t count):
+    """The transports of ``count`` payloads: a name in ``accepted``, or an array of uint8 codes of such names.
+
+    Raises
+    ------
+    ValueError
+        The name or a code is not accepted, or the array has another length.
+    """
+    cdef Transports parsed = Transports.__new__(Transports)
+    cdef const uint8_t[::1] codes
+    cdef uint32_t known = 0
+    cdef size_t i
+    if isinstance(transport, str):
+        parsed.code = transport_code(transport, accepted)
+        return parsed
+    codes = memoryview(transport)
+    if <size_t>codes.shape[0] != count:
+        raise ValueError(f"transport has {codes.shape[0]} entries for {count} payloads")
+    for name in accepted:
+        known |= 1u << <uint32_t>TRANSPORT_NAMES.index(name)
+    for i in range(count):
+        if codes[i] >= 32 or not known >> codes[i] & 1:
+            raise ValueError(f"transport[{i}]={codes[i]} is not the code of one of {', '.join(map(repr, accepted))}")
+    if count:
+        parsed.owner = codes
+        parsed.codes = &codes[0]
+    return parsed

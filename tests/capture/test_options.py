@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pickle
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msmqwire import capture
+from msmqwire.capture import frames
+from msmqwire.capture.frames.frame import REASONS
+from msmqwire.capture.options import ReadKeywords, ReadOptions, parse_ports
+from msmqwire.capture.tcp.streams import StreamTable
+
+PATH = Path(__file__).parents[2] / "examples" / "local-site.pcap"
+
+
+def test_every_field_is_a_keyword() -> None:
+    assert set(ReadKeywords.__annotations__) == {field.name for field in fields(ReadOptions)}
+
+
+def test_counts_of_streams_have_the_fields_of_their_stats() -> None:
+    assert set(StreamTable(3, capture.StreamLimits(), 0).counts()) == {
+        field.name for field in fields(capture.StreamStats)
+    }
+
+
+def test_every_reason_has_a_text() -> None:
+    declared = (Path(frames.__file__).parent / "frame.pxd").read_text("utf-8").partition("cdef enum Reason:\n")[2]
+    names = declared.partition("\n\n\n")[0].split()
+    assert names[0] == "SOUND"
+    assert list(REASONS) == list(range(1, len(names)))
+
+
+def test_stored_values() -> None:
+    options = ReadOptions(
+        ports=[1801, 53],
+        packets=("session", "message"),
+        addresses="10.0.0.1",
+        since=datetime(2024, 3, 4, tzinfo=UTC),
+        columns={"messages": ["label"]},
+    )
+    assert options.ports == dict.fromkeys(("udp", "tcp", "ipx"), frozenset({1801, 53}))
+    assert options.packets == ("message", "session")
+    assert options.addresses == ("10.0.0.1",)
+    assert options.since == 1_709_510_400_000_000_000
+    assert options.columns == {"messages": ("label",)}
+    assert pickle.loads(pickle.dumps(options)) == options
+    assert hash(options) == hash(ReadOptions.of(options, {"since": options.since}))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"ports": [65536]}, "port 65536 is not 0 to 65535"),
+        ({"ports": {"sctp": [1]}}, "unknown transport 'sctp'; known: udp, tcp, ipx"),
+        ({"packets": "ping"}, "unknown kind of packet 'ping'; known: message, session"),
+        ({"addresses": ["kiosk"]}, "'kiosk' is neither an address nor a network"),
+        ({"since": datetime(2024, 3, 4)}, "since=2024-03-04T00:00:00: has no time zone"),
+        ({"since": 3, "until": 3}, "until must be later than since"),
+        ({"guid": "hex"}, "guid='hex' is not one of '"),
+        ({"block_size": 4095}, "block_size=4095 must be at least 4096"),
+    ],
+)
+def test_values_that_cannot_be(keywords: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ReadOptions(**keywords)
+
+
+def test_options_and_keywords() -> None:
+    options = ReadOptions(columns=["frame"], ports={1})
+    with capture.open(PATH, options) as blocks:
+        assert not list(blocks)
+    with capture.open(PATH, options, ports={1801}) as blocks:
+        assert {block.capture.columns for block in blocks} == {("frame",)}
+
+
+@pytest.mark.parametrize(
+    ("function", "keyword"),
+    [
+        (capture.open, "strict"),
+        (lambda *args, **keywords: capture.checkpoints(*args, 100, **keywords), "columns"),
+        (capture.read_frames, "since"),
+        (capture.read_table, "packets"),
+        (capture.read_tables, "packets"),
+        (capture.read_table, "threads"),
+    ],
+)
+def test_keywords_without_a_use(function: Any, keyword: str) -> None:
+    with pytest.raises(TypeError, match=f"unexpected keyword argument: {keyword}"):
+        function(PATH, **{keyword: None})
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "1801;53", "", "msmq"])
+def test_ports_that_cannot_be(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a list of ports from 1 to 65535"):
+        parse_ports(text)
+
+
+def test_parse_ports() -> None:
+    assert parse_ports("1801, 53") == {1801, 53}

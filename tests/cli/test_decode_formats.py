@@ -1,0 +1,263 @@
+"""``msmqwire decode``: the same rows in every format."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from msmqwire.capture import TABLES, arrow_schema, table_columns
+from tests.cli.support import (
+    LOCAL,
+    OTHER,
+    SESSION,
+    START,
+    V1,
+    V2,
+    V3,
+    capture,
+    expected_rows,
+    from_csv,
+    from_json,
+    msmqwire,
+    plain_rows,
+)
+from tests.vectors import load
+
+
+def from_parquet(path: Path) -> list[dict[str, Any]]:
+    return plain_rows(pq.read_table(path))
+
+
+def rows_in(format: str, tmp_path: Path, *sources: str | Path, status: int = 0) -> list[dict[str, Any]]:
+    """Rows of captures, by way of the command and a format."""
+    if format == "parquet":
+        out = tmp_path / "out.parquet"
+        done = msmqwire("decode", *sources, "--table", "topology", "-o", out)
+        assert done.returncode == status, done.stderr
+        assert done.stdout == b""
+        return from_parquet(out)
+    done = msmqwire("decode", *sources, "--table", "topology", "-T", format)
+    assert done.returncode == status, done.stderr
+    return from_json(done.stdout) if format == "json" else from_csv(done.stdout)
+
+
+def as_text(value: Any) -> Any:
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    return [as_text(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "parquet"])
+def test_the_printed_packets(format: str, printed: Path, tmp_path: Path) -> None:
+    """Against the golden vectors, not against what the package says."""
+    rows = rows_in(format, tmp_path, printed)
+    assert len(rows) == 3
+    for number, (row, vector) in enumerate(zip(rows, (V1, V2, V3), strict=True)):
+        expected: dict[str, Any] = dict.fromkeys(table_columns("topology"))
+        expected.update(
+            file=str(printed), frame=number + 1, first_frame=number + 1, time=START + 1_000_000_007 * number,
+            src="10.20.1.25", src_port=49712, dst="10.20.1.10", dst_port=1801, transport="udp",
+            version=0, violations=[],
+        )  # fmt: skip
+        assert vector.packet is not None
+        expected.update({name: as_text(value) for name, value in vector.packet.items()})
+        assert row == expected
+        assert list(row) == list(expected)
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "parquet"])
+def test_the_sample_captures(format: str, tmp_path: Path) -> None:
+    rows = rows_in(format, tmp_path, LOCAL, OTHER, status=2)
+    assert rows == expected_rows(LOCAL, OTHER)
+    assert {row["file"] for row in rows} == {str(LOCAL), str(OTHER)}
+    assert sum(row["fault"] is not None for row in rows) == 3
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "parquet"])
+def test_every_vector(format: str, tmp_path: Path) -> None:
+    """Names of all kinds, lone surrogates, the longest lists, every fault and every violation."""
+    path = tmp_path / "vectors.pcapng"
+    path.write_bytes(capture([vector.data for vector in load("mqsd")]))
+    assert rows_in(format, tmp_path, path, status=2) == expected_rows(path)
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "parquet"])
+def test_rows_of_many_blocks(format: str, tmp_path: Path) -> None:
+    path = tmp_path / "many.pcapng"
+    path.write_bytes(capture([V1.data, V2.data, V3.data] * 4_000, step=1_000))
+    assert rows_in(format, tmp_path, path) == expected_rows(path)
+
+
+def test_table_shows_the_packets(printed: Path) -> None:
+    done = msmqwire("decode", printed, "-T", "table")
+    assert done.returncode == 0
+    text = done.stdout.decode()
+    assert "\x1b" not in text  # not a terminal
+    assert str(printed) in text
+    for shown in (
+        "2024-03-04 08:00:00.123456789", "10.20.1.25:49712", "10.20.1.10:1801", "request", "reply", "nt4pec (ip)",
+        "request_id    f291a103-e33c-ab4f-a930-be3a33e432dd",
+        "connected_networks e6eaba62-d1c6-11db-baac-0003ff4e2d22",
+    ):  # fmt: skip
+        assert shown in text, text
+    assert "ipx_networks" not in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_table_shows_faults_and_violations() -> None:
+    text = msmqwire("decode", OTHER, "-T", "table").stdout.decode()
+    assert "fault truncated: DirectoryServiceServerArray at byte 64" in text
+    assert "reply  ! trailing_bytes" in text
+    assert "request  ! ipx_fields_on_ip" in text
+    assert "[2001:db8:30::18]:49802" in text
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 100, 120])
+def test_table_shows_every_column_in_any_width(width: int, printed: Path) -> None:
+    """Columns that do not fit beside each other become records, with a field a line; long values are wrapped."""
+    columns = ("frame", "time", "src", "src_port", "dst", "dst_port", "type", "request_id", "servers", "violations")
+    for chosen in ((), ("--columns", ",".join(columns))):
+        done = msmqwire("decode", printed, "-T", "table", *chosen, env={"COLUMNS": str(width)})
+        lines = done.stdout.decode().splitlines()
+        table = [line for line in lines if not re.match(r"not shown|no rows|/", line)]
+        assert max(map(len, table)) <= width
+        squeezed = "".join("".join(line.split()) for line in lines)
+        shown = (V1.packet["request_id"], "10.20.1.25", "49712", "reply", "nt4pec(ip)") if V1.packet else ()
+        for part in shown:
+            assert str(part)[:10] in squeezed, part
+        if chosen and width >= 60:
+            assert all(name in squeezed for name in columns)
+
+
+def test_records_and_columns(printed: Path) -> None:
+    arguments = ("decode", printed, "-T", "table", "--columns", "frame,type,request_id,site_id,servers", "-q")
+    records = msmqwire(*arguments, env={"COLUMNS": "60"}).stdout.decode().split("\n\n")
+    assert [line.rstrip() for line in records[2].splitlines()] == [
+        "frame      3", "type       reply", "request_id", "site_id", "servers    nt4pec (ip)"
+    ]  # fmt: skip
+    heading, rule, *rows = msmqwire(*arguments).stdout.decode().splitlines()
+    assert heading.split() == ["frame", "type", "request_id", "site_id", "servers"]
+    assert set(rule) == {"─"}
+    assert len(rows) == 3
+
+
+def test_brief_is_one_line_a_row(tmp_path: Path) -> None:
+    lines = msmqwire("decode", SESSION, OTHER, "-T", "brief").stdout.decode().splitlines()
+    assert len(lines) == sum(len(expected_rows(SESSION, OTHER, table=table)) for table in TABLES)
+    start = f"topology       {OTHER}  2  2024-03-04 08:01:00.002000417  10.30.4.18:"
+    assert any(line.startswith(start) for line in lines)
+    for part in (
+        "request  enterprise_id=", "reply  ! trailing_bytes  ", "  servers=nt4pec (ip)", "  label=Order 4711  ",
+        "  fault truncated: DirectoryServiceServerArray at byte 64", "change queue  object_guid=",
+    ):  # fmt: skip
+        assert any(part in line for line in lines), part
+    alone = msmqwire("decode", OTHER, "-T", "brief", "--columns", "frame,src,type,fault").stdout.decode().splitlines()
+    assert alone[0] == "2  request  src=10.30.4.18"
+    assert alone[7] == "9  fault truncated: DirectoryServiceServerArray at byte 64  src=10.20.1.10"
+
+
+def test_table_of_many_rows_keeps_its_widths(tmp_path: Path) -> None:
+    path = tmp_path / "many.pcapng"
+    path.write_bytes(capture([V2.data] * 250))
+    lines = msmqwire("decode", path, "-T", "table").stdout.decode().splitlines()
+    places = {line.index("reply") for line in lines if "reply" in line}
+    assert len(places) == 1
+    assert sum("frame" in line for line in lines) == 1
+    assert sum("reply" in line for line in lines) == 250
+
+
+def test_chosen_columns_come_in_the_order_asked_for(printed: Path, tmp_path: Path) -> None:
+    chosen = ("servers", "frame", "type")
+    expected = [{name: row[name] for name in chosen} for row in expected_rows(printed)]
+    arguments = ("decode", printed, "--columns", ",".join(chosen))
+    for format, read in (("json", from_json), ("csv", from_csv)):
+        rows = read(msmqwire(*arguments, "-T", format).stdout)
+        assert rows == expected
+        assert [list(row) for row in rows] == [list(chosen)] * 3
+    out = tmp_path / "out.parquet"
+    assert msmqwire(*arguments, "-o", out).returncode == 0
+    assert pq.read_table(out).to_pylist() == expected
+    table = msmqwire(*arguments, "-T", "table").stdout.decode()
+    assert table.splitlines()[0].split() == list(chosen)
+    assert "nt4pec (ip)" in table
+
+
+def test_faults_count_though_their_column_is_not_asked_for() -> None:
+    done = msmqwire("decode", OTHER, "--columns", "frame,type")
+    assert done.returncode == 2
+    assert b"3 payloads with faults" in done.stderr
+
+
+def test_strict_makes_violations_faults() -> None:
+    done = msmqwire("decode", OTHER, "--table", "topology", "--strict")
+    assert from_json(done.stdout) == expected_rows(OTHER, strict=True)
+    assert b"4 payloads with faults" in done.stderr
+
+
+def test_other_ports(tmp_path: Path) -> None:
+    assert from_json(msmqwire("decode", LOCAL, "--table", "topology", "--ports", "1").stdout) == []
+    done = msmqwire("decode", LOCAL, "--table", "topology", "--ports", "53,1801")
+    assert from_json(done.stdout) == expected_rows(LOCAL, ports={53, 1801})
+    assert done.returncode == 2
+
+
+def test_parquet_is_one_compressed_file_of_large_row_groups(tmp_path: Path) -> None:
+    path, out = tmp_path / "many.pcapng", tmp_path / "out.parquet"
+    path.write_bytes(capture([V1.data] * 20_000))
+    assert msmqwire("decode", path, "-o", out).returncode == 0
+    file = pq.ParquetFile(out)
+    assert file.schema_arrow.equals(arrow_schema("topology"))
+    assert file.metadata.num_row_groups == 1
+    assert file.metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_parquet_keeps_guids_binary_when_asked(printed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    assert msmqwire("decode", printed, "-o", out, "--guid", "binary").returncode == 0
+    table = pq.read_table(out)
+    assert table.schema.field("request_id").type == pa.binary(16)
+    assert V1.packet is not None
+    assert table["request_id"][0].as_py() == V1.packet["request_id"].bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("out.json", from_json),
+        ("out.jsonl", from_json),
+        ("out.ndjson", from_json),
+        ("OUT.CSV", from_csv),
+        ("out.parquet", None),
+    ],
+)
+def test_the_format_follows_the_name_of_the_file(name: str, read: Any, printed: Path, tmp_path: Path) -> None:
+    out = tmp_path / name
+    done = msmqwire("decode", printed, "--table", "topology", "-o", out)
+    assert (done.returncode, done.stdout) == (0, b"")
+    rows = from_parquet(out) if read is None else read(out.read_bytes())
+    assert rows == expected_rows(printed)
+
+
+def test_a_requested_format_goes_before_the_name(printed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    assert msmqwire("decode", printed, "--table", "topology", "-T", "json", "-o", out).returncode == 0
+    assert from_json(out.read_bytes()) == expected_rows(printed)
+    done = msmqwire("decode", printed, "-T", "table", "-o", tmp_path / "out.txt")
+    assert done.returncode == 0
+    assert "nt4pec (ip)" in (tmp_path / "out.txt").read_text()
+
+
+def test_no_rows_is_a_complete_answer(tmp_path: Path) -> None:
+    path, out = tmp_path / "none.pcapng", tmp_path / "out.parquet"
+    path.write_bytes(capture([]))
+    assert msmqwire("decode", path, "-T", "json").stdout == b""
+    assert msmqwire("decode", path, "-T", "csv").stdout.decode() == ",".join(table_columns("topology")) + "\r\n"
+    assert msmqwire("decode", path, "-T", "table").stdout == b"no rows\n"
+    assert msmqwire("decode", path, "-o", out).returncode == 0
+    assert pq.read_table(out).schema.equals(arrow_schema("topology"))

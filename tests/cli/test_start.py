@@ -1,0 +1,87 @@
+"""Starting the command, and importing the package: what is said, and what is imported."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import msmqwire as package
+from msmqwire.cli import SUBCOMMANDS
+from tests.cli.support import ROOT, environ, msmqwire
+
+_HEAVY = {"numpy", "pyarrow", "rich", "asyncio", "dataclasses", "importlib.metadata", "msmqwire.wire.fault"}
+
+
+def imported(program: str) -> set[str]:
+    """The modules that a program has imported when it ends."""
+    program = f"import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); {program}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environ(), timeout=60)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["decode", "--help"], ["pipeline", "--help"]])
+def test_help_and_version_import_little(arguments: list[str]) -> None:
+    modules = imported(f"from msmqwire.cli import main; main({arguments})")
+    assert not modules & _HEAVY
+    chosen = {name for name in SUBCOMMANDS if f"msmqwire.cli.{name}" in modules}
+    assert chosen == {*SUBCOMMANDS} & {*arguments}
+
+
+def test_the_package_imports_its_names_when_they_are_used() -> None:
+    modules = imported("import msmqwire")
+    assert not modules & {"numpy", "argparse"}
+    assert {name for name in modules if name.startswith("msmqwire")} == {"msmqwire"}
+    assert "msmqwire.columns" in imported("import msmqwire; msmqwire.Batch")
+    assert "msmqwire.mqsd" in imported("import msmqwire; msmqwire.mqsd")
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+    assert dir(package) == sorted([*package.__all__, "__version__"])
+    with pytest.raises(AttributeError, match=r"module 'msmqwire' has no attribute 'mqxx'"):
+        _ = package.mqxx  # type: ignore[attr-defined]
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", package.__version__)
+    assert msmqwire("--version").stdout == f"msmqwire {package.__version__}\n".encode()
+
+
+@pytest.mark.parametrize("name", ["", *SUBCOMMANDS])
+def test_help_has_examples_and_fits(name: str) -> None:
+    done = msmqwire(*filter(None, (name, "--help")))
+    assert done.returncode == 0
+    assert "examples:" in done.stdout.decode() or name == "directory"
+    assert max(map(len, done.stdout.decode().splitlines())) <= 120
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_completion(shell: str) -> None:
+    pytest.importorskip("shtab")
+    script = msmqwire("--completion", shell).stdout.decode()
+    assert all(name in script for name in SUBCOMMANDS)
+    assert "--columns" in script or shell == "tcsh"
+
+
+def test_completion_without_shtab(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    done = msmqwire("--completion", "bash")
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    assert b"msmqwire --completion needs shtab, which is not installed: pip install 'shtab" in done.stderr
+
+
+def test_sources_without_compiled_modules_say_what_to_do(tmp_path: Path) -> None:
+    """A checkout shadows an installed package for a Python that starts in it."""
+    package_dir = tmp_path / "msmqwire"
+    ignore = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(ROOT / "msmqwire", package_dir, ignore=ignore)
+    for arguments in (["-m", "msmqwire", "decode", "x.pcap"], ["-c", "import msmqwire.mqsd"]):
+        done = subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode != 0
+        last = done.stderr.splitlines()[-1]
+        assert f"{package_dir} holds the sources of msmqwire without its compiled modules: run `make build` in" in last
+        assert len(done.stderr.splitlines()) == 1 or "-c" in arguments

@@ -1,0 +1,72 @@
+"""Enumerations are declared once, in the kernels; what Python derives from them and what stubs say agrees."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msmqwire import formatname, mqcn, mqqb, mqsd
+from msmqwire.columns import Table
+from msmqwire.formatname import kernel as formatname_kernel
+from msmqwire.mqcn import kernel as mqcn_kernel
+from msmqwire.mqcn import property_columns as mqcn_properties
+from msmqwire.mqqb import kernel as mqqb_kernel
+from msmqwire.mqqb import sessions as mqqb_sessions
+from msmqwire.mqsd import kernel as mqsd_kernel
+from msmqwire.wire import fault, transport
+
+TABLES: list[tuple[Table, Any]] = [
+    (mqsd.TOPOLOGY, mqsd_kernel.Field),
+    (mqqb.MESSAGES, mqqb_kernel.Field),
+    (mqqb.SESSIONS, mqqb_kernel.Field),
+    (mqcn.NOTIFICATIONS, mqcn_kernel.Field),
+    (formatname.FORMAT_NAMES, formatname_kernel.Field),
+]
+ENUMERATIONS = [
+    (fault, "FaultCode"),
+    (transport, "Transport"),
+    (mqsd_kernel, "Violation"),
+    (mqqb_kernel, "Violation"),
+    (mqqb_sessions, "SessionViolation"),
+    (mqcn_kernel, "Violation"),
+    (mqcn_kernel, "Presence"),
+    (mqcn_properties, "Member"),
+    (formatname_kernel, "Presence"),
+]
+
+
+@pytest.mark.parametrize(("table", "field"), TABLES)
+def test_fields_stand_at_their_numbers(table: Table, field: Any) -> None:
+    """A fault names its field by the number that the kernel wrote."""
+    assert [*field] == list(range(len(table.fields)))
+    assert table.fields == tuple(member.name.replace("_", ".") for member in field)
+
+
+@pytest.mark.parametrize(("module", "name"), ENUMERATIONS)
+def test_a_stub_lists_the_members_of_its_enumeration(module: Any, name: str) -> None:
+    stub = ast.parse(
+        Path(inspect.getfile(module)).parent.joinpath(module.__name__.rpartition(".")[2] + ".pyi").read_text()
+    )
+    (listed,) = [node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == name]
+    members = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in listed.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    assert members == {member.name: int(member) for member in getattr(module, name)}
+
+
+@pytest.mark.parametrize("build", [mqsd.TopologyClientRequest, mqsd.TopologyServerReply, mqqb.UserMessage, mqqb.Ping])
+def test_packet_classes_have_signatures(build: Any) -> None:
+    parameters = inspect.signature(build).parameters.values()
+    assert all(parameter.annotation is not parameter.empty for parameter in parameters)
+    required = {parameter.name for parameter in parameters if parameter.default is parameter.empty}
+    if required:
+        with pytest.raises(TypeError):
+            build()
+    else:
+        build()
