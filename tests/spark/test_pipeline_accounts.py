@@ -208,7 +208,6 @@ def test_the_command_says_in_a_line_what_does_not_add_up(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of captures that share files, their rows are counted together."""
-    monkeypatch.setattr(cli.pipeline, "with_spark", lambda master, work: work(spark))
     change_last_result(monkeypatch, a_file_without_its_first_row("topology"))
     assert cli.main(["pipeline", LOCAL, OTHER, "--lake", str(tmp_path)]) == 1
     said = f"msmqwire: {LOCAL} and 1 more: 14 rows of topology, but 13 in its files\n"
