@@ -1,4 +1,4 @@
-"""Captures to a lake of Parquet tables through Spark on this machine, and a look at the tables: what `make run` does.
+"""Captures to a lake of Delta tables through Spark on this machine, and a look at the tables: what `make run` does.
 
 python examples/run_pipeline.py [--lake FOLDER] [CAPTURE ...]
 """
@@ -11,9 +11,10 @@ from pathlib import Path
 from pyspark.sql.functions import col, element_at, split
 
 from msmqwire.spark import pipeline
+from msmqwire.spark.lake import read
 from msmqwire.spark.session import local_session
 
-parser = argparse.ArgumentParser(description="Decode captures into a lake of Parquet tables and show them.")
+parser = argparse.ArgumentParser(description="Decode captures into a lake of Delta tables and show them.")
 parser.add_argument("captures", nargs="*", help="captures, folders or globs (default: the samples)")
 parser.add_argument("--lake", default="lake", help="the folder of the tables (default: lake)")
 options = parser.parse_args()
@@ -23,13 +24,13 @@ spark = local_session(settings={"spark.ui.showConsoleProgress": "false"})
 summary = pipeline.run(spark, options.captures or samples, options.lake)
 print(summary)
 
-# From here on it is Spark as anyone knows it: the lake is Parquet, by day.
-topology = spark.read.parquet(f"{options.lake}/topology")
-notifications = spark.read.parquet(f"{options.lake}/notifications")
-messages = spark.read.parquet(f"{options.lake}/messages")
-sessions = spark.read.parquet(f"{options.lake}/sessions")
-faults = spark.read.parquet(f"{options.lake}/faults")
-accounting = spark.read.parquet(f"{options.lake}/accounting")
+# From here on it is Spark as anyone knows it: the lake is Delta tables, by day.
+topology = read(spark, options.lake, "topology")
+notifications = read(spark, options.lake, "notifications")
+messages = read(spark, options.lake, "messages")
+sessions = read(spark, options.lake, "sessions")
+faults = read(spark, options.lake, "faults")
+accounting = read(spark, options.lake, "accounting")
 file = element_at(split("file", "/"), -1).alias("file")
 
 print("\ntopology: a row for every discovery packet (some of its columns)")
@@ -57,5 +58,6 @@ accounting.orderBy("file").select(
 ).show(truncate=False)
 
 print(f"The tables are in {options.lake}/. Rows by type, in one line of SQL:")
-spark.sql(f"SELECT type, count(*) AS packets FROM parquet.`{options.lake}/topology` GROUP BY type ORDER BY type").show()
+topology.createOrReplaceTempView("topology")
+spark.sql("SELECT type, count(*) AS packets FROM topology GROUP BY type ORDER BY type").show()
 spark.stop()

@@ -19,13 +19,14 @@ from msmqwire.cli import signals
 from msmqwire.cli.console import describe_os_error, printable, say
 from msmqwire.errors import MsmqWireError
 
-__all__ = ["main"]
+__all__ = ["command", "main"]
 
 #: The subcommands; each is the module of that name here, imported when it is chosen.
 SUBCOMMANDS = {
     "decode": "read captures as tables",
     "encode": "write packets, or a capture, from rows in JSON",
     "pipeline": "decode many captures into partitioned tables, with Spark",
+    "lake": "optimize, vacuum or check a lake, or list its runs",
     "discover": "find directory servers on the local networks",
     "serve": "answer clients that look for directory servers",
     "directory": "check or draw an enterprise",
@@ -42,6 +43,7 @@ examples:
   msmqwire decode *.pcap --table topology -o out.parquet one Parquet file
   msmqwire encode rows.jsonl -o packets.pcap             rows back into a capture
   msmqwire pipeline captures/ --lake lake                partitioned tables, with Spark
+  msmqwire lake check lake                               missing files and rows of a lake
   msmqwire discover                                      directory servers on the local networks
   msmqwire serve --config site.toml                      answer clients that look for them
   msmqwire directory check enterprise.toml               find mistakes in an enterprise
@@ -101,6 +103,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"msmqwire: {error}")
     _drop_standard_output()
     return 1
+
+
+def command() -> NoReturn:
+    """Run the program ``msmqwire``."""
+    status = main()
+    # Threads of deltalake sometimes abort an interpreter that is ending
+    if "deltalake" in sys.modules:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def _parser(chosen: Sequence[str] | dict[str, str]) -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""``msmqwire pipeline``: decode captures into a lake of tables, with Spark."""
+"""``msmqwire pipeline``: decode captures into a lake of Delta tables, with Spark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msmqwire.cli.arguments import add_format, add_ports, add_quiet, column_names
+from msmqwire.cli.arguments import add_ports, add_quiet, column_names
 from msmqwire.cli.console import CommandError, optional, printable, say
 from msmqwire.cli.progress import capture_progress
 from msmqwire.cli.spark_session import with_spark
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _EPILOG = """\
-The lake is a folder of tables, partitioned by day: topology (a row a discovery packet), messages
-(a row a message), notifications (a row a change), sessions (a row a ping or session packet), faults
-(a row a payload that cannot be decoded) and accounting (a row a capture, with the counts of its
-frames). A second run decodes new captures and captures that have grown; it completes a run that was
-killed.
+The lake is a folder, or a URI such as s3://bucket/lake, of Delta tables, partitioned by day: topology
+(a row a discovery packet), messages (a row a message), notifications (a row a change), sessions (a row
+a ping or session packet), faults (a row a payload that cannot be decoded) and accounting (a row a
+capture, with the counts of its frames). A second run decodes new captures and captures that have grown;
+it completes a run that was killed. Several runs may write to a lake at once.
 
 Spark runs on this machine with all its cores, or where --master, SPARK_REMOTE or spark-submit
 choose; captures and lake must then have the same names on all machines.
@@ -42,10 +42,10 @@ examples:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Decode captures into a lake of Parquet tables, partitioned by day, with Spark."
+    parser.description = "Decode captures into a lake of Delta tables, partitioned by day, with Spark."
     parser.epilog = _EPILOG
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="a capture, a folder of captures, or a pattern")
-    parser.add_argument("--lake", required=True, metavar="DIR", help="the folder of the tables; it is created")
+    parser.add_argument("--lake", required=True, metavar="LAKE", help="the folder or URI of the tables; it is created")
     parser.add_argument(
         "--tables",
         type=column_names,
@@ -64,7 +64,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         default="snappy",
         help="the compression of Parquet files (default: snappy)",
     )
-    add_format(parser, ("parquet", "delta"), "parquet")
+    parser.add_argument("--digest", action="store_true", help="note the SHA-256 of every capture in accounting")
     parser.add_argument("--master", metavar="URL", help="the Spark to use, e.g. local[4], spark://..., sc://...")
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -73,8 +73,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the pipeline; the exit status."""
     optional("pyspark", "msmqwire pipeline")
-    if options.format == "delta":
-        optional("deltalake", "msmqwire pipeline -T delta")
+    optional("deltalake", "msmqwire pipeline")
     from msmqwire.capture import TABLES
     from msmqwire.spark.source.files import expand
 
@@ -105,7 +104,7 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
                 mode="FAILFAST" if options.failfast else "PERMISSIVE",
                 ports=options.ports,
                 compression=options.compression,
-                format=options.format,
+                digest=options.digest,
                 recursive=options.recursive,
                 again=options.overwrite,
                 progress=progress,

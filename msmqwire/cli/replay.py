@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -16,7 +15,7 @@ from msmqwire.cli.counts import is_complete, report
 from msmqwire.cli.spark_session import with_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from msmqwire.directory import Directory, MemoryDirectory, Queue
     from msmqwire.notification.comparison import Comparison
@@ -114,17 +113,22 @@ def _replay_captures(options: argparse.Namespace, directory: MemoryDirectory | N
 
 def _replay_lake(options: argparse.Namespace, directory: MemoryDirectory | None) -> int:
     optional("pyspark", "msmqwire replay --lake")
-    notifications = os.path.join(options.lake, "notifications")
-    if "://" not in options.lake and not os.path.isdir(notifications):
-        raise CommandError(f"{options.lake} is no lake with notifications; msmqwire pipeline makes one")
+    optional("deltalake", "msmqwire replay --lake")
+    from msmqwire.spark.lake.commit import Lake
+    from msmqwire.spark.lake.storage import Storage
+
+    # Before Spark is started, which takes seconds
+    if not Lake(Storage.of(options.lake)).table("notifications").exists:
+        raise CommandError(f"{options.lake}: has no table notifications, which msmqwire pipeline makes")
     return with_spark(options.master, partial(_replay_on_spark, options, directory))
 
 
 def _replay_on_spark(options: argparse.Namespace, directory: MemoryDirectory | None, spark: SparkSession) -> int:
     from msmqwire.notification.replay import DISCARDED
+    from msmqwire.spark import lake
     from msmqwire.spark.replay import replay, told_queues
 
-    table = _lake_table(spark, options.lake, "notifications")
+    table = lake.read(spark, options.lake, "notifications")
     found = replay(table, at=options.at, directory=directory)
     verdicts = _print(options, told_queues(found), directory)
     if not options.quiet:
@@ -132,22 +136,8 @@ def _replay_on_spark(options: argparse.Namespace, directory: MemoryDirectory | N
     # Captures are decoded strictly, as receivers do; a lake is not
     discarded = ", ".join(map(repr, sorted(DISCARDED)))
     wrong = table.where(f"fault IS NOT NULL OR arrays_overlap(violations, array({discarded}))")
-    lost = _lake_table(spark, options.lake, "accounting").where(_LOST)
+    lost = lake.read(spark, options.lake, "accounting").where(_LOST)
     return 0 if wrong.isEmpty() and lost.isEmpty() else 2
-
-
-def _lake_table(spark: SparkSession, lake: str, table: str) -> DataFrame:
-    """A table of a lake; the folder of a Delta table also has files that were removed from the table."""
-    from msmqwire.spark.schema import struct_type
-    from msmqwire.spark.source.scan import ScanOptions
-
-    folder = os.path.join(lake, table)
-    if not os.path.isdir(os.path.join(folder, "_delta_log")):
-        return spark.read.parquet(folder)
-    files = optional("deltalake", "a lake of Delta tables").DeltaTable(folder).file_uris()
-    if files:
-        return spark.read.option("basePath", folder).parquet(*files)
-    return spark.createDataFrame([], struct_type(ScanOptions((table,)).columns(table)))
 
 
 def _print(options: argparse.Namespace, queues: Iterable[ToldQueue], directory: Directory | None) -> Counter[str]:

@@ -1,7 +1,7 @@
-"""Captures to a lake of Parquet tables by day: those of ``capture.TABLES``, ``faults`` and ``accounting``.
+"""Captures to a lake of Delta tables by day: those of ``capture.TABLES``, ``faults`` and ``accounting``.
 
-Tasks decode captures and write their Parquet files themselves, since rows on their way through the JVM cost a hundred
-times their decoding; the driver sees only accounts. It checks them, then commits the files. A source is known by its
+Tasks decode captures and write their Parquet files themselves, since moving rows through the JVM costs a hundred times
+their decoding; the driver gets only accounts. It checks them, then commits the files. A capture is known by its
 content: running again reads what is new and adds nothing twice.
 """
 
@@ -9,25 +9,27 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import threading
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, count
 from typing import Any, Literal, get_args
 
 from pyspark.sql import SparkSession
 
 from msmqwire.capture import TABLES, ReadOptions, StreamStats
 from msmqwire.capture.files.sources import shown_name
-from msmqwire.spark.lake.accounting import ACCOUNTING, COUNTS, SourceAccount, check_files, path_key, write_accounts
-from msmqwire.spark.lake.dayfiles import Compression, StagedFile
-from msmqwire.spark.lake.store import Content, Lake, LakeForm, StagedGroup, Stamp
-from msmqwire.spark.lake.tasks import FAULTS, Cut, Cutting, Decoded, Decoding, Digesting, Stage
-from msmqwire.spark.schema import arrow_schema
+from msmqwire.spark.lake.accounting import COUNTS, AccountingRow, SourceAccount, check_files
+from msmqwire.spark.lake.captures import Identity
+from msmqwire.spark.lake.commit import RUNS, Group, Lake
+from msmqwire.spark.lake.dayfiles import Compression
+from msmqwire.spark.lake.storage import LakeOptions, Storage
+from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Identifying, Measuring, Numbered, Stage
 from msmqwire.spark.source.files import SourceFile, find_files
 from msmqwire.spark.source.remote import StorageOptions
 from msmqwire.spark.source.scan import ScanOptions
@@ -38,7 +40,7 @@ PipelineMode = Literal["PERMISSIVE", "FAILFAST"]
 # Sources are put together into parts of so many bytes, with so many for opening one, but not into fewer parts than this
 # unless they are smaller than what a task costs before its first row
 _PART_BYTES = 128 << 20
-_SMALLEST_PART_BYTES = 16 << 20
+_SMALLEST_PART_BYTES = 64 << 20
 _OPENING_BYTES = 1 << 20
 _FEW_PARTS = 64
 # Parts that are decoded before there is a commit; what a killed run loses
@@ -46,6 +48,11 @@ _PARTS_OF_A_COMMIT = 1000
 # What is larger than so many bytes is read once to be cut into parts, which tasks decode side by side
 _LARGE_BYTES = 2 * _PART_BYTES
 _INTERVAL = 0.2
+# Captures that a task identifies at least
+_FEWEST_OF_A_CHUNK = 256
+# Numbers of captures count from 2024 on
+_EPOCH_MS = 1_704_067_200_000
+_RANDOM_BITS = 22
 # The attributes that a summary adds up
 _TOTALS = ("bytes", *(name for name in COUNTS if name != "bytes_skipped"), "streams", "encrypted", "unread")
 
@@ -182,13 +189,14 @@ def run(
     mode: PipelineMode = "PERMISSIVE",
     ports: Iterable[int] | None = None,
     compression: Compression = "snappy",
-    format: LakeForm = "parquet",
     recursive: bool = False,
     storage_options: StorageOptions | None = None,
+    lake_options: LakeOptions | None = None,
+    digest: bool = False,
     again: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
-    """Decode captures into the Parquet tables of a lake, by day.
+    """Decode captures into the Delta tables of a lake, by day.
 
     Parameters
     ----------
@@ -196,8 +204,9 @@ def run(
     sources : path, folder, glob, or a list of these
         Files that driver and workers see under the same names, or URIs: ``s3://``, ``gs://``, ``hdfs://``, ``abfs://``
         and what fsspec knows.
-    lake : path
-        The folder of the lake; made when it is not there. Driver and workers must see it under the same name.
+    lake : path or URI
+        A folder that driver and workers see under the same name, or what deltalake knows: ``s3://``, ``gs://``,
+        ``abfss://``; made when it is not there.
     tables : iterable of str
         The tables to write beside ``faults`` and ``accounting``, all by default. A capture's rows are replaced
         together: those of a table that is left out here are gone from the lake.
@@ -208,12 +217,14 @@ def run(
         every table that is read from datagrams.
     compression : str
         Of the Parquet files, as pyarrow names it.
-    format : {"parquet", "delta"}
-        Plain Parquet files, or Delta tables, which need ``msmqwire[delta]``; a lake stays what it is.
     recursive : bool
         Read the captures in the folders below a folder as well.
     storage_options : mapping, optional
-        Keyword arguments of the file system of URIs. What they hold is sent to the workers as it is.
+        Keyword arguments of the file system of the captures' URIs. They are sent to the workers as they are.
+    lake_options : mapping of str to str, optional
+        deltalake's ``storage_options`` of the lake's URI; they are sent to the workers as they are.
+    digest : bool
+        Note the SHA-256 of every capture's bytes in ``accounting``, as evidence.
     again : bool
         Decode captures though the lake has them, with these tables and ports, and replace their rows.
     progress : callable, optional
@@ -224,9 +235,9 @@ def run(
     FileNotFoundError
         A source names no file.
     ValueError
-        There is no such table, mode, format or compression, or the lake is a URI.
+        There is no such table, mode or compression.
     LakeError
-        Another run is writing to the lake, or it is damaged.
+        It is a lake of an earlier version, or a file that a run has committed is missing.
     AccountingError
         The numbers of a source do not add up; it is not committed, nor what was decoded with it.
     """
@@ -235,8 +246,8 @@ def run(
         raise ValueError(f"compression={compression!r} is not one of {', '.join(get_args(Compression))}")
     options = _options(tables, mode, ports, storage_options)
     files = find_files(sources, recursive=recursive, storage_options=storage_options)
-    with Lake(lake, format) as store:
-        summary = _Run(spark, store, options, compression, again, progress).run(files)
+    store = Lake(Storage.of(lake, lake_options), create=True)
+    summary = _Run(spark, store, options, compression, digest, again, progress).run(files)
     summary.seconds = time.monotonic() - started
     return summary
 
@@ -263,6 +274,7 @@ class _Run:
         lake: Lake,
         options: ScanOptions,
         compression: Compression,
+        digest: bool,
         again: bool,
         progress: Callable[[Progress], None] | None,
     ) -> None:
@@ -270,115 +282,121 @@ class _Run:
         self.lake = lake
         self.options = options
         self.compression = compression
-        self.again = again
+        self.digest = digest
         self.progress = progress
         self.summary = Summary()
         # With other settings a source has other rows
         ports = None if options.read.ports is None else sorted(set().union(*options.read.ports.values()))
         self.settings = json.dumps([sorted(options.tables), ports])
-        self.stamps: dict[str, Stamp] = {}
+        # Captures of runs up to this one are decoded though the lake has them
+        self.overwrite_before = lake.run if again else 0
+        self.scratch = f"{RUNS}/{uuid.uuid4().hex}"
+        self.files: dict[str, SourceFile] = {}
+        self.identities: dict[str, Identity] = {}
         self.decoded: list[Decoded] = []
-        # Of contents that another source of this run has, when both were looked at
-        self.copies: dict[SourceFile, str] = {}
-        # To be noted with the next commit: the keys of files, and those of sources that the lake is rid of
-        self.read: dict[str, str] = {}
-        self.withdrawn: set[str] = set()
-        self.taken: set[str] = set()
+        #: To be decoded again.
+        self.waiting: list[SourceFile] = []
+        self.numbers = _numbers()
 
     def run(self, files: Sequence[SourceFile]) -> Summary:
-        new = self._without_known_contents([file for file in files if not self._is_unchanged(file)])
-        self.summary.known = len(files) - len(new) - len(self.copies)
-        self.stamps = {file.name: Stamp(file.size, file.modified_ns) for file in files}
-        # What can be read may not have been readable when a run met it before
-        self.withdrawn = {path_key(file.name) for file in set(files).difference(new)}
-        earlier = self._write_earlier(new, files)
-        with _told(self.progress, self.lake.staging / "done", len(new)):
-            cuts = self._cut(new, earlier)
-            decoding = Decoding(str(self.lake.staging), self.options, self.compression, earlier)
-            # While a capture is read in parts it may have become another one
-            changed = self._decode_parts(decoding, cuts)
-            self._decode(decoding, [file for file in new if file.name not in cuts or file.name in changed])
-            self._decode(decoding, self._orphans())
-        self._commit()
-        schemas = {table: arrow_schema(self.options.columns(table)) for table in self.options.tables}
-        self.lake.found({**schemas, "faults": arrow_schema(FAULTS), "accounting": ACCOUNTING})
+        lake, storage = self.lake, self.lake.storage
+        self.files = {file.name: file for file in files}
+        try:
+            changed = [file for file in files if self.overwrite_before or not lake.known.unchanged(file, self.settings)]
+            new, copies = self._new(changed)
+            self.summary.known = len(files) - len(new) - len(copies)
+            with _reported(self.progress, storage, f"{self.scratch}/done", len(new)) as marks:
+                decoding = Decoding(storage, self.options, self.compression, marks, self.digest)
+                self._decode_all(decoding, new)
+                self._decode_all(decoding, self._orphans(copies))
+                # Others may have committed some of the captures that share a task's files meanwhile
+                while again := self._commit():
+                    self._decode(decoding, [[file] for file in again])
+            self._note_copies([file for file in files if file not in new])
+        finally:
+            storage.delete_folder(self.scratch)
+        lake.create((*self.options.tables, "faults"))
         return self.summary
 
-    def _is_unchanged(self, file: SourceFile) -> bool:
-        """Whether the lake has what is in a file, going by its size and time."""
-        seen = self.lake.seen(file.name)
-        if seen is None or file.modified_ns is None or seen[0] != Stamp(file.size, file.modified_ns):
-            return False
-        return self._is_held(seen[1])
-
-    def _is_held(self, key: str) -> bool:
-        return not self.again and self.lake.holds(key, self.settings)
-
-    def _without_known_contents(self, files: Sequence[SourceFile]) -> list[SourceFile]:
-        """The files whose content the lake has not, each content once.
-
-        Only files of the size of others are read for it.
-        """
-        sizes = Counter(file.size for file in files)
-        held = {content.bytes for key, content in self.lake.sources() if self._is_held(key)}
-        alike = [file for file in files if file.size and (sizes[file.size] > 1 or file.size in held)]
-        digests: dict[str, str] = {}
-        for result in self._on_workers(Digesting(self.options.storage_options), _parts(alike)):
-            digests.update(json.loads(result))
+    def _new(self, files: Sequence[SourceFile]) -> tuple[list[SourceFile], list[SourceFile]]:
+        """The files whose captures the lake does not have, each capture once; and copies of these."""
+        known = self.lake.known
+        self._identify(files)
+        by_key: dict[str, list[SourceFile]] = {}
         new = []
-        found: set[str] = set()
         for file in files:
-            digest = digests.get(file.name)
-            if digest is None:
+            identity = self.identities.get(file.name)
+            if identity is None:
                 new.append(file)
-            elif self._is_held(digest):
-                self.read[file.name] = digest
-            elif digest in found:
-                self.copies[file] = digest
-            else:
-                found.add(digest)
-                new.append(file)
-        return new
-
-    def _write_earlier(self, new: Sequence[SourceFile], files: Sequence[SourceFile]) -> str:
-        """Put down the contents of files that have changed since, or are gone: what begins with one has grown of it."""
-        changed = {file.name for file in new}
-        folders = {os.path.dirname(name) for name in changed}
-        unchanged = {file.name for file in files} - changed - self.read.keys()
-        still_there = {*self.read.values(), *(seen[1] for name in unchanged if (seen := self.lake.seen(name)))}
-        earlier: dict[int, list[str]] = {}
-        for key, content in self.lake.sources():
-            if not content.bytes or key in still_there:
+            elif not self._is_known(identity):
+                by_key.setdefault(identity.key, []).append(file)
+        copies = []
+        for key, alike in by_key.items():
+            alike.sort(key=lambda file: -self._length(file))
+            found = known.capture(key)
+            if found is not None and self._length(alike[0]) < found.length:
                 continue
-            # To look for a file takes longest, so that comes last
-            if content.file in changed or (
-                os.path.dirname(content.file) in folders and not os.path.lexists(content.file)
-            ):
-                earlier.setdefault(content.bytes, []).append(key)
-        path = self.lake.staging / "earlier.json"
-        path.write_text(json.dumps(earlier), "utf-8")
-        return str(path)
+            new.append(alike[0])
+            copies += alike[1:]
+        return sorted(new), copies
 
-    def _decode(self, decoding: Decoding, files: Sequence[SourceFile]) -> None:
-        """Decode captures that are read whole."""
-        parts = _parts(files)
+    def _identify(self, files: Sequence[SourceFile]) -> None:
+        """Identify files; those that are no captures, pipes or gone stay without an identity."""
+        known, options = self.lake.known, self.options.storage_options
+        named = [(file.name, known.small_lengths(file.name)) for file in files if file.size]
+        found: dict[str, dict[str, Any]] = {}
+        for result in self._on_workers(Identifying(options), _chunks(named)):
+            found.update(json.loads(result))
+        self.identities = {name: Identity(**values) for name, values in found.items()}
+        # The length of a compressed capture tells whether it has grown, and takes reading all of it
+        keys = Counter(identity.key for identity in self.identities.values())
+        unmeasured = [
+            name
+            for name, identity in self.identities.items()
+            if identity.length is None and (keys[identity.key] > 1 or known.capture(identity.key))
+        ]
+        lengths: dict[str, int] = {}
+        for result in self._on_workers(Measuring(options), [[name] for name in unmeasured]):
+            lengths.update(json.loads(result))
+        for name, length in lengths.items():
+            self.identities[name] = replace(self.identities[name], length=length)
+
+    def _is_known(self, identity: Identity) -> bool:
+        return not self.overwrite_before and self.lake.known.holds(identity.key, identity.length or 0, self.settings)
+
+    def _length(self, file: SourceFile) -> int:
+        return self.identities[file.name].length or 0
+
+    def _decode_all(self, decoding: Decoding, files: Sequence[SourceFile]) -> None:
+        """Decode captures: the large ones in parts, unless they change meanwhile, the others as they are."""
+        cuts = self._cut(files)
+        changed = self._decode_parts(decoding, cuts)
+        self._decode(decoding, _parts([file for file in files if file.name not in cuts or file.name in changed]))
+
+    def _decode(self, decoding: Decoding, parts: Sequence[Sequence[SourceFile]]) -> None:
         for start in range(0, len(parts), _PARTS_OF_A_COMMIT):
-            results = self._on_workers(decoding, parts[start : start + _PARTS_OF_A_COMMIT])
-            self._add(Decoded.from_json(result) for result in results)
+            tasks = [list(map(self._numbered, part)) for part in parts[start : start + _PARTS_OF_A_COMMIT]]
+            self._add(Decoded.from_json(result) for result in self._on_workers(decoding, tasks))
 
-    def _orphans(self) -> list[SourceFile]:
-        """Copies of what has turned out to be something else, or no capture; the others are noted."""
-        there = self.taken | {account.key for decoded in self.decoded for account in decoded.accounts}
-        for file, digest in self.copies.items():
-            if digest in there:
-                self.read[file.name] = digest
+    def _numbered(self, file: SourceFile) -> Numbered:
+        return file.name, next(self.numbers), self.lake.known.small_lengths(file.name)
+
+    def _orphans(self, copies: Sequence[SourceFile]) -> list[SourceFile]:
+        """Copies of what has turned out to be something else, or no capture."""
+        there = {account.key for decoded in self.decoded for account in decoded.accounts}
+        orphans = []
+        for file in copies:
+            key = self.identities[file.name].key
+            if key in there or self.lake.known.holds(key, self._length(file), self.settings):
                 self.summary.duplicates.append(file.name)
-        return [file for file, digest in self.copies.items() if digest not in there]
+            else:
+                orphans.append(file)
+        return orphans
 
-    def _cut(self, files: Sequence[SourceFile], earlier: str) -> dict[str, Cut]:
+    def _cut(self, files: Sequence[SourceFile]) -> dict[str, Cut]:
         """Cut the large captures."""
-        work = Cutting(str(self.lake.staging), self.options, earlier, _PART_BYTES)
-        results = self._on_workers(work, [[file.name] for file in files if file.size > _LARGE_BYTES])
+        work = Cutting(self.lake.storage, self.scratch, self.options, _PART_BYTES, self.digest)
+        results = self._on_workers(work, [[self._numbered(file)] for file in files if file.size > _LARGE_BYTES])
         cuts = [Cut.from_dict(values) for result in results for values in json.loads(result)]
         return {cut.account.file: cut for cut in cuts}
 
@@ -390,7 +408,11 @@ class _Run:
             waiting.append(cut)
             if number < len(cuts) and sum(one.parts for one in waiting) < _PARTS_OF_A_COMMIT:
                 continue
-            parts = [(one.account.file, one.folder, at, one.parts) for one in waiting for at in range(one.parts)]
+            parts = [
+                (one.account.file, one.account.capture, one.folder, at, one.parts)
+                for one in waiting
+                for at in range(one.parts)
+            ]
             results = iter([Decoded.from_json(result) for result in self._on_workers(decoding.part, parts)])
             for one in waiting:
                 decoded = [next(results) for _ in range(one.parts)]
@@ -401,123 +423,135 @@ class _Run:
             waiting = []
         return changed
 
-    def _has_changed(self, file: str) -> bool:
+    def _has_changed(self, name: str) -> bool:
         """Whether a file is another one than when this run began."""
+        file = self.files[name]
         try:
-            found = find_files(file, storage_options=self.options.storage_options)
+            found = find_files(name, storage_options=self.options.storage_options)
         except FileNotFoundError:
             return True
-        return [Stamp(one.size, one.modified_ns) for one in found] != [self.stamps[file]]
+        return [(one.size, one.modified_ns) for one in found] != [(file.size, file.modified_ns)]
 
     def _on_workers(self, work: Callable[[Any], str], parts: Sequence[Any]) -> list[str]:
         """What ``work`` gives for each part."""
         if not parts:
             return []
-        folder = self.lake.staging / uuid.uuid4().hex
-        folder.mkdir()
-        for number, part in enumerate(parts):
-            (folder / f"{number}.json").write_text(json.dumps(part), "utf-8")
+        name = f"{self.scratch}/{uuid.uuid4().hex}"
+        texts = [json.dumps(part).encode() for part in parts]
+        with self.lake.storage.create(name) as file:
+            file.write(b"".join(texts))
+        stage = Stage(self.lake.storage, name, [0, *accumulate(map(len, texts))], work)
         numbers = self.spark.range(0, len(parts), 1, len(parts))
-        rows = numbers.mapInArrow(Stage(str(folder), work).run, "result string").collect()
-        return [row.result for row in rows]
+        return [row.result for row in numbers.mapInArrow(stage.run, "result string").collect()]
 
     def _add(self, results: Iterable[Decoded]) -> None:
         """Take what tasks have decoded, and commit it, unless all or nothing is wanted."""
-        self.decoded += results
-        if self.options.mode == "PERMISSIVE":
-            self._commit()
-
-    def _commit(self) -> None:
-        """Check what tasks have decoded, and make it part of the lake."""
-        groups: list[StagedGroup] = []
-        problems: list[SourceAccount] = []
-        for result in self.decoded:
+        for result in results:
             read = [account for account in result.accounts if account.problem is None]
-            problems += [account for account in result.accounts if account.problem is not None]
             for account in read:
                 account.check()
             check_files(read, result.files)
-            kept, files = self._without_doubled(read, result.files)
-            for account in kept:
-                self.withdrawn |= {path_key(account.file), *account.grown_from} - self.taken
-            if kept:
-                groups.append(self._group(kept, files))
-        if problems:
-            groups.append(self._group(problems, ()))
-        seen = {file: (self.stamps[file], key) for file, key in self.read.items()}
-        self.lake.commit(groups, withdrawn=self.withdrawn, seen=seen, compression=self.compression)
-        self.decoded, self.read, self.withdrawn = [], {}, set()
+            self.decoded.append(result)
+        if self.options.mode == "PERMISSIVE":
+            self.waiting += self._commit()
 
-    def _without_doubled(
-        self, accounts: Sequence[SourceAccount], files: Sequence[StagedFile]
-    ) -> tuple[list[SourceAccount], list[StagedFile]]:
-        """Leave out sources that took on the content of another one while they were decoded."""
-        kept, doubled = [], []
-        for account in accounts:
-            self.read[account.file] = account.key
-            if account.key in self.taken or self._is_held(account.key):
-                doubled.append(account.file)
-            else:
-                self.taken.add(account.key)
-                kept.append(account)
-        if doubled:
-            self.summary.duplicates += doubled
-            files = [left for file in files if (left := self.lake.staged_without(file, doubled, self.compression))]
-        return kept, list(files)
+    def _commit(self) -> list[SourceFile]:
+        """Make what tasks have decoded part of the lake; the files that are to be decoded again."""
+        groups = [Group([self._row(account) for account in one.accounts], one.files) for one in self.decoded]
+        again, self.waiting, self.decoded = self.waiting, [], []
+        refused = self.lake.commit(groups, self.compression, overwrite_before=self.overwrite_before)
+        for group in groups:
+            for row in group.rows:
+                if group not in refused:
+                    self.summary.add(row.account)
+                elif row.is_capture and self._is_held(row):
+                    self.summary.duplicates.append(row.account.file)
+                else:
+                    again.append(self.files[row.account.file])
+        return again
 
-    def _group(self, accounts: Sequence[SourceAccount], files: Sequence[StagedFile]) -> StagedGroup:
-        for account in accounts:
-            self.summary.add(account)
-        sources = {account.key: Content(account.file, account.bytes) for account in accounts}
-        written = write_accounts(accounts, self.lake.staging, self.compression)
-        return StagedGroup(self.settings, sources, [*files, *written])
+    def _is_held(self, row: AccountingRow) -> bool:
+        """Whether the lake has a capture by now, of another file or of another run."""
+        found = self.lake.known.capture(row.account.key)
+        return (
+            found is not None
+            and found.run > self.overwrite_before
+            and self.lake.known.holds(row.account.key, row.account.length, self.settings)
+        )
+
+    def _row(self, account: SourceAccount) -> AccountingRow:
+        file = self.files[account.file]
+        return AccountingRow(account, file.size, file.modified_ns, self.settings)
+
+    def _note_copies(self, files: Sequence[SourceFile]) -> None:
+        """Note the files whose captures are in the lake under another name or time: the next run does not open them."""
+        known = self.lake.known
+        rows = []
+        for file in files:
+            noted = known.noted(file)
+            identity = self.identities.get(file.name)
+            key = identity.key if identity is not None else None if noted is None else noted.key
+            found = known.capture(key)
+            if found is None or (noted is not None and known.problem(file.name) is None):
+                continue
+            account = SourceAccount(file.name, next(self.numbers), key, found.length, bytes=file.size)
+            row = self._row(account)
+            row.duplicate_of = found.capture
+            rows.append(row)
+        self.lake.commit([Group(rows, [])], self.compression)
 
 
-def _parts(files: Sequence[SourceFile]) -> list[list[str]]:
-    """Names of files that lie side by side put together for tasks: neither many small tasks nor few big ones.
+def _numbers() -> Iterator[int]:
+    """Numbers for captures, that no other run has: the time in milliseconds, and a random number where to begin."""
+    start = (time.time_ns() // 1_000_000 - _EPOCH_MS) << _RANDOM_BITS
+    return count(start + secrets.randbits(_RANDOM_BITS))
 
-    Rows know their source by its name as it is shown: in files that it shares, no other may have that.
-    """
+
+def _chunks(items: Sequence[Any]) -> list[Sequence[Any]]:
+    """Items put together for tasks that take little time for each."""
+    size = max(_FEWEST_OF_A_CHUNK, -(-len(items) // _FEW_PARTS))
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _parts(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
+    """Files that follow each other put together for tasks: neither many small tasks nor few big ones."""
     size = sum(_OPENING_BYTES + file.size for file in files)
     most = max(_SMALLEST_PART_BYTES, min(_PART_BYTES, size // _FEW_PARTS))
-    parts: list[list[str]] = []
-    room = 0
-    names: set[str] = set()
+    parts: list[list[SourceFile]] = []
+    left = 0
     for file in files:
         cost = _OPENING_BYTES + file.size
-        shown = shown_name(file.name)
-        if not parts or cost > room or shown in names:
+        if not parts or cost > left:
             parts.append([])
-            room = most
-            names = set()
-        names.add(shown)
-        parts[-1].append(file.name)
-        room -= cost
+            left = most
+        parts[-1].append(file)
+        left -= cost
     return parts
 
 
 @contextmanager
-def _told(progress: Callable[[Progress], None] | None, folder: Path, total: int) -> Iterator[None]:
-    """Tell how many captures are done, going by the marks that tasks leave in a folder."""
-    folder.mkdir()
+def _reported(
+    progress: Callable[[Progress], None] | None, storage: Storage, folder: str, total: int
+) -> Iterator[str | None]:
+    """Report how many captures are done, going by the files whose names tell it, which tasks make in this folder."""
     if progress is None:
-        yield
+        yield None
         return
     over = threading.Event()
 
-    def tell() -> None:
+    def report() -> None:
         last = False
         while not last:
             last = over.wait(_INTERVAL)
-            marks = [name.rsplit("-", 2) for name in os.listdir(folder)]
+            marks = [os.path.basename(file.name).split("-") for file in storage.list(folder)]
             # A task whose result was lost leaves two marks
             captures = min(total, sum(int(mark[1]) for mark in marks))
             progress(Progress(captures, total, sum(int(mark[2]) for mark in marks)))
 
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
     try:
-        yield
+        yield folder
     finally:
         over.set()
-        teller.join()
+        reporter.join()

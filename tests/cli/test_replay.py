@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from msmqwire.notification.attributes import CREATED_QUEUE
 from msmqwire.notification.sender import QueueCreation, QueueDeletion
 from msmqwire.spark import pipeline
-from msmqwire.spark.lake.store import LakeForm
 from tests.cli.support import EXAMPLES, refused, run
 from tests.notification.sent import MANAGER, ORDERS, SERVICE, captured, captured_packets, changed, packet_of
 
@@ -150,14 +149,7 @@ def test_version_2_is_filled_in_from_the_directory(tmp_path: Path, directory: Pa
     assert (filled["pathname"], filled["quota"], filled["directory"]) == (r"LEDGER\Orders", 1, "agrees")
 
 
-@pytest.mark.parametrize("form", ["parquet", "delta"])
-def test_a_lake_says_what_its_captures_say(
-    spark: SparkSession,
-    tmp_path: Path,
-    created: Path,
-    directory: Path,
-    form: LakeForm,
-) -> None:
+def test_a_lake_says_what_its_captures_say(spark: SparkSession, tmp_path: Path, created: Path, directory: Path) -> None:
     """One of them has grown since it was put in: what is said of it is said once."""
     trailing, session = tmp_path / "trailing.pcap", tmp_path / "session.pcap"
     (notification,) = SERVICE.notifications([QueueDeletion(queue=ORDERS, queue_manager=ORDERS.identifier)])
@@ -166,7 +158,7 @@ def test_a_lake_says_what_its_captures_say(
     whole = SESSION.read_bytes()
     for size in (len(whole) - 500, len(whole)):
         session.write_bytes(whole[:size])
-        pipeline.run(spark, captures, tmp_path / "lake", format=form)
+        pipeline.run(spark, captures, tmp_path / "lake")
     # Between the two notifications of the session that tell of a queue
     options = ("--directory", str(directory), "-T", "json")
     at = ("--at", "2024-03-04T08:02:00.03")
@@ -192,5 +184,5 @@ def test_captures_or_a_lake(tmp_path: Path, created: Path) -> None:
     assert "name captures, or a lake with --lake" in refused("replay")
     assert "name captures or a lake, not both" in refused("replay", created, "--lake", tmp_path)
     assert "--master is the Spark that reads a lake" in refused("replay", created, "--master", "local")
-    assert "is no lake with notifications" in refused("replay", "--lake", tmp_path)
+    assert "is no lake: msmqwire pipeline makes one" in refused("replay", "--lake", tmp_path)
     assert "No such file" in refused("replay", created, "--directory", tmp_path / "none.toml")

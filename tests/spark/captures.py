@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from collections.abc import Iterable
 from pathlib import Path
@@ -53,6 +54,11 @@ def without_a_segment(source: Path, target: Path, least: int = 1000) -> None:
             break
         at += 16 + length
     target.write_bytes(data[:at] + data[at + 16 + length :])
+
+
+def large(frames: Iterable[tuple[int, bytes]], content: int = 0) -> list[tuple[int, bytes]]:
+    """Frames after others that nobody looks at: a lake knows a capture of so many bytes whatever its name."""
+    return [(MONDAY, frame(random.Random(content).randbytes(40_000), port=53))] * 2 + list(frames)
 
 
 def write_capture(path: Path, frames: Iterable[tuple[int, bytes]]) -> str:

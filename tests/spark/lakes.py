@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from msmqwire.capture import TABLES, read_table
 from msmqwire.spark import pipeline
@@ -17,24 +18,49 @@ from msmqwire.spark.lake.tasks import Decoded, Decoding
 from tests.spark.rows import in_spark_types
 
 ALL_TABLES = (*TABLES, "faults", "accounting")
+NO_DAY = "__HIVE_DEFAULT_PARTITION__"
+#: What tells one run from another.
+OF_RUNS = ("capture", "run", "plan", "replaces", "duplicate_of")
 PLACE = ("file", "frame", "stream_offset", "index")
 
 
-def read(lake: Path, table: str = "topology", columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of a table, with their day."""
-    return ds.dataset(lake / table, partitioning="hive").to_table(columns=columns)
+def files_of(lake: str | Path, name: str) -> list[str]:
+    """The files of a table, relative to it."""
+    return list(pa.table(DeltaTable(Path(lake, name)).get_add_actions())["path"].to_pylist())
+
+
+def read(lake: str | Path, name: str = "topology", columns: Sequence[str] | None = None) -> pa.Table:
+    """The rows of a table; ``day`` is a date, from the names of the files."""
+    delta = DeltaTable(Path(lake, name))
+    schema = pa.schema(delta.schema().to_arrow())
+    tables = [pa.schema([one for one in schema if one.name != "day"]).empty_table()]
+    days = [pa.array([], pa.date32())]
+    for path in files_of(lake, name):
+        read = pq.ParquetFile(Path(lake, name, path)).read()
+        tables.append(read.cast(tables[0].schema))
+        folder = path.rpartition("/")[0]
+        day = None if folder == f"day={NO_DAY}" else folder.removeprefix("day=")
+        days.append(pa.array([day or None] * len(read), pa.string()).cast(pa.date32()))
+    table = pa.concat_tables(tables)
+    if "day" in schema.names:
+        table = table.append_column("day", pa.chunked_array(days))
+    return table if columns is None else table.select(list(columns))
 
 
 def contents(lake: Path) -> dict[str, list[dict[str, Any]]]:
-    """All rows of all tables."""
-    found = {name: read(lake, name).to_pylist() for name in ALL_TABLES}
+    """All rows of all tables, without what tells one run from another."""
+    tables = {name: read(lake, name) for name in ALL_TABLES}
+    found = {
+        name: table.drop([one for one in OF_RUNS if one in table.column_names]).to_pylist()
+        for name, table in tables.items()
+    }
     return {name: sorted(rows, key=lambda row: str(list(row.values())[:9])) for name, rows in found.items()}
 
 
 def assert_rows(lake: Path, *files: Path | str, tables: Sequence[str] = tuple(TABLES)) -> None:
     """In every column of the tables, the rows that one process reads of each file, each once."""
     for table in tables:
-        found = read(lake, table).drop(["day"])
+        found = read(lake, table).drop(["day", "capture"])
         order = [(name, "ascending") for name in PLACE if name in found.column_names]
         wanted = pa.concat_tables(in_spark_types(read_table(file, table), found.schema) for file in files)
         assert found.sort_by(order).equals(wanted.sort_by(order)), table
@@ -58,7 +84,7 @@ def places(table: pa.Table) -> Counter[tuple[str, int]]:
 
 def accounts(lake: Path) -> dict[str, dict[str, Any]]:
     """The row of each capture in ``accounting``, which has one."""
-    found = read(lake, "accounting").to_pylist()
+    found = [row for row in read(lake, "accounting").to_pylist() if row["duplicate_of"] is None]
     assert len({row["file"] for row in found}) == len(found)
     return {row["file"]: row for row in found}
 

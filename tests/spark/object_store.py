@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,3 +51,9 @@ def object_store() -> Iterator[ObjectStore]:
         yield ObjectStore(f"http://{host}:{port}")
     finally:
         server.stop()
+
+
+if __name__ == "__main__":
+    with object_store() as store:
+        print(store.endpoint, flush=True)
+        threading.Event().wait()

@@ -29,6 +29,7 @@ from msmqwire.spark.functions import (
     msmq_decode_topology,
     msmq_parse_format_name,
 )
+from msmqwire.spark.lake import read
 from msmqwire.spark.replay import replay, told_queues
 from msmqwire.spark.streams import read_streams
 from tests import vectors
@@ -200,4 +201,4 @@ def test_replay_of_notifications(connect: SparkSession, tmp_path: Path) -> None:
 def test_the_pipeline(connect: SparkSession, tmp_path: Path) -> None:
     summary = pipeline.run(connect, CAPTURES, str(tmp_path / "lake"))
     assert summary.frames == 39
-    assert connect.read.parquet(str(tmp_path / "lake" / "topology")).count() == summary.rows["topology"] == 14
+    assert read(connect, tmp_path / "lake", "topology").count() == summary.rows["topology"] == 14

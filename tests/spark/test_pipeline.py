@@ -21,10 +21,12 @@ from pyspark.sql import SparkSession
 
 from msmqwire.capture import TABLES, StreamStats
 from msmqwire.errors import DecodeError
+from msmqwire.spark import lake as lakes
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake import dayfiles
 from msmqwire.spark.lake.accounting import AccountingError, SourceAccount, check_files
-from msmqwire.spark.lake.dayfiles import DayFiles, StagedFile
+from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
+from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.capture import build
 from tests.reference import mqsd_cases
@@ -41,7 +43,7 @@ from tests.spark.captures import (
     without_a_segment,
     write_capture,
 )
-from tests.spark.lakes import accounts, assert_rows, read
+from tests.spark.lakes import accounts, assert_rows, files_of, read
 from tests.spark.rows import as_dicts
 
 
@@ -58,7 +60,7 @@ def test_every_table_and_the_counts_add_up(spark: SparkSession, tmp_path: Path) 
     summary = pipeline.run(spark, sources, lake, progress=steps.append)
     assert_rows(lake, *sources)
     source = spark.read.format("msmq").load(CAPTURES)
-    assert spark.read.parquet(str(lake / "topology")).drop("day").schema == source.schema
+    assert lakes.read(spark, lake, "topology").drop("day", "capture").schema == source.schema
     faulty = [row for row in read(lake).to_pylist() if row["fault"]]
     assert read(lake, "faults", ["file", "frame", "table", "code", "field", "offset"]).to_pylist() == [
         {"file": row["file"], "frame": row["frame"], "table": "topology", **row["fault"]} for row in faulty
@@ -70,7 +72,7 @@ def test_every_table_and_the_counts_add_up(spark: SparkSession, tmp_path: Path) 
         assert row["payloads"] + row["packets"] == found["topology"] + found["messages"] + found["sessions"]
     assert dict(other["faults"]) == {"truncated": 1, "bad_flag": 1, "bad_count": 1}
     assert dict(whole["rows"]) == {"topology": 0, "notifications": 4, "messages": 5, "sessions": 7}
-    assert (local["day"], local["problem"]) == ("2024-03-04", None)
+    assert local["problem"] is None
     assert any("are missing" in loss["what"] for loss in cut["losses"])
     assert summary.rows == sum((Counter(dict(row["rows"])) for row in accounts(lake).values()), Counter())
     assert (summary.sources, summary.bytes) == (4, sum(Path(source).stat().st_size for source in sources))
@@ -127,19 +129,16 @@ def test_failfast_shows_the_packet_of_a_stream(tmp_path: Path, content: bytes | 
 
 def test_running_again_reads_nothing(spark: SparkSession, tmp_path: Path) -> None:
     pipeline.run(spark, CAPTURES, tmp_path)
-    names, note = files(tmp_path), (tmp_path / "_lake.json").read_text()
+    names = files(tmp_path)
     summary = pipeline.run(spark, CAPTURES[::-1], tmp_path)
     assert (summary.sources, summary.known, summary.duplicates) == (0, 2, [])
     assert str(summary).splitlines()[1:] == ["2 captures already in the lake"]
     assert files(tmp_path) == names
-    assert (tmp_path / "_lake.json").read_text() == note
     again = pipeline.run(spark, CAPTURES, tmp_path, again=True)
     assert (again.sources, again.known) == (2, 0)
-    assert {name for name in files(tmp_path) & names if name.endswith("parquet")} == {
-        f"{name}/day=1970-01-01/empty.parquet" for name in ("notifications", "messages", "sessions")
-    }
     assert_rows(tmp_path, *CAPTURES)
-    assert not (tmp_path / "_staging").exists()
+    assert [(one.number, one.captures, one.rows) for one in lakes.history(tmp_path)] == [(2, 2, 14), (1, 2, 14)]
+    assert [path.suffix for path in (tmp_path / "_runs").iterdir()] == [".json"] * 2
 
 
 def test_rows_are_sorted_by_day(spark: SparkSession, tmp_path: Path) -> None:
@@ -150,7 +149,7 @@ def test_rows_are_sorted_by_day(spark: SparkSession, tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "days.pcap", zip(times, map(frame, payloads), strict=True))
     summary = pipeline.run(spark, capture, tmp_path / "lake", compression="zstd")
     assert_rows(tmp_path / "lake", capture)
-    days = spark.read.parquet(str(tmp_path / "lake" / "topology")).orderBy("frame").select("day").collect()
+    days = lakes.read(spark, tmp_path / "lake", "topology").orderBy("frame").select("day").collect()
     monday = datetime.date(2024, 3, 4)
     assert [row.day for row in days] == [monday + datetime.timedelta((time - MONDAY) // DAY) for time in times]
     assert Counter(read(tmp_path / "lake", "faults")["code"].to_pylist()) == summary.faults
@@ -186,7 +185,8 @@ def test_failfast_commits_nothing(spark: SparkSession, tmp_path: Path, name: str
     shutil.copy(OTHER, tmp_path)
     with pytest.raises(PythonException, match=name):
         pipeline.run(spark, [LOCAL, str(tmp_path / name)], tmp_path / "lake", mode="FAILFAST")
-    assert files(tmp_path / "lake") == {"_lock"}
+    assert not files_of(tmp_path / "lake", "accounting")
+    assert not any(name.endswith(".parquet") for name in files(tmp_path / "lake"))
     assert pipeline.run(spark, LOCAL, tmp_path / "lake", mode="FAILFAST").sources == 1
 
 
@@ -194,9 +194,9 @@ def test_a_lake_without_rows_can_be_read(spark: SparkSession, tmp_path: Path) ->
     quiet = write_capture(tmp_path / "quiet.pcap", [(MONDAY, frame(b"dns", port=53))])
     summary = pipeline.run(spark, quiet, tmp_path / "lake")
     assert (summary.frames, summary.other) == (1, 1)
-    assert spark.read.parquet(str(tmp_path / "lake" / "topology")).where("day >= '1970-01-01'").count() == 0
-    (account,) = as_dicts(spark.read.parquet(str(tmp_path / "lake" / "accounting")))
-    assert (account["day"], account["first_time"], account["rows"]["topology"]) == (None, None, 0)
+    assert lakes.read(spark, tmp_path / "lake", "topology").where("day >= '1970-01-01'").count() == 0
+    (account,) = as_dicts(lakes.read(spark, tmp_path / "lake", "accounting"))
+    assert (account["first_time"], account["rows"]["topology"]) == (None, 0)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_lake_without_rows_can_be_read(spark: SparkSession, tmp_path: Path) ->
         ({"tables": ()}, "no table"),
         ({"mode": "DROPMALFORMED"}, "mode='DROPMALFORMED': a lake"),
         ({"mode": "LENIENT"}, "mode='LENIENT' is not one of"),
-        ({"format": "orc"}, "format='orc' is not one of parquet, delta"),
+        ({"compression": "lzw"}, "compression='lzw' is not one of snappy"),
     ],
 )
 def test_settings_are_checked_before_anything_runs(
@@ -220,10 +220,8 @@ def test_settings_are_checked_before_anything_runs(
 # --- Without Spark: the arithmetic of the counts, and files by day ---
 
 
-def staged(folder: Path, table: str, day: str, count: int) -> StagedFile:
-    path = folder / f"{table}-{day}-{count}.parquet"
-    pq.write_table(pa.table({"x": pa.array([0] * count, pa.int8())}), path)
-    return StagedFile(table, day, str(path))
+def written(table: str, count: int) -> WrittenFile:
+    return WrittenFile(table, f"{table}.parquet", 0, count, "")
 
 
 @pytest.mark.parametrize(
@@ -238,12 +236,8 @@ def staged(folder: Path, table: str, day: str, count: int) -> StagedFile:
         ({"rows": {"topology": 4, "messages": 4}}, "4 rows of messages, but 0 in its files"),
     ],
 )
-def test_counts_that_do_not_add_up_are_refused(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
-    days = (("2024-03-04", 3), ("2024-03-05", 1))
-    parts = [
-        *(staged(tmp_path, "topology", day, count) for day, count in days),
-        staged(tmp_path, "faults", "2024-03-04", 1),
-    ]
+def test_counts_that_do_not_add_up_are_refused(wrong: dict[str, Any], message: str) -> None:
+    parts = [written("topology", 3), written("topology", 1), written("faults", 1)]
     right = {
         "frames": 10, "payloads": 4, "other": 5, "damaged": 1, "given": {"topology": 4}, "claimed": 4,
         "rows": {"topology": 4}, "faults": {"truncated": 1},
@@ -263,16 +257,18 @@ def test_days_without_end_keep_few_files_open(tmp_path: Path, monkeypatch: pytes
     times = [None, *(MONDAY + DAY * (number % 40) for number in range(400))]
     column = pa.array([None if time is None else time // 1000 for time in times]).cast(pa.timestamp("us", "UTC"))
     batch = pa.record_batch({"time": column})
-    with DayFiles(tmp_path, "topology", batch.schema, "snappy") as days:
+    with DayFiles(Storage.of(tmp_path), "topology", batch.schema, "snappy", "name") as days:
         for start in range(0, len(times), 7):
             days.write(batch.slice(start, 7))
             assert len(days._open) <= 16
-    written: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for file in days.files:
-        content = pq.read_table(file.path)["time"].cast(pa.date32()).unique().to_pylist()
-        assert [dayfiles.day_name(day) for day in content] == [file.day]
-        written[file.day] += pq.read_metadata(file.path).num_rows
-    assert sorted(written.values()) == [1, *[10] * 40]
+        path = tmp_path / "topology" / file.path
+        (day,) = pq.ParquetFile(path).read()["time"].cast(pa.date32()).unique().to_pylist()
+        assert path.parent.name == f"day={dayfiles.NO_DAY if day is None else day}"
+        assert file.size == path.stat().st_size
+        counts[str(day)] += file.rows
+    assert sorted(counts.values()) == [1, *[10] * 40]
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -280,11 +276,12 @@ def test_every_column_has_its_encoding(table: str, tmp_path: Path) -> None:
     """No column is encoded in a way that wastes space."""
     captures = sorted(map(str, EXAMPLES.glob("*.pcap*")))
     batches = [batch for path in captures for _, batch in Scan(ScanOptions((table,))).batches(path)]
-    with DayFiles(tmp_path, table, batches[0].schema, "snappy") as days:
+    with DayFiles(Storage.of(tmp_path), table, batches[0].schema, "snappy", "name") as days:
         for batch in batches:
             days.write(batch)
-    assert len({file.day for file in days.files}) == len(days.files)
-    row_group = pq.ParquetFile(days.files[0].path).metadata.row_group(0)
+    paths = [tmp_path / table / file.path for file in days.files]
+    assert len({path.parent for path in paths}) == len(paths)
+    row_group = pq.ParquetFile(paths[0]).metadata.row_group(0)
     for column in map(row_group.column, range(row_group.num_columns)):
         name = column.path_in_schema
         if name in {"frame", "first_frame", "time", "time_ns", "stream_offset"}:

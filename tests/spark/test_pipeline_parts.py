@@ -17,7 +17,7 @@ from msmqwire.spark.lake.accounting import AccountingError, SourceAccount
 from msmqwire.spark.lake.tasks import Cut, Decoded
 from tests.capture import build
 from tests.spark.captures import DAY, MONDAY, PRINTED, SESSION, frame, frames_of, without_a_segment, write_capture
-from tests.spark.lakes import contents
+from tests.spark.lakes import contents, files_of
 
 
 @pytest.fixture
@@ -80,12 +80,12 @@ def test_parts_give_what_the_whole_gives(spark: SparkSession, tmp_path: Path, re
     assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
     assert cuts.keys() == {"gap.pcap", "cut.pcap", "days.pcap", "sections.pcapng"}
     assert files[-1].captures == 6
-    few, many = (len(list((tmp_path / name / "topology").rglob("*.parquet"))) for name in ("whole", "parts"))
+    few, many = (len(files_of(tmp_path / name, "topology")) for name in ("whole", "parts"))
     assert many > few + 8
     assert pipeline.run(spark, names, tmp_path / "parts").known == 5
     with pytest.raises(PythonException, match=r"msmqwire\.errors\.(Decode|Capture)Error: "):
         pipeline.run(spark, names, tmp_path / "none", mode="FAILFAST")
-    assert not list((tmp_path / "none").rglob("*.parquet"))
+    assert not files_of(tmp_path / "none", "accounting")
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -115,7 +115,7 @@ def test_a_capture_that_changes_between_its_parts(
 
 
 def test_parts_that_do_not_add_up_are_refused() -> None:
-    found = SourceAccount("big.pcap", "digest", 100, frames=7, payloads=7)
+    found = SourceAccount("big.pcap", bytes=100, frames=7, payloads=7)
     parts = [Decoded([SourceAccount("big.pcap", frames=count, payloads=count)], []) for count in (3, 3)]
     with pytest.raises(AccountingError, match=r"big\.pcap: 6 frames in parts, but 7 in one pass"):
         Cut(found, "", 2).joined(parts)

@@ -12,16 +12,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from msmqwire.errors import CaptureError
 from msmqwire.spark import pipeline
-from msmqwire.spark.lake.tasks import Decoded, Decoding, HashedFile
+from msmqwire.spark.lake.captures import HEAD, CapturedFile, small_key
+from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.lake.tasks import Decoded, Decoding
 from msmqwire.spark.source.scan import Scan, ScanOptions
-from tests.spark.captures import CAPTURES, LOCAL, OTHER, SESSION, packets, write_capture
-from tests.spark.lakes import accounts, read, rows, wanted
+from tests.spark.captures import CAPTURES, LOCAL, OTHER, SESSION, large, packets, write_capture
+from tests.spark.lakes import accounts, files_of, read, rows, wanted
 
 
 def test_a_capture_that_grows(spark: SparkSession, tmp_path: Path) -> None:
@@ -49,49 +51,74 @@ def test_a_file_name_that_is_used_again(spark: SparkSession, tmp_path: Path) -> 
     folder, lake = tmp_path / "captures", tmp_path / "lake"
     folder.mkdir()
     ring = folder / "ring.pcap"
-    write_capture(ring, packets(3))
+    write_capture(ring, large(packets(3)))
     pipeline.run(spark, folder, lake)
     # It has grown and moved on, and another has its name
-    write_capture(folder / "ring.pcap.1", packets(5))
-    write_capture(ring, packets(4, start=7))
+    write_capture(folder / "ring.pcap.1", large(packets(5)))
+    write_capture(ring, large(packets(4, start=7), content=1))
     summary = pipeline.run(spark, folder, lake)
     assert summary.sources == 2
     assert rows(lake) == wanted(ring, folder / "ring.pcap.1")
     # What it held is gone but for the lake
-    write_capture(ring, packets(2, start=90))
+    write_capture(ring, large(packets(2, start=90), content=2))
     assert pipeline.run(spark, folder, lake).sources == 1
     assert rows(lake).total() == 5 + 4 + 2
-    assert rows(lake)[str(ring), 1] == 2
+    assert rows(lake)[str(ring), 3] == 2
 
 
 def test_a_source_is_its_content(spark: SparkSession, tmp_path: Path) -> None:
     """A copy adds nothing, in this run or in the next; touched, renamed and read from elsewhere it is the same."""
-    lake, copy, second = tmp_path / "lake", tmp_path / "copy.pcap", tmp_path / "second.pcap"
-    shutil.copy(LOCAL, copy)
-    shutil.copy(LOCAL, second)
+    lake, first, copy, second = (tmp_path / name for name in ("lake", "first.pcap", "copy.pcap", "second.pcap.gz"))
+    write_capture(first, large(packets(3)))
+    shutil.copy(first, copy)
+    second.write_bytes(gzip.compress(first.read_bytes()))
     summary = pipeline.run(spark, [second, copy, OTHER], lake)
     assert (summary.sources, summary.known, summary.duplicates) == (2, 0, [str(second)])
     assert f"the same content as another: {second}" in str(summary)
-    for sources in ([second, copy], [LOCAL], [copy]):
+    for sources in ([second, copy], [first], [copy], [copy]):
         summary = pipeline.run(spark, sources, lake)
         assert (summary.sources, summary.known, summary.duplicates) == (0, len(sources), [])
         os.utime(copy, (1, 1))
     assert rows(lake) == wanted(copy, OTHER)
     assert set(accounts(lake)) == {str(copy), OTHER}
+    # What is known by another name is not opened again
+    for file in (first, second, copy):
+        file.write_bytes(bytes(file.stat().st_size))
+        os.utime(file, (1, 1))
+    for file in (first, second, copy):
+        assert pipeline.run(spark, [file], lake).sources == 0, file
+
+
+def test_small_captures_are_told_apart_by_their_names(spark: SparkSession, tmp_path: Path) -> None:
+    """Those of several sensors may be alike; under the same name one that begins with another has grown."""
+    folder, lake = tmp_path / "captures", tmp_path / "lake"
+    folder.mkdir()
+    one, other = folder / "one.pcap", folder / "other.pcap"
+    write_capture(one, packets(2))
+    shutil.copy(one, other)
+    assert pipeline.run(spark, folder, lake).sources == 2
+    assert rows(lake) == wanted(one, other)
+    write_capture(one, packets(2000))
+    assert one.stat().st_size > HEAD
+    assert pipeline.run(spark, folder, lake).sources == 1
+    assert rows(lake) == wanted(one, other)
+    write_capture(other, packets(2, start=7))
+    assert pipeline.run(spark, folder, lake).sources == 1
+    assert rows(lake) == wanted(one, other) + Counter({(str(other), 1): 1, (str(other), 2): 1})
 
 
 def test_a_capture_grows_beside_its_copy(spark: SparkSession, tmp_path: Path) -> None:
-    """The copy is what it was, so its rows stay, under the name that they had."""
+    """The copy is what the capture begins with: all its rows are there."""
     folder, lake = tmp_path / "captures", tmp_path / "lake"
     folder.mkdir()
     one, copy = folder / "one.pcap", folder / "two.pcap"
-    write_capture(one, packets(3))
+    write_capture(one, large(packets(3)))
     shutil.copy(one, copy)
     assert pipeline.run(spark, folder, lake).duplicates == [str(copy)]
-    write_capture(one, packets(5))
+    write_capture(one, large(packets(5)))
     for known in (1, 2):
         assert pipeline.run(spark, folder, lake).known == known
-        assert rows(lake).total() == 3 + 5
+        assert rows(lake) == wanted(one)
 
 
 def test_names_that_show_alike(spark: SparkSession, tmp_path: Path) -> None:
@@ -111,14 +138,16 @@ def test_a_capture_is_told_by_what_was_read_of_it(tmp_path: Path) -> None:
     """What comes behind the end that a task met has no rows, and so no part in the digest."""
     path = tmp_path / "growing.pcap"
     path.write_bytes(b"what is there")
-    with HashedFile(str(path), {}) as file:
+    with CapturedFile(str(path), {}, digest=True) as file:
         room = memoryview(bytearray(100))
         while file.readinto(room):
             pass
         with path.open("ab") as more:
             more.write(b" and what comes")
-        assert file.digest() == hashlib.sha256(b"what is there").hexdigest()
+        file.finish()
+        assert file.digest == hashlib.sha256(b"what is there").hexdigest()
         assert file.bytes == 13
+        assert file.identity(0).key == small_key(str(path), b"what is there")
 
 
 def test_small_captures_share_files(spark: SparkSession, tmp_path: Path) -> None:
@@ -130,9 +159,8 @@ def test_small_captures_share_files(spark: SparkSession, tmp_path: Path) -> None
         write_capture(name, packets(2, start=number))
     summary = pipeline.run(spark, folder, lake)
     assert (summary.sources, summary.rows["topology"]) == (200, 400)
-    files = list((lake / "topology").rglob("*.parquet"))
-    assert len(files) < 150
-    assert len(list((lake / "accounting").rglob("*.parquet"))) < 120
+    assert len(files_of(lake, "topology")) < 150
+    assert len(files_of(lake, "accounting")) == 1
     pipeline.run(spark, names[7], lake, tables="messages")
     left = [name for name in names if name != names[7]]
     assert rows(lake) == wanted(*left)
@@ -209,14 +237,14 @@ def test_reading_that_fails_in_the_middle(tmp_path: Path, monkeypatch: pytest.Mo
             raise CaptureError("the disk is on fire")
 
     monkeypatch.setattr(Scan, "batches", failing)
-    (tmp_path / "done").mkdir()
-    (tmp_path / "earlier.json").write_text("{}")
-    work = Decoding(str(tmp_path), ScanOptions(), "snappy", str(tmp_path / "earlier.json"))
-    decoded = Decoded.from_json(work(names))
+    work = Decoding(Storage.of(tmp_path), ScanOptions(), "snappy", "done")
+    decoded = Decoded.from_json(work([(name, number, []) for number, name in enumerate(names)]))
     assert [account.problem for account in decoded.accounts] == [None, "the disk is on fire", None]
     assert [account.rows.get("topology") for account in decoded.accounts] == [2, None, 2]
-    found = ds.dataset([file.path for file in decoded.files if file.table == "topology"]).to_table()
-    assert set(found["file"].to_pylist()) == {names[0], names[2]}
+    (file,) = [file for file in decoded.files if file.table == "topology"]
+    assert list(tmp_path.rglob("*.parquet")) == [tmp_path / "topology" / file.path]
+    found = pq.ParquetFile(tmp_path / "topology" / file.path).read()
+    assert {(row["file"], row["capture"]) for row in found.to_pylist()} == {(names[0], 0), (names[2], 2)}
     assert {path.name[-4:] for path in (tmp_path / "done").iterdir()} == {"-3-4"}
 
 

@@ -19,6 +19,7 @@ from msmqwire.notification.replay import ToldQueue
 from msmqwire.notification.replay import replay as replay_here
 from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueManagerUpdate, QueueUpdate
 from msmqwire.spark import pipeline
+from msmqwire.spark.lake import read
 from msmqwire.spark.replay import QUEUES, replay, told_queues
 from tests.capture.build import START, pcap_header
 from tests.notification.sent import (
@@ -110,7 +111,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def lake(spark: SparkSession, captures: list[str], tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("lake")
     pipeline.run(spark, captures, path, tables=["notifications"])
-    return str(path / "notifications")
+    return str(path)
 
 
 def here(captures: list[str], **options: Any) -> dict[str, list[ToldQueue]]:
@@ -120,7 +121,7 @@ def here(captures: list[str], **options: Any) -> dict[str, list[ToldQueue]]:
 
 @pytest.mark.parametrize("at", [None, START + SECOND + STEP, START])
 def test_a_lake_says_what_its_captures_say(spark: SparkSession, captures: list[str], lake: str, at: int | None) -> None:
-    found = by_machine(told_queues(replay(spark.read.parquet(lake), at=at)))
+    found = by_machine(told_queues(replay(read(spark, lake, "notifications"), at=at)))
     assert found == here(captures, at=at)
     if at is None:
         queues = [queue for queues in found.values() for queue in queues]
@@ -131,7 +132,7 @@ def test_a_lake_says_what_its_captures_say(spark: SparkSession, captures: list[s
 
 def test_with_a_directory(spark: SparkSession, captures: list[str], lake: str) -> None:
     directory = MemoryDirectory([changed(ORDERS, identifier=UUID(int=number), label="held") for number in (1, 2)])
-    found = by_machine(told_queues(replay(spark.read.parquet(lake), directory=directory)))
+    found = by_machine(told_queues(replay(read(spark, lake, "notifications"), directory=directory)))
     assert found == here(captures, directory=directory)
     assert found != here(captures)
 
@@ -145,7 +146,7 @@ def test_straight_from_captures(spark: SparkSession, captures: list[str], guid: 
 
 def test_columns(spark: SparkSession, lake: str) -> None:
     """One column for each attribute that a notification can carry, null where none did."""
-    queues = replay(spark.read.parquet(lake))
+    queues = replay(read(spark, lake, "notifications"))
     assert queues.columns == [column.name for column in QUEUES]
     assert set(queues.columns) == {"machine", "queue_manager", "exists", "history", *CREATED_QUEUE.values()}
     types = dict(queues.dtypes)
@@ -153,4 +154,4 @@ def test_columns(spark: SparkSession, lake: str) -> None:
     assert (types["privacy_level"], types["identifier"]) == ("string", "string")
     told = queues.selectExpr("explode(history) AS event").where("event.version = 2")
     assert told.where("event.told.quota IS NOT NULL").isEmpty()
-    assert replay(spark.read.parquet(lake), at=0).isEmpty()
+    assert replay(read(spark, lake, "notifications"), at=0).isEmpty()

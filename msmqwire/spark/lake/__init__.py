@@ -1,1 +1,35 @@
-"""The tables that the pipeline writes: the work of its tasks, and the commit of their files."""
+"""A lake: Delta tables of captures, by day, at any URI that deltalake knows; ``pipeline.run`` writes it.
+
+::
+
+    topology/ messages/ notifications/ sessions/    rows, with the number of their capture, partitioned by day
+    faults/                                         likewise, a row for each row above that has a fault
+    accounting/                                     a row for each capture: the log of the lake
+    _runs/<name>.json                               the plan of a run: files to add and captures to delete, by table
+    _runs/<name>/                                   what a run under way keeps for its tasks
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from msmqwire.spark.lake.commit import LakeError
+    from msmqwire.spark.lake.maintenance import check, history, optimize, vacuum
+    from msmqwire.spark.lake.reading import read
+
+__all__ = ["LakeError", "check", "history", "optimize", "read", "vacuum"]
+
+# Imported on first use: an executor that decodes captures into a folder needs no deltalake
+_MODULES = {"LakeError": "commit", "read": "reading"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'maintenance')}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

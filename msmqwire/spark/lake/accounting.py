@@ -1,27 +1,24 @@
-"""The account of one source: what became of its frames, and whether the numbers agree."""
+"""The counts of one capture: what became of its frames, and whether the numbers agree; and the table of them."""
 
 from __future__ import annotations
 
-import datetime
-import hashlib
 import os
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.frames.frame import MAX_PROBLEMS
 from msmqwire.errors import MsmqWireError
-from msmqwire.spark.lake.dayfiles import Compression, StagedFile, day_name
+from msmqwire.spark.lake.captures import Identity, Known
+from msmqwire.spark.lake.dayfiles import WrittenFile
 
-__all__ = ["ACCOUNTING", "COUNTS", "AccountingError", "SourceAccount", "check_files", "path_key", "write_accounts"]
+__all__ = ["ACCOUNTING", "COUNTS", "AccountingError", "AccountingRow", "SourceAccount", "check_files", "known_from"]
 
 # Attributes that an account has in common with CaptureStats
 COUNTS = (
@@ -36,8 +33,9 @@ COUNTS = (
     "fragment_conflicts",
     "cut_files",
 )
-# The lake's table `accounting`
 _COLUMNS: list[tuple[str, pa.DataType]] = [
+    ("capture", pa.int64()),
+    ("run", pa.int64()),
     ("file", pa.string()),
     ("digest", pa.string()),
     ("bytes", pa.int64()),
@@ -53,8 +51,22 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("faults", pa.map_(pa.string(), pa.int64())),
     ("losses", pa.list_(pa.struct([("offset", pa.int64()), ("what", pa.string())]))),
     ("problem", pa.string()),
+    # What the lake knows a capture by, and what became of the rows that it had before
+    ("duplicate_of", pa.int64()),
+    ("replaces", pa.list_(pa.int64())),
+    ("key", pa.string()),
+    ("length", pa.int64()),
+    ("size", pa.int64()),
+    ("modified_ns", pa.int64()),
+    ("settings", pa.string()),
+    ("name", pa.binary()),
+    ("plan", pa.string()),
 ]
+#: The table ``accounting``.
 ACCOUNTING = pa.schema(_COLUMNS)
+_KNOWN = (
+    "capture", "run", "file", "name", "key", "length", "size", "modified_ns", "settings", "duplicate_of", "problem",
+)  # fmt: skip
 
 
 class AccountingError(MsmqWireError):
@@ -69,12 +81,18 @@ class SourceAccount:
     ----------
     file : str
         The source, as it was named.
-    digest : str or None
-        SHA-256 of its bytes; None when they cannot be read.
-    bytes : int
-        How many they are.
+    capture : int
+        Its number, which its rows carry.
+    key : str or None
+        What the lake knows it by, as ``captures.Identity`` has it; None when it cannot be read.
+    length : int
+        Its bytes after decompression.
     grown_from : list of str
-        Digests, of those that were asked about, of what it begins with.
+        Keys of small captures that it has grown from.
+    digest : str or None
+        SHA-256 of its bytes, where it was requested.
+    bytes : int
+        How many bytes were read.
     first_ns, last_ns : int or None
         The times of its rows.
     frames, payloads, segments, fragments, other, damaged, bytes_skipped : int
@@ -100,9 +118,12 @@ class SourceAccount:
     """
 
     file: str
+    capture: int = 0
+    key: str | None = None
+    length: int = 0
+    grown_from: list[str] = field(default_factory=list)
     digest: str | None = None
     bytes: int = 0
-    grown_from: list[str] = field(default_factory=list)
     first_ns: int | None = None
     last_ns: int | None = None
     frames: int = 0
@@ -125,10 +146,13 @@ class SourceAccount:
     losses: list[tuple[int, str]] = field(default_factory=list)
     problem: str | None = None
 
-    @property
-    def key(self) -> str:
-        """The name of the source in the lake: its content, or its path when that is no capture or cannot be read."""
-        return path_key(self.file) if self.problem is not None or self.digest is None else self.digest
+    def identify(self, identity: Identity) -> None:
+        """Take over what tells the source from others."""
+        self.key, self.length, self.grown_from = identity.key, identity.length or 0, identity.grown_from
+
+    def unread_because(self, problem: str) -> SourceAccount:
+        """The account of the same source, as one that cannot be read."""
+        return SourceAccount(self.file, self.capture, digest=self.digest, bytes=self.bytes, problem=problem)
 
     def seen(self, first: int | None, last: int | None) -> None:
         """Widen the time span of the rows."""
@@ -214,8 +238,8 @@ class SourceAccount:
         return cls(**{**values, "losses": losses, "streams": StreamStats(**values["streams"])})
 
 
-def check_files(accounts: Iterable[SourceAccount], files: Iterable[StagedFile]) -> None:
-    """Compare what sources are said to have with what lies in the files that were written of them.
+def check_files(accounts: Iterable[SourceAccount], files: Iterable[WrittenFile]) -> None:
+    """Compare the rows that sources are said to have with those in the files that were written of them.
 
     Raises
     ------
@@ -229,7 +253,7 @@ def check_files(accounts: Iterable[SourceAccount], files: Iterable[StagedFile]) 
         names.append(account.file)
     written: Counter[str] = Counter()
     for file in files:
-        written[file.table] += pq.read_metadata(file.path).num_rows
+        written[file.table] += file.rows
     of = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more" if names else "no source"
     _agree(of, *((f"rows of {table}", said[table], "in its files", written[table]) for table in {**said, **written}))
 
@@ -240,36 +264,70 @@ def _agree(of: str, *claims: tuple[str, int, str, int]) -> None:
             raise AccountingError(f"{of}: {count} {one}, but {counted} {other}")
 
 
-def path_key(file: str) -> str:
-    """The key of a source that is no capture, or cannot be read."""
-    return "path-" + hashlib.sha256(os.fsencode(file)).hexdigest()
+@dataclass
+class AccountingRow:
+    """A row of ``accounting`` before its run has a number.
+
+    Attributes
+    ----------
+    account : SourceAccount
+    size : int
+    modified_ns : int or None
+        Of the file when the run found it.
+    settings : str
+        How it was decoded; with other settings it has other rows.
+    duplicate_of : int or None
+        The number of the capture that it is a copy of; it has no rows then.
+    replaces : list of Known
+        The rows whose place it takes.
+    """
+
+    account: SourceAccount
+    size: int
+    modified_ns: int | None
+    settings: str
+    duplicate_of: int | None = None
+    replaces: list[Known] = field(default_factory=list)
+
+    @property
+    def is_capture(self) -> bool:
+        """Whether it has rows: it is no copy of another, and could be read."""
+        return self.account.problem is None and self.duplicate_of is None
+
+    def values(self, run: int, plan: str) -> dict[str, object]:
+        """The row, as of a run."""
+        account = self.account
+        row: dict[str, object] = {name: getattr(account, name, None) for name in ACCOUNTING.names}
+        shown = shown_name(account.file)
+        row.update(
+            run=run,
+            plan=plan,
+            file=shown,
+            name=None if shown == account.file else os.fsencode(account.file),
+            first_time=_microseconds(account.first_ns),
+            last_time=_microseconds(account.last_ns),
+            streams=asdict(account.streams),
+            rows=list(account.rows.items()),
+            faults=list(account.faults.items()),
+            losses=[{"offset": offset, "what": what} for offset, what in account.losses],
+            size=self.size,
+            modified_ns=self.modified_ns,
+            settings=self.settings,
+            duplicate_of=self.duplicate_of,
+            replaces=[one.capture for one in self.replaces],
+        )
+        return row
 
 
-def write_accounts(accounts: Iterable[SourceAccount], folder: Path, compression: Compression) -> list[StagedFile]:
-    """Rows of ``accounting``, in a file for each day on which a source has its first row."""
-    days: dict[str, list[dict[str, object]]] = {}
-    for account in accounts:
-        first = account.first_ns
-        day = None if first is None else datetime.datetime.fromtimestamp(first // 10**9, datetime.UTC).date()
-        days.setdefault(day_name(day), []).append(_row(account))
-    files = []
-    for name, rows in days.items():
-        path = str(folder / f"accounting-{uuid.uuid4().hex}.parquet")
-        pq.write_table(pa.Table.from_pylist(rows, schema=ACCOUNTING), path, compression=compression)
-        files.append(StagedFile("accounting", name, path))
-    return files
-
-
-def _row(account: SourceAccount) -> dict[str, object]:
-    row: dict[str, object] = {name: getattr(account, name, None) for name in ACCOUNTING.names}
-    row["file"] = shown_name(account.file)
-    row["first_time"] = _microseconds(account.first_ns)
-    row["last_time"] = _microseconds(account.last_ns)
-    row["streams"] = asdict(account.streams)
-    row["rows"] = list(account.rows.items())
-    row["faults"] = list(account.faults.items())
-    row["losses"] = [{"offset": offset, "what": what} for offset, what in account.losses]
-    return row
+def known_from(table: pa.Table) -> list[Known]:
+    """The rows of ``accounting`` as far as they tell what a lake knows, without those that others have replaced."""
+    replaced = set(pc.list_flatten(table["replaces"]).to_pylist())
+    columns = [table[name].to_pylist() for name in _KNOWN]
+    return [
+        Known(capture, run, file if name is None else os.fsdecode(name), *rest)
+        for capture, run, file, name, *rest in zip(*columns, strict=True)
+        if capture not in replaced
+    ]
 
 
 def _microseconds(nanoseconds: int | None) -> int | None:

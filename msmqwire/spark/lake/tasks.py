@@ -1,47 +1,37 @@
-"""What workers do for the pipeline: tell the content of captures, and decode captures into files in staging."""
+"""What workers do for the pipeline: identify captures, and decode captures into files of the lake."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.capture import CAPTURE, Checkpoint, checkpoints
+from msmqwire.capture import Checkpoint, checkpoints
 from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.files.sources import shown_name
-from msmqwire.columns.schema import UINT32, Column, Enumeration
 from msmqwire.errors import CaptureError
 from msmqwire.spark.lake.accounting import SourceAccount
-from msmqwire.spark.lake.dayfiles import Compression, DayFiles, StagedFile
-from msmqwire.spark.schema import SparkColumn, arrow_schema, spark_columns
+from msmqwire.spark.lake.captures import CapturedFile, identify, measure
+from msmqwire.spark.lake.dayfiles import Compression, DayFiles, WrittenFile
+from msmqwire.spark.lake.schemas import CAPTURE_NUMBER, FAULTS, file_schema
+from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.files import open_source, opened
 from msmqwire.spark.source.remote import StorageOptions
 from msmqwire.spark.source.scan import Scan, ScanOptions
 
-__all__ = ["FAULTS", "Cut", "Cutting", "Decoded", "Decoding", "Digesting", "Stage"]
+__all__ = ["Cut", "Cutting", "Decoded", "Decoding", "Identifying", "Measuring", "Numbered", "Stage"]
 
 _Rows: TypeAlias = Iterator[tuple[str, pa.RecordBatch]]
-
-# The lake's table `faults`
-FAULTS = spark_columns(
-    (
-        *CAPTURE.columns,
-        Column("table", Enumeration(), "the table that has the payload's row"),
-        Column("code", Enumeration(), "what is wrong"),
-        Column("field", Enumeration(), "where, by its name in the specification"),
-        Column("offset", UINT32, "byte offset in the payload"),
-    )
-)
+#: A source, the number of its capture, and the lengths of small captures that were known under its name.
+Numbered: TypeAlias = tuple[str, int, list[int]]
 
 
 @dataclass(frozen=True)
@@ -50,104 +40,62 @@ class Stage:
 
     Attributes
     ----------
+    storage : Storage
     parts : str
-        A folder with what is in each part, in files by number: a list for all of them would go to every task.
+        A file with the parts, each as JSON: a task reads its own.
+    places : list of int
+        Where in the file each part begins, and where the last one ends.
     work : callable
         What is done with a part; it gives text.
     """
 
+    storage: Storage
     parts: str
+    places: list[int]
     work: Callable[[Any], str]
 
     def run(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The results of the parts whose numbers come in."""
         for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                part = json.loads(Path(self.parts, f"{number}.json").read_text("utf-8"))
+            for number in map(int, batch.column(0).to_numpy()):
+                start, end = self.places[number : number + 2]
+                part = json.loads(self.storage.read(self.parts, start, end - start))
                 yield pa.record_batch({"result": [self.work(part)]})
 
 
-class HashedFile:
-    """A file that knows the digest of what was read from it, so that rows and digest are of the same bytes.
+@dataclass(frozen=True)
+class Identifying:
+    """Identifies sources: a JSON object of ``Identity`` by name, without those that cannot be read."""
 
-    Attributes
-    ----------
-    bytes : int
-        How many were read.
-    begins_with : list of str
-        Digests, out of those in ``earlier`` by size, of what the file begins with.
-    """
+    storage_options: StorageOptions
 
-    def __init__(
-        self, name: str, storage_options: StorageOptions, earlier: Mapping[int, Sequence[str]] | None = None
-    ) -> None:
-        self.name = name
-        self.bytes = 0
-        self.begins_with: list[str] = []
-        self._ended = False
-        self._file: Any = open_source(name, storage_options)
-        self._hash = hashlib.sha256()
-        self._earlier = earlier or {}
-        self._marks = sorted(self._earlier, reverse=True)
-
-    def __enter__(self) -> HashedFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def seekable(self) -> bool:
-        """Whether there is a way back, for who opens the file again."""
-        return bool(self._file.seekable())
-
-    def tell(self) -> int:
-        """How many bytes were read."""
-        return self.bytes
-
-    def readinto(self, view: memoryview) -> int:
-        """Read into a buffer; how many bytes there were."""
-        # What is written behind an end that was met is for the next run: there are no rows of it
-        count = 0 if self._ended else self._file.readinto(view) or 0
-        self._ended = not count
-        start = 0
-        while self._marks and self._marks[-1] <= self.bytes + count - start:
-            end = start + self._marks.pop() - self.bytes
-            self._take(view[start:end])
-            start = end
-            if (digest := self._hash.hexdigest()) in self._earlier[self.bytes]:
-                self.begins_with.append(digest)
-        self._take(view[start:count])
-        return count
-
-    def digest(self) -> str:
-        """The digest of the whole file, of which what was left is read now."""
-        rest = memoryview(bytearray(1 << 20))
-        while self.readinto(rest):
-            pass
-        return self._hash.hexdigest()
-
-    def _take(self, part: memoryview) -> None:
-        self._hash.update(part)
-        self.bytes += len(part)
+    def __call__(self, sources: Sequence[tuple[str, list[int]]]) -> str:
+        """Identify sources, each with the lengths of small captures that were known under its name."""
+        found = {}
+        for source, lengths in sources:
+            try:
+                found[source] = asdict(identify(source, self.storage_options, lengths))
+            except (CaptureError, OSError):
+                # Decoding fails likewise, and reports it
+                continue
+        return json.dumps(found)
 
 
 @dataclass(frozen=True)
-class Digesting:
-    """Tells the content of sources: a JSON object of SHA-256 by name, without those that cannot be read."""
+class Measuring:
+    """Measures compressed sources: a JSON object of lengths by name, without those that cannot be read."""
 
     storage_options: StorageOptions
 
     def __call__(self, sources: Sequence[str]) -> str:
-        """Read the sources."""
-        digests = {}
+        """Measure the sources."""
+        found = {}
         for source in sources:
             try:
-                with HashedFile(source, self.storage_options) as file:
-                    digests[source] = file.digest()
-            except OSError:
-                # What decodes it will find that out, and say so
+                found[source] = measure(source, self.storage_options)
+            except (CaptureError, OSError):
                 continue
-        return json.dumps(digests)
+        return json.dumps(found)
 
 
 @dataclass(frozen=True)
@@ -155,7 +103,7 @@ class Decoded:
     """What a task made of a part of the sources: an account for each, and the files with the rows of all."""
 
     accounts: list[SourceAccount]
-    files: list[StagedFile]
+    files: list[WrittenFile]
 
     def to_json(self) -> str:
         """As a task sends it to the driver."""
@@ -166,7 +114,7 @@ class Decoded:
         """What ``to_json`` gave."""
         values = json.loads(text)
         accounts = [SourceAccount.from_dict(account) for account in values["accounts"]]
-        return cls(accounts, [StagedFile(**file) for file in values["files"]])
+        return cls(accounts, [WrittenFile(**file) for file in values["files"]])
 
 
 class _SpoiledError(Exception):
@@ -179,28 +127,31 @@ class _SpoiledError(Exception):
 
 @dataclass(frozen=True)
 class Decoding:
-    """Decodes sources into Parquet files that they share, in staging.
+    """Decodes sources into Parquet files that they share, where these will stay.
 
     Attributes
     ----------
-    staging : str
+    storage : Storage
     options : ScanOptions
     compression : str
-    earlier : str
-        A file with the sizes and digests of what sources may have been when they were shorter.
+    marks : str or None
+        The folder for a file whose name says how many captures and frames a task has decoded; None for no such file.
+    digest : bool
+        Whether each account has the SHA-256 of its source.
     """
 
-    staging: str
+    storage: Storage
     options: ScanOptions
     compression: Compression
-    earlier: str
+    marks: str | None = None
+    digest: bool = False
 
     @cached_property
     def columns(self) -> dict[str, tuple[SparkColumn, ...]]:
         """Those of each table."""
         return {table: self.options.columns(table) for table in self.options.tables}
 
-    def __call__(self, sources: Sequence[str]) -> str:
+    def __call__(self, sources: Sequence[Numbered]) -> str:
         """Decode the sources; ``Decoded`` as JSON.
 
         Raises
@@ -208,68 +159,84 @@ class Decoding:
         CaptureError, DecodeError
             In mode FAILFAST, for whatever cannot be decoded or read. Otherwise the accounts say what is wrong.
         """
-        return self._decoded(sources, partial(self._whole, earlier=_earlier(self.earlier)), len(sources))
+        lengths = {source: known for source, _, known in sources}
+        return self._decoded(sources, partial(self._whole, lengths=lengths), len(sources))
 
-    def part(self, part: tuple[str, str, int, int]) -> str:
+    def part(self, part: tuple[str, int, str, int, int]) -> str:
         """Decode a part of a source; ``Decoded`` as JSON, with the account of the part.
 
         Parameters
         ----------
-        part : (str, str, int, int)
-            The source, the folder with its checkpoints, the number of the part, and how many there are.
+        part : (str, int, str, int, int)
+            The source, the number of its capture, the folder with its checkpoints, the number of the part, and how many
+            parts there are.
         """
-        source, folder, number, count = part
-        resume = None if number == 0 else _checkpoint(folder, number - 1)
-        read = partial(self._part, resume=resume, stop=_checkpoint(folder, number))
-        return self._decoded([source], read, 1 if number == count - 1 else 0)
+        source, capture, folder, number, count = part
+        resume = None if number == 0 else self._checkpoint(folder, number - 1)
+        read = partial(self._part, resume=resume, stop=self._checkpoint(folder, number))
+        return self._decoded([(source, capture, [])], read, 1 if number == count - 1 else 0)
 
-    def _decoded(self, sources: Sequence[str], read: Callable[[Scan, SourceAccount], _Rows], captures: int) -> str:
+    def _checkpoint(self, folder: str, number: int) -> Checkpoint:
+        return Checkpoint.from_bytes(self.storage.read(f"{folder}/{number}"))
+
+    def _decoded(self, sources: Sequence[Numbered], read: Callable[[Scan, SourceAccount], _Rows], captures: int) -> str:
         spoiled: dict[str, SourceAccount] = {}
         while True:
-            # An attempt that is repeated must not meet what the first left
-            folder = Path(self.staging, uuid.uuid4().hex)
-            folder.mkdir()
+            name = uuid.uuid4().hex
             try:
-                decoded = self._written(sources, read, folder, spoiled)
+                decoded = self._written(sources, read, name, spoiled)
             except _SpoiledError as error:
                 spoiled[error.account.file] = error.account
-                shutil.rmtree(folder)
                 continue
-            frames = sum(account.frames for account in decoded.accounts)
-            Path(self.staging, "done", f"{folder.name}-{captures}-{frames}").touch()
+            self.storage.sync(f"{file.table}/{file.path}" for file in decoded.files)
+            if self.marks is not None:
+                frames = sum(account.frames for account in decoded.accounts)
+                with self.storage.create(f"{self.marks}/{name}-{captures}-{frames}"):
+                    pass
             return decoded.to_json()
 
     def _written(
         self,
-        sources: Sequence[str],
+        sources: Sequence[Numbered],
         read: Callable[[Scan, SourceAccount], _Rows],
-        folder: Path,
+        name: str,
         spoiled: Mapping[str, SourceAccount],
     ) -> Decoded:
-        with ExitStack() as stack:
-            writers = {
-                table: stack.enter_context(DayFiles(folder, table, arrow_schema(columns), self.compression))
-                for table, columns in {**self.columns, "faults": FAULTS}.items()
-            }
-            accounts = [spoiled.get(source) or self._account(source, read, writers) for source in sources]
+        writers = {
+            table: DayFiles(self.storage, table, file_schema(table), self.compression, name)
+            for table in (*self.columns, "faults")
+        }
+        try:
+            with ExitStack() as stack:
+                for writer in writers.values():
+                    stack.enter_context(writer)
+                accounts = [
+                    spoiled.get(source) or self._account(SourceAccount(source, capture), read, writers)
+                    for source, capture, _ in sources
+                ]
+        except BaseException:
+            self.storage.delete(name for writer in writers.values() for name in writer.names)
+            raise
         return Decoded(accounts, [file for writer in writers.values() for file in writer.files])
 
     def _account(
-        self, source: str, read: Callable[[Scan, SourceAccount], _Rows], writers: Mapping[str, DayFiles]
+        self,
+        account: SourceAccount,
+        read: Callable[[Scan, SourceAccount], _Rows],
+        writers: Mapping[str, DayFiles],
     ) -> SourceAccount:
-        """Write the rows of a source, and give its account."""
-        account = SourceAccount(source)
+        """Write the rows of a source, and complete its account."""
         written = False
         for table, batch in self._rows(account, read):
-            writers[table].write(batch)
+            writers[table].write(_numbered(batch, account.capture))
             if batch.column("fault").null_count < len(batch):
-                writers["faults"].write(fault_rows(batch, table))
+                writers["faults"].write(_numbered(fault_rows(batch, table), account.capture))
             times = pc.min_max(batch.column("time_ns"))
             account.seen(times["min"].as_py(), times["max"].as_py())
             written = True
         if account.problem is None:
             return account
-        unread = SourceAccount(source, account.digest, account.bytes, problem=account.problem)
+        unread = account.unread_because(account.problem)
         if written:
             raise _SpoiledError(unread)
         return unread
@@ -288,15 +255,17 @@ class Decoding:
         elif self.options.mode == "FAILFAST":
             raise CaptureError(account.problem)
 
-    def _whole(self, scan: Scan, account: SourceAccount, earlier: Mapping[int, Sequence[str]]) -> _Rows:
-        with HashedFile(account.file, self.options.storage_options, earlier) as file:
+    def _whole(self, scan: Scan, account: SourceAccount, lengths: Mapping[str, list[int]]) -> _Rows:
+        with CapturedFile(account.file, self.options.storage_options, digest=self.digest) as file:
             try:
                 yield from scan.batches(file)  # type: ignore[arg-type]
             except CaptureError as error:
-                # What is no capture has content all the same
+                # What is no capture has a size and a digest all the same
                 account.problem = str(error)
-            account.digest, account.bytes = file.digest(), file.bytes
-            account.grown_from = file.begins_with
+            file.finish()
+            account.digest, account.bytes = file.digest, file.bytes
+            if account.problem is None:
+                account.identify(file.identity(scan.stats.bytes_read, lengths[account.file]))
 
     def _part(self, scan: Scan, account: SourceAccount, resume: Checkpoint | None, stop: Checkpoint) -> _Rows:
         with opened([account.file], self.options.storage_options) as files:
@@ -334,11 +303,12 @@ class Cut:
             They are not what the pass found.
         """
         found = self.account
-        account = SourceAccount(found.file, found.digest, found.bytes, found.grown_from)
+        names = ("file", "capture", "key", "length", "grown_from", "digest", "bytes")
+        account = SourceAccount(**{name: getattr(found, name) for name in names})
         for part in parts:
             (read,) = part.accounts
             if read.problem is not None:
-                return Decoded([SourceAccount(found.file, found.digest, found.bytes, problem=read.problem)], [])
+                return Decoded([found.unread_because(read.problem)], [])
             account.add(read)
         account.agree(found)
         return Decoded([account], [file for part in parts for file in part.files])
@@ -346,64 +316,65 @@ class Cut:
 
 @dataclass(frozen=True)
 class Cutting:
-    """Cuts large captures, and tells their content, in one pass over the frames of each: a list of ``Cut`` as JSON.
+    """Cuts large captures, and identifies them, in one pass over the frames of each: a list of ``Cut`` as JSON.
 
     Those that cannot be cut or read are left out.
 
     Attributes
     ----------
-    staging : str
+    storage : Storage
+    scratch : str
+        The folder for the checkpoints.
     options : ScanOptions
-    earlier : str
-        As for ``Decoding``.
     size : int
         Of a part, in bytes.
+    digest : bool
     """
 
-    staging: str
+    storage: Storage
+    scratch: str
     options: ScanOptions
-    earlier: str
     size: int
+    digest: bool = False
 
-    def __call__(self, sources: Sequence[str]) -> str:
+    def __call__(self, sources: Sequence[Numbered]) -> str:
         """Cut the sources."""
         cuts = []
-        for source in sources:
+        for source, capture, lengths in sources:
             try:
-                cut = self._cut(source)
+                cut = self._cut(SourceAccount(source, capture), lengths)
             except (CaptureError, OSError):
-                # What decodes it as a whole will find that out, and say so
+                # Decoding fails likewise, and reports it
                 continue
             if cut.parts > 1:
                 cuts.append(asdict(cut))
         return json.dumps(cuts)
 
-    def _cut(self, source: str) -> Cut:
-        account = SourceAccount(source)
-        folder = Path(self.staging, uuid.uuid4().hex)
-        with open_source(source, self.options.storage_options) as file:
+    def _cut(self, account: SourceAccount, lengths: Sequence[int]) -> Cut:
+        source, options = account.file, self.options
+        folder = f"{self.scratch}/{uuid.uuid4().hex}"
+        with open_source(source, options.storage_options) as file:
             if form_of(file.read(LONGEST_MAGIC)) is not None:
-                return Cut(account, str(folder), 1)
-        folder.mkdir()
+                return Cut(account, folder, 1)
         parts = 0
         with (
-            HashedFile(source, self.options.storage_options, _earlier(self.earlier)) as hashed,
-            checkpoints(hashed, self.size, self.options.payloads) as found,  # type: ignore[arg-type]
+            CapturedFile(source, options.storage_options, digest=self.digest) as captured,
+            checkpoints(captured, self.size, options.payloads) as found,  # type: ignore[arg-type]
         ):
             for checkpoint in found:
-                Path(folder, str(parts)).write_bytes(checkpoint.to_bytes())
+                with self.storage.create(f"{folder}/{parts}") as checkpoint_file:
+                    checkpoint_file.write(checkpoint.to_bytes())
                 parts += 1
             account.take(found.stats, {}, 0)
-            account.digest, account.bytes, account.grown_from = hashed.digest(), hashed.bytes, hashed.begins_with
-        return Cut(account, str(folder), parts)
+            captured.finish()
+            account.digest, account.bytes = captured.digest, captured.bytes
+            account.identify(captured.identity(captured.bytes, lengths))
+        return Cut(account, folder, parts)
 
 
-def _earlier(path: str) -> dict[int, list[str]]:
-    return {int(size): digests for size, digests in json.loads(Path(path).read_text("utf-8")).items()}
-
-
-def _checkpoint(folder: str, number: int) -> Checkpoint:
-    return Checkpoint.from_bytes(Path(folder, str(number)).read_bytes())
+def _numbered(batch: pa.RecordBatch, capture: int) -> pa.RecordBatch:
+    """Rows with the number of their capture."""
+    return batch.append_column(CAPTURE_NUMBER, pa.repeat(pa.scalar(capture, pa.int64()), len(batch)))
 
 
 def fault_rows(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:

@@ -1,0 +1,96 @@
+"""``msmqwire lake``: what keeps a lake fast and small, and tells what it holds."""
+
+from __future__ import annotations
+
+import argparse
+
+from msmqwire.cli.console import counted, optional, printable, say
+
+__all__ = ["add", "run"]
+
+_EPILOG = """\
+LAKE is the folder or the URI of a lake that msmqwire pipeline has made. Credentials of a URI
+come from the environment, as deltalake reads it: AWS_ACCESS_KEY_ID and so on. Runs of the
+pipeline may write to the lake meanwhile.
+
+exit status:
+  0  done; of check: the lake is sound
+  1  wrong usage, or no lake
+  2  of check: a file is missing, or the rows of a capture are not those in accounting
+
+examples:
+  msmqwire lake optimize lake
+  msmqwire lake vacuum lake --hours 24 --dry-run
+  msmqwire lake history s3://captures/lake
+  msmqwire lake check lake
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the actions to the parser."""
+    parser.description = (
+        "Merge the small files of a lake, delete files that it does not need, list its runs, or check it."
+    )
+    parser.epilog = _EPILOG
+    actions = parser.add_subparsers(required=True, metavar="ACTION", dest="action")
+    for name, text in (
+        ("optimize", "merge the small files of every table into large ones"),
+        ("vacuum", "delete the files that no table has had for some time"),
+        ("history", "list the runs, the last one first"),
+        ("check", "compare the files and rows of every table with accounting"),
+    ):
+        action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        action.add_argument("lake", metavar="LAKE", help="the folder or URI of the lake")
+        if name == "vacuum":
+            action.add_argument(
+                "--hours", type=int, default=168, metavar="N", help="how long to keep them (default: 168, a week)"
+            )
+            action.add_argument("-n", "--dry-run", action="store_true", help="delete nothing, only list the files")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Look after a lake; the exit status."""
+    for module in ("pyspark", "deltalake"):
+        optional(module, "msmqwire lake")
+    actions = {"optimize": _optimize, "vacuum": _vacuum, "history": _history, "check": _check}
+    return actions[options.action](options)
+
+
+def _optimize(options: argparse.Namespace) -> int:
+    from msmqwire.spark import lake
+
+    for table, (before, after) in lake.optimize(options.lake).items():
+        print(f"{table}: {counted(before, 'file')}, now {after:,}")
+    return 0
+
+
+def _vacuum(options: argparse.Namespace) -> int:
+    from msmqwire.spark import lake
+
+    gone = lake.vacuum(options.lake, hours=options.hours, dry_run=options.dry_run)
+    for name in gone:
+        print(printable(name))
+    say(f"{counted(len(gone), 'file')} {'to delete' if options.dry_run else 'deleted'}")
+    return 0
+
+
+def _history(options: argparse.Namespace) -> int:
+    from msmqwire.spark import lake
+
+    for one in lake.history(options.lake):
+        print(
+            f"{one.number}  {one.committed:%Y-%m-%dT%H:%M:%SZ}  {counted(one.captures, 'capture')}, "
+            f"{counted(one.rows, 'row')}"
+        )
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from msmqwire.spark import lake
+
+    problems = lake.check(options.lake)
+    for problem in problems:
+        print(printable(problem))
+    say(f"{counted(len(problems), 'problem')} found")
+    return 2 if problems else 0

@@ -1,0 +1,253 @@
+"""Which captures a lake knows: a capture is known by its first 64 KiB, whatever its name and its compression.
+
+A file with the same beginning and more bytes is the same capture grown. A capture that is smaller is known by all its
+bytes and its name, since small captures of several sensors may well be alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
+from msmqwire.capture.files.sources import OpenFile
+from msmqwire.spark.source.files import SourceFile, open_source
+from msmqwire.spark.source.remote import StorageOptions
+
+__all__ = ["HEAD", "CapturedFile", "Identity", "Known", "KnownCaptures", "identify", "measure", "small_key"]
+
+HEAD = 64 << 10
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells a capture from others.
+
+    Attributes
+    ----------
+    key : str
+        The digest of its beginning, or of all of it and its name.
+    length : int or None
+        Its bytes after decompression; None where that would take reading all of it.
+    grown_from : list of str
+        Keys of small captures that it has grown from, of those that were asked about.
+    """
+
+    key: str
+    length: int | None
+    grown_from: list[str] = field(default_factory=list)
+
+
+def small_key(name: str, content: bytes | memoryview) -> str:
+    """The key of a capture with less than ``HEAD`` bytes."""
+    return hashlib.sha256(hashlib.sha256(content).digest() + os.fsencode(name)).hexdigest()
+
+
+def identity_of(name: str, head: bytes, length: int | None, lengths: Iterable[int] = ()) -> Identity:
+    """The identity of a capture from its first ``HEAD`` bytes, or all bytes where there are fewer."""
+    grown_from = [small_key(name, memoryview(head)[:size]) for size in lengths if size < len(head)]
+    if len(head) < HEAD:
+        return Identity(small_key(name, head), len(head), grown_from)
+    return Identity(hashlib.sha256(head).hexdigest(), length, grown_from)
+
+
+def identify(name: str, storage_options: StorageOptions, lengths: Iterable[int] = ()) -> Identity:
+    """Identify a capture from its beginning.
+
+    Parameters
+    ----------
+    name : str
+    storage_options : mapping
+    lengths : iterable of int
+        Of small captures that were known under this name.
+
+    Raises
+    ------
+    CaptureError, OSError
+        It cannot be decompressed or read.
+    """
+    with open_source(name, storage_options) as file:
+        opened = OpenFile(name, file, ours=False)
+        head = _filled(opened, HEAD)
+        compressed = not opened.seekable
+        length = None if compressed else file.seek(0, os.SEEK_END)
+    return identity_of(name, head, length, lengths)
+
+
+def measure(name: str, storage_options: StorageOptions) -> int:
+    """The bytes of a compressed capture after decompression.
+
+    Raises
+    ------
+    CaptureError, OSError
+        It cannot be decompressed or read.
+    """
+    room = memoryview(bytearray(_BLOCK))
+    length = 0
+    with open_source(name, storage_options) as file:
+        opened = OpenFile(name, file, ours=False)
+        while count := opened.read_into(room):
+            length += count
+    return length
+
+
+def _filled(file: OpenFile, size: int) -> bytes:
+    room = memoryview(bytearray(size))
+    count = 0
+    while count < size and (more := file.read_into(room[count:])):
+        count += more
+    return bytes(room[:count])
+
+
+class CapturedFile:
+    """A source that is read once, and knows what was read of it: so rows and identity are of the same bytes.
+
+    Attributes
+    ----------
+    bytes : int
+        How many were read.
+    """
+
+    def __init__(self, name: str, storage_options: StorageOptions, *, digest: bool = False) -> None:
+        self.name = name
+        self.bytes = 0
+        self._storage_options = storage_options
+        self._head = bytearray()
+        self._ended = False
+        self._file: Any = open_source(name, storage_options)
+        self._hash = hashlib.sha256() if digest else None
+
+    def __enter__(self) -> CapturedFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def seekable(self) -> bool:
+        """Whether the underlying file is seekable."""
+        return bool(self._file.seekable())
+
+    def tell(self) -> int:
+        """How many bytes were read."""
+        return self.bytes
+
+    def readinto(self, view: memoryview) -> int:
+        """Read into a buffer; how many bytes there were."""
+        # What is written after the end was met is for the next run: there are no rows of it
+        count = 0 if self._ended else self._file.readinto(view) or 0
+        self._ended = not count
+        if len(self._head) < HEAD:
+            self._head += view[: min(count, HEAD - len(self._head))]
+        if self._hash is not None:
+            self._hash.update(view[:count])
+        self.bytes += count
+        return count
+
+    def finish(self) -> None:
+        """Read what is left, so that ``bytes`` and ``digest`` are of the complete file."""
+        rest = memoryview(bytearray(_BLOCK))
+        while self.readinto(rest):
+            pass
+
+    @property
+    def digest(self) -> str | None:
+        """SHA-256 of what was read, where it was requested."""
+        return None if self._hash is None else self._hash.hexdigest()
+
+    def identity(self, length: int, lengths: Iterable[int] = ()) -> Identity:
+        """The identity of what was read.
+
+        Parameters
+        ----------
+        length : int
+            The bytes of it after decompression.
+        lengths : iterable of int
+            Of small captures that were known under this name.
+        """
+        head = bytes(self._head)
+        if form_of(head[:LONGEST_MAGIC]) is None:
+            return identity_of(self.name, head, self.bytes, lengths)
+        found = identify(self.name, self._storage_options, lengths)
+        return found if found.length is not None else replace(found, length=length)
+
+
+class Known(NamedTuple):
+    """A row of ``accounting``, as far as it tells what a lake knows."""
+
+    capture: int
+    run: int
+    name: str
+    key: str | None
+    length: int
+    size: int
+    modified_ns: int | None
+    settings: str
+    duplicate_of: int | None
+    problem: str | None
+
+    @property
+    def is_capture(self) -> bool:
+        """Whether it has rows: it is no copy of another, and could be read."""
+        return self.duplicate_of is None and self.problem is None
+
+
+class KnownCaptures:
+    """What a lake knows, by what it is looked up by."""
+
+    def __init__(self, rows: Iterable[Known]) -> None:
+        self.numbers: set[int] = set()
+        self._by_key: dict[str, Known] = {}
+        self._by_stamp: dict[tuple[str, int, int | None], Known] = {}
+        self._others: dict[str, list[Known]] = {}
+        self._small: dict[str, list[Known]] = {}
+        for row in rows:
+            self.numbers.add(row.capture)
+            if row.problem is None:
+                self._by_stamp[row.name, row.size, row.modified_ns] = row
+            if row.is_capture and row.key is not None:
+                self._by_key[row.key] = row
+                if row.length < HEAD:
+                    self._small.setdefault(row.name, []).append(row)
+            else:
+                self._others.setdefault(row.name, []).append(row)
+
+    def capture(self, key: str | None) -> Known | None:
+        """The capture with this key."""
+        return None if key is None else self._by_key.get(key)
+
+    def noted(self, file: SourceFile) -> Known | None:
+        """The row of a file of this size and time, be it a copy of another."""
+        return self._by_stamp.get((file.name, file.size, file.modified_ns))
+
+    def is_noted(self, name: str, size: int, modified_ns: int | None) -> bool:
+        """Whether a file of this size and time is known, be it as a copy of another."""
+        return (name, size, modified_ns) in self._by_stamp
+
+    def unchanged(self, file: SourceFile, settings: str) -> bool:
+        """Whether a file has the size and time that it had when it was read, and its capture is still known."""
+        if file.modified_ns is None:
+            return False
+        noted = self.noted(file)
+        return noted is not None and self.holds(noted.key, noted.length, settings)
+
+    def holds(self, key: str | None, length: int, settings: str) -> bool:
+        """Whether a capture is known with as many bytes or more, and was decoded with these settings."""
+        found = self.capture(key)
+        return found is not None and found.settings == settings and found.length >= length
+
+    def small_lengths(self, name: str) -> list[int]:
+        """The lengths of the small captures that are known under a name."""
+        return sorted({row.length for row in self._small.get(name, ())})
+
+    def problem(self, name: str) -> Known | None:
+        """The row that says why a file could not be read."""
+        return next((row for row in self._others.get(name, ()) if row.problem is not None), None)
+
+    def replaced_by(self, name: str, key: str | None, grown_from: Sequence[str]) -> list[Known]:
+        """The rows whose place another row takes: the same capture, and whatever else was noted of the file."""
+        found = [self.capture(one) for one in (key, *grown_from)]
+        return list(dict.fromkeys([*(row for row in found if row is not None), *self._others.get(name, ())]))

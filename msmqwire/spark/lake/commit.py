@@ -1,0 +1,373 @@
+"""Runs of a lake: ``accounting`` is the log of the lake, and the other tables are brought up to it in order.
+
+A run writes its files where they will stay, then its plan (the files to add and the captures to delete, by table), then
+commits its rows of ``accounting`` with the name of the plan. Of several runs that began at the same state of
+``accounting``, deltalake accepts one, since the transaction of each follows the state that it began at: this is a
+compare-and-swap. Whoever opens the lake next settles it: applies to each table the plans that it does not have yet. The
+transaction of a table has the number of the run, so no plan is applied twice, whatever number of processes settle.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
+
+from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow, known_from
+from msmqwire.spark.lake.captures import Known, KnownCaptures
+from msmqwire.spark.lake.dayfiles import Compression, WrittenFile, statistics
+from msmqwire.spark.lake.schemas import LAKE_TABLES
+from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.lake.tables import LakeError, LakeTable
+
+__all__ = ["RUNS", "Group", "Lake", "LakeError"]
+
+#: The folder of plans, and of what runs under way keep for their tasks.
+RUNS = "_runs"
+# So many files of accounting are merged into one
+_MOST_FILES = 50
+_PLAN = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass
+class Group:
+    """Rows of ``accounting`` whose captures have their rows in the same files, because one task decoded them."""
+
+    rows: list[AccountingRow]
+    files: list[WrittenFile]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a run changes.
+
+    Attributes
+    ----------
+    run : int
+    add : dict of str to list of WrittenFile
+        By table.
+    delete : dict of str to list of int
+        Numbers of captures, by table.
+    replaced : list of int
+        Numbers of rows of ``accounting``.
+    latest : dict of str to (int, str)
+        The last run that changes a table, up to this one, and the name of its plan.
+    previous : dict of str to (int, str)
+        Likewise before this run.
+    """
+
+    run: int
+    add: dict[str, list[WrittenFile]]
+    delete: dict[str, list[int]]
+    replaced: list[int] = field(default_factory=list)
+    latest: dict[str, tuple[int, str]] = field(default_factory=dict)
+    previous: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        add = {
+            table: [[file.path, file.size, file.rows, file.statistics] for file in files]
+            for table, files in self.add.items()
+        }
+        return json.dumps({**vars(self), "add": add})
+
+    @classmethod
+    def from_json(cls, text: bytes) -> _Plan:
+        values = json.loads(text)
+        add = {table: [WrittenFile(table, *file) for file in files] for table, files in values["add"].items()}
+        links = {name: {table: (run, plan) for table, (run, plan) in values[name].items()} for name in _LINKS}
+        numbers = {table: [int(number) for number in captures] for table, captures in values["delete"].items()}
+        return cls(int(values["run"]), add, numbers, [int(number) for number in values["replaced"]], **links)
+
+
+_LINKS = ("latest", "previous")
+
+
+class Lake:
+    """A lake, as of the moment it was looked at last.
+
+    Attributes
+    ----------
+    storage : Storage
+    run : int
+        The number of the last run.
+
+    Raises
+    ------
+    LakeError
+        It is a lake of an earlier version, or no lake.
+    """
+
+    def __init__(self, storage: Storage, *, create: bool = False) -> None:
+        self.storage = storage
+        self._accounting = LakeTable(storage, "accounting")
+        self._tables = {name: LakeTable(storage, name) for name in LAKE_TABLES}
+        self._known: KnownCaptures | None = None
+        self._plan = ""
+        if storage.exists("_lake.json"):
+            raise LakeError(f"{storage.uri}: a lake of an earlier version; run the pipeline again into a new lake")
+        if not self._accounting.exists:
+            if any(table.exists for table in self._tables.values()):
+                raise LakeError(f"{storage.uri}: accounting is missing, so the captures in these tables are unknown")
+            if not create:
+                raise LakeError(f"{storage.uri}: is no lake: msmqwire pipeline makes one")
+        self._look()
+
+    @property
+    def known(self) -> KnownCaptures:
+        """The captures that the lake knows."""
+        if self._known is None:
+            self._known = KnownCaptures(known_from(self._read_accounting()))
+        return self._known
+
+    @property
+    def plan_file(self) -> str:
+        """The plan of the last run; empty when there was none."""
+        return f"{RUNS}/{self._plan}.json" if self._plan else ""
+
+    def rows_by_capture(self) -> dict[str, Counter[int]]:
+        """How many rows each capture has in each table, as ``accounting`` says."""
+        read = self._read_accounting(["capture", "rows", "faults", "replaces"])
+        gone = set(pc.list_flatten(read["replaces"]).to_pylist())
+        found: dict[str, Counter[int]] = {name: Counter() for name in LAKE_TABLES}
+        for account in read.select(["capture", "rows", "faults"]).to_pylist():
+            if account["capture"] not in gone:
+                for name, count in account["rows"]:
+                    found[name][account["capture"]] = count
+                found["faults"][account["capture"]] = sum(count for _, count in account["faults"])
+        return found
+
+    def table(self, name: str) -> LakeTable:
+        """A table of the lake.
+
+        Raises
+        ------
+        ValueError
+            There is no such table.
+        """
+        if name == "accounting":
+            return self._accounting
+        if name not in self._tables:
+            raise ValueError(f"table={name!r} is not one of {', '.join((*self._tables, 'accounting'))}")
+        return self._tables[name]
+
+    def create(self, tables: Iterable[str]) -> None:
+        """Make tables that are missing, so that they can be read though they have no rows."""
+        for name in tables:
+            _ = self._tables[name].delta
+
+    def commit(self, groups: Iterable[Group], compression: Compression, *, overwrite_before: int = 0) -> list[Group]:
+        """Make captures part of the lake, in place of what it had of them, as one run.
+
+        Other runs may commit meanwhile: what they have made known is left out. So is what two groups have.
+
+        Parameters
+        ----------
+        groups : iterable of Group
+        compression : str
+            Of the file of ``accounting``.
+        overwrite_before : int
+            Replace captures of runs up to this one, though the lake has all that is in them.
+
+        Returns
+        -------
+        list of Group
+            Those with a capture that is left out. None of their captures is in the lake by this commit, since their
+            files have the rows of all of them: decode the other captures again.
+        """
+        waiting = list(groups)
+        while True:
+            kept, refused = self._chosen(waiting, overwrite_before)
+            if not kept or self._committed(kept, compression):
+                break
+            self._look()
+        if kept:
+            self.settle()
+            self._tidy()
+        return refused
+
+    def settle(self) -> None:
+        """Bring every table up to ``accounting``.
+
+        Raises
+        ------
+        LakeError
+            A plan or a file that a run has committed is missing, or is not as it was written.
+        """
+        if not self._plan:
+            return
+        last = self._read_plan(self._plan)
+        # No run commits before the one that it follows is settled: of accounting, only this can be left
+        self._accounting.delete(last.replaced, last.run)
+        for name, (run, plan) in last.latest.items():
+            table = self.table(name)
+            table.refresh()
+            plans = []
+            # A table that has nothing of a run has no transaction of it: what matters is the last run that changes it
+            while run > table.run:
+                plans.append(self._read_plan(plan))
+                run, plan = plans[-1].previous.get(name, (0, ""))
+            for one in reversed(plans):
+                self._apply(one, table)
+
+    def _apply(self, plan: _Plan, table: LakeTable) -> None:
+        """Change a table as a plan says, unless another process has done so."""
+        while table.run < plan.run:
+            table.delete(plan.delete.get(table.name, ()), plan.run)
+            table.refresh()
+            if table.run >= plan.run or table.add(plan.add.get(table.name, ()), plan.run):
+                return
+            table.refresh()
+
+    def _look(self) -> None:
+        """Look at ``accounting`` as it is now, and settle."""
+        _ = self._accounting.delta
+        self._accounting.refresh()
+        self._known = None
+        self.run = self._accounting.run
+        self._plan = self._plan_of(self.run) if self.run else ""
+        self.settle()
+
+    def _plan_of(self, run: int) -> str:
+        rows = self._read_accounting(["run", "plan"], run=run)
+        plans = rows.filter(pc.equal(rows["run"], pa.scalar(run)))["plan"].unique().to_pylist()
+        if len(plans) != 1:
+            raise LakeError(f"{self.storage.uri}: accounting has {len(plans)} plans of run {run}")
+        return str(plans[0])
+
+    def _read_accounting(self, columns: list[str] | None = None, *, run: int | None = None) -> pa.Table:
+        """Rows of ``accounting``, with ``run`` from the files that may have some of it."""
+        files = self._accounting.active()
+        if run is not None and "max.run" in files.column_names:
+            may: Any = pc.fill_null(pc.greater_equal(files["max.run"], pa.scalar(run)), pa.scalar(True))
+            files = files.filter(may)
+        tables = []
+        for path in files["path"].to_pylist():
+            with self.storage.open(f"accounting/{path}") as file:
+                tables.append(pq.ParquetFile(file).read(columns, use_threads=False))
+        wanted = ACCOUNTING if columns is None else pa.schema([ACCOUNTING.field(name) for name in columns])
+        return pa.concat_tables([table.select(wanted.names).cast(wanted) for table in tables] or [wanted.empty_table()])
+
+    def _read_plan(self, name: str) -> _Plan:
+        if not _PLAN.fullmatch(name):
+            raise LakeError(f"{self.storage.uri}: {name!r} is not the name of a plan")
+        path = f"{RUNS}/{name}.json"
+        try:
+            plan = _Plan.from_json(self.storage.read(path))
+        except FileNotFoundError:
+            raise LakeError(f"{self.storage.path(path)}: is missing, but a run has committed it") from None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise LakeError(f"{self.storage.path(path)}: is no plan: {error}") from None
+        if not {*plan.add, *plan.delete, *plan.latest, *plan.previous} <= set(self._tables):
+            raise LakeError(f"{self.storage.path(path)}: names a table that a lake does not have")
+        if any(run >= plan.run for run, _ in plan.previous.values()):
+            raise LakeError(f"{self.storage.path(path)}: is of run {plan.run}, but follows a later one")
+        return plan
+
+    def _chosen(self, groups: Iterable[Group], overwrite_before: int) -> tuple[list[Group], list[Group]]:
+        """The groups that are new, with the rows that theirs replace; and those with a capture that is known by now."""
+        kept, refused = [], []
+        taken: set[str | None] = set()
+        for group in groups:
+            captures = [row for row in group.rows if row.is_capture]
+            keys = [row.account.key for row in captures]
+            is_new = all(self._is_new(row, overwrite_before) for row in captures)
+            if not is_new or len(set(keys)) < len(keys) or not taken.isdisjoint(keys):
+                refused.append(group)
+                continue
+            taken.update(keys)
+            rows = [row for row in group.rows if row.is_capture or self._is_news(row)]
+            for row in rows:
+                row.replaces = self._replaced(row)
+            if rows:
+                kept.append(Group(rows, group.files))
+        return kept, refused
+
+    def _is_new(self, row: AccountingRow, overwrite_before: int) -> bool:
+        found = self.known.capture(row.account.key)
+        if row.account.capture in self.known.numbers:
+            return False
+        if found is None:
+            return True
+        if row.account.length < found.length:
+            return False
+        if row.account.length > found.length or found.settings != row.settings:
+            return True
+        return found.run <= overwrite_before
+
+    def _is_news(self, row: AccountingRow) -> bool:
+        """Whether ``accounting`` does not say the same of a file that has no rows."""
+        noted = self.known.problem(row.account.file)
+        if row.account.problem is None:
+            return noted is not None or not self.known.is_noted(row.account.file, row.size, row.modified_ns)
+        return noted is None or noted.problem != row.account.problem
+
+    def _replaced(self, row: AccountingRow) -> list[Known]:
+        account = row.account
+        return self.known.replaced_by(account.file, account.key if row.is_capture else None, account.grown_from)
+
+    def _committed(self, groups: Sequence[Group], compression: Compression) -> bool:
+        """Commit groups as the next run; False when another run has come first."""
+        run, name = self.run + 1, uuid.uuid4().hex
+        rows = [row for group in groups for row in group.rows]
+        add: dict[str, list[WrittenFile]] = {}
+        for group in groups:
+            for file in group.files:
+                add.setdefault(file.table, []).append(file)
+        replaced = [one for row in rows for one in row.replaces]
+        delete = self._tables_of([one.capture for one in replaced if one.is_capture])
+        previous = self._read_plan(self._plan).latest if self._plan else {}
+        latest = {**previous, **dict.fromkeys([*add, *delete], (run, name))}
+        plan = _Plan(run, add, delete, [one.capture for one in replaced], latest, previous)
+        self.storage.write(f"{RUNS}/{name}.json", plan.to_json().encode())
+        captures = [row.account for row in rows if row.is_capture]
+        count = sum(account.rows[table] for account in captures for table in account.rows)
+        notes = {"captures": str(len(captures)), "rows": str(count)}
+        if not self._accounting.add([self._write_rows(rows, run, name, compression)], run, notes):
+            # It may have been accepted, and only the answer was lost
+            self._accounting.refresh()
+            if self._accounting.run < run or self._plan_of(self._accounting.run) != name:
+                return False
+        self.run, self._plan, self._known = run, name, None
+        return True
+
+    def _write_rows(self, rows: Sequence[AccountingRow], run: int, plan: str, compression: Compression) -> WrittenFile:
+        path = f"{plan}.parquet"
+        values = pa.Table.from_pylist([row.values(run, plan) for row in rows], schema=ACCOUNTING)
+        with self.storage.create(f"accounting/{path}") as file:
+            writer = pq.ParquetWriter(file, ACCOUNTING, compression=compression)
+            writer.write_table(values)
+            writer.close()
+            size = file.tell()
+        self.storage.sync([f"accounting/{path}"])
+        return WrittenFile("accounting", path, size, len(rows), statistics(writer.writer.metadata))
+
+    def _tables_of(self, captures: Collection[int]) -> dict[str, list[int]]:
+        """The tables that captures have rows in, with the numbers of those that have."""
+        if not captures:
+            return {}
+        found = self._read_accounting(["capture", "rows", "faults"])
+        found = found.filter(pc.is_in(found["capture"], pa.array(captures, pa.int64())))
+        tables: dict[str, list[int]] = {}
+        for account in found.to_pylist():
+            names = [name for name, count in account["rows"] if count]
+            for name in (*names, *(["faults"] if account["faults"] else ())):
+                tables.setdefault(name, []).append(account["capture"])
+        return tables
+
+    def _tidy(self) -> None:
+        """Keep ``accounting`` in few files."""
+        if len(self._accounting.active()) > _MOST_FILES:
+            # Another process that does the same may come first
+            with suppress(DeltaError):
+                self._accounting.delta.optimize.compact()
+            self._accounting.refresh()

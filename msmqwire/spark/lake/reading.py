@@ -1,0 +1,161 @@
+"""Tables of a lake as DataFrames, without a Delta reader in the JVM."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, explode
+from pyspark.sql.types import StructType
+
+from msmqwire.capture import ReadOptions
+from msmqwire.spark.lake.commit import Lake, LakeError
+from msmqwire.spark.lake.storage import LakeOptions, Storage
+
+__all__ = ["read"]
+
+# With the defaults of Spark a task lists each file: 10 s of CPU time for 1,000 files
+_LISTING = {
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
+}
+_NANOSECONDS = 10**9
+_DAY = 86_400 * _NANOSECONDS
+
+
+def read(
+    spark: SparkSession,
+    lake: str | os.PathLike[str],
+    table: str,
+    run: int | None = None,
+    *,
+    since: datetime.datetime | int | None = None,
+    until: datetime.datetime | int | None = None,
+    captures: Iterable[str] | None = None,
+    lake_options: LakeOptions | None = None,
+) -> DataFrame:
+    """Read a table of a lake, as of one run.
+
+    The files are chosen here, by their days and statistics, and read by Spark's own Parquet reader. A table that lags
+    behind ``accounting`` is brought up to it first, which needs permission to write.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    lake : path or URI
+    table : str
+        One of ``capture.TABLES``, ``faults`` or ``accounting``.
+    run : int, optional
+        Read the table as this run left it; the last run where it is absent. ``history`` lists the runs.
+    since, until : datetime.datetime with a time zone, or int, optional
+        Only rows from this time on, and before this time; an integer is nanoseconds since 1970.
+    captures : iterable of str, optional
+        Only rows of these captures, by ``file``.
+    lake_options : mapping of str to str, optional
+        deltalake's ``storage_options`` of the URI. Spark finds its own credentials.
+
+    Raises
+    ------
+    ValueError
+        There is no such table or run, or ``accounting`` is to be read by time.
+    LakeError
+        It is no lake, or files of this run are gone.
+
+    Examples
+    --------
+    >>> from msmqwire.spark import lake
+    >>> lake.read(spark, "lake", "topology", since=1709510400_000_000_000).count()  # doctest: +SKIP
+    """
+    store = Lake(Storage.of(lake, lake_options))
+    found = store.table(table)
+    if run is not None and not 0 < run <= store.run:
+        raise ValueError(f"run={run} is not one of 1 to {store.run}")
+    window = ReadOptions(since=since, until=until)
+    start, end = window.since, window.until
+    if table == "accounting" and (start is not None or end is not None):
+        raise ValueError("since and until: accounting has rows of captures; filter on first_time and last_time")
+    version = None if run is None else found.version_of(run)
+    if run is not None and version is None:
+        raise LakeError(f"{store.storage.path(table)}: its log does not reach back to run {run}")
+    names = None if captures is None else list(captures)
+    paths = [str(path) for path in _pruned(found.active(version), start, end, names)["path"].to_pylist()]
+    # A Delta table has its schema as Spark writes it
+    schema = StructType.fromJson(json.loads(found.delta.schema().to_json()))
+    frame = _parquet(spark, store.storage, table, paths, schema)
+    if table == "accounting":
+        replaced = frame.select(explode("replaces").alias("capture"))
+        frame = frame.join(replaced, "capture", "left_anti")
+    if start is not None:
+        frame = frame.where(col("time_ns") >= start)
+    if end is not None:
+        frame = frame.where(col("time_ns") < end)
+    return frame if names is None else frame.where(col("file").isin(names))
+
+
+def _pruned(files: pa.Table, start: int | None, end: int | None, names: list[str] | None) -> pa.Table:
+    """The files that may have rows from ``start`` on and before ``end``, of the captures with these names."""
+    if start is not None:
+        files = _where(files, "partition.day", pc.greater_equal, _day(start))
+        files = _where(files, "max.time", pc.greater_equal, _moment(start))
+    if end is not None:
+        files = _where(files, "partition.day", pc.less_equal, _day(end - 1))
+        files = _where(files, "min.time", pc.less_equal, _moment(end))
+    if names is not None:
+        # A file without statistics may have any row
+        may = pa.array([False] * len(files))
+        for name in names:
+            within: Any = True
+            if "min.file" in files.column_names:
+                least, greatest = files["min.file"], files["max.file"]
+                within = pc.and_(pc.less_equal(least, pa.scalar(name)), pc.greater_equal(greatest, pa.scalar(name)))
+                within = pc.fill_null(within, True)
+            may = pc.or_(may, within)
+        files = files.filter(may)
+    return files
+
+
+def _where(files: pa.Table, column: str, holds: Any, value: Any) -> pa.Table:
+    if column not in files.column_names:
+        return files
+    # Rows without a time are in files without a day; files without statistics may have any row
+    return files.filter(pc.fill_null(holds(files[column], value), column != "partition.day"))
+
+
+def _day(nanoseconds: int) -> pa.Scalar[Any]:
+    return pa.scalar(nanoseconds // _DAY, pa.int32()).cast(pa.date32())
+
+
+def _moment(nanoseconds: int) -> pa.Scalar[Any]:
+    return pa.scalar(nanoseconds // 1000, pa.int64()).cast(pa.timestamp("us", "UTC"))
+
+
+def _parquet(spark: SparkSession, storage: Storage, table: str, paths: list[str], schema: StructType) -> DataFrame:
+    if not paths:
+        return spark.createDataFrame([], schema)
+    # Spark knows S3 as s3a
+    root = storage.path(table).replace("s3://", "s3a://", 1)
+    with _settings(spark, _LISTING):
+        reader = spark.read.schema(schema).option("basePath", root).option("__globPaths__", "false")
+        frame = reader.parquet(*(f"{root}/{path}" for path in paths))
+        # Through Spark Connect, nothing is listed before somebody asks
+        _ = frame.columns
+    return frame
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    before = {name: str(spark.conf.get(name)) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)

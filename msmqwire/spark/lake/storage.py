@@ -1,0 +1,195 @@
+"""The files of a lake: a folder of this machine, or any URI that deltalake knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyarrow import fs
+
+__all__ = ["LakeOptions", "Storage", "StoredFile"]
+
+LakeOptions = Mapping[str, str]
+
+_REQUESTS_AT_ONCE = 16
+_BUFFER = 1 << 20
+
+
+class StoredFile(NamedTuple):
+    """A file of a lake: its name relative to the lake, its size, and when it was written in seconds since 1970."""
+
+    name: str
+    size: int
+    modified: float
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where a lake is, and how its files are read and written; names are relative to it.
+
+    Attributes
+    ----------
+    uri : str
+        An absolute path, or a URI.
+    options : mapping of str to str
+        As deltalake's ``storage_options``; sent to the workers as they are.
+    """
+
+    uri: str
+    options: LakeOptions = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, lake: str | os.PathLike[str], options: LakeOptions | None = None) -> Storage:
+        """The storage of a path or URI; workers need not run in the folder that the driver runs in."""
+        text = os.fspath(lake)
+        if text.startswith("file://"):
+            text = text.removeprefix("file://")
+        elif "://" in text:
+            return cls(text.rstrip("/"), dict(options or {}))
+        return cls(os.path.abspath(text), dict(options or {}))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the lake is a folder."""
+        return "://" not in self.uri
+
+    def path(self, name: str) -> str:
+        """The path or URI of a file."""
+        return f"{self.uri}/{name}"
+
+    def create(self, name: str) -> Any:
+        """Open a new file for writing; a folder that is missing is made."""
+        if not self.is_local:
+            # Without a buffer deltalake is given pyarrow's buffers, which it does not take
+            return self._files.open_output_stream(name, buffer_size=_BUFFER)
+        path = Path(self.path(name))
+        try:
+            return path.open("wb")
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return path.open("wb")
+
+    def open(self, name: str) -> Any:
+        """Open a file for reading.
+
+        Raises
+        ------
+        FileNotFoundError
+            It is not there.
+        """
+        return open(self.path(name), "rb") if self.is_local else self._files.open_input_file(name)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a new file, and make it durable."""
+        with self.create(name) as file:
+            file.write(data)
+        self.sync([name])
+
+    def read(self, name: str, start: int = 0, size: int = -1) -> bytes:
+        """A file's bytes, or some of them.
+
+        Raises
+        ------
+        FileNotFoundError
+            It is not there.
+        """
+        with self.open(name) as file:
+            file.seek(start)
+            return bytes(file.read(None if size < 0 and not self.is_local else size))
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Make files durable, and the folders that name them; an object store does so by itself."""
+        if not self.is_local:
+            return
+        folders: set[str] = set()
+        for name in names:
+            _sync(self.path(name))
+            folder = os.path.dirname(self.path(name))
+            while folder not in folders and len(folder) >= len(self.uri):
+                folders.add(folder)
+                folder = os.path.dirname(folder)
+        for folder in sorted(folders, reverse=True):
+            _sync(folder)
+
+    def sizes(self, names: Iterable[str]) -> list[int | None]:
+        """The sizes of files, None for each that is not there."""
+        if self.is_local:
+            return [_size(self.path(name)) for name in names]
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as threads:
+            infos = threads.map(lambda name: self._files.get_file_info(name), names)
+            return [info.size if info.type == fs.FileType.File else None for info in infos]
+
+    def list(self, folder: str) -> list[StoredFile]:
+        """All files below a folder."""
+        if self.is_local:
+            files = []
+            for place, _, names in os.walk(self.path(folder)):
+                for name in names:
+                    path = os.path.join(place, name)
+                    try:
+                        found = os.stat(path)
+                    except FileNotFoundError:
+                        continue
+                    files.append(StoredFile(os.path.relpath(path, self.uri), found.st_size, found.st_mtime))
+            return files
+        infos = self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
+        return [
+            StoredFile(info.path, info.size or 0, info.mtime.timestamp() if info.mtime else 0.0)
+            for info in infos
+            if info.type == fs.FileType.File
+        ]
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete files; one that is not there is passed over."""
+        for name in names:
+            try:
+                if self.is_local:
+                    os.unlink(self.path(name))
+                else:
+                    self._files.delete_file(name)
+            except FileNotFoundError:
+                continue
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder with all that is in it."""
+        if self.is_local:
+            shutil.rmtree(self.path(folder), ignore_errors=True)
+        else:
+            self.delete(file.name for file in self.list(folder))
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return self.sizes([name]) != [None]
+
+    @property
+    def _files(self) -> fs.FileSystem:
+        return _file_system(self.uri, json.dumps(dict(self.options), sort_keys=True))
+
+
+@lru_cache(maxsize=8)
+def _file_system(uri: str, options: str) -> fs.FileSystem:
+    from deltalake.fs import DeltaStorageHandler
+
+    return fs.PyFileSystem(DeltaStorageHandler(uri, json.loads(options)))
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,229 @@
+"""One Delta table of a lake: its files, and the changes that a run makes to it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from msmqwire.errors import MsmqWireError
+from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
+from msmqwire.spark.lake.schemas import table_schema
+from msmqwire.spark.lake.storage import Storage
+
+__all__ = ["RUN", "LakeError", "LakeTable", "is_inside"]
+
+# The name under which transactions number themselves, so that none is made twice
+_APPLICATION = "msmqwire"
+#: What the commits of a run have its number under, in the history of a table.
+RUN = "msmqwire.run"
+# With more commits than this after it, a checkpoint of the log is written
+_CHECKPOINT_INTERVAL = "20"
+# A commit that others came before is made again so often: each time, one of them has succeeded
+_ATTEMPTS = 1000
+_NAME = r"[0-9a-f]{32}(-[0-9]+)?\.parquet"
+_WRITTEN = re.compile(rf"day=([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{NO_DAY})/{_NAME}|{_NAME}")
+
+
+class LakeError(MsmqWireError):
+    """A lake cannot be read or written: it is no lake, or it is not as this program left it."""
+
+
+class LakeTable:
+    """A Delta table, as of the moment it was looked at last.
+
+    Attributes
+    ----------
+    name : str
+    """
+
+    def __init__(self, storage: Storage, name: str) -> None:
+        self.name = name
+        self._storage = storage
+        self._delta: DeltaTable | None = None
+
+    @property
+    def delta(self) -> DeltaTable:
+        """The table; made when it is not there.
+
+        Raises
+        ------
+        LakeError
+            It has other columns.
+        """
+        if self._delta is None:
+            self._delta = self._opened() or self._created()
+            # Lists and maps may name their items otherwise
+            found = [field.name for field in self._delta.schema().fields]
+            if found != table_schema(self.name).names:
+                raise LakeError(
+                    f"{self._storage.path(self.name)}: its columns are those of another version of msmqwire; "
+                    "run the pipeline again into a new lake"
+                )
+        return self._delta
+
+    def _opened(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(self._uri, storage_options=dict(self._storage.options))
+        except TableNotFoundError:
+            return None
+
+    def _created(self) -> DeltaTable:
+        try:
+            return DeltaTable.create(
+                self._uri,
+                table_schema(self.name),
+                partition_by=self._partition_by,
+                configuration={"delta.checkpointInterval": _CHECKPOINT_INTERVAL},
+                storage_options=dict(self._storage.options),
+            )
+        except DeltaError:
+            # Another process may have made it meanwhile
+            opened = self._opened()
+            if opened is None:
+                raise
+            return opened
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+        if self._delta is None:
+            self._delta = self._opened()
+        return self._delta is not None
+
+    def refresh(self) -> None:
+        """Look at the table as it is now."""
+        if self._delta is not None:
+            self._delta.update_incremental()
+
+    def at_version(self, version: int) -> DeltaTable:
+        """The table as it was."""
+        return DeltaTable(self._uri, version=version, storage_options=dict(self._storage.options))
+
+    @property
+    def run(self) -> int:
+        """The number of the last run whose files are in the table."""
+        return self.delta.transaction_version(_APPLICATION) or 0
+
+    def add(self, files: Sequence[WrittenFile], run: int, notes: Mapping[str, str] | None = None) -> bool:
+        """Add the files of a run in one transaction; False when another process has made a run's since the last look.
+
+        Parameters
+        ----------
+        files : sequence of WrittenFile
+        run : int
+        notes : mapping of str to str, optional
+            What the history of the table has of the commit.
+
+        Raises
+        ------
+        LakeError
+            A file is not there, or is not as it was written.
+        """
+        self._check(files)
+        now = time.time_ns() // 1_000_000
+        actions: list[AddAction | RemoveAction] = [_added(file, now) for file in files]
+        properties = CommitProperties(
+            {RUN: str(run), **(notes or {})}, app_transactions=[Transaction(_APPLICATION, run)]
+        )
+        before = self.delta.version()
+        try:
+            self.delta.create_write_transaction(
+                actions, "append", self.delta.schema(), self._partition_by, commit_properties=properties
+            )
+        except CommitFailedError:
+            return False
+        self.refresh()
+        self._sync_log(before)
+        return True
+
+    def delete(self, captures: Collection[int], run: int) -> None:
+        """Delete the rows of captures; what others commit meanwhile stays."""
+        if not captures:
+            return
+        predicate = (
+            f"capture >= {min(captures)} AND capture <= {max(captures)} "
+            f"AND capture IN ({', '.join(map(str, sorted(captures)))})"
+        )
+        for attempt in range(_ATTEMPTS):
+            self.refresh()
+            before = self.delta.version()
+            try:
+                self.delta.delete(predicate, commit_properties=CommitProperties({RUN: str(run)}))
+            except CommitFailedError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                continue
+            self.refresh()
+            self._sync_log(before)
+            return
+
+    def active(self, version: int | None = None) -> pa.Table:
+        """The files of the table: their paths, sizes and statistics.
+
+        Raises
+        ------
+        LakeError
+            A name is not that of a file of the table.
+        """
+        delta = self.delta if version is None else self.at_version(version)
+        files = pa.table(delta.get_add_actions(flatten=True))
+        for path in map(str, files["path"].to_pylist()):
+            if not is_inside(path):
+                raise LakeError(f"{self._storage.path(self.name)}: its log names {path!r}, which is not in the table")
+        return files
+
+    def expired(self, hours: int, *, orphans: bool = False) -> list[str]:
+        """The files that the table has not had for so many hours, also those that it never had."""
+        return self.delta.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=orphans)
+
+    def version_of(self, run: int) -> int | None:
+        """The newest version without anything of a later run; None when the log does not reach back so far."""
+        versions = sorted((entry["version"], int(entry.get(RUN, 0))) for entry in self.delta.history())
+        later = [version for version, number in versions if number > run]
+        if not later:
+            return self.delta.version()
+        return min(later) - 1 if min(later) > versions[0][0] else None
+
+    @property
+    def _uri(self) -> str | Path:
+        path = self._storage.path(self.name)
+        return Path(path) if self._storage.is_local else path
+
+    @property
+    def _partition_by(self) -> list[str]:
+        return [] if self.name == "accounting" else ["day"]
+
+    def _check(self, files: Sequence[WrittenFile]) -> None:
+        for file in files:
+            if not _WRITTEN.fullmatch(file.path) or file.table != self.name:
+                raise LakeError(f"{self._storage.uri}: {file.path!r} is not the name of a file of {self.name}")
+        sizes = self._storage.sizes([f"{self.name}/{file.path}" for file in files])
+        for file, size in zip(files, sizes, strict=True):
+            if size != file.size:
+                found = "is missing" if size is None else f"has {size} bytes, not {file.size}"
+                raise LakeError(f"{self._storage.path(self.name)}/{file.path}: {found}, but a run has committed it")
+
+    def _sync_log(self, before: int) -> None:
+        """Make the entries of the log after a version durable."""
+        versions = range(before + 1, self.delta.version() + 1)
+        self._storage.sync([f"{self.name}/_delta_log/{version:020}.json" for version in versions])
+
+
+def is_inside(name: str) -> bool:
+    """Whether a name that a file says is that of a file below a folder, and no way out of it."""
+    return not (":" in name or "%" in name or "\\" in name) and all(
+        part not in ("", ".", "..") for part in name.split("/")
+    )
+
+
+def _added(file: WrittenFile, now: int) -> AddAction:
+    day = file.path.partition("/")[0].removeprefix("day=") if "/" in file.path else None
+    partition = {} if day is None else {"day": None if day == NO_DAY else day}
+    return AddAction(file.path, file.size, partition, now, True, file.statistics)

@@ -1,0 +1,196 @@
+"""Runs of a lake without Spark, over captures that are only a name and a number of rows; and runs that are stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+from deltalake.table import TableOptimizer
+
+from msmqwire.spark.lake import commit as protocol
+from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount
+from msmqwire.spark.lake.commit import Group, Lake
+from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
+from msmqwire.spark.lake.schemas import file_schema
+from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.lake.tables import LakeTable
+from msmqwire.spark.pipeline import _numbers
+from tests.spark.captures import DAY, MONDAY
+
+#: Captures: how many bytes, and rows, each has.
+Captures = Mapping[str, int]
+SETTINGS = "settings"
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload([__name__])
+
+
+def write_rows(storage: Storage, captures: Mapping[str, tuple[int, int]], name: str) -> list[WrittenFile]:
+    """Files with the rows of captures, over two days, and a fault for each capture; by number and rows."""
+    files = []
+    for table in ("topology", "faults"):
+        with DayFiles(storage, table, file_schema(table), "snappy", name) as days:
+            for file, (number, rows) in captures.items():
+                count = rows if table == "topology" else 1
+                times = [(MONDAY + at % 2 * DAY) // 1000 for at in range(count)]
+                values: dict[str, list[Any]] = {
+                    "file": [file] * count,
+                    "frame": list(range(count)),
+                    "time": times,
+                    "time_ns": [time * 1000 for time in times],
+                    "src": [f"10.0.0.{at % 256}" for at in range(count)],
+                    "capture": [number] * count,
+                }
+                schema = file_schema(table)
+                columns = [pa.array(values.get(one.name, [None] * count), one.type) for one in schema]
+                days.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+        files += days.files
+    storage.sync(f"{file.table}/{file.path}" for file in files)
+    return files
+
+
+def decoded(storage: Storage, captures: Captures, numbers: Iterator[int]) -> Group:
+    """Captures whose rows share files."""
+    numbered = {file: (next(numbers), rows) for file, rows in captures.items()}
+    rows = []
+    for file, (number, count) in numbered.items():
+        account = SourceAccount(file, number, key=f"key of {file}", length=count, bytes=count)
+        account.rows, account.faults = {"topology": count}, {"truncated": 1}
+        rows.append(AccountingRow(account, count, count, SETTINGS))
+    return Group(rows, write_rows(storage, numbered, f"{next(numbers):032x}"))
+
+
+def run(root: str | Path, captures: Captures, *, options: Mapping[str, str] | None = None, share: int = 2) -> None:
+    """A run over captures, some of which share files."""
+    lake = Lake(Storage.of(root, options), create=True)
+    numbers = _numbers()
+    while new := [file for file, rows in captures.items() if not lake.known.holds(f"key of {file}", rows, SETTINGS)]:
+        groups = [
+            decoded(lake.storage, {file: captures[file] for file in new[at : at + share]}, numbers)
+            for at in range(0, len(new), share)
+        ]
+        refused = lake.commit(groups, "snappy")
+        share = 1 if refused else share
+
+
+def contents(root: str | Path) -> dict[str, Counter[tuple[Any, ...]]]:
+    """The rows of a lake, as any reader of Delta tables finds them, without what tells one run from another."""
+    found = {}
+    for table, names in (("topology", ["file", "frame"]), ("faults", ["file"]), ("accounting", ["file", "length"])):
+        rows: Counter[tuple[Any, ...]] = Counter()
+        for path in active_files(root, table):
+            read = pq.ParquetFile(path).read([*names, "capture"]).to_pylist()
+            rows.update(tuple(row[name] for name in names) for row in read)
+        found[table] = rows
+    return found
+
+
+def active_files(root: str | Path, table: str) -> list[str]:
+    """The paths of the files of a table."""
+    return [uri.removeprefix("file://") for uri in DeltaTable(Path(root, table)).file_uris()]
+
+
+def expected(captures: Captures) -> dict[str, Counter[tuple[Any, ...]]]:
+    """The rows of a lake of these captures."""
+    return {
+        "topology": Counter((file, frame) for file, rows in captures.items() for frame in range(rows)),
+        "faults": Counter((file,) for file in captures),
+        "accounting": Counter(captures.items()),
+    }
+
+
+def optimize(root: str | Path) -> None:
+    """Merge files as another program does, which knows nothing of runs."""
+    for table in ("topology", "faults", "accounting"):
+        if DeltaTable.is_deltatable(str(Path(root, table))):
+            # Others may come first
+            with contextlib.suppress(CommitFailedError):
+                DeltaTable(Path(root, table)).optimize.compact()
+
+
+class Stopped(BaseException):
+    """Ends a run in one of its steps."""
+
+
+def be_killed() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stop() -> None:
+    raise Stopped
+
+
+# What changes a lake: a run may end before each of these, and after it
+_STEPS: list[tuple[Any, str]] = [
+    (Storage, "create"),
+    (Storage, "write"),
+    (Storage, "sync"),
+    (DeltaTable, "create"),
+    (DeltaTable, "create_write_transaction"),
+    (DeltaTable, "delete"),
+    (TableOptimizer, "compact"),
+    (LakeTable, "refresh"),
+    (protocol.Lake, "settle"),
+]
+
+
+@contextlib.contextmanager
+def stopped_at(step: int, end: Callable[[], None]) -> Iterator[Callable[[], int]]:
+    """End in a step, counted from 0; the number of the steps that were left."""
+    left = step
+
+    def count() -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            end()
+
+    def counted(method: Any) -> Any:
+        def wrapper(*arguments: Any, **named: Any) -> Any:
+            count()
+            result = method(*arguments, **named)
+            count()
+            return result
+
+        return wrapper
+
+    originals = [(owner, name, owner.__dict__[name]) for owner, name in _STEPS]
+    try:
+        for owner, name, method in originals:
+            is_static = isinstance(method, classmethod | staticmethod)
+            setattr(owner, name, staticmethod(counted(getattr(owner, name))) if is_static else counted(method))
+        yield lambda: left
+    finally:
+        for owner, name, method in originals:
+            setattr(owner, name, method)
+
+
+def run_and_die(root: str, captures: Captures, step: int) -> None:
+    """A run in a process of its own that is killed in a step, unless it comes to its end before that."""
+    with stopped_at(step, be_killed):
+        run(root, captures)
+
+
+def run_and_die_at_random(root: str, captures: Captures, seed: int) -> None:
+    """Likewise, in one step of many."""
+    run_and_die(root, captures, random.Random(seed).randrange(60))
+
+
+def in_processes(*calls: tuple[Callable[..., None], tuple[Any, ...]]) -> list[int | None]:
+    """Do something in several processes at once; their exit codes."""
+    processes = [PROCESSES.Process(target=target, args=arguments) for target, arguments in calls]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return [process.exitcode for process in processes]

@@ -1,0 +1,245 @@
+"""The commits of a lake: runs that are stopped in any step, several at once, and OPTIMIZE in between."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from msmqwire.spark.lake.commit import Lake, LakeError
+from msmqwire.spark.lake.storage import Storage
+from tests.spark.lake_runs import (
+    Stopped,
+    contents,
+    decoded,
+    expected,
+    in_processes,
+    optimize,
+    run,
+    run_and_die,
+    run_and_die_at_random,
+    stop,
+    stopped_at,
+)
+
+FIRST = {"a": 3, "b": 5, "c": 1, "d": 2}
+#: One has grown, and there are new ones; what shares files with it has not.
+SECOND = {**FIRST, "b": 8, "e": 4, "f": 1}
+MOST_STEPS = 400
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of one run."""
+    root = tmp_path_factory.mktemp("first") / "lake"
+    run(root, FIRST)
+    assert contents(root) == expected(FIRST)
+    return root
+
+
+def settled(root: Path) -> Lake:
+    return Lake(Storage.of(root))
+
+
+def test_runs_add_and_replace(first: Path, tmp_path: Path) -> None:
+    lake = Path(shutil.copytree(first, tmp_path / "lake"))
+    run(lake, SECOND)
+    assert contents(lake) == expected(SECOND)
+    assert settled(lake).run == 2
+    run(lake, SECOND)
+    assert settled(lake).run == 2
+
+
+@pytest.mark.parametrize(
+    ("start", "stride"), [(3, 7), *(pytest.param(start, 7, marks=pytest.mark.long) for start in (0, 1, 2, 4, 5, 6))]
+)
+def test_a_run_stopped_in_any_step(first: Path, tmp_path: Path, start: int, stride: int) -> None:
+    """A table has nothing of a run that did not happen; the next one does what is left; and no row is there twice."""
+    outcomes: Counter[int] = Counter()
+    for step in range(start, MOST_STEPS, stride):
+        lake = Path(shutil.copytree(first, tmp_path / str(step)))
+        try:
+            with stopped_at(step, stop):
+                run(lake, SECOND)
+        except Stopped:
+            pass
+        else:
+            break
+        found = settled(lake)
+        assert contents(lake) in (expected(FIRST), expected(SECOND)), step
+        outcomes[found.run] += 1
+        if step % 2:
+            optimize(lake)
+        run(lake, SECOND)
+        assert contents(lake) == expected(SECOND), step
+        shutil.rmtree(lake)
+    assert outcomes[1] > 2
+    assert outcomes[2] > 2
+
+
+def test_of_two_runs_one_commits_first(first: Path, tmp_path: Path) -> None:
+    """The other leaves out what is known by now, and decodes again what shared its files."""
+    root = Path(shutil.copytree(first, tmp_path / "lake"))
+    lake = settled(root)
+    numbers = iter(range(10**6, 10**7))
+    groups = [decoded(lake.storage, captures, numbers) for captures in ({"b": 8, "e": 4}, {"g": 2})]
+    run(root, {"b": 9})
+    refused = lake.commit(groups, "snappy")
+    assert refused == groups[:1]
+    assert contents(root) == expected({**FIRST, "b": 9, "g": 2})
+    assert lake.run == 3
+    # A number that is taken is none for another capture
+    with pytest.raises(AssertionError):
+        assert not lake.commit(
+            [decoded(lake.storage, {"h": 1}, iter([groups[1].rows[0].account.capture, 9]))], "snappy"
+        )
+
+
+def test_overlapping_runs_at_once(first: Path, tmp_path: Path) -> None:
+    lake = Path(shutil.copytree(first, tmp_path / "lake"))
+    grown = [{**SECOND, "b": 7 + at, f"only {at}": 3} for at in range(3)]
+    assert in_processes(*((run, (str(lake), captures)) for captures in grown)) == [0, 0, 0]
+    everything = {**SECOND, "b": 9, **{f"only {at}": 3 for at in range(3)}}
+    assert contents(lake) == expected(everything)
+
+
+def test_a_killed_process(first: Path, tmp_path: Path) -> None:
+    lake = Path(shutil.copytree(first, tmp_path / "lake"))
+    assert in_processes((run_and_die, (str(lake), SECOND, 20))) == [-signal.SIGKILL]
+    run(lake, SECOND)
+    assert contents(lake) == expected(SECOND)
+
+
+@pytest.mark.long
+def test_processes_killed_in_every_step(first: Path, tmp_path: Path) -> None:
+    for step in range(MOST_STEPS):
+        lake = Path(shutil.copytree(first, tmp_path / str(step)))
+        (code,) = in_processes((run_and_die, (str(lake), SECOND, step)))
+        settled(lake)
+        assert contents(lake) in (expected(FIRST), expected(SECOND)), step
+        run(lake, SECOND)
+        assert contents(lake) == expected(SECOND), step
+        shutil.rmtree(lake)
+        if code == 0:
+            break
+    assert step > 30
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(40))
+def test_processes_killed_at_random(tmp_path: Path, seed: int) -> None:
+    """Three at once over captures that overlap and grow, for some rounds, and OPTIMIZE now and then."""
+    rng = random.Random(seed)
+    lake = tmp_path / "lake"
+    largest: dict[str, int] = {}
+    for number in range(5):
+        calls = []
+        for _ in range(3):
+            captures = {f"{rng.randrange(12)}": rng.randrange(1, 9) for _ in range(5)}
+            for file, rows in captures.items():
+                captures[file] = largest[file] = max(rows, largest.get(file, 0))
+            calls.append((run_and_die_at_random, (str(lake), captures, seed * 100 + number * 10 + len(calls))))
+        if number % 2:
+            calls.append((optimize, (str(lake),)))
+        in_processes(*calls)
+    run(lake, largest)
+    assert contents(lake) == expected(largest)
+
+
+def test_a_foreign_optimize_loses_and_doubles_nothing(first: Path, tmp_path: Path) -> None:
+    lake = Path(shutil.copytree(first, tmp_path / "lake"))
+    optimize(lake)
+    run(lake, SECOND)
+    optimize(lake)
+    assert contents(lake) == expected(SECOND)
+    run(lake, {**SECOND, "a": 9})
+    assert contents(lake) == expected({**SECOND, "a": 9})
+
+
+def test_a_lake_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After many runs accounting has few files, and a run reads only the last plan."""
+    monkeypatch.setattr("msmqwire.spark.lake.commit._MOST_FILES", 4)
+    read: list[str] = []
+    monkeypatch.setattr(
+        Lake, "_read_plan", lambda self, name, read_plan=Lake._read_plan: read.append(name) or read_plan(self, name)
+    )
+    for number in range(12):
+        run(tmp_path, {f"{number}": 1})
+    read.clear()
+    run(tmp_path, {"last": 1})
+    assert len(set(read)) <= 2
+    assert len(DeltaTable(tmp_path / "accounting").file_uris()) <= 5
+    assert contents(tmp_path) == expected({**{f"{number}": 1 for number in range(12)}, "last": 1})
+
+
+def plan_of(root: Path) -> Path:
+    return root / settled(root).plan_file
+
+
+@pytest.mark.parametrize("name", ["../outside.parquet", "/etc/passwd", "day=2024-03-04/../../x.parquet", "s3://b/x"])
+def test_names_that_leave_the_lake_are_refused(first: Path, tmp_path: Path, name: str) -> None:
+    lake = Path(shutil.copytree(first, tmp_path / "lake"))
+    path = plan_of(lake)
+    plan = json.loads(path.read_text())
+    plan["add"]["topology"][0][0] = name
+    path.write_text(json.dumps(plan))
+    shutil.rmtree(lake / "topology" / "_delta_log")
+    with pytest.raises(LakeError, match="is not the name of a file of topology"):
+        settled(lake)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"add": {"../other": []}}, "names a table that a lake does not have"),
+        ({"previous": {"topology": [7, "x"]}}, "follows a later one"),
+        ({"delete": {"topology": ["1) OR (1 = 1"]}}, "is no plan"),
+        ({"run": None}, "is no plan"),
+    ],
+)
+def test_a_forged_plan_is_refused(first: Path, tmp_path: Path, change: dict[str, object], message: str) -> None:
+    lake = Path(shutil.copytree(first, tmp_path / "lake"))
+    path = plan_of(lake)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(LakeError, match=message):
+        settled(lake)
+
+
+@pytest.mark.parametrize(("content", "found"), [(None, "is missing"), (b"", "has 0 bytes, not ")])
+def test_a_file_that_is_not_as_it_was_written_is_not_added(
+    first: Path, tmp_path: Path, content: bytes | None, found: str
+) -> None:
+    lake = Path(shutil.copytree(first, tmp_path / "lake"))
+    shutil.rmtree(lake / "faults" / "_delta_log")
+    file = next((lake / "faults").rglob("*.parquet"))
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content)
+    with pytest.raises(LakeError, match=f"{file.name}: {found}"):
+        settled(lake)
+    assert not DeltaTable(lake / "faults").file_uris()
+
+
+def test_what_is_no_lake_is_refused(first: Path, tmp_path: Path) -> None:
+    with pytest.raises(LakeError, match="is no lake: msmqwire pipeline makes one"):
+        settled(tmp_path)
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "_lake.json").write_text("{}")
+    with pytest.raises(LakeError, match="a lake of an earlier version; run the pipeline again into a new lake"):
+        run(old, FIRST)
+    lake = Path(shutil.copytree(first, tmp_path / "lake"))
+    shutil.rmtree(lake / "accounting")
+    with pytest.raises(LakeError, match="accounting is missing"):
+        run(lake, FIRST)
+    lake = Path(shutil.copytree(first, tmp_path / "without"))
+    plan_of(lake).unlink()
+    with pytest.raises(LakeError, match=r"\.json: is missing, but a run has committed it"):
+        settled(lake)

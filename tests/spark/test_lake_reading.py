@@ -1,0 +1,286 @@
+"""Lakes read, looked after and kept elsewhere: by Spark, by polars, in an object store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from msmqwire import cli
+from msmqwire.spark import lake, pipeline
+from msmqwire.spark.lake import LakeError
+from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.storage import Storage
+from tests.spark.captures import CAPTURES, DAY, MONDAY, ROOT
+from tests.spark.lake_runs import Stopped, expected, in_processes, run, stop, stopped_at
+from tests.spark.lakes import files_of, read
+
+FIRST = {"a": 3, "b": 5, "c": 1}
+SECOND = {**FIRST, "b": 8, "d": 2}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A lake of two runs, the second of which replaced rows of the first."""
+    for captures in (FIRST, SECOND):
+        run(tmp_path / "lake", captures, share=1)
+    return tmp_path / "lake"
+
+
+def rows(frame: Any) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in frame.select("file", "frame").collect())
+
+
+def wanted(captures: dict[str, int]) -> list[tuple[Any, ...]]:
+    return sorted(expected(captures)["topology"])
+
+
+def test_a_table_as_of_each_run(spark: SparkSession, root: Path) -> None:
+    """OPTIMIZE changes none of them."""
+    for _ in range(2):
+        assert rows(lake.read(spark, root, "topology")) == wanted(SECOND)
+        assert rows(lake.read(spark, root, "topology", run=1)) == wanted(FIRST)
+        assert rows(lake.read(spark, root, "topology", run=2)) == wanted(SECOND)
+        for number, captures in ((1, FIRST), (2, SECOND)):
+            accounts = lake.read(spark, root, "accounting", run=number).select("file", "length").collect()
+            assert dict(map(tuple, accounts)) == captures
+        lake.optimize(root)
+    assert [(one.number, one.captures, one.rows) for one in lake.history(root)] == [(2, 2, 10), (1, 3, 9)]
+    with pytest.raises(ValueError, match="run=3 is not one of 1 to 2"):
+        lake.read(spark, root, "topology", run=3)
+    with pytest.raises(ValueError, match="table='queues' is not one of topology"):
+        lake.read(spark, root, "queues")
+
+
+def test_files_are_chosen_by_day_time_and_capture(spark: SparkSession, root: Path) -> None:
+    def files(**settings: Any) -> int:
+        return len(lake.read(spark, root, "topology", **settings).inputFiles())
+
+    assert files() == len(files_of(root, "topology")) == 7
+    assert files(captures=["b"]) == 2
+    assert files(until=MONDAY + DAY) == 4
+    assert files(since=MONDAY + 1000, until=MONDAY + DAY) == 0
+    assert files(since=MONDAY + DAY, captures=["a", "b"]) == 2
+    found = lake.read(spark, root, "topology", since=MONDAY + DAY, captures=["a", "b"])
+    assert rows(found) == [("a", 1), ("b", 1), ("b", 3), ("b", 5), ("b", 7)]
+    assert lake.read(spark, root, "topology", captures=["none"]).count() == 0
+    with pytest.raises(ValueError, match="filter on first_time"):
+        lake.read(spark, root, "accounting", since=0)
+
+
+def test_a_reader_brings_a_table_up(spark: SparkSession, tmp_path: Path) -> None:
+    """So it has all rows of a run whose driver died when it had committed to accounting."""
+    root = tmp_path / "lake"
+    run(root, FIRST)
+    for step in range(200):
+        trial = Path(shutil.copytree(root, tmp_path / str(step)))
+        with pytest.raises(Stopped), stopped_at(step, stop):
+            run(trial, SECOND)
+        if read(trial, "accounting").num_rows > len(FIRST):
+            break
+    before = read(trial, "topology").num_rows
+    assert rows(lake.read(spark, trial, "topology")) == wanted(SECOND)
+    assert read(trial, "topology").num_rows != before
+    assert lake.check(trial) == []
+
+
+def test_polars_reads_the_tables(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline.run(spark, CAPTURES, tmp_path)
+    found = polars.read_delta(str(tmp_path / "topology"))
+    assert found.height == 14
+    assert str(found["day"].unique().item()) == "2024-03-04"
+    accounts = polars.read_delta(str(tmp_path / "accounting"))
+    assert found["capture"].n_unique() == accounts.height == 2
+
+
+def test_vacuum_keeps_what_can_be_read(spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of runs under way as well, and those of killed runs only until they are old."""
+    under_way = root / "topology" / "day=2024-03-04" / f"{1:032x}-0.parquet"
+    shutil.copy(next((root / "topology").rglob("*.parquet")), under_way)
+    scratch = root / "_runs" / "scratch" / "parts"
+    scratch.parent.mkdir()
+    scratch.touch()
+    assert lake.vacuum(root) == []
+    assert rows(lake.read(spark, root, "topology", run=1)) == wanted(FIRST)
+    listed = lake.vacuum(root, hours=0, dry_run=True)
+    assert all((root / name).exists() for name in listed)
+    assert sorted(lake.vacuum(root, hours=0)) == sorted(listed)
+    assert under_way.exists()
+    assert scratch.exists()
+    assert not any((root / name).exists() for name in listed)
+    assert {name.partition("/")[0] for name in listed} == {"topology", "faults", "accounting"}
+    assert rows(lake.read(spark, root, "topology")) == wanted(SECOND)
+    for path in (under_way, scratch, *(root / "_runs").glob("*.json")):
+        os.utime(path, (time.time() - 100 * 3600,) * 2)
+    gone = lake.vacuum(root, hours=48)
+    assert len(gone) == 3
+    assert not under_way.exists()
+    assert not scratch.exists()
+    run(root, {**SECOND, "c": 4})
+    assert lake.check(root) == []
+
+
+def test_check(root: Path) -> None:
+    assert lake.check(root) == []
+    missing, short, *_ = sorted(files_of(root, "topology"))
+    one, other = root / "topology" / missing, root / "topology" / short
+    captures = {row["capture"] for path in (one, other) for row in pq.ParquetFile(path).read(["capture"]).to_pylist()}
+    one.unlink()
+    other.write_bytes(b"")
+    problems = lake.check(root)
+    assert any(problem.startswith(f"topology/{missing}: is missing") for problem in problems)
+    assert any(f"topology/{short}: has 0 bytes, not " in problem for problem in problems)
+    assert all(any(f"rows of capture {number}, but" in problem for problem in problems) for number in captures)
+
+
+def test_the_command(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*arguments: str) -> tuple[int, str, str]:
+        return (cli.main(["lake", *arguments]), *capsys.readouterr())
+
+    assert said("check", str(root)) == (0, "", "0 problems found\n")
+    status, text, _ = said("history", str(root))
+    assert (status, [line.split("  ")[::2] for line in text.splitlines()]) == (
+        0,
+        [["2", "2 captures, 10 rows"], ["1", "3 captures, 9 rows"]],
+    )
+    assert "topology: 7 files, now 2\n" in said("optimize", str(root))[1]
+    status, text, last = said("vacuum", str(root), "--hours", "0", "--dry-run")
+    assert (status, last) == (0, f"{len(text.splitlines())} files to delete\n")
+    (root / "topology" / files_of(root, "topology")[0]).unlink()
+    assert said("check", str(root))[0] == 2
+    status, _, last = said("check", str(tmp_path))
+    assert (status, last) == (1, f"msmqwire: {tmp_path}: is no lake: msmqwire pipeline makes one\n")
+
+
+# In an object store
+
+
+@pytest.fixture
+def bucket() -> Iterator[dict[str, str]]:
+    """What reaches a server in a process of its own: deltalake waits for it without letting other threads run."""
+    pytest.importorskip("moto")
+    command = [sys.executable, "-m", "tests.spark.object_store"]
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert server.stdout is not None
+    try:
+        yield {
+            "AWS_ENDPOINT_URL": server.stdout.readline().strip(),
+            "AWS_ACCESS_KEY_ID": "anybody",
+            "AWS_SECRET_ACCESS_KEY": "anything",
+            "AWS_REGION": "us-east-1",
+            "AWS_ALLOW_HTTP": "true",
+        }
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+
+
+def contents(uri: str, options: dict[str, str]) -> list[tuple[Any, ...]]:
+    store = Lake(Storage.of(uri, options))
+    found = []
+    for path in store.table("topology").active()["path"].to_pylist():
+        with store.storage.open(f"topology/{path}") as file:
+            found += [tuple(row.values()) for row in pq.ParquetFile(file).read(["file", "frame"]).to_pylist()]
+    return sorted(found)
+
+
+def test_a_lake_in_an_object_store(spark: SparkSession, bucket: dict[str, str]) -> None:
+    uri = "s3://captures/some/lake"
+    summary = pipeline.run(spark, CAPTURES, uri, lake_options=bucket, progress=lambda _: None)
+    assert (summary.sources, summary.rows["topology"]) == (2, 14)
+    assert pipeline.run(spark, CAPTURES, uri, lake_options=bucket).known == 2
+    assert pipeline.run(spark, CAPTURES, uri, lake_options=bucket, again=True).sources == 2
+    assert len(contents(uri, bucket)) == 14
+    lake.optimize(uri, lake_options=bucket)
+    assert lake.check(uri, lake_options=bucket) == []
+    assert [one.number for one in lake.history(uri, lake_options=bucket)] == [2, 1]
+    assert lake.vacuum(uri, hours=0, lake_options=bucket)
+    assert lake.check(uri, lake_options=bucket) == []
+
+
+def run_there(uri: str, captures: dict[str, int], options: dict[str, str]) -> None:
+    run(uri, captures, options=options)
+
+
+def test_runs_at_once_in_an_object_store(bucket: dict[str, str]) -> None:
+    uri = "s3://captures/lake"
+    run(uri, FIRST, options=bucket)
+    grown = [{**SECOND, "b": 7 + at, f"only {at}": 2} for at in range(3)]
+    assert in_processes(*((run_there, (uri, captures, bucket)) for captures in grown)) == [0, 0, 0]
+    assert contents(uri, bucket) == wanted({**SECOND, "b": 9, **{f"only {at}": 2 for at in range(3)}})
+    assert lake.check(uri, lake_options=bucket) == []
+
+
+def test_a_refused_put_changes_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk, or a store that refuses: wherever that is, the next run makes it good."""
+    refused = [Storage.create, Storage.write, Storage.sync]
+    for method in refused:
+        with monkeypatch.context() as patches:
+
+            def full(*_: Any) -> None:
+                raise OSError(28, "No space left on device")
+
+            patches.setattr(Storage, method.__name__, full)
+            with pytest.raises(OSError, match="No space left"):
+                run(root, {**SECOND, "e": 1})
+        assert lake.check(root) == []
+    run(root, {**SECOND, "e": 1})
+    assert lake.check(root) == []
+
+
+def test_files_are_durable_before_a_commit_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is on the disk when the power fails is what was synchronised: each file, and each folder down to it."""
+    from msmqwire.spark.lake import storage
+
+    durable: set[str] = set()
+    sync = storage._sync
+
+    def noted(path: str) -> None:
+        sync(path)
+        durable.add(path)
+
+    from deltalake import DeltaTable
+
+    commit = DeltaTable.create_write_transaction
+
+    def committed(self: DeltaTable, actions: list[Any], *arguments: Any, **named: Any) -> None:
+        root = self.table_uri.removeprefix("file://").rstrip("/")
+        for action in actions:
+            path = Path(root, action.path)
+            assert {str(path), *map(str, list(path.parents)[: 2 + action.path.count("/")])} <= durable
+        if root.endswith("/accounting"):
+            plans.append(sum(path.startswith(f"{tmp_path}/_runs/") and path.endswith(".json") for path in durable))
+        else:
+            logs = [path for path in durable if "/accounting/_delta_log/" in path]
+            assert len(logs) >= len(plans)
+        commit(self, actions, *arguments, **named)
+
+    plans: list[int] = []
+    monkeypatch.setattr(storage, "_sync", noted)
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", committed)
+    for captures in (FIRST, SECOND):
+        run(tmp_path, captures)
+    assert plans == [1, 2]
+
+
+def test_a_log_that_names_files_elsewhere_is_refused(root: Path) -> None:
+    entry = root / "topology" / "_delta_log" / f"{1:020}.json"
+    name = files_of(root, "topology")[0]
+    shutil.rmtree(root / "topology" / "_delta_log" / "_last_checkpoint", ignore_errors=True)
+    text = entry.read_text()
+    assert '"path":"day=' in text
+    entry.write_text(text.replace('"path":"day=', '"path":"../faults/day=', 1))
+    assert name
+    with pytest.raises(LakeError, match="which is not in the table"):
+        lake.check(root)
