@@ -31,6 +31,7 @@ __all__ = [
     "Filter",
     "GreaterThan",
     "GreaterThanOrEqual",
+    "InvalidObject",
     "LessThan",
     "LessThanOrEqual",
     "NotEqual",
@@ -38,6 +39,22 @@ __all__ = [
     "matches",
     "site_gates",
 ]
+
+
+class InvalidObject(DirectoryError):
+    """An object of a directory that is not valid.
+
+    Attributes
+    ----------
+    object, attribute, what : str
+        The name of the object, its attribute, and the error.
+    dangling : bool
+        Whether the attribute names a missing object.
+    """
+
+    def __init__(self, object: str, attribute: str, what: str, *, dangling: bool = False) -> None:
+        super().__init__(f"{object}: {attribute}: {what}")
+        self.object, self.attribute, self.what, self.dangling = object, attribute, what, dangling
 
 
 @dataclass(frozen=True, slots=True)

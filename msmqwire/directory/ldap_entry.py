@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic
 from uuid import UUID
 
+from msmqwire.directory.base import InvalidObject
 from msmqwire.directory.elements import (
     REFERENCES,
     DirectoryObject,
@@ -109,7 +110,7 @@ class EntryReader(Generic[Element]):
         identifiers = [_identifier(others.get(name)) for name in names]
         for name, identifier in zip(names, identifiers, strict=True):
             if identifier is None and not missing_ok:
-                raise _wrong(entry, attribute, f"there is no object {name}")
+                raise _wrong(entry, attribute, f"there is no object {name}", dangling=True)
         return [identifier for identifier in identifiers if identifier is not None]
 
     def _on_the_computer(self, attribute: str, computer: str) -> str:
@@ -210,5 +211,5 @@ def _queue_name(entry: Entry) -> str:
     return name.replace("\\", "")
 
 
-def _wrong(entry: Entry, attribute: str, what: str) -> DirectoryError:
-    return DirectoryError(f"{entry.name}: {attribute}: {what}")
+def _wrong(entry: Entry, attribute: str, what: str, *, dangling: bool = False) -> InvalidObject:
+    return InvalidObject(entry.name, attribute, what, dangling=dangling)
