@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 from msmqwire.cli.arguments import add_format, add_quiet, capture_files, moment
 from msmqwire.cli.console import CommandError, counted, optional, print_json, printable, say
 from msmqwire.cli.counts import is_complete, report
+from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory
 from msmqwire.cli.spark_session import with_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from msmqwire.directory import Directory, MemoryDirectory, Queue
+    from msmqwire.directory import Directory, Queue
     from msmqwire.notification.comparison import Comparison
     from msmqwire.notification.replay import Event, ToldQueue
 
 __all__ = ["add", "run"]
 
-_EPILOG = """\
+_EPILOG = f"""\
 It shows the notifications that each machine received, not what the machine did: a capture does not
 have the results of authentication, nor the answers of the directory. Attributes that no notification
 has are left out, or null in JSON. A machine is the address that received the notifications.
@@ -40,6 +41,7 @@ exit status:
   1  wrong usage, or a file that cannot be read, or is no capture
   2  notifications cannot be decoded or read, frames were damaged, or one of several files is no capture
 
+{LDAP_EPILOG}
 examples:
   msmqwire replay session.pcap
   msmqwire replay *.pcapng --at 2024-03-04T08:02:00Z
@@ -65,7 +67,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at", type=moment, metavar="TIME", help="only notifications until this time; UTC without a time zone"
     )
-    parser.add_argument("--directory", metavar="FILE", help="an enterprise as TOML or JSON, to compare with")
+    parser.add_argument("--directory", metavar="SOURCE", help=f"{DIRECTORY_HELP}, to compare with")
     add_format(parser, ("table", "json"), "table")
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -74,20 +76,18 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replay; the exit status."""
     optional("pyarrow", "msmqwire replay")
-    from msmqwire.directory import MemoryDirectory
-
     if bool(options.files) == bool(options.lake):
         both = "name captures or a lake, not both"
         raise CommandError(both if options.files else "name captures, or a lake with --lake")
     if options.master and not options.lake:
         raise CommandError("--master is the Spark that reads a lake: name one with --lake")
-    directory = None if options.directory is None else MemoryDirectory.load(options.directory)
+    directory = None if options.directory is None else open_directory(options.directory)
     if options.lake:
         return _replay_lake(options, directory)
     return _replay_captures(options, directory)
 
 
-def _replay_captures(options: argparse.Namespace, directory: MemoryDirectory | None) -> int:
+def _replay_captures(options: argparse.Namespace, directory: Directory | None) -> int:
     from msmqwire.capture import read_table
     from msmqwire.notification.replay import COLUMNS, replay
 
@@ -112,7 +112,7 @@ def _replay_captures(options: argparse.Namespace, directory: MemoryDirectory | N
     return 0 if is_complete(reader.stats) and not lost else 2
 
 
-def _replay_lake(options: argparse.Namespace, directory: MemoryDirectory | None) -> int:
+def _replay_lake(options: argparse.Namespace, directory: Directory | None) -> int:
     optional("pyspark", "msmqwire replay --lake")
     notifications = os.path.join(options.lake, "notifications")
     if "://" not in options.lake and not os.path.isdir(notifications):
@@ -120,7 +120,7 @@ def _replay_lake(options: argparse.Namespace, directory: MemoryDirectory | None)
     return with_spark(options.master, partial(_replay_on_spark, options, directory))
 
 
-def _replay_on_spark(options: argparse.Namespace, directory: MemoryDirectory | None, spark: SparkSession) -> int:
+def _replay_on_spark(options: argparse.Namespace, directory: Directory | None, spark: SparkSession) -> int:
     from msmqwire.notification.replay import DISCARDED
     from msmqwire.spark.replay import replay, told_queues
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from uuid import UUID
 
-from msmqwire.directory.elements import DirectoryObject, Element, QueueManager, RoutingLink
+from msmqwire.directory.elements import ELEMENTS, DirectoryObject, Element, QueueManager, RoutingLink
 from msmqwire.errors import DirectoryError
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "Filter",
     "GreaterThan",
     "GreaterThanOrEqual",
-    "InvalidObject",
+    "InvalidObjectError",
     "LessThan",
     "LessThanOrEqual",
     "NotEqual",
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 
-class InvalidObject(DirectoryError):
+class InvalidObjectError(DirectoryError):
     """An object of a directory that is not valid.
 
     Attributes
@@ -158,6 +158,9 @@ class Directory(ABC):
     attributes to return (None: all). An invalid query raises ``ValueError``; an error of the directory or of the
     connection to it raises :class:`~msmqwire.errors.DirectoryError`.
     """
+
+    #: The classes of elements that the directory can have.
+    elements: ClassVar[tuple[type[DirectoryObject], ...]] = tuple(ELEMENTS.values())
 
     def __init__(self) -> None:
         self._reads: dict[int, Iterator[Any]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic
 from uuid import UUID
 
-from msmqwire.directory.base import InvalidObject
+from msmqwire.directory.base import InvalidObjectError
 from msmqwire.directory.elements import (
     REFERENCES,
     DirectoryObject,
@@ -29,7 +29,6 @@ from msmqwire.directory.ldap_schema import (
     REQUIRED,
     Row,
 )
-from msmqwire.errors import DirectoryError
 
 __all__ = ["LONG_NAME", "EntryReader", "utf16_length"]
 
@@ -198,7 +197,7 @@ def _part(entry: Entry, index: int) -> str:
     """The value of a part of a name such as ``CN=queue,CN=msmq,CN=computer,...`` ([MS-MQDSSM] 2.2.1)."""
     names = relative_names(entry.name)
     if "msmq" not in map(str.lower, names[: max(index, 2)]) or len(names) <= index:
-        raise DirectoryError(f"{entry.name} is not a valid place for an object of its class ([MS-MQDSSM] 2.2.1)")
+        raise _wrong(entry, "distinguishedName", "is not a valid place for an object of its class ([MS-MQDSSM] 2.2.1)")
     return names[index]
 
 
@@ -211,5 +210,5 @@ def _queue_name(entry: Entry) -> str:
     return name.replace("\\", "")
 
 
-def _wrong(entry: Entry, attribute: str, what: str, *, dangling: bool = False) -> InvalidObject:
-    return InvalidObject(entry.name, attribute, what, dangling=dangling)
+def _wrong(entry: Entry, attribute: str, what: str, *, dangling: bool = False) -> InvalidObjectError:
+    return InvalidObjectError(entry.name, attribute, what, dangling=dangling)

@@ -16,7 +16,7 @@ from msmqwire.directory import (
     RoutingLink,
     Site,
 )
-from msmqwire.directory.base import InvalidObject
+from msmqwire.directory.base import InvalidObjectError
 from msmqwire.errors import DirectoryError
 from msmqwire.routing.graph import SiteGraph
 
@@ -88,7 +88,7 @@ _SKIPPED = object()
 def _next(directory: Directory, handle: int) -> object | None:
     try:
         return directory.read_directory_next(handle)
-    except InvalidObject as error:
+    except InvalidObjectError as error:
         if not error.dangling:
             raise
         # A link without its gate does not keep the other links from routing.

@@ -82,7 +82,12 @@ def test_a_dangling_reference(source: str, destination: str, attribute: str) -> 
             "m-E",
             "^no RoutingLinks connect .* gate-A .* m-E ",
         ),
-        ([*line(1), site("C"), link("B", "C", 1, "gate-B"), machine("m-C", "C")], "m-A", "m-C", "^Site .* gate-B .* no site gate$"),
+        (
+            [*line(1), site("C"), link("B", "C", 1, "gate-B"), machine("m-C", "C")],
+            "m-A",
+            "m-C",
+            "^Site .* gate-B .* no site gate$",
+        ),
     ],
 )
 def test_where_the_way_ends(objects: list[Any], source: str, destination: str, why: str) -> None:
