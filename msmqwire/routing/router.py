@@ -120,7 +120,7 @@ class Router:
         """The last failure to read the directory."""
         return self._topology.failure
 
-    def routing_table(self, machine_id: UUID) -> RoutingTable:
+    def routing_table(self, machine_id: UUID | str) -> RoutingTable:
         """The routing table of a queue manager; empty if it is not a site gate ([MS-MQBR] 3.1.3.1).
 
         Raises
@@ -132,8 +132,10 @@ class Router:
         machine = known.queue_manager(machine_id)
         return self._table(known, () if machine is None else known.sites_of_gate(machine))
 
-    def get_next_hops(self, source_id: UUID, destination_id: UUID) -> tuple[UUID, ...]:
+    def get_next_hops(self, source_id: UUID | str, destination_id: UUID | str) -> tuple[UUID, ...]:
         """GetNextHops: the queue managers to which a source may send a message for a destination ([MS-MQBR] 3.1.5.1).
+
+        Here and in all methods, a machine is named by its Identifier or its ComputerName.
 
         Raises
         ------
@@ -142,7 +144,7 @@ class Router:
         """
         return self.explain_next_hops(source_id, destination_id).identifiers
 
-    def explain_next_hops(self, source_id: UUID, destination_id: UUID) -> NextHops:
+    def explain_next_hops(self, source_id: UUID | str, destination_id: UUID | str) -> NextHops:
         """The next hops with the rule that selected them.
 
         Raises
@@ -161,17 +163,17 @@ class Router:
         known = self._read()
         return self._for_site_gate(known, source, destination, known.sites_of_gate(source)).identifiers
 
-    def get_queue_manager(self, machine_id: UUID) -> QueueManager | None:
+    def get_queue_manager(self, machine_id: UUID | str) -> QueueManager | None:
         """GetQueueManager: the queue manager with this Identifier, None if there is none ([MS-MQBR] 3.1.5.4)."""
         return self._read().queue_manager(machine_id)
 
-    def get_routing_server(self, machine_id: UUID) -> UUID | None:
+    def get_routing_server(self, machine_id: UUID | str) -> UUID | None:
         """GetRoutingServer: the first routing server that shares a site with a machine ([MS-MQBR] 3.1.5.5)."""
         known = self._read()
         machine = known.queue_manager(machine_id)
         return None if machine is None else _routing_server(known, machine)
 
-    def get_site_gate(self, machine_id: UUID) -> UUID | None:
+    def get_site_gate(self, machine_id: UUID | str) -> UUID | None:
         """GetSiteGate: a gate of the first site of a machine that has one ([MS-MQBR] 3.1.5.6)."""
         known = self._read()
         machine = known.queue_manager(machine_id)
@@ -184,7 +186,7 @@ class Router:
         """
         return self._read().gate_of(site_id, tuple(from_sites))
 
-    def is_site_gate(self, machine_id: UUID) -> bool:
+    def is_site_gate(self, machine_id: UUID | str) -> bool:
         """IsSiteGate: whether a machine is a routing server and a gate of one of its sites ([MS-MQBR] 3.1.5.8)."""
         known = self._read()
         machine = known.queue_manager(machine_id)
@@ -216,13 +218,14 @@ class Router:
             self._tables[roots] = RoutingTable(graph, [root for root in roots if root.int in graph.index])
         return self._tables[roots]
 
-    def _explain(self, source_id: UUID, destination_id: UUID) -> NextHops:
+    def _explain(self, source_id: UUID | str, destination_id: UUID | str) -> NextHops:
         known = self._read()
         known.failure = None
         source, destination = known.queue_manager(source_id), known.queue_manager(destination_id)
         if source is None or destination is None:
             unknown = source_id if source is None else destination_id
-            raise self._failed(f"no QueueManager has the Identifier {unknown}")
+            attribute = "ComputerName" if isinstance(unknown, str) else "Identifier"
+            raise self._failed(f"no QueueManager has the {attribute} {unknown}")
         for_source = self._for_router if source.routing_server else self._for_other
         found = for_source(known, source, destination)
         if not found.identifiers:

@@ -17,10 +17,10 @@ from msmqwire.directory import (
     Site,
 )
 from msmqwire.directory.base import InvalidObjectError
-from msmqwire.errors import DirectoryError
+from msmqwire.errors import DirectoryError, RoutingError
 from msmqwire.routing.graph import SiteGraph
 
-__all__ = ["Topology", "get_directory_data", "read_queue_manager"]
+__all__ = ["Topology", "get_directory_data", "read_queue_managers"]
 
 Element = TypeVar("Element", bound=DirectoryObject)
 Value = TypeVar("Value")
@@ -51,16 +51,18 @@ def get_directory_data(
         return None
 
 
-def read_queue_manager(directory: Directory, identifier: UUID) -> QueueManager | None:
-    """The queue manager with this Identifier, None if there is none.
+def read_queue_managers(directory: Directory, machine_id: UUID | str) -> list[QueueManager]:
+    """The queue managers with this Identifier or ComputerName.
 
     Raises
     ------
     DirectoryError
         The directory fails.
     """
-    found = _read(directory, QueueManager, [Equal("identifier", identifier)], _QUEUE_MANAGER)
-    return found[0] if found else None
+    if isinstance(machine_id, UUID):
+        # Identifiers are unique.
+        return _read(directory, QueueManager, [Equal("identifier", machine_id)], _QUEUE_MANAGER)[:1]
+    return _read(directory, QueueManager, [Equal("computer_name", machine_id)], _QUEUE_MANAGER)
 
 
 def _read(
@@ -109,22 +111,30 @@ class Topology:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self.failure: DirectoryError | None = None
-        self._machines: dict[UUID, QueueManager] = {}
+        self._machines: dict[UUID | str, QueueManager] = {}
         self._lists: dict[type[DirectoryObject], list[Any]] = {}
         self._derived: dict[str, Any] = {}
 
-    def queue_manager(self, identifier: UUID) -> QueueManager | None:
-        """The queue manager with this Identifier, None if there is none."""
-        if identifier not in self._machines:
+    def queue_manager(self, machine_id: UUID | str) -> QueueManager | None:
+        """The queue manager with this Identifier or ComputerName, None if there is none.
+
+        Raises
+        ------
+        RoutingError
+            Several have the name.
+        """
+        if machine_id not in self._machines:
             try:
-                found = read_queue_manager(self._directory, identifier)
+                found = read_queue_managers(self._directory, machine_id)
             except DirectoryError as error:
                 self.failure = error
                 return None
-            if found is None:
+            if len(found) > 1:
+                raise RoutingError(f"{len(found)} QueueManagers have the ComputerName {machine_id}")
+            if not found:
                 return None
-            self._machines[identifier] = found
-        return self._machines[identifier]
+            self._machines[machine_id] = found[0]
+        return self._machines[machine_id]
 
     @property
     def sites(self) -> list[Site]:

@@ -572,3 +572,19 @@ def test_a_gate_on_the_link_is_preferred() -> None:
     assert of.get_site_gate_for_site(named("B"), ids("A")) == named("b3")
     of = router(*objects, links[0], link("A", "B", 4, "gate-A"), machine("m-B", "B"))
     assert hops(of, "gate-A", "m-B") == ids("b1")
+
+
+def test_machines_by_their_computer_names() -> None:
+    of = router(*line(1), machine("twin", "A"), QueueManager(identifier=named("other"), computer_name="TWIN"))
+    assert of.get_next_hops("m-A", "M-b") == ids("gate-A")
+    assert of.explain_next_hops(named("gate-A"), "m-B").identifiers == ids("gate-B")
+    assert of.is_site_gate("GATE-A")
+    assert of.get_routing_server("m-A") == of.get_site_gate("m-A") == named("gate-A")
+    assert len(of.routing_table("gate-B")) == 2
+    assert find_route(of, "m-A", "m-B") == find_route(of, named("m-A"), named("m-B"))
+    for source, destination in (("nobody", "m-A"), ("m-A", "nobody")):
+        for ask in (of.get_next_hops, lambda *names: find_route(of, *names)):
+            with pytest.raises(RoutingError, match="no QueueManager has the ComputerName nobody"):
+                ask(source, destination)
+    with pytest.raises(RoutingError, match="2 QueueManagers have the ComputerName twin"):
+        of.get_next_hops("m-A", "twin")
