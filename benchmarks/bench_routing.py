@@ -15,7 +15,7 @@ from benchmarks.conftest import Scale
 from benchmarks.ratios import Contender, measure
 from benchmarks.report import WIDTH, Report, Target
 from benchmarks.routes import Routes, read_arcs, routes, search, search_by_guid, table_of
-from msmqwire.routing import Router, RoutingTable, SiteGraph
+from msmqwire.routing import QUERY_INTERVAL, Router, RoutingTable, SiteGraph
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
 
@@ -55,7 +55,7 @@ def test_routing_table(benchmark: BenchmarkFixture, scale: Scale, report: Report
 
 
 def test_next_hops(benchmark: BenchmarkFixture, scale: Scale, report: Report, enterprise: Routes) -> None:
-    router, fresh = Router(enterprise.directory), Router(enterprise.directory)
+    router, fresh = (Router(enterprise.directory, max_age=QUERY_INTERVAL) for _ in range(2))
     source = enterprise.gates[0].identifier
     destinations = [machine.identifier for machine in enterprise.machines]
     count = len(destinations)

@@ -1,4 +1,4 @@
-"""``msmqwire directory``: check or draw the file of an enterprise."""
+"""``msmqwire directory``: check or draw an enterprise."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from typing import Any
 
 from msmqwire.cli.arguments import add_format
 from msmqwire.cli.console import CommandError, print_json, printable, say
+from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, is_url, open_directory
 from msmqwire.cli.target import open_target
 
 __all__ = ["add", "check", "draw"]
 
-_CHECK_EPILOG = """\
+_CHECK_EPILOG = f"""\
 exit status:
   0  no findings
-  1  wrong usage, or a file that cannot be read, or that is neither TOML nor JSON
+  1  wrong usage, a file that cannot be read or is neither TOML nor JSON, or a server that cannot be read
   2  findings: standard output has a line for each
 
+{LDAP_EPILOG}
 examples:
   msmqwire directory check enterprise.toml
   msmqwire directory check -T json enterprise.json | jq -r .object
 """
 
-_DRAW_EPILOG = """\
+_DRAW_EPILOG = f"""\
 dot is the language of Graphviz; svg is drawn by Graphviz, which must be installed. Without -T the name
 of OUT chooses the format (.dot .gv .svg); without OUT it is dot.
 
+{LDAP_EPILOG}
 examples:
   msmqwire directory draw enterprise.toml -o enterprise.svg
   msmqwire directory draw enterprise.toml | neato -Tpdf > enterprise.pdf
@@ -37,7 +40,7 @@ examples:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the commands to the parser."""
-    parser.description = "Check or draw an enterprise in a file of TOML or JSON."
+    parser.description = "Check or draw an enterprise, in a file or in an Active Directory."
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     checking = _command(commands, "check", "find mistakes in an enterprise", _CHECK_EPILOG)
     add_format(checking, ("table", "json"), "table")
@@ -51,16 +54,18 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _command(commands: Any, name: str, summary: str, epilog: str) -> argparse.ArgumentParser:
     description = f"{summary[0].upper()}{summary[1:]}."
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=description, epilog=epilog)
-    parser.add_argument("file", metavar="FILE", help="an enterprise: TOML, or JSON if the name ends in .json")
+    parser.add_argument("file", metavar="SOURCE", help=DIRECTORY_HELP)
     return parser
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check a file; the exit status."""
+    """Check a directory; the exit status."""
     from msmqwire.directory.checking import check as findings_of
+    from msmqwire.directory.checking import read_objects
     from msmqwire.directory.document import read_document
 
-    document = read_document(options.file)
+    source = options.file
+    document = read_objects(open_directory(source)) if is_url(source) else read_document(source)
     findings = [*document.problems, *findings_of(document.objects)]
     for finding in findings:
         if options.format == "json":
@@ -72,15 +77,14 @@ def check(options: argparse.Namespace) -> int:
 
 
 def draw(options: argparse.Namespace) -> int:
-    """Draw a file; the exit status."""
-    from msmqwire.directory import MemoryDirectory
+    """Draw a directory; the exit status."""
     from msmqwire.directory.drawing import draw as drawing_of
 
     suffix = "" if options.output == "-" else Path(options.output).suffix.lower()
     format = options.format or {"": "dot", ".dot": "dot", ".gv": "dot", ".svg": "svg"}.get(suffix)
     if format is None or (not options.format and options.output != "-" and not suffix):
         raise CommandError(f"-o {options.output}: the name has no known format; end it in .svg, .dot or .gv")
-    drawing = drawing_of(MemoryDirectory.load(options.file)).encode("utf-8")
+    drawing = drawing_of(open_directory(options.file)).encode("utf-8")
     if format == "svg":
         drawing = _svg(drawing)
     with open_target(options.output, [options.file]) as target:

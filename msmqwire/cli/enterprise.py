@@ -1,8 +1,9 @@
-"""Queue managers and sites of a directory, by the names that people type and read."""
+"""The directory that a command reads, and its queue managers and sites by the names that people type and read."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -12,7 +13,42 @@ from msmqwire.cli.console import CommandError
 if TYPE_CHECKING:
     from msmqwire.directory import Directory, QueueManager
 
-__all__ = ["find_machine", "site_names"]
+__all__ = ["DIRECTORY_HELP", "LDAP_EPILOG", "find_machine", "is_url", "open_directory", "site_names"]
+
+DIRECTORY_HELP = "an enterprise: a file of TOML or JSON, or an Active Directory as ldap://HOST or ldaps://HOST"
+
+LDAP_EPILOG = """\
+environment, for a directory in LDAP:
+  MSMQWIRE_LDAP_USER, MSMQWIRE_LDAP_PASSWORD  a simple bind; over ldap: only after StartTLS
+  MSMQWIRE_LDAP_BASE                          the root domain, if the server does not name it
+  MSMQWIRE_LDAP_CA_FILE                       the authorities to trust, instead of the system's
+"""
+
+
+def is_url(name: str) -> bool:
+    """Whether the name of a directory is a URL of LDAP."""
+    return name.lower().startswith(("ldap://", "ldaps://"))
+
+
+def open_directory(name: str) -> Directory:
+    """The directory in a file or at an LDAP URL.
+
+    Raises
+    ------
+    OSError, DirectoryError
+        The file cannot be read, or is not valid.
+    CommandError
+        The URL is not valid, or ldap3 is not installed.
+    """
+    from msmqwire.directory import LdapDirectory, MemoryDirectory
+
+    if not is_url(name):
+        return MemoryDirectory.load(name)
+    given = {key: os.environ.get(f"MSMQWIRE_LDAP_{key.upper()}") for key in ("user", "password", "base", "ca_file")}
+    try:
+        return LdapDirectory(name, **given)  # type: ignore[arg-type]
+    except (ValueError, ImportError) as error:
+        raise CommandError(str(error)) from None
 
 
 def find_machine(directory: Directory, text: str) -> QueueManager:

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 from msmqwire.cli.arguments import add_format, add_quiet, capture_files, moment
 from msmqwire.cli.console import CommandError, counted, optional, print_json, printable, say
 from msmqwire.cli.counts import is_complete, report
+from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory
 from msmqwire.cli.spark_session import with_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from msmqwire.directory import Directory, MemoryDirectory, Queue
+    from msmqwire.directory import Directory, Queue
     from msmqwire.notification.comparison import Comparison
-    from msmqwire.notification.replay import Event, ToldQueue
+    from msmqwire.notification.replay import Event, NotifiedQueue
 
 __all__ = ["add", "run"]
 
-_EPILOG = """\
+_EPILOG = f"""\
 It shows the notifications that each machine received, not what the machine did: a capture does not
 have the results of authentication, nor the answers of the directory. Attributes that no notification
 has are left out, or null in JSON. A machine is the address that received the notifications.
@@ -39,6 +40,7 @@ exit status:
   1  wrong usage, or a file that cannot be read, or is no capture
   2  notifications cannot be decoded or read, frames were damaged, or one of several files is no capture
 
+{LDAP_EPILOG}
 examples:
   msmqwire replay session.pcap
   msmqwire replay *.pcapng --at 2024-03-04T08:02:00Z
@@ -64,7 +66,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at", type=moment, metavar="TIME", help="only notifications until this time; UTC without a time zone"
     )
-    parser.add_argument("--directory", metavar="FILE", help="an enterprise as TOML or JSON, to compare with")
+    parser.add_argument("--directory", metavar="SOURCE", help=f"{DIRECTORY_HELP}, to compare with")
     add_format(parser, ("table", "json"), "table")
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -73,20 +75,18 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replay; the exit status."""
     optional("pyarrow", "msmqwire replay")
-    from msmqwire.directory import MemoryDirectory
-
     if bool(options.files) == bool(options.lake):
         both = "name captures or a lake, not both"
         raise CommandError(both if options.files else "name captures, or a lake with --lake")
     if options.master and not options.lake:
         raise CommandError("--master is the Spark that reads a lake: name one with --lake")
-    directory = None if options.directory is None else MemoryDirectory.load(options.directory)
+    directory = None if options.directory is None else open_directory(options.directory)
     if options.lake:
         return _replay_lake(options, directory)
     return _replay_captures(options, directory)
 
 
-def _replay_captures(options: argparse.Namespace, directory: MemoryDirectory | None) -> int:
+def _replay_captures(options: argparse.Namespace, directory: Directory | None) -> int:
     from msmqwire.capture import read_table
     from msmqwire.notification.replay import COLUMNS, replay
 
@@ -111,7 +111,7 @@ def _replay_captures(options: argparse.Namespace, directory: MemoryDirectory | N
     return 0 if is_complete(reader.stats) and not lost else 2
 
 
-def _replay_lake(options: argparse.Namespace, directory: MemoryDirectory | None) -> int:
+def _replay_lake(options: argparse.Namespace, directory: Directory | None) -> int:
     optional("pyspark", "msmqwire replay --lake")
     optional("deltalake", "msmqwire replay --lake")
     from msmqwire.spark.lake.commit import Lake
@@ -123,14 +123,14 @@ def _replay_lake(options: argparse.Namespace, directory: MemoryDirectory | None)
     return with_spark(options.master, partial(_replay_on_spark, options, directory))
 
 
-def _replay_on_spark(options: argparse.Namespace, directory: MemoryDirectory | None, spark: SparkSession) -> int:
+def _replay_on_spark(options: argparse.Namespace, directory: Directory | None, spark: SparkSession) -> int:
     from msmqwire.notification.replay import DISCARDED
     from msmqwire.spark import lake
-    from msmqwire.spark.replay import replay, told_queues
+    from msmqwire.spark.replay import notified_queues, replay
 
     table = lake.read(spark, options.lake, "notifications")
     found = replay(table, at=options.at, directory=directory)
-    verdicts = _print(options, told_queues(found), directory)
+    verdicts = _print(options, notified_queues(found), directory)
     if not options.quiet:
         _say_verdicts(verdicts)
     # Captures are decoded strictly, as receivers do; a lake is not
@@ -140,28 +140,28 @@ def _replay_on_spark(options: argparse.Namespace, directory: MemoryDirectory | N
     return 0 if wrong.isEmpty() and lost.isEmpty() else 2
 
 
-def _print(options: argparse.Namespace, queues: Iterable[ToldQueue], directory: Directory | None) -> Counter[str]:
+def _print(options: argparse.Namespace, queues: Iterable[NotifiedQueue], directory: Directory | None) -> Counter[str]:
     """Print queues; the number of each verdict, if they are compared with a directory."""
     verdicts: Counter[str] = Counter()
-    for told, comparison in _compared(queues, directory):
+    for notified, comparison in _compared(queues, directory):
         if comparison is not None:
             verdicts[comparison.verdict] += 1
         if options.format == "json":
-            print_json(_as_json(told, comparison))
+            print_json(_as_json(notified, comparison))
         else:
-            _show(told, comparison)
+            _show(notified, comparison)
     return verdicts
 
 
 def _compared(
-    queues: Iterable[ToldQueue], directory: Directory | None
-) -> Iterator[tuple[ToldQueue | None, Comparison | None]]:
+    queues: Iterable[NotifiedQueue], directory: Directory | None
+) -> Iterator[tuple[NotifiedQueue | None, Comparison | None]]:
     from msmqwire.notification.comparison import compare
 
     if directory is None:
-        yield from ((told, None) for told in queues)
+        yield from ((notified, None) for notified in queues)
     else:
-        yield from ((each.told, each) for each in compare(queues, directory))
+        yield from ((each.notified, each) for each in compare(queues, directory))
 
 
 def _say_verdicts(verdicts: Counter[str]) -> None:
@@ -175,8 +175,8 @@ def _say_verdicts(verdicts: Counter[str]) -> None:
 _STATES = {True: "exists", False: "deleted", None: "not known to exist"}
 
 
-def _show(told: ToldQueue | None, comparison: Comparison | None) -> None:
-    lines = [] if told is None else list(_lines(told))
+def _show(notified: NotifiedQueue | None, comparison: Comparison | None) -> None:
+    lines = [] if notified is None else list(_lines(notified))
     if comparison is not None:
         lines += _comparison_lines(comparison)
     for line in lines:
@@ -184,21 +184,21 @@ def _show(told: ToldQueue | None, comparison: Comparison | None) -> None:
     print(flush=True)
 
 
-def _lines(told: ToldQueue) -> Iterator[str]:
-    values = told.queue.attributes()
-    name = _name(told.queue)
-    yield f"{told.machine}  {name}  {_STATES[told.exists]}"
-    if told.queue_manager is not None:
-        yield f"  queue_manager {told.queue_manager}"
+def _lines(notified: NotifiedQueue) -> Iterator[str]:
+    values = notified.queue.attributes()
+    name = _name(notified.queue)
+    yield f"{notified.machine}  {name}  {_STATES[notified.exists]}"
+    if notified.queue_manager is not None:
+        yield f"  queue_manager {notified.queue_manager}"
     yield from (f"  {attribute} {_plain(value)}" for attribute, value in values.items() if value != name)
-    for event in told.history:
+    for event in notified.history:
         outcome = event.operation if event.applied else f"{event.operation}, ignored"
         where = f"{event.file} frame {event.frame}, from {event.source}, {event.origin}"
-        yield f"  {_time(event.time)} {outcome}: {where}" + (f": {_listed(event.told)}" if event.told else "")
+        yield f"  {_time(event.time)} {outcome}: {where}" + (f": {_listed(event.notified)}" if event.notified else "")
 
 
 def _comparison_lines(comparison: Comparison) -> Iterator[str]:
-    if comparison.told is None:
+    if comparison.notified is None:
         assert comparison.held is not None
         yield f"{_name(comparison.held)}  no notification"
         yield f"  identifier {comparison.held.identifier}"
@@ -221,17 +221,17 @@ def _listed(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{attribute} {_plain(value)}" for attribute, value in values.items())
 
 
-def _as_json(told: ToldQueue | None, comparison: Comparison | None) -> dict[str, Any]:
+def _as_json(notified: NotifiedQueue | None, comparison: Comparison | None) -> dict[str, Any]:
     from msmqwire.notification.attributes import CREATED_QUEUE
 
-    queue = told.queue if told is not None else comparison.held if comparison is not None else None
+    queue = notified.queue if notified is not None else comparison.held if comparison is not None else None
     values = {} if queue is None else queue.attributes()
     found = {
-        "machine": None if told is None else told.machine,
-        "queue_manager": None if told is None else told.queue_manager,
-        "exists": None if told is None else told.exists,
+        "machine": None if notified is None else notified.machine,
+        "queue_manager": None if notified is None else notified.queue_manager,
+        "exists": None if notified is None else notified.exists,
         **{attribute: _plain(values.get(attribute)) for attribute in sorted(CREATED_QUEUE.values())},
-        "history": [] if told is None else [_event_as_json(event) for event in told.history],
+        "history": [] if notified is None else [_event_as_json(event) for event in notified.history],
     }
     if comparison is not None:
         found["directory"] = comparison.verdict
@@ -248,7 +248,7 @@ def _event_as_json(event: Event) -> dict[str, Any]:
         "frame": event.frame,
         "source": event.source,
         "origin": event.origin,
-        "told": {attribute: _plain(value) for attribute, value in event.told.items()},
+        "notified": {attribute: _plain(value) for attribute, value in event.notified.items()},
     }
 
 

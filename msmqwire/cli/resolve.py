@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msmqwire.cli.arguments import add_format
 from msmqwire.cli.console import CommandError, print_json, print_table
-from msmqwire.cli.enterprise import find_machine
+from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, find_machine, open_directory
 from msmqwire.errors import RoutingError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["add", "run"]
 
 NIL = UUID(int=0)
 
-_EPILOG = """\
+_EPILOG = f"""\
 After /MSMQ, / is accepted for \\; suffixes are accepted where only packets and calls can have them,
 as in MACHINE=guid;DEADLETTER.
 
@@ -30,6 +30,7 @@ exit status:
   1  NAME is no format name; or wrong usage, or a file that cannot be read
   2  there is no destination, or no next hop
 
+{LDAP_EPILOG}
 examples:
   msmqwire resolve 'DIRECT=HTTP://shop.example:8080/MSMQ\\orders'
   msmqwire resolve PUBLIC=0e000000-0000-4000-8000-000000000001 --directory enterprise.toml
@@ -43,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.description = "Take a format name apart and find its destination, as [MS-MQQB] 3.1.7.4 has it."
     parser.epilog = _EPILOG
     parser.add_argument("name", metavar="NAME", help="a format name, such as DIRECT=OS:server\\queue")
-    parser.add_argument("--directory", metavar="FILE", help="an enterprise as TOML or JSON")
+    parser.add_argument("--directory", metavar="SOURCE", help=DIRECTORY_HELP)
     parser.add_argument(
         "--from", dest="source", metavar="SRC", help="the queue manager that sends: show its next hops, too"
     )
@@ -53,14 +54,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Resolve; the exit status."""
-    from msmqwire.directory import MemoryDirectory
     from msmqwire.formatname import parse
     from msmqwire.routing import get_destination_info
 
     if options.source and not options.directory:
-        raise CommandError("--from needs the directory of the machine: --directory FILE")
+        raise CommandError("--from needs the directory of the machine: --directory SOURCE")
     name = parse(options.name, extended=True, http_slashes=True, spx=True)
-    directory = MemoryDirectory.load(options.directory) if options.directory else None
+    directory = open_directory(options.directory) if options.directory else None
     destination = get_destination_info(name, directory)
     found = {"name": _name_as_json(name), "destination": _destination_as_json(destination, directory)}
     if directory is not None and options.source:

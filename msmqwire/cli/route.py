@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import add_format
 from msmqwire.cli.console import print_json, print_table
-from msmqwire.cli.enterprise import find_machine, site_names
+from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, find_machine, open_directory, site_names
 
 if TYPE_CHECKING:
     from msmqwire.directory import Directory, QueueManager
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add", "run"]
 
-_EPILOG = """\
+_EPILOG = f"""\
 SRC and DST are queue managers, by ComputerName or Identifier. If several hops are possible, the
 route takes the first that the directory has.
 
@@ -32,6 +32,7 @@ exit status:
   0  there is a route
   1  there is none, for the reason on standard error; or wrong usage, or a file that cannot be read
 
+{LDAP_EPILOG}
 examples:
   msmqwire route --directory enterprise.toml KIOSK7 LEDGER
   msmqwire route --directory enterprise.toml KIOSK7 LEDGER -T json | jq .cost
@@ -44,17 +45,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("source", metavar="SRC", help="the queue manager that sends")
     parser.add_argument("destination", metavar="DST", help="the queue manager that receives")
-    parser.add_argument("--directory", required=True, metavar="FILE", help="an enterprise as TOML or JSON")
+    parser.add_argument("--directory", required=True, metavar="SOURCE", help=DIRECTORY_HELP)
     add_format(parser, ("table", "json"), "table")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Find the route; the exit status."""
-    from msmqwire.directory import MemoryDirectory
     from msmqwire.routing import Router, find_route
 
-    directory = MemoryDirectory.load(options.directory)
+    directory = open_directory(options.directory)
     source, destination = (find_machine(directory, text) for text in (options.source, options.destination))
     route = find_route(Router(directory), source.identifier, destination.identifier)
     if options.format == "json":

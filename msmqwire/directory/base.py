@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from uuid import UUID
 
-from msmqwire.directory.elements import DirectoryObject, Element, QueueManager, RoutingLink
+from msmqwire.directory.elements import ELEMENTS, DirectoryObject, Element, QueueManager, RoutingLink
 from msmqwire.errors import DirectoryError
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Filter",
     "GreaterThan",
     "GreaterThanOrEqual",
+    "InvalidObjectError",
     "LessThan",
     "LessThanOrEqual",
     "NotEqual",
@@ -38,6 +39,22 @@ __all__ = [
     "matches",
     "site_gates",
 ]
+
+
+class InvalidObjectError(DirectoryError):
+    """An object of a directory that is not valid.
+
+    Attributes
+    ----------
+    object, attribute, what : str
+        The name of the object, its attribute, and the error.
+    dangling : bool
+        Whether the attribute names a missing object.
+    """
+
+    def __init__(self, object: str, attribute: str, what: str, *, dangling: bool = False) -> None:
+        super().__init__(f"{object}: {attribute}: {what}")
+        self.object, self.attribute, self.what, self.dangling = object, attribute, what, dangling
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +158,9 @@ class Directory(ABC):
     attributes to return (None: all). An invalid query raises ``ValueError``; an error of the directory or of the
     connection to it raises :class:`~msmqwire.errors.DirectoryError`.
     """
+
+    #: The classes of elements that the directory can have.
+    elements: ClassVar[tuple[type[DirectoryObject], ...]] = tuple(ELEMENTS.values())
 
     def __init__(self) -> None:
         self._reads: dict[int, Iterator[Any]] = {}

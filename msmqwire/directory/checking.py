@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
-from msmqwire.directory.base import comparable, site_gates
-from msmqwire.directory.document import Problem
+from msmqwire.directory.base import Directory, InvalidObjectError, comparable, site_gates
+from msmqwire.directory.document import Document, Problem
 from msmqwire.directory.elements import (
     ELEMENTS,
     NAME_ATTRIBUTES,
@@ -20,7 +20,7 @@ from msmqwire.directory.elements import (
     Site,
 )
 
-__all__ = ["check"]
+__all__ = ["check", "read_objects"]
 
 _TABLES = {element: table for table, element in ELEMENTS.items()}
 
@@ -39,6 +39,30 @@ def check(objects: Iterable[DirectoryObject]) -> list[Problem]:
     """
     enterprise = _Enterprise(objects)
     return [problem for rule in _RULES for problem in rule(enterprise)]
+
+
+def read_objects(directory: Directory) -> Document:
+    """All objects of a directory, and the errors of those that cannot be read.
+
+    Raises
+    ------
+    DirectoryError
+        The directory cannot be read.
+    """
+    objects: list[DirectoryObject] = []
+    problems: list[Problem] = []
+    for element in directory.elements:
+        found = directory.read_all(element)
+        while True:
+            try:
+                each = next(found, None)
+            except InvalidObjectError as error:
+                problems.append(Problem(error.object, error.attribute, error.what))
+                continue
+            if each is None:
+                break
+            objects.append(each)
+    return Document(tuple(objects), tuple(problems))
 
 
 class _Enterprise:
@@ -83,8 +107,9 @@ def _duplicates(enterprise: _Enterprise) -> Iterator[Problem]:
 
 def _dangling(enterprise: _Enterprise) -> Iterator[Problem]:
     for each in enterprise.objects:
-        for attribute in filter(REFERENCES.__contains__, each.attribute_names()):
-            value = getattr(each, attribute)
+        read = each.attributes()
+        for attribute in filter(read.__contains__, REFERENCES):
+            value = read[attribute]
             for identifier in value if isinstance(value, tuple) else (value,):
                 target = REFERENCES[attribute]
                 if (target, identifier) not in enterprise.identifiers:
@@ -172,8 +197,7 @@ def _machines(enterprise: _Enterprise) -> Iterator[Problem]:
 
 def _numbers(enterprise: _Enterprise) -> Iterator[Problem]:
     for each in enterprise.objects:
-        for attribute in each.attribute_names():
-            value = getattr(each, attribute)
+        for attribute, value in each.attributes().items():
             if attribute in _SIGNED or each.attribute_type(attribute) is not int:
                 continue
             if not 0 <= value < 1 << 32:

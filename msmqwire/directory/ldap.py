@@ -29,7 +29,8 @@ class LdapDirectory(Directory):
 
     It connects on first use, keeps the connection, and reconnects if the server has closed it. A read fetches all
     entries before it returns the first object, so a failure is raised at once. Reads from several threads take turns.
-    Referrals are never followed.
+    Referrals are not followed: a read whose answer is in part on another server is an error. References to the
+    partitions of Active Directory that hold no machines (Configuration, Schema and the DNS zones) do not count.
 
     The server applies EQUALS filters on identifiers, names, numbers and booleans; all other filters are applied here,
     since servers compare differently.
@@ -43,25 +44,32 @@ class LdapDirectory(Directory):
     base : str, optional
         The distinguished name of the forest's root domain, ``DC=contoso,DC=example``; by default read from the server.
     start_tls : bool
-        Start TLS on an ``ldap:`` connection before any other request.
+        Start TLS on an ``ldap:`` connection before any other request. A password always does, unless
+        ``password_in_clear`` is given.
+    password_in_clear : bool
+        Send the password over an ``ldap:`` connection without TLS, for anyone on the network to read.
     ca_file : str, optional
         Certificates of the authorities to trust, instead of the system's. The server's certificate is always verified.
     timeout : int
-        Seconds to wait for a connection, and for each answer.
+        Seconds for a connection and one complete answer, all its pages included.
     time_limit : int
         Seconds that the server may search; the default is that of [MS-MQDSSM] 3.1.6.15.
     size_limit : int
         Largest number of objects that a read may find; more are an error.
+    byte_limit : int
+        Largest number of bytes of one answer, all its pages included; more are an error.
     page_size : int
         Objects in each answer of the server.
 
     Raises
     ------
     ValueError
-        The URL or a limit is not valid, or only one of user and password is given.
+        The URL or a limit is not valid, the URL has a password, or only one of user and password is given.
     ImportError
         ldap3 is not installed.
     """
+
+    elements = tuple(CLASSES)
 
     def __init__(
         self,
@@ -71,10 +79,12 @@ class LdapDirectory(Directory):
         password: str | None = None,
         base: str | None = None,
         start_tls: bool = False,
+        password_in_clear: bool = False,
         ca_file: str | None = None,
-        timeout: int = 30,
+        timeout: int = 120,
         time_limit: int = 120,
         size_limit: int = 1_000_000,
+        byte_limit: int = 1 << 30,
         page_size: int = 1000,
     ) -> None:
         super().__init__()
@@ -84,10 +94,12 @@ class LdapDirectory(Directory):
             password=password,
             base=base,
             start_tls=start_tls,
+            password_in_clear=password_in_clear,
             ca_file=ca_file,
             timeout=timeout,
             time_limit=time_limit,
             size_limit=size_limit,
+            byte_limit=byte_limit,
             page_size=page_size,
         )
 
@@ -111,6 +123,8 @@ class LdapDirectory(Directory):
         for name in named:
             if name not in known:
                 raise DirectoryError(f"Active Directory has no {name} of {element.__name__} ([MS-MQDSSM] 3.1.6.20)")
+        for each in filters:
+            _check_text(each)
         wanted = dict.fromkeys((*(known if attributes is None else attributes), *named))
         reader = EntryReader(element, tuple(wanted), frozenset(named), self._connection)
         entries = self._entries(element, filters, reader.names)
@@ -136,6 +150,14 @@ class LdapDirectory(Directory):
                 computers = ask(root, named, ()) if host else []
                 return [entry for computer in computers for entry in ask(computer.name, assertion, names)]
         return ask(CONTAINERS.get(element, "") + root, assertion, names)
+
+
+def _check_text(given: Filter) -> None:
+    """LDAP has text in UTF-8, which cannot hold a lone surrogate."""
+    try:
+        str(given.value).encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"{given.attribute} is compared with {given.value!r}, which has a lone surrogate") from None
 
 
 def _assertion(element: type[DirectoryObject], filters: tuple[Filter, ...]) -> str:

@@ -1,4 +1,8 @@
-"""A connection to an LDAP server: opened on demand, verified, bounded in time and size, without referrals."""
+"""A connection to an LDAP server: opened on demand, verified, bounded in time and size, without referrals.
+
+ldap3 bounds the wait for each packet only and collects all of an answer before it returns. ``_BoundedSocket`` and
+``LdapConnection._count`` therefore check deadline, bytes, entries and referrals while an answer arrives.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,12 @@ import importlib
 import re
 import ssl
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from msmqwire.errors import DirectoryError, DirectoryNotConnected, missing
 
@@ -27,6 +33,13 @@ _SECURITY_DESCRIPTOR_PARTS = 0x7
 #: A part of a distinguished name, up to a comma that is not escaped (RFC 4514 3).
 _PART = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
 _ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
+
+
+#: Partitions of Active Directory that have no machines and no queues ([MS-ADTS] 3.1.1.1.5), as a search refers to them.
+_OTHER_PARTITIONS = ("cn=configuration,", "cn=schema,cn=configuration,", "dc=domaindnszones,", "dc=forestdnszones,")
+
+#: References in one answer; Active Directory sends one for each partition.
+_MOST_REFERENCES = 100
 
 
 def ldap3(module: str = "ldap3") -> ModuleType:
@@ -71,6 +84,50 @@ class Entry:
     values: Mapping[str, list[bytes]]
 
 
+class _BoundedSocket:
+    """A socket with a deadline and a limit of bytes for all that it receives."""
+
+    def __init__(self, raw: Any, limits: _Limits) -> None:
+        self.raw, self._limits = raw, limits
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+    def recv(self, size: int) -> bytes:
+        self.raw.settimeout(self._limits.left())
+        data: bytes = self.raw.recv(size)
+        self._limits.take(len(data))
+        return data
+
+    def sendall(self, data: bytes) -> None:
+        self.raw.settimeout(self._limits.left())
+        self.raw.sendall(data)
+
+
+class _Limits:
+    """What is left for one answer."""
+
+    def __init__(self, seconds: float, octets: int) -> None:
+        self._deadline = time.monotonic() + seconds
+        self._seconds, self._octets, self._octets_left = seconds, octets, octets
+        self.entries = self.references = 0
+        self.exceeded = ""
+
+    def left(self) -> float:
+        """The seconds until the deadline; TimeoutError after it."""
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"timed out: no complete answer within {self._seconds:,} seconds")
+        return left
+
+    def take(self, octets: int) -> None:
+        """Count bytes; OSError, which ldap3 expects of a socket, if they are too many."""
+        self._octets_left -= octets
+        if self._octets_left < 0:
+            self.exceeded = f"an answer of more than {self._octets:,} bytes"
+            raise OSError(self.exceeded)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)  # a repr would show the password
 class LdapConnection:
     """Sends one request at a time to a server; the parameters are those of ``LdapDirectory``."""
@@ -80,24 +137,31 @@ class LdapConnection:
     password: str | None
     base: str | None
     start_tls: bool
+    password_in_clear: bool
     ca_file: str | None
     timeout: int
     time_limit: int
     size_limit: int
+    byte_limit: int
     page_size: int
 
     def __post_init__(self) -> None:
-        url = self.url
+        url, tls = self.url, self.url.lower().startswith("ldaps://")
+        if "@" in url.partition("://")[2].partition("/")[0]:
+            raise ValueError("a URL with a user or a password is refused: pass user= and password=")
         if not url.lower().startswith(("ldap://", "ldaps://")):
             raise ValueError(f"{url!r} is not a URL such as ldap://host:389 or ldaps://host:636")
-        if self.start_tls and url.lower().startswith("ldaps://"):
+        if self.start_tls and tls:
             raise ValueError(f"{url!r} uses TLS already: start_tls is for ldap:")
+        if self.password is not None and not (tls or self.password_in_clear):
+            self.start_tls = True
         if (self.user is None) != (self.password is None):
             raise ValueError("user and password must be given together")
-        if min(self.timeout, self.time_limit, self.size_limit, self.page_size) < 1:
-            raise ValueError("timeout, time_limit, size_limit and page_size must be 1 or more")
+        if min(self.timeout, self.time_limit, self.size_limit, self.byte_limit, self.page_size) < 1:
+            raise ValueError("timeout, time_limit, size_limit, byte_limit and page_size must be 1 or more")
         self._library = ldap3()
         self._connection: Any = None
+        self._limits = _Limits(self.timeout, self.byte_limit)
         self._lock = threading.RLock()
 
     def close(self) -> None:
@@ -140,10 +204,11 @@ class LdapConnection:
         DirectoryNotConnected
             The server cannot be reached, refuses the user, is busy, or stopped answering.
         DirectoryError
-            The answer is an error, or has more entries than the limit.
+            The answer is an error or a referral, or has more entries or bytes than the limit.
         """
         question = (base, assertion, list(attributes), below)
         with self._lock:
+            self._limits = _Limits(self.timeout, self.byte_limit)
             kept = self._connection is not None
             try:
                 return self._attempt(*question)
@@ -158,13 +223,39 @@ class LdapConnection:
         try:
             if self._connection is None:
                 self._open()
+            self._bound(self._connection)
             return self._pages(base, assertion, attributes, below)
         except DirectoryError:
             raise
         # The decoder of the library raises all kinds of exceptions on an invalid answer.
         except Exception as error:
             self.close()
+            if self._limits.exceeded:
+                raise DirectoryError(f"{self.url}: {self._limits.exceeded}") from None
             raise DirectoryNotConnected(f"{self.url}: {error or type(error).__name__}") from error
+
+    def _bound(self, connection: Any) -> None:
+        """Apply the limits of this answer to the socket."""
+        raw = getattr(connection.socket, "raw", connection.socket)
+        connection.socket = _BoundedSocket(raw, self._limits)
+
+    def _count(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Count an entry, or refuse a referral, as it arrives."""
+        if answer["type"] == "searchResEntry":
+            self._limits.entries += 1
+            if self._limits.entries > self.size_limit:
+                # Closing the connection ends the search on the server.
+                self.close()
+                raise DirectoryError(f"{self.url}: more than {self.size_limit:,} objects")
+        elif answer["type"] == "searchResRef":
+            self._limits.references += 1
+            names = [unquote(urlsplit(url).path.removeprefix("/")).lower() for url in answer["uri"]]
+            known = all(name.startswith(_OTHER_PARTITIONS) for name in names)
+            if not known or self._limits.references > _MOST_REFERENCES:
+                self.close()
+                where = "another server has a part of the answer, and references are not followed"
+                raise DirectoryError(f"{self.url}: {where}: {', '.join(answer['uri'])[:256]}")
+        return answer
 
     def _pages(self, base: str, assertion: str, attributes: list[str], below: bool) -> list[Entry]:
         library, connection = self._library, self._connection
@@ -194,18 +285,25 @@ class LdapConnection:
             entries += (
                 Entry(each["dn"], each["raw_attributes"]) for each in connection.response if "raw_attributes" in each
             )
-            if len(entries) > self.size_limit:
-                # Closing the connection ends the search on the server.
-                self.close()
-                raise DirectoryError(f"{self.url}: more than {self.size_limit:,} objects")
+            self._limits.left()
             cookie = result.get("controls", {}).get(_PAGED_RESULTS, {}).get("value", {}).get("cookie")
             if not cookie:
                 return entries
 
     def _open(self) -> None:
-        library = self._library
+        library, limits = self._library, self._limits
         tls = library.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=self.ca_file)
-        server = library.Server(self.url, tls=tls, get_info=library.NONE, connect_timeout=self.timeout)
+        wrap = tls.wrap_socket
+
+        def wrap_bounded(connection: Any, do_handshake: bool = False) -> None:
+            # The timeout of a socket in Python bounds its complete handshake.
+            connection.socket = getattr(connection.socket, "raw", connection.socket)
+            connection.socket.settimeout(limits.left())
+            wrap(connection, do_handshake)
+            self._bound(connection)
+
+        tls.wrap_socket = wrap_bounded
+        server = library.Server(self.url, tls=tls, get_info=library.NONE, connect_timeout=limits.left())
         self._connection = connection = library.Connection(
             server,
             self.user,
@@ -217,7 +315,10 @@ class LdapConnection:
             read_only=True,
             receive_timeout=self.timeout,
         )
+        decode = connection.strategy.decode_response_fast
+        connection.strategy.decode_response_fast = lambda message: self._count(decode(message))
         connection.open()
+        self._bound(connection)
         if self.start_tls:
             connection.start_tls()
         if not connection.bind():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic
 from uuid import UUID
 
+from msmqwire.directory.base import InvalidObjectError
 from msmqwire.directory.elements import (
     REFERENCES,
     DirectoryObject,
@@ -28,7 +29,6 @@ from msmqwire.directory.ldap_schema import (
     REQUIRED,
     Row,
 )
-from msmqwire.errors import DirectoryError
 
 __all__ = ["LONG_NAME", "EntryReader", "utf16_length"]
 
@@ -109,7 +109,7 @@ class EntryReader(Generic[Element]):
         identifiers = [_identifier(others.get(name)) for name in names]
         for name, identifier in zip(names, identifiers, strict=True):
             if identifier is None and not missing_ok:
-                raise _wrong(entry, attribute, f"there is no object {name}")
+                raise _wrong(entry, attribute, f"there is no object {name}", dangling=True)
         return [identifier for identifier in identifiers if identifier is not None]
 
     def _on_the_computer(self, attribute: str, computer: str) -> str:
@@ -197,7 +197,7 @@ def _part(entry: Entry, index: int) -> str:
     """The value of a part of a name such as ``CN=queue,CN=msmq,CN=computer,...`` ([MS-MQDSSM] 2.2.1)."""
     names = relative_names(entry.name)
     if "msmq" not in map(str.lower, names[: max(index, 2)]) or len(names) <= index:
-        raise DirectoryError(f"{entry.name} is not a valid place for an object of its class ([MS-MQDSSM] 2.2.1)")
+        raise _wrong(entry, "distinguishedName", "is not a valid place for an object of its class ([MS-MQDSSM] 2.2.1)")
     return names[index]
 
 
@@ -210,5 +210,5 @@ def _queue_name(entry: Entry) -> str:
     return name.replace("\\", "")
 
 
-def _wrong(entry: Entry, attribute: str, what: str) -> DirectoryError:
-    return DirectoryError(f"{entry.name}: {attribute}: {what}")
+def _wrong(entry: Entry, attribute: str, what: str, *, dangling: bool = False) -> InvalidObjectError:
+    return InvalidObjectError(entry.name, attribute, what, dangling=dangling)

@@ -6,7 +6,7 @@ r"""Compares the queues that machines were notified of with those of a directory
 >>> found = replay(read_table("examples/message-session.pcap", "notifications"))
 >>> directory = MemoryDirectory.load("examples/enterprise.toml")
 >>> [each.verdict.value for each in compare(found.queues, directory)]
-['agrees', 'absent', 'not_told', 'not_told', 'not_told']
+['agrees', 'absent', 'not_notified', 'not_notified', 'not_notified']
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from msmqwire.directory.base import Directory, Equal, comparable
 from msmqwire.directory.elements import Queue
 from msmqwire.notification.attributes import CREATED_QUEUE
-from msmqwire.notification.replay import ToldQueue
+from msmqwire.notification.replay import NotifiedQueue
 
 __all__ = ["Comparison", "Verdict", "compare"]
 
@@ -39,7 +39,7 @@ class Verdict(StrEnum):
     """The directory does not have the queue, and no deletion was notified."""
     NOT_DELETED = "not_deleted"
     """The directory has the queue, but its deletion was notified."""
-    NOT_TOLD = "not_told"
+    NOT_NOTIFIED = "not_notified"
     """The directory has the queue, and no machine was notified of it."""
 
 
@@ -49,7 +49,7 @@ class Comparison:
 
     Attributes
     ----------
-    told : ToldQueue or None
+    notified : NotifiedQueue or None
         As a machine was notified of it; None if none was.
     held : Queue or None
         As in the directory, with the attributes that notifications carry; None if it is not there.
@@ -57,23 +57,23 @@ class Comparison:
         The attributes that differ, with the values of the directory; ModifyTime is not compared.
     """
 
-    told: ToldQueue | None
+    notified: NotifiedQueue | None
     held: Queue | None
     differences: Mapping[str, Any]
 
     @property
     def verdict(self) -> Verdict:
         """The result of the comparison."""
-        if self.told is None:
-            return Verdict.NOT_TOLD
-        if self.told.exists is False:
+        if self.notified is None:
+            return Verdict.NOT_NOTIFIED
+        if self.notified.exists is False:
             return Verdict.AGREES if self.held is None else Verdict.NOT_DELETED
         if self.held is None:
             return Verdict.ABSENT
         return Verdict.DIFFERS if self.differences else Verdict.AGREES
 
 
-def compare(queues: Iterable[ToldQueue], directory: Directory) -> Iterator[Comparison]:
+def compare(queues: Iterable[NotifiedQueue], directory: Directory) -> Iterator[Comparison]:
     """Compare queues of a replay with those of a directory.
 
     A queue of the replay is looked up by its Identifier, or by its Pathname if no Identifier was notified. The queues
@@ -86,13 +86,13 @@ def compare(queues: Iterable[ToldQueue], directory: Directory) -> Iterator[Compa
         The directory cannot be read.
     """
     heard = set()
-    for told in queues:
-        known = told.queue.attributes()
+    for notified in queues:
+        known = notified.queue.attributes()
         name = "identifier" if "identifier" in known else "pathname"
         held = directory.read_directory(Queue, [Equal(name, known[name])], _TOLD)
         if held is not None:
             heard.add(held.identifier)
-        yield Comparison(told, held, {} if told.exists is False or held is None else _differences(known, held))
+        yield Comparison(notified, held, {} if notified.exists is False or held is None else _differences(known, held))
     for held in directory.read_all(Queue, attributes=_TOLD):
         if held.identifier not in heard:
             yield Comparison(None, held, {})
@@ -106,6 +106,6 @@ def _differences(known: Mapping[str, Any], held: Queue) -> dict[str, Any]:
     }
 
 
-def _same(name: str, told: Any, held: Any) -> bool:
+def _same(name: str, notified: Any, held: Any) -> bool:
     # Paths are compared without regard to case
-    return bool(comparable(told) == comparable(held) if name == "pathname" else told == held)
+    return bool(comparable(notified) == comparable(held) if name == "pathname" else notified == held)

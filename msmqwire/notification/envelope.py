@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-__all__ = ["NOTIFY_QUEUE", "AuthenticationLevel", "Envelope", "SenderIdentifierType", "Verifier", "unverified"]
+if TYPE_CHECKING:
+    from msmqwire.mqqb import UserMessage
+
+__all__ = [
+    "NOTIFY_QUEUE",
+    "AuthenticationLevel",
+    "Envelope",
+    "SenderIdentifierType",
+    "Verifier",
+    "trusted",
+    "unverified",
+]
 
 #: The number of the notify queue among the private queues of every queue manager ([MS-MQCN] 1.9).
 NOTIFY_QUEUE = 3
@@ -48,6 +59,25 @@ class Envelope:
     sender_identifier: UUID | bytes | None = None
     packet: Any = None
 
+    @classmethod
+    def of(cls, message: UserMessage) -> Envelope:
+        """The envelope of a received message: the sender that its SecurityHeader claims; the packet is the message.
+
+        >>> from msmqwire.mqqb import SecurityHeader, UserMessage
+        >>> header = SecurityHeader(security_flags=2, security_id=UUID(int=7).bytes_le)
+        >>> Envelope.of(UserMessage(security=header)).sender_identifier
+        UUID('00000000-0000-0000-0000-000000000007')
+        """
+        security = message.security
+        claim = None if security is None else security.security_id
+        kind = None if security is None else security.sender_id_type
+        if kind == "queue_manager" and claim is not None and len(claim) == 16:
+            sender, type_ = UUID(bytes_le=claim), SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER
+            return cls(sender_identifier_type=type_, sender_identifier=sender, packet=message)
+        if kind == "sid" and claim is not None:
+            return cls(sender_identifier_type=SenderIdentifierType.SID, sender_identifier=claim, packet=message)
+        return cls(packet=message)
+
 
 #: Verifies the signature of a message and returns how it is authenticated ([MS-MQQB] 3.1.5.8.3).
 Verifier = Callable[[Envelope], AuthenticationLevel]
@@ -56,3 +86,20 @@ Verifier = Callable[[Envelope], AuthenticationLevel]
 def unverified(_: Envelope) -> AuthenticationLevel:
     """The verifier that authenticates no message."""
     return AuthenticationLevel.NONE
+
+
+def trusted(senders: Collection[UUID], level: AuthenticationLevel = AuthenticationLevel.SIG20) -> Verifier:
+    """A verifier that believes the claim to be one of these queue managers if the message has a signature.
+
+    The signature itself is not verified, so anyone who can send packets can forge such a message. Use it only where the
+    network or the program that passes the messages admits no other senders.
+    """
+    known = frozenset(senders)
+
+    def verifier(envelope: Envelope) -> AuthenticationLevel:
+        security = getattr(envelope.packet, "security", None)
+        signed = security is not None and security.signature is not None
+        claims = envelope.sender_identifier_type is SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER
+        return level if signed and claims and envelope.sender_identifier in known else AuthenticationLevel.NONE
+
+    return verifier

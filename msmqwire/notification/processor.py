@@ -71,9 +71,10 @@ class NotificationProcessor:
         The local one, with all its attributes.
     queues : iterable of Queue
         Its public queues.
-    directory : callable
-        Returns the directory to read, given the DomainController of a notification or None; may raise DirectoryError.
-        Notifications of version 2 are not authenticated, so this callable decides whether to trust the named server.
+    directory : Directory or callable
+        The directory to read, whatever server a notification names; or a callable that returns the directory, given
+        the DomainController of a notification or None, and may raise DirectoryError. Notifications of version 2 are not
+        authenticated, so the callable decides whether to trust the named server.
     verifier : callable
         Returns how a message is authenticated. The default authenticates none, so no message of version 1 is applied.
     senders : collection of UUID, optional
@@ -100,7 +101,7 @@ class NotificationProcessor:
     >>> from msmqwire.directory import MemoryDirectory
     >>> here = QueueManager(identifier=UUID(int=1), computer_name="HERE")
     >>> orders = Queue(identifier=UUID("00112233-4455-6677-8899-aabbccddeeff"), pathname="here\\orders")
-    >>> processor = NotificationProcessor(here, [orders], directory=lambda server: MemoryDirectory([]))
+    >>> processor = NotificationProcessor(here, [orders], directory=MemoryDirectory([]))
     >>> deleted = "<Notification><Event>3</Event><ObjectGuid>00112233-4455-6677-8899-AABBCCDDEEFF</ObjectGuid >"
     >>> deleted += "<DomainController>dc1</DomainController></Notification>"
     >>> processor.process(b"\2\1" + deleted.encode("utf-16-le"))[0].queue.pathname
@@ -114,7 +115,7 @@ class NotificationProcessor:
         queue_manager: QueueManager,
         queues: Iterable[Queue] = (),
         *,
-        directory: DirectoryAt,
+        directory: Directory | DirectoryAt,
         verifier: Verifier = unverified,
         senders: Collection[UUID] | None = None,
         profile: Profile = Profile.LATER,
@@ -125,7 +126,7 @@ class NotificationProcessor:
         self.queues = QueueCollection(queues)
         self.profile = profile
         self.processed = 0
-        self._directory = directory
+        self._directory: DirectoryAt = (lambda _: directory) if isinstance(directory, Directory) else directory
         self._verifier = verifier
         self._senders = None if senders is None else frozenset(senders)
         names = (queue_manager.computer_name, queue_manager.qualified_computer_name)

@@ -1,10 +1,10 @@
 """Rebuilds the queues of machines from the change notifications in captures, in the order of time.
 
 The rules are those of [MS-MQCN] 3.2.5, as far as captures allow: whether a receiver could authenticate a message, and
-what the directory answered, is unknown. The result is what machines were told, not what they did.
+what the directory answered, is unknown. The result is what machines were notified of, not what they did.
 
 ``replay`` sorts the messages of all captures in memory. Messages that are in order already, at least for each machine,
-are read with ``messages_of`` and passed to ``ToldQueues``, as ``msmqwire.spark.replay`` does for a lake.
+are read with ``messages_of`` and passed to ``NotifiedQueues``, as ``msmqwire.spark.replay`` does for a lake.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = [
     "DISCARDED",
     "Event",
     "Message",
+    "NotifiedQueue",
+    "NotifiedQueues",
     "Replay",
-    "ToldQueue",
-    "ToldQueues",
     "Update",
     "messages_of",
     "replay",
@@ -91,7 +91,7 @@ class Event:
         The address of the sender.
     origin : UUID or str
         The directory service that the change comes from (version 1), or the server where it was made (version 2).
-    told : mapping of str to value
+    notified : mapping of str to value
         The attributes in the notification, by name.
     """
 
@@ -102,11 +102,11 @@ class Event:
     frame: int
     source: str
     origin: UUID | str
-    told: Mapping[str, Any]
+    notified: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldQueue:
+class NotifiedQueue:
     """A queue as a machine was notified of it.
 
     Attributes
@@ -137,7 +137,7 @@ class Replay:
 
     Attributes
     ----------
-    queues : tuple of ToldQueue
+    queues : tuple of NotifiedQueue
         In the order of their first notifications.
     messages : int
         The number of messages.
@@ -147,7 +147,7 @@ class Replay:
         The number of changes of queue managers, which are not replayed.
     """
 
-    queues: tuple[ToldQueue, ...]
+    queues: tuple[NotifiedQueue, ...]
     messages: int
     disregarded: int
     machine_changes: int
@@ -165,7 +165,7 @@ def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None, director
     at : int, optional
         Nanoseconds since 1970, UTC: leave out messages captured later.
     directory : Directory, optional
-        Supplies the values that version 2 does not carry; see ``ToldQueues``.
+        Supplies the values that version 2 does not carry; see ``NotifiedQueues``.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None, director
         if at is None or message.time is None or message.time <= at:
             messages.append(((message.time is not None, message.time or 0, number, message.frame), message))
     messages.sort(key=itemgetter(0))
-    queues = ToldQueues(directory)
+    queues = NotifiedQueues(directory)
     for _, message in messages:
         queues.tell(message)
     return Replay(
@@ -308,12 +308,12 @@ def _guid(value: Any) -> Any:
     return UUID(value) if isinstance(value, str) else value
 
 
-def _update(row: Row, told: dict[str, Any]) -> Update:
+def _update(row: Row, notified: dict[str, Any]) -> Update:
     created = row["operation"] == "create" and row["version"] == 1
     return Update(
         version=row["version"],
-        guid=told["identifier"] if created else _guid(row["object_guid"]),
-        path=told["pathname"] if created else row["path_name"],
+        guid=notified["identifier"] if created else _guid(row["object_guid"]),
+        path=notified["pathname"] if created else row["path_name"],
         queue_manager=row["properties"].get(PROPID_Q_QMID),
         event=Event(
             operation=row["operation"],
@@ -323,7 +323,7 @@ def _update(row: Row, told: dict[str, Any]) -> Update:
             frame=row["frame"],
             source=row["src"],
             origin=row["domain_controller"] if row["version"] == 2 else _guid(row["master_guid"]),
-            told=told,
+            notified=notified,
         ),
     )
 
@@ -338,8 +338,8 @@ class _Known:
     values: dict[str, Any] = field(default_factory=dict)
     history: list[Event] = field(default_factory=list)
 
-    def told(self) -> ToldQueue:
-        return ToldQueue(
+    def notified(self) -> NotifiedQueue:
+        return NotifiedQueue(
             machine=self.machine,
             queue_manager=self.queue_manager,
             exists=self.exists,
@@ -354,22 +354,22 @@ class _Known:
             return False
         if operation == "delete" and update.guid is None:
             return False
-        told = update.event.told
+        notified = update.event.notified
         if operation == "create" and self.exists:
-            told = {name: told[name] for name in _CHANGEABLE if name in told}
+            notified = {name: notified[name] for name in _CHANGEABLE if name in notified}
         if update.version == 2 or (operation == "create" and not self.exists):
             self.values = {name: self.values[name] for name in _LASTING if name in self.values}
         if operation != "change":
             self.exists = operation == "create"
         identifier = self.values.get("identifier", update.guid)
-        self.values |= told
+        self.values |= notified
         if identifier is not None:
             self.values["identifier"] = identifier
         self.queue_manager = update.queue_manager or self.queue_manager
         return True
 
 
-class ToldQueues:
+class NotifiedQueues:
     """The queues that machines are notified of; messages are applied in the order of time.
 
     Parameters
@@ -387,9 +387,9 @@ class ToldQueues:
         self._by_guid: dict[tuple[str, UUID], _Known] = {}
         self._by_path: dict[tuple[str, str], _Known] = {}
 
-    def __iter__(self) -> Iterator[ToldQueue]:
+    def __iter__(self) -> Iterator[NotifiedQueue]:
         """The current queues, in the order of their first notifications."""
-        return (known.told() for known in self._queues)
+        return (known.notified() for known in self._queues)
 
     def tell(self, message: Message) -> None:
         """Apply one message.
@@ -416,7 +416,7 @@ class ToldQueues:
             if applied and other is not None:
                 self._unplace(other)
                 other.exists = False
-                other.history.append(replace(update.event, operation="replaced", told={}))
+                other.history.append(replace(update.event, operation="replaced", notified={}))
             self._place(known, update.guid)
 
     def _other(self, known: _Known, update: Update, held: Mapping[str, Any]) -> _Known | None:

@@ -60,7 +60,7 @@ class NotificationServer:
     >>> from uuid import UUID
     >>> from msmqwire.directory import MemoryDirectory, QueueManager
     >>> here = QueueManager(identifier=UUID(int=1), computer_name="HERE")
-    >>> server = NotificationServer(NotificationProcessor(here, directory=lambda server: MemoryDirectory([])))
+    >>> server = NotificationServer(NotificationProcessor(here, directory=MemoryDirectory([])))
     >>> server.receive(b"\3\1", now=1000.0), server.deadline
     ([], 1060.0)
     >>> [record.rule.value for record in server.tick(1060.0)], server.deadline
@@ -74,6 +74,7 @@ class NotificationServer:
         self._last: float | None = None
         self._count = 0
         self._pending: list[tuple[bytes, Envelope]] = []
+        self._records: list[Record] = []
 
     @property
     def overflowed(self) -> bool:
@@ -90,7 +91,12 @@ class NotificationServer:
         """A message arrived in the notify queue; process the messages that are due."""
         if self.processor.profile is Profile.NT_2000:
             return self.processor.process(body, envelope)
-        records = self.tick(now)
+        try:
+            return self.tick(now)
+        finally:
+            self._add(bytes(body), envelope, now)
+
+    def _add(self, body: bytes, envelope: Envelope, now: float) -> None:
         if self.deadline is None:
             self.deadline = now + self._delay(now)
             self._count = int(self._count_first)
@@ -99,20 +105,27 @@ class NotificationServer:
         if self.overflowed:
             self._pending.clear()
         else:
-            self._pending.append((bytes(body), envelope))
-        return records
+            self._pending.append((body, envelope))
 
     def tick(self, now: float) -> list[Record]:
-        """The time is ``now``: process the messages that are due."""
+        """The time is ``now``: process the messages that are due.
+
+        If the verifier or the directory raises another exception than DirectoryError, the messages after the one that
+        failed keep waiting, and the records of those before it are returned by the next call.
+        """
         if self.deadline is None or now < self.deadline:
             return []
         pending, overflowed, count = self._pending, self.overflowed, self._count
+        if not overflowed:
+            while pending:
+                self._records += self.processor.process(*pending.pop(0))
+        records, self._records = self._records, []
         self._pending, self._count, self.deadline, self._last = [], 0, None, now
         if not overflowed:
-            return [record for body, envelope in pending for record in self.processor.process(body, envelope)]
+            return records
         dropped = count if self._count_first else count + 1
         note = Overflowed(message=None, index=None, section=VERSION_2, dropped=dropped)
-        return [note, *self.processor.refresh()]
+        return [*records, note, *self.processor.refresh()]
 
     def run(self, open_queue: Callable[[QueueOpening], Dequeue], clock: Callable[[], float]) -> Iterator[Record]:
         """Open the notify queue and process its messages until the iterator is closed ([MS-MQCN] 3.2.3).

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from msmqwire.directory import Directory, Equal, Queue, QueueManager
+from msmqwire.directory.base import comparable
 from msmqwire.errors import DirectoryError, FormatNameError
 from msmqwire.formatname import ConnectorName, DirectName, FormatName, PrivateName, PublicName, parse
 
@@ -121,9 +122,9 @@ def _queue_manager_of(queue: Queue, directory: Directory) -> QueueManager | None
     if path := _PARENT.fullmatch(queue.full_path):
         return directory.read_directory(QueueManager, [Equal("full_path", path["parent"])], _QUEUE_MANAGER)
     computer = _computer(queue.pathname)
-    machine = directory.read_directory(QueueManager, [Equal("computer_name", computer)], _QUEUE_MANAGER)
-    # A directory that cannot search by name may answer with any machine ([MS-MQDSSM] 3.1.6.4).
-    return machine if machine is not None and machine.computer_name.casefold() == computer.casefold() else None
+    # A directory that cannot search by name may answer with other machines as well ([MS-MQDSSM] 3.1.6.4).
+    machines = directory.read_all(QueueManager, [Equal("computer_name", computer)], _QUEUE_MANAGER)
+    return next((each for each in machines if comparable(each.computer_name) == comparable(computer)), None)
 
 
 def _computer(pathname: str) -> str:

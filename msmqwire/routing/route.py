@@ -56,14 +56,17 @@ class Route:
         return sum(hop.cost for hop in self.hops)
 
 
-def find_route(router: Router, source_id: UUID, destination_id: UUID) -> Route:
-    """Follow the next hops from one queue manager to another; of several, the first that the directory has.
+def find_route(router: Router, source_id: UUID | str, destination_id: UUID | str) -> Route:
+    """Follow the next hops from one queue manager to another, each by Identifier or ComputerName.
+
+    Of several next hops, the route takes the first that the directory has.
 
     Raises
     ------
     RoutingError
         A queue manager on the route has no next hop, the directory has none of its next hops, or the route is a loop.
     """
+    source_id, destination_id = _identifier(router, source_id), _identifier(router, destination_id)
     hops: list[Hop] = []
     passed = {source_id}
     here = source_id
@@ -76,6 +79,15 @@ def find_route(router: Router, source_id: UUID, destination_id: UUID) -> Route:
             raise RoutingError(f"the route is a loop: {' → '.join([*names, hop.target.computer_name])}")
         passed.add(here)
     return Route(tuple(hops))
+
+
+def _identifier(router: Router, machine_id: UUID | str) -> UUID:
+    if isinstance(machine_id, UUID):
+        return machine_id
+    machine = router.get_queue_manager(machine_id)
+    if machine is None:
+        raise RoutingError(f"no QueueManager has the ComputerName {machine_id}") from router.failure
+    return machine.identifier
 
 
 def _hop(router: Router, source_id: UUID, found: NextHops) -> Hop:

@@ -10,12 +10,13 @@ from uuid import UUID
 
 from msmqwire.directory import Directory, Filter, QueueManager
 from msmqwire.errors import DirectoryError, RoutingError
+from msmqwire.routing.graph import SiteGraph
 from msmqwire.routing.table import RoutingTable, RoutingTableRow
-from msmqwire.routing.topology import Element, Topology, get_directory_data, read_queue_manager
+from msmqwire.routing.topology import Element, Topology, get_directory_data
 
 __all__ = ["QUERY_INTERVAL", "NextHops", "Router", "Rule"]
 
-#: Seconds between two readings of the directory: the QueueManager Query Timer ([MS-MQBR] 3.1.3).
+#: Seconds for which a routing table is kept: the QueueManager Query Timer ([MS-MQBR] 3.1.3).
 QUERY_INTERVAL = 3600.0
 
 _ANSWERS_KEPT = 1 << 18
@@ -55,18 +56,23 @@ class NextHops:
 class Router:
     """The routing of an enterprise, from the view of any of its queue managers.
 
-    Data of the directory is read once and kept for ``query_interval`` seconds. A failed read is repeated on next use.
+    Routing tables are kept for ``query_interval`` seconds. All other data is read from the directory each time a rule
+    needs it, unless ``max_age`` allows to keep it.
 
     Attributes
     ----------
     wait_until : float
         When to call :meth:`tick`, on the clock of the caller.
-    failure : DirectoryError or None
-        The last failure to read the directory.
     """
 
     def __init__(
-        self, directory: Directory, *, now: float = 0.0, query_interval: float = QUERY_INTERVAL, literal: bool = False
+        self,
+        directory: Directory,
+        *,
+        now: float = 0.0,
+        query_interval: float = QUERY_INTERVAL,
+        max_age: float = 0.0,
+        literal: bool = False,
     ) -> None:
         """Make a router; the directory is read on first use.
 
@@ -74,30 +80,47 @@ class Router:
         ----------
         now : float
             The time in seconds of a monotonic clock.
+        query_interval : float
+            Seconds until a routing table is computed again.
+        max_age : float
+            Seconds for which objects of the directory and next hops are cached, by the clock of :meth:`tick`; 0 for no
+            cache.
         literal : bool
             Find no gate if the first site of a machine has none, as [MS-MQBR] 3.1.5.6 says, instead of searching its
             other sites.
         """
         self._directory = directory
         self._query_interval = query_interval
+        self._max_age = max_age
         self._literal = literal
         self.initialize(now)
 
     def initialize(self, now: float) -> None:
         """Initialize: discard all data, and start the QueueManager Query Timer ([MS-MQBR] 3.1.3)."""
-        self.wait_until = now + self._query_interval
-        self.failure: DirectoryError | None = None
-        self._topology: Topology | None = None
-        self._machines: dict[UUID, QueueManager] = {}
-        self._kept = lru_cache(_ANSWERS_KEPT)(self._explain)
+        self._tables_until = now + self._query_interval
+        self._graph: SiteGraph | None = None
+        self._tables: dict[tuple[UUID, ...], RoutingTable] = {}
+        self._forget(now)
 
     def tick(self, now: float) -> float:
-        """Initialize if the timer has expired ([MS-MQBR] 3.1.6.1), and return when to call again."""
-        if now >= self.wait_until:
+        """Discard expired tables ([MS-MQBR] 3.1.6.1) and cached objects, and return when to call again."""
+        if now >= self._tables_until:
             self.initialize(now)
+        elif now >= self.wait_until:
+            self._forget(now)
         return self.wait_until
 
-    def routing_table(self, machine_id: UUID) -> RoutingTable:
+    def _forget(self, now: float) -> None:
+        self.wait_until = min(self._tables_until, now + self._max_age) if self._max_age > 0 else self._tables_until
+        self._topology = Topology(self._directory)
+        self._kept = lru_cache(_ANSWERS_KEPT)(self._explain)
+
+    @property
+    def failure(self) -> DirectoryError | None:
+        """The last failure to read the directory."""
+        return self._topology.failure
+
+    def routing_table(self, machine_id: UUID | str) -> RoutingTable:
         """The routing table of a queue manager; empty if it is not a site gate ([MS-MQBR] 3.1.3.1).
 
         Raises
@@ -105,20 +128,23 @@ class Router:
         RoutingError
             The ActualCost of a link is not valid, or scipy is not installed.
         """
-        machine = self.get_queue_manager(machine_id)
-        return self._known.routing_table(() if machine is None else self._known.sites_of_gate(machine))
+        known = self._read()
+        machine = known.queue_manager(machine_id)
+        return self._table(known, () if machine is None else known.sites_of_gate(machine))
 
-    def get_next_hops(self, source_id: UUID, destination_id: UUID) -> tuple[UUID, ...]:
+    def get_next_hops(self, source_id: UUID | str, destination_id: UUID | str) -> tuple[UUID, ...]:
         """GetNextHops: the queue managers to which a source may send a message for a destination ([MS-MQBR] 3.1.5.1).
+
+        Here and in all methods, a machine is named by its Identifier or its ComputerName.
 
         Raises
         ------
         RoutingError
             The routing attempt fails; the message names the object and what it lacks.
         """
-        return self._kept(source_id, destination_id).identifiers
+        return self.explain_next_hops(source_id, destination_id).identifiers
 
-    def explain_next_hops(self, source_id: UUID, destination_id: UUID) -> NextHops:
+    def explain_next_hops(self, source_id: UUID | str, destination_id: UUID | str) -> NextHops:
         """The next hops with the rule that selected them.
 
         Raises
@@ -126,49 +152,45 @@ class Router:
         RoutingError
             As :meth:`get_next_hops`.
         """
-        return self._kept(source_id, destination_id)
+        return (self._kept if self._max_age > 0 else self._explain)(source_id, destination_id)
 
     def get_next_hops_for_router(self, source: QueueManager, destination: QueueManager) -> tuple[UUID, ...]:
         """GetNextHopsForRouter: the next hops of a routing server, or none ([MS-MQBR] 3.1.5.2)."""
-        return self._for_router(source, destination).identifiers
+        return self._for_router(self._read(), source, destination).identifiers
 
     def get_next_hops_for_site_gate(self, source: QueueManager, destination: QueueManager) -> tuple[UUID, ...]:
         """GetNextHopsForSiteGate: the next hops of a site gate, or none ([MS-MQBR] 3.1.5.3)."""
-        return self._for_site_gate(source, destination, self._known.sites_of_gate(source)).identifiers
+        known = self._read()
+        return self._for_site_gate(known, source, destination, known.sites_of_gate(source)).identifiers
 
-    def get_queue_manager(self, machine_id: UUID) -> QueueManager | None:
+    def get_queue_manager(self, machine_id: UUID | str) -> QueueManager | None:
         """GetQueueManager: the queue manager with this Identifier, None if there is none ([MS-MQBR] 3.1.5.4)."""
-        machine = self._machines.get(machine_id)
-        if machine is None:
-            try:
-                machine = read_queue_manager(self._directory, machine_id)
-            except DirectoryError as error:
-                self.failure = error
-            if machine is not None:
-                self._machines[machine_id] = machine
-        return machine
+        return self._read().queue_manager(machine_id)
 
-    def get_routing_server(self, machine_id: UUID) -> UUID | None:
+    def get_routing_server(self, machine_id: UUID | str) -> UUID | None:
         """GetRoutingServer: the first routing server that shares a site with a machine ([MS-MQBR] 3.1.5.5)."""
-        machine = self.get_queue_manager(machine_id)
-        return None if machine is None else self._routing_server(machine)
+        known = self._read()
+        machine = known.queue_manager(machine_id)
+        return None if machine is None else _routing_server(known, machine)
 
-    def get_site_gate(self, machine_id: UUID) -> UUID | None:
+    def get_site_gate(self, machine_id: UUID | str) -> UUID | None:
         """GetSiteGate: a gate of the first site of a machine that has one ([MS-MQBR] 3.1.5.6)."""
-        machine = self.get_queue_manager(machine_id)
-        return None if machine is None else self._site_gate(machine)
+        known = self._read()
+        machine = known.queue_manager(machine_id)
+        return None if machine is None else self._site_gate(known, machine)
 
     def get_site_gate_for_site(self, site_id: UUID, from_sites: Iterable[UUID] = ()) -> UUID | None:
         """GetSiteGateForSite: a gate of a site, None if it has none ([MS-MQBR] 3.1.5.7).
 
         A gate on the cheapest link from any of ``from_sites`` is preferred.
         """
-        return self._known.gate_of(site_id, tuple(from_sites))
+        return self._read().gate_of(site_id, tuple(from_sites))
 
-    def is_site_gate(self, machine_id: UUID) -> bool:
+    def is_site_gate(self, machine_id: UUID | str) -> bool:
         """IsSiteGate: whether a machine is a routing server and a gate of one of its sites ([MS-MQBR] 3.1.5.8)."""
-        machine = self.get_queue_manager(machine_id)
-        return machine is not None and bool(self._known.sites_of_gate(machine))
+        known = self._read()
+        machine = known.queue_manager(machine_id)
+        return machine is not None and bool(known.sites_of_gate(machine))
 
     def get_directory_data(
         self, element: type[Element], filters: Iterable[Filter] | None = None
@@ -176,67 +198,74 @@ class Router:
         """GetDirectoryData: objects read from the directory now, None if there are none ([MS-MQBR] 3.1.5.9)."""
         return get_directory_data(self._directory, element, filters)
 
-    @property
-    def _known(self) -> Topology:
-        if self._topology is None:
-            try:
-                self._topology = Topology.read(self._directory)
-            except DirectoryError as error:
-                self.failure = error
-                return Topology()
+    def _read(self) -> Topology:
+        """The directory as one call of a rule sees it; with ``max_age``, as several calls see it."""
+        if self._max_age <= 0:
+            self._topology = Topology(self._directory)
         return self._topology
 
-    def _explain(self, source_id: UUID, destination_id: UUID) -> NextHops:
-        self.failure = None
-        source, destination = self.get_queue_manager(source_id), self.get_queue_manager(destination_id)
+    def _table(self, known: Topology, roots: tuple[UUID, ...]) -> RoutingTable:
+        """The routing table of the gates of ``roots``, computed on first use; raises RoutingError."""
+        if not roots:
+            return RoutingTable(SiteGraph((), ()))
+        if roots not in self._tables:
+            before, known.failure = known.failure, None
+            graph = self._graph or known.graph()
+            if known.failure is not None:
+                return RoutingTable(SiteGraph((), ()))
+            known.failure, self._graph = before, graph
+            # A site that is newer than the graph has no paths until the graph is read again.
+            self._tables[roots] = RoutingTable(graph, [root for root in roots if root.int in graph.index])
+        return self._tables[roots]
+
+    def _explain(self, source_id: UUID | str, destination_id: UUID | str) -> NextHops:
+        known = self._read()
+        known.failure = None
+        source, destination = known.queue_manager(source_id), known.queue_manager(destination_id)
         if source is None or destination is None:
             unknown = source_id if source is None else destination_id
-            raise self._failed(f"no QueueManager has the Identifier {unknown}")
+            attribute = "ComputerName" if isinstance(unknown, str) else "Identifier"
+            raise self._failed(f"no QueueManager has the {attribute} {unknown}")
         for_source = self._for_router if source.routing_server else self._for_other
-        found = for_source(source, destination)
+        found = for_source(known, source, destination)
         if not found.identifiers:
             raise self._failed(self._why_not(source, destination, found))
         return found
 
-    def _for_other(self, source: QueueManager, destination: QueueManager) -> NextHops:
+    def _for_other(self, known: Topology, source: QueueManager, destination: QueueManager) -> NextHops:
         if source.out_routing_server_identifier_list:
             rule, hops = Rule.OUT_ROUTING_SERVER, source.out_routing_server_identifier_list
         elif _share_site(source, destination):
             rule, hops = _in_shared_site(destination)
         else:
-            server = self._routing_server(source)
+            server = _routing_server(known, source)
             rule, hops = Rule.ROUTING_SERVER, () if server is None else (server,)
         others = _without(source, hops)
         if hops and not others:
             return NextHops(Rule.DIRECT, _without(source, (destination.identifier,)))
         return NextHops(rule, others)
 
-    def _for_router(self, source: QueueManager, destination: QueueManager) -> NextHops:
-        if roots := self._known.sites_of_gate(source):
-            return self._for_site_gate(source, destination, roots)
+    def _for_router(self, known: Topology, source: QueueManager, destination: QueueManager) -> NextHops:
         if (near := _nearby(source, destination)) is not None:
             return near
-        gate = self._site_gate(source)
+        if roots := known.sites_of_gate(source):
+            return self._for_site_gate(known, source, destination, roots)
+        gate = self._site_gate(known, source)
         return NextHops(Rule.SITE_GATE, () if gate is None else _without(source, (gate,)))
 
-    def _for_site_gate(self, source: QueueManager, destination: QueueManager, roots: tuple[UUID, ...]) -> NextHops:
+    def _for_site_gate(
+        self, known: Topology, source: QueueManager, destination: QueueManager, roots: tuple[UUID, ...]
+    ) -> NextHops:
         if (near := _nearby(source, destination)) is not None:
             return near
-        row = self._known.routing_table(roots).nearest(destination.site_identifier_list)
-        gate = None if row is None else self._known.gate_of(row.next_hop_site_id, roots)
+        row = self._table(known, roots).nearest(destination.site_identifier_list)
+        gate = None if row is None else known.gate_of(row.next_hop_site_id, roots)
         return NextHops(Rule.NEXT_SITE, () if gate is None else _without(source, (gate,)), row)
 
-    def _routing_server(self, machine: QueueManager) -> UUID | None:
-        by_site = self._known.site_routing_server
-        found = (by_site[site] for site in machine.site_identifier_list if site in by_site)
-        return min(found, default=(0, None))[1]
-
-    def _site_gate(self, machine: QueueManager) -> UUID | None:
-        known = self._known
-        sites = sorted(known.position.keys() & set(machine.site_identifier_list), key=known.position.__getitem__)
-        gates = [known.gates.get(site, ()) for site in sites]
-        if self._literal:
-            del gates[1:]
+    def _site_gate(self, known: Topology, machine: QueueManager) -> UUID | None:
+        position = known.position
+        sites = sorted(position.keys() & set(machine.site_identifier_list), key=position.__getitem__)
+        gates = (known.gates(site) for site in (sites[:1] if self._literal else sites))
         return next((each[0] for each in gates if each), None)
 
     def _failed(self, why: str) -> RoutingError:
@@ -265,6 +294,12 @@ class Router:
 
 def _name(machine: QueueManager) -> str:
     return f"QueueManager {machine.computer_name} ({machine.identifier})"
+
+
+def _routing_server(known: Topology, machine: QueueManager) -> UUID | None:
+    by_site = known.site_routing_server
+    found = (by_site[site] for site in machine.site_identifier_list if site in by_site)
+    return min(found, default=(0, None))[1]
 
 
 def _share_site(one: QueueManager, other: QueueManager) -> bool:

@@ -1,10 +1,9 @@
-"""The sites, links and routing servers that a router has read from a directory ([MS-MQBR] 3.1.5.9)."""
+"""The sites, links and queue managers that the rules of routing read from a directory ([MS-MQBR] 3.1.5.9)."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -16,15 +15,15 @@ from msmqwire.directory import (
     QueueManager,
     RoutingLink,
     Site,
-    site_gates,
 )
-from msmqwire.errors import DirectoryError
+from msmqwire.directory.base import InvalidObjectError
+from msmqwire.errors import DirectoryError, RoutingError
 from msmqwire.routing.graph import SiteGraph
-from msmqwire.routing.table import RoutingTable
 
-__all__ = ["Topology", "get_directory_data", "read_queue_manager"]
+__all__ = ["Topology", "get_directory_data", "read_queue_managers"]
 
 Element = TypeVar("Element", bound=DirectoryObject)
+Value = TypeVar("Value")
 
 #: The attributes that routing needs; others are not read.
 _SITE = ("identifier", "name")
@@ -52,16 +51,18 @@ def get_directory_data(
         return None
 
 
-def read_queue_manager(directory: Directory, identifier: UUID) -> QueueManager | None:
-    """The queue manager with this Identifier, None if there is none.
+def read_queue_managers(directory: Directory, machine_id: UUID | str) -> list[QueueManager]:
+    """The queue managers with this Identifier or ComputerName.
 
     Raises
     ------
     DirectoryError
         The directory fails.
     """
-    found = _read(directory, QueueManager, [Equal("identifier", identifier)], _QUEUE_MANAGER)
-    return found[0] if found else None
+    if isinstance(machine_id, UUID):
+        # Identifiers are unique.
+        return _read(directory, QueueManager, [Equal("identifier", machine_id)], _QUEUE_MANAGER)[:1]
+    return _read(directory, QueueManager, [Equal("computer_name", machine_id)], _QUEUE_MANAGER)
 
 
 def _read(
@@ -73,8 +74,9 @@ def _read(
     handle = directory.read_directory_begin(element, filters, attributes)
     objects: list[Any] = []
     try:
-        while (found := directory.read_directory_next(handle)) is not None:
-            objects.append(found)
+        while (found := _next(directory, handle)) is not None:
+            if found is not _SKIPPED:
+                objects.append(found)
     finally:
         # The specification ignores the result as well
         with contextlib.suppress(DirectoryError):
@@ -82,108 +84,159 @@ def _read(
     return objects
 
 
-NO_TABLE = RoutingTable(SiteGraph((), ()))
+_SKIPPED = object()
+
+
+def _next(directory: Directory, handle: int) -> object | None:
+    try:
+        return directory.read_directory_next(handle)
+    except InvalidObjectError as error:
+        if not error.dangling:
+            raise
+        # A link without its gate does not keep the other links from routing.
+        return _SKIPPED
 
 
 class Topology:
-    """The sites and links of an enterprise, and its routing servers.
+    """The objects of a directory as a rule reads them: each at most once, when it is first needed.
+
+    A failed read returns nothing, and is repeated on next use.
 
     Attributes
     ----------
-    sites, links, routing_servers : sequences
-        In the order of the directory.
-    position : dict
-        Position of a site in ``sites``, by its identifier.
-    gates : dict
-        SiteGateCollection by site, as identifiers, for sites that have gates.
+    failure : DirectoryError or None
+        The last failure to read the directory.
     """
 
-    def __init__(
-        self,
-        sites: Sequence[Site] = (),
-        links: Sequence[RoutingLink] = (),
-        routing_servers: Sequence[QueueManager] = (),
-        other_gates: Iterable[QueueManager] = (),
-    ) -> None:
-        self.sites = sites
-        self.links = links
-        self.routing_servers = routing_servers
-        self.position = {site.identifier: place for place, site in enumerate(sites)}
-        known = {machine.identifier: machine for machine in (*other_gates, *routing_servers)}
-        self.gates = {
-            site: tuple(gate.identifier for gate in gates)
-            for site, gates in site_gates(links, known).items()
-            if site in self.position
-        }
-        self._roots: dict[UUID, tuple[UUID, ...]] = {}
-        self._tables: dict[tuple[UUID, ...], RoutingTable] = {}
-        self._ahead: dict[tuple[UUID, tuple[UUID, ...]], UUID | None] = {}
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self.failure: DirectoryError | None = None
+        self._machines: dict[UUID | str, QueueManager] = {}
+        self._lists: dict[type[DirectoryObject], list[Any]] = {}
+        self._derived: dict[str, Any] = {}
 
-    @classmethod
-    def read(cls, directory: Directory) -> Topology:
-        """Read the topology.
+    def queue_manager(self, machine_id: UUID | str) -> QueueManager | None:
+        """The queue manager with this Identifier or ComputerName, None if there is none.
 
         Raises
         ------
-        DirectoryError
-            The directory fails.
+        RoutingError
+            Several have the name.
         """
-        sites = _read(directory, Site, attributes=_SITE)
-        links = _read(directory, RoutingLink, attributes=_ROUTING_LINK)
-        servers = _read(directory, QueueManager, [Equal("routing_server", True)], _QUEUE_MANAGER)
-        named = {identifier for link in links for identifier in link.site_gate_identifier_list}
-        unread = named.difference(server.identifier for server in servers)
-        others = (read_queue_manager(directory, identifier) for identifier in unread)
-        return cls(sites, links, servers, [each for each in others if each is not None])
+        if machine_id not in self._machines:
+            try:
+                found = read_queue_managers(self._directory, machine_id)
+            except DirectoryError as error:
+                self.failure = error
+                return None
+            if len(found) > 1:
+                raise RoutingError(f"{len(found)} QueueManagers have the ComputerName {machine_id}")
+            if not found:
+                return None
+            self._machines[machine_id] = found[0]
+        return self._machines[machine_id]
 
-    @cached_property
-    def graph(self) -> SiteGraph:
-        """The sites and links as a graph; raises RoutingError."""
-        return SiteGraph(self.sites, self.links)
+    @property
+    def sites(self) -> list[Site]:
+        """All sites, in the order of the directory."""
+        return self._all(Site, None, _SITE)
 
-    @cached_property
+    @property
+    def links(self) -> list[RoutingLink]:
+        """All links, in the order of the directory, without those that name a missing object."""
+        return self._all(RoutingLink, None, _ROUTING_LINK)
+
+    @property
+    def routing_servers(self) -> list[QueueManager]:
+        """All routing servers, in the order of the directory."""
+        return self._all(QueueManager, [Equal("routing_server", True)], _QUEUE_MANAGER)
+
+    @property
+    def position(self) -> dict[UUID, int]:
+        """The position of a site in ``sites``, by its identifier."""
+        return self._keep("position", lambda: {site.identifier: place for place, site in enumerate(self.sites)})
+
+    @property
     def site_routing_server(self) -> dict[UUID, tuple[int, UUID]]:
         """The first routing server of each site: its position among all, and its identifier."""
+        return self._keep("servers", self._find_routing_servers)
+
+    def graph(self) -> SiteGraph:
+        """The sites and links as a graph; raises RoutingError."""
+        return SiteGraph(self.sites, [link for link in self.links if self._has_gates(link)])
+
+    def gates(self, site_id: UUID) -> tuple[UUID, ...]:
+        """SiteGateCollection of a site, as identifiers."""
+        if site_id not in self.position:
+            return ()
+        machines = (self.queue_manager(gate) for link in self._links_at(site_id) for gate in _gates(link))
+        found = (machine for machine in machines if machine is not None and site_id in machine.site_identifier_list)
+        return tuple(dict.fromkeys(machine.identifier for machine in found))
+
+    def sites_of_gate(self, machine: QueueManager) -> tuple[UUID, ...]:
+        """The sites of which a routing server is a gate and a member; none for other machines."""
+        if not machine.routing_server:
+            return ()
+        own = (site for site in machine.site_identifier_list if site in self.position)
+        return tuple(s for s in own if any(machine.identifier in _gates(link) for link in self._links_at(s)))
+
+    def gate_of(self, site_id: UUID, from_sites: tuple[UUID, ...]) -> UUID | None:
+        """A gate of a site, preferably on the cheapest link from other sites."""
+        gates = self.gates(site_id)
+        links = [link for link in self._links_at(site_id) if not _ends(link).isdisjoint(from_sites)]
+        least = min((link.actual_cost for link in links), default=0)
+        preferred = {gate for link in links if link.actual_cost == least for gate in _gates(link)}
+        return next((gate for gate in gates if gate in preferred), gates[0] if gates else None)
+
+    def _all(
+        self, element: type[Element], filters: Iterable[Filter] | None, attributes: Iterable[str]
+    ) -> list[Element]:
+        if element not in self._lists:
+            try:
+                self._lists[element] = _read(self._directory, element, filters, attributes)
+            except DirectoryError as error:
+                self.failure = error
+                return []
+        return self._lists[element]
+
+    def _keep(self, name: str, derive: Callable[[], Value]) -> Value:
+        """A value derived from complete lists; one derived from a failed read is not kept."""
+        if name in self._derived:
+            found: Value = self._derived[name]
+            return found
+        before, self.failure = self.failure, None
+        value = derive()
+        if self.failure is None:
+            self.failure = before
+            self._derived[name] = value
+        return value
+
+    def _find_routing_servers(self) -> dict[UUID, tuple[int, UUID]]:
         found: dict[UUID, tuple[int, UUID]] = {}
         for place, server in enumerate(self.routing_servers):
             for site in server.site_identifier_list:
                 found.setdefault(site, (place, server.identifier))
         return found
 
-    @cached_property
-    def _links_between(self) -> dict[frozenset[UUID], list[RoutingLink]]:
-        found: dict[frozenset[UUID], list[RoutingLink]] = {}
+    def _find_links(self) -> dict[UUID, list[RoutingLink]]:
+        found: dict[UUID, list[RoutingLink]] = {}
         for link in self.links:
-            found.setdefault(frozenset((link.site1_identifier, link.site2_identifier)), []).append(link)
+            for site in _ends(link):
+                found.setdefault(site, []).append(link)
         return found
 
-    def sites_of_gate(self, machine: QueueManager) -> tuple[UUID, ...]:
-        """The sites of which a routing server is a gate and a member; none for other machines."""
-        if not machine.routing_server:
-            return ()
-        if machine.identifier not in self._roots:
-            own = machine.site_identifier_list
-            self._roots[machine.identifier] = tuple(s for s in own if machine.identifier in self.gates.get(s, ()))
-        return self._roots[machine.identifier]
+    def _links_at(self, site_id: UUID) -> list[RoutingLink]:
+        """The links of a site of which every gate exists."""
+        by_site = self._keep("links", self._find_links)
+        return [link for link in by_site.get(site_id, ()) if self._has_gates(link)]
 
-    def routing_table(self, roots: tuple[UUID, ...]) -> RoutingTable:
-        """The routing table of the gates of ``roots``, computed on first use; raises RoutingError."""
-        if roots not in self._tables:
-            self._tables[roots] = RoutingTable(self.graph, roots) if roots else NO_TABLE
-        return self._tables[roots]
+    def _has_gates(self, link: RoutingLink) -> bool:
+        return all(self.queue_manager(gate) is not None for gate in _gates(link))
 
-    def gate_of(self, site_id: UUID, from_sites: tuple[UUID, ...]) -> UUID | None:
-        """A gate of a site, preferably on the cheapest link from other sites."""
-        key = site_id, from_sites
-        if key not in self._ahead:
-            gates = self.gates.get(site_id, ())
-            links = self._cheapest_links(from_sites, site_id)
-            preferred = {identifier for link in links for identifier in link.site_gate_identifier_list}
-            self._ahead[key] = next((gate for gate in gates if gate in preferred), gates[0] if gates else None)
-        return self._ahead[key]
 
-    def _cheapest_links(self, site_ids: Iterable[UUID], neighbour_id: UUID) -> list[RoutingLink]:
-        """The cheapest links between any of the sites and a neighbour."""
-        links = [link for site in site_ids for link in self._links_between.get(frozenset((site, neighbour_id)), ())]
-        least = min((link.actual_cost for link in links), default=0)
-        return [link for link in links if link.actual_cost == least]
+def _ends(link: RoutingLink) -> set[UUID]:
+    return {link.site1_identifier, link.site2_identifier}
+
+
+def _gates(link: RoutingLink) -> tuple[UUID, ...]:
+    return link.site_gate_identifier_list

@@ -21,10 +21,10 @@ from msmqwire.columns.schema import BOOL, BYTES, GUID, INT64, TEXT, Column, List
 from msmqwire.directory.base import Directory
 from msmqwire.directory.elements import Queue
 from msmqwire.notification.attributes import CREATED_QUEUE
-from msmqwire.notification.replay import COLUMNS, Event, ToldQueue, ToldQueues, messages_of
+from msmqwire.notification.replay import COLUMNS, Event, NotifiedQueue, NotifiedQueues, messages_of
 from msmqwire.spark.schema import arrow_schema, spark_columns, struct_type
 
-__all__ = ["QUEUES", "replay", "told_queues"]
+__all__ = ["QUEUES", "notified_queues", "replay"]
 
 _TYPES = {UUID: GUID, int: INT64, bool: BOOL, bytes: BYTES}
 _ATTRIBUTES = tuple(
@@ -43,17 +43,17 @@ _EVENT = StructOf(
         ("source", TEXT),
         ("origin", TEXT),
         ("version", INT64),
-        ("told", StructOf(_ATTRIBUTES)),
+        ("notified", StructOf(_ATTRIBUTES)),
     )
 )
 
-#: The columns of a replay: those of ``ToldQueue``, the attributes of its queue each in one of its own.
+#: The columns of a replay: those of ``NotifiedQueue``, the attributes of its queue each in one of its own.
 QUEUES = spark_columns(
     (
         Column("machine", TEXT, "the address that the notifications went to"),
         Column("queue_manager", GUID, "the queue manager that hosts the queue, where a notification says"),
         Column("exists", BOOL, "null where only changes were seen"),
-        *(Column(name, type_, "as the machine was told, or null") for name, type_ in _ATTRIBUTES),
+        *(Column(name, type_, "as the machine was notified, or null") for name, type_ in _ATTRIBUTES),
         Column("history", ListOf(_EVENT), "the notifications in the order of time"),
     )
 )
@@ -80,7 +80,7 @@ def replay(notifications: DataFrame, *, at: int | None = None, directory: Direct
     at : int, optional
         Nanoseconds since 1970 UTC: ignore later notifications.
     directory : Directory, optional
-        Supplies what version 2 omits, as in ``ToldQueues``. It is sent to the tasks, so it must be picklable, as
+        Supplies what version 2 omits, as in ``NotifiedQueues``. It is sent to the tasks, so it must be picklable, as
         ``MemoryDirectory`` is.
 
     Examples
@@ -88,23 +88,23 @@ def replay(notifications: DataFrame, *, at: int | None = None, directory: Direct
     >>> queues = replay(spark.read.parquet("lake/notifications"))  # doctest: +SKIP
     >>> queues.where("exists").select("machine", "pathname", "quota").show()  # doctest: +SKIP
     """
-    told = notifications.select(*_NEEDED)
+    notified = notifications.select(*_NEEDED)
     if at is not None:
-        told = told.where(col("time_ns").isNull() | (col("time_ns") <= at))
-    by_machine = told.repartition("dst").sortWithinPartitions(*_ORDER)
+        notified = notified.where(col("time_ns").isNull() | (col("time_ns") <= at))
+    by_machine = notified.repartition("dst").sortWithinPartitions(*_ORDER)
     return by_machine.mapInArrow(partial(_tell, directory), struct_type(QUEUES))
 
 
-def told_queues(queues: DataFrame) -> Iterator[ToldQueue]:
+def notified_queues(queues: DataFrame) -> Iterator[NotifiedQueue]:
     """The rows of a replay as objects, fetched one partition at a time."""
-    return map(_told_queue, queues.toLocalIterator())
+    return map(_notified_queue, queues.toLocalIterator())
 
 
 def _tell(directory: Directory | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The queues of a partition, whose rows are sorted by machine and time."""
     messages = messages_of(batch.rename_columns(_with_time(batch.schema.names)) for batch in batches)
     for _, of_machine in groupby(messages, key=lambda message: message.machine):
-        queues = ToldQueues(directory)
+        queues = NotifiedQueues(directory)
         for message in of_machine:
             queues.tell(message)
         rows = (_row(queue) for queue in queues)
@@ -119,13 +119,13 @@ def _with_time(names: list[str]) -> list[str]:
 # In a row, a null attribute is an attribute that no notification set, and GUIDs are text
 
 
-def _row(told: ToldQueue) -> dict[str, Any]:
+def _row(notified: NotifiedQueue) -> dict[str, Any]:
     return {
-        "machine": told.machine,
-        "queue_manager": _plain(told.queue_manager),
-        "exists": told.exists,
-        **_columns(told.queue.attributes()),
-        "history": [_event_row(event) for event in told.history],
+        "machine": notified.machine,
+        "queue_manager": _plain(notified.queue_manager),
+        "exists": notified.exists,
+        **_columns(notified.queue.attributes()),
+        "history": [_event_row(event) for event in notified.history],
     }
 
 
@@ -139,7 +139,7 @@ def _event_row(event: Event) -> dict[str, Any]:
         "source": event.source,
         "origin": _plain(event.origin),
         "version": 1 if isinstance(event.origin, UUID) else 2,
-        "told": _columns(event.told),
+        "notified": _columns(event.notified),
     }
 
 
@@ -151,8 +151,8 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, UUID) else value
 
 
-def _told_queue(row: Row) -> ToldQueue:
-    return ToldQueue(
+def _notified_queue(row: Row) -> NotifiedQueue:
+    return NotifiedQueue(
         machine=row.machine,
         queue_manager=None if row.queue_manager is None else UUID(row.queue_manager),
         exists=row.exists,
@@ -170,7 +170,7 @@ def _told_event(row: Row) -> Event:
         frame=row.frame,
         source=row.source,
         origin=UUID(row.origin) if row.version == 1 else row.origin,
-        told=_values(row.told),
+        notified=_values(row.notified),
     )
 
 

@@ -65,7 +65,7 @@ def test_json_says_all_and_nothing_more(created: Path) -> None:
         "transactional": True,
         "type": str(ORDERS.type),
     }
-    told = event.pop("told")
+    told = event.pop("notified")
     assert {name: queue[name] for name in told} == told
     assert (event["operation"], event["frame"], event["file"]) == ("create", 2, str(created))
     first, second = queues(SESSION)
@@ -130,11 +130,11 @@ def test_beside_a_directory(created: Path, directory: Path) -> None:
     first, second = map(json.loads, output.splitlines())
     assert (first["directory"], first["differences"]) == ("differs", {"journal_quota": 1, "quota": 1})
     assert (first["quota"], first["exists"]) == (4096, True)
-    assert (second["directory"], second["differences"]) == ("not_told", {})
+    assert (second["directory"], second["differences"]) == ("not_notified", {})
     assert (second["machine"], second["exists"], second["history"]) == (None, None, [])
     assert (second["pathname"], second["quota"]) == (r"ledger\spare", 3)
     assert status == 0
-    assert errors.splitlines()[-1] == "compared with the directory: differs 1, not told 1"
+    assert errors.splitlines()[-1] == "compared with the directory: differs 1, not notified 1"
     _, output, _ = run("replay", created, "--directory", directory)
     assert "  directory has quota 1, journal_quota 1\n" in output
     assert f"ledger\\spare  no notification\n  identifier {UUID(int=9)}\n" in output
@@ -166,7 +166,7 @@ def test_a_lake_says_what_its_captures_say(spark: SparkSession, tmp_path: Path, 
     status, output, said = run(*lake)
     assert spark.range(1).count() == 1  # the active session is used, and not stopped
     # The last capture has a message that no receiver takes
-    assert (status, said) == (2, "compared with the directory: agrees 1, differs 1, not told 1\n")
+    assert (status, said) == (2, "compared with the directory: agrees 1, differs 1, not notified 1\n")
 
     def lines(text: str) -> list[dict[str, Any]]:
         return sorted(map(json.loads, text.splitlines()), key=lambda queue: str(queue["machine"]))

@@ -29,6 +29,8 @@ from msmqwire.directory import (
 )
 from msmqwire.directory.ldap_connection import LdapConnection, relative_names
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
+from msmqwire.routing import Router
+from tests.cli.support import EXAMPLES, msmqwire
 from tests.directory import slapd
 from tests.directory.enterprise import ROOT, enterprise, ldif
 from tests.directory.proxy import Proxy, in_front_of
@@ -130,7 +132,7 @@ def test_limits(server: str) -> None:
         assert directory.read_directory(Site, [Equal("name", "Basel")]) is not None
 
 
-@pytest.mark.parametrize("limit", ["timeout", "time_limit", "size_limit", "page_size"])
+@pytest.mark.parametrize("limit", ["timeout", "time_limit", "size_limit", "byte_limit", "page_size"])
 def test_limits_that_are_none(limit: str) -> None:
     with pytest.raises(ValueError, match="must be 1 or more"):
         LdapDirectory("ldap://localhost", **{limit: 0})
@@ -147,10 +149,10 @@ def test_a_wrong_address_and_half_a_user() -> None:
 
 def test_a_user(server: str) -> None:
     user = f"cn=admin,{ROOT}"
-    with LdapDirectory(server, user=user, password="secret") as directory:
+    with LdapDirectory(server, user=user, password="secret", password_in_clear=True) as directory:
         assert len([*directory.read_all(Site)]) == 4
     with pytest.raises(DirectoryNotConnected, match="invalidCredentials"):
-        LdapDirectory(server, user=user, password="wrong").read_directory(Site)
+        LdapDirectory(server, user=user, password="wrong", password_in_clear=True).read_directory(Site)
 
 
 def test_referrals_are_not_followed(server: str) -> None:
@@ -257,6 +259,36 @@ def test_what_is_not_set_is_an_error_if_it_was_asked_for(wrong: LdapDirectory) -
             wrong.read_directory(Site, rome, ["name", attribute])
     with pytest.raises(DirectoryError, match="qualified_computer_name: is not set"):
         wrong.read_directory(QueueManager, [Equal("computer_name", "WIDOW")], ["qualified_computer_name"])
+
+
+def test_a_link_without_its_gate_is_reported_by_the_check_and_skipped_by_routing(tmp_path: Path) -> None:
+    gone = _entry(f"cn=gone,{_LINKS}", "objectClass: mSMQSiteLink", "mSMQCost: 1", _identifier(21), *_ENDS,
+                  f"mSMQSiteGates: cn=nobody,{ROOT}")  # fmt: skip
+    with slapd.running(tmp_path, f"{ldif(enterprise())}\n{gone}") as url:
+        with LdapDirectory(url) as directory:
+            router, expected = Router(directory, max_age=60.0), Router(MemoryDirectory(enterprise()))
+            machines = list(directory.read_all(QueueManager))
+            tables = [router.routing_table(each.identifier) for each in machines]
+            assert tables == [expected.routing_table(each.identifier) for each in machines]
+            assert any(tables)
+        done = msmqwire("directory", "check", url)
+    assert done.returncode == 2
+    assert done.stdout.decode().splitlines()[0] == (
+        f"cn=gone,{_LINKS},{ROOT}: site_gate_identifier_list: there is no object cn=nobody,{ROOT}"
+    )
+
+
+def test_the_commands_read_a_directory_in_ldap(server: str) -> None:
+    file = EXAMPLES / "enterprise.toml"
+    queue = "PUBLIC=0e000000-0000-4000-8000-000000000001"
+    for command in (("route", "KIOSK7", "LEDGER", "-T", "json"), ("resolve", queue, "-T", "json")):
+        over_ldap, over_file = (msmqwire(*command, "--directory", each) for each in (server, file))
+        assert over_ldap.returncode == 0, over_ldap.stderr
+        assert over_ldap.stdout == over_file.stdout
+    for url, said in (("ldap://a:b@localhost", b"pass user= and password="), ("ldap://127.0.0.1:1", b"refused")):
+        done = msmqwire("route", "KIOSK7", "LEDGER", "--directory", url)
+        assert done.returncode == 1
+        assert said in done.stderr
 
 
 def test_values_that_cannot_be(wrong: LdapDirectory) -> None:

@@ -101,7 +101,7 @@ def processor(
 ) -> NotificationProcessor:
     """The processor of HERE."""
     answers = MemoryDirectory([]) if directory is None else directory
-    return NotificationProcessor(HERE, queues, directory=lambda server: answers, verifier=verifier, **options)
+    return NotificationProcessor(HERE, queues, directory=lambda server: answers, **{"verifier": verifier, **options})
 
 
 def state(of: NotificationProcessor) -> tuple[dict[str, Any], dict[UUID, dict[str, Any]]]:

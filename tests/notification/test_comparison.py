@@ -48,7 +48,7 @@ def compared(held: list[Any], *changes: Change) -> list[Comparison]:
         ([], [CREATION], "absent"),
         ([], [UPDATE], "absent"),
         ([ORDERS], [CREATION, DELETION], "not_deleted"),
-        ([ORDERS], [], "not_told"),
+        ([ORDERS], [], "not_notified"),
     ],
 )
 def test_verdicts(held: list[Any], changes: list[Change], verdict: str) -> None:
@@ -68,7 +68,7 @@ def test_differences_are_what_the_directory_has() -> None:
 def test_queues_that_nobody_was_told_of_come_last() -> None:
     others = [changed(ORDERS, identifier=UUID(int=number), pathname=f"ledger\\{number}") for number in (1, 2)]
     found = compared([others[0], ORDERS, others[1]], CREATION)
-    assert [each.verdict for each in found] == ["agrees", "not_told", "not_told"]
+    assert [each.verdict for each in found] == ["agrees", "not_notified", "not_notified"]
     assert [each.held and each.held.identifier.int for each in found[1:]] == [1, 2]
 
 
@@ -76,7 +76,7 @@ def test_each_machine_is_measured() -> None:
     first = captured(SERVICE.notifications([CREATION]))
     second = captured(SERVICE.notifications([DELETION]), machine="10.0.0.3", port=40001)
     found = list(compare(replayed(first, second).queues, MemoryDirectory([ORDERS])))
-    assert [(each.told and each.told.machine, each.verdict.value) for each in found] == [
+    assert [(each.notified and each.notified.machine, each.verdict.value) for each in found] == [
         ("10.0.0.2", "agrees"),
         ("10.0.0.3", "not_deleted"),
     ]

@@ -18,7 +18,7 @@ from msmqwire.errors import DirectoryNotConnected
 from msmqwire.notification.attributes import CREATED_QUEUE
 from msmqwire.notification.envelope import AuthenticationLevel, Envelope, SenderIdentifierType
 from msmqwire.notification.processor import NotificationProcessor
-from msmqwire.notification.replay import Replay, ToldQueue, replay
+from msmqwire.notification.replay import NotifiedQueue, Replay, replay
 from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueManagerUpdate, QueueUpdate
 from msmqwire.properties import PROPID_Q_INSTANCE, PROPID_Q_JOURNAL, PROPID_Q_QMID, PROPID_Q_QUOTA
 from tests.capture.build import START
@@ -71,12 +71,12 @@ def change(*properties: tuple[int, Any], **more: Any) -> dict[str, Any]:
     return {"properties": properties, **more}
 
 
-def only(found: Replay) -> ToldQueue:
+def only(found: Replay) -> NotifiedQueue:
     (queue,) = found.queues
     return queue
 
 
-def outcomes(queue: ToldQueue) -> list[tuple[str, bool]]:
+def outcomes(queue: NotifiedQueue) -> list[tuple[str, bool]]:
     return [(event.operation, event.applied) for event in queue.history]
 
 
@@ -85,13 +85,13 @@ def test_a_creation_tells_all() -> None:
     assert (queue.machine, queue.exists, queue.queue, queue.queue_manager) == ("10.0.0.2", True, TOLD, None)
     (event,) = queue.history
     assert (event.operation, event.applied, event.frame, event.time) == ("create", True, 2, START + STEP)
-    assert (event.source, event.origin, event.told) == ("10.0.0.1", MASTER, TOLD.attributes())
+    assert (event.source, event.origin, event.notified) == ("10.0.0.1", MASTER, TOLD.attributes())
 
 
 def test_a_life() -> None:
     queue = only(replayed(service(CREATION, update(quota=1), update(privacy_level=PrivacyLevel.NONE), DELETION)))
     assert outcomes(queue) == [("create", True), ("change", True), ("change", True), ("delete", True)]
-    assert [event.told for event in queue.history[1:]] == [
+    assert [event.notified for event in queue.history[1:]] == [
         {"quota": 1},
         {"privacy_level": PrivacyLevel.NONE},
         {},
@@ -237,7 +237,7 @@ def test_version_2_with_a_directory() -> None:
     directory = MemoryDirectory([changed(ORDERS, quota=77)])
     told = only(replayed(version_2(CREATION), directory=directory))
     assert (told.exists, told.queue) == (True, changed(TOLD, quota=77))
-    assert told.history[0].told == {}
+    assert told.history[0].notified == {}
     changes = [CREATION, update(label="x")]
     assert only(replayed(version_2(*changes), directory=directory)).queue == changed(TOLD, quota=77)
     assert only(replayed(version_2(*changes, DELETION), directory=directory)).exists is False

@@ -8,10 +8,12 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire.directory import PrivacyLevel, Queue, Scope
+from msmqwire.directory import MemoryDirectory, PrivacyLevel, Queue, Scope
+from msmqwire.directory.elements import UNLIMITED
+from msmqwire.mqqb import SecurityHeader, UserMessage
 from msmqwire.notification.audit import Change, Changed, Created, Deleted, Disregarded, Ignored, Overflowed, Rule
-from msmqwire.notification.envelope import Envelope
-from msmqwire.notification.processor import Profile
+from msmqwire.notification.envelope import AuthenticationLevel, Envelope, trusted
+from msmqwire.notification.processor import NotificationProcessor, Profile
 from msmqwire.notification.schedule import NotificationServer, QueueOpening
 from tests.contract.checklist import row
 from tests.notification import processing as p
@@ -288,3 +290,59 @@ def test_the_old_profile() -> None:
     assert rules(server.receive(p.version_2(3, p.ORDERS), now=0)) == [Rule.VERSION]
     assert isinstance(server.receive(p.version_1(p.delete(p.ORDERS)), p.SIGNED, now=0)[0], Deleted)
     assert server.deadline is None
+
+
+def test_the_other_messages_are_processed_after_a_verifier_raised() -> None:
+    calls: list[Envelope] = []
+
+    def fails_once(envelope: Envelope) -> AuthenticationLevel:
+        calls.append(envelope)
+        if len(calls) == 2:
+            raise RuntimeError("no certificate store")
+        return AuthenticationLevel.SIG20
+
+    server = NotificationServer(p.processor([p.queue(p.ORDERS, "orders")], verifier=fails_once))
+    for quota in (1, 2, 3):
+        body = p.version_1(p.update("change", p.ORDERS, properties=[(101, p.ORDERS), (105, quota)]))
+        server.receive(body, p.SIGNED, now=1000.0)
+    deadline = server.deadline
+    assert deadline is not None
+    last = p.version_1(p.update("change", p.ORDERS, properties=[(101, p.ORDERS), (105, 4)]))
+    with pytest.raises(RuntimeError, match="no certificate store"):
+        server.receive(last, p.SIGNED, now=deadline)
+    assert server.deadline == deadline
+    changes = [record.changes[0].after for record in server.tick(deadline) if isinstance(record, Changed)]
+    assert changes == [1, 3, 4]
+    assert server.deadline is None
+    assert server.tick(deadline + 1000) == []
+
+
+def test_a_received_message_is_processed_with_its_own_envelope_and_a_stock_verifier() -> None:
+    body = p.version_1(p.update("change", p.ORDERS, properties=[(101, p.ORDERS), (105, 7)]))
+
+    def received(flags: int, identifier: bytes | None, signature: bytes | None = b"s") -> UserMessage:
+        header = SecurityHeader(security_flags=flags, security_id=identifier, signature=signature)
+        return UserMessage(destination_queue=f"PRIVATE={p.MACHINE}\\3", body=body, security=header)
+
+    processor = p.processor([p.queue(p.ORDERS, "orders")], verifier=trusted([p.SENDER]))
+    refused = [
+        UserMessage(body=body),
+        received(0x80, None),
+        received(0x81, b"\1\1\0\0\0\0\0\5\x12\0\0\0"),
+        received(0x82, p.MASTER.bytes_le),
+        received(0x82, p.SENDER.bytes_le, None),
+    ]
+    found = [processor.process(message.body, Envelope.of(message))[0] for message in refused]
+    assert rules(found) == [Rule.SENDER_TYPE] * 3 + [Rule.NOT_AUTHENTICATED] * 2
+    assert Envelope.of(refused[2]).sender_identifier == b"\1\1\0\0\0\0\0\5\x12\0\0\0"
+    good = received(0x82, p.SENDER.bytes_le)
+    (record,) = processor.process(good.body, Envelope.of(good))
+    assert record.changes == (Change("quota", UNLIMITED, 7),)
+
+
+def test_a_directory_in_place_of_a_callable() -> None:
+    orders = p.queue(p.ORDERS, "orders")
+    directory = MemoryDirectory([Queue.of({**orders.attributes(), "label": "Orders"})])
+    processor = NotificationProcessor(p.HERE, [orders], directory=directory)
+    (record,) = processor.process(p.version_2(2, p.ORDERS))
+    assert record.changes == (Change("label", "", "Orders"),)

@@ -50,16 +50,19 @@ class Enterprise:
     links: tuple[Link, ...]
     machines: tuple[Machine, ...]
     by_id: dict[UUID, Machine] = field(init=False)
+    usable: tuple[Link, ...] = field(init=False)
     gates_of: dict[UUID, list[UUID]] = field(init=False)
     tables: dict[UUID, dict[UUID, Way]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_id", {machine.id: machine for machine in self.machines})
+        complete = tuple(link for link in self.links if self.by_id.keys() >= set(link.gates))
+        object.__setattr__(self, "usable", complete)
         object.__setattr__(self, "gates_of", {site: self._gates(site) for site in self.sites})
 
     def _gates(self, site: UUID) -> list[UUID]:
         found: list[UUID] = []
-        for link in self.links:
+        for link in self.usable:
             for gate in link.gates:
                 machine = self.by_id.get(gate)
                 if site in (link.one, link.other) and machine and site in machine.sites and gate not in found:
@@ -80,7 +83,7 @@ class Enterprise:
         while waiting:
             path, cost = waiting.pop()
             yield path, cost
-            for link in self.links:
+            for link in self.usable:
                 for here, there in ((link.one, link.other), (link.other, link.one)):
                     if here == path[-1] and there in self.sites and there not in path:
                         waiting.append(([*path, there], cost + link.cost))
@@ -92,7 +95,7 @@ class Enterprise:
         return self.tables[machine.id]
 
     def _table(self, roots: Sequence[UUID]) -> dict[UUID, Way]:
-        if not roots or not self.sites or not self.links:
+        if not roots or not self.sites or not self.usable:
             return {}
         best: dict[UUID, Way] = {}
         for path, cost in self.paths(roots):
@@ -140,7 +143,7 @@ class Enterprise:
         next_site = UUID(bytes_le=min(ways).next_site)
         between = [
             link
-            for link in self.links
+            for link in self.usable
             for ends in ((link.one, link.other), (link.other, link.one))
             if ends[1] == next_site and ends[0] in self.roots(source)
         ]

@@ -93,9 +93,9 @@ class Watched(Directory):
     ``fail_begin`` and ``fail_next`` are the classes whose reads fail; Next after one object.
     """
 
-    def __init__(self, objects: list[Any]) -> None:
+    def __init__(self, objects: list[Any] | MemoryDirectory) -> None:
         super().__init__()
-        self.inner = MemoryDirectory(objects)
+        self.inner = objects if isinstance(objects, MemoryDirectory) else MemoryDirectory(objects)
         self.fail_begin: set[type] = set()
         self.fail_next: set[type] = set()
         self.reads: list[tuple[str, tuple[Any, ...]]] = []

@@ -138,6 +138,8 @@ class IgnoresNames(Watched):
 
 def test_a_directory_that_ignores_names_is_not_believed() -> None:
     info = get_destination_info(f"PUBLIC={GUID}", IgnoresNames([OTHER, MACHINE, queue(full_path="")]))
+    assert info.queue_manager_guid == MACHINE.identifier
+    info = get_destination_info(f"PUBLIC={GUID}", IgnoresNames([OTHER, queue(full_path="")]))
     assert not info.status
     assert info.reason == f"no QueueManager has the Queue {GUID}, ledger\\orders"
 

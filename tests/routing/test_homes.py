@@ -39,7 +39,7 @@ def answers(router: Router) -> dict[tuple[str, str], NextHops | str]:
 
 
 def test_next_hops(ldap: LdapDirectory) -> None:
-    over_memory, over_ldap = answers(Router(MEMORY)), answers(Router(ldap))
+    over_memory, over_ldap = answers(Router(MEMORY)), answers(Router(ldap, max_age=60.0))
     assert over_ldap == over_memory
     assert len({str(answer) for answer in over_memory.values()}) > 20
 

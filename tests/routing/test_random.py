@@ -42,7 +42,7 @@ def cases(part: int) -> list[Enterprise]:
 def test_tables_have_the_least_cost(part: int) -> None:
     rows = ties = 0
     for case in cases(part):
-        router = Router(directory_of(case))
+        router = Router(directory_of(case), max_age=1.0)
         for machine in case.machines:
             expected = case.table(machine)
             table = router.routing_table(machine.id)
@@ -61,7 +61,7 @@ def test_tables_have_the_least_cost(part: int) -> None:
 def test_next_hops_are_those_of_the_oracle(part: int) -> None:
     answers = failures = 0
     for case in cases(part):
-        router = Router(directory_of(case))
+        router = Router(directory_of(case), max_age=1.0)
         for source in case.machines:
             for destination in case.machines:
                 expected = case.next_hops(source.id, destination.id)
@@ -77,7 +77,7 @@ def test_hops_reach_the_destination_without_a_loop(part: int) -> None:
     """Whichever of several hops is taken, and from every machine."""
     arrived = 0
     for case in cases(part):
-        router = Router(directory_of(case))
+        router = Router(directory_of(case), max_age=1.0)
         for destination in case.machines:
             for source in case.machines:
                 if source.id != destination.id:
@@ -91,7 +91,7 @@ def test_disorder() -> None:
     errors: Counter[str] = Counter()
     for ordered in cases(0):
         case = disordered(rng, ordered)
-        router = Router(directory_of(case))
+        router = Router(directory_of(case), max_age=1.0)
         for source in case.machines:
             for destination in case.machines:
                 assert hops(router, source, destination) == case.next_hops(source.id, destination.id)

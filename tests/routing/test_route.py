@@ -82,7 +82,12 @@ def test_a_dangling_reference(source: str, destination: str, attribute: str) -> 
             "m-E",
             "^no RoutingLinks connect .* gate-A .* m-E ",
         ),
-        ([*line(1), site("C"), link("B", "C"), machine("m-C", "C")], "m-A", "m-C", "^Site .* gate-B .* no site gate$"),
+        (
+            [*line(1), site("C"), link("B", "C", 1, "gate-B"), machine("m-C", "C")],
+            "m-A",
+            "m-C",
+            "^Site .* gate-B .* no site gate$",
+        ),
     ],
 )
 def test_where_the_way_ends(objects: list[Any], source: str, destination: str, why: str) -> None:
@@ -96,7 +101,7 @@ def test_what_cannot_be_read_is_asked_for_again() -> None:
     for failing in ({RoutingLink}, set()):
         directory.fail_begin = failing
         try:
-            assert router.get_next_hops(named("m-A"), named("m-B")) == (named("gate-A"),)
+            assert router.get_next_hops(named("gate-A"), named("m-B")) == (named("gate-B"),)
             assert not failing
         except RoutingError as error:
             assert str(error).endswith("the directory cannot be read: RoutingLink cannot be read")  # noqa: PT017
@@ -104,10 +109,16 @@ def test_what_cannot_be_read_is_asked_for_again() -> None:
     assert router.failure is None
 
 
-def test_nothing_is_read_twice() -> None:
+def test_a_rule_reads_nothing_twice_and_a_cache_does_not_read_again() -> None:
     directory = Watched([*line(1, 1), gate("D")])
-    router = Router(directory)
+    router = Router(directory, max_age=60.0)
     for _ in range(3):
         for source in ("m-A", "gate-A", "gate-B"):
             router.get_next_hops(named(source), named("m-C"))
-    assert len(directory.reads) == len(set(directory.reads)) == 3 + 4
+    assert len(directory.reads) == len(set(directory.reads)) == 3 + 5
+    uncached = Watched(directory.inner)
+    router = Router(uncached)
+    for source in ("m-A", "gate-A"):
+        router.get_next_hops(named(source), named("m-C"))
+        assert len(uncached.reads) == len(set(uncached.reads)) > 2
+        uncached.reads.clear()

@@ -403,7 +403,12 @@ def test_membership_and_not_equality() -> None:
 
 def test_a_gate_of_several_sites() -> None:
     """Decision B5: every site that a machine is a gate of is a root."""
-    links = [link("A", "B", 1), link("B", "C", 5), link("D", "C", 2), link("D", "B", 9, "gate-A", "gate-B")]
+    links = [
+        link("A", "B", 1),
+        link("B", "C", 5),
+        link("D", "C", 2, "gate-A", "gate-C"),
+        link("D", "B", 9, "gate-A", "gate-B"),
+    ]
     of = router(*map(site, "ABCD"), *links, gate("A", "D"), gate("B"), gate("C"))
     assert table(of, "gate-A") == {"B": ("B", 1), "C": ("C", 2)}
     found = of.routing_table(named("gate-A"))
@@ -441,6 +446,7 @@ def test_sites_without_gates_are_skipped() -> None:
 def test_gates_come_from_links() -> None:
     """Decision B11: a gate of any link of a site, if it belongs to the site; the first in the order of the links."""
     objects = [*map(site, "ABC"), machine("a1", "A", router=True), machine("a2", "A", router=True), machine("m-A", "A")]
+    objects.append(machine("b", "B", router=True))
     links = [link("C", "A", 1, "a2", "b"), link("A", "B", 1, "a1", "b")]
     assert router(*objects, *links).get_site_gate(named("m-A")) == named("a2")
     assert router(*objects, *links[::-1]).get_site_gate(named("m-A")) == named("a1")
@@ -499,18 +505,61 @@ def test_any_shared_site_is_good() -> None:
     assert of.get_routing_server(named("m")) == named("r")
 
 
-def test_only_the_timer_rebuilds() -> None:
-    """Decision B18."""
+def test_only_the_timer_rebuilds_the_routing_table() -> None:
+    """Decision B18: a new link changes no table, a new machine is routed to at once."""
     directory = Watched(line(1))
     of = Router(directory)
     assert hops(of, "gate-A", "m-B") == ids("gate-B")
-    read = len(directory.reads)
-    directory.inner = MemoryDirectory([])
-    assert hops(of, "gate-A", "m-B") == ids("gate-B")
-    assert len(directory.reads) == read
+    directory.inner = MemoryDirectory([*line(1), site("C"), gate("C"), link("B", "C"), machine("new", "B")])
+    assert hops(of, "gate-A", "new") == ids("gate-B")
+    assert of.is_site_gate(named("gate-C"))
+    assert hops(of, "m-A", "gate-C") == ids("gate-A")
+    assert table(of, "gate-A") == {"B": ("B", 1)}
+    of.tick(3599.9)
+    with pytest.raises(RoutingError, match="no RoutingLinks connect"):
+        hops(of, "gate-A", "gate-C")
     of.tick(3600.0)
+    assert hops(of, "gate-A", "gate-C") == ids("gate-B")
+
+
+def test_machines_sites_and_gates_are_read_when_a_rule_reads_them() -> None:
+    directory = Watched(line(1))
+    of = Router(directory)
+    assert hops(of, "gate-A", "m-B") == ids("gate-B")
+    # Another gate and another routing server of the same sites
+    moved = [*map(site, "AB"), *(machine(name, name[-1], router=True) for name in ("new-A", "new-B"))]
+    moved += [machine("m-A", "A"), machine("m-B", "B"), machine("gate-A", "A"), link("A", "B", 1, "new-A", "new-B")]
+    directory.inner = MemoryDirectory(moved)
+    assert hops(of, "new-A", "m-B") == ids("new-B")
+    assert hops(of, "m-A", "m-B") == ids("new-A")
+    assert not of.is_site_gate(named("gate-A"))
+    directory.inner = MemoryDirectory([])
+    with pytest.raises(RoutingError, match="no QueueManager has the Identifier"):
+        hops(of, "new-A", "m-B")
+
+
+def test_a_cache_is_used_for_as_long_as_the_caller_says() -> None:
+    directory = Watched(line(1))
+    of = Router(directory, now=10.0, max_age=60.0)
+    assert of.wait_until == 70
+    assert hops(of, "gate-A", "m-B") == ids("gate-B")
+    directory.inner = MemoryDirectory([])
+    assert of.tick(69.9) == 70
+    assert hops(of, "gate-A", "m-B") == ids("gate-B")
+    assert of.tick(70.0) == 130
     with pytest.raises(RoutingError):
         hops(of, "gate-A", "m-B")
+    assert of.tick(3609.0) == 3610
+    assert of.tick(3610.0) == 3670
+
+
+def test_a_link_without_its_gate_is_skipped() -> None:
+    of = router(*line(1, 1), link("A", "C", 1, "gate-A", "gone", "gate-C"))
+    assert table(of, "gate-A") == {"B": ("B", 1), "C": ("B", 2)}
+    of = router(*line(1), link("A", "B", 1, "gone"))
+    assert hops(of, "gate-A", "m-B") == ids("gate-B")
+    of = router(*(each for each in line(1) if each.identifier != named("gate-B")))
+    assert not of.is_site_gate(named("gate-A"))
 
 
 def test_a_gate_on_the_link_is_preferred() -> None:
@@ -523,3 +572,19 @@ def test_a_gate_on_the_link_is_preferred() -> None:
     assert of.get_site_gate_for_site(named("B"), ids("A")) == named("b3")
     of = router(*objects, links[0], link("A", "B", 4, "gate-A"), machine("m-B", "B"))
     assert hops(of, "gate-A", "m-B") == ids("b1")
+
+
+def test_machines_by_their_computer_names() -> None:
+    of = router(*line(1), machine("twin", "A"), QueueManager(identifier=named("other"), computer_name="TWIN"))
+    assert of.get_next_hops("m-A", "M-b") == ids("gate-A")
+    assert of.explain_next_hops(named("gate-A"), "m-B").identifiers == ids("gate-B")
+    assert of.is_site_gate("GATE-A")
+    assert of.get_routing_server("m-A") == of.get_site_gate("m-A") == named("gate-A")
+    assert len(of.routing_table("gate-B")) == 2
+    assert find_route(of, "m-A", "m-B") == find_route(of, named("m-A"), named("m-B"))
+    for source, destination in (("nobody", "m-A"), ("m-A", "nobody")):
+        for ask in (of.get_next_hops, lambda *names: find_route(of, *names)):
+            with pytest.raises(RoutingError, match="no QueueManager has the ComputerName nobody"):
+                ask(source, destination)
+    with pytest.raises(RoutingError, match="2 QueueManagers have the ComputerName twin"):
+        of.get_next_hops("m-A", "twin")

@@ -30,7 +30,7 @@ from msmqwire.spark.functions import (
     msmq_parse_format_name,
 )
 from msmqwire.spark.lake import read
-from msmqwire.spark.replay import replay, told_queues
+from msmqwire.spark.replay import notified_queues, replay
 from msmqwire.spark.streams import read_streams
 from tests import vectors
 from tests.notification.sent import ORDERS, changed
@@ -194,7 +194,7 @@ def test_replay_of_notifications(connect: SparkSession, tmp_path: Path) -> None:
     captures = test_replay.Day(7).write(tmp_path)
     directory = MemoryDirectory([changed(ORDERS, identifier=UUID(int=1), label="held")])
     rows = connect.read.format("msmq").option("table", "notifications").load(captures)
-    queues = test_replay.by_machine(told_queues(replay(rows, directory=directory)))
+    queues = test_replay.by_machine(notified_queues(replay(rows, directory=directory)))
     assert queues == test_replay.here(captures, directory=directory) != test_replay.here(captures)
 
 

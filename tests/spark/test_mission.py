@@ -500,13 +500,13 @@ def test_a_replay_tells_what_the_directory_has(mission: Mission, read_here: dict
         for contoso in (mission.before, mission.after)
         for queue in contoso.directory.read_all(Queue)
     }
-    assert {names.get(each.told.queue.identifier): each.told.exists for each in compared if each.told} == {
+    assert {names.get(each.notified.queue.identifier): each.notified.exists for each in compared if each.notified} == {
         r"ledger\returns": True,
         r"ledger\invoices": None,  # of which only a change was told
         r"ledger\orders": False,
         r"office8\scans": True,
         None: False,  # made and deleted while nobody looked into the directory
     }
-    assert {each.verdict for each in compared if each.told} == {Verdict.AGREES}
+    assert {each.verdict for each in compared if each.notified} == {Verdict.AGREES}
     # Nobody was told of what nobody changed
-    assert [each.held and each.held.pathname for each in compared if not each.told] == [r"depot\deliveries"]
+    assert [each.held and each.held.pathname for each in compared if not each.notified] == [r"depot\deliveries"]

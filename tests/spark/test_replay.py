@@ -15,12 +15,12 @@ from msmqwire import mqcn
 from msmqwire.capture import read_table
 from msmqwire.directory import MemoryDirectory, PrivacyLevel, Queue
 from msmqwire.notification.attributes import CREATED_QUEUE
-from msmqwire.notification.replay import ToldQueue
+from msmqwire.notification.replay import NotifiedQueue
 from msmqwire.notification.replay import replay as replay_here
 from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueManagerUpdate, QueueUpdate
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake import read
-from msmqwire.spark.replay import QUEUES, replay, told_queues
+from msmqwire.spark.replay import QUEUES, notified_queues, replay
 from tests.capture.build import START, pcap_header
 from tests.notification.sent import (
     LEDGER,
@@ -94,9 +94,9 @@ class Day:
         return self._random.choice([body[:-4], body + b"\0", b"\1\0", b"\3\1"])
 
 
-def by_machine(queues: Iterable[ToldQueue]) -> dict[str, list[ToldQueue]]:
+def by_machine(queues: Iterable[NotifiedQueue]) -> dict[str, list[NotifiedQueue]]:
     """The queues of each machine in their order: which machine comes first is Spark's business."""
-    found: dict[str, list[ToldQueue]] = {machine: [] for machine in MACHINES}
+    found: dict[str, list[NotifiedQueue]] = {machine: [] for machine in MACHINES}
     for queue in queues:
         found[queue.machine].append(queue)
     return found
@@ -114,14 +114,14 @@ def lake(spark: SparkSession, captures: list[str], tmp_path_factory: pytest.Temp
     return str(path)
 
 
-def here(captures: list[str], **options: Any) -> dict[str, list[ToldQueue]]:
+def here(captures: list[str], **options: Any) -> dict[str, list[NotifiedQueue]]:
     with read_table(captures, "notifications", strict=True) as reader:
         return by_machine(replay_here(reader, **options).queues)
 
 
 @pytest.mark.parametrize("at", [None, START + SECOND + STEP, START])
 def test_a_lake_says_what_its_captures_say(spark: SparkSession, captures: list[str], lake: str, at: int | None) -> None:
-    found = by_machine(told_queues(replay(read(spark, lake, "notifications"), at=at)))
+    found = by_machine(notified_queues(replay(read(spark, lake, "notifications"), at=at)))
     assert found == here(captures, at=at)
     if at is None:
         queues = [queue for queues in found.values() for queue in queues]
@@ -132,7 +132,7 @@ def test_a_lake_says_what_its_captures_say(spark: SparkSession, captures: list[s
 
 def test_with_a_directory(spark: SparkSession, captures: list[str], lake: str) -> None:
     directory = MemoryDirectory([changed(ORDERS, identifier=UUID(int=number), label="held") for number in (1, 2)])
-    found = by_machine(told_queues(replay(read(spark, lake, "notifications"), directory=directory)))
+    found = by_machine(notified_queues(replay(read(spark, lake, "notifications"), directory=directory)))
     assert found == here(captures, directory=directory)
     assert found != here(captures)
 
@@ -141,7 +141,7 @@ def test_with_a_directory(spark: SparkSession, captures: list[str], lake: str) -
 def test_straight_from_captures(spark: SparkSession, captures: list[str], guid: str) -> None:
     """The data source has what a lake has, whatever the form of GUIDs."""
     rows = spark.read.format("msmq").option("table", "notifications").option("guid", guid).load(captures)
-    assert by_machine(told_queues(replay(rows))) == here(captures)
+    assert by_machine(notified_queues(replay(rows))) == here(captures)
 
 
 def test_columns(spark: SparkSession, lake: str) -> None:
@@ -153,5 +153,5 @@ def test_columns(spark: SparkSession, lake: str) -> None:
     assert (types["quota"], types["journaling"], types["security"]) == ("bigint", "boolean", "binary")
     assert (types["privacy_level"], types["identifier"]) == ("string", "string")
     told = queues.selectExpr("explode(history) AS event").where("event.version = 2")
-    assert told.where("event.told.quota IS NOT NULL").isEmpty()
+    assert told.where("event.notified.quota IS NOT NULL").isEmpty()
     assert replay(read(spark, lake, "notifications"), at=0).isEmpty()
