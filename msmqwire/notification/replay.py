@@ -405,6 +405,9 @@ class NotifiedQueues:
                 known = _Known(message.machine)
                 if update.path is not None:
                     known.values["pathname"] = update.path
+                if update.guid is not None:
+                    # Also if the update is ignored: another Identifier at the path is another queue
+                    known.values["identifier"] = update.guid
                 self._queues.append(known)
             held = self._held(update)
             other = self._other(known, update, held)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from msmqwire import mqcn
@@ -312,6 +312,14 @@ IDENTIFIERS, PATHS = (
         st.tuples(st.sampled_from(("create", "change", "delete")), *map(st.sampled_from, (IDENTIFIERS, PATHS))),
         max_size=8,
     )
+)
+@example(
+    [
+        ("create", IDENTIFIERS[0], PATHS[3]),
+        ("create", IDENTIFIERS[1], PATHS[3]),
+        ("create", IDENTIFIERS[0], PATHS[0]),
+        ("create", IDENTIFIERS[1], PATHS[0]),
+    ]
 )
 def test_replay_and_processor_agree_on_every_sequence(steps: list[tuple[Any, UUID, str]]) -> None:
     bodies = []
