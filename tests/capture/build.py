@@ -37,7 +37,8 @@ def tcp(
 ) -> bytes:
     """A TCP segment; ``words`` says something else than the truth about its header."""
     size = 5 + len(options) // 4 if words is None else words
-    head = struct.pack(">HHIIBBHHH", source, target, sequence % (1 << 32), acknowledged % (1 << 32), size << 4, flags, 65535, 0, 0)
+    numbers = sequence % (1 << 32), acknowledged % (1 << 32)
+    head = struct.pack(">HHIIBBHHH", source, target, *numbers, size << 4, flags, 65535, 0, 0)
     return head + options + payload
 
 

@@ -11,8 +11,7 @@ from msmqwire.capture.frames.layers cimport (
     find_in_datagram, find_packet, plain_datagram, plain_segment, wanted,
 )
 from msmqwire.capture.frames.rows cimport (
-    MOST_ASSEMBLED, Ends, Rows, ends_of_ip, ends_of_ipx, is_wanted, keep_memory, note_transport,
-    put_row,
+    MOST_ASSEMBLED, Ends, Rows, ends_of_ip, ends_of_ipx, is_wanted, keep_memory, note_transport, put_row,
 )
 from msmqwire.capture.tcp.flows cimport Streams
 from msmqwire.capture.tcp.streams cimport says_nothing, take_segment
