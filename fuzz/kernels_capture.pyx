@@ -16,8 +16,8 @@ from msmqwire.capture.frames.fragments cimport free_fragments, give_up_datagrams
 from msmqwire.capture.frames.frame cimport IPX_LENGTH, LINK_CUT, RECORD_CUT, Counts, damaged
 from msmqwire.capture.frames.layers cimport (
     FOUND, IPX_HEADER, IPX_PACKET, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LINUX_SLL, LINK_LINUX_SLL2, LINK_LOOP,
-    LINK_NULL, LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, OTHER, PART, PLAIN_ROOM, TCP, TCP_HEADER, UDP, UDP_HEADER,
-    Packet, Ports, find_packet, network_u16, plain_datagram, wanted,
+    LINK_NULL, LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, OTHER, PART, PLAIN_ROOM, TCP_HEADER,
+    TCP_PROTOCOL, UDP_HEADER, UDP_PROTOCOL, Packet, Ports, find_packet, network_u16, plain_datagram, wanted,
 )
 from msmqwire.capture.frames.rows cimport MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, SMALLEST_ROW, Rows
 from msmqwire.capture.tcp.flows cimport NO_FLOW, StreamCounts, Streams, free_table, start_table
@@ -378,11 +378,11 @@ cdef void look(const uint8_t* frame, size_t size, uint32_t link, Seen* seen) noe
     ip_header = 40 if packet.ip[0] >> 4 == 6 else 20
     must(seen.header >= seen.ip + ip_header)
     must(wanted(PORT_SET, packet.header))
-    if packet.protocol == UDP:
+    if packet.protocol == UDP_PROTOCOL:
         must(seen.payload == seen.header + UDP_HEADER and packet.missing == 0)
         must(network_u16(packet.header + 4) == UDP_HEADER + packet.size)
     else:
-        must(packet.protocol == TCP and seen.payload >= seen.header + TCP_HEADER)
+        must(packet.protocol == TCP_PROTOCOL and seen.payload >= seen.header + TCP_HEADER)
         must(packet.missing == 0 or packet.payload + packet.size == frame + size)
 
 

@@ -16,7 +16,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from fuzz.checks cimport exact_copy, must
 from msmqwire.capture.frames.frame cimport Counts, Frame
-from msmqwire.capture.frames.layers cimport TCP, Packet
+from msmqwire.capture.frames.layers cimport TCP_PROTOCOL, Packet
 from msmqwire.capture.frames.rows cimport MOST_FILES, MOST_PACKETS, Rows
 from msmqwire.capture.tcp.flows cimport (
     NO_FLOW, Flow, Head, Piece, StreamCounts, Streams, find_flow, free_table, start_table,
@@ -111,7 +111,7 @@ cdef struct Run:
     size_t first_files
     size_t seen              # rows that were looked at
     bint[FLOWS] odd          # the flow carried other bytes than those of the content
-    size_t[FLOWS] renewals   # how often the flow has begun and its offsets have not
+    size_t[FLOWS] renewals   # how many streams the flow had; those from before its first byte run beside it
     uint64_t[FLOWS] end      # behind its last packet
     uint64_t packets
     uint64_t framed
@@ -148,8 +148,7 @@ cdef void look_at_row(Run* run, size_t row) noexcept nogil:
     must(load_u32(span.data + 4) == PACKET_SIGNATURE)
     must(span.size == load_u32(span.data + 8) + <size_t>(16 if flags == FLAG_SESSION else 0))
     if STREAM_OFFSET[row] < run.end[flow]:
-        must(run.renewals[flow] != 0)
-        run.renewals[flow] -= 1
+        must(run.renewals[flow] > 1)
     run.end[flow] = STREAM_OFFSET[row] + span.size
     if not run.odd[flow]:
         while at < CONTENT and CONTENT_BYTES[at + 12] != span.data[12]:
@@ -271,7 +270,7 @@ cdef void take(Run* run, uint8_t operation, uint32_t position, const uint8_t* pa
     packet.payload = copied + shift
     packet.size = captured
     packet.missing = size - captured
-    packet.protocol = TCP
+    packet.protocol = TCP_PROTOCOL
     while not take_segment(streams, &frame, &packet, &run.rows, &run.counts):
         next_rows(run)
     if streams.counts.streams != begun:

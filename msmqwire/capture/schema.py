@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from msmqwire.capture.frames.rows import STREAMED, TIMED
 from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT64, Column, Enumeration, Table
+from msmqwire.wire.transport import TRANSPORT_NAMES
 
 __all__ = [
     "CAPTURE",
@@ -26,7 +27,7 @@ TOPOLOGY_SOCKETS = frozenset({876})  # IPX: the same
 MESSAGE_PORTS = frozenset({1801})  # TCP: [MS-MQQB] 2.1
 PING_PORTS = frozenset({3527})  # UDP: the same
 
-TRANSPORTS = ("udp", "tcp", "ipx")
+TRANSPORTS = TRANSPORT_NAMES[1:]  # without "unknown"
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ CAPTURE = Table(
         Column("src_port", UINT16, "port of the sender"),
         Column("dst", ADDRESS, "address of the receiver"),
         Column("dst_port", UINT16, "port of the receiver"),
-        Column("transport", Enumeration(TRANSPORTS), "what carried the payload"),
+        Column("transport", Enumeration(TRANSPORT_NAMES), "what carried the payload"),
         Column("stream_offset", UINT64, "TCP: where the payload begins in its stream", STREAMED),
     ),
 )

@@ -31,8 +31,8 @@ class StreamStats:
     bytes : int
         Captured payload of segments.
     framed, skipped, duplicate, held : int
-        Bytes of packets; of no packet, or of an incomplete one; captured before, or before the place where reading
-        began; waiting for earlier bytes, 0 at the end of a capture. In a part of a capture ``held`` is the bytes that
+        Bytes of packets; of no packet, or of an incomplete one; at places that were captured or given up before;
+        waiting for earlier bytes, 0 at the end of a capture. In a part of a capture ``held`` is the bytes that
         wait at its end, less those that waited at its beginning.
     missing : int
         Bytes of streams that were not captured.
@@ -41,6 +41,9 @@ class StreamStats:
     conflicts : int
         Segments with bytes that differ from earlier ones in the same place; the first ones count. Only bytes that are
         held can be compared.
+    uncompared : int
+        Segments with bytes that are not read because their stream is past them, where the earlier bytes are not kept:
+        whether they are repeated or new is unknown.
     no_packet : int
         Places where a packet should begin and does not; reading resumes at the next signature.
     unfinished : int
@@ -60,6 +63,7 @@ class StreamStats:
     missing: int = 0
     gaps: int = 0
     conflicts: int = 0
+    uncompared: int = 0
     no_packet: int = 0
     unfinished: int = 0
     evictions: int = 0
@@ -73,7 +77,7 @@ class StreamStats:
     @property
     def problems(self) -> int:
         """The problems of all kinds."""
-        return self.gaps + self.conflicts + self.no_packet + self.unfinished + self.evictions
+        return self.gaps + self.conflicts + self.uncompared + self.no_packet + self.unfinished + self.evictions
 
 
 @dataclass

@@ -21,7 +21,6 @@ from msmqwire.capture.schema import (
     PING_PORTS,
     TOPOLOGY_PORTS,
     TOPOLOGY_SOCKETS,
-    TRANSPORTS,
 )
 from msmqwire.capture.tcp.packets import PACKET_KINDS
 from msmqwire.capture.tcp.streams import packet_kinds
@@ -69,8 +68,8 @@ class TableKind:
         The ports where they are found, for each transport.
     packets : tuple of str
         The kinds of packets in TCP streams among them.
-    transports : tuple of int
-        What ``decode_batch(transport=)`` calls each of ``TRANSPORTS``; empty where it has no such argument.
+    takes_transport : bool
+        ``decode_batch`` has the argument ``transport``.
     in_messages : bool
         They are bodies of messages.
     """
@@ -79,7 +78,7 @@ class TableKind:
     decode_batch: Callable[..., Batch]
     ports: Mapping[str, frozenset[int]]
     packets: tuple[str, ...] = ()
-    transports: tuple[int, ...] = ()
+    takes_transport: bool = False
     in_messages: bool = False
 
 
@@ -88,7 +87,7 @@ TABLES: dict[str, TableKind] = {
         mqsd.TOPOLOGY,
         mqsd.decode_batch,
         {"udp": TOPOLOGY_PORTS, "ipx": TOPOLOGY_SOCKETS},
-        transports=(Transport.UDP, Transport.UNKNOWN, Transport.IPX),
+        takes_transport=True,
     ),
     "notifications": TableKind(
         mqcn.NOTIFICATIONS, mqcn.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",), in_messages=True
@@ -99,7 +98,7 @@ TABLES: dict[str, TableKind] = {
         mqqb.decode_session_batch,
         {"udp": PING_PORTS, "tcp": MESSAGE_PORTS},
         ("session",),
-        transports=(Transport.UDP, Transport.TCP, Transport.UNKNOWN),
+        takes_transport=True,
     ),
 }
 
@@ -215,7 +214,7 @@ class TableRows:
         wanted = np.zeros(len(transports), np.bool_)
         for transport, numbers in self._ports.items():
             is_ours = _is_among(numbers)
-            here = transports == TRANSPORTS.index(transport)
+            here = transports == Transport[transport.upper()]
             here &= is_ours[ports[0]] | is_ours[ports[1]]
             if transport == "tcp":
                 here &= kinds & self._packets != 0
@@ -251,12 +250,10 @@ class TableRows:
         return pa.RecordBatch.from_arrays([*first.columns, *last.columns], schema=self.schema)
 
     def _transport(self, transports: NDArray[np.uint8] | None) -> dict[str, Any]:
-        """The transports of the payloads, in the numbering of the decoder."""
-        if not self.kind.transports:
+        """The argument of the decoder, if it has one."""
+        if not self.kind.takes_transport:
             return {}
-        if transports is None:
-            return {"transport": "udp"}
-        return {"transport": np.array(self.kind.transports, np.uint8)[transports]}
+        return {"transport": "udp" if transports is None else transports}
 
     def _notifications(self, messages: mqqb.MessageBatch) -> tuple[Batch, NDArray[np.uint32]]:
         """The notifications in messages, and for each the number of its message."""
@@ -343,7 +340,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
             self.payloads += len(block)
             yield table.name, table.rows_of(table.decode(block.payloads, block.transports), first)
             return
-        transports = np.zeros(len(block), np.uint8) if block.transports is None else block.transports
+        transports = np.full(len(block), Transport.UDP, np.uint8) if block.transports is None else block.transports
         kinds = packet_kinds(block.payloads)
         ports = (block.capture["src_port"], block.capture["dst_port"])
         claimed = np.zeros(len(block), np.bool_)

@@ -65,6 +65,7 @@ def _report_streams(stats: CaptureStats) -> None:
         (streams.gaps, "gap", ""),
         (streams.missing, "byte missing", "bytes missing"),
         (streams.conflicts, "conflict", ""),
+        (streams.uncompared, "segment not compared", "segments not compared"),
         (streams.skipped, "byte of no packet", "bytes of no packet"),
         (streams.unfinished, "packet truncated", "packets truncated"),
         (streams.evictions, "stream forgotten", "streams forgotten"),

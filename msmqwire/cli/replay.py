@@ -52,7 +52,8 @@ examples:
 # The counts of a capture of which something could not be read
 _LOST = (
     "problem IS NOT NULL OR damaged + incomplete_datagrams + fragment_conflicts + cut_files + encrypted + unread + "
-    "streams.gaps + streams.conflicts + streams.no_packet + streams.unfinished + streams.evictions > 0"
+    "streams.gaps + streams.conflicts + streams.uncompared + streams.no_packet + streams.unfinished + "
+    "streams.evictions > 0"
 )
 
 

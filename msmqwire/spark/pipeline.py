@@ -159,7 +159,7 @@ class Summary:
             yield (
                 f"TCP streams: {_counted(streams.missing, 'byte')} missing in {_counted(streams.gaps, 'gap')}, "
                 f"{_counted(streams.skipped, 'byte')} of no whole packet, {_counted(streams.conflicts, 'conflict')}, "
-                f"{streams.evictions:,} forgotten"
+                f"{_counted(streams.uncompared, 'segment')} not compared, {streams.evictions:,} forgotten"
             )
         if self.incomplete_datagrams or self.fragment_conflicts:
             whole = "datagram that is not whole", "datagrams that are not whole"

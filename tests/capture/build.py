@@ -33,10 +33,12 @@ def tcp(
     *,
     options: bytes = b"",
     words: int | None = None,
+    acknowledged: int = 0,
 ) -> bytes:
     """A TCP segment; ``words`` says something else than the truth about its header."""
     size = 5 + len(options) // 4 if words is None else words
-    head = struct.pack(">HHIIBBHHH", source, target, sequence % (1 << 32), 0, size << 4, flags, 65535, 0, 0)
+    numbers = sequence % (1 << 32), acknowledged % (1 << 32)
+    head = struct.pack(">HHIIBBHHH", source, target, *numbers, size << 4, flags, 65535, 0, 0)
     return head + options + payload
 
 
@@ -132,9 +134,11 @@ def segment(
     *,
     src: str = "10.0.0.1",
     dst: str = "10.0.0.2",
+    acknowledged: int = 0,
 ) -> bytes:
     """The common frame of a stream: a TCP segment in IPv4 in Ethernet."""
-    return ethernet(IPV4, ipv4(tcp(payload, sequence, flags, source, target), TCP, source=src, target=dst))
+    body = tcp(payload, sequence, flags, source, target, acknowledged=acknowledged)
+    return ethernet(IPV4, ipv4(body, TCP, source=src, target=dst))
 
 
 # MSMQ packets

@@ -205,12 +205,13 @@ def segment(source: str, target: str, rest: bytes, room: int) -> Segment:
     """A TCP segment; of one that was cut as much as is there."""
     if room < 20:
         raise DamagedError
-    source_port, target_port, sequence, words, flags = struct.unpack(">HHI4xBB6x", need(rest, 20))
+    source_port, target_port, sequence, acknowledged, words, flags = struct.unpack(">HHIIBB6x", need(rest, 20))
     header = words // 16 * 4
     if not 20 <= header <= room:
         raise DamagedError
     payload = rest[header:room]
-    return Segment(source, source_port, target, target_port, sequence, flags, payload, room - header - len(payload))
+    ends = source, source_port, target, target_port
+    return Segment(*ends, sequence, flags, payload, room - header - len(payload), acknowledged)
 
 
 def transport(

@@ -12,6 +12,7 @@ import numpy as np
 from msmqwire import capture
 from msmqwire.capture.files.blocks import FileReader, Pool
 from msmqwire.capture.tcp.streams import StreamTable
+from msmqwire.wire.transport import Transport
 
 PORTS = (1801,)
 
@@ -75,10 +76,10 @@ def rows_of(block: capture.Block) -> list[Row]:
     """The rows of a block, from its numpy views."""
     columns, present = block.capture, block.capture.is_present("time")
     assert len(block) == len(columns) == len(block.payloads)
-    assert np.array_equal(columns["transport"] == 2, columns["src"]["family"] == 10)
+    assert np.array_equal(columns["transport"] == Transport.IPX, columns["src"]["family"] == 10)
     streamed = columns.is_present("stream_offset")
-    assert np.array_equal(columns["transport"] == 1, streamed)
-    transports = np.zeros(len(block), np.uint8) if block.transports is None else block.transports
+    assert np.array_equal(columns["transport"] == Transport.TCP, streamed)
+    transports = np.full(len(block), Transport.UDP, np.uint8) if block.transports is None else block.transports
     assert np.array_equal(columns["transport"], transports)
     assert (columns["first_frame"] <= columns["frame"])[~streamed].all()
     return [

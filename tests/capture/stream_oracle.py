@@ -11,8 +11,11 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-FIN, SYN, RST = 1, 2, 4
+FIN, SYN, RST, ACK = 1, 2, 4, 16
 SEQUENCES = 1 << 32
+
+# The ends, and whether it is the stream of segments from before the first byte of the one that was there
+Key = tuple[str, int, str, int, bool]
 
 
 class Segment(NamedTuple):
@@ -26,6 +29,7 @@ class Segment(NamedTuple):
     flags: int
     payload: bytes
     missing: int = 0
+    acknowledged: int = 0
 
 
 class Found(NamedTuple):
@@ -77,29 +81,43 @@ class Stream:
     skip: int = 0
     searching: bool = False
     ended: bool = False
+    unanswered: int | None = None  # where a SYN that is not answered yet says that the stream begins
+
+    def ahead(self, sequence: int) -> int:
+        """How far a sequence number is from the next byte in order."""
+        return (sequence - self.first - self.position + SEQUENCES // 2) % SEQUENCES - SEQUENCES // 2
+
+    def is_before(self, sequence: int, length: int) -> bool:
+        """Whether all of so many bytes are before the first one."""
+        ahead = self.ahead(sequence)
+        return 0 < length <= -ahead - self.position and (length, ahead) != (1, -1)
 
     def take(self, segment: Segment, sequence: int, frame: int, time: int | None) -> list[Found]:
         """The packets that a segment completes."""
-        ahead = (sequence - self.first - self.position + SEQUENCES // 2) % SEQUENCES - SEQUENCES // 2
+        ahead = self.ahead(sequence)
+        if segment.flags & RST:  # what it carries is not of the stream
+            self.account["bytes"] += len(segment.payload)
+            self.account["skipped"] += len(segment.payload)
+            self.ended |= ahead >= 0
+            return self.drain(flush=ahead >= 0)
         keep_alive = len(segment.payload) == 1 and ahead == -1
-        differs = False
+        differs = uncompared = False
+        self.ended |= bool(segment.flags & FIN) and ahead + len(segment.payload) + segment.missing >= 0
         for at, value in enumerate(segment.payload, self.position + ahead):
             self.account["bytes"] += 1
             if at < self.position:
                 self.account["duplicate"] += 1
                 place = at - (self.position - len(self.open))
                 differs |= place >= 0 and self.open[place].value != value and not keep_alive
+                uncompared |= place < 0 and not keep_alive
             elif at in self.waiting:
                 self.account["duplicate"] += 1
                 differs |= self.waiting[at].value != value
             else:
                 self.waiting[at] = Byte(value, frame, time)
         self.account["conflicts"] += differs
-        found = self.drain(flush=False)
-        self.ended |= bool(segment.flags & (FIN | RST))
-        if segment.flags & RST and ahead >= 0:
-            found += self.drain(flush=True)
-        return found
+        self.account["uncompared"] += uncompared
+        return self.drain(flush=False)
 
     def drain(self, *, flush: bool) -> list[Found]:
         """Read all bytes in order, and those behind a gap that is given up."""
@@ -184,32 +202,85 @@ class Streams:
     def __init__(self, *, limit: int = 1 << 20, most: int = 1 << 16) -> None:
         self.limit = limit
         self.most = most
-        self.streams: OrderedDict[tuple[str, int, str, int], Stream] = OrderedDict()
+        self.streams: OrderedDict[Key, Stream] = OrderedDict()
         self.account: Counter[str] = Counter()
+
+    def begin(self, key: Key, first: int) -> None:
+        """A stream, in the place of the one that had its key."""
+        old = self.streams.get(key)
+        stream = Stream(first, self.account, key[:4], self.limit)
+        self.streams[key] = stream  # where the old one was among those that are forgotten in turn
+        assert old is None or not (old.waiting or old.open)
+        self.account["streams"] += 1
+
+    def answer(self, segment: Segment) -> tuple[list[Found], bool]:
+        """A SYN with ACK begins the stream of the SYN that it answers; whether it answers one."""
+        found = []
+        key = (segment.dst, segment.dst_port, segment.src, segment.src_port, False)
+        stream = self.streams.get(key)
+        if stream is None:
+            return [], False
+        if stream.unanswered == segment.acknowledged:
+            found = stream.close()
+            self.begin(key, segment.acknowledged)
+        stream = self.streams[key]
+        return found, stream.first == segment.acknowledged and stream.position == 0
+
+    def begins(self, stream: Stream, segment: Segment, sequence: int, *, answers: bool) -> bool:
+        """Whether a new stream begins between the ends of one."""
+        if segment.flags & RST:
+            return False
+        if segment.flags & SYN:
+            if stream.ended or (answers and sequence != stream.first):
+                return True
+            if sequence != stream.first:
+                stream.unanswered = sequence
+            return False
+        length = len(segment.payload) + segment.missing
+        return bool(length) and sequence == stream.unanswered and stream.ahead(sequence) != 0
 
     def take(self, segment: Segment, frame: int, time: int | None = None) -> list[Found]:
         """The packets that a segment completes."""
         length = len(segment.payload) + segment.missing
         if not length and not segment.flags & (SYN | FIN | RST):
             return []
-        found = []
-        ends = segment[:4]
-        sequence = (segment.sequence + bool(segment.flags & SYN)) % SEQUENCES
-        stream = self.streams.get(ends)
+        if segment.flags & RST:
+            length, segment = 0, segment._replace(flags=segment.flags & ~SYN)
+        found, answers, begins = [], False, False
+        key: Key = (*segment[:4], False)
+        syn = bool(segment.flags & SYN)
+        sequence = (segment.sequence + syn) % SEQUENCES
+        if syn and segment.flags & ACK:
+            found, answers = self.answer(segment)
+        stream = self.streams.get(key)
+        if stream is not None:
+            begins = self.begins(stream, segment, sequence, answers=answers)
+            if not begins and not syn and stream.is_before(sequence, length):
+                key = (*segment[:4], True)
+                stream = self.streams.get(key)
+                begins = stream is not None and (
+                    stream.is_before(sequence, length) or stream.ahead(sequence) > self.limit
+                )
         if stream is None:
-            if not length and not segment.flags & SYN:
-                return []
+            if not length and not syn:
+                self.account["bytes"] += len(segment.payload)
+                self.account["skipped"] += len(segment.payload)
+                return found
             if len(self.streams) >= self.most:
                 oldest = next(iter(self.streams))
                 found += self.streams[oldest].close()
                 self.account["evictions"] += not self.streams.pop(oldest).ended
-        elif segment.flags & SYN and sequence != stream.first:
+        elif begins:
             found += stream.close()
-            stream = None
-        if stream is None:
-            stream = self.streams[ends] = Stream(sequence, self.account, ends, self.limit)
-            self.account["streams"] += 1
-        self.streams.move_to_end(ends)
+        if stream is None or begins:
+            self.begin(key, sequence)
+        stream = self.streams[key]
+        if syn and sequence != stream.first:  # it may be forged
+            self.account["bytes"] += len(segment.payload)
+            self.account["skipped"] += len(segment.payload)
+            self.account["uncompared"] += bool(segment.payload)
+            return found
+        self.streams.move_to_end(key)
         return found + stream.take(segment, sequence, frame, time)
 
     def finish(self) -> list[Found]:

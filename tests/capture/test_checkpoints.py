@@ -23,6 +23,7 @@ from msmqwire.errors import CaptureError
 from tests.capture import build
 from tests.capture.build import message, segment
 from tests.capture.reading import check
+from tests.capture.stream_oracle import ACK, SYN
 from tests.capture.traffic import conversation, damaged, file_of, fragments, several_sections
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -133,6 +134,25 @@ def test_sequence_numbers_that_wrap(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(build.pcap(frames))
     assert compare(path, 300) > 5
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_streams_that_begin_again(tmp_path: Path, answered: bool) -> None:
+    """A SYN that waits for its answer, and segments from before the first byte, on both sides of a checkpoint."""
+    stream = b"".join(message(b"%d" % number * 9) for number in range(9))
+    there = [segment(stream[at : at + 30], 9000 + at) for at in range(0, len(stream), 30)]
+    again = [segment(stream[at : at + 50], 70_001 + at) for at in range(0, len(stream), 50)]
+    early = [segment(stream[at : at + 40], 2000 + at) for at in range(0, len(stream), 40)]
+    ends = {"src": "10.0.0.2", "dst": "10.0.0.1"}
+    answer = segment(b"", 5, SYN | ACK, 1801, 40000, acknowledged=70_001 if answered else 8, **ends)
+    frames = [segment(b"", 1, SYN, 1801, 40000, **ends), *there[:4], segment(b"", 70_000, SYN), *there[4:7], answer]
+    frames += [*again, *early]
+    path = tmp_path / "capture"
+    path.write_bytes(build.pcap(frames))
+    assert compare(path, 1) >= len(frames)
+    rows, stats, _ = read(path)
+    assert len(rows) == 8 + 9 + 9
+    assert (stats.streams.streams, stats.streams.problems) == (4 + answered, 1)
 
 
 def test_a_message_over_several_parts(tmp_path: Path) -> None:

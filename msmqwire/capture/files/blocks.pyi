@@ -21,7 +21,7 @@ class Block:
     capture : Batch
         The capture columns that were asked for.
     transports : ndarray of uint8, or None
-        What carried each payload, as numbers of ``TRANSPORTS``; None when it was UDP for all of them.
+        What carried each payload, as codes of ``Transport``; None when it was UDP for all of them.
     """
 
     payloads: Payloads

@@ -29,6 +29,7 @@ from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns.payloads cimport Payloads, Span, payloads_of_spans
 from msmqwire.wire.address cimport ADDRESS_SIZE
 from msmqwire.wire.simd cimport wire_bswap16
+from msmqwire.wire.transport cimport Transport
 
 import numpy as np
 
@@ -67,7 +68,7 @@ cdef class Block:
         if not self.others.size:
             return None
         others = np.frombuffer(self.others, np.uint32)
-        found = np.zeros(len(self), np.uint8)
+        found = np.full(len(self), <uint8_t>Transport.UDP, np.uint8)
         found[others >> 2] = others & 3
         return found
 

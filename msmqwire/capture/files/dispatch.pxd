@@ -7,17 +7,17 @@ from libc.stdlib cimport free
 from msmqwire.capture.frames.fragments cimport IMPOSSIBLE, Fragments, add_part
 from msmqwire.capture.frames.frame cimport FRAGMENT, FRAGMENT_DIFFERS, Counts, Frame, Reason, damaged, describe
 from msmqwire.capture.frames.layers cimport (
-    FOUND, IPX_PACKET, LINK_ETHERNET, OTHER, PART, TCP, UDP, UDP_HEADER, Packet, Ports, find_in_datagram, find_packet,
-    plain_datagram, plain_segment, wanted,
+    FOUND, IPX_PACKET, LINK_ETHERNET, OTHER, PART, TCP_PROTOCOL, UDP_HEADER, UDP_PROTOCOL, Packet, Ports,
+    find_in_datagram, find_packet, plain_datagram, plain_segment, wanted,
 )
 from msmqwire.capture.frames.rows cimport (
-    MOST_ASSEMBLED, OVER_IPX, OVER_UDP, Ends, Rows, ends_of_ip, ends_of_ipx, is_wanted, keep_memory, note_transport,
-    put_row,
+    MOST_ASSEMBLED, Ends, Rows, ends_of_ip, ends_of_ipx, is_wanted, keep_memory, note_transport, put_row,
 )
 from msmqwire.capture.tcp.flows cimport Streams
 from msmqwire.capture.tcp.streams cimport says_nothing, take_segment
 from msmqwire.wire.address cimport IPV4, IPV6
 from msmqwire.wire.simd cimport wire_unlikely
+from msmqwire.wire.transport cimport Transport
 
 
 cdef inline bint take_plain(
@@ -29,7 +29,7 @@ cdef inline bint take_plain(
     if wire_unlikely(length == 0):
         return False
     if wanted(ports, frame.data + 34):
-        ends = ends_of_ip(frame.data + 14, frame.data + 34, OVER_UDP)
+        ends = ends_of_ip(frame.data + 14, frame.data + 34, Transport.UDP)
         ends.family = IPV4  # as plain_datagram has seen
         if is_wanted(rows, &ends, frame.timed, frame.time):
             put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER)
@@ -59,11 +59,11 @@ cdef inline bint take_part(
             counts.fragments += 1
             return True
     status = find_in_datagram(fragments.whole, fragments.size, ports, found)
-    if status == FOUND and found.protocol == TCP:
+    if status == FOUND and found.protocol == TCP_PROTOCOL:
         if not take_segment(streams, frame, found, rows, counts):
             return False
     elif status == FOUND:
-        ends = ends_of_ip(found.ip, found.header, OVER_UDP)
+        ends = ends_of_ip(found.ip, found.header, Transport.UDP)
         if is_wanted(rows, &ends, frame.timed, frame.time):
             put_row(rows, columns, frame, &ends, found.payload, found.size)
             if rows.first_frame != NULL:
@@ -93,11 +93,11 @@ cdef inline void take_whole(const Frame* frame, const Ports* ports, Rows* rows, 
         ends.src = found.part.src
         ends.dst = found.part.dst
         ends.src_port = ends.dst_port = ends.src  # a fragment has no ports, and the table no column of them
-        ends.transport = OVER_UDP
+        ends.transport = Transport.UDP
     elif status == FOUND and found.protocol == IPX_PACKET:
         ends = ends_of_ipx(found.ip)
-    elif status == FOUND and not (found.protocol == TCP and says_nothing(&found)):
-        ends = ends_of_ip(found.ip, found.header, OVER_UDP)
+    elif status == FOUND and not (found.protocol == TCP_PROTOCOL and says_nothing(&found)):
+        ends = ends_of_ip(found.ip, found.header, Transport.UDP)
     elif status == FOUND:
         counts.segments += 1
         return
@@ -128,20 +128,20 @@ cdef inline bint take_general(
         counts.other += 1
         return True
     status = find_packet(frame.data, frame.size, frame.link, ports, &found)
-    if status == FOUND and found.protocol == TCP:
+    if status == FOUND and found.protocol == TCP_PROTOCOL:
         return take_segment(streams, frame, &found, rows, counts)
     if status == PART:
         return take_part(frame, &found, ports, columns, rows, counts, streams)
     if status == FOUND:
-        if found.protocol == UDP:
-            ends = ends_of_ip(found.ip, found.header, OVER_UDP)
+        if found.protocol == UDP_PROTOCOL:
+            ends = ends_of_ip(found.ip, found.header, Transport.UDP)
         else:
             ends = ends_of_ipx(found.ip)
         if not is_wanted(rows, &ends, frame.timed, frame.time):
             counts.other += 1
             return True
-        if found.protocol != UDP:
-            note_transport(rows, OVER_IPX)
+        if found.protocol != UDP_PROTOCOL:
+            note_transport(rows, Transport.IPX)
         put_row(rows, columns, frame, &ends, found.payload, found.size)
     elif status == OTHER:
         counts.other += 1

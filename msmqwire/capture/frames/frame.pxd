@@ -41,6 +41,7 @@ cdef enum Reason:
     EVICTED
     INCOMPLETE
     FRAGMENT_DIFFERS
+    UNCOMPARED
 
 
 cdef struct Problem:

@@ -35,4 +35,6 @@ REASONS = {
     EVICTED: "a stream is evicted after this segment, at offset {available}: too many are open",
     INCOMPLETE: "an IP datagram in fragments is incomplete: {needed} bytes were captured",
     FRAGMENT_DIFFERS: "the bytes of this fragment differ from earlier bytes there",
+    UNCOMPARED: "{needed} bytes of this segment are not read: its stream is already at offset {available}, and bytes "
+    "that can be compared with them are not kept",
 }

@@ -36,8 +36,8 @@ cdef struct Ports:
 
 # Values of Protocol and Next Header, and one beyond them
 cdef enum Protocol:
-    TCP = 6
-    UDP = 17
+    TCP_PROTOCOL = 6
+    UDP_PROTOCOL = 17
     IPX_PACKET = 256
 
 

@@ -198,7 +198,7 @@ cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
         return short_of(found, IP_VERSION, 4, ip[0] >> 4)
     if header < 20:
         return short_of(found, IP_HEADER_LENGTH, 20, header)
-    if layer.type != UDP and layer.type != TCP:
+    if layer.type != UDP_PROTOCOL and layer.type != TCP_PROTOCOL:
         return OTHER
     if total == 0:
         total = left  # a sender that leaves cutting to its network card does not know the length yet
@@ -245,7 +245,7 @@ cdef int read_extensions(Layer* layer, Packet* found) noexcept nogil:
         if layer.end < layer.position:
             return short_of(found, IP_TOTAL_LENGTH, layer.position, layer.end)
         if flags & 0xFFF9:  # neither offset nor more fragments: a whole datagram, RFC 6946
-            if layer.type != UDP and layer.type != TCP and not is_extension(layer.type):
+            if layer.type != UDP_PROTOCOL and layer.type != TCP_PROTOCOL and not is_extension(layer.type):
                 return OTHER
             found.part.protocol = layer.type
             found.part.identification = load_u32(extension + 4)
@@ -344,9 +344,9 @@ cdef int read_ipx(const Layer* layer, const uint64_t* ports, Packet* found) noex
 
 cdef int read_transport(const Layer* layer, const Ports* ports, Packet* found) noexcept nogil:
     found.protocol = layer.type
-    if layer.type == UDP:
+    if layer.type == UDP_PROTOCOL:
         return read_udp(layer, ports.udp, found)
-    if layer.type == TCP:
+    if layer.type == TCP_PROTOCOL:
         return read_tcp(layer, ports.tcp, found)
     return OTHER
 
@@ -355,9 +355,9 @@ cdef bint is_foreign(const Part* part, const Ports* ports) noexcept nogil:
     """Whether a first part shows that the datagram is not ours."""
     if part.offset or part.size < 4:
         return False
-    if part.protocol == UDP:
+    if part.protocol == UDP_PROTOCOL:
         return not wanted(ports.udp, part.data)
-    return part.protocol == TCP and not wanted(ports.tcp, part.data)
+    return part.protocol == TCP_PROTOCOL and not wanted(ports.tcp, part.data)
 
 
 cdef int find_packet(

@@ -11,6 +11,7 @@ from msmqwire.columns.payloads cimport Span
 from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6, IPX
 from msmqwire.wire.cursor cimport load_u16
 from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
+from msmqwire.wire.transport cimport Transport
 
 cdef enum:
     SMALLEST_ROW = 44  # bytes of a window that a row takes at least: record header 16, IP 20, UDP 8
@@ -23,13 +24,6 @@ cdef enum:
 cpdef enum:
     TIMED = 2     # the row has a time
     STREAMED = 4  # the row is a packet in a TCP stream
-
-
-# Codes of the column transport
-cdef enum Transport:
-    OVER_UDP = 0
-    OVER_TCP = 1
-    OVER_IPX = 2
 
 
 # Where the rows of a block are written; NULL for columns that are not built.
@@ -51,7 +45,7 @@ cdef struct Rows:
     uint16_t* dst_port
     uint8_t* transport
     uint64_t* stream_offset
-    uint32_t* others       # rows of another transport than UDP: their number, and in the lowest two bits which
+    uint32_t* others       # rows of another transport than UDP: their number, and in the lowest two bits its code
     size_t other_count
     # For packets in streams
     size_t packets         # rows that are such packets
@@ -99,7 +93,7 @@ cdef inline Ends ends_of_ipx(const uint8_t* ipx) noexcept nogil:
     """The ends of an IPX packet: network and node, then the socket."""
     cdef Ends ends
     ends.family = IPX
-    ends.transport = OVER_IPX
+    ends.transport = Transport.IPX
     ends.src = ipx + 18
     ends.dst = ipx + 6
     ends.src_port = ipx + 28
@@ -125,7 +119,7 @@ cdef inline void put_columns(
     uint8_t file, uint64_t stream_offset,
 ) noexcept nogil:
     rows.presence[row] = <uint8_t>(
-        DECODED | (TIMED if timed else 0) | (STREAMED if ends.transport == OVER_TCP else 0)
+        DECODED | (TIMED if timed else 0) | (STREAMED if ends.transport == Transport.TCP else 0)
     )
     if rows.file != NULL:
         rows.file[row] = file

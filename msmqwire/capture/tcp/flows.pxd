@@ -14,11 +14,16 @@ cdef enum:
     NO_FLOW = 0xFFFFFFFF
 
 
+# Bit of Endpoints.ports: the stream of segments from before the first byte of the stream without this bit
+cdef enum:
+    EARLIER_BIT = 48
+
+
 # Sender and receiver; of addresses of 4 bytes the rest is zero.
 cdef struct Endpoints:
     uint64_t src[2]
     uint64_t dst[2]
-    uint64_t ports  # the two as they stand in the header, and the IP version above them
+    uint64_t ports  # the two as they are in the header, above them the IP version (16 bits), above it EARLIER_BIT
 
 
 # Where bytes of a stream were captured.
@@ -54,6 +59,8 @@ cdef struct Flow:
     uint64_t offset      # of the record of the last segment, and the file it is in
     uint32_t file
     bint ended           # by FIN or RST
+    bint renewing        # a SYN with another number came, which was not answered yet
+    uint32_t next_first  # the first sequence number by that SYN
     bint flushing        # what is missing is given up
     bint searching       # for the signature of a packet
     uint32_t skip        # bytes to pass over: they are the rest of a packet that lost some
@@ -97,6 +104,7 @@ cdef struct StreamCounts:
     uint64_t missing
     uint64_t gaps
     uint64_t conflicts
+    uint64_t uncompared
     uint64_t no_packet
     uint64_t unfinished
     uint64_t evictions

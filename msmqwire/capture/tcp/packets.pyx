@@ -12,10 +12,11 @@ from libc.string cimport memchr, memcpy, memmove
 
 from msmqwire.capture.frames.frame cimport NO_PACKET, Counts, describe
 from msmqwire.capture.frames.rows cimport (
-    OVER_TCP, Ends, Rows, is_wanted, keep_memory, note_transport, put_columns, put_payload,
+    Ends, Rows, is_wanted, keep_memory, note_transport, put_columns, put_payload,
 )
 from msmqwire.capture.tcp.flows cimport Flow, Origin, Streams, grow_packet, later, open_head, release_packet
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FRAMED, NOT_A_PACKET, VERSION_NUMBER, Framing, frame_packet
+from msmqwire.wire.transport cimport Transport
 
 __all__ = ["PACKET_KINDS"]
 
@@ -46,7 +47,7 @@ cdef inline bint put_packet(
     """Add the row of a packet, if it is selected; whether it is."""
     cdef Ends ends
     ends.family = <uint16_t>(flow.endpoints.ports >> 32)
-    ends.transport = OVER_TCP
+    ends.transport = Transport.TCP
     ends.src = <const uint8_t*>flow.endpoints.src
     ends.dst = <const uint8_t*>flow.endpoints.dst
     ends.src_port = <const uint8_t*>&flow.endpoints.ports
@@ -54,7 +55,7 @@ cdef inline bint put_packet(
     if not is_wanted(rows, &ends, last.timed, last.time):
         streams.counts.unselected += 1
         return False
-    note_transport(rows, OVER_TCP)
+    note_transport(rows, Transport.TCP)
     put_payload(rows, data, size)
     rows.packets += 1
     if rows.columns:

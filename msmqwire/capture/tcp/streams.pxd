@@ -13,6 +13,7 @@ cdef enum:
     FIN = 1
     SYN = 2
     RST = 4
+    ACK = 16
 
 cdef inline bint says_nothing(const Packet* found) noexcept nogil:
     """Whether a segment only acknowledges."""

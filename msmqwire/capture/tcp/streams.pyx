@@ -3,7 +3,8 @@
 A stream is one direction of a connection. Bytes in order go to packets.pyx. Bytes that are ahead of what is still
 missing wait as pieces. What is missing is given up when too much waits behind it, when the connection is reset or its
 ports are used again, when the flow is evicted, and at the end of the capture; reading goes on behind the packet that
-lost some of its bytes, else at the next signature.
+lost some of its bytes, else at the next signature. Bytes that a stream is past are compared with those that are held;
+where none are held, this is a problem. A segment from before the first byte of a stream belongs to a stream of its own.
 
 Rows have room for so many packets. A segment for which there may be too little is not taken: the caller makes new rows
 and offers it again. Where a segment was taken and the bytes waiting behind it did not fit, its flow is ``waiting``: the
@@ -17,19 +18,19 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
 from msmqwire.capture.frames.fragments cimport free_fragments
-from msmqwire.capture.frames.frame cimport CONFLICT, EVICTED, GAP, UNFINISHED, Counts, Frame, describe
+from msmqwire.capture.frames.frame cimport CONFLICT, EVICTED, GAP, UNCOMPARED, UNFINISHED, Counts, Frame, describe
 from msmqwire.capture.frames.layers cimport Packet
 from msmqwire.capture.frames.rows cimport Rows, keep_memory
 from msmqwire.capture.tcp.flows cimport (
-    NO_FLOW, Endpoints, Flow, Origin, Piece, Streams, add_flow, find_flow, free_table, hold_piece, move_to_front,
-    piece_data, remove_flow, start_table, take_piece,
+    EARLIER_BIT, NO_FLOW, Endpoints, Flow, Origin, Piece, Streams, add_flow, find_flow, free_table, hold_piece,
+    move_to_front, piece_data, remove_flow, start_table, take_piece,
 )
 from msmqwire.capture.tcp.packets cimport deliver, has_room, lose_packet, packet_kind
 from msmqwire.columns.payloads cimport Payloads, Span, payload_at
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 from msmqwire.wire.address cimport IPV4, IPV6
 from msmqwire.wire.cursor cimport load_u32, load_u64
-from msmqwire.wire.simd cimport wire_bswap32
+from msmqwire.wire.simd cimport wire_bswap32, wire_unlikely
 
 import numpy as np
 
@@ -107,20 +108,24 @@ cdef bint evict(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
     return True
 
 
-cdef bint differs_from_open(const Flow* flow, const uint8_t* data, size_t size, size_t behind) noexcept nogil:
-    """Whether bytes that begin ``behind`` bytes in front of the position are not what the open packet has there."""
+cdef size_t compare_open(
+    const Flow* flow, const uint8_t* data, size_t size, size_t behind, bint* differs
+) noexcept nogil:
+    """Compare bytes that begin ``behind`` bytes before the position with the open packet; how many it has not."""
     cdef const uint8_t* open = flow.data
     cdef size_t skip = 0
-    if flow.filled == 0:
-        return False
+    if behind - size >= flow.filled:
+        return size
     if flow.filled < BASE_HEADER_SIZE:
         open = flow.head.data
     if open == NULL:
-        return False
+        return size
     if behind > flow.filled:
         skip = behind - flow.filled
         behind = flow.filled
-    return size > skip and memcmp(data + skip, open + (flow.filled - behind), size - skip) != 0
+    if memcmp(data + skip, open + (flow.filled - behind), size - skip) != 0:
+        differs[0] = True
+    return skip
 
 
 cdef void take_bytes(
@@ -130,10 +135,14 @@ cdef void take_bytes(
     """Bytes that begin ``ahead`` of the position; what was there before is left as it is."""
     cdef size_t behind = <size_t>(-<int64_t>ahead) if ahead < 0 else 0
     cdef size_t old = min(size, behind)
+    cdef size_t unknown
     cdef bint differs = False
     streams.counts.bytes += size
     if old and not (size == 1 and behind == 1):  # which is a keep-alive, whose byte may be anything
-        differs = differs_from_open(flow, data, old, behind)
+        unknown = compare_open(flow, data, old, behind, &differs)
+        if unknown:
+            streams.counts.uncompared += 1
+            describe(counts, origin.file, origin.offset, UNCOMPARED, unknown, flow.position)
     streams.counts.duplicate += old
     data += old
     size -= old
@@ -182,7 +191,7 @@ cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first) noexcept no
     flow.first = first
     flow.position = 0
     flow.skip = 0
-    flow.ended = flow.flushing = flow.searching = False
+    flow.ended = flow.renewing = flow.flushing = flow.searching = False
     streams.counts.streams += 1
 
 
@@ -194,15 +203,71 @@ cdef bint keep_in_bounds(Streams* streams, Rows* rows, Counts* counts) noexcept 
     return True
 
 
+cdef bint renew_answered(
+    Streams* streams, const Endpoints* endpoints, uint32_t acknowledged, Rows* rows, Counts* counts, bint* answers
+) noexcept nogil:
+    """Begin the other direction's stream where its SYN says, which a SYN with ACK answers.
+
+    ``answers``: the stream of the other direction has just begun with that SYN. False if the rows have no room for what
+    waits in the stream that ends.
+    """
+    cdef Endpoints other
+    cdef Flow* flow
+    other.src[0], other.src[1] = endpoints.dst[0], endpoints.dst[1]
+    other.dst[0], other.dst[1] = endpoints.src[0], endpoints.src[1]
+    other.ports = (
+        endpoints.ports >> 32 << 32 | (endpoints.ports & 0xFFFF) << 16 | (endpoints.ports >> 16 & 0xFFFF)
+    )
+    flow = find_flow(&streams.table, &other)
+    if flow == NULL:
+        return True
+    if flow.renewing and flow.next_first == acknowledged:
+        if not close_stream(streams, flow, rows, counts):
+            return False
+        begin_stream(streams, flow, acknowledged)
+    answers[0] = flow.first == acknowledged and flow.position == 0
+    return True
+
+
+cdef bint begins_stream(Flow* flow, uint32_t flags, uint32_t sequence, size_t size, bint answers) noexcept nogil:
+    """Whether a segment begins a new stream between the endpoints of one that is open.
+
+    A SYN does so after FIN or RST, or as the answer to a SYN. Any other may be forged: it is remembered, and the stream
+    begins when it is answered, or with bytes that have its number and do not continue the open stream.
+    """
+    if not flags & SYN:
+        return size and sequence == flow.next_first and sequence - flow.first != <uint32_t>flow.position
+    if flow.ended or (answers and sequence != flow.first):
+        return True
+    if sequence != flow.first:
+        flow.renewing = True
+        flow.next_first = sequence
+    return False
+
+
+cdef inline bint is_before(const Flow* flow, uint32_t sequence, size_t size) noexcept nogil:
+    """Whether all bytes of a segment are before the first byte of the stream; a keep-alive is not."""
+    cdef int32_t ahead = <int32_t>(sequence - flow.first - <uint32_t>flow.position)
+    return ahead < 0 and size and -<int64_t>ahead >= <int64_t>(flow.position + size) and not (size == 1 and ahead == -1)
+
+
+cdef bint is_away(const Streams* streams, const Flow* flow, uint32_t sequence, size_t size) noexcept nogil:
+    """Whether a segment is too far from a stream to belong to it."""
+    cdef int32_t ahead = <int32_t>(sequence - flow.first - <uint32_t>flow.position)
+    return is_before(flow, sequence, size) or (ahead > 0 and <uint32_t>ahead > streams.most_ahead)
+
+
 cdef bint take_segment(
     Streams* streams, const Frame* frame, const Packet* found, Rows* rows, Counts* counts
 ) noexcept nogil:
     """The packets that a segment completes; false when the rows have no room for them: then nothing is changed."""
     cdef uint32_t flags = found.header[13] & (FIN | SYN | RST)
+    cdef size_t size = found.size + found.missing
     cdef uint32_t sequence
     cdef Endpoints endpoints
     cdef Flow* flow
-    cdef bint renewed
+    cdef bint answers = False
+    cdef bint begins = False
     if says_nothing(found):
         counts.segments += 1
         return True
@@ -210,17 +275,32 @@ cdef bint take_segment(
         return False
     read_endpoints(found, &endpoints)
     sequence = wire_bswap32(load_u32(found.header + 4))
-    if flags & SYN:
-        sequence += 1
+    if wire_unlikely(flags & (SYN | RST)):
+        if flags & RST:
+            size = 0  # what it carries is not of the stream
+            flags &= ~<uint32_t>SYN
+        else:
+            sequence += 1
+            if found.header[13] & ACK and not renew_answered(
+                streams, &endpoints, wire_bswap32(load_u32(found.header + 8)), rows, counts, &answers
+            ):
+                return False
     flow = find_flow(&streams.table, &endpoints)
-    renewed = flow != NULL and flags & SYN and sequence != flow.first
+    if flow != NULL:
+        if wire_unlikely(flags & SYN or flow.renewing):
+            begins = begins_stream(flow, flags, sequence, size, answers)
+        if not begins and wire_unlikely(is_before(flow, sequence, size)) and not flags & SYN:
+            endpoints.ports |= <uint64_t>1 << EARLIER_BIT
+            flow = find_flow(&streams.table, &endpoints)
+            begins = flow != NULL and is_away(streams, flow, sequence, size)
     if flow == NULL:
-        if found.size + found.missing == 0 and not flags & SYN:
+        if size == 0 and not flags & SYN:
             counts.segments += 1
+            pass_over(streams, found.size)
             return True
         if streams.table.count >= streams.most_flows and not evict(streams, rows, counts):
             return False
-    elif renewed and not close_stream(streams, flow, rows, counts):
+    elif begins and not close_stream(streams, flow, rows, counts):
         return False
     if not has_room(rows, found.size):  # packets of streams that had to end took some of it
         return False
@@ -229,38 +309,52 @@ cdef bint take_segment(
         if flow == NULL:
             streams.no_memory = True
             return True
-        renewed = True
-    if renewed:
+        begins = True
+    if begins:
         begin_stream(streams, flow, sequence)
     counts.segments += 1
-    add_segment(streams, flow, frame, found, sequence, rows, counts)
+    add_segment(streams, flow, frame, found, flags, sequence, rows, counts)
     return True
 
 
+cdef inline void pass_over(Streams* streams, size_t size) noexcept nogil:
+    """Count bytes that are not of a stream."""
+    streams.counts.bytes += size
+    streams.counts.skipped += size
+
+
 cdef void add_segment(
-    Streams* streams, Flow* flow, const Frame* frame, const Packet* found, uint32_t sequence, Rows* rows,
-    Counts* counts,
+    Streams* streams, Flow* flow, const Frame* frame, const Packet* found, uint32_t flags, uint32_t sequence,
+    Rows* rows, Counts* counts,
 ) noexcept nogil:
     """Take the bytes of a segment of an open stream."""
-    cdef uint32_t flags = found.header[13]
     cdef int32_t ahead
     cdef Origin origin
+    if wire_unlikely(flags & SYN and sequence != flow.first):  # not answered
+        pass_over(streams, found.size)
+        if found.size:
+            streams.counts.uncompared += 1
+            describe(counts, counts.file, frame.offset, UNCOMPARED, found.size, flow.position)
+        return
     move_to_front(&streams.table, flow)
     flow.offset = frame.offset
     flow.file = counts.file
+    ahead = <int32_t>(sequence - flow.first - <uint32_t>flow.position)
+    if wire_unlikely(flags & RST):
+        pass_over(streams, found.size)
+        if ahead >= 0:
+            flow.ended = flow.flushing = True
+            if not drain(streams, flow, rows, counts):
+                streams.waiting = <uint32_t>(flow - streams.table.flows)
+        return
+    if flags & FIN and ahead + <int64_t>(found.size + found.missing) >= 0:
+        flow.ended = True
     origin.file = counts.file
     origin.timed = frame.timed
     origin.frame = frame.number
     origin.time = frame.time
     origin.offset = frame.offset
-    ahead = <int32_t>(sequence - flow.first - <uint32_t>flow.position)
     take_bytes(streams, flow, found.payload, found.size, ahead, &origin, rows, counts)
-    if flags & (FIN | RST):
-        flow.ended = True
-    if flags & RST and ahead >= 0:
-        flow.flushing = True
-        if not drain(streams, flow, rows, counts):
-            streams.waiting = <uint32_t>(flow - streams.table.flows)
 
 
 cdef bint deliver_waiting(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
