@@ -1,4 +1,4 @@
-"""The guard pages, against which payloads are put."""
+"""No kernel reads a byte outside its payload: a guard page next to a payload kills the process that reads it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from tests.columns.processes import ROOT
+from tests.columns.formats import Format, each_format
+from tests.columns.processes import ROOT, run
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
@@ -17,3 +18,9 @@ def test_they_do_guard() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode < 0
     assert "Segmentation fault" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
+@each_format
+def test_nothing_is_read_outside_a_payload(kind: Format) -> None:
+    assert int(run("-m", "tests.columns.bounds", str(kind))) > 1500

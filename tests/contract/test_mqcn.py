@@ -381,6 +381,7 @@ def test_reserved_is_ignored() -> None:
     for reserved in (b"\xff" * 24, bytes(range(24)), bytes(23) + b"\1"):
         message = mqcn.decode(message_bytes(update_bytes(reserved=reserved)), strict=True)
         assert message == expected
+        assert hash(message) == hash(expected)
         assert message.violations == ()
         assert mqcn.encode(message) == message_bytes(update_bytes())
 

@@ -159,9 +159,13 @@ def test_no_ipx_fields_for_ip() -> None:
 @row("SDW-09")
 def test_requests_of_52_to_59_bytes() -> None:
     whole = request_bytes(struct.pack("<II", 1, 0xFFFFFFFF))
-    for transport in TRANSPORTS:
-        for size in range(52, 60):
-            assert mqsd.decode(whole[:size], strict=True, transport=transport) == make_request()
+    for tail in (whole[52:59], bytes(7), b"\xff" * 7):
+        for transport in TRANSPORTS:
+            for size in range(8):
+                packet = request(request_bytes(tail[:size]), strict=True, transport=transport)
+                assert packet == make_request()
+                assert (packet.ipx_networks.size, packet.violations) == (0, ())
+                assert mqsd.encode(packet) == request_bytes()
     packet = request(whole, strict=True, transport="ipx")
     assert packet.ipx_networks.tolist() == [0xFFFFFFFF]
 
@@ -242,7 +246,7 @@ def test_remote_site_reply_example() -> None:
         correlation_id=uuid.UUID("F291A103-E33C-AB4F-A930-BE3A33E432DD"),
         connected_networks=[uuid.UUID("E6EABA62-D1C6-11DB-BAAC-0003FF4E2D22")],
         responding_site_id=uuid.UUID("E6EABA60-D1C6-11DB-BAAC-0003FF4E2D22"),
-        servers=[mqsd.DirectoryServiceServer("nt4pec", ip=True, ipx=False)],
+        servers=[mqsd.DirectoryServiceServer("nt4pec")],
     )
     assert mqsd.encode(packet) == data
     assert mqsd.decode(data) == packet

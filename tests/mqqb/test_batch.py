@@ -30,12 +30,6 @@ def assert_rows(payloads: Any, table: Table, *, strict: bool = False, **options:
     return batch
 
 
-@pytest.mark.parametrize("strict", BOTH)
-@pytest.mark.parametrize("table", TABLES)
-def test_rows_are_what_the_oracle_says(table: Table, strict: bool) -> None:
-    assert_rows([*vectors("messages"), *vectors("sessions"), *some(table, 1500)], table, strict=strict)
-
-
 @pytest.mark.parametrize("transport", ["unknown", "udp", "tcp"])
 def test_the_transport_tells_pings_from_packets(transport: str) -> None:
     payloads = some("sessions", 300)

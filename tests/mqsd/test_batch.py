@@ -42,30 +42,6 @@ def test_rows_are_what_the_oracle_says(payloads: list[bytes], transport: Transpo
     assert_arrow(batch, expected)
 
 
-def test_vectors_fault_and_violate_as_they_say() -> None:
-    for transport in TRANSPORTS:
-        for strict in (False, True):
-            batch = mqsd.decode_batch(PACKETS, strict=strict, transport=transport)
-            for row, vector in enumerate(VECTORS):
-                for outcome in vector.outcomes:
-                    if (outcome.transport, outcome.strict) == (transport, strict):
-                        assert batch.fault(row) == outcome.fault
-                        assert batch.violation_names(row) == outcome.violations
-
-
-def test_null_payloads_give_null_rows() -> None:
-    payloads: list[bytes | None] = [None, V1, None, None, V3, b"", None, V2, V3[:-1], None]
-    batch = mqsd.decode_batch(payloads)
-    expected = read_all(payloads)
-    assert_columns(batch, expected)
-    assert_arrow(batch, expected)
-    assert batch.fault(0) is None
-    assert batch.violation_names(0) == ()
-    assert batch.fault(5) == ("truncated", "Version", 0)
-    assert_columns(mqsd.decode_batch([None] * 9), [None] * 9)
-    assert_arrow(mqsd.decode_batch([None] * 9), [None] * 9)
-
-
 def test_faults_are_sparse_and_in_order() -> None:
     payloads = [V1, b"", V3, V2[:20], V1, V3[:66]]
     batch = mqsd.decode_batch(payloads)
@@ -204,17 +180,6 @@ def test_a_count_of_four_thousand_million_allocates_nothing(value: int, at: int)
 # --- columns= ---
 
 
-@pytest.mark.parametrize("columns", [mqsd.REQUEST_COLUMNS, mqsd.REPLY_COLUMNS, ("servers", "type"), ()])
-def test_some_columns(columns: tuple[str, ...]) -> None:
-    full = mqsd.decode_batch(SOME).to_arrow()
-    batch = mqsd.decode_batch(SOME, columns=columns)
-    table = batch.to_arrow()
-    assert table.schema.names == [name for name in mqsd.TOPOLOGY.names if name in columns]
-    assert table.num_rows == len(batch) == len(SOME)
-    assert table.equals(full.select(table.schema.names)) or not columns
-    assert fault_entries(batch) == fault_entries(mqsd.decode_batch(SOME))
-
-
 # --- options ---
 
 
@@ -257,15 +222,6 @@ def _good(payloads: list[bytes]) -> list[bytes]:
         if reference.write(packet) == data:
             good.append(data)
     return good
-
-
-def test_encode_batch_gives_the_payloads_back() -> None:
-    payloads = _good(SOME)
-    assert len(payloads) > 800
-    written = mqsd.encode_batch(mqsd.decode_batch(payloads))
-    assert isinstance(written, Payloads)
-    assert contents(written) == payloads
-    assert written.nbytes == sum(map(len, payloads))
 
 
 def test_encode_batch_of_packets() -> None:
@@ -374,10 +330,3 @@ def test_encode_batch_needs_the_violations() -> None:
     for bad in (V2 + b"\0", V1[:2] + b"\1" + V1[3:]):
         with pytest.raises(ValueError, match="violations"):
             mqsd.encode_batch(mqsd.decode_batch([bad], columns=names))
-
-
-def test_encoded_payloads_decode_again_without_a_copy() -> None:
-    payloads = _good(SOME)
-    written = mqsd.encode_batch(mqsd.decode_batch(payloads))
-    assert_columns(mqsd.decode_batch(written), read_all(payloads))
-    assert_columns(mqsd.decode_batch(written[5:50]), read_all(payloads[5:50]))

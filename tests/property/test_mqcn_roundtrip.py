@@ -5,15 +5,13 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmqwire import mqcn, propvariant
 from msmqwire.errors import EncodeError
-from tests.mqcn.messages import LENIENT, assert_message, build, decode, read_all
-from tests.mqcn.rows import Expected, assert_arrow, assert_columns
+from tests.mqcn.messages import LENIENT, assert_message, build, decode
 from tests.property.notifications import VALUES, any_messages, bodies, messages, payloads
 from tests.propvariant.values import VT, plain
 from tests.reference import mqcn as reference
@@ -114,23 +112,3 @@ def test_any_payload_is_what_the_oracle_says(data: bytes, strict: bool) -> None:
         written = mqcn.encode(message, enforce=False)
         assert mqcn.decode(written) == message
         assert written == reference.write(expected, enforce=False)
-
-
-@settings(max_examples=60)
-@given(st.lists(messages, max_size=6))
-def test_batches_round_trip(many: list[Any]) -> None:
-    written = mqcn.encode_batch(many)
-    assert list(map(bytes, written)) == [mqcn.encode(message) for message in many]
-    batch = mqcn.decode_batch(written, strict=True)
-    assert list(map(bytes, mqcn.encode_batch(batch))) == list(map(bytes, written))
-    assert_columns(batch, Expected(read_all(list(map(bytes, written)), strict=True)))
-
-
-@settings(max_examples=150)
-@given(st.lists(st.none() | payloads(), max_size=12), st.booleans(), st.integers(1, 3))
-def test_any_batch_is_what_the_oracle_says(many: list[bytes | None], strict: bool, threads: int) -> None:
-    expected = Expected(read_all(many, strict=strict))
-    for given_as in (many, pa.array(many, pa.binary()), pa.array([b"x", *many], pa.binary_view())[1:]):
-        batch = mqcn.decode_batch(given_as, strict=strict, threads=threads)
-        assert_columns(batch, expected)
-    assert_arrow(batch, expected)

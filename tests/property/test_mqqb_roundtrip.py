@@ -6,7 +6,6 @@ import pickle
 from typing import Any
 from uuid import UUID
 
-import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from msmqwire import mqqb
 from msmqwire.errors import EncodeError
 from tests.mqqb.packets import assert_packet, decode, table_of
-from tests.mqqb.rows import Expected, assert_arrow, assert_columns, decode_batch, read_all
 from tests.property.message_packets import payloads, session_packets, user_messages
 from tests.reference import mqqb as reference
 from tests.reference.mqqb_writer import WRITABLE, write
@@ -79,42 +77,3 @@ def test_any_payload_is_what_the_oracle_says(data: bytes, strict: bool, transpor
         written = mqqb.encode(packet)
         assert mqqb.decode(written, strict=True, transport=transport_of(packet)) == packet
         assert written == write(expected)
-
-
-@settings(max_examples=60)
-@given(st.lists(user_messages(), max_size=6))
-def test_batches_of_messages_round_trip(many: list[mqqb.UserMessage]) -> None:
-    written = list(map(bytes, mqqb.encode_batch(many)))
-    assert written == [mqqb.encode(message) for message in many]
-    batch = mqqb.decode_batch(written, strict=True)
-    assert list(map(bytes, mqqb.encode_batch(batch))) == written
-    assert_columns(batch, Expected(read_all(written, "messages", strict=True), "messages"))
-
-
-@settings(max_examples=60)
-@given(st.lists(session_packets, max_size=6))
-def test_batches_of_sessions_round_trip(many: list[Any]) -> None:
-    # A ping whose cookie is the signature of the others can only be told by its transport
-    many = [packet for packet in many if not isinstance(packet, mqqb.Ping) or packet.cookie != reference.LIOR]
-    written = list(map(bytes, mqqb.encode_batch(many)))
-    assert written == [mqqb.encode(packet) for packet in many]
-    batch = mqqb.decode_session_batch(written, strict=True)
-    assert list(map(bytes, mqqb.encode_batch(batch))) == written
-    assert_columns(batch, Expected(read_all(written, "sessions", strict=True), "sessions"))
-
-
-@settings(max_examples=150)
-@given(
-    st.lists(st.none() | payloads(), max_size=12),
-    st.sampled_from(("messages", "sessions")),
-    st.booleans(),
-    st.integers(1, 3),
-)
-def test_any_batch_is_what_the_oracle_says(
-    many: list[bytes | None], table: reference.Table, strict: bool, threads: int
-) -> None:
-    expected = Expected(read_all(many, table, strict=strict), table)
-    for given_as in (many, pa.array(many, pa.binary()), pa.array([b"x", *many], pa.binary_view())[1:]):
-        batch = decode_batch(given_as, table, strict=strict, threads=threads)
-        assert_columns(batch, expected)
-    assert_arrow(batch, expected)

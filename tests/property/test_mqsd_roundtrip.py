@@ -5,14 +5,13 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire import mqsd
 from msmqwire.errors import EncodeError
-from tests.mqsd.rows import assert_arrow, assert_columns, contents, decode, packet_row, read_all
+from tests.mqsd.rows import decode, packet_row
 from tests.property.strategies import packets, payloads, transports
 from tests.reference import mqsd as reference
 from tests.reference.mqsd import Transport
@@ -39,16 +38,6 @@ def test_what_is_encoded_is_decoded_equal(packet: Any) -> None:
     assert reference.row(model) == packet_row(packet)
 
 
-@settings(max_examples=100)
-@given(st.lists(packets, max_size=6))
-def test_batches_round_trip(many: list[Any]) -> None:
-    written = mqsd.encode_batch(many)
-    assert contents(written) == [mqsd.encode(packet) for packet in many]
-    batch = mqsd.decode_batch(written, strict=True)
-    assert contents(mqsd.encode_batch(batch)) == contents(written)
-    assert_columns(batch, read_all(contents(written), strict=True))
-
-
 @given(payloads(), st.booleans(), transports)
 def test_any_payload_is_what_the_oracle_says(data: bytes, strict: bool, transport: Transport) -> None:
     expected = reference.read(data, strict=strict, transport=transport)
@@ -68,14 +57,3 @@ def test_any_payload_is_what_the_oracle_says(data: bytes, strict: bool, transpor
         assert written == data
     else:
         assert data.startswith(written)
-
-
-@given(st.lists(st.none() | payloads(), max_size=20), st.booleans(), transports, st.integers(1, 3))
-def test_any_batch_is_what_the_oracle_says(
-    many: list[bytes | None], strict: bool, transport: Transport, threads: int
-) -> None:
-    expected = read_all(many, strict=strict, transport=transport)
-    for given_as in (many, pa.array(many, pa.binary()), pa.array([b"x", *many], pa.binary_view())[1:]):
-        batch = mqsd.decode_batch(given_as, strict=strict, transport=transport, threads=threads)
-        assert_columns(batch, expected)
-    assert_arrow(batch, expected)

@@ -1,0 +1,94 @@
+"""Read payloads of one format against guard pages; prints the number of payloads.
+
+Run as ``python -m tests.columns.bounds FORMAT``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from msmqwire import mqcn, mqqb, mqsd
+from msmqwire.errors import DecodeError
+from tests.columns.formats import FORMATS, Format
+from tests.columns.guard_pages import place
+
+CODECS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], bytes]]] = {
+    "topology": (mqsd.decode, mqsd.encode),
+    "notifications": (mqcn.decode, mqcn.encode),
+    "messages": (mqqb.decode, mqqb.encode),
+    "sessions": (mqqb.decode, mqqb.encode),
+}
+
+
+def payloads_of(kind: Format) -> list[bytes]:
+    """Truncated payloads, complete ones, and ones whose PacketSize ends a truncated packet."""
+    whole = [data for data in (*kind.vectors, *kind.whole) if len(data) < 10_000]
+    payloads = [data[:size] for data in whole for size in range(0, len(data) + 1, 1 + len(data) // 25)]
+    if str(kind) in ("messages", "sessions"):
+        payloads += [
+            data[:8] + size.to_bytes(4, "little") + data[12:size]
+            for data in whole
+            for size in range(16, len(data), 1 + len(data) // 20)
+        ]
+    return [*payloads, *whole, *kind.cases(600, 77)]
+
+
+def decoded(kind: Format, payload: pa.Buffer, fault: tuple[str, str, int] | None) -> Any:
+    """The packet, or None if the payload has the fault; ``mqqb.decode`` reads packets of either table."""
+    try:
+        return CODECS[str(kind)][0](payload)
+    except DecodeError as error:
+        if kind.table not in (mqqb.MESSAGES, mqqb.SESSIONS) and fault != (error.code, error.field, error.offset):
+            raise
+        return None
+
+
+def read_one(kind: Format, payload: pa.Buffer, batch: Any) -> None:
+    """Decode, show and encode a payload, as a packet and as a batch."""
+    kind.decode_batch([payload], out=batch)
+    kind.look(batch)
+    batch.__arrow_c_array__()
+    packet = decoded(kind, payload, batch.fault(0))
+    if packet is None:
+        return
+    assert batch.fault(0) is None or kind.table in (mqqb.MESSAGES, mqqb.SESSIONS)
+    repr(packet)
+    hash(packet)
+    if not packet.violations and batch.fault(0) is None:
+        assert bytes(kind.encode_batch(batch)[0] or b"") == CODECS[str(kind)][1](packet)
+
+
+def read_many(kind: Format, payloads: list[bytes], threads: int, at_the_end: bool) -> None:
+    """Decode a column of payloads and compare its rows with the oracle."""
+    joined = b"".join(payloads)
+    offsets = np.cumsum([0, *map(len, payloads)]).astype(np.int32)
+    column = pa.Array.from_buffers(
+        pa.binary(), len(payloads), [None, pa.py_buffer(offsets.tobytes()), place(joined, at_the_end)]
+    )
+    batch = kind.assert_rows(payloads, kind.decode_batch(column, threads=threads))
+    kind.look(batch)
+    if isinstance(batch, mqcn.NotificationBatch):
+        for propid in (103, 115, 206, 207, 223, 1101):
+            batch.property(propid)
+
+
+def main(name: str) -> None:
+    kind = next(each for each in FORMATS if str(each) == name)
+    payloads, batch = payloads_of(kind), kind.decode_batch([])
+    for at_the_end in (False, True):
+        for payload in payloads:
+            read_one(kind, place(payload, at_the_end), batch)
+        for number, start in enumerate(range(0, len(payloads), 100)):
+            some = payloads[start : start + 100]
+            if sum(map(len, some)) < 60 * 4096:
+                read_many(kind, some, 1 + number % 2, at_the_end)
+    print(len(payloads))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

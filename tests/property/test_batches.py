@@ -1,0 +1,119 @@
+"""Batches of every format: many payloads against the oracle, round trips, and a batch that is written repeatedly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from msmqwire import mqcn, mqqb, mqsd
+from tests.columns.formats import Format, each_format
+from tests.mqsd.rows import contents
+from tests.property import message_packets, notifications, strategies
+from tests.reference.mqqb import LIOR
+
+# Examples, steps of each and payloads of a step: the oracle of replies takes the least time
+USUAL = (20, 15, 12)
+EFFORT = {"topology": (30, 20, 30)}
+PAYLOADS = {
+    "topology": strategies.payloads(),
+    "notifications": notifications.payloads(),
+    "messages": message_packets.payloads(),
+    "sessions": message_packets.payloads(),
+}
+
+# Only the transport tells a ping with the cookie LIOR from a packet
+SESSION_PACKETS = message_packets.session_packets.filter(lambda packet: getattr(packet, "cookie", 0) != LIOR)
+
+#: Packets that an encoder takes, and the encoder of one.
+PACKETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], bytes]]] = {
+    "topology": (strategies.packets, mqsd.encode),
+    "notifications": (notifications.messages, mqcn.encode),
+    "messages": (message_packets.user_messages(), mqqb.encode),
+    "sessions": (SESSION_PACKETS, mqqb.encode),
+}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("count", [2_000, pytest.param(50_000, marks=pytest.mark.long)])
+@each_format
+def test_batches_and_the_oracle_agree(kind: Format, count: int, strict: bool) -> None:
+    payloads = kind.cases(count, 1 + strict)
+    assert len(payloads) == count
+    for start in range(0, count, 10_000):
+        some = payloads[start : start + 10_000]
+        joined, offsets = b"".join(some), np.cumsum([0, *map(len, some)])
+        batch = kind.assert_rows(some, kind.decode_batch(joined, offsets=offsets, strict=strict), strict=strict)
+        again = kind.decode_batch(some, strict=strict, threads=2)
+        assert again.to_arrow().equals(batch.to_arrow())
+        assert np.array_equal(again.faults, batch.faults)
+
+
+@settings(max_examples=100)
+@given(data=st.data())
+@each_format
+def test_any_batch_is_what_the_oracle_says(kind: Format, data: st.DataObject) -> None:
+    many = data.draw(st.lists(st.none() | PAYLOADS[str(kind)], max_size=12))
+    strict, threads = data.draw(st.booleans()), data.draw(st.integers(1, 3))
+    for given_as in (many, pa.array(many, pa.binary()), pa.array([b"x", *many], pa.binary_view())[1:]):
+        kind.assert_rows(many, kind.decode_batch(given_as, strict=strict, threads=threads), strict=strict)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+@each_format
+def test_batches_round_trip(kind: Format, data: st.DataObject) -> None:
+    packets, encode = PACKETS[str(kind)]
+    many = data.draw(st.lists(packets, max_size=6))
+    written = contents(kind.encode_batch(many))
+    assert written == list(map(encode, many))
+    batch = kind.assert_rows(written, strict=True)
+    assert contents(kind.encode_batch(batch)) == written
+
+
+class Reuse(RuleBasedStateMachine):
+    def __init__(self, kind: Format) -> None:
+        super().__init__()
+        self.kind = kind
+        *_, self.most = EFFORT.get(str(kind), USUAL)
+        self.batch = kind.decode_batch([])
+        self.payloads: list[bytes | None] = []
+        self.held: list[tuple[pa.Array, list[Any]]] = []
+
+    @rule(data=st.data(), threads=st.integers(1, 2))
+    def decode(self, data: st.DataObject, threads: int) -> None:
+        payloads = data.draw(st.lists(st.none() | PAYLOADS[str(self.kind)], max_size=self.most))
+        if self.held:
+            with pytest.raises(BufferError):
+                self.kind.decode_batch(payloads, out=self.batch, threads=threads)
+        else:
+            assert self.kind.decode_batch(payloads, out=self.batch, threads=threads) is self.batch
+            self.payloads = payloads
+
+    @rule(data=st.data())
+    def hold(self, data: st.DataObject) -> None:
+        column = self.batch.to_arrow()[data.draw(st.sampled_from(self.kind.table.names))]
+        self.held.append((column, column.to_pylist()))
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def let_go(self, data: st.DataObject) -> None:
+        del self.held[data.draw(st.integers(0, len(self.held) - 1))]
+
+    @invariant()
+    def what_is_held_stays_as_it_was(self) -> None:
+        self.kind.assert_columns(self.batch, self.kind.expected(self.payloads))
+        for column, values in self.held:
+            assert column.to_pylist() == values
+
+
+@each_format
+def test_reuse(kind: Format) -> None:
+    examples, steps, _ = EFFORT.get(str(kind), USUAL)
+    run_state_machine_as_test(lambda: Reuse(kind), settings=settings(max_examples=examples, stateful_step_count=steps))
