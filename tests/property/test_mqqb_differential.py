@@ -137,7 +137,7 @@ def test_packets_and_the_oracle_agree(
         else:
             found["written"] += 1
             assert mqqb.encode(packet) == write(expected), data.hex()
-    assert found["written"] > count // 500
+    assert found["written"] > count // 1000
     assert broken == 0 or found["fault"] > count // 100
 
 
