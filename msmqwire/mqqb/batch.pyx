@@ -118,7 +118,6 @@ cdef class MessageBatch(Batch):
         bodies = payloads_of_spans(<const Span*>spans.data, count, nbytes, (spans, self.payloads))
         return Notifications(bodies, rows, to_notify_queue[~plain].astype(np.uint32))
 
-
     cdef int derive(self, str column) except -1:
         if column in DERIVED and column not in self.counts:
             derive_column(self, DERIVED[column])

@@ -22,12 +22,12 @@ from msmqwire.mqqb.kernel cimport (
     HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_TRAILING, HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL,
     LARGEST_SENDER_CERT, MESSAGE_CLASS, MISSING_PROPERTIES, NOTIFICATION, NO_MESSAGE_CLASS, NO_SECURITY_DATA, PLAIN,
     PRIVACY_LEVEL, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, RESERVED_BASE, RESERVED_DEBUG, RESERVED_FLAGS,
-    RESERVED_PROPERTIES, RESERVED_SECURITY, RESERVED_TRANSACTION, RESERVED_USER, RESPONSE_QUEUE, SECURITY, SECURITY_FLAGS,
-    SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID, SESSION, SIGNATURE, TRAILING_BYTES, TRANSACTION,
-    TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE,
-    USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_HTTP, USER_MULTI_QUEUE,
-    USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, Violation,
-    clear_packet, padded, read_base_header, set_trailing,
+    RESERVED_PROPERTIES, RESERVED_SECURITY, RESERVED_TRANSACTION, RESERVED_USER, RESPONSE_QUEUE, SECURITY,
+    SECURITY_FLAGS, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID, SESSION, SIGNATURE,
+    TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER, USER,
+    USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_FLAGS_AT,
+    USER_HEADER_SIZE, USER_HOPS, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY,
+    USER_SOAP, USER_TRANSACTION, Field, Packet, Violation, clear_packet, padded, read_base_header, set_trailing,
 )
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
 from msmqwire.mqqb.queues cimport is_notify_queue, read_multi_queue, read_queue, units_to_null
@@ -284,7 +284,9 @@ cdef inline int read_optional_headers(
     const uint8_t* data, size_t size, size_t* at, uint32_t user_flags, FormatName** lists, Packet* packet,
     Fault* fault,
 ) noexcept nogil:
-    """The headers after the MessagePropertiesHeader, which few packets have."""
+    """The headers after the MessagePropertiesHeader, and reserved flags, which few packets have."""
+    if load_u16(data + 2) & RESERVED_BASE or user_flags & <uint32_t>RESERVED_USER:
+        packet.violations |= RESERVED_FLAGS
     if data[2] & FLAG_DEBUG and read_debug(data, size, at, packet, fault) != 0:
         return -1
     if user_flags & USER_HTTP and read_http(data, size, at, user_flags, packet, fault) != 0:
@@ -321,9 +323,10 @@ cdef inline int read_message(
         return -1
     if flags & USER_PROPERTIES and read_properties(data, packet_size, &at, packet, fault) != 0:
         return -1
-    if wire_unlikely(load_u16(data + 2) & RESERVED_BASE or flags & <uint32_t>RESERVED_USER):
-        packet.violations |= RESERVED_FLAGS
-    if wire_unlikely(data[2] & FLAG_DEBUG or flags & (USER_HTTP | USER_SOAP | USER_MULTI_QUEUE)):
+    if wire_unlikely(
+        load_u16(data + 2) & (FLAG_DEBUG | RESERVED_BASE)
+        or flags & (USER_HTTP | USER_SOAP | USER_MULTI_QUEUE | <uint32_t>RESERVED_USER)
+    ):
         if read_optional_headers(data, packet_size, &at, flags, lists, packet, fault) != 0:
             return -1
     packet.end = at

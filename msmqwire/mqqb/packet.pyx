@@ -14,8 +14,8 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.payloads cimport address, steady_bytes
 from msmqwire.mqqb.kernel cimport (
-    CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, HAS_ACKNOWLEDGED, HAS_COMPOUND, HAS_MULTI_QUEUE, HAS_SECURITY, HAS_SESSION,
-    HAS_SOAP, HAS_TRANSACTION, KIND, PING, SESSION_ACK, Packet, clear_packet,
+    CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, HAS_ACKNOWLEDGED, HAS_COMPOUND, HAS_MULTI_QUEUE, HAS_SECURITY,
+    HAS_SESSION, HAS_SOAP, HAS_TRANSACTION, KIND, PING, SESSION_ACK, Packet, clear_packet,
 )
 from msmqwire.mqqb.framing cimport FLAG_INTERNAL
 from msmqwire.mqqb.messages cimport read_message
@@ -292,7 +292,9 @@ cdef class UserMessage(MessagePacket):
     def _parts(self):
         """The keywords that build it: the values that differ from their defaults."""
         groups = {name: getattr(self, name) for name in GROUPS}
-        given = {"body": self.body or b"", **{name: getattr(self, name) for name in ("destination_queue", "srmp_envelope")}}
+        given = {
+            "body": self.body or b"", "destination_queue": self.destination_queue, "srmp_envelope": self.srmp_envelope
+        }
         defaults = message_defaults(given, groups)
         for name, default in defaults.items():
             value = getattr(self, name)

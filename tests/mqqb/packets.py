@@ -18,8 +18,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "tx_sequence_number", "previous_tx_sequence_number", "connector_queue_manager",
     ),
     "security": (
-        "security_flags", "sender_id_type", "body_encrypted", "security_id", "sender_sid", "encryption_key", "signature",
-        "sender_certificate", "provider_info",
+        "security_flags", "sender_id_type", "body_encrypted", "security_id", "sender_sid", "encryption_key",
+        "signature", "sender_certificate", "provider_info",
     ),
     "compound": ("http_body", "message_body_size", "message_body_offset", "compound_body"),
     "soap": ("soap_header", "soap_body"),

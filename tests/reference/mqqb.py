@@ -14,8 +14,8 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from tests.reference.mqsd import Fault, MalformedError, Reader
 from tests.reference.mqqb_bodies import body_type_name, readable, sid_text
+from tests.reference.mqsd import Fault, MalformedError, Reader
 from tests.reference.propvariant import end_of_string, text_of
 
 __all__ = [
@@ -63,7 +63,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "notification", "trailing",
     ),
     "sessions": (
-        "kind", "packet_size", "base_flags", "internal_flags", "cookie", "queue_manager", "initiator_is_client", "refused", "client_guid",
+        "kind", "packet_size", "base_flags", "internal_flags",
+        "cookie", "queue_manager", "initiator_is_client", "refused", "client_guid",
         "server_guid", "time_stamp", "operating_system", "recoverable_ack_timeout", "ack_timeout", "window_size",
         "ack_sequence_number", "recoverable_msg_ack_seq_number", "recoverable_msg_ack_flags",
         "user_msg_sequence_number", "recoverable_msg_seq_number", "trailing",
@@ -75,7 +76,8 @@ VIOLATIONS: dict[str, tuple[str, ...]] = {
     "messages": (
         "trailing_bytes", "missing_properties", "delivery_mode", "express_transaction", "hop_count",
         "transaction_priority", "tx_sequence_number", "security_flags", "sender_id", "no_security_data",
-        "label_terminator", "allocation_body_size", "privacy_level", "unresolved_queue", "reserved_flags", "srmp_envelope_terminator",
+        "label_terminator", "allocation_body_size", "privacy_level", "unresolved_queue", "reserved_flags",
+        "srmp_envelope_terminator",
     ),
     "sessions": ("trailing_bytes", "timeout_range", "operating_system", "time_to_reach_queue", "reserved_flags"),
 }  # fmt: skip

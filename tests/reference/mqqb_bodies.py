@@ -13,11 +13,11 @@ __all__ = ["body_type_name", "readable", "sid_text"]
 
 # [MS-OLEPS] 2.15
 _NAMES = {
-    **dict(enumerate("EMPTY NULL I2 I4 R4 R8 CY DATE BSTR DISPATCH ERROR BOOL VARIANT UNKNOWN DECIMAL".split())),
-    **dict(enumerate("I1 UI1 UI2 UI4 I8 UI8 INT UINT".split(), 16)),
-    **dict(enumerate("LPSTR LPWSTR".split(), 30)),
-    **dict(enumerate("FILETIME BLOB STREAM STORAGE STREAMED_OBJECT STORED_OBJECT BLOB_OBJECT CF CLSID".split(), 64)),
-}
+    0: "EMPTY", 1: "NULL", 2: "I2", 3: "I4", 4: "R4", 5: "R8", 6: "CY", 7: "DATE", 8: "BSTR", 9: "DISPATCH",
+    10: "ERROR", 11: "BOOL", 12: "VARIANT", 13: "UNKNOWN", 14: "DECIMAL", 16: "I1", 17: "UI1", 18: "UI2", 19: "UI4",
+    20: "I8", 21: "UI8", 22: "INT", 23: "UINT", 30: "LPSTR", 31: "LPWSTR", 64: "FILETIME", 65: "BLOB", 66: "STREAM",
+    67: "STORAGE", 68: "STREAMED_OBJECT", 69: "STORED_OBJECT", 70: "BLOB_OBJECT", 71: "CF", 72: "CLSID",
+}  # fmt: skip
 
 
 def body_type_name(code: int) -> str | None:

@@ -120,7 +120,8 @@ def test_the_cases_reach_every_outcome() -> None:
         "TransactionHeader", "ConnectorQMGuid", "SecurityHeader", "SecurityID", "EncryptionKey",
         "SecurityData.Signature", "SenderCert", "ProviderInfo", "MessagePropertiesHeader", "Label", "ExtensionData",
         "MessageBody", "DebugHeader", "DebugHeader.QueueIdentifier", "SoapHeader", "SoapHeader.Header", "SoapBody",
-        "SoapBody.Body", "SRMPEnvelopeHeader.DataLength", "CompoundMessageHeader", "CompoundMessageHeader.HttpBodySize", *ADDRESSES, *(f"{name}.FormatNameList" for name in ADDRESSES), "MQFSignatureHeader",
+        "SoapBody.Body", "SRMPEnvelopeHeader.DataLength", "CompoundMessageHeader", "CompoundMessageHeader.HttpBodySize",
+        *ADDRESSES, *(f"{name}.FormatNameList" for name in ADDRESSES), "MQFSignatureHeader",
         "MQFSignatureHeader.Signature",
     )  # fmt: skip
     wanted = {
