@@ -18,11 +18,15 @@ __all__ = ["Row", "packet_of"]
 Row: TypeAlias = Mapping[str, Any]
 
 #: Columns that are derived from others.
-_DERIVED = frozenset({"kind", "packet_size", "sender_id_type", "body_encrypted", "message_class_name", "message_size",
-                      "notification"})  # fmt: skip
+_DERIVED = frozenset({
+    "kind", "packet_size", "sender_id_type", "sender_sid", "body_encrypted", "message_class_name", "message_size",
+    "notification", "base_flags", "user_flags", "transaction_flags", "properties_flags", "internal_flags",
+    "body_type_name", "body_format", "body_text", "compound_body", "trailing",
+})  # fmt: skip
 _HEADERS: Mapping[str, type] = {
     "transaction": mqqb.TransactionHeader,
     "security": mqqb.SecurityHeader,
+    "compound": mqqb.CompoundMessageHeader,
     "soap": mqqb.SoapHeader,
     "multi_queue": mqqb.MultiQueueFormatHeader,
     "session": mqqb.SessionHeader,

@@ -4,7 +4,7 @@ from msmqwire.columns.batch import Batch, FaultEntry
 from msmqwire.columns.buffer import Buffer, allocated_bytes
 from msmqwire.columns.payloads import Payloads
 from msmqwire.columns.schema import Column, Table
-from msmqwire.columns.views import AsciiColumn, BytesColumn, ListColumn, TextColumn
+from msmqwire.columns.views import AsciiColumn, BytesColumn, ListColumn, TextColumn, Utf8Column
 
 __all__ = [
     "AsciiColumn",
@@ -17,5 +17,6 @@ __all__ = [
     "Payloads",
     "Table",
     "TextColumn",
+    "Utf8Column",
     "allocated_bytes",
 ]

@@ -23,9 +23,12 @@ from msmqwire.wire.simd cimport wire_popcount
 
 import numpy as np
 
-from msmqwire.columns.schema import ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, Enumeration, ListOf, StructOf
+from msmqwire.columns.schema import (
+    ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, ListOf, StructOf
+)
 from msmqwire.columns.views import (
-    ADDRESS_DTYPE, FAULT_DTYPE, FORMAT_NAME_DTYPE, SPAN_DTYPE, AsciiColumn, BytesColumn, ListColumn, TextColumn
+    ADDRESS_DTYPE, FAULT_DTYPE, FORMAT_NAME_DTYPE, SPAN_DTYPE, AsciiColumn, BytesColumn, ListColumn, TextColumn,
+    Utf8Column,
 )
 from msmqwire.wire.fault import FAULT_NAMES
 
@@ -100,6 +103,8 @@ cdef class Batch:
             return present
         if "presence" not in self.buffers:
             return np.ones(self.length, bool)
+        if column.derived:
+            self.derive(name)
         presence = np.frombuffer(self.buffers["presence"], f"<u{self.table.presence_width}", self.length)
         return (presence & (column.presence or DECODED)) != 0
 
@@ -284,6 +289,10 @@ cdef object view_of(Batch batch, object type_, str path, size_t count, tuple par
     buffer = batch.buffers[path]
     if type_ == GUID:
         return np.frombuffer(buffer, np.uint8, count * 16).reshape(count, 16)
+    if type_ == UTF8:
+        ends = np.frombuffer(read_only(buffer), np.int32, <Py_ssize_t>count + 1)
+        texts = read_only(batch.buffers[path + ".text"])
+        return Utf8Column(ends, np.frombuffer(texts, np.uint8, ends[<Py_ssize_t>count]))
     if type_ in SPAN_COLUMNS:
         spans = np.frombuffer(read_only(buffer), SPAN_DTYPE, count)
         return SPAN_COLUMNS[type_](spans, batch.payloads, parents)
@@ -351,6 +360,8 @@ cdef ArrowNode node_of(
     if type_ == TEXT:
         texts = texts_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
         return arrow_node(name, "u", length, validity, nulls, list(texts))
+    if type_ == UTF8:
+        return arrow_node(name, "u", length, validity, nulls, [buffer, batch.buffers[path + ".text"]])
     if type_ == BYTES or type_ == ASCII:
         blobs = bytes_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
         return arrow_node(name, "u" if type_ == ASCII else "z", length, validity, nulls, list(blobs))

@@ -129,7 +129,7 @@ cdef int decode_into(
     part = parts[0]
     part.columns = whole
     for column in layout.table.columns:
-        if column.name in batch.selected and isinstance(layout.written[column.name], ListOf):
+        if column.name in batch.selected and isinstance(layout.written.get(column.name), ListOf):
             batch.counts[column.name + "[]"] = whole.lists[layout.source(column.name).list].count
     return part.finish(batch)
 

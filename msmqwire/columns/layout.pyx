@@ -294,7 +294,7 @@ cdef class Layout:
             "violations": (VALUE, 4),
         }
         self.written = {
-            **{column.name: column.type for column in table.columns},
+            **{column.name: column.type for column in table.columns if not column.derived},
             "violations": UINT32,
             **(written or {}),
         }
@@ -304,7 +304,7 @@ cdef class Layout:
             # Items that are copied are GUIDs or u32 numbers
             if form == LIST and others[0] and width_of(self.written[name].item) not in (4, 16):
                 raise ValueError(f"items of {name} must have 4 or 16 bytes")
-        missing = [column.name for column in table.columns if column.name not in sources]
+        missing = [column.name for column in table.columns if column.name not in sources and not column.derived]
         if missing:
             raise ValueError(f"the layout of {table.name} lacks {', '.join(missing)}")
 
@@ -337,7 +337,7 @@ cdef class Layout:
         columns.stride = self.stride
         batch.counts = {}
         for name in ("presence", *batch.columns):
-            if name == "fault":
+            if name not in self.sources:
                 continue
             source = self.source(name)
             if source.form == LIST or source.form == LIST_END:

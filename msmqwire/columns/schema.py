@@ -29,6 +29,7 @@ __all__ = [
     "UINT16",
     "UINT32",
     "UINT64",
+    "UTF8",
     "Column",
     "DataType",
     "Enumeration",
@@ -68,6 +69,8 @@ GUID = Scalar("uuid", "u1", 16)
 TEXT = Scalar("string", "span", 8)
 # The same of a payload that is text in UTF-8, for what can hold ASCII only
 ASCII = Scalar("string", "ascii span", 8)
+# Text that is made when the column is read: ends of UTF-8 texts in the buffer at <path>.text
+UTF8 = Scalar("string", "utf8", 4)
 # Bytes of the row's own payload, likewise
 BYTES = Scalar("binary", "span", 8)
 # 16 bytes, the unused ones zero, and the family (4 IPv4, 6 IPv6, 10 IPX) as a u16
@@ -137,13 +140,14 @@ class Column:
     """One column of a table.
 
     ``presence`` is the bit of the row's presence that must be set for a value to stand there; 0 means in every row
-    that is not null.
+    that is not null. A ``derived`` column is made from the payloads when it is first read, and its presence with it.
     """
 
     name: str
     type: DataType
     about: str
     presence: int = 0
+    derived: bool = False
 
 
 @dataclass(frozen=True)
@@ -229,7 +233,7 @@ def arrow_type(type_: DataType, guid: GuidForm = "uuid") -> pa.DataType:
         return pa.list_(arrow_type(type_.item, guid))
     if isinstance(type_, StructOf):
         return pa.struct([(name, arrow_type(member, guid)) for name, member in type_.members])
-    if isinstance(type_, Enumeration) or type_ in (TEXT, ASCII, ADDRESS, FORMAT_NAME):
+    if isinstance(type_, Enumeration) or type_ in (TEXT, ASCII, UTF8, ADDRESS, FORMAT_NAME):
         return pa.string()
     if type_ == BYTES:
         return pa.binary()

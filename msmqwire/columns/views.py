@@ -20,6 +20,7 @@ __all__ = [
     "BytesColumn",
     "ListColumn",
     "TextColumn",
+    "Utf8Column",
 ]
 
 FAULT_DTYPE = np.dtype(
@@ -133,3 +134,30 @@ class AsciiColumn(BytesColumn):
     def text(self, index: int) -> str:
         """One value as a string."""
         return self._bytes(index).tobytes().decode("ascii")
+
+
+class Utf8Column:
+    """Texts that were made for the column, one after the other.
+
+    Attributes
+    ----------
+    offsets : ndarray of int32, shape (n + 1,)
+        The UTF-8 text of row ``i`` is ``values[offsets[i]:offsets[i + 1]]``; that of a null is empty.
+    values : ndarray of uint8
+    """
+
+    def __init__(self, offsets: NDArray[np.int32], values: NDArray[np.uint8]) -> None:
+        self.offsets = offsets
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> NDArray[np.uint8]:
+        """One value in UTF-8: a view."""
+        row = range(len(self))[index]
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    def text(self, index: int) -> str:
+        """One value as a string."""
+        return self[index].tobytes().decode("utf-8")

@@ -6,6 +6,7 @@ from msmqwire.mqqb.batch import MessageBatch, Notifications, decode_batch, decod
 from msmqwire.mqqb.encode import encode_batch
 from msmqwire.mqqb.groups import (
     Acknowledgment,
+    CompoundMessageHeader,
     MultiQueueFormatHeader,
     SecurityHeader,
     SessionHeader,
@@ -27,6 +28,7 @@ __all__ = [
     "MESSAGES",
     "SESSIONS",
     "Acknowledgment",
+    "CompoundMessageHeader",
     "ConnectionParameters",
     "EstablishConnection",
     "MessageBatch",

@@ -7,19 +7,22 @@ in a loop of its own (``layout.pyx`` lists from which bytes).
 from typing import Any, NamedTuple
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport INT32_MAX, int32_t, uint8_t, uint32_t
 
-from msmqwire.columns.batch cimport Batch
-from msmqwire.columns.buffer cimport Buffer, allocate
+from msmqwire.columns.batch cimport DECODED, Batch
+from msmqwire.columns.buffer cimport Buffer, allocate, buffer_of_bytes
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
 from msmqwire.columns.layout cimport put_fault, put_rows
 from msmqwire.columns.payloads cimport (
     Payloads, PayloadTable, Span, decodable, payload_at, payloads_of_spans
 )
-from msmqwire.mqqb.kernel cimport HAS_MULTI_QUEUE, HAS_NOTIFICATION, PLAIN, QUEUE_COUNT, Packet, clear_packet
+from msmqwire.mqqb.kernel cimport (
+    HAS_MULTI_QUEUE, HAS_NOTIFICATION, HAS_PROPERTIES, PLAIN, QUEUE_COUNT, Packet, clear_packet
+)
 from msmqwire.mqqb.messages cimport read_message
 from msmqwire.mqqb.sessions cimport read_session
+from msmqwire.mqqb.values cimport derived_value
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_prefetch, wire_unlikely
@@ -27,12 +30,14 @@ from msmqwire.wire.transport cimport Transports, parse_transports, transport_at
 
 import numpy as np
 
+from msmqwire.columns.schema import Enumeration
 from msmqwire.mqqb.layout import MESSAGE_LAYOUT, SESSION_LAYOUT
-from msmqwire.mqqb.schema import TRANSPORTS
+from msmqwire.mqqb.schema import MESSAGES, TRANSPORTS
 
 __all__ = ["MessageBatch", "Notifications", "decode_batch", "decode_session_batch"]
 
 cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
+cdef dict DERIVED = {column.name: column for column in MESSAGES.columns if column.derived}
 
 cdef enum:
     BLOCK = 32          # packets that are read before their columns are written
@@ -112,6 +117,55 @@ cdef class MessageBatch(Batch):
                 count += 1
         bodies = payloads_of_spans(<const Span*>spans.data, count, nbytes, (spans, self.payloads))
         return Notifications(bodies, rows, to_notify_queue[~plain].astype(np.uint32))
+
+    cdef int derive(self, str column) except -1:
+        if column in DERIVED and column not in self.counts:
+            derive_column(self, DERIVED[column])
+            self.counts[column] = self.length
+        return 0
+
+
+cdef int derive_column(MessageBatch batch, object column) except -1:
+    """Make a derived column, and its presence, by reading the messages a second time."""
+    cdef uint32_t* presence = <uint32_t*>batch.data("presence")
+    cdef uint32_t bit = <uint32_t>column.presence & ~<uint32_t>HAS_PROPERTIES
+    cdef dict numbers = None
+    cdef list values = []
+    cdef Packet packet
+    cdef Fault fault
+    cdef Span span
+    cdef size_t row
+    if isinstance(column.type, Enumeration):
+        numbers = {name: number for number, name in enumerate(column.type.names)}
+    for row in range(batch.length):
+        value = None
+        if presence[row] & DECODED:
+            span = payload_at(&batch.payloads.table, row)
+            # The bytes may have changed, so that nothing of the first reading holds
+            if span.data != NULL and read_message(span.data, span.size, False, NULL, &packet, &fault) == 0:
+                value = derived_value(&packet, span.data, column.name)
+        presence[row] = presence[row] & ~bit | (0 if value is None else bit)
+        values.append(value)
+    if numbers is None:
+        put_texts(batch, column.name, values)
+    else:
+        batch.buffers[column.name] = buffer_of_bytes(bytes([numbers.get(value, 0) for value in values]))
+    return 0
+
+
+cdef int put_texts(Batch batch, str name, list values) except -1:
+    cdef list texts = [b"" if value is None else value.encode("utf-8") for value in values]
+    cdef int32_t* ends = <int32_t*>batch.reserve(name, sizeof(int32_t) * (<size_t>len(texts) + 1))
+    cdef size_t written = 0
+    cdef size_t row
+    if sum(map(len, texts)) > INT32_MAX:
+        raise OverflowError(f"the texts of {name} exceed an Arrow string array; decode in smaller batches")
+    ends[0] = 0
+    for row in range(<size_t>len(texts)):
+        written += <size_t>len(texts[row])
+        ends[row + 1] = <int32_t>written
+    batch.buffers[name + ".text"] = buffer_of_bytes(b"".join(texts))
+    return 0
 
 
 cdef inline void fetch(const PayloadTable* payloads, size_t row, size_t stop) noexcept nogil:

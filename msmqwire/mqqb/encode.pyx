@@ -27,8 +27,9 @@ __all__ = ["encode_batch"]
 DERIVED = frozenset((
     "fault", "packet_size", "sender_id_type", "body_encrypted", "message_class_name", "message_size", "notification",
     "acknowledged_tx_sequence_id", "acknowledged_tx_sequence_number", "acknowledged_previous_tx_sequence_number",
-    "acknowledged_source_queue_manager", "acknowledged_message_id",
-))
+    "acknowledged_source_queue_manager", "acknowledged_message_id", "base_flags", "user_flags", "transaction_flags",
+    "properties_flags", "internal_flags", "compound_body", "trailing",
+)) | {column.name for column in MESSAGES.columns if column.derived}
 
 cdef enum Refusal:
     ROW_REFUSED        # null, at fault, or breaking a rule
@@ -122,8 +123,8 @@ def encode_batch(packets, *, Encoded out=None):
     ----------
     packets : Batch, or iterable of packets
         A batch of either table needs all its columns but those that follow from others: ``fault``, ``packet_size``,
-        ``sender_id_type``, ``body_encrypted``, ``message_class_name``, ``message_size``, ``notification`` and those of
-        acknowledgments.
+        ``sender_id_type``, ``body_encrypted``, ``message_class_name``, ``message_size``, ``notification``,
+        ``compound_body``, ``trailing``, flags as received, derived columns and those of acknowledgments.
     out : Payloads, optional
         What ``encode_batch`` returned before: its memory is written again, unless a slice, a view or a batch of it
         is still held.

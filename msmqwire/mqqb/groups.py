@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from msmqwire.formatname import FormatName
+from msmqwire.mqqb.readable import sid_text
 from msmqwire.mqqb.schema import SENDER_ID_TYPES
 
 __all__ = [
     "Acknowledgment",
+    "CompoundMessageHeader",
     "MultiQueueFormatHeader",
     "SecurityHeader",
     "SessionHeader",
@@ -77,6 +79,11 @@ class SecurityHeader:
         return SENDER_ID_TYPES[type_] if type_ < len(SENDER_ID_TYPES) else None
 
     @property
+    def sender_sid(self) -> str | None:
+        """The SID of the sender as text, ``S-1-...``; None when ``security_id`` is not a valid SID."""
+        return sid_text(self.security_id) if self.security_id and self.sender_id_type == "sid" else None
+
+    @property
     def body_encrypted(self) -> bool:
         """EB."""
         return bool(self.security_flags & _BODY_ENCRYPTED)
@@ -88,6 +95,28 @@ class SoapHeader:
 
     soap_header: str = ""
     soap_body: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompoundMessageHeader:
+    """The HTTP request in which a message came: [MS-MQRR] 2.2.5.1.2.2.
+
+    Attributes
+    ----------
+    http_body : bytes
+        The request, headers included.
+    message_body_size, message_body_offset : int
+        Where the message body is in ``http_body``.
+    """
+
+    http_body: bytes
+    message_body_size: int = 0
+    message_body_offset: int = 0
+
+    @property
+    def compound_body(self) -> bytes:
+        """The message body in ``http_body``."""
+        return self.http_body[self.message_body_offset : self.message_body_offset + self.message_body_size]
 
 
 @dataclass(frozen=True, kw_only=True)

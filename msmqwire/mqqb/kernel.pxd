@@ -53,6 +53,11 @@ cpdef enum Field:
     DebugHeader
     DebugHeader_Flags
     DebugHeader_QueueIdentifier
+    SRMPEnvelopeHeader_DataLength
+    CompoundMessageHeader
+    CompoundMessageHeader_HttpBodySize
+    CompoundMessageHeader_MessageBodySize
+    CompoundMessageHeader_MessageBodyOffset
     SoapHeader
     SoapHeader_Header
     SoapBody
@@ -98,6 +103,8 @@ cpdef enum Violation:
     ALLOCATION_BODY_SIZE = 2048
     PRIVACY_LEVEL = 4096
     UNRESOLVED_QUEUE = 8192
+    RESERVED_FLAGS = 16384
+    SRMP_ENVELOPE_TERMINATOR = 32768
 
 
 cdef enum:
@@ -129,6 +136,13 @@ cpdef enum Presence:
     HAS_ACKNOWLEDGED = 1 << 21
     HAS_FINAL_ACK = 1 << 22
     HAS_NOTIFICATION = 1 << 23
+    HAS_SRMP_ENVELOPE = 1 << 24
+    HAS_COMPOUND = 1 << 25
+    HAS_TRAILING = 1 << 26
+    # Set when the derived columns of a batch are made
+    HAS_BODY_TEXT = 1 << 27
+    HAS_BODY_TYPE_NAME = 1 << 28
+    HAS_SENDER_SID = 1 << 29
 
 
 cpdef enum SessionPresence:
@@ -139,6 +153,7 @@ cpdef enum SessionPresence:
     IS_PARAMETERS = 1 << 4
     IS_SESSION_ACK = 1 << 5
     HAS_WINDOW = 1 << 6
+    HAS_TRAILING_BYTES = 1 << 7
 
 
 # Places in the enumerations of the columns
@@ -167,6 +182,7 @@ cdef enum:
     SECURITY         # SecurityHeader
     PROPERTIES       # MessagePropertiesHeader
     DEBUG_QUEUE      # DebugHeader.QueueIdentifier
+    COMPOUND         # CompoundMessageHeader
     SESSION          # SessionHeader
     ACKNOWLEDGED     # body of an OrderAck or FinalAck packet
     FINAL            # the same of a FinalAck packet only
@@ -186,9 +202,13 @@ cdef enum:
     LABEL
     EXTENSION_DATA
     BODY
+    SRMP_ENVELOPE
+    HTTP_BODY        # Data of the CompoundMessageHeader
+    COMPOUND_BODY    # the message body in it
     SOAP_HEADER
     SOAP_BODY
     MULTI_QUEUE_SIGNATURE
+    TRAILING         # bytes that belong to no known header
     PART_COUNT
 
 # Values that a reader derives from several fields, a byte each
@@ -214,6 +234,8 @@ cdef enum:
     SECURITY_HEADER_SIZE = 16
     PROPERTIES_HEADER_SIZE = 56
     DEBUG_HEADER_SIZE = 4
+    SRMP_ENVELOPE_HEADER_SIZE = 8
+    COMPOUND_HEADER_SIZE = 16
     SOAP_SECTION_SIZE = 8
     ADDRESS_HEADER_FIXED_SIZE = 12
     ACK_BODY_SIZE = 36
@@ -238,6 +260,20 @@ cdef enum UserFlag:
     USER_CONNECTOR_TYPE = 1 << 22
     USER_MULTI_QUEUE = 1 << 23
     USER_SOAP = 1 << 28
+    USER_HTTP = 1 << 25
+
+# The bits of Flags fields that have no meaning
+cdef enum ReservedFlags:
+    RESERVED_BASE = 0xFEC0
+    RESERVED_USER = 0xED000080
+    RESERVED_TRANSACTION = 0xFF000000
+    RESERVED_SECURITY = 0xF000
+    RESERVED_PROPERTIES = 0xF0
+    RESERVED_DEBUG = 0xFFFC
+    RESERVED_INTERNAL = 0xFFE0
+
+cdef enum:
+    COMPOUND_HEADER_ID = 0x01F4
 
 cdef enum SoapSectionId:
     SOAP_HEADER_ID = 0x0320
@@ -314,3 +350,10 @@ cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packe
 cdef inline size_t first_extra_byte(const Packet* packet, size_t packet_size) noexcept nogil:
     """Where the trailing bytes begin; up to three bytes may pad the last header."""
     return packet.end if packet_size - packet.end > 3 else packet.extent
+
+
+cdef inline void set_trailing(Packet* packet, size_t packet_size, size_t size) noexcept nogil:
+    """The trailing bytes up to the end of the packet; up to the end of the payload when it has more bytes than that."""
+    cdef size_t extra = first_extra_byte(packet, packet_size)
+    packet.parts[TRAILING].offset = <uint32_t>extra
+    packet.parts[TRAILING].length = <uint32_t>((packet_size if packet.extent == size else size) - extra)

@@ -4,10 +4,11 @@ from libc.stddef cimport size_t
 
 from msmqwire.columns.layout cimport BITS, COPY, LIST, SECONDS, VALUE, Layout, section
 from msmqwire.mqqb.kernel cimport (
-    ACKNOWLEDGED, ADMIN_QUEUE, BASE, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE,
-    ENCRYPTION_KEY, ESTABLISH, EXTENSION_DATA, FINAL, KIND, LABEL, MESSAGE_CLASS, MULTI_QUEUE_SIGNATURE, NOTIFICATION,
-    PARAMETERS, PINGED, PROPERTIES, PROVIDER_INFO, REFUSED, RESPONSE_QUEUE, SECURITY, SECURITY_ID, SENDER, SENDER_CERT,
-    SESSION, SIGNATURE, SOAP_BODY, SOAP_HEADER, TRANSACTION, USER, WINDOW, Packet,
+    ACKNOWLEDGED, ADMIN_QUEUE, BASE, BODY, COMPOUND, COMPOUND_BODY, CONNECTOR, CONNECTOR_QM, DEBUG_QUEUE, DELIVERY,
+    DESTINATION_QUEUE, ENCRYPTION_KEY, ESTABLISH, EXTENSION_DATA, FINAL, HTTP_BODY, KIND, LABEL, MESSAGE_CLASS,
+    MULTI_QUEUE_SIGNATURE, NOTIFICATION, PARAMETERS, PINGED, PROPERTIES, PROVIDER_INFO, REFUSED, RESPONSE_QUEUE,
+    SECURITY, SECURITY_ID, SENDER, SENDER_CERT, SESSION, SIGNATURE, SOAP_BODY, SOAP_HEADER, SRMP_ENVELOPE, TRAILING,
+    TRANSACTION, USER, WINDOW, Packet,
 )
 
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
@@ -37,6 +38,7 @@ MESSAGE_LAYOUT = Layout(MESSAGES, {
     "packet_size": section(COPY, BASE, (8,)),
     "priority": section(BITS, BASE, (2, 0, 7)),
     "tracing": section(BITS, BASE, (2, 8, 1)),
+    "base_flags": section(COPY, BASE, (2,)),
     "time_to_reach_queue": section(COPY, BASE, (12,)),
     "source_queue_manager": section(COPY, USER, (0,)),
     "queue_manager_address": section(COPY, USER, (16,)),
@@ -48,6 +50,7 @@ MESSAGE_LAYOUT = Layout(MESSAGES, {
     "negative_source_journaling": section(BITS, USER, (44, 8, 1)),
     "positive_source_journaling": section(BITS, USER, (44, 9, 1)),
     "sent_over_http": section(BITS, USER, (44, 25, 1)),
+    "user_flags": section(COPY, USER, (44,)),
     "destination_queue": queue(DESTINATION_QUEUE),
     "admin_queue": queue(ADMIN_QUEUE),
     "response_queue": queue(RESPONSE_QUEUE),
@@ -57,6 +60,7 @@ MESSAGE_LAYOUT = Layout(MESSAGES, {
     "final_ack_required": section(BITS, TRANSACTION, (0, 1, 1)),
     "transaction_id": section(BITS, TRANSACTION, (0, 4, 0xFFFFF)),
     "tx_sequence_id": section(COPY, TRANSACTION, (4,)),
+    "transaction_flags": section(COPY, TRANSACTION, (0,)),
     "tx_sequence_number": section(COPY, TRANSACTION, (12,)),
     "previous_tx_sequence_number": section(COPY, TRANSACTION, (16,)),
     "connector_queue_manager": section(COPY, CONNECTOR_QM, (0,)),
@@ -72,6 +76,7 @@ MESSAGE_LAYOUT = Layout(MESSAGES, {
     "positive_receive_ack": section(BITS, PROPERTIES, (0, 1, 1)),
     "negative_arrival_ack": section(BITS, PROPERTIES, (0, 2, 1)),
     "negative_receive_ack": section(BITS, PROPERTIES, (0, 3, 1)),
+    "properties_flags": section(COPY, PROPERTIES, (0,)),
     "label": part(LABEL),
     "message_class": section(COPY, PROPERTIES, (2,)),
     "message_class_name": derived(MESSAGE_CLASS),
@@ -87,6 +92,11 @@ MESSAGE_LAYOUT = Layout(MESSAGES, {
     "extension_data": part(EXTENSION_DATA),
     "body": part(BODY),
     "debug_queue": section(COPY, DEBUG_QUEUE, (0,)),
+    "srmp_envelope": part(SRMP_ENVELOPE),
+    "http_body": part(HTTP_BODY),
+    "message_body_size": section(COPY, COMPOUND, (8,)),
+    "message_body_offset": section(COPY, COMPOUND, (12,)),
+    "compound_body": part(COMPOUND_BODY),
     "soap_header": part(SOAP_HEADER),
     "soap_body": part(SOAP_BODY),
     "destination_queues": queues(DESTINATION_QUEUE),
@@ -105,11 +115,14 @@ MESSAGE_LAYOUT = Layout(MESSAGES, {
     "acknowledged_source_queue_manager": section(COPY, FINAL, (16,)),
     "acknowledged_message_id": section(COPY, FINAL, (32,)),
     "notification": derived(NOTIFICATION),
+    "trailing": part(TRAILING),
 }, sizeof(Packet))
 
 SESSION_LAYOUT = Layout(SESSIONS, {
     "kind": derived(KIND),
     "packet_size": section(COPY, BASE, (8,)),
+    "base_flags": section(COPY, BASE, (2,)),
+    "internal_flags": section(COPY, BASE, (18,)),
     "cookie": section(COPY, PINGED, (4,)),
     "queue_manager": section(COPY, PINGED, (8,)),
     "initiator_is_client": section(BITS, PINGED, (0, 0, 1)),
@@ -126,4 +139,5 @@ SESSION_LAYOUT = Layout(SESSIONS, {
     "recoverable_msg_ack_flags": section(COPY, SESSION, (4,)),
     "user_msg_sequence_number": section(COPY, SESSION, (8,)),
     "recoverable_msg_seq_number": section(COPY, SESSION, (10,)),
+    "trailing": part(TRAILING),
 }, sizeof(Packet))

@@ -2,10 +2,12 @@
 
     BaseHeader 16 | UserHeader 48 + queues + ConnectorType 16 if CQ | TransactionHeader 20 + ConnectorQMGuid 16 if CG
     SecurityHeader 16 + SecurityData | MessagePropertiesHeader 56 + Label, ExtensionData, MessageBody, padded to 4
-    DebugHeader 4 + QueueIdentifier 16 if QT | SoapHeader | MultiQueueFormatHeader
+    DebugHeader 4 + QueueIdentifier 16 if QT
+    SRMPEnvelopeHeader 8 + Data, padded to 4 | CompoundMessageHeader 16 + Data ([MS-MQRR] 2.2.5.1.2), both optional
+    SoapHeader | MultiQueueFormatHeader
     and after PacketSize bytes a SessionHeader 16
 
-A flag in BaseHeader or UserHeader says which of the others are present.
+A flag in BaseHeader or UserHeader says which of the others are present; AH allows those of messages sent over HTTP.
 """
 
 from libc.stddef cimport size_t
@@ -17,14 +19,15 @@ from msmqwire.mqqb.kernel cimport (
     DELIVERY, DELIVERY_MODE, DESTINATION_QUEUE, DISCARDABLE, ENCRYPTED, ENCRYPTION_KEY, EXPRESS_TRANSACTION,
     EXTENSION_DATA, FLAG_DEBUG, HAS_ADMIN, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_DELIVERY_MODE,
     HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES, HAS_RESPONSE, HAS_SECURITY, HAS_SECURITY_ID,
-    HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL,
+    HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_TRAILING, HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL,
     LARGEST_SENDER_CERT, MESSAGE_CLASS, MISSING_PROPERTIES, NOTIFICATION, NO_MESSAGE_CLASS, NO_SECURITY_DATA, PLAIN,
-    PRIVACY_LEVEL, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, RESPONSE_QUEUE, SECURITY, SECURITY_FLAGS,
-    SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID, SESSION, SIGNATURE, TRAILING_BYTES, TRANSACTION,
-    TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE,
-    USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_MULTI_QUEUE,
-    USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, Violation,
-    clear_packet, padded, read_base_header,
+    PRIVACY_LEVEL, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, RESERVED_BASE, RESERVED_DEBUG, RESERVED_FLAGS,
+    RESERVED_PROPERTIES, RESERVED_SECURITY, RESERVED_TRANSACTION, RESERVED_USER, RESPONSE_QUEUE, SECURITY,
+    SECURITY_FLAGS, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID, SESSION, SIGNATURE,
+    TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER, USER,
+    USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_FLAGS_AT,
+    USER_HEADER_SIZE, USER_HOPS, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY,
+    USER_SOAP, USER_TRANSACTION, Field, Packet, Violation, clear_packet, padded, read_base_header, set_trailing,
 )
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
 from msmqwire.mqqb.queues cimport is_notify_queue, read_multi_queue, read_queue, units_to_null
@@ -48,6 +51,9 @@ cdef enum:
 
 cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil
 cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil
+cdef int read_http(
+    const uint8_t* data, size_t size, size_t* at, uint32_t user_flags, Packet* packet, Fault* fault
+) noexcept nogil
 cdef int read_soap(const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault) noexcept nogil
 cdef int message_violation_fault(const uint8_t* data, size_t size, const Packet* packet, Fault* fault) noexcept nogil
 
@@ -131,6 +137,8 @@ cdef inline int read_transaction(
         at[0] += 16
     if load_u32(packet.sections[TRANSACTION] + 12) == 0:
         packet.violations |= TX_SEQUENCE_NUMBER
+    if load_u32(packet.sections[TRANSACTION]) & <uint32_t>RESERVED_TRANSACTION:
+        packet.violations |= RESERVED_FLAGS
     if data[2] & 7:
         packet.violations |= TRANSACTION_PRIORITY
     if not load_u32(packet.sections[USER] + USER_FLAGS_AT) >> USER_DELIVERY_SHIFT & 3:
@@ -176,8 +184,9 @@ cdef inline int read_security(
         sender > 2 or (sender == 0) != (sizes[SECURITY_ID] == 0) or (sender == 2 and sizes[SECURITY_ID] != 16)
     ):
         packet.violations |= SENDER_ID
-    if wire_unlikely(load_u16(header) & AU_OR_AS):
-        packet.violations |= SECURITY_FLAGS
+    if wire_unlikely(load_u16(header) & (AU_OR_AS | RESERVED_SECURITY)):
+        packet.violations |= SECURITY_FLAGS if load_u16(header) & AU_OR_AS else 0
+        packet.violations |= RESERVED_FLAGS if load_u16(header) & RESERVED_SECURITY else 0
     if wire_unlikely(not (
         sizes[SECURITY_ID] or sizes[ENCRYPTION_KEY] or sizes[SIGNATURE] or sizes[SENDER_CERT] or sizes[PROVIDER_INFO]
     )):
@@ -192,7 +201,7 @@ cdef inline int read_label(
         return set_fault(
             fault, BAD_SIZE, Field.LabelLength, at[0] - PROPERTIES_HEADER_SIZE + 1, LARGEST_LABEL, units
         )
-    if wire_unlikely(2 * units > size - at[0]):
+    if wire_unlikely(units > (size - at[0]) // 2):
         return set_fault(fault, TRUNCATED, Field.Label, at[0], 2 * units, size - at[0])
     set_part(packet, LABEL, at[0], 2 * units_to_null(data, size, at[0], units))
     at[0] += 2 * units
@@ -239,6 +248,8 @@ cdef inline int read_properties(
     privacy = load_u32(header + 40)
     if wire_unlikely(privacy > 5 or not PRIVACY_LEVELS >> privacy & 1):
         packet.violations |= PRIVACY_LEVEL
+    if wire_unlikely(header[0] & RESERVED_PROPERTIES):
+        packet.violations |= RESERVED_FLAGS
     if wire_unlikely(load_u32(header + 36) < message_size):
         packet.violations |= ALLOCATION_BODY_SIZE
     if message_class == 0 and is_notify_queue(data, &packet.queues[DESTINATION_QUEUE]):
@@ -257,6 +268,8 @@ cdef inline int read_debug(
     queue_type = data[at[0]] & 3
     if queue_type > 1:
         return set_fault(fault, BAD_FLAG, Field.DebugHeader_Flags, at[0], 0, load_u16(data + at[0]))
+    if load_u16(data + at[0]) & RESERVED_DEBUG:
+        packet.violations |= RESERVED_FLAGS
     at[0] += DEBUG_HEADER_SIZE
     if queue_type:
         if size - at[0] < 16:
@@ -271,8 +284,12 @@ cdef inline int read_optional_headers(
     const uint8_t* data, size_t size, size_t* at, uint32_t user_flags, FormatName** lists, Packet* packet,
     Fault* fault,
 ) noexcept nogil:
-    """The headers after the MessagePropertiesHeader, which few packets have."""
+    """The headers after the MessagePropertiesHeader, and reserved flags, which few packets have."""
+    if load_u16(data + 2) & RESERVED_BASE or user_flags & <uint32_t>RESERVED_USER:
+        packet.violations |= RESERVED_FLAGS
     if data[2] & FLAG_DEBUG and read_debug(data, size, at, packet, fault) != 0:
+        return -1
+    if user_flags & USER_HTTP and read_http(data, size, at, user_flags, packet, fault) != 0:
         return -1
     if user_flags & USER_SOAP and read_soap(data, size, at, packet, fault) != 0:
         return -1
@@ -306,7 +323,10 @@ cdef inline int read_message(
         return -1
     if flags & USER_PROPERTIES and read_properties(data, packet_size, &at, packet, fault) != 0:
         return -1
-    if wire_unlikely(data[2] & FLAG_DEBUG or flags & (USER_SOAP | USER_MULTI_QUEUE)):
+    if wire_unlikely(
+        load_u16(data + 2) & (FLAG_DEBUG | RESERVED_BASE)
+        or flags & (USER_HTTP | USER_SOAP | USER_MULTI_QUEUE | <uint32_t>RESERVED_USER)
+    ):
         if read_optional_headers(data, packet_size, &at, flags, lists, packet, fault) != 0:
             return -1
     packet.end = at
@@ -315,6 +335,8 @@ cdef inline int read_message(
         packet.presence |= HAS_SESSION
     if wire_unlikely(packet_size - at > 3 or packet.extent != size):
         packet.violations |= TRAILING_BYTES
+        packet.presence |= HAS_TRAILING
+        set_trailing(packet, packet_size, size)
     if wire_unlikely(strict and packet.violations & DISCARDABLE):
         return message_violation_fault(data, size, packet, fault)
     packet.presence |= DECODED

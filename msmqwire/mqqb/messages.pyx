@@ -10,16 +10,18 @@ from libc.string cimport memcpy
 
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.mqqb.kernel cimport (
-    ACKNOWLEDGED, ADDRESS_HEADER_FIXED_SIZE, ADMIN_QUEUE, BASE, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE,
-    DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE, ENCRYPTION_KEY, EXTENSION_DATA, FINAL, FINAL_ACK, FLAG_DEBUG,
-    FLAG_TRACING, HAS_ACKNOWLEDGED, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_FINAL_ACK,
-    HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY, HAS_SESSION, HAS_SOAP, HAS_TRANSACTION, KIND, LABEL, LARGEST_LABEL,
+    ACKNOWLEDGED, ADDRESS_HEADER_FIXED_SIZE, ADMIN_QUEUE, BASE, BODY, COMPOUND, COMPOUND_BODY, COMPOUND_HEADER_ID,
+    COMPOUND_HEADER_SIZE, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE,
+    ENCRYPTION_KEY, EXTENSION_DATA, FINAL, FINAL_ACK, FLAG_DEBUG, FLAG_TRACING, HAS_ACKNOWLEDGED, HAS_COMPOUND,
+    HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_FINAL_ACK, HAS_MULTI_QUEUE, HAS_PROPERTIES,
+    HAS_SECURITY, HAS_SESSION, HAS_SOAP, HAS_SRMP_ENVELOPE, HAS_TRANSACTION, HTTP_BODY, KIND, LABEL, LARGEST_LABEL,
     MULTI_QUEUE_SIGNATURE, NO_MESSAGE_CLASS, ORDER_ACK, PART_COUNT, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO,
     QUEUE_COUNT, RESPONSE_QUEUE, SECURITY, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER_CERT, SESSION, SIGNATURE,
-    SIGNATURE_HEADER_ID, SOAP_BODY, SOAP_BODY_ID, SOAP_HEADER, SOAP_HEADER_ID, SOAP_SECTION_SIZE, TRAILING_BYTES,
-    TRANSACTION, TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT,
-    USER_DESTINATION_SHIFT, USER_FLAGS_AT, USER_HEADER_SIZE, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT,
-    USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, first_extra_byte,
+    SIGNATURE_HEADER_ID, SOAP_BODY, SOAP_BODY_ID, SOAP_HEADER, SOAP_HEADER_ID, SOAP_SECTION_SIZE, SRMP_ENVELOPE,
+    SRMP_ENVELOPE_HEADER_SIZE, SRMP_ENVELOPE_TERMINATOR, TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, USER,
+    USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_FLAGS_AT,
+    USER_HEADER_SIZE, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP,
+    USER_TRANSACTION, Field, Packet, first_extra_byte, padded,
 )
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER
@@ -92,11 +94,94 @@ cdef int read_soap_section(
         return set_fault(fault, BAD_HEADER, section_field, at[0], section_id, load_u16(data + at[0]))
     units = load_u32(data + at[0] + 4)
     at[0] += SOAP_SECTION_SIZE
-    if 2 * units > left - SOAP_SECTION_SIZE:
+    if units > (left - SOAP_SECTION_SIZE) // 2:
         return set_fault(fault, TRUNCATED, text_field, at[0], 2 * units, left - SOAP_SECTION_SIZE)
     packet.parts[part].offset = <uint32_t>at[0]
     packet.parts[part].length = <uint32_t>(2 * units_to_null(data, size, at[0], units))
     at[0] += 2 * units
+    return 0
+
+
+cdef bint is_later_header(const uint8_t* data, size_t size, size_t at, uint32_t user_flags) noexcept nogil:
+    """Whether a SoapHeader or MultiQueueFormatHeader begins at ``at``, where 8 bytes are left, by its id."""
+    if user_flags & USER_SOAP:
+        return load_u16(data + at) == SOAP_HEADER_ID
+    return (
+        user_flags & USER_MULTI_QUEUE and load_u16(data + at + 4) == ADDRESS_IDS[0]
+        and load_u32(data + at) >= <uint32_t>ADDRESS_HEADER_FIXED_SIZE
+    )
+
+
+cdef int read_envelope(const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault) noexcept nogil:
+    """SRMPEnvelopeHeader: [MS-MQRR] 2.2.5.1.2.1. Its HeaderId has no value of its own."""
+    cdef size_t left = size - at[0] - SRMP_ENVELOPE_HEADER_SIZE
+    cdef size_t units = load_u32(data + at[0] + 4)
+    cdef size_t length
+    if units > left // 2:
+        return set_fault(fault, TRUNCATED, Field.SRMPEnvelopeHeader_DataLength, at[0] + 4, 2 * units, left)
+    at[0] += SRMP_ENVELOPE_HEADER_SIZE
+    length = units_to_null(data, size, at[0], units)
+    if length + 1 != units:
+        packet.violations |= SRMP_ENVELOPE_TERMINATOR
+    packet.parts[SRMP_ENVELOPE].offset = <uint32_t>at[0]
+    packet.parts[SRMP_ENVELOPE].length = <uint32_t>(2 * length)
+    packet.presence |= HAS_SRMP_ENVELOPE
+    at[0] = min(padded(at[0] + 2 * units), size)
+    return 0
+
+
+cdef int read_compound(const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault) noexcept nogil:
+    """CompoundMessageHeader: [MS-MQRR] 2.2.5.1.2.2."""
+    cdef const uint8_t* header = data + at[0]
+    cdef size_t left = size - at[0]
+    cdef size_t http_size
+    cdef size_t body_size
+    cdef size_t body_offset
+    if left < COMPOUND_HEADER_SIZE:
+        return set_fault(fault, TRUNCATED, Field.CompoundMessageHeader, at[0], COMPOUND_HEADER_SIZE, left)
+    left -= COMPOUND_HEADER_SIZE
+    http_size = load_u32(header + 4)
+    body_size = load_u32(header + 8)
+    body_offset = load_u32(header + 12)
+    if http_size > left:
+        return set_fault(fault, TRUNCATED, Field.CompoundMessageHeader_HttpBodySize, at[0] + 4, http_size, left)
+    if body_size > http_size:
+        return set_fault(
+            fault, BAD_SIZE, Field.CompoundMessageHeader_MessageBodySize, at[0] + 8, body_size, http_size
+        )
+    if body_offset > http_size - body_size:
+        return set_fault(
+            fault, BAD_SIZE, Field.CompoundMessageHeader_MessageBodyOffset, at[0] + 12, body_offset,
+            http_size - body_size,
+        )
+    at[0] += COMPOUND_HEADER_SIZE
+    packet.sections[COMPOUND] = header
+    packet.parts[HTTP_BODY].offset = <uint32_t>at[0]
+    packet.parts[HTTP_BODY].length = <uint32_t>http_size
+    packet.parts[COMPOUND_BODY].offset = <uint32_t>(at[0] + body_offset)
+    packet.parts[COMPOUND_BODY].length = <uint32_t>body_size
+    packet.presence |= HAS_COMPOUND
+    at[0] += http_size
+    return 0
+
+
+cdef int read_http(
+    const uint8_t* data, size_t size, size_t* at, uint32_t user_flags, Packet* packet, Fault* fault
+) noexcept nogil:
+    """The headers that a message sent over HTTP can have.
+
+    Decision: fewer than eight bytes hold neither header, a CompoundMessageHeader is recognised by its HeaderId, and
+    the ids of the later headers that the flags announce come first.
+    """
+    if size - at[0] < SRMP_ENVELOPE_HEADER_SIZE or is_later_header(data, size, at[0], user_flags):
+        return 0
+    if load_u16(data + at[0]) != COMPOUND_HEADER_ID:
+        if read_envelope(data, size, at, packet, fault) != 0:
+            return -1
+        if size - at[0] < SRMP_ENVELOPE_HEADER_SIZE or is_later_header(data, size, at[0], user_flags):
+            return 0
+    if load_u16(data + at[0]) == COMPOUND_HEADER_ID:
+        return read_compound(data, size, at, packet, fault)
     return 0
 
 
@@ -189,6 +274,7 @@ cdef uint8_t* put_user_header(
     flags |= USER_CONNECTOR_TYPE if packet.presence & HAS_CONNECTOR_TYPE else 0
     flags |= USER_MULTI_QUEUE if packet.presence & HAS_MULTI_QUEUE else 0
     flags |= USER_SOAP if packet.presence & HAS_SOAP else 0
+    flags |= USER_HTTP if packet.presence & (HAS_SRMP_ENVELOPE | HAS_COMPOUND) else 0
     put(target, packet.sections[USER], USER_FLAGS_AT)
     store_u32(target + USER_FLAGS_AT, flags)
     target += USER_HEADER_SIZE
@@ -248,6 +334,23 @@ cdef uint8_t* put_debug(uint8_t* target, const Packet* packet) noexcept nogil:
     store_u32(target, 1 if packet.presence & HAS_DEBUG_QUEUE else 0)
     target += DEBUG_HEADER_SIZE
     return put(target, packet.sections[DEBUG_QUEUE], 16) if packet.presence & HAS_DEBUG_QUEUE else target
+
+
+cdef uint8_t* put_envelope(
+    const uint8_t* start, uint8_t* target, const Packet* packet, const uint8_t* payload
+) noexcept nogil:
+    store_u32(target, 0)
+    store_u32(target + 4, packet.parts[SRMP_ENVELOPE].length // 2 + 1)
+    return pad(start, put_text(target + SRMP_ENVELOPE_HEADER_SIZE, payload, packet.parts[SRMP_ENVELOPE]))
+
+
+cdef uint8_t* put_compound(uint8_t* target, const Packet* packet, const uint8_t* payload) noexcept nogil:
+    put(target, packet.sections[COMPOUND], COMPOUND_HEADER_SIZE)
+    store_u32(target, COMPOUND_HEADER_ID)
+    store_u32(target + 4, packet.parts[HTTP_BODY].length)
+    return put(
+        target + COMPOUND_HEADER_SIZE, payload + packet.parts[HTTP_BODY].offset, packet.parts[HTTP_BODY].length
+    )
 
 
 cdef uint8_t* put_soap(uint8_t* target, const Packet* packet, const uint8_t* payload) noexcept nogil:
@@ -353,6 +456,10 @@ cdef size_t write_message(
         target = put_properties(start, target, packet, payload)
     if base & FLAG_DEBUG:
         target = put_debug(target, packet)
+    if packet.presence & HAS_SRMP_ENVELOPE:
+        target = put_envelope(start, target, packet, payload)
+    if packet.presence & HAS_COMPOUND:
+        target = put_compound(target, packet, payload)
     if packet.presence & HAS_SOAP:
         target = put_soap(target, packet, payload)
     if packet.presence & HAS_MULTI_QUEUE:

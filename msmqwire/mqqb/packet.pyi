@@ -6,6 +6,7 @@ from typing_extensions import Buffer
 from msmqwire.formatname import FormatName
 from msmqwire.mqqb.groups import (
     Acknowledgment,
+    CompoundMessageHeader,
     MultiQueueFormatHeader,
     SecurityHeader,
     SessionHeader,
@@ -14,6 +15,7 @@ from msmqwire.mqqb.groups import (
 )
 
 Transport = Literal["unknown", "udp", "tcp"]
+BodyFormat = Literal["empty", "encrypted", "xml", "text", "value", "dotnet_binary", "binary"]
 
 class MessagePacket:
     @property
@@ -59,8 +61,10 @@ class UserMessage(MessagePacket):
         encryption_algorithm: int = 0x6801,
         extension_data: Buffer = b"",
         debug_queue: UUID | None = None,
+        srmp_envelope: str | None = None,
         transaction: TransactionHeader | None = None,
         security: SecurityHeader | None = None,
+        compound: CompoundMessageHeader | None = None,
         soap: SoapHeader | None = None,
         multi_queue: MultiQueueFormatHeader | None = None,
         session: SessionHeader | None = None,
@@ -75,6 +79,14 @@ class UserMessage(MessagePacket):
     def priority(self) -> int: ...
     @property
     def tracing(self) -> bool: ...
+    @property
+    def base_flags(self) -> int: ...
+    @property
+    def user_flags(self) -> int: ...
+    @property
+    def transaction_flags(self) -> int | None: ...
+    @property
+    def properties_flags(self) -> int: ...
     @property
     def time_to_reach_queue(self) -> int: ...
     @property
@@ -127,6 +139,12 @@ class UserMessage(MessagePacket):
     @property
     def body_type(self) -> int: ...
     @property
+    def body_type_name(self) -> str | None: ...
+    @property
+    def body_format(self) -> BodyFormat: ...
+    @property
+    def body_text(self) -> str | None: ...
+    @property
     def application_tag(self) -> int: ...
     @property
     def message_size(self) -> int: ...
@@ -146,12 +164,18 @@ class UserMessage(MessagePacket):
     @property
     def debug_queue(self) -> UUID | None: ...
     @property
+    def srmp_envelope(self) -> str | None: ...
+    @property
+    def trailing(self) -> memoryview | None: ...
+    @property
     def notification(self) -> Literal["plain", "encrypted"] | None:
         """Whether the body is a change notification, and can be read: [MS-MQCN] 3.2.1.2.1."""
     @property
     def transaction(self) -> TransactionHeader | None: ...
     @property
     def security(self) -> SecurityHeader | None: ...
+    @property
+    def compound(self) -> CompoundMessageHeader | None: ...
     @property
     def soap(self) -> SoapHeader | None: ...
     @property
@@ -170,6 +194,12 @@ class SessionPacket(MessagePacket):
         """PacketSize; None for a ping."""
     @property
     def refused(self) -> bool: ...
+    @property
+    def base_flags(self) -> int | None: ...
+    @property
+    def internal_flags(self) -> int | None: ...
+    @property
+    def trailing(self) -> memoryview | None: ...
 
 class EstablishConnection(SessionPacket):
     def __init__(

@@ -14,8 +14,8 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.payloads cimport address, steady_bytes
 from msmqwire.mqqb.kernel cimport (
-    CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, HAS_ACKNOWLEDGED, HAS_MULTI_QUEUE, HAS_SECURITY, HAS_SESSION,
-    HAS_SOAP, HAS_TRANSACTION, KIND, PING, SESSION_ACK, Packet, clear_packet,
+    CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, HAS_ACKNOWLEDGED, HAS_COMPOUND, HAS_MULTI_QUEUE, HAS_SECURITY,
+    HAS_SESSION, HAS_SOAP, HAS_TRANSACTION, KIND, PING, SESSION_ACK, Packet, clear_packet,
 )
 from msmqwire.mqqb.framing cimport FLAG_INTERNAL
 from msmqwire.mqqb.messages cimport read_message
@@ -29,7 +29,8 @@ from msmqwire.wire.transport cimport Transport, transport_code
 from msmqwire.columns.signature import packet_signature, python_type
 from msmqwire.errors import DecodeError, EncodeError
 from msmqwire.mqqb.groups import (
-    Acknowledgment, MultiQueueFormatHeader, SecurityHeader, SessionHeader, SoapHeader, TransactionHeader
+    Acknowledgment, CompoundMessageHeader, MultiQueueFormatHeader, SecurityHeader, SessionHeader, SoapHeader,
+    TransactionHeader,
 )
 from msmqwire.mqqb.schema import (
     FIELDS, MESSAGES, SESSION_KINDS, SESSIONS, TRANSPORTS, SessionViolation, Violation
@@ -78,15 +79,21 @@ MESSAGE_DEFAULTS = {
     "encryption_algorithm": 0x6801,
     "extension_data": b"",
     "debug_queue": None,
+    "srmp_envelope": None,
 }
 cdef tuple QUEUES = ("destination_queue", "admin_queue", "response_queue")
 cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
-READABLE = frozenset(MESSAGE_DEFAULTS) | {"kind", "packet_size", "message_class_name", "message_size", "notification"}
+READABLE = frozenset(MESSAGE_DEFAULTS) | {
+    "kind", "packet_size", "base_flags", "user_flags", "transaction_flags", "properties_flags", "message_class_name",
+    "message_size", "notification", "trailing", "body_type_name", "body_format", "body_text",
+}
+SESSION_READABLE = ("kind", "packet_size", "base_flags", "internal_flags", "trailing")
 
 # The optional headers: attribute, class and presence bit
 GROUPS = {
     "transaction": (TransactionHeader, HAS_TRANSACTION),
     "security": (SecurityHeader, HAS_SECURITY),
+    "compound": (CompoundMessageHeader, HAS_COMPOUND),
     "soap": (SoapHeader, HAS_SOAP),
     "multi_queue": (MultiQueueFormatHeader, HAS_MULTI_QUEUE),
     "session": (SessionHeader, HAS_SESSION),
@@ -137,12 +144,15 @@ MESSAGE_REFUSALS = {
     Violation.LABEL_TERMINATOR: "Label",
     Violation.ALLOCATION_BODY_SIZE: "MessagePropertiesHeader",
     Violation.PRIVACY_LEVEL: "MessagePropertiesHeader",
+    Violation.RESERVED_FLAGS: "UserHeader.Flags",
+    Violation.SRMP_ENVELOPE_TERMINATOR: "SRMPEnvelopeHeader.DataLength",
 }
 SESSION_REFUSALS = {
     SessionViolation.TRAILING_BYTES: "PacketSize",
     SessionViolation.TIMEOUT_RANGE: "ConnectionParametersHeader",
     SessionViolation.OPERATING_SYSTEM: "EstablishConnectionHeader",
     SessionViolation.TIME_TO_REACH_QUEUE: "BaseHeader",
+    SessionViolation.RESERVED_FLAGS: "BaseHeader.Flags",
 }
 
 
@@ -221,7 +231,9 @@ cdef class UserMessage(MessagePacket):
     delivery_mode : {"express", "recoverable"}
         Recoverable for a transactional message.
     body, extension_data : bytes-like
-    transaction, security, soap, multi_queue, session : optional
+    srmp_envelope : str, optional
+        With it or ``compound``, ``sent_over_http`` is set.
+    transaction, security, compound, soap, multi_queue, session : optional
         The optional headers.
 
     Raises
@@ -280,7 +292,10 @@ cdef class UserMessage(MessagePacket):
     def _parts(self):
         """The keywords that build it: the values that differ from their defaults."""
         groups = {name: getattr(self, name) for name in GROUPS}
-        defaults = message_defaults({"body": self.body or b"", "destination_queue": self.destination_queue}, groups)
+        given = {
+            "body": self.body or b"", "destination_queue": self.destination_queue, "srmp_envelope": self.srmp_envelope
+        }
+        defaults = message_defaults(given, groups)
         for name, default in defaults.items():
             value = getattr(self, name)
             value = bytes(value) if isinstance(value, memoryview) else value
@@ -300,6 +315,7 @@ cdef dict message_defaults(dict values, dict groups):
         "delivery_mode": "recoverable" if groups["transaction"] is not None else "express",
         "queue_manager_address": destination.guid if getattr(destination, "kind", "") == "private" else NIL,
         "allocation_body_size": len(values.get("body", b"")),
+        "sent_over_http": groups["compound"] is not None or values.get("srmp_envelope") is not None,
     }
 
 
@@ -333,12 +349,12 @@ cdef class SessionPacket(MessagePacket):
     """What the packets of sessions have in common."""
 
     def __getattr__(self, str name):
-        if name in ("kind", "packet_size") or name in SESSION_DEFAULTS[kind_of(type(self))]:
+        if name in SESSION_READABLE or name in SESSION_DEFAULTS[kind_of(type(self))]:
             return value_of(&self.header, self.owner, self.data, name, True)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _readable(self):
-        return ["kind", "packet_size", *SESSION_DEFAULTS[kind_of(type(self))]]
+        return [*SESSION_READABLE, *SESSION_DEFAULTS[kind_of(type(self))]]
 
     def _parts(self):
         for name in SESSION_DEFAULTS[kind_of(type(self))]:

@@ -16,6 +16,7 @@ from msmqwire.columns.schema import (
     UINT16,
     UINT32,
     UINT64,
+    UTF8,
     Column,
     Enumeration,
     ListOf,
@@ -23,6 +24,7 @@ from msmqwire.columns.schema import (
 )
 from msmqwire.mqqb.kernel import Field, Presence, SessionPresence, Violation
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.mqqb.readable import BODY_FORMATS, BODY_TYPES
 from msmqwire.mqqb.sessions import SessionViolation
 
 __all__ = [
@@ -57,6 +59,7 @@ MESSAGES = Table(
         Column("packet_size", UINT32, "PacketSize: bytes without the SessionHeader after them"),
         Column("priority", UINT8, "BaseHeader.Flags.PR, 0 to 7"),
         Column("tracing", BOOL, "BaseHeader.Flags.TR"),
+        Column("base_flags", UINT16, "BaseHeader.Flags as received"),
         Column("time_to_reach_queue", UINT32, "TimeToReachQueue in seconds; 4294967295 is for ever"),
         Column("source_queue_manager", GUID, "SourceQueueManager"),
         Column("queue_manager_address", GUID, "QueueManagerAddress: the destination's, zeros for a direct name"),
@@ -73,6 +76,7 @@ MESSAGES = Table(
         Column("negative_source_journaling", BOOL, "UserHeader.Flags.JN"),
         Column("positive_source_journaling", BOOL, "UserHeader.Flags.JP"),
         Column("sent_over_http", BOOL, "UserHeader.Flags.AH"),
+        Column("user_flags", UINT32, "UserHeader.Flags as received"),
         Column("destination_queue", FORMAT_NAME, "DestinationQueue", Presence.HAS_DESTINATION),
         Column("admin_queue", FORMAT_NAME, "AdminQueue: where acknowledgments go", Presence.HAS_ADMIN),
         Column("response_queue", FORMAT_NAME, "ResponseQueue: where answers go", Presence.HAS_RESPONSE),
@@ -91,6 +95,7 @@ MESSAGES = Table(
             "TxSequenceID: ordinal in the low half, time stamp in the high",
             Presence.HAS_TRANSACTION,
         ),
+        Column("transaction_flags", UINT32, "TransactionHeader.Flags as received", Presence.HAS_TRANSACTION),
         Column("tx_sequence_number", UINT32, "TxSequenceNumber, from 1", Presence.HAS_TRANSACTION),
         Column("previous_tx_sequence_number", UINT32, "PreviousTxSequenceNumber, 0 for none", Presence.HAS_TRANSACTION),
         Column("connector_queue_manager", GUID, "ConnectorQMGuid", Presence.HAS_CONNECTOR_QM),
@@ -105,6 +110,13 @@ MESSAGES = Table(
         ),
         Column("body_encrypted", BOOL, "SecurityHeader.Flags.EB", Presence.HAS_SECURITY),
         Column("security_id", BYTES, "SecurityID: a SID, or the GUID of a queue manager", Presence.HAS_SECURITY_ID),
+        Column(
+            "sender_sid",
+            UTF8,
+            "SecurityID as text, S-1-...; null if it is not a valid SID",
+            Presence.HAS_SENDER_SID,
+            derived=True,
+        ),
         Column("encryption_key", BYTES, "EncryptionKey", Presence.HAS_ENCRYPTION_KEY),
         Column("signature", BYTES, "SecurityData.Signature; it has not been verified", Presence.HAS_SIGNATURE),
         Column("sender_certificate", BYTES, "SenderCert", Presence.HAS_SENDER_CERT),
@@ -113,6 +125,7 @@ MESSAGES = Table(
         Column("positive_receive_ack", BOOL, "MessagePropertiesHeader.Flags.PR", Presence.HAS_PROPERTIES),
         Column("negative_arrival_ack", BOOL, "MessagePropertiesHeader.Flags.NA", Presence.HAS_PROPERTIES),
         Column("negative_receive_ack", BOOL, "MessagePropertiesHeader.Flags.NR", Presence.HAS_PROPERTIES),
+        Column("properties_flags", UINT8, "MessagePropertiesHeader.Flags as received", Presence.HAS_PROPERTIES),
         Column("label", TEXT, "Label, to its first U+0000", Presence.HAS_PROPERTIES),
         Column("message_class", UINT16, "MessageClass", Presence.HAS_PROPERTIES),
         Column(
@@ -134,6 +147,13 @@ MESSAGES = Table(
             Presence.HAS_PROPERTIES,
         ),
         Column("body_type", UINT32, "BodyType, a VARTYPE", Presence.HAS_PROPERTIES),
+        Column(
+            "body_type_name",
+            Enumeration(tuple(BODY_TYPES.values())),
+            "BodyType by name; null if it has none",
+            Presence.HAS_BODY_TYPE_NAME,
+            derived=True,
+        ),
         Column("application_tag", UINT32, "ApplicationTag", Presence.HAS_PROPERTIES),
         Column("message_size", UINT32, "MessageSize, the bytes of the body", Presence.HAS_PROPERTIES),
         Column("allocation_body_size", UINT32, "AllocationBodySize", Presence.HAS_PROPERTIES),
@@ -142,7 +162,26 @@ MESSAGES = Table(
         Column("encryption_algorithm", UINT32, "EncryptionAlgorithm", Presence.HAS_PROPERTIES),
         Column("extension_data", BYTES, "ExtensionData", Presence.HAS_PROPERTIES),
         Column("body", BYTES, "MessageBody", Presence.HAS_PROPERTIES),
+        Column(
+            "body_format",
+            Enumeration(BODY_FORMATS),
+            "kind of the body, by BodyType and its bytes",
+            Presence.HAS_PROPERTIES,
+            derived=True,
+        ),
+        Column(
+            "body_text",
+            UTF8,
+            "the body as text, compound_body where MessageBody is empty; null if it is encrypted or binary",
+            Presence.HAS_BODY_TEXT,
+            derived=True,
+        ),
         Column("debug_queue", GUID, "DebugHeader.QueueIdentifier: the queue for reports", Presence.HAS_DEBUG_QUEUE),
+        Column("srmp_envelope", TEXT, "SRMPEnvelopeHeader.Data, to its first U+0000", Presence.HAS_SRMP_ENVELOPE),
+        Column("http_body", BYTES, "CompoundMessageHeader.Data, the HTTP request", Presence.HAS_COMPOUND),
+        Column("message_body_size", UINT32, "CompoundMessageHeader.MessageBodySize", Presence.HAS_COMPOUND),
+        Column("message_body_offset", UINT32, "CompoundMessageHeader.MessageBodyOffset", Presence.HAS_COMPOUND),
+        Column("compound_body", BYTES, "the message body in http_body", Presence.HAS_COMPOUND),
         Column("soap_header", TEXT, "SoapHeader.Header, to its first U+0000", Presence.HAS_SOAP),
         Column("soap_body", TEXT, "SoapHeader.Body, to its first U+0000", Presence.HAS_SOAP),
         Column(
@@ -192,6 +231,7 @@ MESSAGES = Table(
             "to the notify queue: whether its body, a change notification, can be read",
             Presence.HAS_NOTIFICATION,
         ),
+        Column("trailing", BYTES, "bytes that belong to no known header", Presence.HAS_TRAILING),
     ),
     fields=FIELDS,
     violations=Violation,
@@ -203,6 +243,8 @@ SESSIONS = Table(
     columns=(
         Column("kind", Enumeration(SESSION_KINDS), "which packet"),
         Column("packet_size", UINT32, "PacketSize; null for a ping", SessionPresence.IS_PACKET),
+        Column("base_flags", UINT16, "BaseHeader.Flags as received", SessionPresence.IS_PACKET),
+        Column("internal_flags", UINT16, "InternalHeader.Flags as received", SessionPresence.IS_PACKET),
         Column("cookie", UINT32, "ping: Cookie, which the answer repeats", SessionPresence.IS_PING),
         Column("queue_manager", GUID, "ping: QMGuid", SessionPresence.IS_PING),
         Column("initiator_is_client", BOOL, "ping: Flags.RC, the initiator is not a server", SessionPresence.IS_PING),
@@ -243,6 +285,7 @@ SESSIONS = Table(
             "acknowledgment: RecoverableMsgSeqNumber",
             SessionPresence.IS_SESSION_ACK,
         ),
+        Column("trailing", BYTES, "bytes that belong to no known field", SessionPresence.HAS_TRAILING_BYTES),
     ),
     fields=FIELDS,
     violations=SessionViolation,

@@ -13,8 +13,9 @@ from libc.stdint cimport uint8_t, uint32_t
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.mqqb.kernel cimport (
     CONNECTION_PARAMETERS, ESTABLISH, ESTABLISH_CONNECTION, HAS_WINDOW, IS_ESTABLISH, IS_PACKET, IS_PARAMETERS,
-    IS_PING, IS_SESSION_ACK, KIND, PARAMETERS, PING, PINGED, REFUSED, SESSION, SESSION_ACK, WINDOW, Field, Packet,
-    clear_packet, first_extra_byte, read_base_header,
+    HAS_TRAILING_BYTES, IS_PING, IS_SESSION_ACK, KIND, PARAMETERS, PING, PINGED, REFUSED, RESERVED_BASE,
+    RESERVED_INTERNAL, SESSION, SESSION_ACK, WINDOW, Field, Packet, clear_packet, first_extra_byte, read_base_header,
+    set_trailing,
 )
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE
@@ -30,6 +31,7 @@ cpdef enum SessionViolation:
     TIMEOUT_RANGE = 2
     OPERATING_SYSTEM = 4
     TIME_TO_REACH_QUEUE = 8
+    RESERVED_FLAGS = 16
 
 
 # InternalHeader.Flags: PT in four bits, then CS
@@ -73,6 +75,7 @@ cdef inline int read_ping(const uint8_t* data, size_t size, bint strict, Packet*
         return set_fault(fault, BAD_SIGNATURE, Field.Ping_Signature, 2, PING_SIGNATURE, load_u16(data + 2))
     if size > PING_SIZE:
         packet.violations |= TRAILING_BYTES
+        packet.presence |= HAS_TRAILING_BYTES
         if strict:
             return set_fault(fault, BAD_SIZE, Field.Ping, PING_SIZE, PING_SIZE, size)
     packet.derived[KIND] = PING
@@ -80,7 +83,8 @@ cdef inline int read_ping(const uint8_t* data, size_t size, bint strict, Packet*
     packet.sections[PINGED] = data
     packet.extent = PING_SIZE
     packet.end = PING_SIZE
-    packet.presence = DECODED | IS_PING
+    packet.presence |= DECODED | IS_PING
+    set_trailing(packet, PING_SIZE, size)
     return 0
 
 
@@ -171,10 +175,14 @@ cdef inline int read_internal(
     if status != 0:
         return -1
     packet.derived[REFUSED] = (flags & CONNECTION_REFUSED) != 0
+    if load_u16(data + 2) & RESERVED_BASE or flags & RESERVED_INTERNAL:
+        packet.violations |= RESERVED_FLAGS
     if load_u32(data + 12) != <uint32_t>FOR_EVER:
         packet.violations |= TIME_TO_REACH_QUEUE
     if packet_size - packet.end > 3 or packet.extent != size:
         packet.violations |= TRAILING_BYTES
+        packet.presence |= HAS_TRAILING_BYTES
+        set_trailing(packet, packet_size, size)
         if strict:
             extra = first_extra_byte(packet, packet_size)
             return set_fault(fault, BAD_SIZE, Field.PacketSize, extra, extra, size)

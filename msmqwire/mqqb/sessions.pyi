@@ -5,3 +5,4 @@ class SessionViolation(IntFlag):
     TIMEOUT_RANGE = 2
     OPERATING_SYSTEM = 4
     TIME_TO_REACH_QUEUE = 8
+    RESERVED_FLAGS = 16

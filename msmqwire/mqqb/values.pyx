@@ -14,7 +14,8 @@ from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.layout cimport Layout, Source, field_of, largest_number, number_of, store_number
 from msmqwire.mqqb.kernel cimport (
-    ADMIN_QUEUE, DESTINATION_QUEUE, HAS_MULTI_QUEUE, QUEUE_COUNT, RESPONSE_QUEUE, USER, Packet, clear_draft,
+    ADMIN_QUEUE, BODY, COMPOUND_BODY, DESTINATION_QUEUE, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY_ID, PROPERTIES,
+    QUEUE_COUNT, RESPONSE_QUEUE, SECURITY, SECURITY_ID, SENDER, USER, Packet, clear_draft,
 )
 from msmqwire.mqqb.messages cimport largest_message, read_message, write_message
 from msmqwire.mqqb.queues cimport (
@@ -22,6 +23,7 @@ from msmqwire.mqqb.queues cimport (
     QUEUE_SAME_AS_ADMIN,
 )
 from msmqwire.mqqb.sessions cimport LARGEST_SESSION, write_session
+from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.format_name cimport (
     DIRECT_NAME, DISTRIBUTION_LIST, PRIVATE_QUEUE, PUBLIC_QUEUE, FormatName
@@ -33,6 +35,7 @@ from msmqwire.errors import EncodeError, FormatNameError
 from msmqwire.columns.schema import BOOL, BYTES, FORMAT_NAME, GUID, TEXT, Enumeration
 from msmqwire.formatname import DirectName, DistributionListName, PrivateName, PublicName, parse
 from msmqwire.mqqb.layout import MESSAGE_LAYOUT, SESSION_LAYOUT
+from msmqwire.mqqb.readable import BODY_TYPES, read_body, sid_text
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
 
@@ -50,7 +53,9 @@ cdef class Place:
         self.names = column.type.names if isinstance(column.type, Enumeration) else None
 
 
-cdef dict MESSAGE_PLACES = {column.name: Place(column, MESSAGE_LAYOUT) for column in MESSAGES.columns}
+cdef dict MESSAGE_PLACES = {
+    column.name: Place(column, MESSAGE_LAYOUT) for column in MESSAGES.columns if not column.derived
+}
 cdef dict SESSION_PLACES = {column.name: Place(column, SESSION_LAYOUT) for column in SESSIONS.columns}
 
 cdef tuple SECURITY_DATA = ("security_id", "encryption_key", "signature", "sender_certificate")
@@ -58,16 +63,41 @@ cdef tuple SECURITY_DATA = ("security_id", "encryption_key", "signature", "sende
 cdef enum:
     LARGEST_DIRECT_NAME = 0xFFFC    # bytes: Count has 16 bits and counts a U+0000
     LARGEST_SECURITY_DATA = 0xFFFF  # of all but ProviderInfo
+    SENDER_IS_SID = 1               # ST of SecurityHeader.Flags
+    BODY_ENCRYPTED = 1 << 5         # EB
 
 
 # --- Out of a packet ---
 
 
+cdef bytes part_of(const Packet* packet, const uint8_t* data, size_t part):
+    return data[packet.parts[part].offset:packet.parts[part].offset + packet.parts[part].length]
+
+
+cdef object derived_value(const Packet* packet, const uint8_t* data, str name):
+    """The value of a derived column; None where that is null."""
+    cdef bint encrypted
+    if name == "sender_sid":
+        if not packet.presence & HAS_SECURITY_ID or packet.derived[SENDER] != SENDER_IS_SID:
+            return None
+        return sid_text(part_of(packet, data, SECURITY_ID))
+    if not packet.presence & HAS_PROPERTIES:
+        return None
+    body_type = load_u32(packet.sections[PROPERTIES] + 24)
+    if name == "body_type_name":
+        return BODY_TYPES.get(body_type)
+    encrypted = load_u32(packet.sections[PROPERTIES] + 40) != 0 or packet.sections[SECURITY][0] & BODY_ENCRYPTED != 0
+    body = part_of(packet, data, BODY if packet.parts[BODY].length else COMPOUND_BODY)
+    return read_body(body, body_type, encrypted)[name == "body_text"]
+
+
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session):
     """What the packet over the bytes ``data`` of ``owner`` has in a column; None where that is null."""
-    cdef Place place = (SESSION_PLACES if session else MESSAGE_PLACES)[name]
+    cdef Place place = (SESSION_PLACES if session else MESSAGE_PLACES).get(name)
     cdef TextSpan span
     cdef uint64_t number
+    if place is None:
+        return derived_value(packet, data, name)
     if place.presence and not packet.presence & place.presence:
         return None
     if place.type is TEXT or place.type is BYTES:

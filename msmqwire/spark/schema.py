@@ -101,7 +101,8 @@ def _types(type_: wire.DataType, guid: str) -> tuple[pa.DataType, DataType]:
         )
     if type_ == wire.GUID:
         return _TEXT if guid == "text" else (pa.binary(), BinaryType())
-    if isinstance(type_, wire.Enumeration) or type_ in (wire.TEXT, wire.ASCII, wire.ADDRESS, wire.FORMAT_NAME):
+    texts = (wire.TEXT, wire.ASCII, wire.UTF8, wire.ADDRESS, wire.FORMAT_NAME)
+    if isinstance(type_, wire.Enumeration) or type_ in texts:
         return _TEXT
     return _SCALARS[type_]
 

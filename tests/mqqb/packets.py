@@ -18,9 +18,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "tx_sequence_number", "previous_tx_sequence_number", "connector_queue_manager",
     ),
     "security": (
-        "security_flags", "sender_id_type", "body_encrypted", "security_id", "encryption_key", "signature",
-        "sender_certificate", "provider_info",
+        "security_flags", "sender_id_type", "body_encrypted", "security_id", "sender_sid", "encryption_key",
+        "signature", "sender_certificate", "provider_info",
     ),
+    "compound": ("http_body", "message_body_size", "message_body_offset", "compound_body"),
     "soap": ("soap_header", "soap_body"),
     "multi_queue": ("destination_queues", "admin_queues", "response_queues", "multi_queue_signature"),
     "session": (
@@ -77,7 +78,7 @@ def _folded(name: str) -> str:
 def expected_value(value: Any, column: str) -> Any:
     """The oracle's value of a column without its place."""
     if isinstance(value, reference.Span):
-        return value.text if column in ("label", "soap_header", "soap_body") else value.data
+        return value.text if column in ("label", "srmp_envelope", "soap_header", "soap_body") else value.data
     if isinstance(value, reference.Queue):
         return None if value.text is None else _folded(value.text)
     return tuple(expected_value(item, column) for item in value) if isinstance(value, tuple) else value

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from msmqwire import Batch, mqqb
-from msmqwire.columns.schema import BOOL, BYTES, FORMAT_NAME, GUID, TEXT, TIMESTAMP, Column, Enumeration, ListOf
+from msmqwire.columns.schema import BOOL, BYTES, FORMAT_NAME, GUID, TEXT, TIMESTAMP, UTF8, Column, Enumeration, ListOf
 from tests.mqcn.rows import rfc
 from tests.mqsd.rows import arrow_text, fault_entries
 from tests.reference import mqqb as reference
@@ -82,6 +82,8 @@ def _assert_column(batch: Batch, column: Column, values: list[Any]) -> None:
     if isinstance(type_, ListOf):
         np.testing.assert_array_equal(view.offsets, np.cumsum([0, *(len(items or ()) for items in values)]), name)
         _assert_names(view.values, list(chain.from_iterable(standing)), name)
+    elif type_ == UTF8:
+        assert [view.text(row) for row in range(len(values))] == [value or "" for value in values], name
     elif type_ in (TEXT, BYTES):
         assert view.offset[present].tolist() == [span.offset for span in standing], name
         assert view.length[present].tolist() == [len(span.data) for span in standing], name

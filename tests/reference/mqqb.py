@@ -14,6 +14,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from tests.reference.mqqb_bodies import body_type_name, readable, sid_text
 from tests.reference.mqsd import Fault, MalformedError, Reader
 from tests.reference.propvariant import end_of_string, text_of
 
@@ -39,31 +40,34 @@ TRANSPORTS: tuple[Transport, ...] = ("unknown", "tcp", "udp")
 #: The columns of both tables but ``fault`` and ``violations``, in order.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "messages": (
-        "kind", "packet_size", "priority", "tracing", "time_to_reach_queue",
+        "kind", "packet_size", "priority", "tracing", "base_flags", "time_to_reach_queue",
         "source_queue_manager", "queue_manager_address", "time_to_be_received", "sent_time", "message_id", "hop_count",
-        "delivery_mode", "negative_source_journaling", "positive_source_journaling", "sent_over_http",
+        "delivery_mode", "negative_source_journaling", "positive_source_journaling", "sent_over_http", "user_flags",
         "destination_queue", "admin_queue", "response_queue", "connector_type",
         "first_message", "last_message", "final_ack_required", "transaction_id", "tx_sequence_id",
-        "tx_sequence_number", "previous_tx_sequence_number", "connector_queue_manager",
-        "security_flags", "sender_id_type", "body_encrypted", "security_id", "encryption_key", "signature",
-        "sender_certificate", "provider_info",
-        "positive_arrival_ack", "positive_receive_ack", "negative_arrival_ack", "negative_receive_ack", "label",
+        "transaction_flags", "tx_sequence_number", "previous_tx_sequence_number", "connector_queue_manager",
+        "security_flags", "sender_id_type", "body_encrypted", "security_id", "sender_sid", "encryption_key",
+        "signature", "sender_certificate", "provider_info",
+        "positive_arrival_ack", "positive_receive_ack", "negative_arrival_ack", "negative_receive_ack",
+        "properties_flags", "label",
         "message_class", "message_class_name", "correlation_guid", "correlation_ordinal", "body_type",
-        "application_tag", "message_size", "allocation_body_size", "privacy_level", "hash_algorithm",
-        "encryption_algorithm", "extension_data", "body",
-        "debug_queue", "soap_header", "soap_body",
+        "body_type_name", "application_tag", "message_size", "allocation_body_size", "privacy_level", "hash_algorithm",
+        "encryption_algorithm", "extension_data", "body", "body_format", "body_text",
+        "debug_queue", "srmp_envelope", "http_body", "message_body_size", "message_body_offset", "compound_body",
+        "soap_header", "soap_body",
         "destination_queues", "admin_queues", "response_queues", "multi_queue_signature",
         "ack_sequence_number", "recoverable_msg_ack_seq_number", "recoverable_msg_ack_flags",
         "user_msg_sequence_number", "recoverable_msg_seq_number", "window_size",
         "acknowledged_tx_sequence_id", "acknowledged_tx_sequence_number",
         "acknowledged_previous_tx_sequence_number", "acknowledged_source_queue_manager", "acknowledged_message_id",
-        "notification",
+        "notification", "trailing",
     ),
     "sessions": (
-        "kind", "packet_size", "cookie", "queue_manager", "initiator_is_client", "refused", "client_guid",
+        "kind", "packet_size", "base_flags", "internal_flags",
+        "cookie", "queue_manager", "initiator_is_client", "refused", "client_guid",
         "server_guid", "time_stamp", "operating_system", "recoverable_ack_timeout", "ack_timeout", "window_size",
         "ack_sequence_number", "recoverable_msg_ack_seq_number", "recoverable_msg_ack_flags",
-        "user_msg_sequence_number", "recoverable_msg_seq_number",
+        "user_msg_sequence_number", "recoverable_msg_seq_number", "trailing",
     ),
 }  # fmt: skip
 
@@ -72,9 +76,10 @@ VIOLATIONS: dict[str, tuple[str, ...]] = {
     "messages": (
         "trailing_bytes", "missing_properties", "delivery_mode", "express_transaction", "hop_count",
         "transaction_priority", "tx_sequence_number", "security_flags", "sender_id", "no_security_data",
-        "label_terminator", "allocation_body_size", "privacy_level", "unresolved_queue",
+        "label_terminator", "allocation_body_size", "privacy_level", "unresolved_queue", "reserved_flags",
+        "srmp_envelope_terminator",
     ),
-    "sessions": ("trailing_bytes", "timeout_range", "operating_system", "time_to_reach_queue"),
+    "sessions": ("trailing_bytes", "timeout_range", "operating_system", "time_to_reach_queue", "reserved_flags"),
 }  # fmt: skip
 
 #: [MS-MQMQ] 2.2.18.1.6
@@ -181,6 +186,7 @@ class _Walk:
     values: dict[str, Any] = field(default_factory=dict)
     found: dict[str, Fault | None] = field(default_factory=dict)  # violations, and what they are in strict decoding
     queue_types: tuple[int, int, int] = (0, 0, 0)
+    payload: bytes = b""
 
     def note(self, violation: str, condition: object, fault: Fault | None = None) -> None:
         """A violation, if the condition holds."""
@@ -209,6 +215,8 @@ class _Walk:
         """Look for bytes that nothing accounts for: four or more in the packet, or any behind its end."""
         extra = self.reader.position if size - self.reader.position >= 4 else end
         self.note("trailing_bytes", extra < end or end < length, Fault("bad_size", field_name, extra))
+        if "trailing_bytes" in self.found:
+            self.values["trailing"] = Span(extra, self.payload[extra : length if end < length else size])
 
     def outcome(self, strict: bool) -> Packet | Fault:
         """The packet, or the first violation that a strict reader faults."""
@@ -246,7 +254,10 @@ class _Framed(_Walk):
         super().__init__(table, Reader(data[: self.size]))
         self.data = data
         self.reader.position = BASE_SIZE
+        self.payload = data
         self.values["packet_size"] = self.size
+        self.values["base_flags"] = self.flags
+        self.note("reserved_flags", self.flags & ~NOT_RESERVED)
 
     def session_header(self, fields: tuple[Any, ...]) -> None:
         """SessionHeader, 2.2.20.4."""
@@ -265,6 +276,7 @@ class _Ping(_Walk):
 
     def __init__(self, data: bytes) -> None:
         super().__init__("sessions", Reader(data))
+        self.payload = data
         flags, signature, cookie, guid = self.unpack("HHI16s", "Ping")
         if signature != 0x5548:
             raise MalformedError("bad_signature", "Ping.Signature", 2)
@@ -288,6 +300,8 @@ class _Internal(_Framed):
         if kind == 1 and not self.has_session:
             raise MalformedError("bad_flag", "BaseHeader.Flags", 2)
         self.values["refused"] = bool(flags & 0x10)
+        self.values["internal_flags"] = flags
+        self.note("reserved_flags", (self.flags & ~NOT_RESERVED) | (flags & 0xFFE0))
         self.note("time_to_reach_queue", self.time_to_reach_queue != 0xFFFFFFFF)
         if kind == 1:
             self.values["kind"] = "session_ack"
@@ -341,6 +355,8 @@ class _UserMessage(_Framed):
             self.message_properties_header()
         if self.flags & 0x20:
             self.debug_header()
+        if self.user_flags & 1 << 25:
+            self.http_headers()
         if self.user_flags & 1 << 28:
             self.soap_header()
         if self.user_flags & 1 << 23:
@@ -352,6 +368,9 @@ class _UserMessage(_Framed):
         if self.user_flags & 1 << 21:
             self.acknowledgment()
             self.notification()
+            self.body()
+        if self.values.get("sender_id_type") == "sid" and "security_id" in self.values:
+            self.values["sender_sid"] = sid_text(self.values["security_id"].data)
 
     packet = _Walk.outcome
 
@@ -371,7 +390,10 @@ class _UserMessage(_Framed):
             negative_source_journaling=bool(flags & 1 << 8),
             positive_source_journaling=bool(flags & 1 << 9),
             sent_over_http=bool(flags & 1 << 25),
+            user_flags=flags,
         )
+        # X1 bit 7, X2 bit 24, X3 bits 26 and 27, X4 bits 29 to 31
+        self.note("reserved_flags", any(flags >> bit & 1 for bit in (7, 24, 26, 27, 29, 30, 31)))
         bad_flags = Fault("bad_flag", "UserHeader.Flags", 60)
         self.note("hop_count", flags & 0x1F > 0x1D)
         self.note("delivery_mode", mode > 1, bad_flags)
@@ -434,11 +456,13 @@ class _UserMessage(_Framed):
         """2.2.20.5."""
         flags, sequence, number, previous = self.unpack("IQII", "TransactionHeader")
         self.note("tx_sequence_number", number == 0)
+        self.note("reserved_flags", flags >> 24)
         self.values.update(
             first_message=bool(flags & 4),
             last_message=bool(flags & 8),
             final_ack_required=bool(flags & 2),
             transaction_id=flags >> 4 & 0xFFFFF,
+            transaction_flags=flags,
             tx_sequence_id=sequence,
             tx_sequence_number=number,
             previous_tx_sequence_number=previous,
@@ -454,6 +478,7 @@ class _UserMessage(_Framed):
             raise MalformedError("too_large", "SecurityHeader.SenderCertSize", start + 8)
         kind, size = flags & 0xF, sizes[0]
         self.note("security_flags", flags & 0x0F10)
+        self.note("reserved_flags", flags >> 12)
         self.note("sender_id", kind > 2 or (kind == 0) != (size == 0) or (kind == 2 and size != 16))
         self.note("no_security_data", not any(sizes))
         self.values.update(
@@ -484,6 +509,7 @@ class _UserMessage(_Framed):
         label = self.text("Label", length)
         last = self.reader.data[self.reader.position - 2 : self.reader.position]
         self.note("label_terminator", length and last != b"\0\0")
+        self.note("reserved_flags", flags >> 4)
         self.note("allocation_body_size", allocated < size)
         self.note("privacy_level", privacy not in (0, 1, 3, 5))
         self.values.update(
@@ -497,6 +523,8 @@ class _UserMessage(_Framed):
             correlation_guid=guid,
             correlation_ordinal=ordinal,
             body_type=body_type,
+            body_type_name=body_type_name(body_type),
+            properties_flags=flags,
             application_tag=tag,
             message_size=size,
             allocation_body_size=allocated,
@@ -514,8 +542,64 @@ class _UserMessage(_Framed):
         (flags,) = self.unpack("H2x", "DebugHeader")
         if flags & 3 > 1:
             raise MalformedError("bad_flag", "DebugHeader.Flags", start)
+        self.note("reserved_flags", flags >> 2)
         if flags & 3:
             self.values["debug_queue"] = self.reader.take("DebugHeader.QueueIdentifier", 16)
+
+    def http_headers(self) -> None:
+        """SRMPEnvelopeHeader and CompoundMessageHeader, [MS-MQRR] 2.2.5.1.2; either can be absent."""
+        if self.http_header_id() not in (None, 500):
+            self.srmp_envelope_header()
+        if self.http_header_id() == 500:
+            self.compound_message_header()
+
+    def http_header_id(self) -> int | None:
+        """The HeaderId of the next header, None where the packet or the headers of other flags follow."""
+        if self.reader.left < 8:
+            return None
+        first, second, third = struct.unpack_from("<HHH", self.reader.data, self.reader.position)
+        if self.user_flags & 1 << 28:
+            return None if first == 0x0320 else first
+        if self.user_flags & 1 << 23 and third == 0x0064 and first + (second << 16) >= 12:
+            return None
+        return int(first)
+
+    def srmp_envelope_header(self) -> None:
+        """2.2.5.1.2.1: DataLength counts code units, the U+0000 at the end among them."""
+        start = self.reader.position
+        (length,) = self.unpack("4xI", "SRMPEnvelopeHeader")
+        if length > self.reader.left // 2:
+            raise MalformedError("truncated", "SRMPEnvelopeHeader.DataLength", start + 4)
+        text = self.text("SRMPEnvelopeHeader", length)
+        self.note("srmp_envelope_terminator", len(text.data) + 2 != 2 * length)
+        self.values["srmp_envelope"] = text
+        self.pad()
+
+    def compound_message_header(self) -> None:
+        """2.2.5.1.2.2."""
+        start = self.reader.position
+        _, size, body_size, body_offset = self.unpack("4s3I", "CompoundMessageHeader")
+        if size > self.reader.left:
+            raise MalformedError("truncated", "CompoundMessageHeader.HttpBodySize", start + 4)
+        if body_size > size:
+            raise MalformedError("bad_size", "CompoundMessageHeader.MessageBodySize", start + 8)
+        if body_offset + body_size > size:
+            raise MalformedError("bad_size", "CompoundMessageHeader.MessageBodyOffset", start + 12)
+        whole = self.span("CompoundMessageHeader", size)
+        body = Span(whole.offset + body_offset, whole.data[body_offset : body_offset + body_size])
+        self.values.update(
+            http_body=whole, message_body_size=body_size, message_body_offset=body_offset, compound_body=body
+        )
+
+    def body(self) -> None:
+        """What people read of the body."""
+        body = self.values["body"].data
+        if not body and "compound_body" in self.values:
+            body = self.values["compound_body"].data
+        if body and (self.values["privacy_level"] or self.values.get("body_encrypted")):
+            self.values["body_format"] = "encrypted"
+            return
+        self.values["body_format"], self.values["body_text"] = readable(body, self.values["body_type"])
 
     def soap_header(self) -> None:
         """2.2.20.7."""

@@ -98,15 +98,44 @@ def _security(rng: random.Random) -> list[Piece]:
     sizes = [id_size, *(rng.choice((0, 0, 0, 1, 2, 3, 4, rng.randint(0, 70))) for _ in range(4))]
     flags = kind | rng.choice((0x80, 0x80, 0xC0, 0xA0, 0, 0x90, 0x180, rng.getrandbits(12) << 4))
     pieces: list[Piece] = [("SecurityHeader", struct.pack("<HHHHII", flags, *sizes))]
-    return pieces + [("SecurityData", _padded(rng, rng.randbytes(size))) for size in sizes if size]
+    items = [rng.randbytes(size) for size in sizes]
+    if id_size >= 12 and rng.random() < 0.8:
+        items[0] = bytes((1, (id_size - 8) // 4)) + rng.choice((bytes(5) + b"\5", rng.randbytes(6))) + items[0][8:]
+    return pieces + [("SecurityData", _padded(rng, item)) for item in items if item]
 
 
-def _properties(rng: random.Random, *, label: bytes, class_: int, body: bytes, privacy: int) -> list[Piece]:
+_TYPED = ((2, 2), (3, 4), (4, 4), (5, 8), (6, 8), (7, 8), (11, 2), (16, 1), (17, 1), (18, 2), (19, 4), (20, 8), (21, 8),
+          (22, 4), (23, 4), (64, 8), (72, 16))  # fmt: skip
+_DOTNET = bytes.fromhex("0001000000ffffffff01000000000000000b")
+
+
+def _typed_body(rng: random.Random) -> tuple[int, bytes]:
+    """A BodyType and a body that fits it, or just not."""
+    style = rng.randrange(6)
+    if style == 0:
+        type_, size = rng.choice(_TYPED)
+        return type_, rng.choice((rng.randbytes(size), b"\xff" * size, bytes(size), rng.randbytes(size + 1)))
+    if style == 1:
+        text = rng.choice(
+            ("<a>\u00f6</a>", " <?xml?>", "text", "\ufeff<a/>", "\ufeffa", "a\0", "a\x01", "\0", "{}", "\x7f")
+        )
+        encoded = text.encode(rng.choice(("utf-8", "utf-16-le", "utf-16-be", "latin-1" if text.isascii() else "utf-8")))
+        return rng.choice((0, 8, 30, 31, 0x1011)), encoded[: len(encoded) - rng.choice((0, 0, 0, 1))]
+    if style == 2:
+        return rng.choice((0, 768)), rng.choice((_DOTNET, _DOTNET[:-1], _DOTNET[:16], b"\1" + _DOTNET[1:]))
+    if style == 3:
+        return rng.choice((8, 31)), _text(rng) + rng.choice((b"", b"\0\0", b"\0"))
+    return _u32(rng), rng.randbytes(rng.choice((0, 1, 4, rng.randint(0, 60), rng.randint(0, 200))))
+
+
+def _properties(
+    rng: random.Random, *, label: bytes, class_: int, body: bytes, privacy: int, type_: int = 0
+) -> list[Piece]:
     extension = rng.randbytes(rng.choice((0, 0, 0, 1, 3, 4, rng.randint(0, 50))))
-    allocated = len(body) + rng.choice((0, 0, 0, 0, 4, 16, -1 if body else 0))
-    flags = rng.choice((0, 0, 5, 15, rng.getrandbits(8)))
+    allocated = len(body) + rng.choice((*(0,) * 8, 4, 16, -1 if body else 0))
+    flags = rng.choice((*(0,) * 6, 5, 5, 15, 15, rng.getrandbits(4), rng.getrandbits(8)))
     fields = (len(body), allocated, privacy, 0x8004, 0x6610, len(extension))
-    fixed = struct.pack("<BBH16sIII", flags, len(label) // 2, class_, _guid(rng), _u32(rng), _u32(rng), _u32(rng))
+    fixed = struct.pack("<BBH16sIII", flags, len(label) // 2, class_, _guid(rng), _u32(rng), type_, _u32(rng))
     size = len(fixed) + 24 + len(label) + len(extension) + len(body)
     return [
         ("MessagePropertiesHeader", fixed),
@@ -132,6 +161,26 @@ def _soap(rng: random.Random) -> list[Piece]:
     for name, id_ in (("SoapHeader", 0x0320), ("SoapBody", 0x0384)):
         text = _text(rng, 60) + rng.choice((b"\0\0", b"\0\0", b"\0\0", b"", b"\0\0a\0\0\0"))
         pieces += [(name, struct.pack("<HHI", id_, rng.choice((0, 0, 7)), len(text) // 2)), ("Text", text)]
+    return pieces
+
+
+def _http(rng: random.Random) -> list[Piece]:
+    """What a message sent over HTTP carries: an envelope, the request, both or neither."""
+    pieces: list[Piece] = []
+    carried = rng.randrange(8)
+    if carried & 3:
+        text = _text(rng, 60) + rng.choice((b"\0\0", b"\0\0", b"\0\0", b"\0\0", b"", b"\0\0a\0\0\0"))
+        header = struct.pack("<HHI", rng.choice((0, 0, 400, 7)), rng.choice((0, 0, 7)), len(text) // 2)
+        pieces += [("SRMPEnvelopeHeader", header), ("Envelope", _padded(rng, text))]
+    if carried & 6:
+        body = rng.choice((b"", b"Message", b"<a>1</a>", rng.randbytes(rng.randint(0, 40))))
+        before = b"POST /msmq HTTP/1.1\r\n\r\n" if rng.random() < 0.8 else b""
+        data = before + body + rng.choice((b"", b"--"))
+        numbers = len(data), len(body), len(before)
+        pieces += [
+            ("CompoundMessageHeader", struct.pack("<HHIII", 500, rng.choice((0, 0, 7)), *numbers)),
+            ("Http", data),
+        ]
     return pieces
 
 
@@ -174,7 +223,7 @@ def _user_header(rng: random.Random, flags: int) -> list[Piece]:
 
 
 def _base(rng: random.Random, flags: int, time_to_reach_queue: int) -> Piece:
-    if rng.random() < 0.1:
+    if rng.random() < 0.04:
         flags |= rng.getrandbits(16) & 0xFEC0
     reserved = rng.getrandbits(8) if rng.random() < 0.1 else 0
     return "BaseHeader", struct.pack("<BBHIII", 0x10, reserved, flags, 0x524F494C, 0, time_to_reach_queue)
@@ -213,8 +262,8 @@ def message(rng: random.Random, rare: float = 0.15) -> list[Piece]:
     flags |= rng.choice((0, 3, 3, 3, 5, 7, 7, 7)) << 10
     flags |= rng.choice((0, 0, 2, 3, 5, 6, 7)) << 13 | rng.choice((0, 0, 1, 2, 3, 4, 4, 5, 6, 7)) << 16
     flags |= rng.choice((0, 0, 0, rng.randrange(32))) | rng.choice((0, 0, 1, 1, 1, 2, 3)) << 5
-    flags |= rng.choice((0, 0, rng.getrandbits(2) << 8, rng.getrandbits(32) & 0xEF000380))
-    for bit, share in ((19, 0.4), (20, 0.2), (22, 0.1), (23, rare), (28, rare)):
+    flags |= rng.choice((*(0,) * 6, rng.getrandbits(2) << 8, rng.getrandbits(32) & 0xED000380))
+    for bit, share in ((19, 0.4), (20, 0.2), (22, 0.1), (23, rare), (25, rare), (28, rare)):
         flags |= (rng.random() < share) << bit
     if flags & 1 << 20 and rng.random() < 0.9:
         base, flags = 0, flags & ~0x60 | 0x20
@@ -225,19 +274,23 @@ def message(rng: random.Random, rare: float = 0.15) -> list[Piece]:
         pieces += _security(rng)
     if flags & 1 << 21:
         class_ = rng.choice((0, 0, 0, *MESSAGE_CLASSES, rng.getrandbits(16)))
-        body = rng.randbytes(rng.choice((0, 1, 4, rng.randint(0, 60), rng.randint(0, 200))))
-        privacy = rng.choice((0, 0, 0, 0, 1, 3, 5, 2, 4, 6, _u32(rng)))
-        pieces += _properties(rng, label=_label(rng), class_=class_, body=body, privacy=privacy)
+        type_, body = _typed_body(rng)
+        privacy = rng.choice((*(0,) * 10, 1, 3, 5, 2, 4, 6, _u32(rng)))
+        pieces += _properties(rng, label=_label(rng), class_=class_, body=body, privacy=privacy, type_=type_)
     if rng.random() < rare:
         type_ = rng.choice((0, 1, 1))
         base |= 0x20 | rng.choice((0, 0x100))
         pieces.append(("DebugHeader", struct.pack("<HH", type_ | rng.choice((0, 0, 0xFFFC)), 0) + type_ * _guid(rng)))
+    if flags & 1 << 25:
+        pieces += _http(rng)
     if flags & 1 << 28:
         pieces += _soap(rng)
     if flags & 1 << 23:
         pieces += _multi_queue(rng)
     if rng.random() < 0.15:
-        pieces.append(("Padding", rng.randbytes(rng.choice((1, 2, 3, 3, 4, 4, 5, 20)))))
+        # After AH alone eight bytes are an SRMPEnvelopeHeader
+        longest = 5 if flags & 1 << 25 else 20
+        pieces.append(("Padding", rng.randbytes(rng.choice((1, 2, 3, 3, 4, 4, 5, longest)))))
     if rng.random() < 0.2:
         base |= 0x10
         pieces.append(_session_header(rng))
@@ -296,6 +349,8 @@ _NUMBERS: dict[str, tuple[tuple[int, int], ...]] = {
     "MessagePropertiesHeader": ((0, 1), (1, 1), (2, 2)),
     "Sizes": ((0, 4), (4, 4), (8, 4), (20, 4)),
     "DebugHeader": ((0, 2),),
+    "SRMPEnvelopeHeader": ((0, 2), (4, 4), (4, 4)),
+    "CompoundMessageHeader": ((0, 2), (4, 4), (8, 4), (12, 4)),
     "SoapHeader": ((0, 2), (4, 4)),
     "SoapBody": ((0, 2), (4, 4)),
     "MQFAddressHeader": ((0, 4), (4, 2), (8, 4)),
@@ -338,6 +393,9 @@ def mutated(rng: random.Random, table: Table) -> bytes:
         pieces = MAKERS["sessions" if table == "messages" else "messages"](rng)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         at = rng.choice([k for k, (name, data) in enumerate(pieces) if name in _NUMBERS or data])
+        if pieces[at][0] == "CompoundMessageHeader" and rng.random() < 0.3:
+            pieces[at:] = [("Truncated", pieces[at][1][: rng.randrange(8, 16)])]
+            break
         if rng.random() < 0.3:
             at = max(at, rng.randrange(len(pieces)))
         name, data = pieces[at]

@@ -99,6 +99,12 @@ def _user_message(values: dict[str, Any], types: tuple[int, int, int]) -> bytes:
     if has_debug:
         queue = values.get("debug_queue", b"")
         parts.append(struct.pack("<H2x", bool(queue)) + queue)
+    if "srmp_envelope" in values:
+        text = values["srmp_envelope"].data + b"\0\0"
+        parts.append(_padded(struct.pack("<4xI", len(text) // 2) + text))
+    if "http_body" in values:
+        numbers = (len(values["http_body"].data), values["message_body_size"], values["message_body_offset"])
+        parts.append(struct.pack("<H2x3I", 500, *numbers) + values["http_body"].data)
     if "soap_header" in values:
         parts += [_soap(0x0320, values["soap_header"].data), _soap(0x0384, values["soap_body"].data)]
     if "destination_queues" in values:

@@ -26,7 +26,8 @@ value: GUIDs in text form, bytes in hexadecimal, other values as TOML has them.
 
 ``table`` names the table of a message packet; its ``packet`` has the columns that differ from
 ``[defaults]``. GUIDs are in text form, bytes in hexadecimal, times as TOML has them, queues as format names
-or, where the packet has no host, by the number alone. ``absent`` are the defaults that are null.
+or, where the packet has no host, by the number alone. ``absent`` are the defaults that are null;
+``UNSTATED`` columns repeat bytes of others and are compared only where they are given.
 
 One vector drives decode, encode, the batch, every truncation, trailing bytes and a fuzz seed.
 """
@@ -162,10 +163,17 @@ _GUIDS = frozenset(
         "server_guid",
     )
 )  # fmt: skip
+#: Columns of message packets that are flags as received, trailing bytes or made from other columns
+UNSTATED = frozenset(
+    (
+        "base_flags", "user_flags", "transaction_flags", "properties_flags", "internal_flags", "sender_sid",
+        "body_type_name", "body_format", "body_text", "trailing",
+    )
+)  # fmt: skip
 _BYTES = frozenset(
     (
         "security_id", "encryption_key", "signature", "sender_certificate", "provider_info", "extension_data", "body",
-        "multi_queue_signature",
+        "multi_queue_signature", "http_body", "compound_body", "trailing",
     )
 )  # fmt: skip
 
@@ -179,7 +187,7 @@ def _message_packet(packet: dict[str, Any]) -> None:
             packet[column] = _data(value)
         elif isinstance(value, datetime):
             packet[column] = int(value.timestamp()) * 1_000_000_000
-        elif column in ("label", "soap_header", "soap_body") and isinstance(value, dict):
+        elif column in ("label", "srmp_envelope", "soap_header", "soap_body") and isinstance(value, dict):
             packet[column] = _units(value["units"])
         elif isinstance(value, list):
             packet[column] = tuple(value)

@@ -1,0 +1,140 @@
+"""Columns that are made when they are read, and the headers of messages sent over HTTP as values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StringType
+
+from msmqwire import Payloads, mqqb
+from msmqwire.columns import allocated_bytes
+from msmqwire.errors import EncodeError
+from msmqwire.spark.schema import spark_columns
+from tests.mqqb.messages import F7
+from tests.vectors import get
+
+DERIVED = ("sender_sid", "body_type_name", "body_format", "body_text")
+REQUEST = b"POST /msmq HTTP/1.1\r\n\r\nMessage--"
+COMPOUND = mqqb.CompoundMessageHeader(http_body=REQUEST, message_body_size=7, message_body_offset=23)
+SID = bytes.fromhex("01020000000000052000000020020000")
+
+
+def message(text: str = "Größe", **values: Any) -> bytes:
+    return mqqb.encode(mqqb.UserMessage(body=text.encode("utf-16-le"), body_type=8, **values))
+
+
+def test_derived_columns_cost_nothing_until_they_are_read() -> None:
+    assert tuple(column.name for column in mqqb.MESSAGES.columns if column.derived) == DERIVED
+    others = [name for name in mqqb.MESSAGES.names if name not in DERIVED]
+    payloads = Payloads.of([message()] * 1000)
+    start = allocated_bytes()
+    without = mqqb.decode_batch(payloads, columns=others)
+    cost = allocated_bytes() - start
+    batch = mqqb.decode_batch(payloads)
+    assert allocated_bytes() - start == 2 * cost
+    assert batch["body_text"].text(999) == "Größe"
+    assert allocated_bytes() - start == 2 * cost + 4 * 1001 + 7 * 1000
+    del without
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_one_derived_column_alone(name: str) -> None:
+    payloads = [F7, None, b"oops", message(), message(security=mqqb.SecurityHeader(security_flags=1, security_id=SID))]
+    whole = mqqb.decode_batch(payloads).to_arrow()
+    only = mqqb.decode_batch(payloads, columns=[name])
+    assert only.is_present(name).tolist() == [value is not None for value in whole[name].to_pylist()]
+    assert only.to_arrow().equals(whole.select([name]))
+    assert whole.schema.field(name).type == pa.string()
+    (column,) = mqqb.MESSAGES.select([name])
+    assert [made.spark for made in spark_columns([column])] == [StringType()]
+
+
+def test_a_batch_that_is_written_again_makes_them_again() -> None:
+    batch = mqqb.decode_batch([message("one"), message("two")])
+    assert [batch["body_text"].text(row) for row in range(2)] == ["one", "two"]
+    batch = mqqb.decode_batch([b"oops", message("three")], out=batch)
+    assert batch.is_present("body_text").tolist() == [False, True]
+    assert [batch["body_text"].text(row) for row in range(2)] == ["", "three"]
+
+
+def test_bytes_that_changed_after_decoding_are_read_anew() -> None:
+    memory = bytearray(message("abcd"))
+    batch = mqqb.decode_batch(memoryview(memory).toreadonly(), offsets=[0, len(memory)])
+    at = memory.index("abcd".encode("utf-16-le"))
+    memory[8:12] = b"\xff" * 4
+    assert batch.to_arrow()["body_text"].to_pylist() in ([None], ["abcd"])
+    batch = mqqb.decode_batch(memoryview(memory).toreadonly(), offsets=[0, len(memory)])
+    memory[at - 24 : at - 20] = b"\xff" * 4  # MessageSize
+    assert batch.to_arrow()["body_text"].to_pylist() == [None]
+
+
+def test_a_packet_says_the_same_as_its_row() -> None:
+    for data in (F7, message(), get("mqqb", "http-envelope-and-request").data, get("mqqb", "body-encrypted").data):
+        row = mqqb.decode_batch([data]).to_arrow().to_pylist()[0]
+        packet = mqqb.decode(data)
+        assert isinstance(packet, mqqb.UserMessage)
+        for name in ("body_type_name", "body_format", "body_text", "srmp_envelope", "base_flags", "user_flags"):
+            assert getattr(packet, name) == row[name], name
+        assert (packet.security.sender_sid if packet.security else None) == row["sender_sid"]
+        assert (packet.compound.compound_body if packet.compound else None) == row["compound_body"]
+
+
+@pytest.mark.parametrize(
+    "sid",
+    [SID[:-1], b"\2" + SID[1:], SID + bytes(4), b"", b"\1\x10" + SID[2:8] + bytes(64)],
+    ids=["short", "revision", "long", "empty", "sixteen"],
+)
+def test_what_is_no_sid_has_no_text(sid: bytes) -> None:
+    assert mqqb.SecurityHeader(security_flags=1, security_id=sid).sender_sid is None
+    assert mqqb.SecurityHeader(security_flags=2, security_id=SID).sender_sid is None
+    assert mqqb.SecurityHeader(security_flags=1, security_id=SID).sender_sid == "S-1-5-32-544"
+
+
+# --- Messages sent over HTTP ---
+
+
+def test_the_headers_of_http_are_written_and_read() -> None:
+    sent = mqqb.UserMessage(destination_queue="DIRECT=OS:a\\b", srmp_envelope="<e/>", compound=COMPOUND)
+    packet = mqqb.encode(sent)
+    got = mqqb.decode(packet, strict=True)
+    assert isinstance(got, mqqb.UserMessage)
+    assert got == sent
+    assert (got.sent_over_http, got.srmp_envelope, got.compound, got.body_text) == (True, "<e/>", COMPOUND, "Message")
+    assert "sent_over_http" not in repr(got)
+    batch = mqqb.decode_batch([packet])
+    batch.to_arrow()  # with derived columns made
+    assert bytes(mqqb.encode_batch(batch)[0]) == packet  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("size", "offset", "field"),
+    [(34, 0, "MessageBodySize"), (7, 26, "MessageBodyOffset"), (7, 2**32 - 1, "MessageBodyOffset")],
+)
+def test_a_message_body_outside_of_the_request_is_refused(size: int, offset: int, field: str) -> None:
+    compound = mqqb.CompoundMessageHeader(http_body=REQUEST[:32], message_body_size=size, message_body_offset=offset)
+    with pytest.raises(EncodeError) as raised:
+        mqqb.UserMessage(compound=compound)
+    assert raised.value.field == f"CompoundMessageHeader.{field}"
+
+
+def test_both_forms_of_the_check_for_cve_2023_21554_show() -> None:
+    harmless, malicious = (get("mqqb", f"http-check-{name}").data for name in ("harmless", "malicious"))
+    assert sum(one != other for one, other in zip(harmless, malicious, strict=True)) == 1
+    batch = mqqb.decode_batch([harmless, malicious])
+    assert batch.violation_names(0) == ("trailing_bytes", "reserved_flags")
+    assert batch["trailing"][0].tobytes() == b"\x0c" + bytes(11)
+    fault = batch.fault(1)
+    assert fault is not None
+    assert fault == ("truncated", "SRMPEnvelopeHeader.DataLength", 128)
+
+
+def test_reserved_flags_are_shown_and_not_written() -> None:
+    changed = bytearray(F7)
+    changed[3] |= 0x80
+    packet = mqqb.decode(changed, strict=True)
+    assert packet.violations == ("reserved_flags",)
+    assert packet.base_flags == 0x8003
+    with pytest.raises(EncodeError, match="reserved_flags"):
+        mqqb.encode(packet)
