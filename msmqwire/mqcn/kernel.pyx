@@ -15,8 +15,11 @@ from msmqwire.wire.fault cimport (
 from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid
 
 from msmqwire.properties.table import by_name
+from msmqwire.wire.flags import make_flags
 
 __all__ = ["Field", "Object", "Operation", "Presence", "Violation"]
+
+make_flags(globals(), "Presence", "Violation")
 
 NO_COLUMNS.ids = NULL
 NO_COLUMNS.values = NULL

@@ -24,8 +24,11 @@ from msmqwire.wire.cursor cimport load_u32
 import numpy as np
 
 from msmqwire.columns.views import SPAN_DTYPE, BytesColumn, ListColumn, TextColumn
+from msmqwire.wire.flags import make_flags
 
 __all__ = ["Member", "PropertyColumn"]
+
+make_flags(globals(), "Member")
 
 cdef uint8_t[17] MEMBER_OF  # by Kind
 MEMBER_OF[:] = [
