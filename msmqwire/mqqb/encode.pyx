@@ -1,5 +1,6 @@
 """Message packets by the million: columns to payloads."""
 
+from cython cimport final
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
@@ -59,7 +60,22 @@ cdef class PacketEncoder(Encoder):
             &self.columns,
         )
 
-    cdef size_t write(self, size_t row, uint8_t* target) noexcept nogil:
+    cdef size_t write(self, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil:
+        cdef size_t at = 0
+        cdef size_t size
+        cdef size_t row
+        offsets[0] = 0
+        for row in range(rows):
+            size = self.write_row(row, data + at)
+            if wire_unlikely(size == 0):
+                return row
+            at += size
+            offsets[row + 1] = <int32_t>at
+        return rows
+
+    @final
+    cdef inline size_t write_row(self, size_t row, uint8_t* target) noexcept nogil:
+        """Write a row and return its size; 0 when it is refused."""
         cdef Packet* packet = &self.draft.packet
         cdef Packet written
         cdef Py_ssize_t refused
@@ -89,7 +105,8 @@ cdef class PacketEncoder(Encoder):
             return 0
         return size
 
-    cdef size_t write_lists_and_message(self, const Packet* packet, size_t row, uint8_t* target) noexcept nogil:
+    @final
+    cdef inline size_t write_lists_and_message(self, const Packet* packet, size_t row, uint8_t* target) noexcept nogil:
         cdef FormatName* lists[QUEUE_COUNT]
         cdef size_t queue
         cdef size_t i
