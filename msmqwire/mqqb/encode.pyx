@@ -37,6 +37,10 @@ cdef enum Refusal:
     PACKET_REFUSED     # the packet that was written cannot be read: ``fault``
 
 
+cdef enum:
+    LARGEST_ELEMENT = 24    # of a list of queues, without the text of a direct name
+
+
 cdef class PacketEncoder(Encoder):
     cdef bint sessions
     cdef list names             # of the columns
@@ -120,7 +124,12 @@ cdef class PacketEncoder(Encoder):
     cdef size_t largest(self, Batch batch) except? 0:
         if self.sessions:
             return LARGEST_SESSION * batch.length
-        return LARGEST_HEADERS * batch.length + <size_t>batch.payloads.nbytes
+        # Queues of lists were read apart from the rest of their packets: they may be in bytes that are also in a part
+        items = sum([batch.counts[name] for name in ("destination_queues[]", "admin_queues[]", "response_queues[]")])
+        return (
+            LARGEST_HEADERS * batch.length + LARGEST_ELEMENT * <size_t>items
+            + (2 if items else 1) * <size_t>batch.payloads.nbytes
+        )
 
     cdef object refusal(self, size_t row):
         if self.reason == NUMBER_REFUSED:
