@@ -12,6 +12,7 @@ from msmqwire.mqqb.kernel cimport (
     BLANK, DERIVED_COUNT, DISCARDABLE, PART_COUNT, QUEUE_COUNT, SECTION_COUNT, TRAILING_BYTES, Packet, Violation,
 )
 from msmqwire.mqqb.messages cimport largest_message, read_message, write_message
+from msmqwire.mqqb.queues cimport QueueLists
 from msmqwire.mqqb.sessions cimport LARGEST_SESSION, is_ping, read_session, write_session
 from msmqwire.wire.fault cimport TRUNCATED, Fault
 from msmqwire.wire.format_name cimport FormatName
@@ -27,19 +28,20 @@ cdef struct Reading:
     uint64_t checksum  # over all that was read
     Packet packet
     Fault fault
-    FormatName* lists[QUEUE_COUNT]
+    QueueLists lists
 
 
 cdef void reserve_lists(Reading* found, size_t size) noexcept nogil:
     cdef size_t i
     for i in range(QUEUE_COUNT):
-        found.lists[i] = <FormatName*>malloc((size // SMALLEST_ELEMENT + 1) * sizeof(FormatName))
+        found.lists.most[i] = size // SMALLEST_ELEMENT + 1
+        found.lists.names[i] = <FormatName*>malloc(found.lists.most[i] * sizeof(FormatName))
 
 
 cdef void free_lists(Reading* found) noexcept nogil:
     cdef size_t i
     for i in range(QUEUE_COUNT):
-        free(found.lists[i])
+        free(found.lists.names[i])
 
 
 cdef void mix_name(uint64_t* checksum, const FormatName* name, size_t size) noexcept nogil:
@@ -78,7 +80,7 @@ cdef void mix_packet(const uint8_t* data, size_t size, Reading* found) noexcept 
         mix_name(&found.checksum, &packet.queues[i], size)
         must(packet.list_counts[i] <= size // SMALLEST_ELEMENT)
         for k in range(packet.list_counts[i]):
-            mix_name(&found.checksum, &found.lists[i][k], size)
+            mix_name(&found.checksum, &found.lists.names[i][k], size)
 
 
 cdef void check_framing(const uint8_t* data, size_t size, const Reading* found) noexcept nogil:
@@ -114,7 +116,7 @@ cdef void check_fault(const Reading* found, size_t size) noexcept nogil:
 cdef void read_once(const uint8_t* data, size_t size, bint strict, Reading* found) noexcept nogil:
     memset(&found.fault, 0, sizeof(Fault))
     found.checksum = 0
-    found.status = read_message(data, size, strict, found.lists, &found.packet, &found.fault)
+    found.status = read_message(data, size, strict, &found.lists, &found.packet, &found.fault)
     if found.status == 0:
         mix_packet(data, size, found)
     else:
@@ -139,9 +141,9 @@ cdef void check_strictness(const uint8_t* data, size_t size, const Reading* leni
 cdef void check_message_written(const uint8_t* data, Reading* found, Reading* again) noexcept nogil:
     """A packet without violations is written, read again without a fault, and written the same."""
     cdef const Packet* packet = &found.packet
-    cdef size_t largest = largest_message(packet, found.lists)
+    cdef size_t largest = largest_message(packet, found.lists.names)
     cdef uint8_t* target = <uint8_t*>malloc(largest)
-    cdef size_t written = write_message(packet, data, found.lists, target)
+    cdef size_t written = write_message(packet, data, found.lists.names, target)
     cdef uint8_t* alone
     cdef uint8_t* second
     cdef size_t i
@@ -159,9 +161,9 @@ cdef void check_message_written(const uint8_t* data, Reading* found, Reading* ag
         must(again.packet.list_counts[i] == packet.list_counts[i])
         must(again.packet.queues[i].form == packet.queues[i].form)
         must(memcmp(again.packet.queues[i].guid, packet.queues[i].guid, 16) == 0)
-    must(largest_message(&again.packet, again.lists) >= written)
+    must(largest_message(&again.packet, again.lists.names) >= written)
     second = <uint8_t*>malloc(largest)
-    must(write_message(&again.packet, alone + 1, again.lists, second) == written)
+    must(write_message(&again.packet, alone + 1, again.lists.names, second) == written)
     must(memcmp(second, target, written) == 0)
     free(second)
     free(alone)

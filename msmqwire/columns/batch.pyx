@@ -13,7 +13,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns.convert cimport (
-    TextSpan, addresses_as_text, bits_of_bools, bytes_of_spans, fault_fields, format_names_as_text, guid_texts,
+    TextSpan, addresses_as_text, ascii_of_spans, bits_of_bools, bytes_of_spans, fault_fields, format_names_as_text, guid_texts,
     presence_bitmap, rows_of_items, swapped_guids, texts_of_names, texts_of_spans,
 )
 from msmqwire.columns.payloads cimport Payloads
@@ -287,27 +287,24 @@ cdef object view_of(Batch batch, object type_, str path, size_t count, tuple par
     if isinstance(type_, StructOf):
         return {name: view_of(batch, member, f"{path}.{name}", count, parents) for name, member in type_.members}
     buffer = batch.buffers[path]
+    data = read_only(buffer)
     if type_ == GUID:
-        return np.frombuffer(buffer, np.uint8, count * 16).reshape(count, 16)
+        return np.frombuffer(data, np.uint8, count * 16).reshape(count, 16)
     if type_ == UTF8:
-        ends = np.frombuffer(read_only(buffer), np.int32, <Py_ssize_t>count + 1)
+        ends = np.frombuffer(data, np.int32, <Py_ssize_t>count + 1)
         texts = read_only(batch.buffers[path + ".text"])
         return Utf8Column(ends, np.frombuffer(texts, np.uint8, ends[<Py_ssize_t>count]))
     if type_ in SPAN_COLUMNS:
-        spans = np.frombuffer(read_only(buffer), SPAN_DTYPE, count)
-        return SPAN_COLUMNS[type_](spans, batch.payloads, parents)
+        return SPAN_COLUMNS[type_](np.frombuffer(data, SPAN_DTYPE, count), batch.payloads, parents)
     if type_ == ADDRESS:
-        return np.frombuffer(buffer, ADDRESS_DTYPE, count)
+        return np.frombuffer(data, ADDRESS_DTYPE, count)
     if type_ == FORMAT_NAME:
-        # Its direct names are found by what stands here
-        return np.frombuffer(read_only(buffer), FORMAT_NAME_DTYPE, count)
-    if isinstance(type_, Enumeration):
-        return np.frombuffer(read_only(buffer), np.uint8, count)
-    return np.frombuffer(buffer, np.dtype(type_.dtype), count)
+        return np.frombuffer(data, FORMAT_NAME_DTYPE, count)
+    return np.frombuffer(data, np.uint8 if isinstance(type_, Enumeration) else np.dtype(type_.dtype), count)
 
 
 cdef object read_only(Buffer buffer):
-    # Exports and encoders trust these to be what a kernel wrote; the values of other columns may be changed.
+    # Exports and encoders trust these to be what a kernel wrote, and Arrow arrays share them
     return memoryview(buffer).toreadonly()
 
 
@@ -362,9 +359,12 @@ cdef ArrowNode node_of(
         return arrow_node(name, "u", length, validity, nulls, list(texts))
     if type_ == UTF8:
         return arrow_node(name, "u", length, validity, nulls, [buffer, batch.buffers[path + ".text"]])
-    if type_ == BYTES or type_ == ASCII:
+    if type_ == BYTES:
         blobs = bytes_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
-        return arrow_node(name, "u" if type_ == ASCII else "z", length, validity, nulls, list(blobs))
+        return arrow_node(name, "z", length, validity, nulls, list(blobs))
+    if type_ == ASCII:
+        texts = ascii_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
+        return arrow_node(name, "u", length, validity, nulls, list(texts))
     if type_ == ADDRESS:
         return arrow_node(name, "u", length, validity, nulls, list(addresses_as_text(buffer.data, count)))
     if type_ == FORMAT_NAME:

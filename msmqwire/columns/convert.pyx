@@ -133,6 +133,19 @@ cdef tuple bytes_of_spans(
     return offsets, data
 
 
+cdef tuple ascii_of_spans(
+    const TextSpan* spans, size_t count, const PayloadTable* payloads, const uint32_t* rows
+):
+    """As ``bytes_of_spans`` for text that was ASCII when it was read: it is valid UTF-8 even when it changed since."""
+    cdef Buffer data
+    cdef size_t i
+    offsets, data = bytes_of_spans(spans, count, payloads, rows)
+    with nogil:
+        for i in range(data.size):
+            data.data[i] &= 0x7F
+    return offsets, data
+
+
 cdef tuple texts_of_names(const uint8_t* values, size_t count, tuple names):
     """Offsets and UTF-8 of the names that small numbers stand for; a number without a name gives empty text."""
     cdef Buffer offsets = allocate((count + 1) * sizeof(int32_t))

@@ -16,8 +16,6 @@ from msmqwire.wire.transport cimport Transports
 
 from concurrent.futures import ThreadPoolExecutor
 
-from msmqwire.columns.schema import ListOf
-
 cdef Payloads NOTHING = Payloads(b"", [0])
 
 
@@ -128,9 +126,9 @@ cdef int decode_into(
     batch.fault_count = whole.fault_count
     part = parts[0]
     part.columns = whole
-    for column in layout.table.columns:
-        if column.name in batch.selected and isinstance(layout.written.get(column.name), ListOf):
-            batch.counts[column.name + "[]"] = whole.lists[layout.source(column.name).list].count
+    for name, items, which in layout.lists:
+        if name in batch.selected:
+            batch.counts[items] = whole.lists[<size_t>which].count
     return part.finish(batch)
 
 

@@ -1,7 +1,7 @@
 """Payloads that an encoder wrote, in memory that it can write again."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int32_t, uint8_t
 
 from msmqwire.columns.batch cimport Batch
 from msmqwire.columns.buffer cimport Buffer
@@ -21,7 +21,7 @@ cdef class Encoder:
     cdef Columns columns
     cdef const PayloadTable* payloads    # of the batch: texts and blobs stay there
 
-    cdef size_t write(self, size_t row, uint8_t* target) noexcept nogil
+    cdef size_t write(self, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil
     cdef size_t largest(self, Batch batch) except? 0
     cdef object refusal(self, size_t row)
 

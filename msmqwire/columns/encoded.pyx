@@ -7,7 +7,6 @@ from libc.stdint cimport int32_t, uint8_t
 from msmqwire.columns.batch cimport Batch, Hold
 from msmqwire.columns.buffer cimport allocate
 from msmqwire.columns.payloads cimport Payloads, attach_offsets32
-from msmqwire.wire.simd cimport wire_unlikely
 
 from msmqwire.errors import EncodeError
 
@@ -38,8 +37,8 @@ cdef Encoded reserve_encoded(size_t count, size_t size, Encoded out):
 
 
 cdef class Encoder:
-    cdef size_t write(self, size_t row, uint8_t* target) noexcept nogil:
-        """Write a row and return its size; 0 when the row is refused."""
+    cdef size_t write(self, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil:
+        """Write the first ``rows`` rows without gaps; how many were written: fewer when the next one is refused."""
         return 0
 
     cdef size_t largest(self, Batch batch) except? 0:
@@ -50,21 +49,6 @@ cdef class Encoder:
         """The EncodeError of the row that was refused."""
 
 
-cdef size_t write_rows(Encoder encoder, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil:
-    """Write the rows one after the other; the number written, less than ``rows`` when one is refused."""
-    cdef size_t at = 0
-    cdef size_t size
-    cdef size_t row
-    offsets[0] = 0
-    for row in range(rows):
-        size = encoder.write(row, data + at)
-        if wire_unlikely(size == 0):
-            return row
-        at += size
-        offsets[row + 1] = <int32_t>at
-    return rows
-
-
 cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out):
     """The payloads of all rows, in the memory of ``out`` where that is large enough."""
     cdef Hold _hold = Hold(batch)
@@ -72,7 +56,7 @@ cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out):
     encoder.payloads = &batch.payloads.table
     out = reserve_encoded(batch.length, encoder.largest(batch), out)
     with nogil:
-        written = write_rows(encoder, batch.length, out.data.data, <int32_t*>out.offsets.data)
+        written = encoder.write(batch.length, out.data.data, <int32_t*>out.offsets.data)
     if written < batch.length:
         raise encoder.refusal(written)
     out.finish(written)

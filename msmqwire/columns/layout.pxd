@@ -58,15 +58,25 @@ cdef struct Columns:
     size_t fault_count
 
 
+cdef class Line:
+    """What a layout says of one column."""
+    cdef Source source
+    cdef tuple members      # of the items of a list: path and bytes of a value for each member
+    cdef size_t smallest
+
+
 cdef class Layout:
     """The layout of one table."""
     cdef readonly object table
     cdef dict sources       # column -> its line: form, place and what else the form needs
     cdef dict written       # column -> the type that the kernel writes, where it is not the type that a table shows
+    cdef dict lines         # column -> Line
+    cdef tuple lists        # of list columns: name, path of the items, which of ``Columns.lists``
     cdef size_t stride
     cdef size_t smallest_row
 
     cdef Source source(self, str column) except *
+    cdef Line line(self, str column)
     cdef size_t most_rows(self, size_t payloads, size_t nbytes)
     cdef int reserve(self, Batch batch, Columns* columns) except -1
     cdef list attach(self, Batch batch, object names, Columns* columns)

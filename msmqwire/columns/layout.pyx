@@ -213,14 +213,6 @@ cdef void store_number(const Source* source, void* record, uint64_t number) noex
         memcpy(at, &number, 4 if source.form == SECONDS else source.width)
 
 
-cdef inline uint64_t number_in(const Source* source, size_t row) noexcept nogil:
-    """The number in a row of a column of bits or seconds; for a time before 1970 one that does not fit."""
-    cdef const uint8_t* at = source.column + source.width * row
-    if source.form == SECONDS:
-        return <uint64_t>((<const int64_t*>at)[0]) // NANOSECONDS
-    return load_u32(at) if source.width == 4 else at[0]
-
-
 cdef inline void copy(uint8_t* target, const uint8_t* value, uint32_t width) noexcept nogil:
     if width == 4:
         memcpy(target, value, 4)
@@ -244,7 +236,8 @@ cdef Py_ssize_t load_row(const Columns* columns, size_t row, void* record) noexc
     cdef const Source* source
     cdef const uint8_t* value
     cdef uint8_t* field
-    cdef uint64_t number
+    cdef uint64_t seconds
+    cdef uint32_t number
     cdef uint32_t bits
     cdef size_t i
     for i in range(columns.count):
@@ -252,19 +245,23 @@ cdef Py_ssize_t load_row(const Columns* columns, size_t row, void* record) noexc
         value = source.column + source.width * row
         if source.form == COPY:
             copy(field_of(source, record), value, source.width)
+        elif source.form == BITS:
+            number = value[0] if source.width == 1 else load_u32(value)
+            if wire_unlikely(number > source.mask):
+                return <Py_ssize_t>i
+            field = field_of(source, record)
+            bits = load_u32(field) | number << source.shift
+            memcpy(field, &bits, 4)
         elif source.form == VALUE:
             copy(<uint8_t*>record + source.place, value, source.width)
         elif source.form == LIST:
             (<uint32_t*>(<uint8_t*>record + source.place))[0] = load_u32(value + 4) - load_u32(value)
         else:
-            number = number_in(source, row)
-            if wire_unlikely(number > (source.mask if source.form == BITS else <uint64_t>0xFFFFFFFF)):
+            # A time before 1970 becomes a number that does not fit
+            seconds = <uint64_t>((<const int64_t*>value)[0]) // NANOSECONDS
+            if wire_unlikely(seconds > <uint64_t>0xFFFFFFFF):
                 return <Py_ssize_t>i
-            field = field_of(source, record)
-            bits = <uint32_t>number << source.shift
-            if source.form == BITS:
-                bits |= load_u32(field)
-            memcpy(field, &bits, 4)
+            memcpy(field_of(source, record), &seconds, 4)
     return -1
 
 
@@ -307,8 +304,17 @@ cdef class Layout:
         missing = [column.name for column in table.columns if column.name not in sources and not column.derived]
         if missing:
             raise ValueError(f"the layout of {table.name} lacks {', '.join(missing)}")
+        self.lines = {name: self.line(name) for name in self.sources}
+        self.lists = tuple([
+            (name, name + "[]", self.sources[name][3]) for name, (form, *_) in sources.items()
+            if form == LIST or form == LIST_END
+        ])
 
     cdef Source source(self, str column) except *:
+        return (<Line>self.lines[column]).source
+
+    cdef Line line(self, str column):
+        cdef Line line = Line.__new__(Line)
         cdef Source source
         form, place, *others = self.sources[column]
         memset(&source, 0, sizeof(source))
@@ -321,7 +327,11 @@ cdef class Layout:
         source.width = <uint32_t>(
             self.table.presence_width if column == "presence" else width_of(self.written[column])
         )
-        return source
+        line.source = source
+        if form == LIST or form == LIST_END:
+            line.members = members_of(column, self.written[column].item)
+            line.smallest = self.written[column].smallest
+        return line
 
     cdef size_t most_rows(self, size_t payloads, size_t nbytes):
         """At least a row a payload; more of them only where rows have a smallest size."""
@@ -329,6 +339,7 @@ cdef class Layout:
 
     cdef int reserve(self, Batch batch, Columns* columns) except -1:
         """Reserve memory for every requested column; lists get as many items as the payloads can hold."""
+        cdef Line line
         cdef Source source
         cdef size_t nbytes = <size_t>batch.payloads.nbytes
         cdef size_t rows = self.most_rows(batch.length, nbytes)
@@ -339,13 +350,14 @@ cdef class Layout:
         for name in ("presence", *batch.columns):
             if name not in self.sources:
                 continue
-            source = self.source(name)
+            line = self.lines[name]
+            source = line.source
             if source.form == LIST or source.form == LIST_END:
                 source.column = batch.reserve(name, 4 * (rows + 1))
                 (<int32_t*>source.column)[0] = 0
                 items = &columns.lists[source.list]
-                items.smallest = self.written[name].smallest
-                for path, width in members_of(name, self.written[name].item):
+                items.smallest = line.smallest
+                for path, width in line.members:
                     items.widths[items.member_count] = width
                     if items.smallest:
                         items.members[items.member_count] = batch.reserve(path, nbytes // items.smallest * width)
@@ -375,7 +387,7 @@ cdef class Layout:
             source.column = batch.data(name)
             if source.form == LIST or source.form == LIST_END:
                 items = &columns.lists[source.list]
-                for path, width in members_of(name, self.written[name].item):
+                for path, width in (<Line>self.lines[name]).members:
                     items.widths[items.member_count] = width
                     items.members[items.member_count] = batch.data(path)
                     items.member_count += 1

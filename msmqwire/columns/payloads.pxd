@@ -52,7 +52,7 @@ cdef class Payloads:
 
 
 cdef Payloads decodable(object payloads, object offsets, int threads)
-cdef tuple steady_bytes(object data)
+cdef tuple immutable_view(object data)
 cdef const uint8_t* address(object view)
 cdef Payloads payloads_of_spans(const Span* spans, size_t count, Py_ssize_t nbytes, object owner)
 cdef int attach_offsets32(

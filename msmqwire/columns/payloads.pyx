@@ -1,6 +1,8 @@
 """Take payloads as they come: one buffer with offsets, a sequence of bytes-like objects, or Arrow arrays.
 
-Nothing is copied but what could change while a kernel reads it: a writable buffer is copied first.
+Bytes are not copied where they are known to stay as they are: objects of ``bytes`` and ``str``, and Arrow arrays, whose
+offsets and validity are copied. Bytes of an Arrow array that change all the same give wrong values and nothing worse:
+what is measured in them is measured once.
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo, PyObject_CheckBuffer
@@ -24,12 +26,13 @@ __all__ = ["Payloads"]
 cdef const uint8_t* EMPTY = <const uint8_t*>b""
 
 
-cdef tuple steady_bytes(object data):
-    """A memoryview over bytes that cannot change while they are read: of ``data`` itself, or of a copy."""
+cdef tuple immutable_view(object data):
+    """A memoryview of bytes that nothing can change, and their number: of ``data`` itself, or of a copy."""
     cdef object view = PyMemoryView_FromObject(data)
     if not view.c_contiguous:
         raise ValueError("payload buffers must be contiguous")
-    if not view.readonly:
+    # A view that is read-only itself may be of memory that others write
+    if not PyBytes_CheckExact(view.obj):
         view = PyMemoryView_FromObject(bytes(view))
     return view, view.nbytes
 
@@ -46,7 +49,7 @@ cdef class Payloads:
         cdef Py_ssize_t size
         if self.owner is not None:
             raise TypeError("Payloads are made once")
-        view, size = steady_bytes(data)
+        view, size = immutable_view(data)
         given = np.asarray(offsets)
         if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
             raise ValueError("offsets must be a one-dimensional array of integers, one more than there are payloads")
@@ -122,10 +125,12 @@ cdef class Payloads:
         cdef Span* span = <Span*>spans.data
         cdef Py_ssize_t nbytes = 0
         cdef size_t i
+        cdef uint32_t row
         for i in range(count):
-            if wanted[i] >= self.table.count:
-                raise IndexError(f"payload {wanted[i]} of {len(self)}")
-            span[i] = payload_at(&self.table, wanted[i])
+            row = wanted[i]
+            if row >= self.table.count:
+                raise IndexError(f"payload {row} of {len(self)}")
+            span[i] = payload_at(&self.table, row)
             nbytes += <Py_ssize_t>span[i].size
         return payloads_of_spans(span, count, nbytes, (spans, self.owner))
 
@@ -229,7 +234,7 @@ cdef Payloads from_sequence(object payloads):
             span[i].data = NULL
             span[i].size = 0
         elif PyObject_CheckBuffer(item):
-            view, size = steady_bytes(item)
+            view, size = immutable_view(item)
             items[i] = view
             span[i].data = address(view)
             span[i].size = <size_t>size
@@ -306,54 +311,97 @@ cdef Payloads from_arrow_array(object producer, dict formats):
     return from_imported(take_array(<ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")), layout)
 
 
+cdef Buffer copied_offsets(const void* offsets, size_t count, size_t width):
+    """The offsets of an Arrow array, of 4 or 8 bytes each: later reads must find the values that were checked."""
+    cdef Buffer copy = allocate((count + 1) * width)
+    cdef const int32_t* narrow = <const int32_t*>copy.data
+    cdef const int64_t* wide = <const int64_t*>copy.data
+    cdef bint falling = False
+    cdef size_t i
+    memcpy(copy.data, offsets, copy.size)
+    if width == 4:
+        for i in range(count):
+            falling |= narrow[i + 1] < narrow[i]
+        falling |= narrow[0] < 0
+    else:
+        for i in range(count):
+            falling |= wide[i + 1] < wide[i]
+        falling |= wide[0] < 0
+    if falling:
+        raise ValueError("the offsets of the Arrow array do not rise from 0 or more")
+    return copy
+
+
+cdef Buffer copied_validity(const ArrowArray* array):
+    """The validity bitmap of an Arrow array, from the byte that has its first bit on; None without nulls."""
+    cdef Buffer copy
+    cdef size_t first = <size_t>array.offset >> 3
+    if array.null_count == 0 or array.buffers[0] == NULL:
+        return None
+    copy = allocate(((<size_t>array.offset + <size_t>array.length + 7) >> 3) - first)
+    memcpy(copy.data, <const uint8_t*>array.buffers[0] + first, copy.size)
+    return copy
+
+
 cdef Payloads from_imported(ImportedArray imported, str layout):
     cdef ArrowArray* array = &imported.array
+    cdef Buffer validity = copied_validity(array)
+    cdef Buffer offsets = None
+    cdef size_t count = <size_t>array.length
     cdef Payloads result
     cdef const uint8_t* data
     if layout == "vz":
-        return from_views(imported)
+        return from_views(imported, validity)
     result = Payloads.__new__(Payloads)
     data = <const uint8_t*>array.buffers[2]
-    result.owner = imported
     result.table.data = EMPTY if data == NULL else data
-    result.table.count = <size_t>array.length
-    if array.null_count != 0:
-        result.table.validity = <const uint8_t*>array.buffers[0]
-    result.table.validity_offset = <size_t>array.offset
-    if array.length == 0:  # such an array may come without offsets
+    result.table.count = count
+    if validity is not None:
+        result.table.validity = validity.data
+    result.table.validity_offset = <size_t>array.offset & 7
+    if count == 0:  # such an array may come without offsets
         result.table.layout = SPANS
     elif layout == "z":
+        offsets = copied_offsets(<const int32_t*>array.buffers[1] + array.offset, count, 4)
         result.table.layout = OFFSETS32
-        result.table.offsets32 = <const int32_t*>array.buffers[1] + array.offset
-        result.nbytes = result.table.offsets32[array.length] - result.table.offsets32[0]
+        result.table.offsets32 = <const int32_t*>offsets.data
+        result.nbytes = result.table.offsets32[count] - result.table.offsets32[0]
     else:
+        offsets = copied_offsets(<const int64_t*>array.buffers[1] + array.offset, count, 8)
         result.table.layout = OFFSETS64
-        result.table.offsets64 = <const int64_t*>array.buffers[1] + array.offset
-        result.nbytes = result.table.offsets64[array.length] - result.table.offsets64[0]
+        result.table.offsets64 = <const int64_t*>offsets.data
+        result.nbytes = result.table.offsets64[count] - result.table.offsets64[0]
+    result.owner = (imported, validity, offsets)
     return result
 
 
-cdef Payloads from_views(ImportedArray imported):
+cdef Payloads from_views(ImportedArray imported, Buffer validity):
     """BinaryView: 16 bytes each, the value itself when it has at most 12 bytes, else a buffer and an offset."""
     cdef ArrowArray* array = &imported.array
     cdef size_t count = <size_t>array.length
     cdef Buffer spans = allocate(count * sizeof(Span))
     cdef Span* span = <Span*>spans.data
     cdef const uint8_t* view = <const uint8_t*>array.buffers[1] + 16 * array.offset
-    cdef const uint8_t* validity = <const uint8_t*>array.buffers[0] if array.null_count != 0 else NULL
+    cdef int64_t data_buffers = array.n_buffers - 3  # after validity and views, and before the sizes of these
+    cdef const int64_t* sizes = <const int64_t*>array.buffers[array.n_buffers - 1]
     cdef Py_ssize_t nbytes = 0
     cdef int32_t[4] words
     cdef size_t i, bit
     for i in range(count):
-        bit = <size_t>array.offset + i
-        if validity != NULL and not (validity[bit >> 3] >> (bit & 7)) & 1:
+        bit = (<size_t>array.offset & 7) + i
+        if validity is not None and not (validity.data[bit >> 3] >> (bit & 7)) & 1:
             span[i].data = NULL
             span[i].size = 0
             continue
         memcpy(words, view + 16 * i, 16)
         span[i].size = <size_t>words[0]
-        if words[0] <= 12:
+        if 0 <= words[0] <= 12:
             span[i].data = view + 16 * i + 4
+        elif (
+            words[0] < 0 or words[3] < 0 or not 0 <= words[2] < data_buffers
+            or <int64_t>words[3] + words[0] > sizes[words[2]]
+        ):
+            raise ValueError(f"value {i} of the Arrow array is outside its buffers")
         else:
             span[i].data = <const uint8_t*>array.buffers[2 + words[2]] + words[3]
         nbytes += words[0]

@@ -1,11 +1,11 @@
-from enum import IntFlag
+from enum import IntEnum, IntFlag
 
-NameKind: type[IntFlag]
-NameProtocol: type[IntFlag]
-NameQueueType: type[IntFlag]
-NameSuffix: type[IntFlag]
-Field: type[IntFlag]
-Expected: type[IntFlag]
+NameKind: type[IntEnum]
+NameProtocol: type[IntEnum]
+NameQueueType: type[IntEnum]
+NameSuffix: type[IntEnum]
+Field: type[IntEnum]
+Expected: type[IntEnum]
 
 class Presence(IntFlag):
     HAS_GUID = 2

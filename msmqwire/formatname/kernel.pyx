@@ -16,7 +16,11 @@ cdef extern from "<arpa/inet.h>" nogil:
     enum:
         AF_INET6
 
+from msmqwire.wire.flags import make_flags
+
 __all__ = ["Expected", "Field", "NameKind", "NameProtocol", "NameQueueType", "NameSuffix", "Presence"]
+
+make_flags(globals(), "Presence")
 
 cdef enum:
     MAX_COMPUTER = 256

@@ -1,8 +1,8 @@
-from enum import IntFlag
+from enum import IntEnum, IntFlag
 
-Field: type[IntFlag]
-Operation: type[IntFlag]
-Object: type[IntFlag]
+Field: type[IntEnum]
+Operation: type[IntEnum]
+Object: type[IntEnum]
 
 class Violation(IntFlag):
     NO_UPDATES = 1

@@ -15,8 +15,11 @@ from msmqwire.wire.fault cimport (
 from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid
 
 from msmqwire.properties.table import by_name
+from msmqwire.wire.flags import make_flags
 
 __all__ = ["Field", "Object", "Operation", "Presence", "Violation"]
+
+make_flags(globals(), "Presence", "Violation")
 
 NO_COLUMNS.ids = NULL
 NO_COLUMNS.values = NULL
@@ -121,7 +124,8 @@ cdef int update_fault(const uint8_t* data, size_t size, size_t at, Fault* fault)
             value_fault(kind, data, size, at, Field.PropertyValue, fault)
             return item_fault(fault, k)
         at += needed
-    return 0
+    # Every byte is good now: the bytes changed since they were refused
+    return set_fault(fault, BAD_SIZE, Field.Data, at, at, size)
 
 
 cdef int violation_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
@@ -164,8 +168,9 @@ cdef uint32_t repeated_properties(const uint8_t* ids, uint32_t count) noexcept n
 
 
 cdef uint32_t second_value(const uint8_t* data, size_t size, size_t values_at, uint32_t propid) noexcept nogil:
-    """The byte after the value of the first property, whose PROPID is ``propid``."""
-    return data[values_at + value_size(property_kind(propid), data, size, values_at)]
+    """The byte after the value of the first property, whose PROPID is ``propid``; 0 past the end."""
+    cdef size_t at = values_at + value_size(property_kind(propid), data, size, values_at)
+    return data[at] if at < size else 0
 
 
 # --- Path names: [MS-MQMQ] 2.1.1 ---
@@ -301,9 +306,9 @@ cdef int read_body(const uint8_t* data, size_t size, Body* body, Fault* fault) n
     at = 0
     if not skip(text, units, &at, OPENING, OPENING_UNITS, fault):
         return -1
-    if at == units or not c"1" <= load_u16(text + 2 * at) <= c"4":
+    body.event = <uint32_t>load_u16(text + 2 * at) - c"0" if at < units else 0
+    if not 1 <= body.event <= 4:
         return text_fault(fault, Field.Event, at)
-    body.event = load_u16(text + 2 * at) - c"0"
     at += 1
     if not skip(text, units, &at, EVENT_TO_GUID, EVENT_TO_GUID_UNITS, fault):
         return -1

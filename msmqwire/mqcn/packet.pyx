@@ -9,7 +9,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
-from msmqwire.columns.payloads cimport address, steady_bytes
+from msmqwire.columns.payloads cimport address, immutable_view
 from msmqwire.mqcn.kernel cimport (
     CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, Field, HEADER_SIZE, IDS_AT, MAX_NAME_UNITS, MAX_PROPERTIES,
     MAX_UPDATES, NEVER_WRITTEN, NO_COLUMNS, NO_UPDATES, PATH_NAME_SYNTAX, PROPERTY_COUNT, RESERVED_AT,
@@ -460,7 +460,7 @@ def decode(data, *, bint strict=False):
     """
     cdef ChangeNotificationMessage message = ChangeNotificationMessage.__new__(ChangeNotificationMessage)
     cdef Fault fault
-    owner, size = steady_bytes(data)
+    owner, size = immutable_view(data)
     if read_message(address(owner), <size_t>size, strict, message, &fault) != 0:
         raise decode_error(&fault, FIELDS)
     message.owner = owner

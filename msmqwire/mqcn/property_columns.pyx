@@ -24,8 +24,11 @@ from msmqwire.wire.cursor cimport load_u32
 import numpy as np
 
 from msmqwire.columns.views import SPAN_DTYPE, BytesColumn, ListColumn, TextColumn
+from msmqwire.wire.flags import make_flags
 
 __all__ = ["Member", "PropertyColumn"]
+
+make_flags(globals(), "Member")
 
 cdef uint8_t[17] MEMBER_OF  # by Kind
 MEMBER_OF[:] = [
@@ -81,13 +84,18 @@ cdef void name_members(const uint8_t* ids, const TextSpan* values, size_t count,
 
 
 cdef size_t put_texts(const uint8_t* data, TextSpan value, TextSpan* target) noexcept nogil:
-    """Write the spans of the texts of a VT_LPWSTR|VT_VECTOR; returns how many there are."""
+    """Write the spans of the texts of a VT_LPWSTR|VT_VECTOR; returns how many there are, at most one for two bytes.
+
+    The value was checked when it was decoded. Where it changed since, a text without U+0000 is the last.
+    """
     cdef size_t at = value.offset + COUNT_SIZE
     cdef size_t end = value.offset + value.length
     cdef size_t written = 0
     cdef size_t size
     while at < end:
         size = text_size(data, end, at)
+        if size == 0:
+            break
         target[written].offset = <uint32_t>at
         target[written].length = <uint32_t>(size - 2)
         written += 1

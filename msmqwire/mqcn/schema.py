@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from enum import IntFlag
-from typing import TYPE_CHECKING
-
 from msmqwire.columns.schema import (
     BYTES,
     GUID,
@@ -18,19 +15,12 @@ from msmqwire.columns.schema import (
     StructOf,
     Table,
 )
-from msmqwire.mqcn import kernel
-from msmqwire.mqcn.kernel import Field, Object, Operation, Presence
+from msmqwire.mqcn.kernel import Field, Object, Operation, Presence, Violation
 from msmqwire.mqcn.property_columns import Member
 from msmqwire.properties.lookup import KINDS, NUMBERED
 from msmqwire.properties.vartype import TYPE_NAMES
 
 __all__ = ["FIELDS", "NOTIFICATIONS", "OBJECTS", "OPERATIONS", "Violation"]
-
-if TYPE_CHECKING:
-    from msmqwire.mqcn.kernel import Violation
-else:  # Cython makes an IntEnum, whose members lose their names when they are combined
-    Violation = IntFlag("Violation", [(bit.name, bit.value) for bit in kernel.Violation], module=__name__)
-    Violation.__doc__ = kernel.Violation.__doc__
 
 FIELDS = tuple([field.name for field in Field if field.name])
 OPERATIONS = tuple(name.lower() for name in Operation.__members__)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from libc.stddef cimport size_t
 from libc.stdint cimport INT32_MAX, int32_t, uint8_t, uint32_t
+from libc.string cimport memset
 
 from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.buffer cimport Buffer, allocate, buffer_of_bytes
@@ -21,6 +22,7 @@ from msmqwire.mqqb.kernel cimport (
     HAS_MULTI_QUEUE, HAS_NOTIFICATION, HAS_PROPERTIES, PLAIN, QUEUE_COUNT, Packet, clear_packet
 )
 from msmqwire.mqqb.messages cimport read_message
+from msmqwire.mqqb.queues cimport QueueLists
 from msmqwire.mqqb.sessions cimport read_session
 from msmqwire.mqqb.values cimport derived_value
 from msmqwire.wire.fault cimport Fault
@@ -213,26 +215,31 @@ cdef class MessageDecoder(Decoder):
         decode_rows(self, False)
 
     cdef int finish(self, Batch batch) except -1:
-        """Write the items of the lists: few messages have any, and those are read a second time."""
+        """Write the items of the lists: few messages have any, and those are read a second time.
+
+        As many items are written as were counted, wherever the bytes may have changed in between: items that are not
+        found are zeros, which stand for no queue.
+        """
         cdef const uint32_t* presence = <const uint32_t*>batch.data("presence")
         cdef FormatName* columns[QUEUE_COUNT]
-        cdef FormatName* lists[QUEUE_COUNT]
         cdef const int32_t* ends[QUEUE_COUNT]
+        cdef QueueLists lists
         cdef bint any_items = False
         cdef size_t queue
         cdef size_t row
+        cdef size_t size
         cdef Span span
         cdef Packet packet
         cdef Fault fault
+        memset(&lists, 0, sizeof(lists))
         for queue in range(<size_t>QUEUE_COUNT):
             columns[queue] = NULL
-            lists[queue] = NULL
             ends[queue] = <const int32_t*>batch.data(LISTS[queue])
             if batch.wants(LISTS[queue]):
-                columns[queue] = <FormatName*>batch.reserve(
-                    LISTS[queue] + "[]", self.columns.lists[queue].count * sizeof(FormatName)
-                )
-                any_items = any_items or self.columns.lists[queue].count > 0
+                size = self.columns.lists[queue].count * sizeof(FormatName)
+                columns[queue] = <FormatName*>batch.reserve(LISTS[queue] + "[]", size)
+                memset(columns[queue], 0, size)
+                any_items = any_items or size > 0
         if not any_items:
             return 0
         with nogil:
@@ -240,9 +247,10 @@ cdef class MessageDecoder(Decoder):
                 if presence[row] & HAS_MULTI_QUEUE:
                     for queue in range(<size_t>QUEUE_COUNT):
                         if columns[queue] != NULL:
-                            lists[queue] = columns[queue] + ends[queue][row]
+                            lists.names[queue] = columns[queue] + ends[queue][row]
+                            lists.most[queue] = <size_t>(ends[queue][row + 1] - ends[queue][row])
                     span = payload_at(&batch.payloads.table, row)
-                    read_message(span.data, span.size, False, lists, &packet, &fault)
+                    read_message(span.data, span.size, False, &lists, &packet, &fault)
         return 0
 
 

@@ -1,5 +1,6 @@
 """Message packets by the million: columns to payloads."""
 
+from cython cimport final
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
@@ -37,6 +38,10 @@ cdef enum Refusal:
     PACKET_REFUSED     # the packet that was written cannot be read: ``fault``
 
 
+cdef enum:
+    LARGEST_ELEMENT = 24    # of a list of queues, without the text of a direct name
+
+
 cdef class PacketEncoder(Encoder):
     cdef bint sessions
     cdef list names             # of the columns
@@ -60,7 +65,22 @@ cdef class PacketEncoder(Encoder):
             &self.columns,
         )
 
-    cdef size_t write(self, size_t row, uint8_t* target) noexcept nogil:
+    cdef size_t write(self, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil:
+        cdef size_t at = 0
+        cdef size_t size
+        cdef size_t row
+        offsets[0] = 0
+        for row in range(rows):
+            size = self.write_row(row, data + at)
+            if wire_unlikely(size == 0):
+                return row
+            at += size
+            offsets[row + 1] = <int32_t>at
+        return rows
+
+    @final
+    cdef inline size_t write_row(self, size_t row, uint8_t* target) noexcept nogil:
+        """Write a row and return its size; 0 when it is refused."""
         cdef Packet* packet = &self.draft.packet
         cdef Packet written
         cdef Py_ssize_t refused
@@ -90,7 +110,8 @@ cdef class PacketEncoder(Encoder):
             return 0
         return size
 
-    cdef size_t write_lists_and_message(self, const Packet* packet, size_t row, uint8_t* target) noexcept nogil:
+    @final
+    cdef inline size_t write_lists_and_message(self, const Packet* packet, size_t row, uint8_t* target) noexcept nogil:
         cdef FormatName* lists[QUEUE_COUNT]
         cdef size_t queue
         cdef size_t i
@@ -104,7 +125,12 @@ cdef class PacketEncoder(Encoder):
     cdef size_t largest(self, Batch batch) except? 0:
         if self.sessions:
             return LARGEST_SESSION * batch.length
-        return LARGEST_HEADERS * batch.length + <size_t>batch.payloads.nbytes
+        # Queues of lists were read apart from the rest of their packets: they may be in bytes that are also in a part
+        items = sum([batch.counts[name] for name in ("destination_queues[]", "admin_queues[]", "response_queues[]")])
+        return (
+            LARGEST_HEADERS * batch.length + LARGEST_ELEMENT * <size_t>items
+            + (2 if items else 1) * <size_t>batch.payloads.nbytes
+        )
 
     cdef object refusal(self, size_t row):
         if self.reason == NUMBER_REFUSED:

@@ -28,10 +28,9 @@ cdef enum Framing:
     NOT_A_PACKET
 
 
-cdef inline size_t packet_extent(const uint8_t* base_header) noexcept nogil:
-    """Bytes of the packet with a SessionHeader behind it, by a BaseHeader that is known to be good."""
-    cdef uint32_t appended = load_u16(base_header + 2) & (FLAG_INTERNAL | FLAG_SESSION)
-    return <size_t>load_u32(base_header + 8) + (SESSION_HEADER_SIZE if appended == FLAG_SESSION else 0)
+cdef inline bint has_session_header(const uint8_t* base_header) noexcept nogil:
+    """Whether a SessionHeader that PacketSize does not count follows the packet."""
+    return load_u16(base_header + 2) & (FLAG_INTERNAL | FLAG_SESSION) == FLAG_SESSION
 
 
 cdef inline Framing frame_packet(const uint8_t* data, size_t available, size_t* total) noexcept nogil:
@@ -56,5 +55,5 @@ cdef inline Framing frame_packet(const uint8_t* data, size_t available, size_t* 
         or size < BASE_HEADER_SIZE or size > LARGEST_PACKET
     ):
         return NOT_A_PACKET
-    total[0] = packet_extent(data)
+    total[0] = size + (SESSION_HEADER_SIZE if has_session_header(data) else 0)
     return FRAMED if available >= total[0] else INCOMPLETE

@@ -6,7 +6,7 @@ from libc.string cimport memset
 
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.mqqb.framing cimport (
-    BASE_HEADER_SIZE, LARGEST_PACKET, PACKET_SIGNATURE, VERSION_NUMBER, packet_extent
+    BASE_HEADER_SIZE, LARGEST_PACKET, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER, has_session_header
 )
 from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.fault cimport (
@@ -290,6 +290,7 @@ cdef struct Packet:
     uint32_t violations
     const uint8_t* sections[SECTION_COUNT]
     uint8_t[DERIVED_COUNT] derived
+    size_t size                      # PacketSize
     size_t extent                    # bytes of the packet and of the SessionHeader after it
     size_t end                       # of its last header, without padding
     size_t multi_queue_at            # where the MultiQueueFormatHeader begins
@@ -340,7 +341,8 @@ cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packe
         return set_fault(fault, BAD_SIZE, Field.PacketSize, 8, BASE_HEADER_SIZE, packet_size)
     if wire_unlikely(packet_size > LARGEST_PACKET):
         return set_fault(fault, TOO_LARGE, Field.PacketSize, 8, LARGEST_PACKET, packet_size)
-    packet.extent = packet_extent(data)
+    packet.size = packet_size
+    packet.extent = packet_size + (SESSION_HEADER_SIZE if has_session_header(data) else 0)
     if wire_unlikely(packet.extent > size):
         return set_fault(fault, TRUNCATED, Field.PacketSize, 8, packet.extent, size)
     packet.sections[BASE] = data

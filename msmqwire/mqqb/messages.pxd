@@ -30,7 +30,7 @@ from msmqwire.mqqb.kernel cimport (
     USER_SOAP, USER_TRANSACTION, Field, Packet, Violation, clear_packet, padded, read_base_header, set_trailing,
 )
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
-from msmqwire.mqqb.queues cimport is_notify_queue, read_multi_queue, read_queue, units_to_null
+from msmqwire.mqqb.queues cimport QueueLists, is_notify_queue, read_multi_queue, read_queue, units_to_null
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport BAD_FLAG, BAD_SIZE, BAD_TYPE, TOO_LARGE, TRUNCATED, Fault, set_fault
 from msmqwire.wire.format_name cimport NO_QUEUE, UNRESOLVED_QUEUE, FormatName
@@ -281,7 +281,7 @@ cdef inline int read_debug(
 
 
 cdef inline int read_optional_headers(
-    const uint8_t* data, size_t size, size_t* at, uint32_t user_flags, FormatName** lists, Packet* packet,
+    const uint8_t* data, size_t size, size_t* at, uint32_t user_flags, QueueLists* lists, Packet* packet,
     Fault* fault,
 ) noexcept nogil:
     """The headers after the MessagePropertiesHeader, and reserved flags, which few packets have."""
@@ -299,11 +299,11 @@ cdef inline int read_optional_headers(
 
 
 cdef inline int read_message(
-    const uint8_t* data, size_t size, bint strict, FormatName** lists, Packet* packet, Fault* fault
+    const uint8_t* data, size_t size, bint strict, QueueLists* lists, Packet* packet, Fault* fault
 ) noexcept nogil:
     """One UserMessage packet. 0, or -1 with ``fault`` set.
 
-    ``lists``, unless NULL, are three arrays for the queues of a MultiQueueFormatHeader, with room for all of them.
+    ``lists``, unless NULL, are arrays for the queues of a MultiQueueFormatHeader.
     """
     cdef size_t at = BASE_HEADER_SIZE
     cdef size_t packet_size
@@ -311,7 +311,7 @@ cdef inline int read_message(
     clear_packet(packet)
     if read_base_header(data, size, packet, fault) != 0:
         return -1
-    packet_size = load_u32(data + 8)
+    packet_size = packet.size
     if wire_unlikely(data[2] & FLAG_INTERNAL):
         return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, load_u16(data + 2))
     if read_user_header(data, packet_size, &at, packet, fault) != 0:
@@ -330,7 +330,7 @@ cdef inline int read_message(
         if read_optional_headers(data, packet_size, &at, flags, lists, packet, fault) != 0:
             return -1
     packet.end = at
-    if data[2] & FLAG_SESSION:
+    if packet.extent != packet_size:
         packet.sections[SESSION] = data + packet_size
         packet.presence |= HAS_SESSION
     if wire_unlikely(packet_size - at > 3 or packet.extent != size):

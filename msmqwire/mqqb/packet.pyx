@@ -12,7 +12,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SI
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-from msmqwire.columns.payloads cimport address, steady_bytes
+from msmqwire.columns.payloads cimport address, immutable_view
 from msmqwire.mqqb.kernel cimport (
     CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, HAS_ACKNOWLEDGED, HAS_COMPOUND, HAS_MULTI_QUEUE, HAS_SECURITY,
     HAS_SESSION, HAS_SOAP, HAS_TRANSACTION, KIND, PING, SESSION_ACK, Packet, clear_packet,
@@ -512,7 +512,7 @@ user_msg_sequence_number=0, recoverable_msg_seq_number=0, window_size=64, refuse
         start = <const uint8_t*>PyBytes_AS_STRING(data)
         size = <size_t>PyBytes_GET_SIZE(data)
     else:
-        owner, size = steady_bytes(data)
+        owner, size = immutable_view(data)
         start = address(owner)
     class_ = UserMessage
     if is_ping(start, size, code):

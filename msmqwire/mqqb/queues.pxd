@@ -126,8 +126,14 @@ cdef inline int read_queue(
     return 0
 
 
+# Where the names of a MultiQueueFormatHeader are written, and how many may be; names beyond these are left out
+cdef struct QueueLists:
+    FormatName* names[QUEUE_COUNT]
+    size_t most[QUEUE_COUNT]
+
+
 cdef int read_multi_queue(
-    const uint8_t* data, size_t size, size_t* at, FormatName** lists, Packet* packet, Fault* fault
+    const uint8_t* data, size_t size, size_t* at, QueueLists* lists, Packet* packet, Fault* fault
 ) noexcept nogil
 cdef bint is_notify_queue(const uint8_t* data, const FormatName* name) noexcept nogil
 cdef bint is_order_queue(const uint8_t* data, const FormatName* name) noexcept nogil

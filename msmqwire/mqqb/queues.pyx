@@ -75,15 +75,17 @@ cdef int read_element(
 
 
 cdef int read_address_header(
-    const uint8_t* data, size_t size, size_t* at, size_t queue, FormatName* names, Packet* packet, Fault* fault
+    const uint8_t* data, size_t size, size_t* at, size_t queue, FormatName* names, size_t most, Packet* packet,
+    Fault* fault,
 ) noexcept nogil:
-    """An MQFAddressHeader, its names written to ``names`` unless that is NULL: [MS-MQMQ] 2.2.20.2."""
+    """An MQFAddressHeader, its first ``most`` names written to ``names`` unless that is NULL: [MS-MQMQ] 2.2.20.2."""
     cdef uint32_t field = <uint32_t>(Field.Destination + ADDRESS_FIELD_COUNT * queue)
     cdef size_t start = at[0]
     cdef size_t left = size - start
     cdef size_t header_size
     cdef size_t here = start + ADDRESS_HEADER_FIXED_SIZE
     cdef FormatName unwanted
+    cdef uint32_t count
     cdef uint32_t k
     if left < ADDRESS_HEADER_FIXED_SIZE:
         return set_fault(fault, TRUNCATED, field + ADDRESS_HEADER, start, ADDRESS_HEADER_FIXED_SIZE, left)
@@ -98,11 +100,12 @@ cdef int read_address_header(
         return set_fault(
             fault, BAD_HEADER, field + ADDRESS_HEADER_ID, start + 4, ADDRESS_IDS[queue], load_u16(data + start + 4)
         )
-    packet.list_counts[queue] = load_u32(data + start + 8)
-    for k in range(packet.list_counts[queue]):
+    count = load_u32(data + start + 8)
+    packet.list_counts[queue] = count
+    for k in range(count):
         if read_element(
             data, start, start + header_size, &here, field + ADDRESS_FORMAT_NAME_LIST, k,
-            &unwanted if names == NULL else names + k, fault,
+            &unwanted if names == NULL or k >= most else names + k, fault,
         ) != 0:
             return -1
     at[0] = start + min(padded(header_size), left)
@@ -110,7 +113,7 @@ cdef int read_address_header(
 
 
 cdef int read_multi_queue(
-    const uint8_t* data, size_t size, size_t* at, FormatName** lists, Packet* packet, Fault* fault
+    const uint8_t* data, size_t size, size_t* at, QueueLists* lists, Packet* packet, Fault* fault
 ) noexcept nogil:
     """MultiQueueFormatHeader: [MS-MQMQ] 2.2.20.1."""
     cdef size_t queue
@@ -118,7 +121,8 @@ cdef int read_multi_queue(
     packet.multi_queue_at = at[0]
     for queue in range(<size_t>QUEUE_COUNT):
         if read_address_header(
-            data, size, at, queue, NULL if lists == NULL else lists[queue], packet, fault
+            data, size, at, queue, NULL if lists == NULL else lists.names[queue],
+            0 if lists == NULL else lists.most[queue], packet, fault,
         ) != 0:
             return -1
     if size - at[0] < 8:

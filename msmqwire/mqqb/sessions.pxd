@@ -154,7 +154,7 @@ cdef inline int read_internal(
     cdef int status
     if read_base_header(data, size, packet, fault) != 0:
         return -1
-    packet_size = load_u32(data + 8)
+    packet_size = packet.size
     if not data[2] & FLAG_INTERNAL:
         return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, load_u16(data + 2))
     left = packet_size - BASE_HEADER_SIZE

@@ -20,7 +20,7 @@ from msmqwire.mqqb.kernel cimport (
 from msmqwire.mqqb.messages cimport largest_message, read_message, write_message
 from msmqwire.mqqb.queues cimport (
     QUEUE_DIRECT, QUEUE_ELSEWHERE, QUEUE_ON_ADMIN_HOST, QUEUE_ON_DESTINATION, QUEUE_ON_SOURCE, QUEUE_PUBLIC,
-    QUEUE_SAME_AS_ADMIN,
+    QUEUE_SAME_AS_ADMIN, QueueLists,
 )
 from msmqwire.mqqb.sessions cimport LARGEST_SESSION, write_session
 from msmqwire.wire.cursor cimport load_u32
@@ -135,16 +135,17 @@ cdef object queue_of(const FormatName* name, const uint8_t* data):
 
 cdef tuple queues_of(const Packet* packet, const uint8_t* data, size_t queue):
     """The queues of one list of a MultiQueueFormatHeader."""
-    cdef FormatName* lists[QUEUE_COUNT]
+    cdef QueueLists lists
     cdef Buffer names = allocate(packet.list_counts[queue] * sizeof(FormatName))
     cdef Packet second_read
     cdef Fault fault
     cdef uint32_t k
-    memset(lists, 0, sizeof(lists))
-    lists[queue] = <FormatName*>names.data
-    # It was read before, so it is good
-    read_message(data, packet.extent, False, lists, &second_read, &fault)
-    return tuple([queue_of(&lists[queue][k], data) for k in range(packet.list_counts[queue])])
+    memset(&lists, 0, sizeof(lists))
+    lists.names[queue] = <FormatName*>names.data
+    lists.most[queue] = packet.list_counts[queue]
+    # It was read before, and nothing can change it, so it is good
+    read_message(data, packet.extent, False, &lists, &second_read, &fault)
+    return tuple([queue_of(&lists.names[queue][k], data) for k in range(packet.list_counts[queue])])
 
 
 # --- Into a packet ---
@@ -288,7 +289,7 @@ cdef bytes packed_session(const Packet* packet):
 
 cdef bytes rewritten_message(const Packet* packet, const uint8_t* data):
     """A message that was read from ``data``, as it is written."""
-    cdef FormatName* lists[QUEUE_COUNT]
+    cdef QueueLists lists
     cdef list names = []
     cdef Buffer buffer
     cdef Packet second_read
@@ -297,10 +298,11 @@ cdef bytes rewritten_message(const Packet* packet, const uint8_t* data):
     for queue in range(<size_t>QUEUE_COUNT):
         buffer = allocate(packet.list_counts[queue] * sizeof(FormatName))
         names.append(buffer)
-        lists[queue] = <FormatName*>buffer.data
+        lists.names[queue] = <FormatName*>buffer.data
+        lists.most[queue] = packet.list_counts[queue]
     if packet.presence & HAS_MULTI_QUEUE:
-        read_message(data, packet.extent, False, lists, &second_read, &fault)
-    return packed_message(packet, data, lists)
+        read_message(data, packet.extent, False, &lists, &second_read, &fault)
+    return packed_message(packet, data, lists.names)
 
 
 cdef bytes encodable_text(str name, object text):

@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows
-from msmqwire.columns.payloads cimport payload_at
+from msmqwire.columns.payloads cimport PayloadTable, payload_at
 from msmqwire.mqsd.kernel cimport (
     COMMA, IPX_NETWORKS_AT, REQUEST, SERVERS_SIZE_AT, Field, ServerColumns, write_reply, write_request, write_server
 )
@@ -27,83 +27,108 @@ cdef enum:
     SMALLEST_SERVER = 8  # bytes of an entry with the code unit that closes it
 
 
+# Columns of a batch; NULL for those not requested
+cdef struct Rows:
+    const uint8_t* presence
+    const uint32_t* violations
+    const uint8_t* type
+    bint requests                  # whether the batch has all that a request needs, likewise for a reply
+    bint replies
+    const uint8_t* guids[4]        # of a request: three; then the CorrelationID
+    const int32_t* ipx_ends
+    const uint8_t* ipx_networks
+    const uint32_t* mask
+    const int32_t* network_ends
+    const uint8_t* networks
+    const uint8_t* site
+    const int32_t* server_ends
+    ServerColumns servers
+
+
+cdef inline size_t write_reply_row(
+    const Rows* rows, size_t row, const uint8_t* payload, uint8_t* target
+) noexcept nogil:
+    cdef size_t network = <size_t>rows.network_ends[row]
+    cdef size_t server = <size_t>rows.server_ends[row]
+    cdef size_t last = <size_t>rows.server_ends[row + 1]
+    cdef const TextSpan* name
+    cdef uint8_t* site
+    cdef uint8_t* at
+    cdef uint32_t servers_size
+    site = target + write_reply(
+        target, rows.guids[3] + 16 * row, rows.networks + 16 * network,
+        <uint32_t>(<size_t>rows.network_ends[row + 1] - network), rows.mask[row], 0,
+    )
+    if server == last:
+        return <size_t>(site - target)
+    memcpy(site, rows.site + 16 * row, 16)
+    at = site + 16
+    while server < last:
+        name = &rows.servers.names[server]
+        at = write_server(
+            at, rows.servers.ip[server], rows.servers.ipx[server], payload + name.offset, name.length, COMMA
+        )
+        server += 1
+    at[-2] = 0  # the last entry is closed by U+0000
+    servers_size = <uint32_t>(at - site - 16)
+    memcpy(target + SERVERS_SIZE_AT, &servers_size, 4)
+    return <size_t>(at - target)
+
+
+cdef inline size_t write_row(const Rows* rows, const PayloadTable* payloads, size_t row, uint8_t* target) noexcept nogil:
+    """Write a row and return its size; 0 when it is refused."""
+    cdef size_t first
+    if wire_unlikely(not rows.presence[row] & DECODED or rows.violations[row]):
+        return 0
+    if rows.type[row] != REQUEST - 1:
+        return write_reply_row(rows, row, payload_at(payloads, row).data, target) if rows.replies else 0
+    if wire_unlikely(not rows.requests):
+        return 0
+    first = <size_t>rows.ipx_ends[row]
+    return write_request(
+        target, rows.guids[0] + 16 * row, rows.guids[1] + 16 * row, rows.guids[2] + 16 * row,
+        rows.ipx_networks + 4 * first, <uint32_t>(<size_t>rows.ipx_ends[row + 1] - first),
+    )
+
+
 cdef class TopologyEncoder(Encoder):
-    cdef const uint8_t* presence
-    cdef const uint32_t* violations
-    cdef const uint8_t* type
-    cdef bint requests                  # whether the batch has all that a request needs, likewise for a reply
-    cdef bint replies
-    cdef const uint8_t* guids[4]        # of a request: three; then the CorrelationID
-    cdef const int32_t* ipx_ends
-    cdef const uint8_t* ipx_networks
-    cdef const uint32_t* mask
-    cdef const int32_t* network_ends
-    cdef const uint8_t* networks
-    cdef const uint8_t* site
-    cdef const int32_t* server_ends
-    cdef ServerColumns servers
+    cdef Rows rows
 
     def __cinit__(self, Batch batch):
-        self.presence = batch.data("presence")
-        self.violations = <const uint32_t*>batch.data("violations")
-        self.type = batch.data("type")
-        self.requests = all([batch.wants(name) for name in REQUEST_NEEDS])
-        self.replies = all([batch.wants(name) for name in REPLY_NEEDS])
-        self.guids = [
+        cdef Rows* rows = &self.rows
+        rows.presence = batch.data("presence")
+        rows.violations = <const uint32_t*>batch.data("violations")
+        rows.type = batch.data("type")
+        rows.requests = all([batch.wants(name) for name in REQUEST_NEEDS])
+        rows.replies = all([batch.wants(name) for name in REPLY_NEEDS])
+        rows.guids = [
             batch.data("enterprise_id"), batch.data("request_id"), batch.data("site_id"), batch.data("correlation_id")
         ]
-        self.ipx_ends = <const int32_t*>batch.data("ipx_networks")
-        self.ipx_networks = batch.data("ipx_networks[]")
-        self.mask = <const uint32_t*>batch.data("connected_network_mask")
-        self.network_ends = <const int32_t*>batch.data("connected_networks")
-        self.networks = batch.data("connected_networks[]")
-        self.site = batch.data("responding_site_id")
-        self.server_ends = <const int32_t*>batch.data("servers")
-        self.servers.names = <TextSpan*>batch.data("servers[].name")
-        self.servers.ip = batch.data("servers[].ip")
-        self.servers.ipx = batch.data("servers[].ipx")
+        rows.ipx_ends = <const int32_t*>batch.data("ipx_networks")
+        rows.ipx_networks = batch.data("ipx_networks[]")
+        rows.mask = <const uint32_t*>batch.data("connected_network_mask")
+        rows.network_ends = <const int32_t*>batch.data("connected_networks")
+        rows.networks = batch.data("connected_networks[]")
+        rows.site = batch.data("responding_site_id")
+        rows.server_ends = <const int32_t*>batch.data("servers")
+        rows.servers.names = <TextSpan*>batch.data("servers[].name")
+        rows.servers.ip = batch.data("servers[].ip")
+        rows.servers.ipx = batch.data("servers[].ipx")
 
-    cdef size_t write(self, size_t row, uint8_t* target) noexcept nogil:
-        cdef size_t first
-        if wire_unlikely(not self.presence[row] & DECODED or self.violations[row]):
-            return 0
-        if self.type[row] != REQUEST - 1:
-            return self.write_reply_row(row, target) if self.replies else 0
-        if wire_unlikely(not self.requests):
-            return 0
-        first = <size_t>self.ipx_ends[row]
-        return write_request(
-            target, self.guids[0] + 16 * row, self.guids[1] + 16 * row, self.guids[2] + 16 * row,
-            self.ipx_networks + 4 * first, <uint32_t>(<size_t>self.ipx_ends[row + 1] - first),
-        )
-
-    cdef size_t write_reply_row(self, size_t row, uint8_t* target) noexcept nogil:
-        cdef const uint8_t* payload = payload_at(self.payloads, row).data
-        cdef size_t network = <size_t>self.network_ends[row]
-        cdef size_t server = <size_t>self.server_ends[row]
-        cdef size_t last = <size_t>self.server_ends[row + 1]
-        cdef const TextSpan* name
-        cdef uint8_t* site
-        cdef uint8_t* at
-        cdef uint32_t servers_size
-        site = target + write_reply(
-            target, self.guids[3] + 16 * row, self.networks + 16 * network,
-            <uint32_t>(<size_t>self.network_ends[row + 1] - network), self.mask[row], 0,
-        )
-        if server == last:
-            return <size_t>(site - target)
-        memcpy(site, self.site + 16 * row, 16)
-        at = site + 16
-        while server < last:
-            name = &self.servers.names[server]
-            at = write_server(
-                at, self.servers.ip[server], self.servers.ipx[server], payload + name.offset, name.length, COMMA
-            )
-            server += 1
-        at[-2] = 0  # the last entry is closed by U+0000
-        servers_size = <uint32_t>(at - site - 16)
-        memcpy(target + SERVERS_SIZE_AT, &servers_size, 4)
-        return <size_t>(at - target)
+    cdef size_t write(self, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil:
+        cdef Rows columns = self.rows  # local copies, which no store to a payload can change
+        cdef PayloadTable payloads = self.payloads[0]
+        cdef size_t at = 0
+        cdef size_t size
+        cdef size_t row
+        offsets[0] = 0
+        for row in range(rows):
+            size = write_row(&columns, &payloads, row, data + at)
+            if wire_unlikely(size == 0):
+                return row
+            at += size
+            offsets[row + 1] = <int32_t>at
+        return rows
 
     cdef size_t largest(self, Batch batch) except? 0:
         cdef size_t lists = 0
@@ -113,9 +138,9 @@ cdef class TopologyEncoder(Encoder):
         return IPX_NETWORKS_AT * batch.length + lists + <size_t>batch.payloads.nbytes
 
     cdef object refusal(self, size_t row):
-        cdef bint request = self.type[row] == REQUEST - 1
+        cdef bint request = self.rows.type[row] == REQUEST - 1
         cdef Field field = Field.EnterpriseID if request else Field.CorrelationID
-        if not self.presence[row] & DECODED or self.violations[row]:
+        if not self.rows.presence[row] & DECODED or self.rows.violations[row]:
             field = Field.Type
             reason = "the row is null, has a fault, or breaks rules that no conforming sender breaks"
         else:

@@ -7,7 +7,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.columns.payloads cimport address, steady_bytes
+from msmqwire.columns.payloads cimport address, immutable_view
 from msmqwire.mqsd.kernel cimport (
     HAS_REQUEST, IPX_FIELDS_ON_IP, IPX_NETWORKS_AT, MASK_COUNT_MISMATCH, MASK_NONZERO_ON_IP, MAX_NETWORKS,
     REPLY_FIXED_SIZE, RESERVED_NONZERO, VERSION_NONZERO, ServerColumns, Topology, clear_topology, read_topology,
@@ -348,7 +348,7 @@ def decode(data, *, bint strict=False, str transport="unknown"):
         start = <const uint8_t*>PyBytes_AS_STRING(data)
         size = <size_t>PyBytes_GET_SIZE(data)
     else:
-        owner, size = steady_bytes(data)
+        owner, size = immutable_view(data)
         start = address(owner)
     if read_topology(start, size, code, strict, &NO_COLUMNS, &entry, &header, &fault) != 0:
         raise decode_error(&fault, FIELDS)

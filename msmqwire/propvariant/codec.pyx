@@ -5,7 +5,7 @@ import numbers
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-from msmqwire.columns.payloads cimport address, steady_bytes
+from msmqwire.columns.payloads cimport address, immutable_view
 from msmqwire.properties.lookup cimport (
     KIND_BLOB, KIND_BOOL, KIND_CLSID, KIND_CLSID_VECTOR, KIND_COUNT, KIND_I1, KIND_I2, KIND_I4, KIND_I8, KIND_LPWSTR,
     KIND_LPWSTR_VECTOR, KIND_UI1, KIND_UI1_VECTOR, KIND_UI2, KIND_UI4, KIND_UI4_VECTOR, KIND_UI8,
@@ -183,7 +183,7 @@ def size(vt, data):
     >>> size(31, b"a\\0b\\0\\0\\0and more")
     6
     """
-    view, length = steady_bytes(data)
+    view, length = immutable_view(data)
     return sized(known_kind(vt), address(view), <size_t>length, False)
 
 
@@ -199,7 +199,7 @@ def view(vt, data):
         As ``decode`` does.
     """
     cdef uint8_t kind = known_kind(vt)
-    kept, length = steady_bytes(data)
+    kept, length = immutable_view(data)
     cdef const uint8_t* start = address(kept)
     return view_at(kind, start, sized(kind, start, <size_t>length, False), kept, start)
 
@@ -236,7 +236,7 @@ def decode(vt, data, *, bint exact=True):
     [1, 255]
     """
     cdef uint8_t kind = known_kind(vt)
-    kept, length = steady_bytes(data)
+    kept, length = immutable_view(data)
     cdef const uint8_t* start = address(kept)
     return decode_value(kind, start, sized(kind, start, <size_t>length, exact), kept, start)
 

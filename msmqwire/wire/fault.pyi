@@ -1,11 +1,11 @@
 """Faults: the codes by which kernels say what is wrong with a payload."""
 
-from enum import IntFlag
+from enum import IntEnum
 
 FAULT_NAMES: tuple[str, ...]
 """Text form of each code, by number; the empty string for no fault."""
 
-class FaultCode(IntFlag):
+class FaultCode(IntEnum):
     """Codes of DecodeError and of the ``fault`` column; the text form is the name in lower case."""
 
     NONE = 0

@@ -30,7 +30,7 @@ cdef Transports parse_transports(object transport, tuple accepted, size_t count)
     if isinstance(transport, str):
         parsed.code = transport_code(transport, accepted)
         return parsed
-    codes = memoryview(transport)
+    codes = memoryview(bytes(memoryview(transport).cast("B")))  # what was checked must not change
     if <size_t>codes.shape[0] != count:
         raise ValueError(f"transport has {codes.shape[0]} entries for {count} payloads")
     for name in accepted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,20 @@ def test_a_stub_lists_the_members_of_its_enumeration(module: Any, name: str) -> 
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
     assert members == {member.name: int(member) for member in getattr(module, name)}
+    assert {base.id for base in listed.bases if isinstance(base, ast.Name)} <= {
+        base.__name__ for base in getattr(module, name).__mro__
+    }
+
+
+@pytest.mark.parametrize("flags", [mqsd.Violation, mqcn.Violation, mqqb.Violation, mqqb.SessionViolation])
+def test_violations_combine_as_flags(flags: Any) -> None:
+    first, second, *_ = flags
+    both = first | second
+    assert isinstance(both, flags)
+    assert first in both
+    assert both & ~first == second
+    assert pickle.loads(pickle.dumps(both)) == both
+    assert flags.__doc__
 
 
 @pytest.mark.parametrize("build", [mqsd.TopologyClientRequest, mqsd.TopologyServerReply, mqqb.UserMessage, mqqb.Ping])

@@ -171,32 +171,6 @@ def test_rows_that_no_sender_writes_are_refused(payloads: list[bytes | None], ro
     assert raised.value.row == row
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "field"),
-    [
-        ("priority", 8, "priority"),
-        ("hop_count", 200, "hop_count"),
-        ("hop_count", 31, "BaseHeader"),
-        ("transaction_id", 1 << 20, "transaction_id"),
-        ("tx_sequence_number", 0, "BaseHeader"),
-        ("sent_time", np.datetime64(-1, "s"), "sent_time"),
-        ("allocation_body_size", 0, "BaseHeader"),
-        ("security_flags", 0x10, "BaseHeader"),
-    ],
-)
-def test_numbers_of_a_batch_can_be_changed_but_not_to_what_no_sender_writes(
-    column: str, value: Any, field: str
-) -> None:
-    batch = mqqb.decode_batch([WHOLE, WHOLE])
-    batch["message_id"][1] = 43
-    again = mqqb.decode_batch(mqqb.encode_batch(batch))
-    assert again["message_id"].tolist() == [42, 43]
-    batch[column][1] = value
-    with pytest.raises(EncodeError) as raised:
-        mqqb.encode_batch(batch)
-    assert (raised.value.field, raised.value.row) == (field, 1)
-
-
 def test_encode_batch_needs_columns() -> None:
     with pytest.raises(ValueError, match="label"):
         mqqb.encode_batch(mqqb.decode_batch([WHOLE], columns=["body", "violations"]))
