@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
+import os
+import queue
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from msmqwire.cli.console import counted, describe_os_error
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _LOG = logging.getLogger(__name__)
+
+#: Lines of the log that wait for a slow reader.
+_MOST_LINES = 1000
 
 _EPILOG = """\
 the file (TOML; [enterprise] and [site] are required, the rest has these defaults):
@@ -38,11 +45,13 @@ the file (TOML; [enterprise] and [site] are required, the rest has these default
   ipx = false
 
   [listen]
-  addresses = ["127.0.0.1"]     # broadcasts reach 0.0.0.0, or the broadcast address of a network
+  addresses = ["127.0.0.1"]     # broadcasts to a network reach its broadcast address, such as
+                                # 10.20.1.255; those to 255.255.255.255 reach that address; 0.0.0.0 has all
   port = 1801
 
   [allow]
-  networks = []                 # who may get answers of more than three times the request
+  networks = []                 # who may get answers of more than three times the request;
+                                # a quarter of total_burst is kept for them
 
   [limits]
   network_prefix = 24           # bits of an address that are its network
@@ -102,13 +111,14 @@ def _serve(path: str, configured: SiteFile, server: DiscoveryServer) -> None:
     from msmqwire.net.discovery_server import DiscoveryService, Event
 
     with DiscoveryService(server, configured.addresses) as service:
+        reloader = _Reloader(path, service)
         handlers: dict[int, Callable[[], object]] = {
             signal.SIGTERM: service.stop,
             signal.SIGINT: service.stop,
-            signal.SIGHUP: lambda: service.call(lambda: _reload(path, service)),
+            signal.SIGHUP: lambda: service.call(reloader.request),
             signal.SIGUSR1: lambda: service.call(lambda: _LOG.info(Event("counters", **service.counters()))),
         }
-        with _handled(handlers):
+        with _handled(handlers, service.fileno()):
             _log_state("listening", service)
             try:
                 service.run()
@@ -116,20 +126,47 @@ def _serve(path: str, configured: SiteFile, server: DiscoveryServer) -> None:
                 _LOG.info(Event("stopped", **service.counters()))
 
 
-def _reload(path: str, service: DiscoveryService) -> None:
-    """Apply the file; an error changes nothing."""
-    from msmqwire.cli.site_file import read_site_file
-    from msmqwire.net.discovery_server import Event
+class _Reloader:
+    """Reads the file in a thread of its own, so that a slow file or a pipe delays neither answers nor signals."""
 
+    def __init__(self, path: str, service: DiscoveryService) -> None:
+        self._path, self._service = path, service
+        self._requested = threading.Event()
+        _start_thread(self._run)
+
+    def request(self) -> None:
+        """Read the file soon; requests during a read are one."""
+        self._requested.set()
+
+    def _run(self) -> None:
+        from msmqwire.cli.site_file import read_site_file
+
+        while self._requested.wait():
+            self._requested.clear()
+            try:
+                configured = read_site_file(self._path)
+            except (OSError, MsmqWireError) as error:
+                self._service.call(partial(_log_error, error, self._service))
+            else:
+                self._service.call(partial(_apply, configured, self._service))
+
+
+def _apply(configured: SiteFile, service: DiscoveryService) -> None:
+    """Apply the file; an error changes nothing."""
     try:
-        configured = read_site_file(path)
         service.listen(configured.addresses)
-    except (OSError, MsmqWireError) as error:
-        reason = describe_os_error(error) if isinstance(error, OSError) else str(error)
-        _LOG.error(Event("not_reloaded", reason=reason, addresses=_listening(service)))
+    except OSError as error:
+        _log_error(error, service)
     else:
         service.server.configure(configured.site, configured.policy)
         _log_state("reloaded", service)
+
+
+def _log_error(error: OSError | MsmqWireError, service: DiscoveryService) -> None:
+    from msmqwire.net.discovery_server import Event
+
+    reason = describe_os_error(error) if isinstance(error, OSError) else str(error)
+    _LOG.error(Event("not_reloaded", reason=reason, addresses=_listening(service)))
 
 
 # --- Output ---
@@ -193,12 +230,27 @@ def _listening(service: DiscoveryService) -> list[str]:
 # --- Process ---
 
 
+def _start_thread(target: Callable[[], None]) -> threading.Thread:
+    """Start a thread that does not keep the process alive and receives no signals."""
+    thread = threading.Thread(target=target, daemon=True)
+    # A signal that another thread receives does not wake the main thread, which waits for datagrams.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return thread
+
+
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
     """Log as JSON lines on standard error."""
     from msmqwire.net.discovery_server import JsonLines
 
-    handler = logging.StreamHandler(sys.stderr)
+    try:
+        handler: logging.Handler = _LogWriter(sys.stderr.fileno())
+    except (OSError, ValueError):  # standard error is no file
+        handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logger = logging.getLogger("msmqwire")
     logger.addHandler(handler)
@@ -207,14 +259,54 @@ def _logging() -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(handler)
+        handler.close()
+
+
+class _LogWriter(logging.Handler):
+    """Writes lines in a thread of its own; lines that a reader does not take in time are dropped, and counted."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._lines: queue.Queue[bytes | None] = queue.Queue(_MOST_LINES)
+        self._dropped = 0
+        self._thread = _start_thread(self._write)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Put the line of a record into the queue."""
+        line = self.format(record)
+        try:
+            self._lines.put_nowait(f"{line}\n".encode())
+        except queue.Full:
+            self._dropped += 1
+
+    def close(self) -> None:
+        """Wait for the queue to be written, for a second at most."""
+        with contextlib.suppress(queue.Full):
+            self._lines.put_nowait(None)
+            self._thread.join(1)
+        super().close()
+
+    def _write(self) -> None:
+        # A file object would hold a lock while it waits, which blocks the end of the process.
+        while (line := self._lines.get()) is not None:
+            if self._dropped:
+                line += b'{"event": "lines_dropped", "level": "warning", "lines": %d}\n' % self._dropped
+                self._dropped = 0
+            with contextlib.suppress(OSError):
+                while line:
+                    line = line[os.write(self._descriptor, line) :]
 
 
 @contextlib.contextmanager
-def _handled(handlers: Mapping[int, Callable[[], object]]) -> Iterator[None]:
+def _handled(handlers: Mapping[int, Callable[[], object]], descriptor: int) -> Iterator[None]:
     """Call these on signals; they only notify the loop."""
     before = {number: signal.signal(number, lambda number, _: handlers[number]()) for number in handlers}
+    # Wakes the main thread also if the signal arrives just before it waits.
+    waking = signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
     try:
         yield
     finally:
+        signal.set_wakeup_fd(waking)
         for number, previous in before.items():
             signal.signal(number, previous)

@@ -45,16 +45,17 @@ class Rate:
 
 
 class TokenBucket:
-    """One bucket, initially full."""
+    """One bucket, initially full; ``kept`` of its tokens are for privileged takers only."""
 
-    def __init__(self, rate: Rate) -> None:
+    def __init__(self, rate: Rate, kept: int = 0) -> None:
         self._interval, self._patience = rate.interval, rate.patience
+        self._kept = kept * rate.interval
         self._full_at: int | None = None
 
-    def take(self, now: int) -> bool:
+    def take(self, now: int, *, privileged: bool = False) -> bool:
         """Take a token; False if there is none."""
         full_at = now if self._full_at is None or self._full_at < now else self._full_at
-        if full_at - now > self._patience:
+        if full_at - now > self._patience - (0 if privileged else self._kept):
             return False
         self._full_at = full_at + self._interval
         return True

@@ -43,6 +43,8 @@ _MOST_NETWORKS = 32
 _NETWORKS_REMEMBERED = 16_384
 # The burst allows for every host of a /24 network that starts at once, as after a power failure
 _NETWORK_RATE, _TOTAL_RATE = Rate(100, burst=256), Rate(1000, burst=2000)
+# One in so many tokens of the total rate is for allowed sources only, so that forged sources cannot take them all
+_KEPT = 4
 _REQUEST, _REPLY = 1, 2
 # Offsets of [MS-MQSD] 2.2.2 and 2.2.3
 _ENTERPRISE_ID, _REQUEST_ID, _SITE_ID = slice(4, 20), slice(20, 36), slice(36, 52)
@@ -105,7 +107,8 @@ class Policy:
     Parameters
     ----------
     allowed : tuple of IPv4Network
-        Sources whose answers may have more than three times the bytes of the request.
+        Sources whose answers may have more than three times the bytes of the request. A quarter of the burst of
+        ``total_rate`` is kept for them.
     check_enterprise : bool
         Answer only clients of the server's own enterprise, which [MS-MQSD] 3.2.5.1 does not require.
     network_rate, total_rate : Rate
@@ -219,6 +222,11 @@ class DiscoveryServer:
     policy : Policy, optional
         Sources, sizes and rates of answers.
 
+    Attributes
+    ----------
+    unanswerable : frozenset of str
+        Source addresses to refuse, such as the broadcast addresses of the local networks.
+
     Raises
     ------
     EncodeError
@@ -240,6 +248,7 @@ class DiscoveryServer:
 
     def __init__(self, site: Site, policy: Policy = DEFAULT_POLICY) -> None:
         self.counts = Counts()
+        self.unanswerable: frozenset[str] = frozenset()
         self.policy = policy
         self._networks, self._total = _buckets(policy)
         self.configure(site, policy)
@@ -255,7 +264,7 @@ class DiscoveryServer:
             The name of a directory server cannot be encoded. The old configuration stays.
         """
         self.reply_to_own_site, self.reply_to_other_sites = _prepared(site, own_site=True), _prepared(site)
-        if _rates(policy) != _rates(self.policy):
+        if _rates(policy) != _rates(self.policy) or bool(policy.allowed) != bool(self.policy.allowed):
             self._networks, self._total = _buckets(policy)
         self.site, self.policy = site, policy
         self._site_id = site.site_id.bytes_le
@@ -285,13 +294,14 @@ class DiscoveryServer:
             return self._refuse(reply)
         host, port = source
         address = int.from_bytes(inet_pton(AF_INET, host))
-        if port == 0 or not _FIRST_SOURCE <= address <= _LAST_SOURCE:
+        if port == 0 or not _FIRST_SOURCE <= address <= _LAST_SOURCE or host in self.unanswerable:
             return self._refuse(Refusal.SOURCE)
-        if size < reply.smallest_request and not self._is_allowed(address):
+        allowed = self._is_allowed(address)
+        if size < reply.smallest_request and not allowed:
             return self._refuse(Refusal.AMPLIFICATION)
         if not self._networks.take(address, now):
             return self._refuse(Refusal.NETWORK_RATE)
-        if not self._total.take(now):
+        if not self._total.take(now, privileged=allowed):
             return self._refuse(Refusal.TOTAL_RATE)
         if in_own_site:
             self.counts.own_site += 1
@@ -313,7 +323,8 @@ def _rates(policy: Policy) -> tuple[Rate, int, Rate]:
 
 def _buckets(policy: Policy) -> tuple[NetworkBuckets, TokenBucket]:
     networks = NetworkBuckets(policy.network_rate, prefix=policy.network_prefix, capacity=_NETWORKS_REMEMBERED)
-    return networks, TokenBucket(policy.total_rate)
+    kept = policy.total_rate.burst // _KEPT if policy.allowed else 0
+    return networks, TokenBucket(policy.total_rate, kept)
 
 
 def _prepared(site: Site, *, own_site: bool = False) -> Reply | Refusal:

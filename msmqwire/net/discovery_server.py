@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Self
 
 from msmqwire.discovery.server import DiscoveryServer, Refusal
+from msmqwire.net.interfaces import local_networks
 
 __all__ = ["Address", "DiscoveryService", "Event", "JsonLines", "dropped_by_kernel", "open_socket"]
 
@@ -42,6 +43,11 @@ _SO_MEMINFO = 55
 _MEMINFO = struct.Struct("=9I")
 #: The send buffer is full; the socket itself works.
 _BUSY = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
+#: The source is an address that cannot be sent to, such as a broadcast address; the socket itself works.
+_UNANSWERABLE = frozenset({errno.EACCES, errno.EINVAL})
+_UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.ECONNREFUSED, errno.EPERM})
+#: Unanswerable sources remembered besides the broadcast addresses of the local networks.
+_MOST_UNANSWERABLE = 1024
 
 
 def open_socket(address: Address) -> socket.socket:
@@ -144,6 +150,10 @@ class DiscoveryService:
         """The addresses it listens on, with the actual ports."""
         return [opened.getsockname() for opened in self._sockets.values()]
 
+    def fileno(self) -> int:
+        """A descriptor to which any byte may be written to wake ``run``, for ``signal.set_wakeup_fd``."""
+        return self._waker.fileno()
+
     def listen(self, addresses: Iterable[Address]) -> None:
         """Listen on these addresses; keep the sockets of those in use already, and close all others.
 
@@ -152,6 +162,7 @@ class DiscoveryService:
         OSError
             An address cannot be used. The previous addresses are restored.
         """
+        self.server.unanswerable = _broadcast_addresses()
         wanted = list(dict.fromkeys(addresses))
         # Closed first: an old address may conflict with a new one, as 127.0.0.1 does with 0.0.0.0
         left = {address: self._sockets[address].getsockname() for address in self._sockets if address not in wanted}
@@ -250,9 +261,17 @@ class DiscoveryService:
                 opened.sendto(answer, source)
             except OSError as error:
                 self._losses.unsent += 1
-                if error.errno not in _BUSY:
+                if error.errno in _UNANSWERABLE:
+                    self._refuse_source(source[0])
+                elif error.errno not in _BUSY | _UNREACHABLE:
                     self._reopen(address, source, error)
                     return
+
+    def _refuse_source(self, host: str) -> None:
+        """Refuse this source from now on, before an answer to it takes from the rates."""
+        known = self.server.unanswerable
+        if len(known) < _MOST_UNANSWERABLE:
+            self.server.unanswerable = known | {host}
 
     def _reopen(self, address: Address, source: Address, error: OSError) -> None:
         """[MS-MQSD] 3.2.5: after a send error the socket is closed and reopened."""
@@ -286,6 +305,13 @@ class DiscoveryService:
         if None in found:
             return None
         return self._losses.dropped + sum(number for number in found if number is not None)
+
+
+def _broadcast_addresses() -> frozenset[str]:
+    """The broadcast addresses of the local networks; none if psutil is not installed."""
+    with contextlib.suppress(ModuleNotFoundError):
+        return frozenset(str(each.broadcast) for each in local_networks(loopback=True) if not each.remote_access)
+    return frozenset()
 
 
 def _text(address: Address) -> str:

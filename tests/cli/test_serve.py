@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -156,6 +159,55 @@ def test_a_file_that_is_wrong_changes_nothing_and_says_why(running: Server, text
     running.reload(OWN_SITE)
     running.wait_for("reloaded")
     assert running.ask() == V2
+
+
+def test_a_log_that_is_not_read_does_not_stop_answers_or_sigterm(site: Path) -> None:
+    read_end, write_end = os.pipe()
+    try:
+        os.set_blocking(write_end, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(write_end, b"x" * 4096)
+        os.set_blocking(write_end, True)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        site.write_text(OTHER_SITE.replace("port = 0", f"port = {port}"))
+        command = [*COMMAND, "serve", "--config", str(site)]
+        with subprocess.Popen(command, stderr=write_end, cwd=ROOT, env=environ()) as process:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+                asking.settimeout(0.2)
+                asking.connect(("127.0.0.1", port))
+                for data in (V1, b"malformed", V1):
+                    answered(asking, data)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(SECONDS) == 0
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+
+
+def answered(asking: socket.socket, data: bytes) -> None:
+    """Send until there is an answer; malformed data once."""
+    for _ in range(SECONDS * 5):
+        with contextlib.suppress(OSError):
+            asking.send(data)
+            if data != V1:
+                return
+            assert asking.recv(2048) == V3
+            return
+        time.sleep(0.05)
+    raise AssertionError("no answer")
+
+
+def test_a_reload_from_a_pipe_does_not_stop_answers_or_sigterm(running: Server) -> None:
+    running.path.unlink()
+    os.mkfifo(running.path)
+    running.process.send_signal(signal.SIGHUP)
+    running.process.send_signal(signal.SIGUSR1)
+    running.wait_for("counters")
+    assert running.ask() == V3
+    assert running.stop() == 0
 
 
 def test_signals_are_obeyed_under_a_flood(running: Server) -> None:

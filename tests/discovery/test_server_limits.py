@@ -144,6 +144,22 @@ def test_the_allow_list_does_not_lift_the_rates() -> None:
     assert outcomes(ours, CLIENT[0], 0, 3) == [True, True, Refusal.NETWORK_RATE]
 
 
+def test_a_part_of_the_total_rate_is_kept_for_allowed_networks() -> None:
+    policy = Policy(allowed=ALLOWED, network_rate=UNLIMITED, total_rate=Rate(1, burst=8))
+    ours = server(policy)
+    assert outcomes(ours, "198.51.100.7", 0, 8) == [True] * 6 + [Refusal.TOTAL_RATE] * 2
+    assert outcomes(ours, CLIENT[0], 0, 3) == [True, True, Refusal.TOTAL_RATE]
+    assert outcomes(ours, "198.51.100.7", SECOND, 1) == [Refusal.TOTAL_RATE]
+    assert outcomes(ours, CLIENT[0], SECOND, 2) == [True, Refusal.TOTAL_RATE]
+
+
+def test_an_unanswerable_source_takes_nothing() -> None:
+    ours = server(Policy(network_rate=Rate(1, burst=1), total_rate=Rate(1, burst=1)))
+    ours.unanswerable = frozenset({"10.20.1.255"})
+    assert outcomes(ours, "10.20.1.255", 0, 3) == [Refusal.SOURCE] * 3
+    assert outcomes(ours, "10.20.1.1", 0, 1) == [True]
+
+
 def test_a_network_that_is_refused_takes_nothing_from_the_others() -> None:
     ours = server(Policy(network_rate=Rate(1, burst=2), total_rate=Rate(1, burst=4)))
     assert outcomes(ours, "10.20.1.1", 0, 100) == [True] * 2 + [Refusal.NETWORK_RATE] * 98

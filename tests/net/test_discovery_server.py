@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import logging
@@ -19,6 +20,7 @@ from uuid import UUID
 import pytest
 
 from msmqwire.discovery.rates import Rate
+from msmqwire.discovery.server import Refusal
 from msmqwire.net.discovery_server import Address, DiscoveryService, Event, dropped_by_kernel, open_socket
 from tests.contract.checklist import row
 from tests.discovery.sites import SERVER_SITE_ID, V1, V2, V3, request, server, unlimited
@@ -227,6 +229,38 @@ class Opener:
         made.bind(address)
         self.opened.append(made.getsockname())
         return made
+
+
+class BroadcastSocket(FailingSocket):
+    """A socket that may not send to a source."""
+
+    reason = errno.EACCES
+
+
+class UnreachableSocket(FailingSocket):
+    """A socket with no route to a source."""
+
+    reason = errno.ENETUNREACH
+
+
+@pytest.mark.parametrize(("kind", "unsent", "refused"), [(BroadcastSocket, 1, 2), (UnreachableSocket, 3, 0)])
+def test_a_source_that_cannot_be_answered_does_not_reopen_the_socket(
+    kind: type[socket.socket], unsent: int, refused: int
+) -> None:
+    with running(DiscoveryService(server(), [LOOPBACK], opener=Opener(kind))) as service, client() as asking:
+        for _ in range(3):
+            asking.sendto(V1, service.addresses[0])
+        until(lambda: service.server.counts.received == 3)
+        between_datagrams(service)
+        counters = service.counters()
+    assert (counters["unsent"], counters["reopened"]) == (unsent, 0)
+    assert service.server.counts.refused[Refusal.SOURCE] == refused
+
+
+def test_broadcast_addresses_are_refused_from_the_start() -> None:
+    with contextlib.closing(DiscoveryService(server(), [LOOPBACK])) as service:
+        assert "127.255.255.255" in service.server.unanswerable
+        assert service.server.receive(V1, ("127.255.255.255", 1801), 0) is Refusal.SOURCE
 
 
 @row("SDS-08")
