@@ -11,7 +11,7 @@ from tests.columns.processes import run
 MESSAGES = """
 import numpy as np, pyarrow as pa
 from msmqwire import mqcn
-from tests.columns.guard_pages import place
+from tests.columns.guard_pages import place, place_array
 from tests.mqcn.messages import assert_message, decode, read_all
 from tests.mqcn.rows import Expected, assert_columns
 from tests.reference import mqcn as reference
@@ -27,7 +27,7 @@ for at_the_end in (False, True):
         expected = reference.read(data)
         single = decode(buffer)
         assert_message(single, expected)
-        batch = mqcn.decode_batch([buffer])
+        batch = mqcn.decode_batch(place_array(data, at_the_end))
         batch["properties"]
         batch.__arrow_c_array__()
         if isinstance(expected, reference.Message):
@@ -51,7 +51,7 @@ print(len(datas))
 VALUES = """
 import random
 from msmqwire import propvariant
-from tests.columns.guard_pages import place
+from tests.columns.guard_pages import place, place_array
 from tests.propvariant.values import TYPES, VT, fault_of, plain, read
 from tests.reference.mqcn_cases import value
 from tests.reference.mqsd import Fault

@@ -11,7 +11,7 @@ from tests.columns.processes import run
 PROGRAM = """
 import numpy as np, pyarrow as pa
 from msmqwire import mqqb
-from tests.columns.guard_pages import place
+from tests.columns.guard_pages import place, place_array
 from tests.mqqb.messages import FULL, some, vectors
 from tests.mqqb.packets import decode
 from tests.mqqb.rows import Expected, assert_columns, decode_batch, read_all
@@ -33,7 +33,7 @@ for table in ("messages", "sessions"):
         for i, data in enumerate(datas):
             buffer = place(data, at_the_end)
             packet = decode(buffer)
-            decode_batch([buffer], table, out=batch)
+            decode_batch(place_array(data, at_the_end), table, out=batch)
             if hasattr(packet, "violations"):
                 hash(packet)
                 if not packet.violations and batch.fault(0) is None:

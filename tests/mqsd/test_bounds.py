@@ -11,7 +11,7 @@ from tests.columns.processes import run
 PROGRAM = """
 import numpy as np, pyarrow as pa
 from msmqwire import mqsd
-from tests.columns.guard_pages import place
+from tests.columns.guard_pages import place, place_array
 from tests.mqsd.rows import decode, read_all, assert_columns
 from tests.reference import mqsd as reference
 from tests.reference.mqsd_cases import cases
@@ -25,7 +25,7 @@ for at_the_end in (False, True):
         expected = reference.read(data)
         fault = expected if isinstance(expected, reference.Fault) else None
         single = decode(buffer)
-        batch = mqsd.decode_batch([buffer])
+        batch = mqsd.decode_batch(place_array(data, at_the_end))
         assert batch.fault(0) == fault
         if fault is not None:
             assert single == fault
