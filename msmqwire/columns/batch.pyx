@@ -13,7 +13,8 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns.convert cimport (
-    TextSpan, addresses_as_text, ascii_of_spans, bits_of_bools, bytes_of_spans, fault_fields, format_names_as_text, guid_texts,
+    TextSpan, addresses_as_text, ascii_of_spans, bits_of_bools, bytes_of_spans, fault_fields, format_names_as_text,
+    guid_texts,
     presence_bitmap, rows_of_items, swapped_guids, texts_of_names, texts_of_spans,
 )
 from msmqwire.columns.payloads cimport Payloads

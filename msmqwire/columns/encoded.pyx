@@ -48,11 +48,20 @@ cdef class Encoder:
     cdef object refusal(self, size_t row):
         """The EncodeError of the row that was refused."""
 
+    cdef str unusable(self, size_t row):
+        """Why a row has no packet that can be written: it is null, has a fault, or breaks rules; else None."""
+        if not self.batch.is_present("violations")[row]:
+            fault = self.batch.fault(<Py_ssize_t>row)
+            return "the row is null" if fault is None else f"the row has the fault {fault.code} of {fault.field}"
+        names = self.batch.violation_names(<Py_ssize_t>row)
+        return f"the row has {', '.join(names)}" if names else None
+
 
 cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out):
     """The payloads of all rows, in the memory of ``out`` where that is large enough."""
     cdef Hold _hold = Hold(batch)
     cdef size_t written
+    encoder.batch = batch
     encoder.payloads = &batch.payloads.table
     out = reserve_encoded(batch.length, encoder.largest(batch), out)
     with nogil:

@@ -12,7 +12,7 @@ class Payloads:
     Parameters
     ----------
     data : bytes-like
-        All payloads. It is viewed, not copied, unless it is writable.
+        All payloads. It is viewed where it is ``bytes``, else copied.
     offsets : array of integers, shape (n + 1,)
         Payload ``i`` is ``data[offsets[i]:offsets[i + 1]]``. int32 is fastest; anything but int32 is kept as int64.
 

@@ -234,8 +234,12 @@ cdef bint ends_with(const uint8_t* text, size_t units, const char* expected, siz
     return units >= length and matching(text + 2 * (units - length), length, expected, length) == length
 
 
-cdef int text_fault(Fault* fault, Field field, size_t unit) noexcept nogil:
-    return set_fault(fault, BAD_TEXT, <uint32_t>field, HEADER_SIZE + 2 * unit, 0, 0)
+cdef int text_fault(Fault* fault, Field field, const uint8_t* text, size_t units, size_t unit) noexcept nogil:
+    """The code unit ``unit`` breaks the grammar, or the text ends there."""
+    cdef bint there = unit < units
+    return set_fault(
+        fault, BAD_TEXT, <uint32_t>field, HEADER_SIZE + 2 * unit, there, load_u16(text + 2 * unit) if there else 0
+    )
 
 
 cdef bint skip(
@@ -245,7 +249,7 @@ cdef bint skip(
     cdef size_t found = matching(text + 2 * at[0], units - at[0], expected, length)
     at[0] += found
     if found < length:
-        text_fault(fault, Field.NotificationBody, at[0])
+        text_fault(fault, Field.NotificationBody, text, units, at[0])
     return found == length
 
 
@@ -308,14 +312,14 @@ cdef int read_body(const uint8_t* data, size_t size, Body* body, Fault* fault) n
         return -1
     body.event = <uint32_t>load_u16(text + 2 * at) - c"0" if at < units else 0
     if not 1 <= body.event <= 4:
-        return text_fault(fault, Field.Event, at)
+        return text_fault(fault, Field.Event, text, units, at)
     at += 1
     if not skip(text, units, &at, EVENT_TO_GUID, EVENT_TO_GUID_UNITS, fault):
         return -1
     found = read_guid(text + 2 * at, units - at, body.guid)
     at += found
     if found < GUID_TEXT_SIZE:
-        return text_fault(fault, Field.ObjectGuid, at)
+        return text_fault(fault, Field.ObjectGuid, text, units, at)
     if not skip(text, units, &at, GUID_END, GUID_END_UNITS, fault):
         return -1
     if at < units and load_u16(text + 2 * at) == c" ":
@@ -323,15 +327,15 @@ cdef int read_body(const uint8_t* data, size_t size, Body* body, Fault* fault) n
     if not skip(text, units, &at, GUID_TO_NAME, GUID_TO_NAME_UNITS, fault):
         return -1
     if not ends_with(text + 2 * at, units - at, CLOSING, CLOSING_UNITS):
-        return text_fault(fault, Field.NotificationBody, units)
+        return text_fault(fault, Field.NotificationBody, text, units, units)
     end = units - CLOSING_UNITS
     body.name_at = HEADER_SIZE + 2 * at
     body.name_size = 2 * (end - at)
     if at == end or end - at > MAX_NAME_UNITS:
-        return text_fault(fault, Field.DomainController, at)
+        return text_fault(fault, Field.DomainController, text, units, at)
     while at < end:
         if not FIRST_VISIBLE <= load_u16(text + 2 * at) <= LAST_VISIBLE:
-            return text_fault(fault, Field.DomainController, at)
+            return text_fault(fault, Field.DomainController, text, units, at)
         at += 1
     return 0
 

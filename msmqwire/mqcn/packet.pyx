@@ -437,7 +437,7 @@ def decode(data, *, bint strict=False):
     Parameters
     ----------
     data : bytes-like
-        The body of an MSMQ message. It is viewed, not copied, unless it is writable.
+        The body of an MSMQ message. Viewed where it is ``bytes``, else copied.
     strict : bool
         Raise for what a conforming receiver disregards, instead of noting a violation.
 

@@ -137,9 +137,10 @@ cdef class PacketEncoder(Encoder):
             return EncodeError(self.names[self.column], "is larger than its field", row)
         if self.reason == PACKET_REFUSED:
             return EncodeError(FIELDS[self.fault.field], "cannot be written with the other values of the row", row)
-        return EncodeError(
-            "BaseHeader", "the row is null, has a fault, or breaks rules that no conforming sender breaks", row
-        )
+        reason = self.unusable(row)
+        if reason is None:
+            reason = "the bytes of the row changed since it was decoded"
+        return EncodeError("BaseHeader", reason, row)
 
 
 def encode_batch(packets, *, Encoded out=None):

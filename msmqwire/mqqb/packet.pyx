@@ -5,7 +5,7 @@ A packet is a value over the bytes it was decoded from. Its attributes have the 
 access, through the layout that makes the columns.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from uuid import UUID
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
@@ -156,6 +156,10 @@ SESSION_REFUSALS = {
 }
 
 
+cdef enum:
+    RESERVED_SECURITY_FLAGS = 0xF000
+
+
 cdef class MessagePacket:
     """What all packets have in common.
 
@@ -187,16 +191,22 @@ cdef class MessagePacket:
             return rewritten_message(&self.header, self.data)
         return packed_session(&self.header)
 
+    cdef tuple value(self):
+        """What a packet is compared by: its violations and its fields, however these are written."""
+        cdef list parts = [self.header.violations]
+        for name, part in self._parts():
+            if name == "security":
+                part = replace(part, security_flags=part.security_flags & ~<int>RESERVED_SECURITY_FLAGS)
+            parts.append((name, part))
+        return tuple(parts)
+
     def __eq__(self, other):
         if not isinstance(other, MessagePacket):
             return NotImplemented
-        if type(self) is not type(other) or self.header.violations != (<MessagePacket>other).header.violations:
-            return False
-        # The several ways to write one queue are not part of the value either
-        return self.canonical() == (<MessagePacket>other).canonical() or repr(self) == repr(other)
+        return type(self) is type(other) and self.value() == (<MessagePacket>other).value()
 
     def __hash__(self):
-        return hash(repr(self))
+        return hash((type(self), self.value()))
 
     def __repr__(self):
         shown = ", ".join([f"{name}={value!r}" for name, value in self._parts()])
@@ -481,8 +491,8 @@ def decode(data, *, bint strict=False, str transport="unknown"):
     Parameters
     ----------
     data : bytes-like
-        One packet, with the SessionHeader that follows it if there is one. It is viewed, not copied, unless it is
-        writable.
+        One packet, with the SessionHeader that follows it if there is one. It is viewed
+        where it is ``bytes``, else copied.
     strict : bool
         Fault what a conforming receiver refuses, instead of noting it as a violation.
     transport : {"unknown", "udp", "tcp"}

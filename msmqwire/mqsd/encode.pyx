@@ -75,7 +75,9 @@ cdef inline size_t write_reply_row(
     return <size_t>(at - target)
 
 
-cdef inline size_t write_row(const Rows* rows, const PayloadTable* payloads, size_t row, uint8_t* target) noexcept nogil:
+cdef inline size_t write_row(
+    const Rows* rows, const PayloadTable* payloads, size_t row, uint8_t* target
+) noexcept nogil:
     """Write a row and return its size; 0 when it is refused."""
     cdef size_t first
     if wire_unlikely(not rows.presence[row] & DECODED or rows.violations[row]):
@@ -140,9 +142,9 @@ cdef class TopologyEncoder(Encoder):
     cdef object refusal(self, size_t row):
         cdef bint request = self.rows.type[row] == REQUEST - 1
         cdef Field field = Field.EnterpriseID if request else Field.CorrelationID
-        if not self.rows.presence[row] & DECODED or self.rows.violations[row]:
+        reason = self.unusable(row)
+        if reason is not None:
             field = Field.Type
-            reason = "the row is null, has a fault, or breaks rules that no conforming sender breaks"
         else:
             needed = REQUEST_NEEDS if request else REPLY_NEEDS
             reason = f"the batch was decoded without all of the columns {', '.join(needed)}"

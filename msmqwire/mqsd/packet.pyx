@@ -315,7 +315,7 @@ def decode(data, *, bint strict=False, str transport="unknown"):
     Parameters
     ----------
     data : bytes-like
-        One datagram. It is viewed, not copied, unless it is writable.
+        One datagram. It is viewed where it is ``bytes``, else copied.
     strict : bool
         Fault what a conforming receiver discards, instead of noting it as a violation.
     transport : {"unknown", "udp", "ipx"}

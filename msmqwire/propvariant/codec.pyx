@@ -216,7 +216,7 @@ def decode(vt, data, *, bint exact=True):
     vt : int
         VARTYPE code.
     data : bytes-like
-        Viewed, not copied, unless it is writable.
+        Viewed where it is ``bytes``, else copied.
     exact : bool
         Whether bytes after the value are a fault.
 

@@ -30,6 +30,8 @@ cdef str detail(const Fault* fault):
         return "no U+0000 at its end" if fault.available == fault.needed else "U+0000 before its end"
     if fault.code == BAD_NAME or (fault.code == BAD_FLAG and fault.item != NO_ITEM):
         return f"code unit 0x{fault.available:04x}"
+    if fault.code == BAD_TEXT:
+        return f"code unit 0x{fault.available:04x}" if fault.needed else "the text ends here"
     return f"is 0x{fault.available:x}"
 
 

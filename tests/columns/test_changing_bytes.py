@@ -53,12 +53,18 @@ def values_of(batch):
                     pass
     [batch.violation_names(row) for row in range(len(batch))]
 
+def properties_of(batch):
+    for propid in np.unique(batch["properties"].values["id"]).tolist():
+        values, rows = batch.property(propid)
+        for place in range(len(values)) if hasattr(values, "text") else ():
+            values[place].tobytes()
+
 uses = (
     lambda kind, batch: values_of(batch),
     lambda kind, batch: batch.to_arrow(guid="text").validate(full=True),
     lambda kind, batch: kind.encode_batch(batch),
     lambda kind, batch: kind.look(batch),
-    lambda kind, batch: [batch.property(i) for i in range(0, 1500)] if hasattr(batch, "property") else None,
+    lambda kind, batch: properties_of(batch) if hasattr(batch, "property") else None,
     lambda kind, batch: pa.array(batch.payloads),
 )
 rng = random.Random(3)

@@ -54,7 +54,9 @@ def test_vector(vector: Vector) -> None:
         else:
             written = mqqb.encode(packet)
             assert written == write(expected)
-            assert mqqb.decode(written, strict=True, transport=way["transport"]) == packet
+            again = mqqb.decode(written, strict=True, transport=way["transport"])
+            assert again == packet
+            assert hash(again) == hash(packet)
 
 
 def test_everything_at_once() -> None:
