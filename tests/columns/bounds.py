@@ -15,7 +15,7 @@ import pyarrow as pa
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.errors import DecodeError
 from tests.columns.formats import FORMATS, Format
-from tests.columns.guard_pages import place
+from tests.columns.guard_pages import place, place_array
 
 CODECS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], bytes]]] = {
     "topology": (mqsd.decode, mqsd.encode),
@@ -48,9 +48,10 @@ def decoded(kind: Format, payload: pa.Buffer, fault: tuple[str, str, int] | None
         return None
 
 
-def read_one(kind: Format, payload: pa.Buffer, batch: Any) -> None:
+def read_one(kind: Format, data: bytes, at_the_end: bool, batch: Any) -> None:
     """Decode, show and encode a payload, as a packet and as a batch."""
-    kind.decode_batch([payload], out=batch)
+    payload = place(data, at_the_end)
+    kind.decode_batch(place_array(data, at_the_end), out=batch)
     kind.look(batch)
     batch.__arrow_c_array__()
     packet = decoded(kind, payload, batch.fault(0))
@@ -82,7 +83,7 @@ def main(name: str) -> None:
     payloads, batch = payloads_of(kind), kind.decode_batch([])
     for at_the_end in (False, True):
         for payload in payloads:
-            read_one(kind, place(payload, at_the_end), batch)
+            read_one(kind, payload, at_the_end, batch)
         for number, start in enumerate(range(0, len(payloads), 100)):
             some = payloads[start : start + 100]
             if sum(map(len, some)) < 60 * 4096:

@@ -26,7 +26,7 @@ for _guard in (_first, _first + PAGE + INSIDE):
 
 
 def place(data: bytes, at_the_end: bool) -> pa.Buffer:
-    """The bytes behind the first guard, or in front of the second."""
+    """The bytes after the first guard, or before the second."""
     at = _first + PAGE + (INSIDE - len(data) if at_the_end else 0)
     ctypes.memmove(at, data, len(data))
     return pa.foreign_buffer(at, len(data))
