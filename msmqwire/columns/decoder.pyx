@@ -8,7 +8,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memmove
 
-from msmqwire.columns.batch cimport Batch, prepare
+from msmqwire.columns.batch cimport Batch, prepare as prepare_batch
 from msmqwire.columns.layout cimport LIST, LIST_END, MOST_LISTS, Columns, Items, Layout, Source
 from msmqwire.columns.payloads cimport Payloads
 from msmqwire.wire.fault cimport Fault
@@ -148,7 +148,7 @@ cdef Batch decode_payloads(
     int threads, type kind=Batch, uint32_t options=0,
 ):
     """A batch of class ``kind`` with the rows of the payloads: ``out`` written again, or a new one."""
-    cdef Batch batch = prepare(layout.table, payloads, columns, out, kind)
+    cdef Batch batch = prepare_batch(layout.table, payloads, columns, out, kind)
     batch.writing = True
     try:
         decode_into(batch, layout, decoder, transports, strict, options, <size_t>threads)
