@@ -302,6 +302,27 @@ def _servers(*names: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("make", "changes"),
     [
+        (_request, {"ipx_networks": range(33)}),
+        (_reply, {"connected_networks": []}),
+        (_reply, {"connected_networks": [GUID] * 33}),
+        (_reply, {"connected_network_mask": 3}),
+        (_reply, {"connected_network_mask": 1, "connected_networks": [GUID] * 2}),
+        (_reply, {"connected_network_mask": 0xFFFFFFFF}),
+        (_reply, {"responding_site_id": GUID}),
+        (_reply, {"servers": [mqsd.DirectoryServiceServer("a")]}),
+        *[(_reply, _servers(*names)) for names in (("",), ("a", ""), ("a\0",), ("a,b",), ("\0",), (",",))],
+    ],
+)
+def test_the_refusal_of_a_packet_names_its_field(make: Any, changes: dict[str, Any]) -> None:
+    with pytest.raises(errors.EncodeError) as caught:
+        mqsd.encode(make(**changes))
+    assert caught.value.field
+    assert caught.value.field in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [
         (_request, {"ipx_networks": [0, 0xFFFFFFFF]}),
         (_request, {"ipx_networks": np.arange(32, dtype=np.uint32)}),
         (_reply, {"connected_networks": [GUID] * 32, "connected_network_mask": 0xFFFFFFFF}),
