@@ -49,8 +49,12 @@ class TokenBucket:
 
     def __init__(self, rate: Rate, kept: int = 0) -> None:
         self._interval, self._patience = rate.interval, rate.patience
-        self._kept = kept * rate.interval
         self._full_at: int | None = None
+        self.keep(kept)
+
+    def keep(self, tokens: int) -> None:
+        """Have ``tokens`` for privileged takers only from now on."""
+        self._kept = tokens * self._interval
 
     def take(self, now: int, *, privileged: bool = False) -> bool:
         """Take a token; False if there is none."""

@@ -264,8 +264,9 @@ class DiscoveryServer:
             The name of a directory server cannot be encoded. The old configuration stays.
         """
         self.reply_to_own_site, self.reply_to_other_sites = _prepared(site, own_site=True), _prepared(site)
-        if _rates(policy) != _rates(self.policy) or bool(policy.allowed) != bool(self.policy.allowed):
+        if _rates(policy) != _rates(self.policy):
             self._networks, self._total = _buckets(policy)
+        self._total.keep(_kept(policy))
         self.site, self.policy = site, policy
         self._site_id = site.site_id.bytes_le
         self._enterprise_id = site.enterprise_id.bytes_le if policy.check_enterprise else None
@@ -323,8 +324,12 @@ def _rates(policy: Policy) -> tuple[Rate, int, Rate]:
 
 def _buckets(policy: Policy) -> tuple[NetworkBuckets, TokenBucket]:
     networks = NetworkBuckets(policy.network_rate, prefix=policy.network_prefix, capacity=_NETWORKS_REMEMBERED)
-    kept = policy.total_rate.burst // _KEPT if policy.allowed else 0
-    return networks, TokenBucket(policy.total_rate, kept)
+    return networks, TokenBucket(policy.total_rate, _kept(policy))
+
+
+def _kept(policy: Policy) -> int:
+    """The tokens of the total burst that are for allowed networks only."""
+    return policy.total_rate.burst // _KEPT if policy.allowed else 0
 
 
 def _prepared(site: Site, *, own_site: bool = False) -> Reply | Refusal:
