@@ -41,7 +41,7 @@ def environment(tmp_path: Path) -> Iterator[Path]:
     directory = tmp_path / "cluster"
     venv.create(directory, symlinks=True)
     (site,) = directory.glob("lib/python*/site-packages")
-    for name in ("numpy", "pyarrow", "pandas"):
+    for name in ("numpy", "pyarrow", "pandas", "deltalake"):
         copy_distribution(name, site)
     for package in ("msmqwire", "pyspark_msmq"):
         shutil.copytree(ROOT / package, site / package, ignore=shutil.ignore_patterns("*.c"))
