@@ -82,6 +82,11 @@ cdef class Layout:
     cdef list attach(self, Batch batch, object names, Columns* columns)
 
 
+cdef inline size_t place_of(const void* record, const void* field) noexcept:
+    """The offset of a field in a record."""
+    return <size_t>(<const uint8_t*>field - <const uint8_t*>record)
+
+
 cdef inline tuple section(Form form, uint32_t which, tuple others):
     """The line of a column that is loaded from section ``which``; ``others``: offset, shift and mask."""
     return form, 8 + 8 * which, *others

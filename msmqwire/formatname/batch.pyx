@@ -7,7 +7,7 @@ from libc.string cimport memset
 from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
-from msmqwire.columns.layout cimport LIST_END, VALUE, Layout, put_fault, put_rows
+from msmqwire.columns.layout cimport LIST_END, VALUE, Layout, place_of, put_fault, put_rows
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, decodable, payload_at
 from msmqwire.formatname.kernel cimport (
     EXTENDED, HAS_ADDRESS, HAS_DOMAIN, HAS_ELEMENTS, HAS_GUID, HAS_PORT, HAS_PRIVATE_ID, HAS_PROTOCOL, HAS_QUEUE,
@@ -34,23 +34,23 @@ cdef struct Row:
     uint32_t elements_end
 
 
-cdef const Row* NO_ROW = NULL
+cdef Row RECORD  # only the offsets of its fields are used
 
 LAYOUT = Layout(
     FORMAT_NAMES,
     {
-        "kind": (VALUE, <size_t>&NO_ROW.name.kind),
-        "guid": (VALUE, <size_t>&NO_ROW.name.guid),
-        "private_id": (VALUE, <size_t>&NO_ROW.name.private_id),
-        "protocol": (VALUE, <size_t>&NO_ROW.name.protocol),
-        "address": (VALUE, <size_t>&NO_ROW.name.address),
-        "port": (VALUE, <size_t>&NO_ROW.name.port),
-        "queue_type": (VALUE, <size_t>&NO_ROW.name.queue_type),
-        "queue": (VALUE, <size_t>&NO_ROW.name.queue),
-        "subqueue": (VALUE, <size_t>&NO_ROW.name.subqueue),
-        "suffix": (VALUE, <size_t>&NO_ROW.name.suffix),
-        "domain": (VALUE, <size_t>&NO_ROW.name.domain),
-        "elements": (LIST_END, <size_t>&NO_ROW.elements_end, 0, ELEMENTS),
+        "kind": (VALUE, place_of(&RECORD, &RECORD.name.kind)),
+        "guid": (VALUE, place_of(&RECORD, &RECORD.name.guid)),
+        "private_id": (VALUE, place_of(&RECORD, &RECORD.name.private_id)),
+        "protocol": (VALUE, place_of(&RECORD, &RECORD.name.protocol)),
+        "address": (VALUE, place_of(&RECORD, &RECORD.name.address)),
+        "port": (VALUE, place_of(&RECORD, &RECORD.name.port)),
+        "queue_type": (VALUE, place_of(&RECORD, &RECORD.name.queue_type)),
+        "queue": (VALUE, place_of(&RECORD, &RECORD.name.queue)),
+        "subqueue": (VALUE, place_of(&RECORD, &RECORD.name.subqueue)),
+        "suffix": (VALUE, place_of(&RECORD, &RECORD.name.suffix)),
+        "domain": (VALUE, place_of(&RECORD, &RECORD.name.domain)),
+        "elements": (LIST_END, place_of(&RECORD, &RECORD.elements_end), 0, ELEMENTS),
     },
     sizeof(Row),
 )

@@ -11,7 +11,9 @@ from libc.string cimport memcpy, memset
 from msmqwire.columns.batch cimport DECODED, Batch, Hold
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
-from msmqwire.columns.layout cimport COPY, LIST_END, VALUE, Columns, Layout, Source, column_of, put_fault, section
+from msmqwire.columns.layout cimport (
+    COPY, LIST_END, VALUE, Columns, Layout, Source, column_of, place_of, put_fault, section
+)
 from msmqwire.columns.payloads cimport PayloadTable, Span, decodable, payload_at
 from msmqwire.mqcn.kernel cimport (
     CHANGE, CREATE, DELETE, DISCARDABLE, HAS_BODY, HAS_CHANGE, HAS_GUID, HAS_OBJECT, HAS_PATH, HAS_UPDATE, HEADER_SIZE,
@@ -53,20 +55,20 @@ cdef struct Change:
     uint8_t object
 
 
-cdef const Change* NO_CHANGE = NULL
+cdef Change RECORD  # only the offsets of its fields are used
 
 LAYOUT = Layout(
     NOTIFICATIONS,
     {
-        "version": (VALUE, <size_t>&NO_CHANGE.version),
-        "index": (VALUE, <size_t>&NO_CHANGE.index),
-        "operation": (VALUE, <size_t>&NO_CHANGE.operation),
-        "object": (VALUE, <size_t>&NO_CHANGE.object),
+        "version": (VALUE, place_of(&RECORD, &RECORD.version)),
+        "index": (VALUE, place_of(&RECORD, &RECORD.index)),
+        "operation": (VALUE, place_of(&RECORD, &RECORD.operation)),
+        "object": (VALUE, place_of(&RECORD, &RECORD.object)),
         "object_guid": section(COPY, OBJECT_GUID, (0,)),
-        "path_name": (VALUE, <size_t>&NO_CHANGE.path_name),
+        "path_name": (VALUE, place_of(&RECORD, &RECORD.path_name)),
         "master_guid": section(COPY, MASTER_GUID, (0,)),
-        "domain_controller": (VALUE, <size_t>&NO_CHANGE.domain_controller),
-        "properties": (LIST_END, <size_t>&NO_CHANGE.properties_end, 0, PROPERTIES),
+        "domain_controller": (VALUE, place_of(&RECORD, &RECORD.domain_controller)),
+        "properties": (LIST_END, place_of(&RECORD, &RECORD.properties_end), 0, PROPERTIES),
     },
     sizeof(Change),
     written={"properties": ListOf(StructOf((("id", UINT32), ("value", TEXT))), SMALLEST_PROPERTY)},

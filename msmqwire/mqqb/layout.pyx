@@ -2,7 +2,7 @@
 
 from libc.stddef cimport size_t
 
-from msmqwire.columns.layout cimport BITS, COPY, LIST, SECONDS, VALUE, Layout, section
+from msmqwire.columns.layout cimport BITS, COPY, LIST, SECONDS, VALUE, Layout, place_of, section
 from msmqwire.mqqb.kernel cimport (
     ACKNOWLEDGED, ADMIN_QUEUE, BASE, BODY, COMPOUND, COMPOUND_BODY, CONNECTOR, CONNECTOR_QM, DEBUG_QUEUE, DELIVERY,
     DESTINATION_QUEUE, ENCRYPTION_KEY, ESTABLISH, EXTENSION_DATA, FINAL, HTTP_BODY, KIND, LABEL, MESSAGE_CLASS,
@@ -13,24 +13,24 @@ from msmqwire.mqqb.kernel cimport (
 
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
-cdef const Packet* NO_PACKET = NULL
+cdef Packet RECORD  # only the offsets of its fields are used
 
 
 cdef tuple derived(size_t which):
-    return VALUE, <size_t>&NO_PACKET.derived[which]
+    return VALUE, place_of(&RECORD, &RECORD.derived[which])
 
 
 cdef tuple part(size_t which):
-    return VALUE, <size_t>&NO_PACKET.parts[which]
+    return VALUE, place_of(&RECORD, &RECORD.parts[which])
 
 
 cdef tuple queue(size_t which):
-    return VALUE, <size_t>&NO_PACKET.queues[which]
+    return VALUE, place_of(&RECORD, &RECORD.queues[which])
 
 
 cdef tuple queues(size_t which):
     """A list whose items are written when all have been counted."""
-    return LIST, <size_t>&NO_PACKET.list_counts[which], 0, which
+    return LIST, place_of(&RECORD, &RECORD.list_counts[which]), 0, which
 
 
 MESSAGE_LAYOUT = Layout(MESSAGES, {

@@ -8,7 +8,7 @@ from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
 from msmqwire.columns.layout cimport (
-    COPY, LIST, LIST_END, VALUE, Layout, Source, column_of, fill_rows, put_fault, put_rows, section
+    COPY, LIST, LIST_END, VALUE, Layout, Source, column_of, fill_rows, place_of, put_fault, put_rows, section
 )
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, decodable, payload_at
 from msmqwire.mqsd.kernel cimport (
@@ -26,22 +26,26 @@ __all__ = ["decode_batch"]
 cdef enum:
     BLOCK = 32  # packets that are read before their columns are written
 
-cdef const Topology* NO_PACKET = NULL
+cdef Topology RECORD  # only the offsets of its fields are used
 
 LAYOUT = Layout(
     TOPOLOGY,
     {
-        "type": (VALUE, <size_t>&NO_PACKET.type),
+        "type": (VALUE, place_of(&RECORD, &RECORD.type)),
         "version": section(COPY, HEADER, (0,)),
         "enterprise_id": section(COPY, REQUEST_FIELDS, (4,)),
         "request_id": section(COPY, REQUEST_FIELDS, (20,)),
         "site_id": section(COPY, REQUEST_FIELDS, (36,)),
-        "ipx_networks": (LIST, <size_t>&NO_PACKET.ipx_count, <size_t>&NO_PACKET.ipx_networks, IPX_NETWORKS),
+        "ipx_networks": (
+            LIST, place_of(&RECORD, &RECORD.ipx_count), place_of(&RECORD, &RECORD.ipx_networks), IPX_NETWORKS
+        ),
         "correlation_id": section(COPY, REPLY_FIELDS, (4,)),
         "connected_network_mask": section(COPY, REPLY_FIELDS, (24,)),
-        "connected_networks": (LIST, <size_t>&NO_PACKET.network_count, <size_t>&NO_PACKET.networks, NETWORKS),
+        "connected_networks": (
+            LIST, place_of(&RECORD, &RECORD.network_count), place_of(&RECORD, &RECORD.networks), NETWORKS
+        ),
         "responding_site_id": section(COPY, RESPONDING_SITE, (0,)),
-        "servers": (LIST_END, <size_t>&NO_PACKET.servers_end, 0, SERVERS),
+        "servers": (LIST_END, place_of(&RECORD, &RECORD.servers_end), 0, SERVERS),
     },
     sizeof(Topology),
 )
