@@ -148,7 +148,7 @@ def capture_file(
     """A capture gives the rows and the account that the oracle gives, however few bytes come at a time."""
     expected = oracle.read(data, set(reading.PORTS), streams)
     if sum(data) % 256 == 0:
-        rows, stats = reading.read(data, limits=limits)
+        rows, stats = reading.read(data, limits=limits or capture.StreamLimits())
         assert rows == expected.rows
     rows, stats = SMALL_FILES.read(data, sizes_of(data), limits)
     assert rows == [row._replace(src="", dst="") for row in expected.rows]

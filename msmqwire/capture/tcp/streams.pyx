@@ -80,9 +80,10 @@ cdef bint drain(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexce
 
 
 cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexcept nogil:
-    """Nothing more comes; false when the rows have no room for what waits."""
+    """Nothing more comes; false when the rows have no room for the pieces: then the rest of them comes next."""
     flow.flushing = True
     if not drain(streams, flow, rows, counts):
+        streams.waiting = <uint32_t>(flow - streams.table.flows)
         return False
     if flow.filled:
         if not flow.searching:
@@ -99,7 +100,6 @@ cdef bint evict(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
     """Forget the flow whose last segment is the longest ago; false when the rows have no room for what waits."""
     cdef Flow* flow = &streams.table.flows[streams.table.oldest]
     if not close_stream(streams, flow, rows, counts):
-        streams.waiting = streams.table.oldest  # what is left comes next, even if what came made room enough
         return False
     if not flow.ended:
         streams.counts.evictions += 1
