@@ -85,6 +85,10 @@ bench: $(DONE)/bench build ## measure the speed as the manual states it (1,000,0
 bench-quick: $(DONE)/bench build ## the same benchmarks on few rows: do they run, are their answers right
 	$(PY) -m pytest benchmarks --quick $(ARGS)
 
+.PHONY: instructions
+instructions: $(DONE)/bench build ## count the instructions a row of every kernel (needs valgrind; ARGS=--write records them)
+	$(PY) -m benchmarks.instructions $(ARGS)
+
 .PHONY: fuzz
 fuzz: $(DONE)/fuzz ## fuzz every parser for 10 s at least (needs clang; ARGS="topology --seconds 3600" for longer)
 	$(PY) -m fuzz $(ARGS)

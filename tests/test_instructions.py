@@ -1,0 +1,19 @@
+"""The speed that a clock cannot guard: instructions a row of every kernel stay in a band."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import instructions
+from tests.system_programs import require_program
+
+
+@pytest.mark.long
+def test_instructions_stay_in_their_band() -> None:
+    require_program("valgrind")
+    compiler, recorded = instructions.recorded()
+    if compiler != instructions.compiler():
+        pytest.skip(f"counted with {compiler}, this is {instructions.compiler()}")
+    counts = instructions.count_instructions(instructions.KINDS)
+    assert counts.keys() == recorded.keys()
+    assert instructions.outside_band(counts) == []
