@@ -78,8 +78,8 @@ docs: $(DONE)/test build ## write the manual's generated pages, then run every e
 	$(PY) -m pytest tests/test_documentation.py $(ARGS)
 
 .PHONY: bench
-bench: $(DONE)/bench build ## measure the speed as the manual states it (1,000,000 rows and more)
-	$(PY) -m pytest benchmarks $(ARGS)
+bench: $(DONE)/bench build ## measure the speed (1,000,000 rows and more) and write docs/performance.md
+	$(PY) -m pytest benchmarks --write-page docs $(ARGS)
 
 .PHONY: bench-quick
 bench-quick: $(DONE)/bench build ## the same benchmarks on few rows: do they run, are their answers right

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.peers import Decoder, Peer
-from benchmarks.ratios import Contender, Rounds, measure, memcpy, peak_growth
+from benchmarks.ratios import Contender, Rounds, blocked_memcpy, measure, memcpy, peak_growth, pure_read
 from benchmarks.report import Report, Target
 from benchmarks.workloads import Check, Workload
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 OURS = "msmqwire"
 ALL_COLUMNS = f"{OURS}, all columns"
+BLOCKED = "blocked copy, the target stays in the cache"
+READ = "read, nothing is written"
 
 
 def checked_decoder(run: Decoder, work: Workload) -> Decoder:
@@ -95,17 +97,23 @@ class Comparison:
     ) -> None:
         """Time ``mine`` and ``arrays`` in many rounds, ``loops`` in few."""
         first, report = mine[0][0], self.report
-        fast = measure([memcpy(yardstick, first.packets), *(c for c, _ in mine), *arrays], self.scale.rounds)
+        copies = [memcpy(yardstick, first.packets), blocked_memcpy(yardstick, first.packets, BLOCKED)]
+        bounds = [*copies, pure_read(yardstick, first.packets, READ)]
+        fast = measure([*bounds, *(c for c, _ in mine), *arrays], self.scale.rounds)
         slow = measure([first, *loops], self.scale.slow_rounds) if loops else Rounds({})
         wanted = {peer.name: Target(peer.target) for peer in targets if peer.target}
 
         report.section(f"{title}: {first.packets:,} packets of {len(yardstick) / first.packets:.1f} bytes")
         report.heading("of memcpy")
-        report.yardstick(fast, "memcpy", len(yardstick))
+        for bound in bounds:
+            report.yardstick(fast, bound.name, len(yardstick))
         ratios = {}
         for contender, goal in mine:
             target = Target(goal) if goal else None
-            ratios[f"{contender.name} of memcpy"] = report.of_memcpy(fast, contender.name, target)
+            ratios[f"{contender.name} of memcpy"] = report.of_bound(fast, contender.name, "memcpy", target)
+        report.heading("of blocked")
+        for contender, _ in mine:
+            ratios[f"{contender.name} of {BLOCKED}"] = report.of_bound(fast, contender.name, BLOCKED)
         if arrays or loops:
             report.heading("times slower")
         for rounds, group in ((fast, arrays), (slow, loops)):

@@ -11,6 +11,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks import workloads
 from benchmarks.comparison import Comparison
+from benchmarks.performance_page import write_page
 from benchmarks.report import Report, machine
 
 REPORT = pytest.StashKey[Report]()
@@ -37,8 +38,9 @@ QUICK = Scale(rows=100_000, rounds=9, slow_rounds=3, largest_sample=1_000, spark
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """--quick."""
+    """--quick and --write-page."""
     parser.addoption("--quick", action="store_true", help="few rows, only to see that all of it works")
+    parser.addoption("--write-page", metavar="FOLDER", help="write performance.md and its plots into the folder")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -89,3 +91,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.line("--quick: little data, few rounds; these ratios mean nothing")
         for line in lines:
             terminalreporter.line(line)
+    folder = config.getoption("--write-page")
+    if lines and folder:
+        write_page(config.stash[REPORT], Path(folder))

@@ -22,6 +22,8 @@ import numpy as np
 import psutil
 
 CLEAR_REFS = Path("/proc/self/clear_refs")
+CACHED = 1 << 18
+"""Bytes that stay in the second-level cache."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,25 @@ def memcpy(data: bytes, packets: int, name: str = "memcpy") -> Contender:
     target = np.zeros(len(source), np.uint8)
     target.fill(1)
     return Contender(name, lambda: np.copyto(target, source), packets)
+
+
+def blocked_memcpy(data: bytes, packets: int, name: str) -> Contender:
+    """A copy of all the bytes into one small buffer: a bound for a reader whose output stays in the cache."""
+    source = np.frombuffer(data, np.uint8)
+    blocks = [source[start : start + CACHED] for start in range(0, len(source), CACHED)]
+    target = np.zeros(CACHED, np.uint8)
+
+    def run() -> None:
+        for block in blocks:
+            np.copyto(target[: len(block)], block)
+
+    return Contender(name, run, packets)
+
+
+def pure_read(data: bytes, packets: int, name: str) -> Contender:
+    """The largest of all the bytes' eights: a bound for a reader without any output."""
+    numbers = np.frombuffer(data, np.uint64, len(data) // 8)
+    return Contender(name, numbers.max, packets)
 
 
 def status_bytes(key: str, process: int | Literal["self"] = "self") -> int:

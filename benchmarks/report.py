@@ -30,19 +30,35 @@ class Target:
         return f"{'<=' if self.at_most else '>='} {self.value:<7,g}"
 
 
+@dataclass(frozen=True)
+class Ratio:
+    """One figure of a section, with its quartiles."""
+
+    section: str
+    figure: str
+    name: str
+    value: float
+    quartiles: tuple[float, float]
+
+
 @dataclass
 class Report:
     """Lines in the order they were measured; without ``judge`` targets are shown but not judged by."""
 
     judge: bool = True
     lines: list[str] = field(default_factory=list)
+    ratios: list[Ratio] = field(default_factory=list)
+    _section: str = ""
+    _figure: str = ""
 
     def section(self, title: str) -> None:
         """A new part of the table."""
         self.lines += ["", title]
+        self._section = title
 
     def heading(self, figure: str, what: str = "packet") -> None:
         """Names of the columns that follow."""
+        self._figure = figure
         self.lines.append(f"  {'':{WIDTH}} {f'ns/{what}':>10} {figure:>12}  {'quartiles':>15}  target")
 
     def figure(self, name: str, value: str) -> None:
@@ -55,10 +71,10 @@ class Report:
         speed = size / rounds.packets[name] / nanoseconds
         self.lines.append(f"  {name + f' ({speed:.1f} GB/s)':{WIDTH}} {nanoseconds:10.2f}")
 
-    def of_memcpy(self, rounds: Rounds, name: str, target: Target | None = None) -> float:
-        """Speed as a part of the speed of memcpy; more than 1 is faster than copying."""
-        ratio = rounds.times_faster(name, "memcpy")
-        self.ratio(rounds, name, ratio, rounds.spread(name, "memcpy"), target)
+    def of_bound(self, rounds: Rounds, name: str, bound: str, target: Target | None = None) -> float:
+        """Speed as a part of that of a copy; more than 1 is faster than copying."""
+        ratio = rounds.times_faster(name, bound)
+        self.ratio(rounds, name, ratio, rounds.spread(name, bound), target)
         return ratio
 
     def against(self, rounds: Rounds, ours: str, peer: str, target: Target | None = None, note: str = "") -> float:
@@ -77,6 +93,7 @@ class Report:
         note: str = "",
     ) -> None:
         """One line of the table."""
+        self.ratios.append(Ratio(self._section, self._figure, name, ratio, spread))
         label = f"{name}{f' ({note})' if note else ''}"
         quartiles = f"{brief(spread[0])} - {brief(spread[1])}"
         verdict = "" if target is None else target.verdict(ratio) if self.judge else str(target)
