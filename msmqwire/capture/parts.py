@@ -43,6 +43,11 @@ class Part:
             stopped = self._opened(stop)
             self.stop_inside, self.finishes = stopped.reader, stopped.finished
 
+    @property
+    def size(self) -> int | None:
+        """The size of the last file if the part ends with it: more may have been written since."""
+        return self.stop.offset if self.stop is not None and self.stop.offset and not self.stop_inside else None
+
     def files(self, files: list[SourceFile]) -> list[SourceFile]:
         """The files of a source that belong to the part."""
         names = [file.name for file in files]

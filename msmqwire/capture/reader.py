@@ -208,6 +208,7 @@ class Capture(ClosingIterator[Block]):
             selection=self._selection,
             last=last and part.finishes,
             growing=last and part.grows and not to_end,
+            size=part.size if last and part.size is not None else END_OF_FILE,
         )
         if last and part.stop is not None and part.stop_inside:
             if to_end:

@@ -369,6 +369,21 @@ def test_files_that_follow_each_other(tmp_path: Path) -> None:
     assert (rows, stats) == expected[:2]
 
 
+@pytest.mark.parametrize("form", range(4))
+def test_parts_of_a_file_that_grew(tmp_path: Path, form: int) -> None:
+    """The last part ends where the file ended, also inside a record, and reports the record as truncated."""
+    data = file_of(conversation(random.Random(form), 80, bad=0.3), form)
+    path = tmp_path / "capture"
+    for end in (len(data) - 7, len(data) // 2, len(data)):
+        path.write_bytes(data[:end])
+        expected = read(path)[:2]
+        checkpoints = list(capture.checkpoints(path, end // 3, ports=PORTS))
+        for more in (b"", data[end:], data):
+            path.write_bytes(data[:end] + more)
+            assert read_parts(path, [None, *checkpoints]) == expected
+            assert read_parts(path, [None, *checkpoints[-1:]]) == expected
+
+
 # --- Tables ---
 
 

@@ -40,7 +40,8 @@ class Pool:
 class FileReader:
     """The blocks of one file; TCP streams go on from one file to the next, up to the ``last``.
 
-    Of a ``growing`` file the end is not known: what is not whole is left alone.
+    Of a ``growing`` file the end is not known: what is not whole is left alone. The file ends after ``size`` bytes,
+    even if it has grown since.
 
     Attributes
     ----------
@@ -68,6 +69,7 @@ class FileReader:
         selection: PayloadSelection | None = None,
         last: bool = True,
         growing: bool = False,
+        size: int = ...,
     ) -> None: ...
     def next_block(self) -> Block | None:
         """The next block with rows in it, None at the end of the file."""

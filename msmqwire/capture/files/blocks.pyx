@@ -187,11 +187,11 @@ cdef class FileReader:
     ``read_into`` takes a writable buffer and gives the number of bytes it put there, 0 at the end; ``ports`` are those
     of each transport; ``streams`` are the TCP streams of all files, which end with the ``last`` one; ``stats`` gets the
     counts; ``selection`` says which payloads give rows, None all of them; of a ``growing`` file the end is not known:
-    reading ends in front of what is not whole.
+    reading ends in front of what is not whole. The file ends after ``size`` bytes, even if it has grown since.
     """
     def __init__(
         self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, PayloadSelection selection=None,
-        bint last=True, bint growing=False,
+        bint last=True, bint growing=False, uint64_t size=END_OF_FILE,
     ):
         self.name = name
         self.read_into = read_into
@@ -208,6 +208,7 @@ cdef class FileReader:
         streams.files.append(name)
         self.last = last
         self.growing = growing
+        self.size = size
         self.timed = selection is not None and selection.selection.by_time
         self.stats = stats
         self.limit = END_OF_FILE
@@ -248,7 +249,12 @@ cdef class FileReader:
         return self.counts.frames
 
     cdef size_t read(self, object view) except? 0:
-        cdef object count = self.read_into(view)
+        cdef object count
+        if self.size - self.end < <size_t>len(view):
+            view = view[:self.size - self.end]
+        if not len(view):
+            return 0
+        count = self.read_into(view)
         if count is None:
             raise CaptureError(f"{self.name}: cannot be read without waiting; give a file in blocking mode")
         if not 0 <= count <= len(view):
