@@ -59,6 +59,7 @@ class Capture(ClosingIterator[Block]):
     def __init__(self, source: Source, options: ReadOptions, *, table: Table = CAPTURE) -> None:
         self.stats = CaptureStats()
         self._selection = options.selection()
+        self._limits = options.file_limits
         self._ports = dict.fromkeys(TRANSPORTS, DEFAULT_PORTS) if options.ports is None else options.ports
         columns = options.columns
         self._pool = Pool(options.block_size, columns if columns is None else tuple(columns), table=table)
@@ -160,7 +161,7 @@ class Capture(ClosingIterator[Block]):
         resume = self._part.resume if self._last is None else None
         try:
             if resume is None or not resume.offset:
-                self._file = file.open()
+                self._file = file.open(self._limits)
                 self._reader = self._reader_of(self._file, last=not self._files)
             else:
                 self._reader = self._resumed(file, resume, last=not self._files)
@@ -177,7 +178,7 @@ class Capture(ClosingIterator[Block]):
             reader = self._file_reader(file.name, io.BytesIO(EMPTY_CAPTURE).readinto, last=last, to_end=True)
             go_behind(reader, resume.offset, resume.frames)
             return reader
-        opened = self._file = file.open()
+        opened = self._file = file.open(self._limits)
         if isinstance(opened, CapturedFrames):
             raise ValueError(f"{file.name}: reading cannot resume inside captured frames")
         reader = self._file_reader(file.name, opened.read_into, last=last, to_end=not opened.seekable)
@@ -208,6 +209,7 @@ class Capture(ClosingIterator[Block]):
             selection=self._selection,
             last=last and part.finishes,
             growing=last and part.grows and not to_end,
+            most_interfaces=self._limits.interfaces,
         )
         if last and part.stop is not None and part.stop_inside:
             if to_end:

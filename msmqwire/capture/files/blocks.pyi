@@ -68,6 +68,7 @@ class FileReader:
         selection: PayloadSelection | None = None,
         last: bool = True,
         growing: bool = False,
+        most_interfaces: int = ...,
     ) -> None: ...
     def next_block(self) -> Block | None:
         """The next block with rows in it, None at the end of the file."""
