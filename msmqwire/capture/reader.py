@@ -58,6 +58,7 @@ class Capture(ClosingIterator[Block]):
 
     def __init__(self, source: Source, options: ReadOptions, *, table: Table = CAPTURE) -> None:
         self.stats = CaptureStats()
+        self._process = os.getpid()
         self._selection = options.selection()
         self._limits = options.file_limits
         self._ports = dict.fromkeys(TRANSPORTS, DEFAULT_PORTS) if options.ports is None else options.ports
@@ -83,6 +84,7 @@ class Capture(ClosingIterator[Block]):
         self._open_next()
 
     def __next__(self) -> Block:
+        self._check_process()
         while self._reader is not None:
             block = self._reader.next_block()
             if block is not None:
@@ -119,8 +121,17 @@ class Capture(ClosingIterator[Block]):
             raise RuntimeError("a capture without files has no checkpoint")
         return self._part.checkpoint_of(self._last, self._streams, at_end=self._to_end)
 
+    def _check_process(self) -> None:
+        """Refuse to read in a forked process: it shares the offset of the open file, and each would miss rows."""
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                f"this reader was opened by process {self._process}, and process {os.getpid()} shares the offset of its "
+                "file: open the capture in each process"
+            )
+
     def _pass(self, size: int) -> Checkpoint | None:
         """Read about ``size`` bytes without their rows; the checkpoint after them, None after the last."""
+        self._check_process()
         if self._reader is None:
             if not self._files:
                 return None
