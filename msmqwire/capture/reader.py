@@ -125,8 +125,8 @@ class Capture(ClosingIterator[Block]):
         """Refuse to read in a forked process: it shares the offset of the open file, and each would miss rows."""
         if os.getpid() != self._process:
             raise RuntimeError(
-                f"this reader was opened by process {self._process}, and process {os.getpid()} shares the offset of its "
-                "file: open the capture in each process"
+                f"this reader was opened by process {self._process}, and process {os.getpid()} shares the offset of "
+                "its file: open the capture in each process"
             )
 
     def _pass(self, size: int) -> Checkpoint | None:
