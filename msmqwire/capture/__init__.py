@@ -8,7 +8,7 @@ from msmqwire.capture.files.sources import CapturedFrames
 from msmqwire.capture.frame_table import FrameReader, read_frames
 from msmqwire.capture.options import ReadOptions
 from msmqwire.capture.reader import Capture, Checkpoints, checkpoints, open
-from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TOPOLOGY_PORTS, StreamLimits
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TOPOLOGY_PORTS, FileLimits, StreamLimits
 from msmqwire.capture.stats import CaptureStats, Problem, StreamStats
 from msmqwire.capture.tables import (
     TABLES,
@@ -37,6 +37,7 @@ __all__ = [
     "CapturedFrames",
     "Checkpoint",
     "Checkpoints",
+    "FileLimits",
     "FrameReader",
     "Problem",
     "ReadOptions",

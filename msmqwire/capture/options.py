@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, get_args
 
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.frames.selection import PayloadSelection
-from msmqwire.capture.schema import TRANSPORTS, StreamLimits
+from msmqwire.capture.schema import TRANSPORTS, FileLimits, StreamLimits
 from msmqwire.capture.tcp.packets import PACKET_KINDS
 from msmqwire.columns.schema import GuidForm
 
@@ -36,6 +36,7 @@ class ReadKeywords(TypedDict, total=False):
     guid: GuidForm
     strict: bool
     limits: StreamLimits
+    file_limits: FileLimits
     block_size: int
     resume: Checkpoint | None
     stop: Checkpoint | None
@@ -72,6 +73,8 @@ class ReadOptions:
         Report violations as faults.
     limits : StreamLimits
         The memory that TCP reassembly may use.
+    file_limits : FileLimits
+        The memory that decompression and interfaces may use, and the bytes to read of each file.
     block_size : int
         Bytes per read, at least 4096. A block has the payloads of one read.
     resume : Checkpoint, optional
@@ -99,6 +102,7 @@ class ReadOptions:
     guid: GuidForm = "text"
     strict: bool = False
     limits: StreamLimits = field(default_factory=StreamLimits)
+    file_limits: FileLimits = field(default_factory=FileLimits)
     block_size: int = 1 << 20
     resume: Checkpoint | None = None
     stop: Checkpoint | None = None

@@ -58,7 +58,9 @@ class Capture(ClosingIterator[Block]):
 
     def __init__(self, source: Source, options: ReadOptions, *, table: Table = CAPTURE) -> None:
         self.stats = CaptureStats()
+        self._process = os.getpid()
         self._selection = options.selection()
+        self._limits = options.file_limits
         self._ports = dict.fromkeys(TRANSPORTS, DEFAULT_PORTS) if options.ports is None else options.ports
         columns = options.columns
         self._pool = Pool(options.block_size, columns if columns is None else tuple(columns), table=table)
@@ -82,6 +84,7 @@ class Capture(ClosingIterator[Block]):
         self._open_next()
 
     def __next__(self) -> Block:
+        self._check_process()
         while self._reader is not None:
             block = self._reader.next_block()
             if block is not None:
@@ -118,8 +121,17 @@ class Capture(ClosingIterator[Block]):
             raise RuntimeError("a capture without files has no checkpoint")
         return self._part.checkpoint_of(self._last, self._streams, at_end=self._to_end)
 
+    def _check_process(self) -> None:
+        """Refuse to read in a forked process: it shares the offset of the open file, and each would miss rows."""
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                f"this reader was opened by process {self._process}, and process {os.getpid()} shares the offset of "
+                "its file: open the capture in each process"
+            )
+
     def _pass(self, size: int) -> Checkpoint | None:
         """Read about ``size`` bytes without their rows; the checkpoint after them, None after the last."""
+        self._check_process()
         if self._reader is None:
             if not self._files:
                 return None
@@ -160,7 +172,7 @@ class Capture(ClosingIterator[Block]):
         resume = self._part.resume if self._last is None else None
         try:
             if resume is None or not resume.offset:
-                self._file = file.open()
+                self._file = file.open(self._limits)
                 self._reader = self._reader_of(self._file, last=not self._files)
             else:
                 self._reader = self._resumed(file, resume, last=not self._files)
@@ -177,7 +189,7 @@ class Capture(ClosingIterator[Block]):
             reader = self._file_reader(file.name, io.BytesIO(EMPTY_CAPTURE).readinto, last=last, to_end=True)
             go_behind(reader, resume.offset, resume.frames)
             return reader
-        opened = self._file = file.open()
+        opened = self._file = file.open(self._limits)
         if isinstance(opened, CapturedFrames):
             raise ValueError(f"{file.name}: reading cannot resume inside captured frames")
         reader = self._file_reader(file.name, opened.read_into, last=last, to_end=not opened.seekable)
@@ -209,6 +221,7 @@ class Capture(ClosingIterator[Block]):
             last=last and part.finishes,
             growing=last and part.grows and not to_end,
             size=part.size if last and part.size is not None else END_OF_FILE,
+            most_interfaces=self._limits.interfaces,
         )
         if last and part.stop is not None and part.stop_inside:
             if to_end:

@@ -17,6 +17,7 @@ __all__ = [
     "TOPOLOGY_PORTS",
     "TOPOLOGY_SOCKETS",
     "TRANSPORTS",
+    "FileLimits",
     "StreamLimits",
 ]
 
@@ -52,6 +53,31 @@ class StreamLimits:
     def __post_init__(self) -> None:
         if self.ahead < 0 or self.memory < 0 or not 1 <= self.streams < 1 << 31:
             raise ValueError(f"{self}: ahead and memory must not be negative, streams must be 1 to 2^31 - 1")
+
+
+@dataclass(frozen=True)
+class FileLimits:
+    """Limits of what one capture file may use. Each limit that is met is reported in ``CaptureStats``.
+
+    Attributes
+    ----------
+    memory : int
+        Bytes that a decompressor may use: the window of zstd and the dictionary of xz, whose sizes are claims of the
+        file. The file is read up to a claim above it. From 64 KiB to 2 GiB; the default reads whatever ``zstd`` and
+        ``xz`` write without special options.
+    max_bytes : int, optional
+        Bytes of each file, after decompression, that are read; then the file counts as cut. Default: no limit.
+    interfaces : int
+        Interfaces of a section of pcapng that are kept. Frames of later interfaces count as damaged.
+    """
+
+    memory: int = 128 << 20
+    max_bytes: int | None = None
+    interfaces: int = 1 << 16
+
+    def __post_init__(self) -> None:
+        if not (1 << 16 <= self.memory <= 1 << 31 and self.interfaces >= 0 and (self.max_bytes or 0) >= 0):
+            raise ValueError(f"{self}: memory must be 64 KiB to 2 GiB, max_bytes and interfaces must not be negative")
 
 
 CAPTURE = Table(

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from msmqwire.cli.console import counted, describe_os_error
+from msmqwire.cli.enterprise import LDAP_EPILOG
 from msmqwire.errors import MsmqWireError
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ _LOG = logging.getLogger(__name__)
 #: Lines of the log that wait for a slow reader.
 _MOST_LINES = 1000
 
-_EPILOG = """\
-the file (TOML; [enterprise] and [site] are required, the rest has these defaults):
+_EPILOG = f"""\
+the file (TOML; [enterprise] and [site] or [directory] are required, the rest has these defaults):
   [enterprise]
   id = "e6eaba61-d1c6-11db-baac-0003ff4e2d22"
   check = false                 # true: answer only clients of this enterprise
@@ -60,11 +61,18 @@ the file (TOML; [enterprise] and [site] are required, the rest has these default
   total_rate = 1000             # the same for all networks
   total_burst = 2000
 
+a directory, which has the keys of [enterprise] and [site] that the file leaves out:
+  [directory]
+  source = "ldaps://dc1.contoso.example"    # or a file of an enterprise, relative to this file
+  machine = "LEDGER"                        # whose site and connected networks these are; Active
+                                            # Directory has no connected networks: name them in [site]
+
 A request has 52 bytes. An answer of more than 156 bytes goes only to networks in [allow], and an
 answer of more than 1,472 bytes to nobody; --check shows the sizes.
 
+{LDAP_EPILOG}
 signals:
-  SIGHUP            read the file again; if it has an error, log it and keep the configuration
+  SIGHUP            read the file and the directory again; if it has an error, log it and keep the configuration
   SIGUSR1           log the counters
   SIGTERM, SIGINT   log the counters and end
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import tomllib
 import uuid
 from collections.abc import Callable, Collection
@@ -10,6 +11,8 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueE
 from typing import Any, NamedTuple, TypeVar
 
 from msmqwire.cli.console import CommandError
+from msmqwire.cli.enterprise import find_machine, is_url, open_directory
+from msmqwire.directory import Enterprise, Equal, LdapDirectory, QueueManager
 from msmqwire.discovery.rates import Rate
 from msmqwire.discovery.server import DEFAULT_POLICY, Policy, Site, reply_to
 from msmqwire.errors import EncodeError
@@ -27,6 +30,7 @@ _TABLES = {
     "listen": ("addresses", "port"),
     "allow": ("networks",),
     "limits": ("network_prefix", "network_rate", "network_burst", "total_rate", "total_burst"),
+    "directory": ("source", "machine"),
 }
 _SERVER_KEYS = ("name", "ip", "ipx")
 _KINDS: dict[type, str] = {
@@ -53,8 +57,8 @@ def read_site_file(path: str) -> SiteFile:
 
     Raises
     ------
-    OSError
-        The file cannot be read.
+    OSError, DirectoryError
+        The file, or its directory, cannot be read.
     CommandError
         The file has an error; the message names the file, the table and the key.
     """
@@ -65,7 +69,10 @@ def read_site_file(path: str) -> SiteFile:
             raise CommandError(f"{path}: not TOML: {error}") from None
     if unknown := _unknown(found, _TABLES):
         raise CommandError(f"{path}: [{unknown[0]}]: no such table; {unknown[1]}")
-    enterprise, site, listen, allow, limits = (_table(path, found, name, keys) for name, keys in _TABLES.items())
+    tables = (_table(path, found, name, keys) for name, keys in _TABLES.items())
+    enterprise, site, listen, allow, limits, directory = tables
+    if directory.values:
+        _take_from_directory(directory, enterprise.values, site.values)
     return SiteFile(
         site=Site(
             enterprise_id=enterprise.converted("id", _guid),
@@ -166,6 +173,33 @@ def _unknown(given: Collection[str], known: Collection[str]) -> tuple[str, str] 
             near = difflib.get_close_matches(name, known, 1)
             return name, f"did you mean {near[0]}?" if near else f"there is {', '.join(known)}"
     return None
+
+
+def _take_from_directory(given: _Table, enterprise: dict[str, Any], site: dict[str, Any]) -> None:
+    """Set the keys that the file leaves out to what a directory has of a machine: [MS-MQSD] 3.2.1.1."""
+    source, name = given.get("source", str), given.get("machine", str)
+    if not is_url(source):
+        source = os.path.join(os.path.dirname(given.path), source)
+    directory = open_directory(source)
+    try:
+        machine = find_machine(directory, name)
+        if not machine.site_identifier_list:
+            raise given.error("machine", f"{name} is in no site of the directory")
+        own_site = machine.site_identifier_list[0]
+        attributes = ("computer_name", "site_identifier_list")
+        found = directory.read_all(QueueManager, [Equal("directory_server", True)], attributes)
+        servers = sorted(each.computer_name for each in found if own_site in each.site_identifier_list)
+        known = directory.read_directory(Enterprise, attributes=["identifier"])
+    finally:
+        if isinstance(directory, LdapDirectory):
+            directory.close()
+    if known is not None:
+        enterprise.setdefault("id", str(known.identifier))
+    site.setdefault("id", str(own_site))
+    # Active Directory has no connected networks: then they are in the file
+    if networks := getattr(machine, "connected_network_identifier_list", ()):
+        site.setdefault("connected_networks", [str(each) for each in networks])
+    site.setdefault("servers", [{"name": each} for each in servers])
 
 
 def _server(path: str, number: int, entry: dict[str, Any]) -> DirectoryServiceServer:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Sink", "errors_of", "open_target", "standard_output"]
 
 _BUFFER = 1 << 18
+# The path of an open file by its descriptor
+_OPEN_FILE = "/proc/self/fd/{}"
 
 
 class Sink(io.BufferedIOBase):
@@ -91,8 +95,9 @@ def standard_output() -> TextIO:
 def open_target(output: str, inputs: Sequence[str]) -> Iterator[Sink]:
     """The sink that ``output`` names (``-`` is standard output); a file appears when the block succeeds.
 
-    Until then it has a temporary name in the same directory. If the block fails the temporary file is removed, and the
-    previous file stays as it was.
+    Until then it has no name, or on file systems where that cannot be, a temporary name in the same directory. If the
+    block fails the temporary file is removed, and the previous file stays as it was. What a killed process
+    leaves under a temporary name is removed by the next one with the same output.
 
     Raises
     ------
@@ -138,9 +143,16 @@ def _same_file(name: str, path: str) -> bool:
 def _complete_or_none(path: str, output: str, mode: int | None) -> Iterator[Sink]:
     directory, base = os.path.split(path)
     # Short: the requested name may be as long as the file system allows
-    temporary = os.path.join(directory, f".{base[:40]}.{os.urandom(4).hex()}.part")
+    prefix = f".{base[:40]}."
+    temporary = os.path.join(directory, f"{prefix}{os.urandom(4).hex()}.part")
     with errors_of(output):
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        descriptor = _open_nameless(directory)
+        named = descriptor is None
+        if descriptor is None:
+            _remove_abandoned(directory, prefix)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     try:
         with _written(descriptor, output) as sink:
             yield sink
@@ -150,12 +162,35 @@ def _complete_or_none(path: str, output: str, mode: int | None) -> Iterator[Sink
                     os.fchmod(descriptor, stat.S_IMODE(mode))
                 # A full disk may report its error only now
                 os.fsync(descriptor)
+                if not named:
+                    # A link cannot replace a file, so the name exists for a moment. With src_dir_fd, which the absolute
+                    # path makes meaningless, Python calls linkat, which follows the link in /proc
+                    os.link(_OPEN_FILE.format(descriptor), temporary, src_dir_fd=descriptor, follow_symlinks=True)
         with errors_of(output):
             os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _open_nameless(directory: str) -> int | None:
+    """A new file without a name, which no kill of the process leaves behind; None where there are none."""
+    with contextlib.suppress(OSError, AttributeError):  # the flag exists on Linux, for some file systems
+        descriptor = os.open(directory, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o666)
+        if os.path.exists(_OPEN_FILE.format(descriptor)):
+            return descriptor
+        os.close(descriptor)
+    return None
+
+
+def _remove_abandoned(directory: str, prefix: str) -> None:
+    """Remove temporary files of processes that were killed: nobody holds their locks."""
+    for entry in os.scandir(directory):
+        if re.fullmatch(f"{re.escape(prefix)}[0-9a-f]{{8}}\\.part", entry.name):
+            with contextlib.suppress(OSError), open(entry.path, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(entry.path)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from msmqwire.columns.payloads cimport Payloads
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.transport cimport Transports
 
-from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 
 cdef Payloads NOTHING = Payloads(b"", [0])
 
@@ -133,13 +133,31 @@ cdef int decode_into(
 
 
 cdef int run_all(list parts) except -1:
-    """Run every part to its end; a single one needs no thread."""
-    if len(parts) == 1:
-        parts[0].run()
-        return 0
-    with ThreadPoolExecutor(len(parts)) as pool:
-        for work in [pool.submit(part.run) for part in parts]:
-            work.result()
+    """Run every part to its end, the first one in this thread.
+
+    An interrupt is raised after all threads have ended: until then they write into the columns. An interpreter that is
+    ending starts no more threads; then this thread runs all parts.
+    """
+    cdef list threads = []
+    interrupt = None
+    for part in parts[1:]:
+        thread = Thread(target=part.run, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            part.run()
+        except KeyboardInterrupt as error:
+            interrupt = error
+        threads.append(thread)
+    parts[0].run()
+    for thread in threads:
+        while thread.is_alive():
+            try:
+                thread.join()
+            except KeyboardInterrupt as error:
+                interrupt = error
+    if interrupt is not None:
+        raise interrupt
     return 0
 
 

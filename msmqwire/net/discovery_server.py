@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
+from msmqwire.discovery.rates import Rate, TokenBucket
 from msmqwire.discovery.server import DiscoveryServer, Refusal
 from msmqwire.net.interfaces import local_networks
 
@@ -34,6 +35,8 @@ _LOG = logging.getLogger(__name__)
 _MOST_READ = 2048
 #: Datagrams read from one socket before other sockets and calls have their turn.
 _TURN = 1024
+# How often sockets are reopened: datagrams that wait at a socket are lost with it. Other errors of sending are `unsent`
+_REOPENING = Rate(1, burst=4)
 #: Size of the receive buffer, as the kernel counts it; the kernel may grant less.
 _WAITING = 4 << 20
 #: Nanoseconds after a logged event in which more of its kind are only counted, so that a flood does not fill the log.
@@ -122,6 +125,7 @@ class DiscoveryService:
         self.server = server
         self._clock, self._opener = clock, opener
         self._losses = _Losses()
+        self._reopening = TokenBucket(_REOPENING)
         self._quiet_until: dict[str, int] = dict.fromkeys((*Refusal, "reopened"), clock())
         self._sockets: dict[Address, socket.socket] = {}
         self._selector = selectors.DefaultSelector()
@@ -263,7 +267,7 @@ class DiscoveryService:
                 self._losses.unsent += 1
                 if error.errno in _UNANSWERABLE:
                     self._refuse_source(source[0])
-                elif error.errno not in _BUSY | _UNREACHABLE:
+                elif error.errno not in _BUSY | _UNREACHABLE and self._reopening.take(clock()):
                     self._reopen(address, source, error)
                     return
 

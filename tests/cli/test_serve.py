@@ -210,6 +210,18 @@ def test_a_reload_from_a_pipe_does_not_stop_answers_or_sigterm(running: Server) 
     assert running.stop() == 0
 
 
+def test_a_reload_that_takes_long_does_not_stop_answers_or_sigterm(running: Server) -> None:
+    """A key of 40 kB with dots takes the reader of TOML seconds: it makes a table for each."""
+    running.reload("a." * 20_000 + "b = 1\n")
+    longest = 0.0
+    for _ in range(50):
+        before = time.monotonic()
+        assert running.ask() == V3
+        longest = max(longest, time.monotonic() - before)
+    assert longest < 2
+    assert running.stop() == 0
+
+
 def test_signals_are_obeyed_under_a_flood(running: Server) -> None:
     port = str(running.client.getpeername()[1])
     arguments = [sys.executable, "-m", "tests.net.flood", port, str(SECONDS), "100000", SERVER_SITE_ID.bytes_le.hex()]

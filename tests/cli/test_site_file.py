@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tomllib
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -10,17 +11,20 @@ import pytest
 
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.site_file import _TABLES, read_site_file
+from msmqwire.directory import Enterprise, Equal, MemoryDirectory, QueueManager
 from msmqwire.discovery.rates import Rate
 from msmqwire.discovery.server import Policy
 from msmqwire.mqsd import DirectoryServiceServer
 from tests.cli.site_files import OTHER_SITE
 from tests.cli.support import EXAMPLES, msmqwire
+from tests.directory import slapd
+from tests.directory.enterprise import enterprise, ldif
 from tests.discovery.sites import site
 
 
 def test_the_file_that_help_shows_is_right_and_has_the_defaults_it_says(tmp_path: Path) -> None:
     said = msmqwire("serve", "--help").stdout.decode()
-    text = said[said.index("  [enterprise]") : said.index("A request has 52 bytes")]
+    text = said[said.index("  [enterprise]") : said.index("a directory, which has")]
     shown, least = tmp_path / "shown.toml", tmp_path / "least.toml"
     shown.write_text(text)
     least.write_text(text[: text.index("  [listen]")].replace("check = false", "").replace("ip = true", ""))
@@ -29,7 +33,67 @@ def test_the_file_that_help_shows_is_right_and_has_the_defaults_it_says(tmp_path
 
 def test_the_example_file_has_every_key_that_there_is() -> None:
     found = tomllib.loads((EXAMPLES / "site.toml").read_text())
-    assert {name: set(keys) for name, keys in _TABLES.items()} == {name: set(table) for name, table in found.items()}
+    expected = {name: set(keys) for name, keys in _TABLES.items() if name != "directory"}
+    assert expected == {name: set(table) for name, table in found.items()}
+
+
+IN_A_DIRECTORY = """\
+[directory]
+source = "{source}"
+machine = "{machine}"
+"""
+
+
+def test_the_site_of_a_machine_in_a_directory(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    shutil.copy(EXAMPLES / "enterprise.toml", tmp_path / "enterprise.toml")
+    path.write_text(IN_A_DIRECTORY.format(source="enterprise.toml", machine="ZURROUTER"))
+    found = read_site_file(str(path)).site
+    directory = MemoryDirectory.load(EXAMPLES / "enterprise.toml")
+    machine = directory.read_directory(QueueManager, [Equal("computer_name", "ZURROUTER")])
+    enterprise = directory.read_directory(Enterprise)
+    assert machine is not None
+    assert enterprise is not None
+    assert found.enterprise_id == enterprise.identifier
+    assert (found.site_id,) == machine.site_identifier_list
+    assert found.connected_networks == machine.connected_network_identifier_list
+    assert found.servers == (DirectoryServiceServer("ZURGATE1"),)
+    path.write_text(IN_A_DIRECTORY.format(source="enterprise.toml", machine="ZURROUTER") + f'[site]\nid = "{ID}"\n')
+    assert str(read_site_file(str(path)).site.site_id) == ID
+
+
+@pytest.mark.parametrize(
+    ("source", "machine", "complaint"),
+    [
+        ("enterprise.toml", "NOBODY", "no QueueManager in the directory has the ComputerName NOBODY"),
+        ("ldap://a:s3cret@dc1", "LEDGER", "pass user= and password="),
+        ("none.toml", "LEDGER", "No such file"),
+    ],
+)
+def test_a_directory_that_does_not_have_the_machine(tmp_path: Path, source: str, machine: str, complaint: str) -> None:
+    path = tmp_path / "site.toml"
+    shutil.copy(EXAMPLES / "enterprise.toml", tmp_path / "enterprise.toml")
+    path.write_text(IN_A_DIRECTORY.format(source=source, machine=machine))
+    with pytest.raises((CommandError, OSError), match=complaint) as caught:
+        read_site_file(str(path))
+    assert "s3cret" not in str(caught.value)
+
+
+def test_the_site_of_a_machine_in_ldap(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    objects = enterprise()
+    machine = next(each for each in objects if isinstance(each, QueueManager) and each.site_identifier_list)
+    with slapd.running(tmp_path, ldif(objects)) as url:
+        text = IN_A_DIRECTORY.format(source=url, machine=machine.computer_name)
+        path.write_text(f'{text}[site]\nconnected_networks = ["{ID}"]\n')
+        found = read_site_file(str(path)).site
+    assert found.site_id == machine.site_identifier_list[0]
+    assert [server.name for server in found.servers] == sorted(
+        each.computer_name
+        for each in objects
+        if isinstance(each, QueueManager) and each.directory_server and found.site_id in each.site_identifier_list
+    )
+    assert found.servers
 
 
 ID = "e6eaba61-d1c6-11db-baac-0003ff4e2d22"
@@ -41,7 +105,7 @@ NO_GUID = "is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128"
     [
         (("[enterprise]", "[enterprise"), "not TOML: Expected ']' at the end of a table declaration (at line 1"),
         (("[listen]", "[lisen]"), "[lisen]: no such table; did you mean listen?"),
-        (("[listen]", "[xyz]"), "[xyz]: no such table; there is enterprise, site, listen, allow, limits"),
+        (("[listen]", "[xyz]"), "[xyz]: no such table; there is enterprise, site, listen, allow, limits, directory"),
         ((f'[enterprise]\nid = "{ID}"', "enterprise = 5"), "enterprise: must be a table, [enterprise], not 5"),
         ((f'id = "{ID}"', ""), "[enterprise] id: is missing; it is text in quotes"),
         ((f'id = "{ID}"', "id = { is = 7 }"), "[enterprise] id: must be text in quotes, not a table"),

@@ -7,6 +7,7 @@ import itertools
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -156,6 +157,75 @@ def empty_pages(number: int) -> Iterator[bytes]:
 def test_one_deadline_for_the_complete_answer(answer: Answer) -> None:
     with pytest.raises(DirectoryNotConnected, match="timed out"):
         read(answer, timeout=1)
+
+
+def dripped_noise(_: int) -> Iterator[bytes]:
+    """An element that claims 2 GiB, one byte at a time."""
+    yield bytes.fromhex("3084 7fffffff")
+    while True:
+        yield b"\0"
+        time.sleep(0.05)
+
+
+ATTACKS: dict[str, Answer] = {
+    "endless cookie": lambda number: iter([page(number)]),
+    "endless cookie, and entries": lambda number: iter([entry(number), page(number)]),
+    "549,000 references": lambda number: itertools.repeat(
+        reference(number, b"ldap://dc1.example/CN=Configuration,DC=x"), 549_000
+    ),
+    "549,000 references elsewhere": lambda number: itertools.repeat(reference(number, b"ldap://a.example/"), 549_000),
+    "many references in one message": lambda number: iter(
+        [message(number, tlv(0x73, tlv(4, b"ldap://dc1.example/CN=Configuration,DC=x") * 20_000))]
+    ),
+    "dripped bytes": dripped_noise,
+    "huge length": lambda number: itertools.chain([bytes.fromhex("3084 7fffffff")], itertools.repeat(bytes(65_536))),
+    "huge length of a length": lambda number: itertools.chain([b"\x30\xff"], itertools.repeat(bytes(65_536))),
+    "other messages": lambda number: itertools.repeat(done(number + 1)),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_attacks_end_at_the_deadline_in_bounded_memory(attack: str) -> None:
+    """With the default limits of entries and bytes; one second, and one for a machine that is busy."""
+    tracemalloc.start()
+    begin = time.monotonic()
+    try:
+        with pytest.raises(DirectoryError):
+            read(ATTACKS[attack], timeout=1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert time.monotonic() - begin < 1 + 1
+    assert peak < 64 << 20
+
+
+@pytest.mark.parametrize("stage", ["bind", "StartTLS", "handshake"])
+def test_a_server_that_drips_before_the_search(stage: str) -> None:
+    def drip_always() -> None:
+        client, _ = listener.accept()
+        with client, contextlib.suppress(OSError):
+            request = client.recv(65536)
+            if stage == "handshake":
+                start = 4 + (request[1] & 0x7F if request[1] & 0x80 else 0)
+                number = int.from_bytes(request[start : start + request[start - 1]], "big")
+                client.sendall(message(number, result(0x78, 0)))
+                client.recv(65536)
+                client.sendall(bytes.fromhex("160303 4000"))  # a record of 16,384 bytes
+            else:
+                client.sendall(bytes.fromhex("3084 7fffffff"))
+            while True:
+                client.sendall(b"\0")
+                time.sleep(0.05)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip_always)
+        thread.start()
+        url = f"ldap://127.0.0.1:{listener.getsockname()[1]}"
+        begin = time.monotonic()
+        with pytest.raises(DirectoryNotConnected):
+            LdapDirectory(url, timeout=1, start_tls=stage != "bind").read_directory(Site)
+        assert time.monotonic() - begin < 2
+        thread.join()
 
 
 def test_a_password_needs_tls_or_the_word_of_the_caller() -> None:

@@ -297,6 +297,26 @@ def test_failures_to_send_are_counted_and_logged_once(caplog: pytest.LogCaptureF
     assert (told["error"], told["so_far"], told["address"]) == ("it is said", 1, "{}:{}".format(*address))
 
 
+def test_sockets_are_reopened_at_a_limited_rate() -> None:
+    """A socket that fails for each answer would lose the datagrams that wait there each time."""
+    now = [0]
+    opener = Opener(*[FailingSocket] * 7)
+    service = DiscoveryService(server(), [LOOPBACK], opener=opener, clock=lambda: now[0])
+    with running(service), client() as asking:
+        for sent in range(1, 21):
+            asking.sendto(V1, service.addresses[0])
+            until(lambda: service.counters()["unsent"] == sent)  # noqa: B023
+            between_datagrams(service)
+        assert service.counters()["reopened"] == 4
+        now[0] += 2_000_000_000
+        for sent in range(21, 31):
+            asking.sendto(V1, service.addresses[0])
+            until(lambda: service.counters()["unsent"] == sent)  # noqa: B023
+            between_datagrams(service)
+        assert service.counters()["reopened"] == 6
+        assert service.counters()["received"] == 30
+
+
 def test_no_room_for_an_answer_is_no_failure() -> None:
     opener = Opener(BusySocket)
     with running(DiscoveryService(server(), [LOOPBACK], opener=opener)) as service, client() as asking:

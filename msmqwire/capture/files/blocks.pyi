@@ -70,6 +70,7 @@ class FileReader:
         last: bool = True,
         growing: bool = False,
         size: int = ...,
+        most_interfaces: int = ...,
     ) -> None: ...
     def next_block(self) -> Block | None:
         """The next block with rows in it, None at the end of the file."""

@@ -35,7 +35,7 @@ import numpy as np
 
 from msmqwire.errors import CaptureError
 
-from msmqwire.capture.schema import CAPTURE, FRAMES
+from msmqwire.capture.schema import CAPTURE, FRAMES, FileLimits
 
 __all__ = ["Block", "FileReader", "Pool"]
 
@@ -192,6 +192,7 @@ cdef class FileReader:
     def __init__(
         self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, PayloadSelection selection=None,
         bint last=True, bint growing=False, uint64_t size=END_OF_FILE,
+        size_t most_interfaces=FileLimits.interfaces,
     ):
         self.name = name
         self.read_into = read_into
@@ -209,6 +210,7 @@ cdef class FileReader:
         self.last = last
         self.growing = growing
         self.size = size
+        self.section.most = most_interfaces
         self.timed = selection is not None and selection.selection.by_time
         self.stats = stats
         self.limit = END_OF_FILE
@@ -486,14 +488,17 @@ cdef class FileReader:
     cdef int add_interface(self, Window* window) except -1:
         cdef size_t count = self.section.count
         cdef Buffer more
+        if count >= self.section.most:
+            window.position += block_length(window, &self.section)
+            return 0
         if self.interfaces is None or (count + 1) * sizeof(Interface) > self.interfaces.size:
             more = allocate(2 * (count + 1) * sizeof(Interface))
             if count:
                 memcpy(more.data, self.interfaces.data, count * sizeof(Interface))
             self.interfaces = more
+        self.section.interfaces = <Interface*>self.interfaces.data
         memset(<Interface*>self.interfaces.data + count, 0, sizeof(Interface))
         read_interface(window, &self.section, <Interface*>self.interfaces.data + count)
-        self.section.interfaces = <Interface*>self.interfaces.data
         self.section.count = count + 1
         return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from msmqwire.capture.schema import FileLimits
 from msmqwire.errors import CaptureError
 
 __all__ = ["LONGEST_MAGIC", "Decompressed", "form_of"]
@@ -19,29 +21,90 @@ class _Reader(Protocol):
     def readinto1(self, buffer: memoryview) -> int: ...
 
 
-def _open_zstd(file: io.RawIOBase) -> _Reader:
+class _Stream(Protocol):
+    """A decompressor of one stream, as of the standard library."""
+
+    eof: bool
+    needs_input: bool
+    unused_data: bytes
+
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+class _Streams:
+    """The content of compressed streams that follow each other, with one decompressor for each.
+
+    The file classes of the libraries are not used because they set no limit of memory.
+    """
+
+    def __init__(self, file: io.RawIOBase, begin: Callable[[], _Stream], padding: bytes = b"") -> None:
+        self._file = file
+        self._begin = begin
+        self._padding = padding
+        self._stream = begin()
+
+    def readinto1(self, buffer: memoryview) -> int:
+        """Fill the buffer with what one step gives; 0 at the end.
+
+        Raises
+        ------
+        EOFError
+            The file ends inside a stream.
+        """
+        while True:
+            data = b""
+            if self._stream.eof:
+                data = self._next_stream()
+                if not data:
+                    return 0
+                self._stream = self._begin()
+            elif self._stream.needs_input:
+                data = self._file.read(INPUT) or b""
+                if not data:
+                    raise EOFError
+            content = self._stream.decompress(data, len(buffer))
+            if content:
+                buffer[: len(content)] = content
+                return len(content)
+
+    def _next_stream(self) -> bytes:
+        """The beginning of the next stream, without the padding that may precede it; empty at the end."""
+        data = self._stream.unused_data.lstrip(self._padding)
+        while not data:
+            more = self._file.read(INPUT)
+            if not more:
+                break
+            data = more.lstrip(self._padding)
+        return data
+
+
+def _open_zstd(file: io.RawIOBase, memory: int) -> _Reader:
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
         from backports import zstd
-    reader: _Reader = zstd.ZstdFile(file)
-    return reader
+    options = {zstd.DecompressionParameter.window_log_max: memory.bit_length() - 1}
+    return _Streams(file, lambda: zstd.ZstdDecompressor(options=options))
 
 
-def _open_lz4(file: io.RawIOBase) -> _Reader:
+def _open_lz4(file: io.RawIOBase, memory: int) -> _Reader:
     import lz4.frame
 
-    reader: _Reader = lz4.frame.LZ4FrameFile(file)
-    return reader
+    return _Streams(file, lz4.frame.LZ4FrameDecompressor)  # its blocks are 4 MiB at most
 
 
-_FORMS: dict[bytes, tuple[str, Callable[[Any], _Reader]]] = {
-    b"\x1f\x8b": ("gzip", lambda file: gzip.GzipFile(fileobj=file)),
+def _open_xz(file: io.RawIOBase, memory: int) -> _Reader:
+    return _Streams(file, lambda: lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=memory), padding=b"\0")
+
+
+_FORMS: dict[bytes, tuple[str, Callable[[Any, int], _Reader]]] = {
+    b"\x1f\x8b": ("gzip", lambda file, memory: gzip.GzipFile(fileobj=file)),
     b"\x28\xb5\x2f\xfd": ("zstd", _open_zstd),
     b"\x04\x22\x4d\x18": ("lz4", _open_lz4),
-    b"\xfd7zXZ\x00": ("xz", lzma.LZMAFile),
-    b"BZh": ("bzip2", bz2.BZ2File),
+    b"\xfd7zXZ\x00": ("xz", _open_xz),
+    b"BZh": ("bzip2", lambda file, memory: _Streams(file, bz2.BZ2Decompressor)),
 }
+INPUT = 1 << 16  # compressed bytes of a read
 LONGEST_MAGIC = max(map(len, _FORMS))
 
 # gzip cannot expand more than 1,032 times, and no capture shrinks so far in any form: frames differ in their times
@@ -63,14 +126,15 @@ class Decompressed:
         Why reading ended before the end; empty while all is well.
     """
 
-    def __init__(self, name: str, form: str, file: io.RawIOBase) -> None:
+    def __init__(self, name: str, form: str, file: io.RawIOBase, limits: FileLimits | None = None) -> None:
         self.damage = ""
+        self._memory = (limits or FileLimits()).memory
         self._form = form
         self._counted = _Counted(file)
         self._given = 0
         opener = next(opener for known, opener in _FORMS.values() if known == form)
         try:
-            self._reader = opener(self._counted)
+            self._reader = opener(self._counted, self._memory)
         except ImportError as error:
             raise CaptureError(
                 f"{name}: is compressed ({form}), which needs {error.name}: pip install 'msmqwire[compression]'"
@@ -99,6 +163,8 @@ class Decompressed:
 
     def _damaged(self, error: Exception) -> int:
         self.damage = f"the {self._form} stream is damaged behind {self._given} bytes of what it holds: {error}"
+        if "memory" in str(error).lower():  # the words of both libraries that have a limit
+            self.damage += f"; the limit is {self._memory} bytes (FileLimits.memory)"
         return 0
 
 
@@ -114,5 +180,7 @@ class _Counted(io.RawIOBase):
 
     def readinto(self, view: Any) -> int | None:
         count = self._file.readinto(view)
-        self.count += count or 0
+        if count is None:
+            raise BlockingIOError(errno.EAGAIN, "cannot be read without waiting; give a file in blocking mode")
+        self.count += count
         return count

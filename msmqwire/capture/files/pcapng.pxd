@@ -28,6 +28,7 @@ cdef struct Section:
     bint begun
     const Interface* interfaces
     size_t count
+    size_t most            # interfaces that are kept
 
 
 cdef inline uint32_t number(const uint8_t* source, bint swapped) noexcept nogil:

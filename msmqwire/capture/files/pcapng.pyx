@@ -19,8 +19,8 @@ from msmqwire.capture.files.window cimport (
     FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, SECTION, SKIP, Stop, Window, reach,
 )
 from msmqwire.capture.frames.frame cimport (
-    BLOCK_ENDS_DIFFER, BLOCK_LENGTH, BLOCK_TOO_LARGE, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, LARGEST_FRAME, SECTION_ORDER,
-    UNKNOWN_INTERFACE, Counts, Frame, damaged,
+    BLOCK_ENDS_DIFFER, BLOCK_LENGTH, BLOCK_TOO_LARGE, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, INTERFACE_LIMIT,
+    LARGEST_FRAME, SECTION_ORDER, UNKNOWN_INTERFACE, Counts, Frame, damaged,
 )
 from msmqwire.capture.frames.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
 from msmqwire.capture.frames.rows cimport Rows
@@ -319,7 +319,10 @@ cdef inline bint read_packet(
         damaged(counts, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
         return False
     if wire_unlikely(interface >= section.count):
-        damaged(counts, frame.offset, UNKNOWN_INTERFACE, interface, section.count)
+        damaged(
+            counts, frame.offset, INTERFACE_LIMIT if section.count >= section.most else UNKNOWN_INTERFACE, interface,
+            section.count,
+        )
         return False
     frame.data = block + 28
     frame.size = captured

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form_of
+from msmqwire.capture.schema import FileLimits
 from msmqwire.columns import Payloads
 from msmqwire.errors import CaptureError
 
@@ -33,10 +34,11 @@ STANDARD_INPUT = "-"
 class OpenFile:
     """A file to be read: its name as rows show it, and its bytes, decompressed if need be.
 
-    ``read_into`` fills a writable buffer with what there is and gives the number of bytes, 0 at the end.
+    ``read_into`` fills a writable buffer with what there is and gives the number of bytes, 0 at the end, which may be a
+    limit that is met.
     """
 
-    def __init__(self, name: str, file: Any, *, ours: bool) -> None:
+    def __init__(self, name: str, file: Any, *, ours: bool, limits: FileLimits | None = None) -> None:
         self.name = shown_name(name)
         self._file = file
         self._ours = ours
@@ -46,18 +48,23 @@ class OpenFile:
             self._peeked = peeked = _Peeked(_reader(file))
             form = form_of(peeked.first)
             if form is not None:
-                self._decompressed = Decompressed(self.name, form, peeked)
+                self._decompressed = Decompressed(self.name, form, peeked, limits)
         except BaseException:
             self.close()
             raise
         self.read_into: Callable[[memoryview], int] = (
             peeked.readinto if self._decompressed is None else self._decompressed.read_into
         )
+        self._bounded: Bounded | None = None
+        if limits is not None and limits.max_bytes is not None:
+            self._bounded = Bounded(self.read_into, limits.max_bytes)
+            self.read_into = self._bounded.read_into
 
     @property
     def damage(self) -> str:
-        """Why a compressed file could not be read to its end; empty when nothing is wrong."""
-        return "" if self._decompressed is None else self._decompressed.damage
+        """Why the file was not read to its end; empty when nothing is wrong."""
+        bounded, decompressed = self._bounded, self._decompressed
+        return (bounded and bounded.damage) or ("" if decompressed is None else decompressed.damage)
 
     @property
     def seekable(self) -> bool:
@@ -81,6 +88,8 @@ class OpenFile:
         if size < offset:
             raise CaptureError(f"{self.name}: has {size} bytes, and reading is to go on at {offset}")
         self._file.seek(self._start + offset)
+        if self._bounded is not None:
+            self._bounded.given = offset
         self._peeked.forget()
 
     def close(self) -> None:
@@ -138,6 +147,27 @@ class CapturedFrames:
 
     def close(self) -> None:
         """Nothing was opened."""
+
+
+class Bounded:
+    """The first bytes of a file, up to a limit; ``damage`` says when there were more."""
+
+    def __init__(self, read_into: Callable[[memoryview], int], most: int) -> None:
+        self.given = 0
+        self.damage = ""
+        self._read_into = read_into
+        self._most = most
+
+    def read_into(self, view: memoryview) -> int:
+        """Fill the buffer; 0 at the end of the file or at the limit."""
+        left = self._most - self.given
+        if left > 0:
+            count = self._read_into(view[:left])
+            self.given += count or 0
+            return count
+        if not self.damage and self._read_into(memoryview(bytearray(1))):
+            self.damage = f"reading ended at the limit of max_bytes={self._most}; the file has more"
+        return 0
 
 
 class _Peeked(io.RawIOBase):
@@ -199,7 +229,7 @@ class SourceFile(NamedTuple):
     """The name of a file as rows show it, and what opens it."""
 
     name: str
-    open: Callable[[], OpenFile | CapturedFrames]
+    open: Callable[[FileLimits], OpenFile | CapturedFrames]
 
 
 def files_of(source: Source) -> Iterator[SourceFile]:
@@ -221,7 +251,9 @@ def _one(item: Any) -> Iterator[SourceFile]:
     if isinstance(item, str | os.PathLike):
         path = os.fsdecode(item)
         if path == STANDARD_INPUT:
-            yield SourceFile(STANDARD_INPUT, lambda: OpenFile(STANDARD_INPUT, sys.stdin.buffer, ours=False))
+            yield SourceFile(
+                STANDARD_INPUT, lambda limits: OpenFile(STANDARD_INPUT, sys.stdin.buffer, ours=False, limits=limits)
+            )
         elif glob.has_magic(path) and not os.path.exists(path):
             names = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
             if not names:
@@ -230,16 +262,18 @@ def _one(item: Any) -> Iterator[SourceFile]:
         else:
             yield _file_at(path)
     elif isinstance(item, CapturedFrames):
-        yield SourceFile(item.name, lambda: item)
+        yield SourceFile(item.name, lambda _: item)
     elif hasattr(item, "read") or hasattr(item, "readinto"):
         if isinstance(item, io.TextIOBase):
             raise TypeError("a capture is read from binary files; open this one with mode 'rb'")
         given = getattr(item, "name", None)
         name = given if isinstance(given, str) else "<stream>"
-        yield SourceFile(shown_name(name), lambda: OpenFile(name, item, ours=False))
+        yield SourceFile(shown_name(name), lambda limits: OpenFile(name, item, ours=False, limits=limits))
     else:
         raise TypeError(f"a capture is a path, a glob or a binary file, not {type(item).__name__}")
 
 
 def _file_at(path: str) -> SourceFile:
-    return SourceFile(shown_name(path), lambda: OpenFile(path, open(path, "rb", buffering=0), ours=True))
+    return SourceFile(
+        shown_name(path), lambda limits: OpenFile(path, open(path, "rb", buffering=0), ours=True, limits=limits)
+    )

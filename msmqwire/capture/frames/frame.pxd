@@ -42,6 +42,7 @@ cdef enum Reason:
     INCOMPLETE
     FRAGMENT_DIFFERS
     UNCOMPARED
+    INTERFACE_LIMIT
 
 
 cdef struct Problem:

@@ -37,4 +37,5 @@ REASONS = {
     FRAGMENT_DIFFERS: "the bytes of this fragment differ from earlier bytes there",
     UNCOMPARED: "{needed} bytes of this segment are not read: its stream is already at offset {available}, and bytes "
     "that can be compared with them are not kept",
+    INTERFACE_LIMIT: "interface {needed}; the limit is the first {available} of a section (FileLimits.interfaces)",
 }

@@ -12,6 +12,7 @@ from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 
 cdef enum:
     NO_FLOW = 0xFFFFFFFF
+    KEYS = 6
 
 
 # Bit of Endpoints.ports: the stream of segments from before the first byte of the stream without this bit
@@ -88,6 +89,7 @@ cdef struct FlowTable:
     uint32_t newest
     uint32_t oldest
     uint64_t seed
+    uint64_t[KEYS] keys  # of the hash, made from the seed
     size_t memory        # bytes that belong to flows
 
 
@@ -136,6 +138,7 @@ cdef void move_to_front(FlowTable* table, Flow* flow) noexcept nogil
 cdef void remove_flow(FlowTable* table, Flow* flow) noexcept nogil
 cdef void start_table(FlowTable* table, uint64_t seed) noexcept nogil
 cdef void free_table(FlowTable* table) noexcept nogil
+cdef uint64_t count_probes(const FlowTable* table) noexcept nogil
 cdef bint hold_piece(
     FlowTable* table, Flow* flow, uint64_t position, const uint8_t* data, size_t size, const Origin* origin,
     bint* differs, size_t* duplicate,

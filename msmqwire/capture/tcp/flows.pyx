@@ -5,6 +5,24 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
+cdef extern from *:
+    """
+    #if defined(__SIZEOF_INT128__)
+    static inline uint64_t folded_product(uint64_t a, uint64_t b) {
+        const unsigned __int128 product = (unsigned __int128)a * b;
+        return (uint64_t)product ^ (uint64_t)(product >> 64);
+    }
+    #else
+    static inline uint64_t folded_product(uint64_t a, uint64_t b) {
+        const uint64_t low = (uint32_t)a * (uint64_t)(uint32_t)b, high = (a >> 32) * (b >> 32);
+        const uint64_t one = (a >> 32) * (uint32_t)b, other = (uint32_t)a * (b >> 32);
+        const uint64_t middle = (low >> 32) + (uint32_t)one + (uint32_t)other;
+        return (middle << 32 | (uint32_t)low) ^ (high + (one >> 32) + (other >> 32) + (middle >> 32));
+    }
+    #endif
+    """
+    uint64_t folded_product(uint64_t a, uint64_t b) nogil  # the two halves of the product, combined by xor
+
 cdef enum:
     FIRST_CAPACITY = 64
     FIRST_PACKET = 4096  # bytes that a packet is given at first: it may never come to what its header says
@@ -13,19 +31,15 @@ cdef enum:
 # --- The table ---
 
 
-cdef inline uint64_t mixed(uint64_t a, uint64_t b) noexcept nogil:
-    """Two words into one, so that close ones lie far apart."""
-    cdef uint64_t word = (a ^ (b << 32 | b >> 32)) * <uint64_t>0x9E3779B97F4A7C15
-    return (word ^ word >> 29) * <uint64_t>0xBF58476D1CE4E5B9
+cdef inline uint32_t hash_of(const uint64_t* keys, const Endpoints* endpoints) noexcept nogil:
+    """By products with secret factors, which no capture can be made for: whatever it holds, its streams lie apart.
 
-
-cdef inline uint32_t hash_of(uint64_t seed, const Endpoints* endpoints) noexcept nogil:
-    """By a seed that differs each time, so that no capture can be made to collide."""
-    cdef uint64_t word = mixed(seed ^ endpoints.src[0], endpoints.dst[0] + seed)
-    word = mixed(word ^ endpoints.ports, word >> 31)
+    Keys that are only added do not do this: addresses whose sum or rotation is the same collide under each of them.
+    """
+    cdef uint64_t word = folded_product(endpoints.src[0] ^ keys[0], endpoints.dst[0] ^ keys[1])
     if endpoints.src[1] | endpoints.dst[1]:
-        word = mixed(word ^ endpoints.src[1], endpoints.dst[1] + seed)
-    return <uint32_t>(word ^ word >> 32)
+        word ^= folded_product(endpoints.src[1] ^ keys[2], endpoints.dst[1] ^ keys[3])
+    return <uint32_t>folded_product(word ^ keys[4], endpoints.ports ^ keys[5])
 
 
 cdef inline bint same_endpoints(const Endpoints* one, const Endpoints* other) noexcept nogil:
@@ -36,8 +50,15 @@ cdef inline bint same_endpoints(const Endpoints* one, const Endpoints* other) no
 
 
 cdef void start_table(FlowTable* table, uint64_t seed) noexcept nogil:
+    cdef uint64_t word
+    cdef size_t i
     memset(table, 0, sizeof(table[0]))
     table.seed = seed
+    for i in range(<size_t>KEYS):  # SplitMix64 (Steele, Lea, Flood 2014)
+        seed += <uint64_t>0x9E3779B97F4A7C15
+        word = (seed ^ seed >> 30) * <uint64_t>0xBF58476D1CE4E5B9
+        word = (word ^ word >> 27) * <uint64_t>0x94D049BB133111EB
+        table.keys[i] = word ^ word >> 31
     table.unused = table.newest = table.oldest = NO_FLOW
 
 
@@ -60,7 +81,7 @@ cdef Flow* find_flow(FlowTable* table, const Endpoints* endpoints) noexcept nogi
     flow = &table.flows[table.newest]
     if same_endpoints(&flow.endpoints, endpoints):
         return flow
-    slot = hash_of(table.seed, endpoints) & mask
+    slot = hash_of(table.keys, endpoints) & mask
     while True:
         index = table.slots[slot]
         if index == 0:
@@ -77,6 +98,17 @@ cdef void put_slot(FlowTable* table, uint32_t index) noexcept nogil:
     while table.slots[slot] != 0:
         slot = (slot + 1) & mask
     table.slots[slot] = index + 1
+
+
+cdef uint64_t count_probes(const FlowTable* table) noexcept nogil:
+    """The slots that are looked at to find each flow once."""
+    cdef size_t mask = 2 * table.capacity - 1
+    cdef uint64_t probes = 0
+    cdef size_t slot
+    for slot in range(2 * table.capacity):
+        if table.slots[slot]:
+            probes += 1 + ((slot - table.flows[table.slots[slot] - 1].hash) & mask)
+    return probes
 
 
 cdef bint grow_table(FlowTable* table) noexcept nogil:
@@ -116,7 +148,7 @@ cdef Flow* add_flow(FlowTable* table, const Endpoints* endpoints) noexcept nogil
     table.unused = flow.older
     memset(flow, 0, sizeof(flow[0]))
     flow.endpoints = endpoints[0]
-    flow.hash = hash_of(table.seed, endpoints)
+    flow.hash = hash_of(table.keys, endpoints)
     put_slot(table, index)
     put_in_front(table, index)
     table.count += 1

@@ -16,6 +16,7 @@ class StreamTable:
     def __init__(self, kinds: int, limits: StreamLimits, seed: int) -> None: ...
     def counts(self) -> dict[str, int]:
         """The account so far, by the names of the fields of ``StreamStats``."""
+    def probes(self) -> tuple[int, int]: ...
 
 def packet_kinds(payloads: Payloads) -> NDArray[np.uint8]:
     """The bit of its kind, in the order of ``PACKET_KINDS``, for each packet of a stream; 0 if it has no BaseHeader."""

@@ -22,8 +22,8 @@ from msmqwire.capture.frames.frame cimport CONFLICT, EVICTED, GAP, UNCOMPARED, U
 from msmqwire.capture.frames.layers cimport Packet
 from msmqwire.capture.frames.rows cimport Rows, keep_memory
 from msmqwire.capture.tcp.flows cimport (
-    EARLIER_BIT, NO_FLOW, Endpoints, Flow, Origin, Piece, Streams, add_flow, find_flow, free_table, hold_piece,
-    move_to_front, piece_data, remove_flow, start_table, take_piece,
+    EARLIER_BIT, NO_FLOW, Endpoints, Flow, Origin, Piece, Streams, add_flow, count_probes, find_flow, free_table,
+    hold_piece, move_to_front, piece_data, remove_flow, start_table, take_piece,
 )
 from msmqwire.capture.tcp.packets cimport deliver, has_room, lose_packet, packet_kind
 from msmqwire.columns.payloads cimport Payloads, Span, payload_at
@@ -400,6 +400,10 @@ cdef class StreamTable:
         """The counts so far, by the names of the fields of StreamStats."""
         # Less may be held than was when a part of a capture began
         return dict(self.streams.counts, held=<int64_t>self.streams.counts.held)
+
+    def probes(self):
+        """The streams that are open, and the slots of the hash table that are looked at to find each of them once."""
+        return self.streams.table.count, count_probes(&self.streams.table)
 
 
 @boundscheck(False)

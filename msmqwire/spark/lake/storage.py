@@ -43,7 +43,7 @@ class Storage:
     """
 
     uri: str
-    options: LakeOptions = field(default_factory=dict)
+    options: LakeOptions = field(default_factory=dict, repr=False)  # they have secrets
 
     @classmethod
     def of(cls, lake: str | os.PathLike[str], options: LakeOptions | None = None) -> Storage:

@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -67,7 +67,7 @@ class Stage:
 class Identifying:
     """Identifies sources: a JSON object of ``Identity`` by name, without those that cannot be read."""
 
-    storage_options: StorageOptions
+    storage_options: StorageOptions = field(repr=False)
 
     def __call__(self, sources: Sequence[tuple[str, list[int]]]) -> str:
         """Identify sources, each with the lengths of small captures that were known under its name."""
@@ -85,7 +85,7 @@ class Identifying:
 class Measuring:
     """Measures compressed sources: a JSON object of lengths by name, without those that cannot be read."""
 
-    storage_options: StorageOptions
+    storage_options: StorageOptions = field(repr=False)
 
     def __call__(self, sources: Sequence[str]) -> str:
         """Measure the sources."""

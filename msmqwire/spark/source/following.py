@@ -53,6 +53,8 @@ HEAD_SIZE = 4096
 SHORTEST_CAPTURE = 28
 # The size of a file that is unfinished, is not a capture, or was compressed later
 UNKNOWN_SIZE = sys.maxsize
+# Bytes of a checkpoint, or of the names in an offset, at most: twice what StreamLimits lets a reader hold
+LARGEST_STATE = 256 << 20
 # The number of file names in an offset, to detect files that arrive late
 KEPT_NAMES = 256
 
@@ -123,7 +125,11 @@ def _packed(data: bytes) -> str:
 
 
 def _unpacked(text: str) -> bytes:
-    return zlib.decompress(base64.b64decode(text))
+    stream = zlib.decompressobj()
+    data = stream.decompress(base64.b64decode(text), LARGEST_STATE)
+    if stream.unconsumed_tail or not stream.eof:
+        raise ValueError(f"not the state of a reader: truncated, or above {LARGEST_STATE} bytes")
+    return data
 
 
 def _packed_checkpoint(checkpoint: Checkpoint | None) -> str:

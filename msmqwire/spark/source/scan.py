@@ -56,7 +56,7 @@ class ScanOptions:
     tables: tuple[str, ...] = ("topology",)
     mode: Mode = "PERMISSIVE"
     read: ReadOptions = field(default_factory=ReadOptions)
-    storage_options: StorageOptions = field(default_factory=dict)
+    storage_options: StorageOptions = field(default_factory=dict, repr=False)  # they have secrets
 
     def __post_init__(self) -> None:
         if not self.tables:

@@ -1,0 +1,95 @@
+"""Output files: complete or not there, whatever ends the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from msmqwire.cli.console import CommandError
+from msmqwire.cli.target import open_target
+from tests.cli.support import ROOT
+
+KILLED = """
+import os, signal, sys
+if sys.argv[2] == "named":
+    del os.O_TMPFILE
+from msmqwire.cli.target import open_target
+with open_target(sys.argv[1], []) as sink:
+    sink.write(b"half")
+    sink.flush()
+    print(flush=True)
+    if sys.argv[3] == "wait":
+        sys.stdin.read()
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def start(path: Path, files: str, end: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", KILLED, str(path), files, end]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+@pytest.fixture(params=["nameless", "named"])
+def files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With and without files that have no name: of Linux, on most file systems."""
+    if request.param == "named":
+        monkeypatch.delattr(os, "O_TMPFILE")
+    return str(request.param)
+
+
+def test_what_a_killed_process_leaves(tmp_path: Path, files: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"before")
+    other = tmp_path / ".rows.csv.old.part"
+    other.touch()
+    for _ in range(2):
+        with start(path, files, "kill") as process:
+            process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        assert path.read_bytes() == b"before"
+        left = set(tmp_path.iterdir()) - {path, other}
+        assert len(left) == (files == "named")  # one, though two were killed
+    with open_target(str(path), []) as sink:
+        sink.write(b"after")
+    assert path.read_bytes() == b"after"
+    assert set(tmp_path.iterdir()) == {path, other}
+
+
+def test_the_file_of_a_running_process_is_not_removed(tmp_path: Path, files: str) -> None:
+    path = tmp_path / "rows.csv"
+    with start(path, files, "wait") as process:
+        with open_target(str(path), []) as sink:
+            sink.write(b"second")
+        assert path.read_bytes() == b"second"
+        process.communicate(b"")
+    assert process.returncode == 0
+    assert path.read_bytes() == b"half"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_permissions_and_failures(tmp_path: Path, files: str) -> None:
+    path = tmp_path / ("n" * 250)
+    with open_target(str(path), []) as sink:
+        sink.write(b"one")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+    path.chmod(0o640)
+    with pytest.raises(CommandError), open_target(str(path), []) as sink:  # noqa: PT012
+        sink.write(b"two")
+        raise CommandError("it fails")
+    assert path.read_bytes() == b"one"
+    with open_target(str(path), []) as sink:
+        sink.write(b"three")
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [path]
+    assert files
