@@ -26,6 +26,7 @@ SUBCOMMANDS = {
     "decode": "read captures as tables",
     "encode": "write packets, or a capture, from rows in JSON",
     "summary": "who speaks MSMQ, which queues there are, what is wrong",
+    "detect": "find attacks, probes and dangerous configurations",
     "pipeline": "decode many captures into partitioned tables, with Spark",
     "lake": "optimize, vacuum or check a lake, or list its runs",
     "discover": "find directory servers on the local networks",
@@ -44,6 +45,7 @@ examples:
   msmqwire decode *.pcap --table topology -o out.parquet one Parquet file
   msmqwire encode rows.jsonl -o packets.pcap             rows back into a capture
   msmqwire summary capture.pcapng                        hosts, queues, sessions, faults
+  msmqwire detect capture.pcapng                         attacks, probes, cloned machines
   msmqwire pipeline captures/ --lake lake                partitioned tables, with Spark
   msmqwire lake check lake                               missing files and rows of a lake
   msmqwire discover                                      directory servers on the local networks

@@ -14,7 +14,7 @@ from msmqwire.insight.rows import Rows, plain
 from msmqwire.notification.replay import DISCARDED
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
 
-__all__ = ["COLUMNS", "SECTIONS", "Section", "contributions"]
+__all__ = ["COLUMNS", "SECTIONS", "Section", "contributions", "own_managers"]
 
 _PORT = 1801
 _SESSION_HEADER_SIZE = 16  # [MS-MQMQ] 2.2.20.4; PacketSize of a message does not count it
@@ -223,7 +223,7 @@ def _of_messages(rows: Rows) -> Contribution:
     is_forwarded = pc.greater(rows["hop_count"], 0)
     yield "hosts", rows.table(decoded, address=sender, role="queue_manager", evidence="message")
     yield "hosts", rows.table(is_forwarded, address=sender, role="router", evidence="forwarded message")
-    yield "queue_managers", _manager(rows, source, "message", mask=pc.invert(is_forwarded))
+    yield "queue_managers", _manager(rows, "message")
     yield from _queues(rows)
     classes = rows["message_class"]
     yield (
@@ -269,23 +269,28 @@ def _queues(rows: Rows) -> Contribution:
 def _of_sessions(rows: Rows) -> Contribution:
     kind, sender = rows["kind"], rows["src"]
     yield "hosts", rows.table(kind.is_valid(), address=sender, role="queue_manager", evidence=kind)
-    yield "queue_managers", _manager(rows, rows["queue_manager"], "ping")
-    # A connection has both GUIDs; the side at port 1801 is the server
-    own = pc.if_else(pc.equal(rows["src_port"], _PORT), rows["server_guid"], rows["client_guid"])
-    yield "queue_managers", _manager(rows, own, "establish_connection")
+    yield "queue_managers", _manager(rows, kind)
     yield from _session(rows, rows["packet_size"].cast(pa.int64()), 0, rows["refused"])
 
 
-def _manager(rows: Rows, guid: Any, evidence: str, mask: Any = None) -> pa.Table:
-    is_guid = pc.fill_null(
-        pc.not_equal(guid, pa.scalar(_NO_GUID[pa.types.is_fixed_size_binary(guid.type)], guid.type)), False
-    )
+def own_managers(table: str, rows: Rows) -> tuple[Any, Any]:
+    """The GUID of the queue manager at the sender of each row of messages or sessions, and which rows show one."""
+    if table == "messages":
+        # A message that was forwarded has another source
+        guid, shown = rows["source_queue_manager"], pc.equal(rows["hop_count"], 0)
+    else:
+        # A connection has both GUIDs; the side at port 1801 is the server
+        own = pc.if_else(pc.equal(rows["src_port"], _PORT), rows["server_guid"], rows["client_guid"])
+        guid = pc.coalesce(rows["queue_manager"], own)
+        shown = guid.is_valid()
+    nobody = pa.scalar(_NO_GUID[pa.types.is_fixed_size_binary(guid.type)], guid.type)
+    return guid, pc.fill_null(pc.and_(shown, pc.not_equal(guid, nobody)), False)
+
+
+def _manager(rows: Rows, evidence: Any) -> pa.Table:
+    guid, shown = own_managers("messages" if isinstance(evidence, str) else "sessions", rows)
     return rows.table(
-        is_guid if mask is None else pc.and_(is_guid, mask),
-        queue_manager=guid,
-        address=rows["src"],
-        name=pa.scalar(None, pa.string()),
-        evidence=evidence,
+        shown, queue_manager=guid, address=rows["src"], name=pa.scalar(None, pa.string()), evidence=evidence
     )
 
 
