@@ -9,7 +9,7 @@ from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import Table, manual_rows
 from msmqwire.discovery.client import TRANSITIONS, Transition
 from msmqwire.formatname.schema import FORMAT_NAMES
-from msmqwire.wire.fault import FAULT_NAMES
+from msmqwire.insight.explain import FAULTS
 
 HERE = Path(__file__).parent
 
@@ -29,7 +29,11 @@ AFTERWORD = """\
 ## Codes of faults
 
 The `code` of a fault is one of these, in every table; `field` names the part of the packet by its name in the
-specification, `offset` is in bytes from the start of the payload. [Decoding](decoding.md) gives the cause of each.
+specification, `offset` is in bytes from the start of the payload. [Decoding](decoding.md),
+[Messages](messages.md) and [Change notifications](notifications.md) list the fields of each.
+
+| code | meaning |
+|---|---|
 """
 
 
@@ -42,7 +46,9 @@ def table(schema: Table) -> Iterator[str]:
     yield from manual_rows(schema.all_columns)
     if schema.violations is not None:
         yield ""
-        yield "Violations: " + ", ".join(f"`{name}`" for name in schema.violation_names) + "."
+        yield "| violation | rule that is broken |"
+        yield "|---|---|"
+        yield from (f"| `{name}` | {rule} |" for name, rule in schema.rules)
     if schema.fields:
         yield ""
         yield "Fields that a fault can name: " + ", ".join(f"`{name}`" for name in schema.fields) + "."
@@ -116,7 +122,8 @@ def pages() -> dict[Path, str]:
         *table(FORMAT_NAMES),
         AFTERWORD,
     ]
-    lines += [", ".join(f"`{name}`" for name in FAULT_NAMES if name) + "."]
+    # After the table's header
+    lines[-1] += "\n".join(f"| `{code}` | {meaning} |" for code, meaning in FAULTS.items())
     discovery = HERE / "discovery.md"
     rules = [*state_diagram(TRANSITIONS, "idle"), "", *transition_tables(TRANSITIONS)]
     return {

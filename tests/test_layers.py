@@ -31,6 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("discovery", "notification"),
     ("routing",),
     ("net",),
+    ("insight",),
     ("spark",),
     ("cli",),
 )

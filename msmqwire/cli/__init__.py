@@ -25,6 +25,9 @@ __all__ = ["command", "main"]
 SUBCOMMANDS = {
     "decode": "read captures as tables",
     "encode": "write packets, or a capture, from rows in JSON",
+    "summary": "who speaks MSMQ, which queues there are, what is wrong",
+    "detect": "find attacks, probes and dangerous configurations",
+    "explain": "say what a fault, a violation, a column or a PROPID means",
     "pipeline": "decode many captures into partitioned tables, with Spark",
     "lake": "optimize, vacuum or check a lake, or list its runs",
     "discover": "find directory servers on the local networks",
@@ -42,6 +45,9 @@ examples:
   msmqwire decode --table messages day.pcap.zst          JSON lines of one table
   msmqwire decode *.pcap --table topology -o out.parquet one Parquet file
   msmqwire encode rows.jsonl -o packets.pcap             rows back into a capture
+  msmqwire summary capture.pcapng                        hosts, queues, sessions, faults
+  msmqwire detect capture.pcapng                         attacks, probes, cloned machines
+  msmqwire explain bad_terminator                        what a name in the tables means
   msmqwire pipeline captures/ --lake lake                partitioned tables, with Spark
   msmqwire lake check lake                               missing files and rows of a lake
   msmqwire discover                                      directory servers on the local networks

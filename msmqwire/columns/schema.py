@@ -166,6 +166,8 @@ class Table:
         Field names of faults, by the number that kernels use; empty for a table without faults (capture columns).
     violations : type of IntFlag, or None
         The bits of the ``violations`` column; None for a table without violations (capture columns, format names).
+    rules : tuple of (str, str)
+        Each violation and the rule that it breaks, with its section.
     """
 
     name: str
@@ -173,6 +175,7 @@ class Table:
     columns: tuple[Column, ...]
     fields: tuple[str, ...] = ()
     violations: type[IntFlag] | None = None
+    rules: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def all_columns(self) -> tuple[Column, ...]:

@@ -61,4 +61,17 @@ NOTIFICATIONS = Table(
     ),
     fields=FIELDS,
     violations=Violation,
+    rules=(
+        ("no_updates", "a message of version 1 has at least one change ([MS-MQCN] 2.2.4)"),
+        (
+            "trailing_bytes",
+            "one unused byte may follow the last update, a U+0000 and one byte the text of version 2 "
+            "([MS-MQCN] 3.3.5.3)",
+        ),
+        ("path_name_syntax", "PathName is a QueuePathName, of any version of MSMQ ([MS-MQMQ] 2.1.1)"),
+        ("property_count", "a create or change has a property, a delete has two ([MS-MQCN] 3.2.5.1)"),
+        ("use_guid", "a create has a PathName, a change or delete a GUID ([MS-MQCN] 3.3.5.2)"),
+        ("property_set", "the PROPIDs are those of the command ([MS-MQCN] 3.3.5.2)"),
+        ("duplicate_property", "no PROPID is repeated; receivers use the first ([MS-MQCN] 3.3.5.2)"),
+    ),
 )

@@ -56,6 +56,14 @@ TOPOLOGY = Table(
     ),
     fields=FIELDS,
     violations=Violation,
+    rules=(
+        ("version_nonzero", "Version is 0 ([MS-MQSD] 2.2.1)"),
+        ("reserved_nonzero", "Reserved is 0 ([MS-MQSD] 2.2.1)"),
+        ("ipx_fields_on_ip", "a request over IP has no IPX fields ([MS-MQSD] 2.2.2)"),
+        ("mask_nonzero_on_ip", "ConnectedNetworkMask of a reply is 0 over IP ([MS-MQSD] 2.2.3)"),
+        ("mask_count_mismatch", "over IPX ConnectedNetworkMask has one bit for each network ([MS-MQSD] 2.2.3)"),
+        ("trailing_bytes", "nothing follows the last field of a reply ([MS-MQSD] 2.2.3)"),
+    ),
 )
 
 REQUEST_COLUMNS = ("type", "version", "enterprise_id", "request_id", "site_id", "ipx_networks", "fault", "violations")

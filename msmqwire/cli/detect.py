@@ -1,0 +1,175 @@
+"""``msmqwire detect``: attacks, probes and dangerous configurations in captures."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msmqwire.cli.arguments import add_format, add_quiet, capture_files, network
+from msmqwire.cli.console import CommandError, counted, json_line, optional, printable, say
+from msmqwire.cli.counts import is_complete, report
+from msmqwire.cli.progress import progress
+from msmqwire.cli.summary import add_selection
+from msmqwire.cli.target import open_target, standard_output
+
+if TYPE_CHECKING:
+    from msmqwire.insight.findings import Detector, Finding
+
+__all__ = ["add", "detect", "run"]
+
+FORMATS = ("table", "json", "zeek")
+
+_EPILOG = """\
+A finding has the packets with the same evidence: hosts, lengths, queues. --suricata writes the
+rules that Suricata can express; the others need the state of streams or several packets.
+
+exit status:
+  0  no findings
+  1  wrong usage, or a file that cannot be read, or is no capture
+  2  there are findings, or something was lost: frames or streams were damaged or truncated
+
+examples:
+  msmqwire detect capture.pcapng
+  msmqwire detect *.pcap --expect 10.20.1.10 --expect 10.20.7.0/24
+  msmqwire detect day.pcap.zst | jq 'select(.severity == "high")'
+  msmqwire detect -T zeek day.pcap > msmqwire_findings.log
+  msmqwire detect --suricata > msmqwire.rules
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Find attacks, probes and dangerous configurations in captures."
+    parser.epilog = _EPILOG
+    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture; - is standard input")
+    parser.add_argument(
+        "--expect", action="append", default=[], type=network, metavar="NET",
+        help="address or network of a directory server; replies of others are findings; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--suricata", action="store_true", help="write the rules for Suricata instead")
+    parser.add_argument("--rules", action="store_true", help="list the rules instead")
+    add_format(parser, FORMATS)
+    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
+    add_selection(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Detect; the exit status."""
+    optional("pyarrow", "msmqwire detect")
+    if options.suricata or options.rules:
+        return _write_rules(options)
+    if not options.files:
+        raise CommandError("name captures")
+    detector, complete = detect(options)
+    findings = detector.findings()
+    terminal = options.output == "-" and standard_output().isatty()
+    format = options.format or ("table" if terminal else "json")
+    with open_target(options.output, options.files) as sink:
+        for line in {"table": _for_people, "json": _json, "zeek": _zeek}[format](findings):
+            sink.write(line.encode("utf-8", "replace"))
+    if not options.quiet:
+        say(counted(len(findings), "finding"))
+    if detector.omitted():
+        say(f"{counted(detector.omitted(), 'finding')} left out: there are more than 10,000 of a rule")
+    return 0 if complete and not findings else 2
+
+
+def _write_rules(options: argparse.Namespace) -> int:
+    from msmqwire.insight.rules import RULES, suricata_rules
+
+    if options.files:
+        raise CommandError("--rules and --suricata read no captures")
+    text = suricata_rules()
+    if options.rules:
+        text = "".join(f"{rule.name}  {rule.severity}: {rule.title} ({rule.reference})\n" for rule in RULES)
+    with open_target(options.output, []) as sink:
+        sink.write(text.encode())
+    return 0
+
+
+def detect(options: argparse.Namespace) -> tuple[Detector, bool]:
+    """Apply the rules to the captures of a command; whether all of them was read."""
+    from msmqwire.capture import ReadOptions
+    from msmqwire.insight.findings import CapturedRows, Detector
+
+    try:
+        reading = ReadOptions(
+            ports=options.ports, addresses=options.addresses, since=options.since, until=options.until
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    names, refused = capture_files(options.files)
+    detector = Detector(options.expect)
+    with CapturedRows(names, reading) as reader, progress(names, wanted=not options.quiet) as show:
+        for table, batch in reader:
+            detector.add(table, batch)
+            show(reader.stats.bytes_read)
+    if not options.quiet:
+        report(reader.stats, {name: each.rows for name, each in reader.tables.items()}, {})
+    return detector, is_complete(reader.stats) and not refused
+
+
+def _json(findings: Sequence[Finding]) -> list[str]:
+    return [json_line(dataclasses.asdict(finding)) + "\n" for finding in findings]
+
+
+def _for_people(findings: Sequence[Finding]) -> list[str]:
+    lines = []
+    for finding in findings:
+        frames = ", ".join(map(str, finding.frames))
+        lines.append(f"{finding.severity:6}  {finding.rule}: {finding.title} ({finding.reference})\n")
+        lines.append(f"        {printable(str(finding.file))} frame {frames}\n")
+        lines += [f"        {name} {printable(_shown(value))}\n" for name, value in finding.evidence.items()]
+    return lines or ["no findings\n"]
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+_ZEEK = (
+    ("ts", "time"), ("rule", "string"), ("severity", "string"), ("title", "string"), ("src", "string"),
+    ("dst", "string"), ("file", "string"), ("frames", "vector[count]"), ("evidence", "string"), ("reference", "string"),
+)  # fmt: skip
+
+
+def _zeek(findings: Sequence[Finding]) -> list[str]:
+    """The ASCII log of Zeek: a header, then values separated by tabs."""
+    lines = ["#separator \\x09\n", "#set_separator\t,\n", "#empty_field\t(empty)\n", "#unset_field\t-\n"]
+    lines += ["#path\tmsmqwire_findings\n", "#fields\t" + "\t".join(name for name, _ in _ZEEK) + "\n"]
+    lines += ["#types\t" + "\t".join(kind for _, kind in _ZEEK) + "\n"]
+    for finding in findings:
+        evidence = dict(finding.evidence)
+        seen = evidence.pop("first_seen")
+        values = {
+            **dataclasses.asdict(finding),
+            "ts": _seconds(seen),
+            "src": evidence.pop("src", None),
+            "dst": evidence.pop("dst", None),
+            "frames": ",".join(map(str, finding.frames)),
+            "evidence": json_line(evidence),
+        }
+        lines.append("\t".join(_zeek_cell(values[name]) for name, _ in _ZEEK) + "\n")
+    return lines
+
+
+def _zeek_cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    # Zeek writes what could be taken for a separator as \xNN
+    text = re.sub(r"[\x00-\x1f\x7f\\]", lambda match: f"\\x{ord(match[0]):02x}", str(value))
+    return printable(text) or "(empty)"
+
+
+def _seconds(time: str | None) -> str | None:
+    if time is None:
+        return None
+    from datetime import datetime
+
+    whole, _, fraction = time.rstrip("Z").partition(".")
+    return f"{int(datetime.fromisoformat(whole + '+00:00').timestamp())}.{fraction[:6]}"

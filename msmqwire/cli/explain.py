@@ -1,0 +1,54 @@
+"""``msmqwire explain``: what a fault, a violation, a column or a PROPID means."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from msmqwire.cli.arguments import add_format
+from msmqwire.cli.console import CommandError, optional, print_json, printable
+
+__all__ = ["add", "run"]
+
+_EPILOG = """\
+CODE is the code of a fault, a violation, a column, a field that faults name, a table, a PROPID (its
+name, with or without PROPID_, or its number), a message class or a rule of msmqwire detect.
+
+exit status:
+  0  explained
+  1  no such name
+
+examples:
+  msmqwire explain bad_terminator
+  msmqwire explain trailing_bytes mask_count_mismatch
+  msmqwire explain PROPID_Q_QUOTA
+  msmqwire explain 105 -T json
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Explain codes of faults, violations, columns and PROPIDs, with their sections."
+    parser.epilog = _EPILOG
+    parser.add_argument("codes", nargs="+", metavar="CODE", help="a name in the tables, or a number")
+    add_format(parser, ("table", "json"), "table")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Explain; the exit status."""
+    optional("pyarrow", "msmqwire explain")
+    from msmqwire.insight.explain import explain, similar
+
+    for code in options.codes:
+        found = explain(code)
+        if not found:
+            like = ", ".join(similar(code))
+            raise CommandError(f"{printable(code)}: no such name" + (f"; did you mean {like}?" if like else ""))
+        for each in found:
+            if options.format == "json":
+                print_json(dataclasses.asdict(each))
+                continue
+            where = f" ({each.where})" if each.where else ""
+            print(f"{each.kind} {each.name}{where}: {each.sentence}" + (f" ({each.section})" if each.section else ""))
+    return 0

@@ -1,0 +1,209 @@
+"""``msmqwire summary``: who speaks MSMQ in captures or a lake, which queues there are, and what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msmqwire.cli.arguments import add_format, add_ports, add_quiet, capture_files, moment, network
+from msmqwire.cli.console import CommandError, counted, optional, say
+from msmqwire.cli.counts import is_complete, report
+from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
+from msmqwire.cli.progress import progress
+from msmqwire.cli.spark_session import with_spark
+from msmqwire.cli.target import open_target, standard_output
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from msmqwire.cli.target import Sink
+    from msmqwire.insight import Summary
+
+__all__ = ["add", "add_selection", "frames_text", "read_captures", "run", "write_tables"]
+
+_EPILOG = """\
+tables (--table):
+  totals           rows and faults of each table and file
+  hosts            the roles of an address: client, directory_server, queue_manager, router
+  queue_managers   the GUIDs of queue managers, their addresses and names
+  queues           who sends to a queue, messages and bytes
+  acknowledgments  acknowledgments by class; negative ones report messages that were not delivered
+  sessions         packets of each direction of a TCP connection, and missing bytes
+  repeated         messages that were sent more than once
+  discovery        runs of discovery; requests without an answer have no replies
+  notifications    changes of which a machine was notified
+  problems         faults and violations, by rule
+  timeline         rows of each minute and pair of hosts
+
+Each row has its first and last time, and the first frames that it was counted from. Memory grows with
+what is distinct, up to a limit; standard error says what was left out.
+
+exit status:
+  0  every frame was read and every payload decoded
+  1  wrong usage, or a file that cannot be read, or is no capture
+  2  something was lost: payloads had faults, frames were damaged, or one of several files is no capture
+
+examples:
+  msmqwire summary capture.pcapng
+  msmqwire summary *.pcap -T json | jq 'select(.table == "queues") | .queue'
+  msmqwire summary *.pcap --table queues -o queues.parquet
+  msmqwire summary --lake lake --table hosts
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Summarize captures or a lake: hosts and roles, queues, sessions, discovery, faults."
+    parser.epilog = _EPILOG
+    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture; - is standard input")
+    parser.add_argument("--lake", metavar="DIR", help="a lake of msmqwire pipeline, in place of captures")
+    parser.add_argument("--master", metavar="URL", help="the Spark that reads the lake, e.g. local[4], spark://...")
+    add_format(parser, FORMATS)
+    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
+    parser.add_argument("--table", metavar="NAME", help="only this table, see below")
+    add_selection(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run)
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Add the options that select payloads of captures."""
+    add_ports(parser)
+    parser.add_argument(
+        "--address", dest="addresses", action="append", default=[], type=network, metavar="NET",
+        help="only payloads that this address or network sent or received; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--since", type=moment, metavar="TIME", help="only payloads captured then or later")
+    parser.add_argument("--until", type=moment, metavar="TIME", help="only payloads captured before then")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Summarize; the exit status."""
+    optional("pyarrow", "msmqwire summary")
+    from msmqwire.insight import SECTIONS
+
+    if bool(options.files) == bool(options.lake):
+        raise CommandError("name captures or a lake, not both" if options.files else "name captures, or a lake")
+    if options.table is not None and options.table not in SECTIONS:
+        raise CommandError(f"--table {options.table}: no such table; there is {', '.join(SECTIONS)}")
+    terminal = options.output == "-" and standard_output().isatty()
+    format = chosen_format(options.format, options.output, terminal=terminal)
+    if format in ONE_TABLE and options.table is None:
+        raise CommandError(f"{format} holds one table; name it with --table: {', '.join(SECTIONS)}")
+    if format == "table":
+        optional("rich", "the format table")
+    if options.lake:
+        optional("pyspark", "msmqwire summary --lake")
+        optional("deltalake", "msmqwire summary --lake")
+        return with_spark(options.master, partial(_summarize_lake, options, format))
+    summary, status = read_captures(options)
+    _write(options, format, summary)
+    return status
+
+
+def read_captures(options: argparse.Namespace) -> tuple[Summary, int]:
+    """The summary of the captures of a command, and the exit status of reading them; standard error has the counts."""
+    from msmqwire.capture import ReadOptions, read_tables
+    from msmqwire.insight import COLUMNS, Summary
+
+    try:
+        reading = ReadOptions(
+            columns=COLUMNS, guid="binary", ports=options.ports, addresses=options.addresses,
+            since=options.since, until=options.until,
+        )  # fmt: skip
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    names, refused = capture_files(options.files)
+    summary = Summary()
+    with read_tables(names, options=reading) as reader, progress(names, wanted=not options.quiet) as show:
+        for table, batch in reader:
+            summary.add(table, batch)
+            show(reader.stats.bytes_read)
+    faults = sum((each.faults for each in reader.tables.values()), start=type(reader.tables["topology"].faults)())
+    encrypted = reader.tables["notifications"].encrypted
+    if not options.quiet:
+        rows = {name: each.rows for name, each in reader.tables.items()}
+        report(reader.stats, rows, faults, encrypted=encrypted)
+        if refused:
+            say(f"{counted(refused, 'file')} not read")
+    return summary, 0 if is_complete(reader.stats) and not (faults or encrypted or refused) else 2
+
+
+def _summarize_lake(options: argparse.Namespace, format: str, spark: SparkSession) -> int:
+    from msmqwire.insight.sections import COLUMNS
+    from msmqwire.spark import lake
+    from msmqwire.spark.insight import summarize
+
+    tables = {name: lake.read(spark, options.lake, name) for name in COLUMNS}
+    summary = summarize(tables)
+    _write(options, format, summary)
+    return 2 if any(row["faults"] for row in summary.section("totals").to_pylist()) else 0
+
+
+def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
+    from msmqwire.insight import SECTIONS
+
+    wanted = [options.table] if options.table else list(SECTIONS)
+    found = {name: summary.section(name) for name in wanted}
+    with open_target(options.output, options.files) as sink:
+        write_tables(sink, format, found, alone=options.table is not None)
+    for name in wanted:
+        groups, rows = summary.omitted(name)
+        if groups and not options.quiet:
+            say(f"{name}: {counted(groups, 'row')} left out, which {counted(rows, 'packet')} belong to")
+
+
+def write_tables(sink: Sink, format: str, found: dict[str, pa.Table], *, alone: bool) -> None:
+    """Write tables one after the other; in the formats for people without the empty ones."""
+    shown = [name for name, table in found.items() if alone or table.num_rows or format not in ("table", "brief")]
+    for name in shown:
+        if format in ("table", "brief") and not alone:
+            from msmqwire.cli.formats.people import write_heading
+
+            write_heading(sink, name, first=name == shown[0])
+        _write_table(sink, format, found[name], "" if alone else name)
+    if not shown:
+        sink.write(b"no rows\n")
+
+
+def _write_table(sink: Sink, format: str, table: pa.Table, name: str) -> None:
+    if format in ("table", "brief"):
+        table = for_people(table)
+    writer = table_writer(format, sink, table.schema, table="" if format == "table" else name)
+    for batch in table.to_batches():
+        writer.write(batch)
+    writer.finish()
+
+
+def for_people(table: pa.Table) -> pa.Table:
+    """Times to the second and frames as text; columns without values are left out."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    for field in table.schema:
+        values: Any = table[field.name]
+        if values.null_count == len(values) and len(values):
+            continue
+        if pa.types.is_timestamp(field.type):
+            values = [value and value.strftime("%Y-%m-%d %H:%M:%S") for value in _datetimes(values)]
+        elif field.name == "frames":
+            values = [frames_text(frames) for frames in values.to_pylist()]
+        columns[field.name] = values
+    return pa.table(columns)
+
+
+def _datetimes(values: Any) -> list[Any]:
+    import pyarrow as pa
+
+    return list(values.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist())
+
+
+def frames_text(frames: list[dict[str, Any]]) -> str:
+    """Frames as text: the numbers, after the name of their file."""
+    by_file: dict[str, list[str]] = {}
+    for each in frames:
+        by_file.setdefault(each["file"] or "", []).append(f"{each['frame']}")
+    return "; ".join(f"{os.path.basename(file)} {' '.join(numbers)}" for file, numbers in by_file.items())

@@ -1,0 +1,113 @@
+"""What a name in the tables means: faults, violations, columns, PROPIDs, message classes, rules of ``detect``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from msmqwire.capture import CAPTURE, TABLES
+from msmqwire.insight.rules import RULES
+from msmqwire.insight.sections import SECTIONS
+from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.properties import PROPERTIES, TYPE_NAMES, Property
+
+__all__ = ["FAULTS", "Explanation", "explain", "similar"]
+
+#: The codes of faults, in the order of their numbers.
+FAULTS = {
+    "truncated": "the payload, or the part of it that a length bounds, ends inside the field",
+    "bad_type": "the type of a packet, or of a part of it, is not one that the specification has",
+    "bad_version": "the version is not one that the specification has",
+    "bad_count": "a count is out of its range, or more than the remaining bytes can hold",
+    "bad_size": "a size is impossible: odd where code units are counted, too small, or not the size of the contents",
+    "bad_flag": "a flag has a value that the specification does not allow",
+    "bad_name": "a name is empty, or does not follow its grammar",
+    "bad_terminator": "a text lacks the U+0000 at its end, or has one before it",
+    "bad_command": "Command of a notification update is above 2",
+    "bad_use_guid": "UseGuid of a notification update is above 1",
+    "unknown_property": "a PROPID is not in the specification, so the length of its value is unknown",
+    "bad_value": "a field has a value for which a receiver discards the packet",
+    "bad_text": "text does not follow its grammar",
+    "bad_signature": "the constant that begins the packet or a part of it is another",
+    "bad_header": "a part of the packet has another identifier than the one that belongs there",
+    "too_large": "a size is above the limit of the specification",
+}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a name means.
+
+    Attributes
+    ----------
+    kind : str
+        ``"fault"``, ``"field"``, ``"violation"``, ``"column"``, ``"property"``, ``"message class"``, ``"rule"``,
+        ``"table"`` or ``"section of a summary"``.
+    name : str
+    where : str
+        The table, or the object of a PROPID; empty if it is the same everywhere.
+    sentence : str
+    section : str
+        Of the specification; empty if the sentence has it, or if there is none.
+    """
+
+    kind: str
+    name: str
+    where: str
+    sentence: str
+    section: str = ""
+
+
+def _all() -> Iterator[Explanation]:
+    for code, sentence in FAULTS.items():
+        yield Explanation("fault", code, "", sentence)
+    for kind in TABLES.values():
+        table = kind.table
+        yield Explanation("table", table.name, "", ", ".join(table.names), table.section)
+        for name, rule in table.rules:
+            yield Explanation("violation", name, table.name, f"the broken rule: {rule}")
+        for column in table.all_columns:
+            yield Explanation("column", column.name, table.name, f"{column.type.name}: {column.about}", table.section)
+        for field in table.fields:
+            yield Explanation("field", field, table.name, "a field that faults name", table.section)
+    for column in CAPTURE.columns:
+        yield Explanation("column", column.name, "every table", f"{column.type.name}: {column.about}")
+    for row in PROPERTIES:
+        yield Explanation("property", row.name, row.object, _of_property(row), row.section)
+    for number, name in MESSAGE_CLASSES.items():
+        yield Explanation("message class", name, "messages", f"MessageClass 0x{number:04X}", "[MS-MQMQ] 2.2.18.1.6")
+    for name, section in SECTIONS.items():
+        yield Explanation("section of a summary", name, "", section.about)
+    for each in RULES:
+        yield Explanation("rule", each.name, each.severity, f"{each.title}; source: {each.source}", each.reference)
+
+
+def _of_property(row: Property) -> str:
+    values = ", ".join(f"{name} {value}" for name, value in row.values.items())
+    return f"PROPID {row.number}, {TYPE_NAMES[row.vt]}" + (f": {values}" if values else "")
+
+
+def explain(name: str) -> list[Explanation]:
+    """The meanings of a name, in any case; a number is a PROPID. Empty if it has none.
+
+    Examples
+    --------
+    >>> for each in explain("bad_terminator"):
+    ...     print(each.kind, each.sentence)
+    fault a text lacks the U+0000 at its end, or has one before it
+    >>> [(each.where, each.sentence) for each in explain("105")]
+    [('Queue', 'PROPID 105, VT_UI4')]
+    """
+    wanted = name.strip().lower()
+    if wanted.isdecimal():
+        numbered = {row.name.lower() for row in PROPERTIES if row.number == int(wanted)}
+        return [each for each in _all() if each.kind == "property" and each.name.lower() in numbered]
+    return [each for each in _all() if each.name.lower() in (wanted, f"propid_{wanted}")]
+
+
+def similar(name: str) -> list[str]:
+    """Names like a name that has no meaning."""
+    known = list(dict.fromkeys(each.name for each in _all()))
+    lower = {each.lower(): each for each in known}
+    return [lower[found] for found in difflib.get_close_matches(name.strip().lower(), lower, n=3)]

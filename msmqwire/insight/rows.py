@@ -1,0 +1,133 @@
+"""Record batches of any table as plain columns, whatever the types of their source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from msmqwire.insight.groups import integers, numbers, pc
+
+__all__ = ["FRAMES", "Files", "Rows", "guid_text"]
+
+#: A place is the number of the file times this, and the number of the frame.
+_FILE = 1 << 40
+
+#: The type of the places of a group in results.
+FRAMES = pa.list_(pa.struct([("file", pa.string()), ("frame", pa.int64())]))
+
+
+class Files:
+    """The files of rows, numbered in the order of their appearance."""
+
+    def __init__(self) -> None:
+        self.names: list[str | None] = []
+        self._numbers: dict[str | None, int] = {}
+
+    def number(self, name: str | None) -> int:
+        """The number of a file."""
+        if name not in self._numbers:
+            self._numbers[name] = len(self.names)
+            self.names.append(name)
+        return self._numbers[name]
+
+    def places(self, file: Any, frame: Any) -> Any:
+        """The places of rows from their columns ``file`` and ``frame``."""
+        encoded = file.dictionary_encode()
+        known = np.array([self.number(name) for name in encoded.dictionary.to_pylist()] or [0], np.int64)
+        return integers(known[numbers(encoded.indices)] * _FILE + numbers(frame))
+
+    def renumbered(self, places: Any, names: list[str | None]) -> Any:
+        """Lists of places whose files are numbered by ``names``, with the numbers of this object."""
+        known = np.array([self.number(name) for name in names] or [0], np.int64)
+        flat = numbers(places.flatten())
+        return pa.ListArray.from_arrays(places.offsets, integers(known[flat // _FILE] * _FILE + flat % _FILE))
+
+    def frames(self, places: Any) -> Any:
+        """Lists of places as lists of structs with the members ``file`` and ``frame``: the type ``FRAMES``."""
+        flat = numbers(places.flatten())
+        names = pa.array(self.names, pa.string())
+        structs = pa.StructArray.from_arrays(
+            [names.take(integers(flat // _FILE)), integers(flat % _FILE)], ["file", "frame"]
+        )
+        return pa.ListArray.from_arrays(numbers_from_zero(places), structs)
+
+
+def numbers_from_zero(lists: Any) -> Any:
+    """The offsets of lists in their flattened items."""
+    offsets = numbers(lists.offsets)
+    return integers(offsets - offsets[0]).cast(pa.int32())
+
+
+class Rows:
+    """The rows of a record batch.
+
+    Dictionaries are decoded and extension types removed: text and addresses are strings; GUIDs are strings, or 16
+    bytes. ``time`` is nanoseconds since 1970 (Spark's microseconds are multiplied, unless there is ``time_ns``).
+
+    Attributes
+    ----------
+    place : array of int64
+        The file and frame of each row, see ``Files``.
+    """
+
+    def __init__(self, batch: pa.RecordBatch, files: Files) -> None:
+        self._batch = batch
+        self._plain: dict[str, Any] = {}
+        self.place = files.places(self["file"], self["frame"])
+
+    def __len__(self) -> int:
+        return self._batch.num_rows
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._batch.schema.names
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._plain:
+            self._plain[name] = self._time() if name == "time" else plain(self._batch.column(name))
+        return self._plain[name]
+
+    def _time(self) -> Any:
+        if "time_ns" in self:
+            return plain(self._batch.column("time_ns")).cast(pa.int64())
+        return self._batch.column("time").cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+
+    def is_decoded(self) -> Any:
+        """Which rows have no fault."""
+        return pc.invert(self["fault"].is_valid())
+
+    def table(self, mask: Any = None, **columns: Any) -> pa.Table:
+        """A table of these columns of the selected rows, with ``place`` and ``time``; a scalar is repeated."""
+        made = {"place": self.place, "time": self["time"]}
+        for name, value in columns.items():
+            made[name] = value if isinstance(value, (pa.Array, pa.ChunkedArray)) else pa.repeat(value, len(self))
+        table = pa.table(made)
+        return table if mask is None else table.filter(mask)
+
+    def exploded(self, lists: Any, name: str, **columns: Any) -> pa.Table:
+        """As ``table``, with a row for each item of a column of lists, in the column ``name``."""
+        table = self.table(**columns).take(pc.list_parent_indices(lists))
+        return table.append_column(name, plain(pc.list_flatten(lists)))
+
+
+def plain(column: Any) -> Any:
+    """A column without dictionaries and extension types."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_string_view(column.type) or pa.types.is_large_string(column.type):
+        column = column.cast(pa.string())
+    return column
+
+
+def guid_text(column: Any) -> Any:
+    """GUIDs as canonical text, from text or from 16 bytes."""
+    if not pa.types.is_fixed_size_binary(column.type):
+        return column
+    digits = [None if value is None else value.hex() for value in column.to_pylist()]
+    texts = [
+        None if text is None else f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}" for text in digits
+    ]
+    return pa.array(texts, pa.string())

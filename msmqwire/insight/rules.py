@@ -1,0 +1,337 @@
+"""The rules of ``detect``: one table, a row for each finding that there can be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+from typing import Any, Literal
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from msmqwire.insight.groups import integers, numbers, pc
+from msmqwire.insight.rows import Rows, plain
+from msmqwire.insight.sections import own_managers
+
+__all__ = ["COLUMNS", "LENGTH_FIELDS", "RULES", "Rule", "Severity", "suricata_rules"]
+
+Severity = Literal["low", "medium", "high"]
+#: A mask of the matching rows, and the columns of evidence.
+Match = tuple[Any, Mapping[str, Any]]
+
+#: The fields of 32 bits whose fault is at their own offset, so that the value can be read there.
+LENGTH_FIELDS = frozenset(
+    {
+        "SRMPEnvelopeHeader.DataLength",
+        "CompoundMessageHeader.HttpBodySize",
+        "CompoundMessageHeader.MessageBodySize",
+        "CompoundMessageHeader.MessageBodyOffset",
+        "Destination.HeaderSize",
+        "Administration.HeaderSize",
+        "Response.HeaderSize",
+    }
+)
+_ENVELOPE = "SRMPEnvelopeHeader.DataLength"
+_WRAPS = 1 << 31
+_HOSTS = ("src", "dst")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A finding that there can be.
+
+    Attributes
+    ----------
+    name, title, reference : str
+        ``reference`` is a CVE where there is one, or else where the behaviour is described.
+    source : str
+        Where the bytes or the condition of the rule come from.
+    tables : tuple of str
+        The tables that the rule reads.
+    match : callable
+        For rows of a table, those that match, and the columns of evidence; a finding is made of all rows with the same
+        evidence.
+    several : str
+        Findings need more than one value of this column of evidence, which is then a list.
+    suricata : str
+        The options of a Suricata rule that finds the same in a packet; empty where none can.
+    """
+
+    name: str
+    severity: Severity
+    title: str
+    reference: str
+    source: str
+    tables: tuple[str, ...]
+    match: Callable[[str, Rows, tuple[str, ...]], Match]
+    several: str = ""
+    suricata: str = ""
+
+
+#: The columns that the rules need.
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "topology": ("type", "enterprise_id", "request_id", "site_id"),
+    "notifications": ("stream_offset",),
+    "messages": (
+        "src_port", "stream_offset", "source_queue_manager", "hop_count", "sent_time", "message_id", "label",
+        "destination_queue", "body", "body_type", "notification", "sender_id_type", "security_id",
+    ),
+    "sessions": ("src_port", "queue_manager", "client_guid", "server_guid", "time_stamp", "operating_system"),
+}  # fmt: skip
+COLUMNS = {
+    table: ("file", "frame", "time", "src", "dst", *columns, "fault", "violations")
+    for table, columns in COLUMNS.items()
+}
+
+
+def _hosts(rows: Rows) -> dict[str, Any]:
+    return {name: rows[name] for name in _HOSTS}
+
+
+def _is_guid(column: Any, guid: str) -> Any:
+    value = UUID(guid)
+    form = value.bytes if pa.types.is_fixed_size_binary(column.type) else str(value)
+    return pc.equal(column, pa.scalar(form, column.type))
+
+
+def _fault(rows: Rows, member: str) -> Any:
+    return plain(pc.struct_field(rows["fault"], member))
+
+
+def _lengths(rows: Rows) -> tuple[Any, Any]:
+    """The value of the field at fault and the bytes after it, null where they are unknown."""
+    if "length" in rows:
+        return rows["length"], rows["after"]
+    unknown = pa.nulls(len(rows), pa.int64())
+    return unknown, unknown
+
+
+def _envelope(rows: Rows, *, harmless: bool) -> Match:
+    length, after = _lengths(rows)
+    # DataLength counts UTF-16 code units: doubled in 32 bits, the length of a check becomes one that fits the packet
+    doubled = numbers(length) * 2
+    fits = (numbers(length) >= _WRAPS) & (doubled % (1 << 32) <= numbers(after)) & ~_nulls(length)
+    mask = pc.and_(pc.equal(_fault(rows, "field"), _ENVELOPE), _mask(fits if harmless else ~fits))
+    return mask, {**_hosts(rows), "length": length}
+
+
+def _nulls(column: Any) -> Any:
+    return numbers(column.is_valid()) == 0
+
+
+def _mask(values: np.ndarray[Any, np.dtype[np.bool_]]) -> Any:
+    return pc.not_equal(integers(values.astype(np.int64)), 0)
+
+
+def _check(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
+    return _envelope(rows, harmless=True)
+
+
+def _exploit(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
+    return _envelope(rows, harmless=False)
+
+
+def _overflow(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
+    field, (length, _after) = _fault(rows, "field"), _lengths(rows)
+    field = pc.replace_substring_regex(field, r"\[\d+\]", "")
+    mask = pc.and_(pc.not_equal(field, _ENVELOPE), pc.greater_equal(length, _WRAPS))
+    return mask, {**_hosts(rows), "field": field, "length": length}
+
+
+def _connection_probe(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
+    mask = pc.and_(pc.equal(rows["time_stamp"], 501140046), pc.equal(rows["operating_system"], 0x310))
+    mask = pc.and_(mask, _is_guid(rows["client_guid"], "557358d1-9150-9595-4997-b6e611ea26c6"))
+    return pc.and_(mask, _is_guid(rows["server_guid"], "43cd8907-394c-8f11-4445-9078909ea0fc")), _hosts(rows)
+
+
+def _metasploit(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
+    mask = pc.and_(pc.equal(rows["label"], "poc"), pc.ends_with(rows["destination_queue"], "/queuejumper"))
+    return mask, {**_hosts(rows), "queue": rows["destination_queue"]}
+
+
+def _discovery_probe(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
+    mask = pc.invert(pc.match_substring_regex(rows["dst"], r"\.255$|^ff"))
+    for column, guid in (
+        ("enterprise_id", "e6eaba61-d1c6-11db-baac-0003ff4e2d22"),
+        ("request_id", "f291a103-e33c-ab4f-a930-be3a33e432dd"),
+        ("site_id", "dcc51bf6-d4ad-4543-8739-71568e8f9128"),
+    ):
+        mask = pc.and_(mask, _is_guid(rows[column], guid))
+    return mask, _hosts(rows)
+
+
+def _cloned(table: str, rows: Rows, _: tuple[str, ...]) -> Match:
+    guid, mask = own_managers(table, rows)
+    return mask, {"queue_manager": guid, "address": rows["src"]}
+
+
+def _dotnet(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
+    # SerializationHeaderRecord: type 0, two identifiers, version 1.0 ([MS-NRBF] 2.6.1)
+    mask = pc.match_substring_regex(rows["body"], r"(?s)\A\x00.{8}\x01\x00{7}")
+    return mask, {**_hosts(rows), "queue": rows["destination_queue"]}
+
+
+def _unexpected(_: str, rows: Rows, expected: tuple[str, ...]) -> Match:
+    known = [ip_network(name, strict=False) for name in expected]
+    encoded = rows["src"].dictionary_encode()
+    strange = [not _is_among(address, known) for address in encoded.dictionary.to_pylist()] or [False]
+    mask = pc.and_(pc.equal(rows["type"], "reply"), _mask(np.array(strange)[numbers(encoded.indices)]))
+    return (mask if expected else pc.and_(mask, False)), _hosts(rows)
+
+
+def _is_among(address: str, known: Iterable[Any]) -> bool:
+    try:
+        return any(ip_address(address) in network for network in known)
+    except ValueError:  # IPX
+        return False
+
+
+def _refused(table: str, rows: Rows, _: tuple[str, ...]) -> Match:
+    if table == "notifications":
+        code = _fault(rows, "code")
+        return code.is_valid(), {**_hosts(rows), "reason": pc.if_else(code.is_valid(), "malformed", None)}
+    sender = pc.fill_null(rows["sender_id_type"], "none")
+    other = pc.and_(pc.equal(sender, "queue_manager"), _is_other(rows["security_id"], rows["source_queue_manager"]))
+    reason = pc.if_else(pc.not_equal(sender, "queue_manager"), "sender_type", "other_sender")
+    mask = pc.and_(rows["notification"].is_valid(), pc.or_(pc.not_equal(sender, "queue_manager"), other))
+    return mask, {**_hosts(rows), "reason": reason}
+
+
+def _is_other(claims: Any, sources: Any) -> Any:
+    """Whether SecurityID, in the byte order of the wire, names another queue manager than the source."""
+    pairs = pa.table({"claim": claims, "source": sources})
+    found = [
+        claim is not None and len(claim) == 16 and source is not None and UUID(bytes_le=claim) != _guid(source)
+        for claim, source in zip(pairs["claim"].to_pylist(), pairs["source"].to_pylist(), strict=True)
+    ]
+    return _mask(np.array(found, np.bool_))
+
+
+def _guid(value: Any) -> UUID:
+    return UUID(bytes=value) if isinstance(value, bytes) else UUID(str(value))
+
+
+_CVE = "CVE-2023-21554"
+# The packet of [MS-MQQB] 4.1: ClientGuid, ServerGuid, TimeStamp and OperatingSystem
+_CONNECTION = (
+    "d1 58 73 55 50 91 95 95 49 97 b6 e6 11 ea 26 c6 07 89 cd 43 4c 39 11 8f 44 45 90 78 90 9e a0 fc 4e ca de 1d 10 03"
+)
+_LIOR = 'flow:established,to_server; content:"LIOR"; offset:4; depth:4; '
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        name="queuejumper-exploit",
+        severity="high",
+        title="DataLength of an SRMPEnvelopeHeader leaves the packet",
+        reference=_CVE,
+        source="https://securityintelligence.com/posts/msmq-queuejumper-rce-vulnerability-technical-analysis/",
+        tables=("messages",),
+        match=_exploit,
+    ),
+    Rule(
+        name="queuejumper-check",
+        severity="medium",
+        title="DataLength of an SRMPEnvelopeHeader overflows to a length that fits: a check for QueueJumper",
+        reference=_CVE,
+        source="metasploit-framework: modules/auxiliary/scanner/msmq/cve_2023_21554_queuejumper.rb, message_malformed",
+        tables=("messages",),
+        match=_check,
+        # The envelope begins with <se:Env, and DataLength is the 4 bytes before it
+        suricata=_LIOR
+        + 'content:"|3c 00 73 00 65 00 3a 00 45 00 6e 00 76 00|"; byte_test:4,>,0x7fffffff,-18,relative,little; '
+        + "reference:cve,2023-21554;",
+    ),
+    Rule(
+        name="length-overflow",
+        severity="high",
+        title="a length of 2 GiB or more that leaves the packet",
+        reference="CWE-190",
+        source="[MS-MQMQ] 2.2.20, [MS-MQRR] 2.2.5.1.2",
+        tables=("messages",),
+        match=_overflow,
+    ),
+    Rule(
+        name="connection-probe",
+        severity="low",
+        title="EstablishConnection packet with the GUIDs printed in [MS-MQQB] 4.1: a scanner looks for MSMQ",
+        reference="SANS ISC diary of 2024-06-12, Port 1801 Traffic: Microsoft Message Queue",
+        source="nuclei-templates: network/detection/msmq-detect.yaml; the diary shows the same bytes",
+        tables=("sessions",),
+        match=_connection_probe,
+        suricata=f'{_LIOR}content:"|{_CONNECTION}|"; offset:20; depth:38;',
+    ),
+    Rule(
+        name="metasploit-probe",
+        severity="medium",
+        title="first message of the QueueJumper module of Metasploit",
+        reference=_CVE,
+        source="metasploit-framework: modules/auxiliary/scanner/msmq/cve_2023_21554_queuejumper.rb, message_normal",
+        tables=("messages",),
+        match=_metasploit,
+        suricata=_LIOR
+        + 'content:"/|00|q|00|u|00|e|00|u|00|e|00|j|00|u|00|m|00|p|00|e|00|r|00 00 00|"; '
+        + 'content:"p|00|o|00|c|00 00 00|"; distance:0; reference:cve,2023-21554;',
+    ),
+    Rule(
+        name="discovery-probe",
+        severity="low",
+        title="discovery request with the GUIDs printed in [MS-MQSD] 4, sent to one host",
+        reference="[MS-MQSD] 4",
+        source="[MS-MQSD] 4.1; a client sends its requests as broadcasts ([MS-MQSD] 3.1.5.1)",
+        tables=("topology",),
+        match=_discovery_probe,
+    ),
+    Rule(
+        name="cloned-queue-manager",
+        severity="medium",
+        title="one queue manager GUID at several addresses: cloned machines, or one with several addresses",
+        reference="[MS-MQDMPR] 3.1.1.1",
+        source="GUIDs in pings, connections, and messages that no routing server has processed",
+        tables=("messages", "sessions"),
+        match=_cloned,
+        several="address",
+    ),
+    Rule(
+        name="dotnet-binary-body",
+        severity="medium",
+        title="body written by BinaryFormatter: who reads it may run what it holds",
+        reference="https://learn.microsoft.com/dotnet/standard/serialization/binaryformatter-security-guide",
+        source="[MS-NRBF] 2.6.1, SerializationHeaderRecord",
+        tables=("messages",),
+        match=_dotnet,
+        suricata=_LIOR + 'content:"|00 01 00 00 00 ff ff ff ff 01 00 00 00 00 00 00 00|";',
+    ),
+    Rule(
+        name="unexpected-directory-server",
+        severity="high",
+        title="discovery reply from a server that is not expected",
+        reference="[MS-MQSD] 5.1",
+        source="the servers that the caller expects",
+        tables=("topology",),
+        match=_unexpected,
+    ),
+    Rule(
+        name="refused-notification",
+        severity="high",
+        title="change notification that a queue manager must not apply",
+        reference="[MS-MQCN] 3.2.5",
+        source="the rules of msmqwire.notification, as far as captures show them",
+        tables=("messages", "notifications"),
+        match=_refused,
+    ),
+)
+
+
+def suricata_rules() -> str:
+    """The rules that Suricata can express, as a rule file. The identifiers are in the range for local use."""
+    lines = []
+    for number, rule in enumerate(RULES):
+        if rule.suricata:
+            message = json.dumps(f"msmqwire {rule.name}: {rule.title}".replace(";", ",").replace(":", ""))
+            lines.append(
+                f"alert tcp any any -> any 1801 (msg:{message}; {rule.suricata} sid:{1_801_001 + number}; rev:1;)"
+            )
+    return "\n".join(lines) + "\n"

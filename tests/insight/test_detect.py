@@ -1,0 +1,205 @@
+"""Findings: each rule has a capture that triggers it and nothing else, and the examples trigger none."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from msmqwire.capture import read_tables
+from msmqwire.insight.findings import CapturedRows, Detector, Finding
+from msmqwire.insight.rules import COLUMNS, RULES, suricata_rules
+from tests.cli.support import run
+from tests.insight.captures import EXAMPLES, FIRST, SECOND, THIRD, WRITER, datagram, message, stream, vector, write
+
+EXPECTED = ("10.20.0.0/16", "2001:db8:20::/48")
+ENVELOPE = '<se:Envelope xmlns:se="http://schemas.xmlsoap.org/soap/envelope/"/>\0'.encode("utf-16-le")
+DOTNET = bytes.fromhex("0001000000ffffffff0100000000000000") + b"\x06\x01\0\0\0\x02hi\x0b"
+
+
+def over_http(length: int, queue: str = "http://192.0.2.1/msmq/private$/a", label: str = "") -> bytes:
+    """A message with an SRMPEnvelopeHeader whose DataLength is ``length``."""
+    packet = message(FIRST, queue, label=label)
+    (flags,) = struct.unpack_from("<I", packet, 60)
+    packet = packet[:60] + struct.pack("<I", flags | 1 << 25) + packet[64:]
+    packet += struct.pack("<HHI", 0, 0, length) + ENVELOPE + bytes(-len(ENVELOPE) % 4)
+    return packet[:8] + struct.pack("<I", len(packet)) + packet[12:]
+
+
+def connection() -> list[bytes]:
+    zeros = vector("F3-establish-connection-request")[:60] + bytes(512)
+    return stream([zeros])
+
+
+UNITS = len(ENVELOPE) // 2
+CAPTURES: dict[str, Callable[[], list[bytes]]] = {
+    "queuejumper-exploit": lambda: stream([over_http(0x90000000)]) + stream([over_http(UNITS + 200)], port=40002),
+    "queuejumper-check": lambda: stream([over_http(0x80000000 | UNITS)]),
+    "length-overflow": lambda: stream([vector("http-body-offset-wraps")]),
+    "connection-probe": connection,
+    "metasploit-probe": lambda: stream([over_http(UNITS, "http://192.0.2.1/msmq/private$/queuejumper", "poc")]),
+    "discovery-probe": lambda: [datagram(WRITER["PRINTED_REQUEST"])],
+    "cloned-queue-manager": lambda: [
+        datagram(WRITER["ping"](4, THIRD), src=src, to=3527) for src in ("10.0.0.1", "10.0.0.2")
+    ],
+    "dotnet-binary-body": lambda: stream([message(body=DOTNET)]),
+    "unexpected-directory-server": lambda: [
+        datagram(WRITER["reply"](FIRST, [SECOND]), src="203.0.113.9", dst="10.20.1.25", port=1801, to=4000)
+    ],
+    "refused-notification": lambda: stream([WRITER["user_message"](FIRST, SECOND, 3, 1, 0, b"\1\xff")]),
+}  # fmt: skip
+
+
+def findings(source: Any, expected: tuple[str, ...] = EXPECTED) -> list[Finding]:
+    detector = Detector(expected)
+    for table, batch in CapturedRows(source):
+        detector.add(table, batch)
+    return detector.findings()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_each_rule_finds_its_capture_and_no_other(rule: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.pcap", CAPTURES[rule.name]())
+    found = findings(path)
+    assert {finding.rule for finding in found} == {rule.name}
+    assert all(finding.file == str(path) and finding.frames and finding.evidence["packets"] for finding in found)
+
+
+def test_the_examples_have_no_findings() -> None:
+    assert findings(EXAMPLES) == []
+    assert findings(EXAMPLES, expected=()) == []
+
+
+def test_evidence(tmp_path: Path) -> None:
+    found = findings(write(tmp_path / "x.pcap", CAPTURES["queuejumper-exploit"]()))
+    assert [(each.frames, each.evidence["length"]) for each in found] == [([4], 0x90000000), ([11], UNITS + 200)]
+    (check,) = findings(write(tmp_path / "y.pcap", CAPTURES["queuejumper-check"]()))
+    assert (check.reference, check.evidence["src"], check.evidence["dst"]) == (
+        "CVE-2023-21554", "192.0.2.7", "10.20.1.25",
+    )  # fmt: skip
+    (cloned,) = findings(write(tmp_path / "z.pcap", CAPTURES["cloned-queue-manager"]()))
+    assert cloned.evidence["address"] == ["10.0.0.1", "10.0.0.2"]
+    assert (cloned.evidence["queue_manager"], cloned.frames) == (str(THIRD), [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"type": 0x81}, "sender_type"),
+        ({"claim": THIRD.bytes_le}, "other_sender"),
+    ],
+)
+def test_notifications_that_are_refused(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
+    body = b"\1\1" + WRITER["notification_update"](2, struct.pack("<2I", 1403, 1404), b"\1\1")
+    packet = WRITER["user_message"](FIRST, SECOND, 3, 1, 0, body)
+    assert findings(write(tmp_path / "right.pcap", stream([packet]))) == []
+    at = packet.index(struct.pack("<HH", 0x82, 16))
+    kind = struct.pack("<H", changes.get("type", 0x82))
+    wrong = packet[:at] + kind + packet[at + 2 : at + 16] + changes.get("claim", FIRST.bytes_le) + packet[at + 32 :]
+    (found,) = findings(write(tmp_path / "wrong.pcap", stream([wrong])))
+    assert (found.rule, found.evidence["reason"]) == ("refused-notification", reason)
+
+
+def test_tables_without_payloads(tmp_path: Path) -> None:
+    """In a lake the value of a length is unknown, and so is its form."""
+    path, detector = write(tmp_path / "x.pcap", CAPTURES["queuejumper-check"]()), Detector()
+    for table, batch in read_tables(path, columns=COLUMNS):
+        encoded = [c.dictionary_encode() if pa.types.is_string(c.type) else c for c in batch.columns]
+        detector.add(table, pa.RecordBatch.from_arrays(encoded, batch.schema.names))
+    (found,) = detector.findings()
+    assert (found.rule, "length" in found.evidence) == ("queuejumper-exploit", False)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.pcap", CAPTURES["dotnet-binary-body"]())
+    status, output, errors = run("detect", path)
+    (line,) = map(json.loads, output.splitlines())
+    assert (status, line["rule"], line["frames"]) == (2, "dotnet-binary-body", [4])
+    assert list(line) == ["rule", "severity", "title", "file", "frames", "evidence", "reference"]
+    assert "1 finding\n" in errors
+    assert run("detect", *EXAMPLES, "-q")[:2] == (0, "")
+    assert run("detect", *EXAMPLES, "-q", "--expect", "10.20.0.0/16")[0] == 2
+    assert "body written by BinaryFormatter" in run("detect", path, "-q", "-T", "table")[1]
+    assert run("detect")[0] == run("detect", path, "--rules")[0] == 1
+    assert len(run("detect", "--rules")[1].splitlines()) == len(RULES)
+
+
+def test_zeek_log(tmp_path: Path) -> None:
+    queue = "OS:a\tb\x1b\\private$\\x"
+    path = write(tmp_path / "x.pcap", stream([message(queue=queue, body=DOTNET)]))
+    *header, row = run("detect", path, "-q", "-T", "zeek")[1].splitlines()
+    fields = header[-2].split("\t")[1:]
+    values = dict(zip(fields, row.split("\t"), strict=True))
+    assert values["rule"] == "dotnet-binary-body"
+    assert re.fullmatch(r"1709539200\.\d{6}", values["ts"])
+    assert "\x1b" not in row
+
+
+# Suricata rules
+
+
+def matches(rule: str, payload: bytes) -> bool:
+    """Whether the contents and byte tests of a rule match: the part of the language that the rules use."""
+    at = 0
+    for keyword, value in re.findall(r'(\w+):"?([^;"]*)"?;', rule[rule.index("(") :]):
+        if keyword == "content":
+            parts = value.split("|")
+            wanted = b"".join(bytes.fromhex(part) if odd % 2 else part.encode() for odd, part in enumerate(parts))
+            options = dict(
+                re.findall(r"(offset|depth|distance):(\d+);", rule[rule.index(value) :].split("content:")[0])
+            )
+            start = int(options.get("offset", at if "distance" in options else 0))
+            end = start + int(options["depth"]) if "depth" in options else len(payload)
+            found = payload.find(wanted, start, end)
+            if found < 0:
+                return False
+            at = found + len(wanted)
+        elif keyword == "byte_test":
+            size, operator, limit, offset, *_ = value.split(",")
+            assert (size, operator) == ("4", ">")
+            if int.from_bytes(payload[at + int(offset) :][:4], "little") <= int(limit, 16):
+                return False
+    return True
+
+
+PAYLOADS = {
+    "queuejumper-check": over_http(0x80000000 | UNITS),
+    "connection-probe": vector("F3-establish-connection-request"),
+    "metasploit-probe": over_http(UNITS, "http://192.0.2.1/msmq/private$/queuejumper", "poc"),
+    "dotnet-binary-body": message(body=DOTNET),
+}
+
+
+def rules_by_name() -> dict[str, str]:
+    return {re.search(r'msg:"msmqwire ([\w-]+)', line)[1]: line for line in suricata_rules().splitlines()}  # type: ignore[index]
+
+
+def test_suricata_rules_match_their_payloads_and_no_other() -> None:
+    rules = rules_by_name()
+    assert rules.keys() == PAYLOADS.keys()
+    assert len({re.search(r"sid:(\d+)", rule)[1] for rule in rules.values()}) == len(rules)  # type: ignore[index]
+    for name, rule in rules.items():
+        assert {other for other, payload in PAYLOADS.items() if matches(rule, payload)} == {name}
+        assert not matches(rule, message())
+        assert not matches(rule, over_http(UNITS))
+
+
+@pytest.mark.skipif(shutil.which("suricata") is None, reason="suricata is not installed")
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_suricata_itself(name: str, tmp_path: Path) -> None:
+    rules = tmp_path / "msmqwire.rules"
+    rules.write_text(run("detect", "--suricata")[1])
+    path = write(tmp_path / "x.pcap", stream([PAYLOADS[name]]))
+    command = ["suricata", "-r", str(path), "-S", str(rules), "-l", str(tmp_path), "-k", "none"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    events = map(json.loads, (tmp_path / "eve.json").read_text().splitlines())
+    alerts = {event["alert"]["signature"].split()[1].rstrip(":") for event in events if event["event_type"] == "alert"}
+    assert alerts == {name}

@@ -1,0 +1,49 @@
+"""Explanations: every name that a table can show has one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from msmqwire.capture import TABLES
+from msmqwire.insight.explain import FAULTS, explain, similar
+from msmqwire.insight.rules import RULES
+from msmqwire.properties import PROPERTIES
+from msmqwire.wire.fault import FAULT_NAMES
+from tests.cli.support import run
+
+
+def test_every_fault_has_a_sentence() -> None:
+    assert tuple(FAULTS) == FAULT_NAMES[1:]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_name_of_a_table_is_explained(name: str) -> None:
+    table = TABLES[name].table
+    assert tuple(violation for violation, _ in table.rules) == table.violation_names
+    assert all("[MS-" in rule for _, rule in table.rules)
+    for kind, names in (("violation", table.violation_names), ("column", table.names), ("field", table.fields)):
+        for each in names:
+            assert [found.where for found in explain(each) if found.kind == kind].count(name) == 1
+
+
+def test_properties_and_rules() -> None:
+    for row in PROPERTIES:
+        assert any(found.section == row.section for found in explain(row.name))
+        assert row.name in {found.name for found in explain(str(row.number))}
+    assert all(explain(rule.name) for rule in RULES)
+    assert explain("q_quota") == explain("PROPID_Q_QUOTA")
+    assert explain("nothing at all") == []
+    assert "bad_terminator" in similar("bad_terminater")
+
+
+def test_the_command() -> None:
+    status, output, _ = run("explain", "trailing_bytes", "105")
+    assert status == 0
+    assert "violation trailing_bytes (topology): the broken rule: nothing follows the last field of a reply" in output
+    assert "property PROPID_Q_QUOTA (Queue): PROPID 105, VT_UI4 ([MS-MQMQ] 2.3.1.5)" in output
+    found = [json.loads(line) for line in run("explain", "hop_count", "-T", "json")[1].splitlines()]
+    assert {each["kind"] for each in found} == {"column", "violation"}
+    status, _, errors = run("explain", "hop_cuont")
+    assert (status, "did you mean hop_count" in errors) == (1, True)

@@ -1,0 +1,202 @@
+"""Summaries: their totals are those of SQL over the decoded tables; each role and loss has a capture that shows it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from msmqwire.capture import read_tables
+from msmqwire.insight import COLUMNS, SECTIONS, Summary, summarize
+from tests.cli.support import run
+from tests.insight.captures import EXAMPLES, FIRST, SECOND, THIRD, WRITER, datagram, hopped, message, stream, write
+
+
+def summary_of(source: Any, **options: Any) -> Summary:
+    return summarize(read_tables(source, columns=COLUMNS, **options))
+
+
+def rows(summary: Summary, name: str, *columns: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in summary.section(name).select(list(columns)).to_pylist()]
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Path:
+    """Messages of three queue managers to several queues, acknowledgments, one message twice, one through a router."""
+    frames = []
+    for number in range(300):
+        source = (FIRST, SECOND, THIRD)[number % 3]
+        packet = message(source, f"OS:host{number % 5}\\orders", number, body=b"x" * (number % 7))
+        if number % 10 == 0:
+            packet = message(source, "OS:host\\admin", number, message_class=0x8002 if number % 20 else 2)
+        frames += stream([packet], client=f"10.0.0.{number % 3}", port=30000 + number)
+    frames += stream([message(FIRST, number=9999), message(FIRST, number=9999)], client="10.0.0.9")
+    frames += stream([hopped(message(FIRST, number=7), 2)], client="10.0.0.5")
+    return write(tmp_path / "busy.pcap", frames)
+
+
+# Each section as SQL over the decoded tables
+SQL = {
+    "totals": "SELECT 'messages', file, count(*), count(fault) FROM messages GROUP BY file",
+    "queues": "SELECT destination_queue, src, source_queue_manager, count(*), sum(coalesce(message_size, 0)) "
+    "FROM messages WHERE destination_queue IS NOT NULL GROUP BY ALL",
+    "acknowledgments": "SELECT message_class, message_class_name, src, count(*), min(time), max(time) FROM messages "
+    "WHERE message_class <> 0 GROUP BY ALL",
+    "sessions": "SELECT src, src_port, count(*), sum(packet_size + CASE WHEN ack_sequence_number IS NULL "
+    "THEN 0 ELSE 16 END) FROM messages GROUP BY ALL",
+    "repeated": "SELECT src, source_queue_manager, message_id, count(*) FROM messages GROUP BY ALL HAVING count(*) > 1",
+}
+SAME = {
+    "totals": ("in_table", "file", "rows", "faults"),
+    "queues": ("queue", "sender", "source_queue_manager", "messages", "bytes"),
+    "acknowledgments": ("code", "class", "sender", "messages", "first_seen", "last_seen"),
+    "sessions": ("src", "src_port", "messages", "bytes"),
+    "repeated": ("src", "source_queue_manager", "message_id", "copies"),
+}
+
+
+@pytest.mark.parametrize("name", SQL)
+def test_totals_are_those_of_sql(busy: Path, name: str) -> None:
+    batches = dict.fromkeys(COLUMNS, ())
+    for table, batch in read_tables(busy):
+        batches[table] = (*batches[table], batch)
+    messages = pa.Table.from_batches(batches["messages"])  # noqa: F841 (DuckDB finds it by its name)
+    expected = duckdb.sql(SQL[name]).arrow().read_all().to_pylist()
+    found = summary_of(busy).section(name).filter(pa.compute.field("messages") > 0) if name == "sessions" else None
+    table = summary_of(busy).section(name) if found is None else found
+    ours = [tuple(row.values()) for row in table.select(list(SAME[name])).to_pylist()]
+    assert sorted(ours, key=str) == sorted((tuple(row.values()) for row in expected), key=str)
+    assert ours
+
+
+def test_the_examples_in_full() -> None:
+    summary = summary_of(EXAMPLES)
+    assert {(table, count) for table, count in rows(summary, "totals", "in_table", "rows")} == {
+        ("topology", 10), ("topology", 4), ("sessions", 7), ("messages", 5), ("notifications", 4),
+    }  # fmt: skip
+    unanswered = [row for row in rows(summary, "discovery", "request_id", "client", "replies") if not row[2]]
+    assert unanswered == [("7d1c2e90-0b03-4a55-8e11-3c9f5d20a4b3", "10.30.4.18", 0)]
+    assert ("truncated", "DirectoryServiceServerArray", [9]) in [
+        (code, field, [each["frame"] for each in frames])
+        for code, field, frames in rows(summary, "problems", "code", "field", "frames")
+    ]
+    assert rows(summary, "notifications", "machine", "operation", "applied", "changes") == [
+        ("10.20.1.25", "change", True, 2),
+        ("10.20.1.25", "delete", True, 1),
+        ("10.20.1.10", "change", True, 1),
+    ]
+    assert {row for row in rows(summary, "hosts", "address", "role") if row[0] == "10.20.1.25"} == {
+        ("10.20.1.25", "client"), ("10.20.1.25", "queue_manager"),
+    }  # fmt: skip
+    assert not any(missing for (missing,) in rows(summary, "sessions", "missing_bytes"))
+
+
+def test_roles_and_names(busy: Path) -> None:
+    summary = summary_of(busy)
+    assert ("10.0.0.5", "router", "forwarded message") in rows(summary, "hosts", "address", "role", "evidence")
+    # A router is not at the address of the queue manager whose message it forwards
+    assert (str(FIRST), "10.0.0.5") not in rows(summary, "queue_managers", "queue_manager", "address")
+    assert sum(count for negative, count in rows(summary, "acknowledgments", "negative", "messages") if negative) == 15
+
+
+def test_missing_bytes_of_a_session(tmp_path: Path) -> None:
+    packets = [message(number=number, body=b"y" * 1000) for number in range(6)]
+    frames = stream(packets)
+    # Packets 2 and 3 are not captured; the fourth begins a segment
+    lost = write(tmp_path / "lost.pcap", [*frames[:5], *frames[7:]])
+    ((missing, count),) = rows(summary_of(lost), "sessions", "missing_bytes", "packets")
+    assert (missing, count) == (2 * len(packets[0]), 4)
+
+
+@pytest.mark.parametrize("guid", ["binary", "uuid", "text"])
+def test_any_form_of_columns(busy: Path, guid: Any) -> None:
+    expected = summary_of(busy)
+    summary = Summary()
+    for table, batch in read_tables(busy, columns=COLUMNS, guid=guid):
+        columns = [
+            column.dictionary_encode() if pa.types.is_string(column.type) else column for column in batch.columns
+        ]
+        summary.add(table, pa.RecordBatch.from_arrays(columns, batch.schema.names))
+    for name in SECTIONS:
+        assert summary.section(name) == expected.section(name)
+
+
+def test_parts_merge_to_the_same(busy: Path) -> None:
+    whole, merged = summary_of([busy, *EXAMPLES]), Summary()
+    for source in (EXAMPLES[0], busy, *EXAMPLES[1:]):
+        merged.merge(pickle.loads(pickle.dumps(summary_of(source).partial())))
+    for name in SECTIONS:
+        ours, theirs = (
+            sorted(map(str, each.section(name).drop_columns(["frames"]).to_pylist())) for each in (whole, merged)
+        )
+        assert ours == theirs
+
+
+def test_limits_are_reported(busy: Path) -> None:
+    whole, cut = summary_of(busy), summarize(read_tables(busy, columns=COLUMNS), limits={"queues": 4})
+    table = cut.section("queues")
+    groups, packets = cut.omitted("queues")
+    assert table.num_rows == 4
+    assert groups == whole.section("queues").num_rows - 4
+    assert packets + sum(table["messages"].to_pylist()) == sum(whole.section("queues")["messages"].to_pylist())
+    with pytest.raises(ValueError, match="no section nothing"):
+        Summary({"nothing": 1})
+
+
+def test_groups_beyond_a_compaction(monkeypatch: pytest.MonkeyPatch, busy: Path) -> None:
+    expected = summary_of(busy)
+    monkeypatch.setattr("msmqwire.insight.groups._PENDING", 7)
+    found = summary_of(busy, block_size=4096)
+    for name in SECTIONS:
+        assert found.section(name) == expected.section(name)
+
+
+def test_the_command(tmp_path: Path, busy: Path) -> None:
+    status, output, errors = run("summary", *EXAMPLES, "-T", "json")
+    assert status == 2
+    assert {json.loads(line)["table"] for line in output.splitlines()} == SECTIONS.keys() - {"repeated"}
+    assert "3 payloads with faults" in errors
+    target = tmp_path / "queues.parquet"
+    assert run("summary", busy, "-q", "--table", "queues", "-o", target)[0] == 0
+    assert pq.read_table(target).to_pylist() == summary_of(busy).section("queues").to_pylist()
+    status, output, _ = run("summary", busy, "-q", "-T", "table", "--table", "hosts")
+    assert "router" in output
+    for wrong in (["-T", "csv"], ["--table", "nothing"], ["--lake", "lake"]):
+        assert run("summary", busy, *wrong)[0] == 1
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.pcap", stream([message(queue="OS:\x1b[31m\\<script>")]))
+    _, output, _ = run("summary", path, "-q", "-T", "brief")
+    assert "\x1b" not in output
+    assert "<script>" in output
+
+
+def test_a_request_without_an_answer_and_a_ping(tmp_path: Path) -> None:
+    frames = [datagram(WRITER["request"](FIRST, SECOND)), datagram(WRITER["ping"](4, THIRD), to=3527)]
+    summary = summary_of(write(tmp_path / "x.pcap", frames))
+    assert rows(summary, "discovery", "request_id", "requests", "replies") == [(str(FIRST), 1, 0)]
+    assert rows(summary, "queue_managers", "queue_manager", "address", "evidence") == [
+        (str(THIRD), "192.0.2.7", "ping")
+    ]
+
+
+@pytest.mark.long
+def test_a_lake_gives_the_same(spark: Any, busy: Path) -> None:
+    from msmqwire.spark.insight import summarize as on_spark
+
+    tables = {
+        name: spark.read.format("msmq").option("table", name).load(str(busy)) for name in ("messages", "sessions")
+    }
+    found, expected = on_spark(tables), summary_of(str(busy))
+    for name in ("queues", "acknowledgments", "sessions"):
+        ours, theirs = (
+            sorted(map(str, each.section(name).drop_columns(["frames"]).to_pylist())) for each in (found, expected)
+        )
+        assert ours == theirs
