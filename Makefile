@@ -101,6 +101,10 @@ soak: $(DONE)/fuzz ## fuzz for an hour on two cores, from other random inputs ea
 coverage: $(DONE)/test build ## which lines and branches of the kernels the tests reach (gcov; five minutes)
 	$(PY) -m tests.kernel_coverage $(ARGS)
 
+.PHONY: mutants
+mutants: $(DONE)/test build ## change the package in 300 small ways, one at a time: which changes does no test notice
+	$(PY) -m tests.mutants $(ARGS)
+
 .PHONY: package
 package: $(DONE)/package ## build sdist and wheel, install the wheel with the lowest and newest dependencies, decode
 	$(PY) -m tests.packaging
@@ -140,7 +144,7 @@ $(DONE)/build-$(MSMQWIRE_BUILD): setup.py | $(DONE)/venv
 ##### what must be on the system: each absence is one line with the command that ends it
 
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get install -y
-run test test-long weights docs: JAVA_WANTED := yes
+run test test-long weights mutants docs: JAVA_WANTED := yes
 
 .PHONY: check
 check:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from functools import cache
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
@@ -64,12 +65,23 @@ def check(stats: capture.CaptureStats) -> None:
     assert all(0 <= problem.offset <= stats.bytes_read for problem in stats.problems)
 
 
-def text(value: np.void) -> str:
-    """An address as text."""
-    size = {4: 4, 6: 16, 10: 10}[int(value["family"])]
-    assert not value["bytes"][size:].any()
-    address = value["bytes"][:size].tobytes()
+@cache
+def text(family: int, field: bytes) -> str:
+    """An address as text, given as the 16 bytes of the column."""
+    size = {4: 4, 6: 16, 10: 10}[family]
+    address, rest = field[:size], field[size:]
+    assert not any(rest)
     return f"{address[:4].hex()}:{address[4:].hex()}" if size == 10 else str(ip_address(address))
+
+
+def texts(addresses: np.ndarray[Any, Any]) -> list[str]:
+    """A column of addresses as text."""
+    return [text(*each) for each in zip(addresses["family"].tolist(), map(bytes, addresses["bytes"]), strict=True)]
+
+
+def where(present: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> list[int | None]:
+    """A column as Python values, None where a row has none."""
+    return [value if known else None for value, known in zip(values.tolist(), present.tolist(), strict=True)]
 
 
 def rows_of(block: capture.Block) -> list[Row]:
@@ -82,20 +94,19 @@ def rows_of(block: capture.Block) -> list[Row]:
     transports = np.full(len(block), Transport.UDP, np.uint8) if block.transports is None else block.transports
     assert np.array_equal(columns["transport"], transports)
     assert (columns["first_frame"] <= columns["frame"])[~streamed].all()
-    return [
-        Row(
-            int(columns["frame"][i]),
-            int(columns["time"].view(np.int64)[i]) if present[i] else None,
-            text(columns["src"][i]),
-            int(columns["src_port"][i]),
-            text(columns["dst"][i]),
-            int(columns["dst_port"][i]),
-            bytes(block.payloads[i] or b""),
-            int(columns["first_frame"][i]) if streamed[i] else None,
-            int(columns["stream_offset"][i]) if streamed[i] else None,
-        )
-        for i in range(len(block))
-    ]
+    values = zip(
+        columns["frame"].tolist(),
+        where(present, columns["time"].view(np.int64)),
+        texts(columns["src"]),
+        columns["src_port"].tolist(),
+        texts(columns["dst"]),
+        columns["dst_port"].tolist(),
+        (bytes(payload or b"") for payload in block.payloads),
+        where(streamed, columns["first_frame"]),
+        where(streamed, columns["stream_offset"]),
+        strict=True,
+    )
+    return [Row(*each) for each in values]
 
 
 def read(

@@ -27,6 +27,28 @@ def test_counts_of_streams_have_the_fields_of_their_stats() -> None:
     }
 
 
+def test_stats_are_added() -> None:
+    """Every count; of the problems the first hundred are kept."""
+    counts = {field.name: number for number, field in enumerate(fields(capture.StreamStats), 1)}
+    streams = capture.StreamStats(**counts)
+    kinds = ("gaps", "conflicts", "uncompared", "no_packet", "unfinished", "evictions")
+    assert streams.problems == sum(counts[kind] for kind in kinds)
+    names = [field.name for field in fields(capture.CaptureStats) if field.name not in ("streams", "problems")]
+    one = capture.CaptureStats(**{name: number for number, name in enumerate(names, 1)}, streams=streams)
+    assert vars((one + one).streams) == {name: 2 * count for name, count in counts.items()}
+    assert [getattr(one + one, name) for name in names] == [2 * number for number in range(1, len(names) + 1)]
+    assert {getattr(capture.CaptureStats(), name) for name in names} == {*vars(capture.StreamStats()).values()} == {0}
+    for number in range(101):
+        one.cut(f"{number}.pcap.gz", number, "ends early")
+    assert one.cut_files == 101 + 1 + names.index("cut_files")
+    assert (len(one.problems), one.problems[99].file) == (100, "99.pcap.gz")
+    one.describe("late.pcap", 0, 1, 0, 0)
+    assert one.problems == (one + one).problems
+    for stats in (one, streams):
+        with pytest.raises(TypeError):
+            stats + 1
+
+
 def test_every_reason_has_a_text() -> None:
     declared = (Path(frames.__file__).parent / "frame.pxd").read_text("utf-8").partition("cdef enum Reason:\n")[2]
     names = declared.partition("\n\n\n")[0].split()

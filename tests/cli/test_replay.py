@@ -135,6 +135,8 @@ def test_beside_a_directory(created: Path, directory: Path) -> None:
     assert (second["pathname"], second["quota"]) == (r"ledger\spare", 3)
     assert status == 0
     assert errors.splitlines()[-1] == "compared with the directory: differs 1, not notified 1"
+    _, _, errors = run("replay", SESSION, "--directory", directory)
+    assert errors.splitlines()[-1] == "compared with the directory: agrees 1, absent 1, not notified 2"
     _, output, _ = run("replay", created, "--directory", directory)
     assert "  directory has quota 1, journal_quota 1\n" in output
     assert f"ledger\\spare  no notification\n  identifier {UUID(int=9)}\n" in output

@@ -12,6 +12,7 @@ import pytest
 
 from msmqwire import formatname, mqcn, mqqb, mqsd
 from msmqwire.columns import Table
+from msmqwire.columns.schema import UINT32, Column
 from msmqwire.formatname import kernel as formatname_kernel
 from msmqwire.mqcn import kernel as mqcn_kernel
 from msmqwire.mqcn import property_columns as mqcn_properties
@@ -85,3 +86,9 @@ def test_packet_classes_have_signatures(build: Any) -> None:
             build()
     else:
         build()
+
+
+@pytest.mark.parametrize(("bit", "width"), [(0, 1), (1 << 7, 1), (1 << 8, 4), (1 << 31, 4)])
+def test_presence_of_a_row_has_room_for_every_bit(bit: int, width: int) -> None:
+    columns = (Column("first", UINT32, "", presence=1), Column("last", UINT32, "", presence=bit))
+    assert Table("two", "", columns).presence_width == width

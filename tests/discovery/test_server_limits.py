@@ -119,7 +119,7 @@ def test_a_network_has_its_burst_and_then_its_rate() -> None:
     assert outcomes(ours, "10.20.1.25", 100 * SECOND, 5) == [True] * 3 + [Refusal.NETWORK_RATE] * 2
 
 
-@pytest.mark.parametrize(("prefix", "shared"), [(32, False), (25, False), (24, True), (8, True)])
+@pytest.mark.parametrize(("prefix", "shared"), [(32, False), (25, False), (24, True), (8, True), (1, True)])
 def test_what_a_network_is(prefix: int, shared: bool) -> None:
     ours = server(unlimited(network_rate=Rate(1, burst=1), network_prefix=prefix))
     assert outcomes(ours, "10.20.1.5", 0, 1) == [True]

@@ -12,6 +12,7 @@ import pytest
 
 from msmqwire import formatname, mqqb
 from msmqwire.errors import DecodeError, EncodeError
+from tests.contract.checklist import row
 from tests.mqqb.messages import F7, F8, FULL, GUIDS, VECTORS
 from tests.mqqb.packets import assert_packet, decode
 from tests.reference import mqqb as reference
@@ -38,6 +39,7 @@ def belongs(data: bytes, table: reference.Table) -> bool:
     return internal == (table == "sessions")
 
 
+@row("QB-08")
 @pytest.mark.parametrize("vector", [vector for vector in VECTORS if belongs(vector.data, vector.table)], ids=str)
 def test_vector(vector: Vector) -> None:
     for expected, way in outcomes(vector):

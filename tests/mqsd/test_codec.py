@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from msmqwire import errors, mqsd
+from tests.contract.checklist import row
 from tests.mqsd.rows import build, packet_row, reply, request
 from tests.reference import mqsd as reference
 from tests.reference.mqsd import TRANSPORTS, Transport
@@ -40,6 +41,7 @@ def assert_decodes_like_the_oracle(data: bytes, strict: bool, transport: Transpo
         assert packet.reserved == expected.reserved
 
 
+@row("SDW-12", "SDW-13", "SDW-14")
 @pytest.mark.parametrize("vector", VECTORS, ids=str)
 def test_decodes_vector(vector: Vector) -> None:
     for outcome in vector.outcomes:
@@ -76,6 +78,7 @@ def test_encodes_vector(vector: Vector) -> None:
         assert mqsd.encode(build(model)) == written
 
 
+@row("SDW-10", "SDW-11")
 @pytest.mark.parametrize("strict", BOTH)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("vector", VECTORS, ids=str)

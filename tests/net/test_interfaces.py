@@ -96,6 +96,13 @@ def test_point_to_point_is_remote_access(computer: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("netmask", ["255.255.255.254", "255.255.255.255", None])
+def test_networks_without_a_broadcast_address(computer: Any, netmask: str | None) -> None:
+    """A network of one or two addresses reaches the peer, where there is one."""
+    computer["tun0"] = (TUNNEL, True, [address("10.9.0.2", netmask, ptp="10.9.0.3"), address("10.9.1.2", netmask)])
+    assert [str(network.broadcast) for network in local_networks()] == ["10.9.0.3"]
+
+
 def test_address_without_neighbours_is_left_out(computer: Any) -> None:
     alone = [address("10.9.0.1", "255.255.255.255"), address("10.9.0.3", None)]
     computer["wg0"] = (TUNNEL, True, [*alone, address("10.9.0.5", "255.255.255.255", ptp="10.9.0.5")])

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from msmqwire import propvariant
 from msmqwire.errors import DecodeError, EncodeError
+from tests.contract.checklist import row
 from tests.propvariant.values import TYPES, VT, fault_of, given, plain, read
 from tests.reference import propvariant as reference
 from tests.reference.mqcn_cases import value
@@ -211,6 +212,7 @@ def test_errors_speak() -> None:
 # --- what encode refuses ---
 
 
+@row("PV-19")
 @pytest.mark.parametrize(
     ("type_", "wrong"),
     [
@@ -224,7 +226,7 @@ def test_errors_speak() -> None:
         ("VT_CLSID|VT_VECTOR", np.zeros((2, 15), np.uint8)),
         ("VT_CLSID|VT_VECTOR", np.zeros(32, np.uint8)),
         ("VT_CLSID|VT_VECTOR", np.zeros((1, 16), np.uint16)),
-        *(("VT_LPWSTR|VT_VECTOR", wrong) for wrong in (None, 1, "text", [1], ["a", None], ["a\0"], [b"a"])),
+        *(("VT_LPWSTR|VT_VECTOR", wrong) for wrong in (None, 1, "text", [1], ["a", None], ["a", "b\0"], [b"a"])),
     ],
 )
 def test_encode_refuses(type_: str, wrong: Any) -> None:

@@ -388,7 +388,7 @@ def test_costs() -> None:
     for cost in (-1, 1_000_000, 2**70, 1.5, 2.0, "3", True, None):
         wrong = link("A", "B", cost)  # type: ignore[arg-type]
         with pytest.raises(RoutingError) as caught:
-            hops(router(*line(1), wrong), "gate-A", "m-B")
+            hops(router(*line(0, 999_999), wrong), "gate-A", "m-B")
         assert str(caught.value) == (
             f"RoutingLink {wrong.identifier}: ActualCost is {cost!r}, not an integer from 0 to 999,999"
         )

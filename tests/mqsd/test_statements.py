@@ -12,12 +12,10 @@ import pytest
 from msmqwire import mqsd
 from msmqwire.errors import EncodeError
 from tests.contract.checklist import row
-from tests.mqsd.rows import contents, decode, reply, request
+from tests.mqsd.rows import decode, reply, request
 from tests.reference.mqsd import TRANSPORTS, Fault, Transport
-from tests.vectors import get
 
 IPX_TRANSPORTS: tuple[Transport, ...] = ("unknown", "ipx")
-IP_TRANSPORTS: tuple[Transport, ...] = ("unknown", "udp")
 
 A, B, C = (uuid.UUID(int=0x0102030405060708090A0B0C0D0E0F10 * n) for n in (1, 3, 7))
 
@@ -168,88 +166,6 @@ def test_requests_of_52_to_59_bytes() -> None:
                 assert mqsd.encode(packet) == request_bytes()
     packet = request(whole, strict=True, transport="ipx")
     assert packet.ipx_networks.tolist() == [0xFFFFFFFF]
-
-
-@row("SDW-10")
-def test_requests_shorter_than_52_bytes() -> None:
-    starts = {4: "EnterpriseID", 20: "RequestID", 36: "SiteID"}
-    for transport in TRANSPORTS:
-        for size in range(4, 52):
-            start = max(at for at in starts if at <= size)
-            assert fault(request_bytes()[:size], transport=transport) == ("truncated", starts[start], start)
-
-
-@row("SDW-11")
-def test_ipx_array_past_the_end() -> None:
-    for count in (2, 3, 32):
-        for size in range(60, 56 + 4 * count):
-            data = request_bytes(struct.pack("<I", count) + bytes(range(4 * count)))[:size]
-            for transport in IPX_TRANSPORTS:
-                assert fault(data, transport=transport) == ("truncated", "IPXNetworkNumberArray", 56)
-
-
-# --- 4 ---
-
-
-def assert_example(name: str) -> None:
-    data = get("mqsd", name).data
-    for transport in IP_TRANSPORTS:
-        packet = mqsd.decode(data, strict=True, transport=transport)
-        assert mqsd.encode(packet) == data
-        batch = mqsd.decode_batch([data] * 3, strict=True, transport=transport)
-        assert not len(batch.faults)
-        assert contents(mqsd.encode_batch(batch)) == [data] * 3
-        assert contents(mqsd.encode_batch([packet])) == [data]
-
-
-@row("SDW-12")
-def test_request_example() -> None:
-    data = bytes.fromhex(
-        "0001000061baeae6c6d1db11baac0003ff4e2d2203a191f23ce34faba930be3a33e432ddf61bc5dcadd44345873971568e8f9128"
-    )
-    assert data == get("mqsd", "V1-request").data
-    assert_example("V1-request")
-    packet = mqsd.TopologyClientRequest(
-        enterprise_id=uuid.UUID("E6EABA61-D1C6-11DB-BAAC-0003FF4E2D22"),
-        request_id=uuid.UUID("F291A103-E33C-AB4F-A930-BE3A33E432DD"),
-        site_id=uuid.UUID("DCC51BF6-D4AD-4543-8739-71568E8F9128"),
-    )
-    assert mqsd.encode(packet) == data
-    assert mqsd.decode(data) == packet
-
-
-@row("SDW-13")
-def test_local_site_reply_example() -> None:
-    data = bytes.fromhex(
-        "0002000003a191f23ce34faba930be3a33e432dd01000000000000000000000062baeae6c6d1db11baac0003ff4e2d22"
-    )
-    assert data == get("mqsd", "V2-reply-local-site").data
-    assert_example("V2-reply-local-site")
-    packet = mqsd.TopologyServerReply(
-        correlation_id=uuid.UUID("F291A103-E33C-AB4F-A930-BE3A33E432DD"),
-        connected_networks=[uuid.UUID("E6EABA62-D1C6-11DB-BAAC-0003FF4E2D22")],
-    )
-    assert mqsd.encode(packet) == data
-    assert mqsd.decode(data) == packet
-
-
-@row("SDW-14")
-def test_remote_site_reply_example() -> None:
-    data = bytes.fromhex(
-        "0002000003a191f23ce34faba930be3a33e432dd01000000000000001200000062baeae6c6d1db11baac0003ff4e2d22"
-        "60baeae6c6d1db11baac0003ff4e2d22310030006e00740034007000650063000000"
-    )
-    assert len(data) == 82
-    assert data == get("mqsd", "V3-reply-other-site").data
-    assert_example("V3-reply-other-site")
-    packet = mqsd.TopologyServerReply(
-        correlation_id=uuid.UUID("F291A103-E33C-AB4F-A930-BE3A33E432DD"),
-        connected_networks=[uuid.UUID("E6EABA62-D1C6-11DB-BAAC-0003FF4E2D22")],
-        responding_site_id=uuid.UUID("E6EABA60-D1C6-11DB-BAAC-0003FF4E2D22"),
-        servers=[mqsd.DirectoryServiceServer("nt4pec")],
-    )
-    assert mqsd.encode(packet) == data
-    assert mqsd.decode(data) == packet
 
 
 # --- 2.2.3 ---

@@ -12,10 +12,9 @@ from msmqwire import mqqb
 from msmqwire.errors import EncodeError
 from msmqwire.formatname import PrivateName
 from tests.contract.checklist import row
-from tests.mqqb.packets import assert_packet, decode
+from tests.mqqb.packets import decode
 from tests.mqqb.rows import decode_batch
 from tests.reference import mqqb as reference
-from tests.vectors import get
 
 SOURCE = uuid.UUID("557358d1-9150-9595-4997-b6e611ea26c6")
 TARGET = uuid.UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
@@ -221,42 +220,3 @@ def test_pings() -> None:
         assert (ping.initiator_is_client, ping.refused) == (bool(flags & 1), bool(flags & 2))
     for size in range(24):
         assert fault(data[:size], transport="udp") == ("truncated", "Ping", 0)
-
-
-@row("QB-08")
-def test_the_example_of_the_specification() -> None:
-    kinds = (
-        ("F1-ping-request", mqqb.Ping),
-        ("F2-ping-response", mqqb.Ping),
-        ("F3-establish-connection-request", mqqb.EstablishConnection),
-        ("F4-establish-connection-response", mqqb.EstablishConnection),
-        ("F5-connection-parameters-request", mqqb.ConnectionParameters),
-        ("F6-connection-parameters-response", mqqb.ConnectionParameters),
-        ("F7-user-message", mqqb.UserMessage),
-        ("F8-session-ack", mqqb.SessionAck),
-    )
-    for name, kind in kinds:
-        data = get("mqqb", name).data
-        packet = mqqb.decode(data, strict=True)
-        assert type(packet) is kind
-        table: reference.Table = "messages" if kind is mqqb.UserMessage else "sessions"
-        assert_packet(packet, reference.read(data, table))
-        assert mqqb.decode(mqqb.encode(packet)) == packet
-    request, response = (mqqb.decode(get("mqqb", name).data) for name, _ in kinds[:2])
-    assert (request.cookie, response.cookie) == (4, 4)
-    assert (request.queue_manager, response.queue_manager) == (SOURCE, TARGET)
-    opening = mqqb.decode(get("mqqb", kinds[3][0]).data)
-    assert (opening.client_guid, opening.server_guid) == (OTHER, uuid.UUID("3c3a6aeb-f567-4143-87d3-85cf4d68ceb4"))
-    assert (opening.time_stamp, opening.operating_system) == (501140046, 0x0310)
-    parameters = mqqb.decode(get("mqqb", kinds[4][0]).data)
-    assert (parameters.recoverable_ack_timeout, parameters.ack_timeout, parameters.window_size) == (1496, 120000, 64)
-    data = get("mqqb", "F7-user-message").data
-    assert len(data) == 2224
-    order = user_message(data)
-    assert str(order.destination_queue) == "DIRECT=OS:a04bm02\\q"
-    assert (order.label, order.message_id, order.time_to_reach_queue) == ("mqsender label", 2286, 345600)
-    assert order.security.security_id.hex() == "010500000000000515000000ad4a9ebd36d9fa3d63a656dae8030000"
-    assert (bytes(order.body), order.hash_algorithm, order.encryption_algorithm) == (b"a\0" * 1000, 0x8004, 0x6801)
-    assert mqqb.encode(order) == data
-    ack = mqqb.decode(get("mqqb", "F8-session-ack").data)
-    assert (ack.ack_sequence_number, ack.window_size) == (1, 64)

@@ -1,0 +1,328 @@
+"""Which small changes of the package no test notices: ``make mutants``.
+
+A mutant is the package with one operator, constant or statement changed. Each one runs the tests of its own package,
+in a copy of the checkout, until a test fails. A mutant that no test kills is a survivor: either a test is missing, or
+the change makes no difference, which an entry of ``mutants.toml`` explains. The exit status is 1 if a survivor has no
+entry.
+
+The sample depends on the seed and the sources alone, and every package has an equal share of it. Before a larger change
+of tests, ``--record FILE`` keeps the results; after it, ``--repeat FILE`` runs the mutants that were killed once more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+from tests.cpu_time import weights
+from tests.kernel_coverage import kernels
+
+ROOT = Path(__file__).parent.parent
+EXPLAINED = Path(__file__).with_suffix(".toml")
+COPIED = ("msmqwire", "tests", "examples", "docs", "pyspark_msmq", "setup.py", "pyproject.toml", "README.md")
+# Packages without a folder of tests; what starts the package (__init__, __main__) is tested by `make package`
+TESTED_BY = {"wire": {"formatname", "propvariant", "mqsd", "mqcn", "mqqb"}, "errors": {"formatname", "mqsd", "mqcn"}}
+TIMEOUT = 600  # seconds; a mutant that never ends is killed
+MEMORY = 12 << 30
+
+# Each operator and its mutants, in both directions where they exchange
+EXCHANGED = "< <=, > >=, == !=, + -, << >>, & |, and or, += -=, in not_in, is is_not, break continue, True False"
+_PAIRS = [[word.replace("_", " ") for word in pair.split()] for pair in EXCHANGED.split(", ")]
+OPERATORS = {**dict(_PAIRS), **{after: before for before, after in _PAIRS}, "*": "+", "//": "*", "%": "*", "not": ""}
+OPERATOR = re.compile(r"not\s+in\b|is\s+not\b|\b(?:and|or|in|is)\b|<<|>>|//|[<>=!]=|[-+*%&|<>]")
+# In a kernel an operator has blanks around it; a sign, a pointer or a type has not
+KERNEL_SITE = re.compile(
+    r"(?<= )(?:<<|>>|//|[-+<>=!]=|[-+*%&|<>]|and|or)(?= )|\bnot |\b(?:True|False|break|continue|\d+)\b"
+)
+
+
+class Mutant(NamedTuple):
+    """One change of a file: ``end - start`` bytes at ``start`` are replaced."""
+
+    path: str
+    start: int
+    end: int
+    text: str
+    extension: str = ""
+
+    @property
+    def package(self) -> str:
+        """The folder of the package whose tests must notice."""
+        return (self.extension or self.path).split("/")[1].removesuffix(".py")
+
+    def apply(self, source: bytes) -> bytes:
+        """The source of the mutant."""
+        return source[: self.start] + self.text.encode() + source[self.end :]
+
+    def lines(self) -> tuple[str, str]:
+        """The line of the change, before and after."""
+        source = (ROOT / self.path).read_bytes()
+        number = source.count(b"\n", 0, self.start)
+        before, after = (each.decode().splitlines()[number].strip() for each in (source, self.apply(source)))
+        return before, after
+
+
+# --- where a change is possible ---
+
+
+def python_mutants(path: str, source: bytes) -> Iterator[Mutant]:
+    """Every mutant of a Python module: changed operators, constants, statements."""
+    starts = [0, *(match.end() for match in re.finditer(rb"\n", source))]
+
+    def at(node: ast.AST, *, end: bool = False) -> int:
+        line, column = (node.end_lineno, node.end_col_offset) if end else (node.lineno, node.col_offset)  # type: ignore[attr-defined]
+        return int(starts[line - 1] + column)
+
+    def between(left: ast.AST, right: ast.AST) -> Iterator[Mutant]:
+        if found := OPERATOR.search(source[at(left, end=True) : at(right)].decode()):
+            begin = at(left, end=True) + found.start()
+            yield Mutant(path, begin, begin + len(found[0]), OPERATORS[" ".join(found[0].split())])
+
+    for node in executed(ast.parse(source)):
+        begin, end = (at(node), at(node, end=True)) if hasattr(node, "lineno") else (0, 0)
+        match node:
+            case ast.Compare():
+                for left, right in zip([node.left, *node.comparators], node.comparators, strict=False):
+                    yield from between(left, right)
+            case ast.BinOp() if not isinstance(node.op, ast.Pow | ast.Div | ast.BitXor):
+                yield from between(node.left, node.right)
+            case ast.BoolOp():
+                yield from between(node.values[0], node.values[1])
+            case ast.AugAssign(op=ast.Add() | ast.Sub()):
+                operator = source.index(b"=", at(node.target, end=True)) - 1
+                yield Mutant(path, operator, operator + 2, OPERATORS[source[operator : operator + 2].decode()])
+                yield Mutant(path, operator, operator + 2, "=")
+            case ast.UnaryOp(op=ast.Not()):
+                yield Mutant(path, begin, at(node.operand), "")
+            case ast.Constant(value=bool()):
+                yield Mutant(path, begin, end, str(not node.value))
+            case ast.Constant(value=int()):
+                yield Mutant(path, begin, end, f"({source[begin:end].decode()} + 1)")
+            case ast.Return(value=ast.expr()):
+                yield Mutant(path, begin, end, "return None")
+            case ast.Raise() | ast.Expr(value=ast.Call()):
+                yield Mutant(path, begin, end, "pass")
+            case ast.Break() | ast.Continue():
+                yield Mutant(path, begin, end, OPERATORS[source[begin:end].decode()])
+
+
+def executed(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that run: no annotation, decorator, formatted text or branch for type checkers."""
+    yield node
+    unread = {"annotation", "returns", "decorator_list", "bases", "type_params"}
+    for name, value in ast.iter_fields(node):
+        for child in value if isinstance(value, list) else [value]:
+            for_checkers = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+            if (
+                isinstance(child, ast.AST)
+                and name not in unread
+                and not (for_checkers or isinstance(child, ast.JoinedStr))
+            ):
+                yield from executed(child)
+
+
+def kernel_mutants(path: str, source: bytes) -> Iterator[Mutant]:
+    """Every mutant of the kernels of a ``.pyx`` or ``.pxd``, each with the extension to rebuild."""
+    lines = source.splitlines(keepends=True)
+    for _, first, after in kernels(ROOT / path):
+        quoted = False
+        for number in range(first, after - 1):
+            code = lines[number].decode().partition("#")[0]
+            quoted ^= code.count('"""') == 1
+            if quoted or '"' in code or re.match(r"\s*cdef [^=]*$|.*(?:noexcept|raise|cimport)", code):
+                continue
+            offset = sum(map(len, lines[:number]))
+            for found in KERNEL_SITE.finditer(code):
+                begin = offset + len(code[: found.start()].encode())
+                text = OPERATORS.get(found[0].strip(), f"({found[0]} + 1)")
+                yield Mutant(path, begin, begin + len(found[0]), text, extension_of(path))
+
+
+@cache
+def extension_of(path: str) -> str:
+    """The extension that is rebuilt for a kernel: its own, or one that uses the declaration file."""
+    if path.endswith(".pyx"):
+        return path
+    module = path.removesuffix(".pxd").replace("/", ".")
+    users = [p for p in sorted(ROOT.glob("msmqwire/**/*.pyx")) if f"from {module} cimport" in p.read_text("utf-8")]
+    folder = (ROOT / path).parent
+    users.sort(key=lambda user: (user.parent != folder, user.stem != "batch"))
+    return str(users[0].relative_to(ROOT)) if users else ""
+
+
+def sample(seed: int, python: int, kernel: int, only: str) -> list[Mutant]:
+    """Choose mutants: a package after the other, and in each any line, at most once."""
+    rng = random.Random(seed)
+    chosen: list[Mutant] = []
+    kinds = ((python, ("*.py",), python_mutants), (kernel, ("*.pyx", "*.pxd"), kernel_mutants))
+    for count, patterns, mutants_of in kinds:
+        packages: dict[str, list[Mutant]] = defaultdict(list)
+        for path in sorted(path for pattern in patterns for path in ROOT.glob(f"msmqwire/**/{pattern}")):
+            name = str(path.relative_to(ROOT))
+            lines: dict[str, list[Mutant]] = defaultdict(list)
+            for mutant in mutants_of(name, path.read_bytes()) if re.search(only, name) else ():
+                lines[mutant.lines()[0]].append(mutant)
+            for of_line in lines.values():
+                mutant = rng.choice(of_line)
+                if not mutant.package.startswith("_"):
+                    packages[mutant.package].append(mutant)
+        for mutants in packages.values():
+            rng.shuffle(mutants)
+        rounds = (mutants[turn] for turn in range(count) for mutants in packages.values() if turn < len(mutants))
+        chosen += [mutant for _, mutant in zip(range(count), rounds, strict=False)]
+    return chosen
+
+
+# --- running the tests ---
+
+
+@cache
+def tests_of(package: str, path: str) -> list[str]:
+    """The test files of a package: those that name the module first, then the lightest."""
+    texts = {test: test.read_text("utf-8") for test in sorted((ROOT / "tests").rglob("test_*.py"))}
+    folders = TESTED_BY.get(package, {package})
+    names_it = re.compile(rf"\b(?:{'|'.join(folders)})\b")
+    shared = {"property", "reference"}
+    own = [
+        test
+        for test, text in texts.items()
+        if test.parent.name in folders or (test.parent.name in shared and names_it.search(text))
+    ]
+    seconds, stem = weights(), re.compile(rf"\b{Path(path).stem}\b")
+    names = {str(test.relative_to(ROOT)): not stem.search(texts[test]) for test in own}
+    return sorted(names, key=lambda name: (names[name], seconds.get(name, 0)))
+
+
+class Tree:
+    """A copy of the checkout in which mutants are made, one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in COPIED:
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+            copy(ROOT / name, folder / name)
+
+    def survives(self, mutant: Mutant) -> bool:
+        """Whether the tests pass; False for a mutant that does not compile."""
+        changed = [self.folder / mutant.path, *(self.folder / mutant.extension).parent.glob("*.so")]
+        kept = {path: path.read_bytes() for path in changed}
+        try:
+            changed[0].write_bytes(mutant.apply(kept[changed[0]]))
+            return (not mutant.extension or self.build(mutant.extension)) and self.pass_tests(mutant)
+        finally:
+            for path, data in kept.items():
+                path.unlink(missing_ok=True)
+                path.write_bytes(data)
+
+    def build(self, extension: str) -> bool:
+        """Rebuild one extension."""
+        shutil.rmtree(self.folder / "build", ignore_errors=True)
+        program = (
+            "import sys; from distutils.core import run_setup;"
+            "made = run_setup('setup.py', ['--quiet', 'build_ext', '--inplace', '--force'], stop_after='commandline');"
+            "made.ext_modules = [each for each in made.ext_modules if each.name == sys.argv[1]]; made.run_commands()"
+        )
+        name = extension.removesuffix(".pyx").replace("/", ".")
+        command = [sys.executable, "-c", f"import setuptools; {program}", name]
+        return subprocess.run(command, cwd=self.folder, capture_output=True).returncode == 0
+
+    def pass_tests(self, mutant: Mutant) -> bool:
+        """Run the tests of the mutant's package until one fails."""
+        command = ["prlimit", f"--as={MEMORY}", sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        command += ["-m", "not long", *tests_of(mutant.package, mutant.path)]
+        variables = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        pipe = subprocess.PIPE
+        run = subprocess.Popen(command, cwd=self.folder, env=variables, stdout=pipe, text=True, start_new_session=True)
+        try:
+            output, _ = run.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.communicate()
+            return False
+        if run.returncode == 5:
+            raise RuntimeError(f"no tests were found: {output}")
+        return run.returncode == 0
+
+
+def run_all(mutants: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, bool]]:
+    """Each mutant and whether it survives; last, no change at all, which must pass, where a package had no survivor."""
+    trees: SimpleQueue[Tree] = SimpleQueue()
+
+    def survives(mutant: Mutant) -> bool:
+        tree = trees.get()
+        try:
+            return tree.survives(mutant)
+        finally:
+            trees.put(tree)
+
+    with tempfile.TemporaryDirectory(prefix="mutants.") as folder, ThreadPoolExecutor(jobs) as pool:
+        for number in range(jobs):
+            trees.put(Tree(Path(folder) / str(number)))
+        passed = set()
+        for mutant, survived in zip(mutants, pool.map(survives, mutants), strict=True):
+            passed |= {mutant.package} if survived else set()
+            yield mutant, survived
+        unproven = {mutant.package: mutant for mutant in mutants if mutant.package not in passed}
+        unchanged = [Mutant(each.path, 0, 0, "") for each in unproven.values()]
+        for mutant, survived in zip(unchanged, pool.map(survives, unchanged), strict=True):
+            if not survived:
+                raise RuntimeError(f"tests of {mutant.package} fail without a mutant: its results mean nothing")
+
+
+def report(results: Iterable[tuple[Mutant, bool]], record: Path | None) -> int:
+    """Print each result; return the number of survivors that no entry of the list explains."""
+    entries = tomllib.loads(EXPLAINED.read_text("utf-8"))["survivor"]
+    explained = {(entry["path"], entry["line"], entry["mutant"]) for entry in entries}
+    kept, unexplained, total = [], 0, 0
+    for mutant, survived in results:
+        before, after = mutant.lines()
+        missed = survived and (mutant.path, before, after) not in explained
+        result = "SURVIVED" if missed else "explained" if survived else "killed"
+        print(f"{result:9}  {mutant.path}\n             {before}\n             {after}", flush=True)
+        kept.append({"survived": survived, "mutant": mutant})
+        unexplained += missed
+        total += 1
+        if record:
+            record.write_text(json.dumps(kept, indent=1), "utf-8")
+    print(f"{total} mutants, {unexplained} survivors without an explanation")
+    return unexplained
+
+
+def main() -> int:
+    """Mutate and report; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--python", type=int, default=210, metavar="N", help="mutants of Python modules")
+    parser.add_argument("--kernels", type=int, default=90, metavar="N", help="mutants of kernels")
+    parser.add_argument("--only", default="", metavar="REGEX", help="of the files whose path matches")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--record", type=Path, metavar="FILE", help="keep the results")
+    parser.add_argument("--repeat", type=Path, metavar="FILE", help="run the mutants that were killed in these results")
+    chosen = parser.parse_args()
+    if chosen.repeat:
+        results = json.loads(chosen.repeat.read_text("utf-8"))
+        mutants = [Mutant(*each["mutant"]) for each in results if not each["survived"]]
+    else:
+        mutants = sample(chosen.seed, chosen.python, chosen.kernels, chosen.only)
+    return int(report(run_all(mutants, chosen.jobs), chosen.record) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
