@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msmqwire.capture.frames.rows import STREAMED, TIMED
+from msmqwire.capture.frames.rows import ENCAPSULATED, STREAMED, TIMED
 from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT64, Column, Enumeration, Table
 from msmqwire.wire.transport import TRANSPORT_NAMES
 
@@ -33,7 +33,7 @@ TRANSPORTS = TRANSPORT_NAMES[1:]  # without "unknown"
 
 @dataclass(frozen=True)
 class StreamLimits:
-    """Limits of the memory that TCP reassembly uses.
+    """Limits of the memory that TCP reassembly uses, and of the time that IP reassembly takes.
 
     Attributes
     ----------
@@ -44,15 +44,20 @@ class StreamLimits:
         Bytes of all streams; above it the streams whose last segment is oldest are evicted.
     streams : int
         Open streams, likewise.
+    fragment_seconds : float
+        An IP fragment belongs to a datagram whose first fragment was captured no further away than this (RFC 791).
     """
 
     ahead: int = 1 << 20
     memory: int = 64 << 20
     streams: int = 1 << 16
+    fragment_seconds: float = 30
 
     def __post_init__(self) -> None:
         if self.ahead < 0 or self.memory < 0 or not 1 <= self.streams < 1 << 31:
             raise ValueError(f"{self}: ahead and memory must not be negative, streams must be 1 to 2^31 - 1")
+        if not 0 <= self.fragment_seconds < 1 << 32:
+            raise ValueError(f"{self}: fragment_seconds must be 0 to 2^32")
 
 
 @dataclass(frozen=True)
@@ -88,13 +93,19 @@ CAPTURE = Table(
         Column(
             "frame", UINT64, "number of the frame in its file, from 1, as Wireshark counts; TCP: of the last captured"
         ),
-        Column("first_frame", UINT64, "TCP: the frame with the payload's first byte, in its own file; else the same"),
+        Column("first_frame", UINT64, "the frame with the payload's first byte, in its own file"),
         Column("time", TIMESTAMP, "when the frame was captured; null if the file does not say", TIMED),
         Column("src", ADDRESS, "address of the sender"),
         Column("src_port", UINT16, "port of the sender"),
         Column("dst", ADDRESS, "address of the receiver"),
         Column("dst_port", UINT16, "port of the receiver"),
         Column("transport", Enumeration(TRANSPORT_NAMES), "what carried the payload"),
+        Column(
+            "encapsulation",
+            Enumeration(),
+            'the encapsulations around its IP packet, the outermost first, as "vxlan" or "gre/ipv4"; null without',
+            ENCAPSULATED,
+        ),
         Column("stream_offset", UINT64, "TCP: where the payload begins in its stream", STREAMED),
     ),
 )

@@ -3,7 +3,7 @@
     reader:      of the front of the file: size u16, CRC-32 u32; searching u8, where from u64; section
     section:     byte order u8, begun u8, interfaces
     streams:     count u32, then each flow, the oldest first: Flow, part of a BaseHeader, part of a packet, pieces
-    datagrams:   count u32, then each, the oldest first: Datagram, its bytes
+    datagrams:   count u32, then each, the oldest first: Datagram, its bytes; then fragments that were complete: Repeat
 
 Structures are written as they lie in memory. Of a pointer is written whether there is one, of links and hashes nothing,
 and of memory only what was put there: the same place gives the same bytes, whoever came there and however. What is read
@@ -18,7 +18,8 @@ from libc.string cimport memcpy, memset
 from msmqwire.capture.files.blocks cimport FileReader
 from msmqwire.capture.files.pcapng cimport Interface
 from msmqwire.capture.frames.fragments cimport (
-    COVERAGE_WORDS, LARGEST_DATAGRAM, MOST_DATAGRAMS, Datagram, Fragments, free_fragments, put_newest,
+    COVERAGE_WORDS, DATAGRAM_HEADER, LARGEST_DATAGRAM, MOST_ARRIVALS, MOST_DATAGRAMS, MOST_REPEATS, Datagram, Fragments,
+    Repeat, free_fragments, put_newest,
 )
 from msmqwire.capture.frames.frame cimport LARGEST_FRAME
 from msmqwire.capture.tcp.flows cimport (
@@ -179,7 +180,18 @@ cdef bytes save_streams(const Streams* streams, const uint32_t* numbers):
     while datagram != NULL:
         save_datagram(parts, datagram, numbers)
         datagram = datagram.newer
+    save_repeats(parts, &streams.fragments)
     return b"".join(parts)
+
+
+cdef int save_repeats(list parts, const Fragments* fragments) except -1:
+    cdef const Repeat* repeat
+    cdef size_t i
+    for i in range(<size_t>MOST_REPEATS):
+        repeat = &fragments.repeats[i]
+        if repeat.fingerprint:
+            parts.append((<const char*>repeat)[:sizeof(Repeat)])
+    return 0
 
 
 cdef int save_flow(list parts, const Flow* flow, const uint32_t* numbers) except -1:
@@ -230,7 +242,7 @@ cdef int save_datagram(list parts, const Datagram* datagram, const uint32_t* num
     saved.file = numbers[datagram.file]
     while at < datagram.end:
         if is_covered(datagram, at):
-            memcpy(data.data + at, datagram.data + at, min(<size_t>UNIT, datagram.end - at))
+            memcpy(data.data + at, datagram.data + DATAGRAM_HEADER + at, min(<size_t>UNIT, datagram.end - at))
         at += UNIT
     parts.append((<const char*>&saved)[:sizeof(Datagram)])
     parts.append((<const char*>data.data)[:datagram.end])
@@ -265,8 +277,8 @@ cdef int restore_streams(Streams* streams, bytes saved, uint32_t files) except -
         raise damaged_state()
     for _ in range(count):
         restore_datagram(&streams.fragments, &cursor, files)
-    if remaining(&cursor):
-        raise damaged_state()
+    while remaining(&cursor):
+        restore_repeat(&streams.fragments, &cursor)
     return 0
 
 
@@ -362,18 +374,25 @@ cdef int restore_datagram(Fragments* fragments, Cursor* cursor, uint32_t files) 
             units += 1
             if unit * UNIT >= saved.end:
                 raise damaged_state()
-    if units != saved.units:
+    if units != saved.units or not 0 < saved.arrival_count <= MOST_ARRIVALS:
         raise damaged_state()
     datagram = <Datagram*>malloc(sizeof(Datagram))
     if datagram == NULL:
         raise no_memory()
     datagram[0] = saved
-    datagram.data = <uint8_t*>malloc(saved.end + 1)
+    datagram.data = <uint8_t*>malloc(DATAGRAM_HEADER + saved.end)
     datagram.capacity = saved.end
     put_newest(fragments, datagram)
     if datagram.data == NULL:
         raise no_memory()
-    memcpy(datagram.data, data, saved.end)
+    memcpy(datagram.data + DATAGRAM_HEADER, data, saved.end)
+    return 0
+
+
+cdef int restore_repeat(Fragments* fragments, Cursor* cursor) except -1:
+    cdef Repeat repeat
+    copy_next(cursor, &repeat, sizeof(Repeat))
+    fragments.repeats[repeat.fingerprint >> 1 & (MOST_REPEATS - 1)] = repeat
     return 0
 
 

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from msmqwire.capture.frames.frame import MAX_PROBLEMS, REASONS
+from msmqwire.capture.frames.frame import (
+    LINK_NAMES,
+    MAX_LINK_TYPE,
+    MAX_PROBLEMS,
+    REASONS,
+    UNSUPPORTED_ENCAPSULATIONS,
+)
 
-__all__ = ["CaptureStats", "Problem", "StreamStats"]
+__all__ = ["CaptureStats", "Problem", "StreamStats", "add_counts"]
+
+
+def add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """The sums of two counts by name."""
+    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
 class Problem(NamedTuple):
@@ -84,7 +96,7 @@ class StreamStats:
 class CaptureStats:
     """Counts of the frames of a capture; two of these can be added.
 
-    Always ``frames == payloads + segments + fragments + other + damaged``.
+    Always ``frames == payloads + segments + fragments + other + unsupported + damaged``.
 
     Attributes
     ----------
@@ -96,6 +108,11 @@ class CaptureStats:
         Frames of TCP; ``streams`` counts their bytes.
     other : int
         Frames of other protocols and ports, and frames whose time or addresses are not selected.
+    unsupported : int
+        Frames that are not read since their link type or an encapsulation in them is not supported: what they carry is
+        unknown.
+    unsupported_links, unsupported_encapsulations : dict of str to int
+        These frames, by the link type (``"195 (IEEE802_15_4_WITHFCS)"``) and by the encapsulation (``"ESP"``).
     damaged : int
         Malformed frames; each of the first 100 is described in ``problems``.
     fragments : int
@@ -103,6 +120,9 @@ class CaptureStats:
     incomplete_datagrams, fragment_conflicts : int
         IP datagrams, perhaps of selected ports, with missing parts; fragments with bytes that differ from earlier ones
         in the same place, where the first ones count.
+    invalid_times : int
+        Records of pcap files whose fraction of a second is a second or more, as nanoseconds are where the file declares
+        microseconds. Their time is the sum of their two fields.
     cut_files : int
         Compressed files that could not be read to their end; each is described in ``problems``, with the offset in the
         decompressed bytes where reading ended.
@@ -119,10 +139,14 @@ class CaptureStats:
     payloads: int = 0
     segments: int = 0
     other: int = 0
+    unsupported: int = 0
+    unsupported_links: dict[str, int] = field(default_factory=dict)
+    unsupported_encapsulations: dict[str, int] = field(default_factory=dict)
     damaged: int = 0
     fragments: int = 0
     incomplete_datagrams: int = 0
     fragment_conflicts: int = 0
+    invalid_times: int = 0
     cut_files: int = 0
     bytes_read: int = 0
     bytes_skipped: int = 0
@@ -133,9 +157,23 @@ class CaptureStats:
         """The sums of both."""
         if not isinstance(more, CaptureStats):
             return NotImplemented
-        both = {item.name: getattr(self, item.name) + getattr(more, item.name) for item in fields(self)}
+        both: dict[str, Any] = {}
+        for item in fields(self):
+            one, other = getattr(self, item.name), getattr(more, item.name)
+            both[item.name] = add_counts(one, other) if isinstance(one, dict) else one + other
         both["problems"] = both["problems"][:MAX_PROBLEMS]
         return CaptureStats(**both)
+
+    def count_link(self, link: int, frames: int) -> None:
+        """Count frames of a link type that is not supported."""
+        name = f"{link} ({LINK_NAMES[link]})" if link in LINK_NAMES else str(link)
+        name = f"{link} or more" if link == MAX_LINK_TYPE else name
+        self.unsupported_links = add_counts(self.unsupported_links, {name: frames})
+
+    def count_encapsulation(self, kind: int, frames: int) -> None:
+        """Count frames with an encapsulation that is not supported."""
+        name = UNSUPPORTED_ENCAPSULATIONS[kind]
+        self.unsupported_encapsulations = add_counts(self.unsupported_encapsulations, {name: frames})
 
     def cut(self, file: str, offset: int, what: str) -> None:
         """Count a file that could not be read beyond ``offset``, and say why."""

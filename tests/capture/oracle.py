@@ -13,22 +13,17 @@ from ipaddress import IPv4Address, IPv6Address
 
 from tests.capture.reading import Row
 from tests.capture.stream_oracle import Found, Segment, Streams
+from tests.reference import encapsulations
+from tests.reference.encapsulations import DamagedError, OtherError, UnsupportedError, need
 
 LARGEST_FRAME, LARGEST_RECORD = 262_144, 262_144 + 65_536
+LIFETIME = 30_000_000_000
 NUMBERED = {9, 0x204, 0x216, 0x221, 0xBAD, 0x40000BAD}
 LARGE = {0x0A0D0D0A, 4, 10, *NUMBERED}  # kinds of blocks that may well be larger than a frame
-TYPED = {1: (12, 14), 113: (14, 16), 276: (0, 20)}  # link types: where in the header the type is, how long it is
+TYPED = {1: (12, 14), 113: (14, 16), 276: (0, 20), 104: (2, 4)}  # link types: where in the header the type is, how long it is
 IPX = 0x8137
 VLANS = {0x8100, 0x88A8, 0x9100, 0x9200}
 EXTENSIONS = {0, 43, 44, 51, 60, 135, 139, 140}
-
-
-class OtherError(Exception):
-    """The frame belongs to somebody else."""
-
-
-class DamagedError(Exception):
-    """The frame cannot be read."""
 
 
 class PartError(Exception):
@@ -37,6 +32,7 @@ class PartError(Exception):
     def __init__(self, key: tuple[bytes, bytes, int, int], offset: int, more: bool, data: bytes) -> None:
         super().__init__()
         self.key, self.offset, self.more, self.data = key, offset, more, data
+        self.path: tuple[str, ...] = ()
 
 
 @dataclass
@@ -44,6 +40,10 @@ class Datagram:
     """An IP datagram that waits for parts: its bytes by their place, and where it ends if that is known."""
 
     at: int  # the record of the part that came first
+    time: int | None
+    path: tuple[str, ...]
+    repeats: bool  # all its parts are those of a datagram that was complete
+    parts: list[tuple[int, bytes, bool]] = field(default_factory=list)
     octets: dict[int, int] = field(default_factory=dict)
     total: int | None = None
 
@@ -71,7 +71,8 @@ class Datagram:
         """Whether its ports are there and are not ours."""
         if protocol not in (6, 17) or not all(place in self.octets for place in range(4)):
             return False
-        return not ports & set(struct.unpack(">HH", bytes(self.octets[place] for place in range(4))))
+        found = struct.unpack(">HH", bytes(self.octets[place] for place in range(4)))
+        return not ports & set(found) and not (protocol == 17 and found[1] in encapsulations.TUNNEL_PORTS)
 
 
 @dataclass
@@ -82,6 +83,8 @@ class Result:
     frames: int = 0
     segments: int = 0
     other: int = 0
+    unsupported: dict[str | int, int] = field(default_factory=dict)
+    invalid_times: int = 0
     fragments: int = 0
     damaged: list[int] = field(default_factory=list)  # offsets
     conflicts: int = 0
@@ -89,13 +92,6 @@ class Result:
     told: list[int] = field(default_factory=list)  # offsets of all that is described, in order
     streams: Streams = field(default_factory=Streams)
     skipped: int = 0
-
-
-def need(data: bytes, size: int) -> bytes:
-    """The first ``size`` bytes, if they are there."""
-    if len(data) < size:
-        raise DamagedError
-    return data[:size]
 
 
 def network_layer(frame: bytes, link: int) -> tuple[int, bytes]:
@@ -106,16 +102,37 @@ def network_layer(frame: bytes, link: int) -> tuple[int, bytes]:
         return (0x86DD if need(frame, 1)[0] >> 4 == 6 else 0x0800), frame
     if link in (0, 108):
         return loopback(need(frame, 4)), frame[4:]
+    if link in (105, 127):
+        wireless = encapsulations.wireless(frame, padded=False) if link == 105 else encapsulations.radiotap(frame)
+        return logical_link(wireless)
+    if link == 192:
+        return network_layer(*reversed(encapsulations.packet_information(frame)))
+    if link in (9, 51, 219):
+        return {9: encapsulations.PPP, 51: 0x8864, 219: 0x8847}[link], frame
+    if link == 204:
+        need(frame, 1)
+        return encapsulations.PPP, frame[1:]
+    if link in (50, 104):
+        if need(frame, 4)[0] not in (0x0F, 0x8F):
+            return encapsulations.PPP, frame
+        link = 104
     if link not in TYPED:
-        raise OtherError
+        raise UnsupportedError(link)
     at, size = TYPED[link]
     (kind,) = struct.unpack_from(">H", need(frame, size), at)
-    rest = frame[size:]
+    kind, rest = tags(kind, frame[size:])
+    if kind < 0x600:
+        if link == 1 or (link != 104 and kind in (1, 4)):
+            return logical_link(rest)
+        raise OtherError
+    return kind, rest
+
+
+def tags(kind: int, rest: bytes) -> tuple[int, bytes]:
+    """The type and the bytes after VLAN tags."""
     while kind in VLANS:
         _, kind = struct.unpack(">HH", need(rest, 4))
         rest = rest[4:]
-    if kind < 0x600 and (link == 1 or kind in (1, 4)):
-        return logical_link(rest)
     return kind, rest
 
 
@@ -137,7 +154,9 @@ def logical_link(rest: bytes) -> tuple[int, bytes]:
     if points == b"\xe0\xe0":
         return IPX, rest[3:]
     if points == b"\xaa\xaa":
-        return struct.unpack(">6xH", need(rest, 8))[0], rest[8:]
+        (kind,) = struct.unpack(">6xH", need(rest, 8))
+        if kind >= 0x600:
+            return kind, rest[8:]
     raise OtherError
 
 
@@ -161,8 +180,8 @@ def ipv4(packet: bytes) -> tuple[int, str, str, bytes, int]:
     header = (first & 15) * 4
     if first >> 4 != 4 or header < 20:
         raise DamagedError
-    if protocol not in (6, 17):
-        raise OtherError
+    if protocol not in {6, 17, *encapsulations.CARRIERS}:
+        encapsulations.by_protocol(protocol, b"")
     total = total or len(packet)
     if total < header or len(packet) < header:
         raise DamagedError
@@ -183,8 +202,8 @@ def extensions(rest: bytes, kind: int, length: int, ends: tuple[bytes, bytes]) -
         if length < 0:
             raise DamagedError
         if fragment and flags & 0xFFF9:
-            if kind not in {6, 17, *EXTENSIONS}:
-                raise OtherError
+            if kind not in {6, 17, *encapsulations.CARRIERS, *EXTENSIONS}:
+                encapsulations.by_protocol(kind, b"")
             raise PartError((*ends, kind, number), flags & 0xFFF8, bool(flags & 1), need(rest, length))
     return kind, rest, length
 
@@ -214,51 +233,86 @@ def segment(source: str, target: str, rest: bytes, room: int) -> Segment:
     return Segment(*ends, sequence, flags, payload, room - header - len(payload), acknowledged)
 
 
+Packet = tuple[tuple[str, int, str, int, bytes] | Segment, str | None]  # and the encapsulations around it
+
+
 def transport(
-    protocol: int, source: str, target: str, rest: bytes, room: int, ports: set[int]
-) -> tuple[str, int, str, int, bytes] | Segment:
+    protocol: int, source: str, target: str, rest: bytes, room: int, ports: set[int], path: tuple[str, ...]
+) -> Packet:
     """Addresses, ports and payload of what an IP datagram carries; or its segment."""
+    selected = min(len(rest), room) < 4 or ports & set(struct.unpack(">HH", rest[:4]))
+    if protocol == 17 and not selected:
+        return network(encapsulations.by_port(rest[:room]), ports, path)
     if protocol not in (6, 17):
+        return network(encapsulations.by_protocol(protocol, rest[:room]), ports, path)
+    if not selected:
         raise OtherError
-    if min(len(rest), room) >= 4 and not ports & set(struct.unpack(">HH", rest[:4])):
-        raise OtherError
+    shown = "/".join(path) or None
     if protocol == 6:
-        return segment(source, target, rest, room)
+        return segment(source, target, rest, room), shown
     if room < 8 or len(rest) < 8:
         raise DamagedError
     source_port, target_port, length = struct.unpack(">HHH2x", rest[:8])
     if not 8 <= length <= min(room, len(rest)):
         raise DamagedError
-    return source, source_port, target, target_port, rest[8:length]
+    return (source, source_port, target, target_port, rest[8:length]), shown
 
 
-def datagram(frame: bytes, link: int, ports: set[int]) -> tuple[str, int, str, int, bytes] | Segment:
-    """Addresses, ports and payload of a frame; or its segment."""
-    kind, packet = network_layer(frame, link)
+def network(following: encapsulations.Next, ports: set[int], path: tuple[str, ...]) -> Packet:
+    """What is in the header that follows."""
+    kind, rest, name = following
+    if name is not None:
+        if len(path) == encapsulations.MOST:
+            raise UnsupportedError("more than 6 encapsulations")
+        path = (*path, name)
+    if kind == encapsulations.ETHERNET:
+        return network(encapsulations.Next(*network_layer(rest, 1)), ports, path)
+    if kind in VLANS or kind < 0x600:
+        kind, rest = tags(kind, rest)
+        if kind < 0x600:
+            kind, rest = logical_link(rest)
+        return network(encapsulations.Next(kind, rest), ports, path)
     if kind == IPX:
-        return ipx(packet, ports)
+        return ipx(rest, ports), "/".join(path) or None
     if kind not in (0x0800, 0x86DD):
-        raise OtherError
-    return transport(*(ipv4(packet) if kind == 0x0800 else ipv6(packet)), ports)
+        return network(encapsulations.by_type(kind, rest), ports, path)
+    try:
+        packet = ipv4(rest) if kind == 0x0800 else ipv6(rest)
+    except PartError as part:
+        part.path = path
+        raise
+    return transport(*packet, ports, path)
 
 
-def whole_datagram(part: PartError, whole: bytes, ports: set[int]) -> tuple[str, int, str, int, bytes] | Segment:
+def datagram(frame: bytes, link: int, ports: set[int]) -> Packet:
+    """Addresses, ports and payload of a frame, or its segment; and the encapsulations around it."""
+    return network(encapsulations.Next(*network_layer(frame, link)), ports, ())
+
+
+def whole_datagram(part: PartError, path: tuple[str, ...], whole: bytes, ports: set[int]) -> Packet:
     """What is in a datagram that was put together, of which this was the last part."""
     source, target, protocol, _ = part.key
     if len(source) == 4:
-        return transport(protocol, str(IPv4Address(source)), str(IPv4Address(target)), whole, len(whole), ports)
+        texts = str(IPv4Address(source)), str(IPv4Address(target))
+        return transport(protocol, *texts, whole, len(whole), ports, path)
     try:
         protocol, rest, room = extensions(whole, protocol, len(whole), (b"", b""))
     except PartError:
         raise OtherError from None
-    return transport(protocol, str(IPv6Address(source)), str(IPv6Address(target)), rest, room, ports)
+    return transport(protocol, str(IPv6Address(source)), str(IPv6Address(target)), rest, room, ports, path)
 
 
-def is_plain(frame: bytes, link: int) -> bool:
+# The high bytes, modulo 64, of the ports of encapsulations: only the general way looks for these
+TUNNEL_BYTES = {port >> 8 & 63 for port in (*encapsulations.TUNNEL_PORTS, *encapsulations.UNSUPPORTED_PORTS)}
+
+
+def is_plain(frame: bytes, link: int, ports: set[int]) -> bool:
     """Whether it is a whole UDP datagram in IPv4 without options in Ethernet without tags: its record is believed."""
     if link != 1 or not 42 <= len(frame) <= 14 + 0xFFFF or frame[12:15] != b"\x08\0\x45" or frame[23] != 17:
         return False
     total, flags, length = struct.unpack_from(">H2xH", frame, 16) + struct.unpack_from(">H", frame, 38)
+    if not ports & set(struct.unpack_from(">HH", frame, 34)) and frame[36] & 63 in TUNNEL_BYTES:
+        return False
     return not flags & 0x3FFF and 8 <= length <= min(total - 20, len(frame) - 34)
 
 
@@ -269,6 +323,7 @@ class Reader:
         self.data = data
         self.ports = ports
         self.waiting: dict[tuple[bytes, bytes, int, int], Datagram] = {}
+        self.complete: dict[object, int] = {}  # parts of datagrams that were complete: the times of the last parts
         self.result = Result()
 
     def damaged(self, at: int, *, counted: bool = False) -> None:
@@ -281,43 +336,73 @@ class Reader:
         """A frame of the record at ``at``."""
         self.result.frames += 1
         try:
-            packet = self.packet(at, data, link)
+            packet = self.packet(at, data, link, time)
         except OtherError:
             self.result.other += 1
+        except UnsupportedError as error:
+            (what,) = error.args
+            self.result.unsupported[what] = self.result.unsupported.get(what, 0) + 1
         except DamagedError:
             self.damaged(at, counted=True)
         else:
-            if isinstance(packet, Segment):
-                self.result.segments += 1
-                self.found(self.result.streams.take(packet, self.result.frames, time))
-            elif packet is None:
+            if packet is None:
                 self.result.fragments += 1
+            elif isinstance(packet[0], Segment):
+                self.result.segments += 1
+                self.found(self.result.streams.take(packet[0], self.result.frames, time))
             else:
-                self.result.rows.append(Row(self.result.frames, time, *packet))
+                self.result.rows.append(Row(self.result.frames, time, *packet[0], encapsulation=packet[1]))
 
-    def packet(self, at: int, data: bytes, link: int) -> tuple[str, int, str, int, bytes] | Segment | None:
+    def packet(self, at: int, data: bytes, link: int, time: int | None) -> Packet | None:
         """What a frame holds; None if it waits for other parts of its datagram."""
         try:
             return datagram(data, link, self.ports)
-        except PartError as part:
-            if not part.data or part.offset + len(part.data) > 65535 or (part.more and len(part.data) % 8):
-                raise DamagedError from None
-            waiting = self.waiting.setdefault(part.key, Datagram(at))
-            if not waiting.add(part):
-                self.result.conflicts += 1
-                self.result.told.append(at)
-            whole = waiting.whole()
+        except PartError as error:
+            part = error
+        while True:
+            whole = self.add(at, part, time)
             if whole is None:
                 return None
-            del self.waiting[part.key]
-            return whole_datagram(part, whole, self.ports)
+            try:
+                return whole_datagram(part, whole[0], whole[1], self.ports)
+            except PartError as error:
+                part = error
+
+    def add(self, at: int, part: PartError, time: int | None) -> tuple[tuple[str, ...], bytes] | None:
+        """Add a part to its datagram; the encapsulations around the datagram, and its bytes, if it is complete."""
+        if not part.data or part.offset + len(part.data) > 65535 or (part.more and len(part.data) % 8):
+            raise DamagedError
+        key = part.offset, part.data, part.more
+        before = self.complete.get((part.key, key))
+        repeated = before is not None and abs((time or 0) - before) <= LIFETIME
+        waiting = self.waiting.get(part.key)
+        if waiting is not None:
+            late = None not in (time, waiting.time) and abs((time or 0) - (waiting.time or 0)) > LIFETIME
+            if late or (waiting.repeats and not repeated):
+                self.forget(part.key)
+        waiting = self.waiting.setdefault(part.key, Datagram(at, time, part.path, repeated))
+        if not waiting.add(part):
+            self.result.conflicts += 1
+            self.result.told.append(at)
+        waiting.parts.append(key)
+        whole = waiting.whole()
+        if whole is None:
+            return None
+        del self.waiting[part.key]
+        self.complete.update(((part.key, key), time or 0) for key in waiting.parts)
+        return waiting.path, whole
+
+    def forget(self, key: tuple[bytes, bytes, int, int]) -> None:
+        """A datagram will not be complete."""
+        datagram = self.waiting.pop(key)
+        if not datagram.repeats and not datagram.is_foreign(key[2], self.ports):
+            self.result.incomplete += 1
+            self.result.told.append(datagram.at)
 
     def give_up(self) -> None:
         """The capture has ended; datagrams that may be ours are not whole."""
-        for (_, _, protocol, _), datagram in self.waiting.items():
-            if not datagram.is_foreign(protocol, self.ports):
-                self.result.incomplete += 1
-                self.result.told.append(datagram.at)
+        for key in [*self.waiting]:
+            self.forget(key)
 
     def found(self, packets: Iterable[Found]) -> None:
         """Packets out of streams."""
@@ -357,11 +442,12 @@ class Pcap(Reader):
                 continue
             frame = self.data[at + 16 : at + 16 + captured]
             if len(frame) < captured or not (
-                is_plain(frame, link) or self.sane(at) or self.followed(at + 16 + captured)
+                is_plain(frame, link, self.ports) or self.sane(at) or self.followed(at + 16 + captured)
             ):
                 self.damaged(at)
                 at = self.lose(at, self.candidates(at + 1))
                 continue
+            self.result.invalid_times += fraction >= (1_000_000_000 if self.nano else 1_000_000)
             time = seconds * 1_000_000_000 + fraction * (1 if self.nano else 1000)
             self.frame(at, frame, link, time)
             at += 16 + captured
@@ -375,7 +461,7 @@ class Pcap(Reader):
     def sane(self, at: int) -> bool:
         """Whether the numbers of the record are in order."""
         _, fraction, captured, original = self.header(at)
-        return fraction < (1_000_000_000 if self.nano else 1_000_000) and captured <= original
+        return fraction < 1_000_000_000 and captured <= original
 
     def followed(self, at: int) -> bool:
         """Whether a record that is in order stands here, or the end."""

@@ -30,6 +30,7 @@ class Row(NamedTuple):
     payload: bytes
     first_frame: int | None = None  # of a packet out of a stream
     stream_offset: int | None = None
+    encapsulation: str | None = None
 
 
 class Dribble(io.RawIOBase):
@@ -55,7 +56,11 @@ class Dribble(io.RawIOBase):
 
 def check(stats: capture.CaptureStats) -> None:
     """What holds for every account."""
-    assert stats.frames == stats.payloads + stats.segments + stats.fragments + stats.other + stats.damaged
+    assert stats.frames == (
+        stats.payloads + stats.segments + stats.fragments + stats.other + stats.unsupported + stats.damaged
+    )
+    named = *stats.unsupported_links.values(), *stats.unsupported_encapsulations.values()
+    assert stats.unsupported == sum(named)
     streams = stats.streams
     assert streams.bytes == streams.framed + streams.skipped + streams.duplicate + streams.held
     assert streams.unselected <= streams.packets
@@ -91,6 +96,9 @@ def rows_of(block: capture.Block) -> list[Row]:
     assert np.array_equal(columns["transport"] == Transport.IPX, columns["src"]["family"] == 10)
     streamed = columns.is_present("stream_offset")
     assert np.array_equal(columns["transport"] == Transport.TCP, streamed)
+    encapsulated = columns.is_present("encapsulation")
+    assert np.array_equal(columns["encapsulation"] != 0, encapsulated)
+    paths = columns.to_arrow().column("encapsulation").to_pylist() if encapsulated.any() else [None] * len(block)
     transports = np.full(len(block), Transport.UDP, np.uint8) if block.transports is None else block.transports
     assert np.array_equal(columns["transport"], transports)
     assert (columns["first_frame"] <= columns["frame"])[~streamed].all()
@@ -104,6 +112,7 @@ def rows_of(block: capture.Block) -> list[Row]:
         (bytes(payload or b"") for payload in block.payloads),
         where(streamed, columns["first_frame"]),
         where(streamed, columns["stream_offset"]),
+        paths,
         strict=True,
     )
     return [Row(*each) for each in values]

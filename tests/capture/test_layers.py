@@ -61,13 +61,11 @@ OTHER = {
     "tag before something else": build.ethernet(0x0806, bytes(46), [(0x8100, 5)]),
     "tcp to other ports": build.ethernet(0x0800, build.ipv4(build.tcp(b"x", 0, 0x18, 53, 54), build.TCP)),
     "icmp that quotes one of ours": build.ethernet(0x0800, build.ipv4(b"\3\3\0\0\0\0\0\0" + build.ipv4(UDP), 1)),
-    "ipv4 in ipv4": build.ethernet(0x0800, build.ipv4(build.ipv4(UDP), 4)),
     "other ports": build.plain(b"payload", 53, 54),
     "other ports, cut": build.plain(b"payload", 53, 54)[:-3],
     "other ports, bad length": build.ethernet(0x0800, build.ipv4(build.udp(b"x", 53, 54, length=3))),
     "tcp over ipv6": build.ethernet(0x86DD, build.ipv6(build.tcp(b"x", 0, 0x18, 53, 54), build.TCP)),
     "no next header": build.ethernet(0x86DD, build.ipv6(build.extension(59) + UDP, 0)),
-    "encrypted": build.ethernet(0x86DD, build.ipv6(UDP, 50)),
 }
 
 WHOLE_UNITS = build.udp(b"payload.")

@@ -44,7 +44,6 @@ NOVELL = {  # the frame types by Novell's names
 }
 
 OTHERS = {
-    "an unknown link type": (147, IPV4),
     "cooked, of another protocol": (build.COOKED, build.cooked(0x0806, bytes(28))),
     "cooked, of a protocol without a number": (build.COOKED, build.cooked(0x000C, bytes(28))),
     "a family that is not ours": (build.LOOPBACK, b"\7\0\0\0" + IPV4),

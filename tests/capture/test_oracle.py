@@ -70,7 +70,8 @@ def compare(data: bytes, ports: set[int] | None = None) -> None:
     assert rows == expected.rows
     assert (stats.frames, stats.other, stats.damaged) == (expected.frames, expected.other, len(expected.damaged))
     assert (stats.fragments, stats.fragment_conflicts) == (expected.fragments, expected.conflicts)
-    assert stats.incomplete_datagrams == expected.incomplete
+    assert (stats.incomplete_datagrams, stats.invalid_times) == (expected.incomplete, expected.invalid_times)
+    assert stats.unsupported == sum(expected.unsupported.values())
     assert [problem.offset for problem in stats.problems] == expected.told[:100]
     assert stats.bytes_skipped == expected.skipped
     assert stats.bytes_read == len(data)

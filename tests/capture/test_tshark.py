@@ -151,7 +151,7 @@ def test_interfaces_and_sections(tmp_path: Path, order: str) -> None:
     parts = [build.section(order)]
     for number, resolution in enumerate((6, 9, 3, 0, 0x80 | 10)):
         link = build.RAW if number == 1 else build.ETHERNET
-        parts.append(build.interface(order, link=link, resolution=resolution, offset=number * 3600))
+        parts.append(build.interface(order, link=link, resolution=resolution, offset=number * 5))
         units = 2 ** (resolution & 0x7F) if resolution & 0x80 else 10**resolution
         for index, packet in enumerate(packets[number::5]):
             stamp = 1_709_539_200 * units + index * 977 % units

@@ -10,10 +10,15 @@ from tests.system_programs import require_program
 
 
 def fields(
-    path: Path, names: Iterable[str], *, display_filter: str | None = None, preferences: Iterable[str] = ()
+    path: Path,
+    names: Iterable[str],
+    *,
+    display_filter: str | None = None,
+    preferences: Iterable[str] = (),
+    occurrence: str = "f",
 ) -> list[list[str]]:
-    """The values of the fields called ``names``, the first of each, for every frame that passes the filter."""
-    command = [require_program("tshark"), "-r", str(path), "-n", "-T", "fields", "-E", "occurrence=f"]
+    """The values of the fields called ``names``, the first of each or the last, for frames that pass the filter."""
+    command = [require_program("tshark"), "-r", str(path), "-n", "-T", "fields", "-E", f"occurrence={occurrence}"]
     for preference in preferences:
         command += ["-o", preference]
     if display_filter:

@@ -39,6 +39,7 @@ cdef class Pool:
     cdef Buffer others
     cdef Buffer memory
     cdef Buffer files
+    cdef Buffer paths
     cdef Payloads nothing
 
     cdef Buffer free_buffer(self, list kept, size_t size)

@@ -19,8 +19,10 @@ from msmqwire.capture.files.pcapng cimport (
 )
 from msmqwire.capture.files.window cimport FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, SECTION, SKIP, Stop, Window
 from msmqwire.capture.frames.fragments cimport give_up_datagrams
-from msmqwire.capture.frames.frame cimport BLOCK_ENDS_DIFFER, RECORD_CUT, Counts, Problem, damaged
-from msmqwire.capture.frames.rows cimport MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, SMALLEST_ROW, Rows
+from msmqwire.capture.frames.frame cimport (
+    BLOCK_ENDS_DIFFER, LINK_TYPES, RECORD_CUT, UNSUPPORTED_KINDS, Counts, Problem, damaged,
+)
+from msmqwire.capture.frames.rows cimport MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, SMALLEST_ROW, Rows
 from msmqwire.capture.frames.selection cimport PayloadSelection
 from msmqwire.capture.tcp.flows cimport NO_FLOW, Streams
 from msmqwire.capture.tcp.streams cimport PacketMemory, StreamTable, deliver_waiting, finish_streams, take_memory
@@ -35,6 +37,7 @@ import numpy as np
 
 from msmqwire.errors import CaptureError
 
+from msmqwire.capture.frames.encapsulations import encapsulation_names
 from msmqwire.capture.schema import CAPTURE, FRAMES, FileLimits
 
 __all__ = ["Block", "FileReader", "Pool"]
@@ -91,6 +94,7 @@ cdef class Pool:
         self.others = allocate(self.most_rows * sizeof(uint32_t))
         self.memory = allocate((MOST_PACKETS + MOST_ASSEMBLED) * sizeof(void*))
         self.files = allocate(MOST_FILES * sizeof(uint32_t))
+        self.paths = allocate(MOST_PATHS * sizeof(uint32_t))
 
     cdef Buffer free_buffer(self, list kept, size_t size):
         """One of those kept that nobody looks at, or a new one."""
@@ -148,6 +152,7 @@ cdef Rows rows_of(Pool pool, Buffer spans, ColumnSlot columns) except *:
     rows.others = <uint32_t*>pool.others.data
     rows.memory = <void**>pool.memory.data
     rows.files = <uint32_t*>pool.files.data
+    rows.paths = <uint32_t*>pool.paths.data
     if columns is None:
         return rows
     batch = columns.batch
@@ -162,6 +167,7 @@ cdef Rows rows_of(Pool pool, Buffer spans, ColumnSlot columns) except *:
     rows.dst = batch.reserve_column("dst", ADDRESS_SIZE * most)
     rows.dst_port = <uint16_t*>batch.reserve_column("dst_port", 2 * most)
     rows.transport = batch.reserve_column("transport", most)
+    rows.encapsulation = batch.reserve_column("encapsulation", most)
     rows.stream_offset = <uint64_t*>batch.reserve_column("stream_offset", 8 * most)
     rows.whole = pool.table is FRAMES
     rows.link = <uint16_t*>batch.reserve_column("link", 2 * most)
@@ -516,6 +522,7 @@ cdef class FileReader:
         stats.fragments += counts.fragments
         stats.incomplete_datagrams += counts.incomplete
         stats.fragment_conflicts += counts.fragment_conflicts
+        stats.invalid_times += counts.invalid_times
         for i in range(counts.described):
             problem = &counts.problems[i]
             stats.describe(
@@ -524,8 +531,10 @@ cdef class FileReader:
         for name, count in self.streams.counts().items():
             setattr(stats.streams, name, count)
         self.settled = counts.frames
+        if counts.unsupported:
+            count_unsupported(stats, counts)
         counts.segments = counts.other = counts.damaged = counts.fragments = 0
-        counts.incomplete = counts.fragment_conflicts = 0
+        counts.incomplete = counts.fragment_conflicts = counts.invalid_times = 0
         counts.described = 0
         return 0
 
@@ -545,9 +554,27 @@ cdef class FileReader:
             block.capture = prepare(self.pool.table, block.payloads, self.pool.columns, columns.batch)
         block.capture.payloads = self.pool.nothing  # where a payload came from can be kept without keeping the payload
         block.capture.names["file"] = (self.name, *[self.streams.files[rows.files[i]] for i in range(rows.file_count)])
+        paths = [encapsulation_names(rows.paths[i]) for i in range(rows.path_count)]
+        block.capture.names["encapsulation"] = ("", *paths)
         block.others = allocate(rows.other_count * sizeof(uint32_t))
         memcpy(block.others.data, rows.others, block.others.size)
         return block
+
+
+cdef int count_unsupported(stats, Counts* counts) except -1:
+    """Move the counts of what is not supported into the stats, by name."""
+    cdef size_t i
+    stats.unsupported += counts.unsupported
+    for i in range(<size_t>LINK_TYPES):
+        if counts.unsupported_links[i]:
+            stats.count_link(i, counts.unsupported_links[i])
+    for i in range(<size_t>UNSUPPORTED_KINDS):
+        if counts.unsupported_encapsulations[i]:
+            stats.count_encapsulation(i, counts.unsupported_encapsulations[i])
+    counts.unsupported = 0
+    memset(counts.unsupported_links, 0, sizeof(counts.unsupported_links))
+    memset(counts.unsupported_encapsulations, 0, sizeof(counts.unsupported_encapsulations))
+    return 0
 
 
 cdef Payloads compact_payloads(const Rows* rows):

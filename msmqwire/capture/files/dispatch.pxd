@@ -1,23 +1,44 @@
 """Dispatch a frame: to a row, to its IP datagram, or to its TCP stream."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint16_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdint cimport uint8_t, uint16_t, uint64_t
 
-from msmqwire.capture.frames.fragments cimport IMPOSSIBLE, Fragments, add_part
-from msmqwire.capture.frames.frame cimport FRAGMENT, FRAGMENT_DIFFERS, Counts, Frame, Reason, damaged, describe
+from msmqwire.capture.frames.fragments cimport (
+    DATAGRAM_HEADER, IMPOSSIBLE, Datagram, Fragments, add_part, frame_of, free_datagram,
+)
+from msmqwire.capture.frames.frame cimport (
+    FRAGMENT, FRAGMENT_DIFFERS, LINK_TYPES, Counts, Frame, Reason, damaged, describe,
+)
 from msmqwire.capture.frames.layers cimport (
-    FOUND, IPX_PACKET, LINK_ETHERNET, OTHER, PART, TCP_PROTOCOL, UDP_HEADER, UDP_PROTOCOL, Packet, Ports,
-    find_in_datagram, find_packet, plain_datagram, plain_segment, wanted,
+    FOUND, IPX_PACKET, LINK_ETHERNET, OTHER, PART, TCP_PROTOCOL, UDP_HEADER, UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION,
+    UNSUPPORTED_LINK, Packet, Ports, find_in_datagram, find_packet, may_be_tunnel, plain_datagram, plain_segment,
+    wanted,
 )
 from msmqwire.capture.frames.rows cimport (
-    MOST_ASSEMBLED, Ends, Rows, ends_of_ip, ends_of_ipx, is_wanted, keep_memory, note_transport, put_row,
+    MOST_ASSEMBLED, MOST_PATHS, Ends, Rows, ends_of_ip, ends_of_ipx, is_wanted, keep_memory, note_transport, put_row,
+    put_row_inside,
 )
 from msmqwire.capture.tcp.flows cimport Streams
 from msmqwire.capture.tcp.streams cimport says_nothing, take_segment
 from msmqwire.wire.address cimport IPV4, IPV6
 from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire.transport cimport Transport
+
+
+cdef inline void count_without_row(Counts* counts, const Frame* frame, int status, const Packet* found) noexcept nogil:
+    """Count a frame in which nothing was found, by what ``find_packet`` returned."""
+    cdef size_t link
+    if status == OTHER:
+        counts.other += 1
+    elif status == UNSUPPORTED_LINK:
+        link = min(<size_t>found.unsupported, <size_t>LINK_TYPES - 1)
+        counts.unsupported += 1
+        counts.unsupported_links[link] += 1
+    elif status == UNSUPPORTED_ENCAPSULATION:
+        counts.unsupported += 1
+        counts.unsupported_encapsulations[found.unsupported] += 1
+    else:
+        damaged(counts, frame.offset, <Reason>status, found.needed, found.available)
 
 
 cdef inline bint take_plain(
@@ -34,8 +55,50 @@ cdef inline bint take_plain(
         if is_wanted(rows, &ends, frame.timed, frame.time):
             put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER)
             return True
+    elif wire_unlikely(may_be_tunnel(frame.data + 36)):
+        return False
     counts.other += 1
     return True
+
+
+cdef inline bint add_fragment(
+    Fragments* fragments, const Frame* frame, uint64_t number, const Packet* found, Counts* counts
+) noexcept nogil:
+    """Add a fragment, whose first byte is in the frame ``number``; whether its datagram is complete."""
+    cdef bint agrees
+    if add_part(fragments, &found.part, frame, number, counts, &agrees) == IMPOSSIBLE:
+        damaged(counts, frame.offset, FRAGMENT, found.part.offset + found.part.size, 0)
+        return False
+    if not agrees:
+        counts.fragment_conflicts += 1
+        describe(counts, counts.file, frame.offset, FRAGMENT_DIFFERS, 0, 0)
+    if fragments.complete == NULL:
+        counts.fragments += 1
+        return False
+    return True
+
+
+cdef inline int complete_datagram(
+    Fragments* fragments, const Frame* frame, const Ports* ports, Packet* found, Counts* counts
+) noexcept nogil:
+    """What is in the complete datagram; PART if that is a fragment, and the datagram of the fragment is incomplete."""
+    cdef Datagram* datagram
+    cdef bint complete
+    cdef int status = find_in_datagram(fragments.complete, ports, found)
+    while status == PART:
+        datagram = fragments.complete
+        fragments.complete = NULL
+        complete = add_fragment(fragments, frame, frame_of(datagram, place_of(datagram, found.part.data)), found, counts)
+        free_datagram(datagram)
+        if not complete:
+            return PART
+        status = find_in_datagram(fragments.complete, ports, found)
+    return status
+
+
+cdef inline size_t place_of(const Datagram* datagram, const uint8_t* data) noexcept nogil:
+    """The place of a byte in its datagram; of an end, the place before it."""
+    return min(<size_t>(data - datagram.data) - DATAGRAM_HEADER, datagram.total - 1)
 
 
 cdef inline bint take_part(
@@ -43,43 +106,41 @@ cdef inline bint take_part(
 ) noexcept nogil:
     """Add a fragment to its datagram, and take the datagram when it is complete; false if the rows are full."""
     cdef Fragments* fragments = &streams.fragments
-    cdef bint agrees
+    cdef Datagram* datagram
     cdef int status
     cdef Ends ends
-    if rows.assembled == MOST_ASSEMBLED:
+    if rows.assembled == MOST_ASSEMBLED or rows.path_count == MOST_PATHS:
         return False
-    if fragments.whole == NULL:
-        if add_part(fragments, &found.part, frame, counts, &agrees) == IMPOSSIBLE:
-            damaged(counts, frame.offset, FRAGMENT, found.part.offset + found.part.size, 0)
-            return True
-        if not agrees:
-            counts.fragment_conflicts += 1
-            describe(counts, counts.file, frame.offset, FRAGMENT_DIFFERS, 0, 0)
-        if fragments.whole == NULL:
-            counts.fragments += 1
-            return True
-    status = find_in_datagram(fragments.whole, fragments.size, ports, found)
-    if status == FOUND and found.protocol == TCP_PROTOCOL:
-        if not take_segment(streams, frame, found, rows, counts):
+    if fragments.complete == NULL and not add_fragment(fragments, frame, frame.number, found, counts):
+        return True
+    status = complete_datagram(fragments, frame, ports, found, counts)
+    if status == PART:
+        return True
+    datagram = fragments.complete
+    if status != FOUND:
+        count_without_row(counts, frame, status, found)
+    elif found.protocol == TCP_PROTOCOL:
+        if not take_segment(streams, frame, found, datagram, rows, counts):
             return False
-    elif status == FOUND:
+    else:
         ends = ends_of_ip(found.ip, found.header, Transport.UDP)
-        if is_wanted(rows, &ends, frame.timed, frame.time):
-            put_row(rows, columns, frame, &ends, found.payload, found.size)
-            if rows.first_frame != NULL:
-                rows.first_frame[rows.count - 1] = fragments.first_frame
-        else:
+        if found.protocol == IPX_PACKET:
+            ends = ends_of_ipx(found.ip)
+        if not is_wanted(rows, &ends, frame.timed, frame.time):
             counts.other += 1
-    elif status == OTHER:
-        counts.other += 1
-    else:
-        damaged(counts, frame.offset, <Reason>status, found.needed, found.available)
+            status = OTHER
+        else:
+            if found.protocol == IPX_PACKET:
+                note_transport(rows, Transport.IPX)
+            put_row_inside(rows, columns, frame, &ends, found)
+            if rows.first_frame != NULL:
+                rows.first_frame[rows.count - 1] = frame_of(datagram, place_of(datagram, found.payload))
     if status == FOUND:
-        keep_memory(rows, fragments.whole)
+        keep_memory(rows, datagram.data)
+        datagram.data = NULL
         rows.assembled += 1
-    else:
-        free(fragments.whole)
-    fragments.whole = NULL
+    free_datagram(datagram)
+    fragments.complete = NULL
     return True
 
 
@@ -101,11 +162,8 @@ cdef inline void take_whole(const Frame* frame, const Ports* ports, Rows* rows, 
     elif status == FOUND:
         counts.segments += 1
         return
-    elif status == OTHER:
-        counts.other += 1
-        return
     else:
-        damaged(counts, frame.offset, <Reason>status, found.needed, found.available)
+        count_without_row(counts, frame, status, &found)
         return
     rows.link[rows.count] = <uint16_t>frame.link
     rows.offset[rows.count] = frame.offset
@@ -124,12 +182,12 @@ cdef inline bint take_general(
         return True
     if frame.link == LINK_ETHERNET and plain_segment(frame.data, frame.size, &found):
         if wanted(ports.tcp, found.header):
-            return take_segment(streams, frame, &found, rows, counts)
+            return take_segment(streams, frame, &found, NULL, rows, counts)
         counts.other += 1
         return True
     status = find_packet(frame.data, frame.size, frame.link, ports, &found)
     if status == FOUND and found.protocol == TCP_PROTOCOL:
-        return take_segment(streams, frame, &found, rows, counts)
+        return take_segment(streams, frame, &found, NULL, rows, counts)
     if status == PART:
         return take_part(frame, &found, ports, columns, rows, counts, streams)
     if status == FOUND:
@@ -140,11 +198,11 @@ cdef inline bint take_general(
         if not is_wanted(rows, &ends, frame.timed, frame.time):
             counts.other += 1
             return True
+        if wire_unlikely(found.path != 0 and rows.path_count == MOST_PATHS):
+            return False
         if found.protocol != UDP_PROTOCOL:
             note_transport(rows, Transport.IPX)
-        put_row(rows, columns, frame, &ends, found.payload, found.size)
-    elif status == OTHER:
-        counts.other += 1
+        put_row_inside(rows, columns, frame, &ends, &found)
     else:
-        damaged(counts, frame.offset, <Reason>status, found.needed, found.available)
+        count_without_row(counts, frame, status, &found)
     return True

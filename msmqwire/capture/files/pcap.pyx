@@ -62,10 +62,10 @@ cdef uint64_t record_length(const Window* window, const PcapFile* file) noexcept
 
 
 cdef inline bint sane(const uint8_t* record, const PcapFile* file) noexcept nogil:
-    """Whether no more was captured than there was, at less than a second."""
+    """Whether no more was captured than there was, and the fraction of a second is less in one of the units."""
     return (
         number(record + 8, file.swapped) <= number(record + 12, file.swapped)
-        and number(record + 4, file.swapped) < <uint32_t>(SECOND if file.nanoseconds else MILLION)
+        and number(record + 4, file.swapped) < <uint32_t>SECOND
     )
 
 
@@ -130,6 +130,7 @@ cdef inline Stop walk(
     cdef const uint8_t* end = window.data + window.size
     cdef const uint8_t* behind = window.data + reach(window, RECORD_HEADER)
     cdef int64_t unit = 1 if file.nanoseconds else 1000
+    cdef uint32_t fractions = SECOND if file.nanoseconds else MILLION  # in a second
     cdef size_t room = 0 if columns and rows.whole or file.link != LINK_ETHERNET else PLAIN_ROOM
     cdef size_t captured
     cdef Frame frame
@@ -167,10 +168,12 @@ cdef inline Stop walk(
                 stop = FULL
                 break
             if wire_unlikely(streams.waiting != NO_FLOW):
-                record += RECORD_HEADER + captured
                 stop = FULL
-                break
+        if wire_unlikely(number(record + 4, swapped) >= fractions):
+            counts.invalid_times += 1
         record += RECORD_HEADER + captured
+        if wire_unlikely(stop == FULL):
+            break
     counts.frames = frame.number
     window.position = <size_t>(record - window.data)
     target.count = <size_t>(target.next - target.spans)

@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 cdef enum:
     LARGEST_FRAME = 262144  # captured bytes, as in libpcap and Wireshark; a larger length is not plausible
     MOST_PROBLEMS = 100     # are described; all problems are counted
+    LINK_TYPES = 320        # link types that are counted one by one; those of larger numbers are counted together
 
 
 # The texts are REASONS in frame.pyx.
@@ -43,6 +44,35 @@ cdef enum Reason:
     FRAGMENT_DIFFERS
     UNCOMPARED
     INTERFACE_LIMIT
+    ENCAPSULATION_CUT
+
+
+# Encapsulations that are recognized and not read. The texts are UNSUPPORTED_ENCAPSULATIONS in frame.pyx.
+cdef enum Unsupported:
+    ESP
+    ESP_IN_UDP
+    AUTHENTICATION_HEADER
+    IP_COMPRESSION
+    L2TP
+    GTP
+    TEREDO
+    LISP
+    CAPWAP
+    TZSP
+    OPENVPN
+    MACSEC
+    PROVIDER_BACKBONE
+    TRILL
+    SERVICE_HEADER
+    FABRIC_PATH
+    GRE_ROUTING
+    PPP_COMPRESSED
+    PPP_MULTILINK
+    WLAN_ENCRYPTED
+    WLAN_FRAGMENT
+    WLAN_AGGREGATE
+    TOO_DEEP
+    UNSUPPORTED_KINDS  # how many there are
 
 
 cdef struct Problem:
@@ -73,6 +103,10 @@ cdef struct Counts:
     uint64_t fragments
     uint64_t incomplete
     uint64_t fragment_conflicts
+    uint64_t invalid_times
+    uint64_t unsupported
+    uint64_t[LINK_TYPES] unsupported_links
+    uint64_t[UNSUPPORTED_KINDS] unsupported_encapsulations
     size_t described
     Problem[MOST_PROBLEMS] problems
 

@@ -1,8 +1,9 @@
-"""The texts of the reasons why records cannot be read."""
+"""The texts of the reasons why records cannot be read, and the names of what is not supported."""
 
-__all__ = ["MAX_PROBLEMS", "REASONS"]
+__all__ = ["LINK_NAMES", "MAX_LINK_TYPE", "MAX_PROBLEMS", "REASONS", "UNSUPPORTED_ENCAPSULATIONS"]
 
 MAX_PROBLEMS = MOST_PROBLEMS
+MAX_LINK_TYPE = LINK_TYPES - 1
 
 REASONS = {
     RECORD_CUT: "the file ends inside this record: it needs {needed} bytes, {available} are left",
@@ -38,4 +39,80 @@ REASONS = {
     UNCOMPARED: "{needed} bytes of this segment are not read: its stream is already at offset {available}, and bytes "
     "that can be compared with them are not kept",
     INTERFACE_LIMIT: "interface {needed}; the limit is the first {available} of a section (FileLimits.interfaces)",
+    ENCAPSULATION_CUT: "the header of an encapsulation is truncated: it needs {needed} bytes, {available} were captured",
+}
+
+UNSUPPORTED_ENCAPSULATIONS = {
+    ESP: "ESP",
+    ESP_IN_UDP: "ESP in UDP",
+    AUTHENTICATION_HEADER: "AH in IPv4",
+    IP_COMPRESSION: "IPComp",
+    L2TP: "L2TP",
+    GTP: "GTP-U",
+    TEREDO: "Teredo",
+    LISP: "LISP",
+    CAPWAP: "CAPWAP",
+    TZSP: "TZSP",
+    OPENVPN: "OpenVPN",
+    MACSEC: "MACsec",
+    PROVIDER_BACKBONE: "provider backbone bridging",
+    TRILL: "TRILL",
+    SERVICE_HEADER: "NSH",
+    FABRIC_PATH: "FabricPath",
+    GRE_ROUTING: "GRE with routing",
+    PPP_COMPRESSED: "compressed or encrypted PPP",
+    PPP_MULTILINK: "multilink PPP",
+    WLAN_ENCRYPTED: "encrypted 802.11",
+    WLAN_FRAGMENT: "802.11 fragments",
+    WLAN_AGGREGATE: "802.11 aggregates (A-MSDU)",
+    TOO_DEEP: "more than 6 encapsulations",
+}
+
+# Of the LINKTYPE_ registry of tcpdump.org: those that captures of networks have, and are not read
+LINK_NAMES = {
+    3: "AX25",
+    6: "IEEE802_5",
+    7: "ARCNET_BSD",
+    8: "SLIP",
+    10: "FDDI",
+    100: "ATM_RFC1483",
+    106: "ATM_CLIP",
+    107: "FRELAY",
+    114: "LTALK",
+    117: "PFLOG",
+    119: "IEEE802_11_PRISM",
+    122: "IP_OVER_FC",
+    123: "SUNATM",
+    129: "ARCNET_LINUX",
+    138: "APPLE_IP_OVER_IEEE1394",
+    143: "DOCSIS",
+    144: "LINUX_IRDA",
+    147: "USER0",
+    162: "USER15",
+    163: "IEEE802_11_AVS",
+    165: "BACNET_MS_TP",
+    166: "PPP_PPPD",
+    187: "BLUETOOTH_HCI_H4",
+    189: "USB_LINUX",
+    192: "PPI",
+    195: "IEEE802_15_4_WITHFCS",
+    197: "ERF",
+    201: "BLUETOOTH_HCI_H4_WITH_PHDR",
+    220: "USB_LINUX_MMAPPED",
+    224: "FC_2",
+    226: "IPNET",
+    227: "CAN_SOCKETCAN",
+    230: "IEEE802_15_4_NOFCS",
+    240: "NETANALYZER",
+    242: "IPOIB",
+    247: "INFINIBAND",
+    249: "USBPCAP",
+    251: "BLUETOOTH_LE_LL",
+    252: "WIRESHARK_UPPER_PDU",
+    253: "NETLINK",
+    258: "PKTAP",
+    266: "USB_DARWIN",
+    272: "DSA_TAG_BRCM",
+    274: "ETHERNET_MPACKET",
+    277: "OPENVIZSLA",
 }

@@ -9,7 +9,7 @@ as a little-endian number, so that nothing need be swapped to look one up.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames.fragments cimport Part
+from msmqwire.capture.frames.fragments cimport Datagram, Part
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
 
@@ -17,14 +17,37 @@ from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
 cdef enum Link:
     LINK_NULL = 0
     LINK_ETHERNET = 1
+    LINK_PPP = 9
     LINK_RAW_BSD = 12
     LINK_RAW_OPENBSD = 14
+    LINK_PPP_HDLC = 50
+    LINK_PPP_ETHER = 51
     LINK_RAW = 101
+    LINK_CISCO_HDLC = 104
+    LINK_WLAN = 105
     LINK_LOOP = 108
     LINK_LINUX_SLL = 113
+    LINK_RADIOTAP = 127
+    LINK_PPI = 192
+    LINK_PPP_WITH_DIRECTION = 204
+    LINK_MPLS = 219
     LINK_IPV4 = 228
     LINK_IPV6 = 229
     LINK_LINUX_SLL2 = 276
+
+
+# Values of EtherType. Below 0x0600 it is a length (IEEE 802.3); Linux has numbers of its own for two kinds of those.
+cdef enum:
+    TYPE_LINUX_802_3 = 0x0001
+    TYPE_LINUX_802_2 = 0x0004
+    SMALLEST_TYPE = 0x0600
+    TYPE_IPV4 = 0x0800
+    TYPE_IPX = 0x8137
+    TYPE_IPV6 = 0x86DD
+    TYPE_VLAN = 0x8100          # IEEE 802.1Q
+    TYPE_SERVICE_VLAN = 0x88A8  # IEEE 802.1ad
+    TYPE_OLD_QINQ_1 = 0x9100
+    TYPE_OLD_QINQ_2 = 0x9200
 
 
 # The ports that belong to us, for each transport.
@@ -49,6 +72,8 @@ cdef struct Packet:
     size_t size         # of the payload, as far as it was captured
     size_t missing      # bytes of it that were not captured; only a segment may lack some
     uint32_t protocol
+    uint32_t path       # the encapsulations around it, as encapsulations.pxd describes
+    uint32_t unsupported  # the encapsulation that is not read, or the link type
     Part part           # of an IP datagram, where the frame holds one
     size_t needed       # where the frame is damaged, in the words of its reason
     size_t available
@@ -59,6 +84,18 @@ cdef enum:
     FOUND = 0
     OTHER = -1
     PART = -2
+    UNSUPPORTED_LINK = -3
+    UNSUPPORTED_ENCAPSULATION = -4
+    NEXT = -5  # between layers: the header that ``Layer.type`` announces comes next
+
+
+# The part of a frame that a layer reads: [position, captured), and how far the packet extends by its own counts.
+cdef struct Layer:
+    const uint8_t* frame
+    size_t position
+    size_t captured
+    size_t end
+    uint32_t type      # EtherType of the header at the position; after an IP header its protocol
 
 
 cdef enum:
@@ -123,10 +160,23 @@ cdef inline bint plain_segment(const uint8_t* frame, size_t size, Packet* found)
     found.payload = frame + 34 + header
     found.size = total - 20 - header
     found.missing = 0
+    found.path = 0
     return True
+
+
+cdef inline int short_of(Packet* found, int reason, size_t needed, size_t available) noexcept nogil:
+    found.needed = needed
+    found.available = available
+    return reason
+
+
+cdef inline bint may_be_tunnel(const uint8_t* port) noexcept nogil:
+    """Whether a destination port of UDP may be one of an encapsulation; one in six others may as well."""
+    # A bit for the low six bits of the first byte of each port in encapsulations.pyx
+    return <uint64_t>0x202972150 >> (port[0] & 63) & 1
 
 
 cdef int find_packet(
     const uint8_t* frame, size_t size, uint32_t link, const Ports* ports, Packet* found
 ) noexcept nogil
-cdef int find_in_datagram(const uint8_t* whole, size_t size, const Ports* ports, Packet* found) noexcept nogil
+cdef int find_in_datagram(const Datagram* datagram, const Ports* ports, Packet* found) noexcept nogil

@@ -1,30 +1,21 @@
-"""Link, network and transport headers, in general: what the inline way of layers.pxd does not take.
+"""Link, network and transport headers, in general: all frames that the inline functions of layers.pxd do not take.
 
-Each layer answers with where the next one begins, or with OTHER, or with the Reason why the frame is damaged. A frame
-belongs to somebody else as soon as that can be seen; it is damaged only while it may be ours.
+Each layer moves the position to the next header, or returns OTHER, or the Reason why the frame is damaged. A frame is
+OTHER as soon as this is certain; it is damaged only while it may have a payload.
 """
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames.fragments cimport Part
+from msmqwire.capture.frames.encapsulations cimport (
+    TYPE_ETHERNET, TYPE_MPLS, TYPE_PPP, TYPE_PPPOE, is_encapsulation, is_tunnel_port, read_by_port, read_by_protocol,
+    read_by_type, read_radiotap, read_wlan, unsupported_protocol,
+)
+from msmqwire.capture.frames.fragments cimport DATAGRAM_HEADER, Datagram, Part
 from msmqwire.capture.frames.frame cimport (
     IPX_CUT, IPX_LENGTH, IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, LINK_CUT, PAYLOAD_CUT, TCP_CUT,
     TCP_HEADER_LENGTH, UDP_CUT, UDP_LENGTH,
 )
-
-# Values of EtherType. Below 0x0600 it is a length (IEEE 802.3); Linux tells two kinds of those by numbers of its own.
-cdef enum:
-    TYPE_LINUX_802_3 = 0x0001
-    TYPE_LINUX_802_2 = 0x0004
-    SMALLEST_TYPE = 0x0600
-    TYPE_IPV4 = 0x0800
-    TYPE_IPX = 0x8137
-    TYPE_IPV6 = 0x86DD
-    TYPE_VLAN = 0x8100          # IEEE 802.1Q
-    TYPE_SERVICE_VLAN = 0x88A8  # IEEE 802.1ad
-    TYPE_OLD_QINQ_1 = 0x9100
-    TYPE_OLD_QINQ_2 = 0x9200
 
 # Values of the address family in front of a frame of a loopback interface, on the systems that write one
 cdef enum:
@@ -54,28 +45,21 @@ cdef enum:
     SHIM6 = 140
 
 
-# The part of a frame that a layer reads: [position, end) of what is captured, and how far the packet goes
-# by its own counts.
-cdef struct Layer:
-    const uint8_t* frame
-    size_t position
-    size_t captured
-    size_t end
-    uint32_t type
+# A frame of Cisco's HDLC is one of PPP in HDLC with another address: unicast and multicast
+cdef enum:
+    CISCO_UNICAST = 0x0F
+    CISCO_MULTICAST = 0x8F
 
 
-cdef int short_of(Packet* found, int reason, size_t needed, size_t available) noexcept nogil:
-    found.needed = needed
-    found.available = available
-    return reason
+cdef inline bint is_tag(uint32_t type) noexcept nogil:
+    return (
+        type == TYPE_VLAN or type == TYPE_SERVICE_VLAN or type == TYPE_OLD_QINQ_1 or type == TYPE_OLD_QINQ_2
+    )
 
 
 cdef int read_tags(Layer* layer, Packet* found) noexcept nogil:
     """Skip VLAN tags, any number of them; leaves the EtherType, or the length that stands in its place."""
-    while (
-        layer.type == TYPE_VLAN or layer.type == TYPE_SERVICE_VLAN
-        or layer.type == TYPE_OLD_QINQ_1 or layer.type == TYPE_OLD_QINQ_2
-    ):
+    while is_tag(layer.type):
         if 4 > layer.captured - layer.position:
             return short_of(found, LINK_CUT, layer.position + 4, layer.captured)
         layer.type = <uint32_t>network_u16(layer.frame + layer.position + 2)
@@ -102,6 +86,7 @@ cdef int read_logical_link(Layer* layer, Packet* found) noexcept nogil:
             return short_of(found, LINK_CUT, layer.position + 8, layer.captured)
         layer.type = <uint32_t>network_u16(header + 6)
         layer.position += 8
+        return FOUND if layer.type >= SMALLEST_TYPE else OTHER
     else:
         return OTHER
     return FOUND
@@ -110,24 +95,25 @@ cdef int read_logical_link(Layer* layer, Packet* found) noexcept nogil:
 cdef int read_typed(Layer* layer, Packet* found, size_t header, size_t type_at) noexcept nogil:
     """A link header of fixed length with an EtherType in it, then what may stand between it and the network header."""
     cdef int status
-    if layer.captured < header:
-        return short_of(found, LINK_CUT, header, layer.captured)
-    layer.type = <uint32_t>network_u16(layer.frame + type_at)
-    layer.position = header
+    if layer.captured - layer.position < header:
+        return short_of(found, LINK_CUT, layer.position + header, layer.captured)
+    layer.type = <uint32_t>network_u16(layer.frame + layer.position + type_at)
+    layer.position += header
     status = read_tags(layer, found)
     if status == FOUND and layer.type < SMALLEST_TYPE:
         if header == 14 or layer.type == TYPE_LINUX_802_3 or layer.type == TYPE_LINUX_802_2:
             return read_logical_link(layer, found)
+        return OTHER
     return status
 
 
 cdef int read_loopback(Layer* layer, Packet* found) noexcept nogil:
     """An address family, in the byte order of whoever captured: small numbers in either."""
-    cdef const uint8_t* family = layer.frame
+    cdef const uint8_t* family = layer.frame + layer.position
     cdef uint32_t number
-    if layer.captured < 4:
-        return short_of(found, LINK_CUT, 4, layer.captured)
-    layer.position = 4
+    if layer.captured - layer.position < 4:
+        return short_of(found, LINK_CUT, layer.position + 4, layer.captured)
+    layer.position += 4
     number = <uint32_t>(family[0] | family[3])
     if family[1] or family[2] or (family[0] and family[3]):
         return OTHER
@@ -142,9 +128,42 @@ cdef int read_loopback(Layer* layer, Packet* found) noexcept nogil:
     return FOUND
 
 
+cdef int read_packet_information(Layer* layer, Packet* found) noexcept nogil:
+    """Per-Packet Information (CACE 2009): a header of fields, then a frame of the link type it names."""
+    cdef const uint8_t* header = layer.frame
+    cdef size_t size
+    cdef uint32_t link
+    if layer.captured < 8:
+        return short_of(found, LINK_CUT, 8, layer.captured)
+    size = load_u16(header + 2)
+    link = load_u32(header + 4)
+    if header[0] != 0 or size < 8 or link == LINK_PPI:
+        return OTHER
+    if layer.captured < size:
+        return short_of(found, LINK_CUT, size, layer.captured)
+    layer.position = size
+    return read_link(link, layer, found)
+
+
+cdef int read_hdlc(Layer* layer, Packet* found) noexcept nogil:
+    """PPP in HDLC (RFC 1662), or Cisco's HDLC."""
+    cdef const uint8_t* header = layer.frame + layer.position
+    if layer.captured - layer.position < 4:
+        return short_of(found, LINK_CUT, layer.position + 4, layer.captured)
+    if header[0] == CISCO_UNICAST or header[0] == CISCO_MULTICAST:
+        return read_typed(layer, found, 4, 2)
+    layer.type = TYPE_PPP
+    return FOUND
+
+
+cdef int read_wireless(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
+    """IEEE 802.11, with radiotap or without, and its logical link control."""
+    cdef int status = read_radiotap(layer, found) if link == LINK_RADIOTAP else read_wlan(layer, found, False)
+    return read_logical_link(layer, found) if status == NEXT else status
+
+
 cdef int read_link(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
-    """Leave the position at the network header and its EtherType in ``type``."""
-    layer.position = 0
+    """Leave the position at the header after the link layer, and its EtherType in ``type``."""
     if link == LINK_ETHERNET:
         return read_typed(layer, found, 14, 12)
     if link == LINK_LINUX_SLL:
@@ -153,16 +172,34 @@ cdef int read_link(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
         return read_typed(layer, found, 20, 0)
     if link == LINK_NULL or link == LINK_LOOP:
         return read_loopback(layer, found)
+    if link == LINK_WLAN or link == LINK_RADIOTAP:
+        return read_wireless(link, layer, found)
+    if link == LINK_PPI:
+        return read_packet_information(layer, found)
+    if link == LINK_PPP_HDLC or link == LINK_CISCO_HDLC:
+        return read_hdlc(layer, found)
     if link == LINK_IPV4:
         layer.type = TYPE_IPV4
     elif link == LINK_IPV6:
         layer.type = TYPE_IPV6
+    elif link == LINK_PPP:
+        layer.type = TYPE_PPP
+    elif link == LINK_PPP_ETHER:
+        layer.type = TYPE_PPPOE
+    elif link == LINK_MPLS:
+        layer.type = TYPE_MPLS
+    elif link == LINK_PPP_WITH_DIRECTION:
+        if layer.captured - layer.position < 1:
+            return short_of(found, LINK_CUT, layer.position + 1, layer.captured)
+        layer.position += 1
+        layer.type = TYPE_PPP
     elif link == LINK_RAW or link == LINK_RAW_BSD or link == LINK_RAW_OPENBSD:
-        if layer.captured < 1:
+        if layer.captured == layer.position:
             return short_of(found, IP_CUT, 1, 0)
-        layer.type = TYPE_IPV6 if layer.frame[0] >> 4 == 6 else TYPE_IPV4
+        layer.type = TYPE_IPV6 if layer.frame[layer.position] >> 4 == 6 else TYPE_IPV4
     else:
-        return OTHER
+        found.unsupported = link
+        return UNSUPPORTED_LINK
     return FOUND
 
 
@@ -183,6 +220,11 @@ cdef int read_part(const Layer* layer, size_t address_size, size_t offset, bint 
     return PART
 
 
+cdef inline bint is_carrier(uint32_t protocol) noexcept nogil:
+    """Whether payloads may be in datagrams of this protocol."""
+    return protocol == UDP_PROTOCOL or protocol == TCP_PROTOCOL or is_encapsulation(protocol)
+
+
 cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
     """RFC 791; leaves the position behind the options and the protocol in ``type``."""
     cdef const uint8_t* ip = layer.frame + layer.position
@@ -198,8 +240,8 @@ cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
         return short_of(found, IP_VERSION, 4, ip[0] >> 4)
     if header < 20:
         return short_of(found, IP_HEADER_LENGTH, 20, header)
-    if layer.type != UDP_PROTOCOL and layer.type != TCP_PROTOCOL:
-        return OTHER
+    if not is_carrier(layer.type):
+        return unsupported_protocol(layer.type, found)
     if total == 0:
         total = left  # a sender that leaves cutting to its network card does not know the length yet
     if total < header:
@@ -245,8 +287,8 @@ cdef int read_extensions(Layer* layer, Packet* found) noexcept nogil:
         if layer.end < layer.position:
             return short_of(found, IP_TOTAL_LENGTH, layer.position, layer.end)
         if flags & 0xFFF9:  # neither offset nor more fragments: a whole datagram, RFC 6946
-            if layer.type != UDP_PROTOCOL and layer.type != TCP_PROTOCOL and not is_extension(layer.type):
-                return OTHER
+            if not is_carrier(layer.type) and not is_extension(layer.type):
+                return unsupported_protocol(layer.type, found)
             found.part.protocol = layer.type
             found.part.identification = load_u32(extension + 4)
             return read_part(layer, 16, flags & 0xFFF8, flags & 1 != 0, found)
@@ -276,14 +318,14 @@ cdef int read_ipv6(Layer* layer, Packet* found) noexcept nogil:
     return status
 
 
-cdef int read_udp(const Layer* layer, const uint64_t* ports, Packet* found) noexcept nogil:
+cdef int read_udp(Layer* layer, const uint64_t* ports, Packet* found) noexcept nogil:
     """RFC 768: the datagram, if it is to or from ``ports`` and all of it is there."""
     cdef const uint8_t* udp = layer.frame + layer.position
     cdef size_t left = layer.captured - layer.position
     cdef size_t room = layer.end - layer.position
     cdef size_t length
     if left >= 4 and room >= 4 and not wanted(ports, udp):
-        return OTHER
+        return read_by_port(layer, found)
     if room < UDP_HEADER:
         return short_of(found, UDP_CUT, UDP_HEADER, room)
     if left < UDP_HEADER:
@@ -342,69 +384,95 @@ cdef int read_ipx(const Layer* layer, const uint64_t* ports, Packet* found) noex
     return FOUND
 
 
-cdef int read_transport(const Layer* layer, const Ports* ports, Packet* found) noexcept nogil:
+cdef int read_transport(Layer* layer, const Ports* ports, Packet* found) noexcept nogil:
+    """What an IP packet carries; NEXT if that is an encapsulation."""
     found.protocol = layer.type
     if layer.type == UDP_PROTOCOL:
         return read_udp(layer, ports.udp, found)
     if layer.type == TCP_PROTOCOL:
         return read_tcp(layer, ports.tcp, found)
-    return OTHER
+    return read_by_protocol(layer, found)
 
 
 cdef bint is_foreign(const Part* part, const Ports* ports) noexcept nogil:
-    """Whether a first part shows that the datagram is not ours."""
+    """Whether a first part shows that no payload is in the datagram."""
     if part.offset or part.size < 4:
         return False
     if part.protocol == UDP_PROTOCOL:
-        return not wanted(ports.udp, part.data)
+        return not wanted(ports.udp, part.data) and not is_tunnel_port(network_u16(part.data + 2))
     return part.protocol == TCP_PROTOCOL and not wanted(ports.tcp, part.data)
+
+
+cdef int read_network(Layer* layer, const Ports* ports, Packet* found) noexcept nogil:
+    """An IP packet: what it carries, or the part of a datagram."""
+    cdef int status
+    found.ip = layer.frame + layer.position
+    status = read_ipv4(layer, found) if layer.type == TYPE_IPV4 else read_ipv6(layer, found)
+    if status == PART:
+        found.part.foreign = is_foreign(&found.part, ports)
+        found.part.path = found.path
+    return read_transport(layer, ports, found) if status == FOUND else status
+
+
+cdef int read_headers(Layer* layer, const Ports* ports, Packet* found) noexcept nogil:
+    """The headers from the position on, whose EtherType is in ``type``, through encapsulations of any kind."""
+    cdef int status = NEXT
+    while status == NEXT:
+        if layer.type == TYPE_IPV4 or layer.type == TYPE_IPV6:
+            status = read_network(layer, ports, found)
+        elif layer.type == TYPE_IPX:
+            found.ip = layer.frame + layer.position
+            status = read_ipx(layer, ports.ipx, found)
+        elif layer.type == TYPE_ETHERNET:
+            status = read_typed(layer, found, 14, 12)
+            status = NEXT if status == FOUND else status
+        elif is_tag(layer.type) or layer.type < SMALLEST_TYPE:  # after a tag that is an encapsulation
+            status = read_tags(layer, found)
+            if status == FOUND and layer.type < SMALLEST_TYPE:
+                status = read_logical_link(layer, found)
+            status = NEXT if status == FOUND else status
+        else:
+            status = read_by_type(layer, found)
+    return status
 
 
 cdef int find_packet(
     const uint8_t* frame, size_t size, uint32_t link, const Ports* ports, Packet* found
 ) noexcept nogil:
-    """FOUND and the packet; PART and the part of a datagram; OTHER; or the Reason why the frame is damaged.
+    """FOUND and the packet; PART and the part of a datagram; OTHER; what is not supported; or the Reason of damage.
 
     ``needed`` and ``available`` are in the words of the reason.
     """
     cdef Layer layer
     cdef int status
     layer.frame = frame
+    layer.position = 0
     layer.captured = size
     found.missing = 0
+    found.path = 0
     found.needed = 0
     found.available = 0
     status = read_link(link, &layer, found)
-    if status != FOUND:
-        return status
-    found.ip = frame + layer.position
-    if layer.type == TYPE_IPV4:
-        status = read_ipv4(&layer, found)
-    elif layer.type == TYPE_IPV6:
-        status = read_ipv6(&layer, found)
-    elif layer.type == TYPE_IPX:
-        return read_ipx(&layer, ports.ipx, found)
-    else:
-        return OTHER
-    if status == PART:
-        found.part.foreign = is_foreign(&found.part, ports)
-        return PART
-    if status != FOUND:
-        return status
-    return read_transport(&layer, ports, found)
+    return read_headers(&layer, ports, found) if status == FOUND else status
 
 
-cdef int find_in_datagram(const uint8_t* whole, size_t size, const Ports* ports, Packet* found) noexcept nogil:
-    """What is in a datagram that was put together, as ``find_packet`` says it, which has found its last part."""
+cdef int find_in_datagram(const Datagram* datagram, const Ports* ports, Packet* found) noexcept nogil:
+    """What is in a datagram that is complete, as ``find_packet`` returns it."""
     cdef Layer layer
-    cdef int status
-    layer.frame = whole
+    cdef int status = FOUND
+    layer.frame = datagram.data + DATAGRAM_HEADER
     layer.position = 0
-    layer.captured = size
-    layer.end = size
-    layer.type = found.part.protocol
-    if found.part.address_size == 16:
+    layer.captured = layer.end = datagram.total
+    layer.type = datagram.protocol
+    found.ip = layer.frame - (40 if datagram.address_size == 16 else 20)
+    found.missing = 0
+    found.path = datagram.path
+    found.needed = 0
+    found.available = 0
+    if datagram.address_size == 16:
         status = read_extensions(&layer, found)
-        if status != FOUND:
-            return OTHER if status == PART else status  # a fragment of a fragment is nobody's
-    return read_transport(&layer, ports, found)
+        if status == PART:
+            return OTHER  # a fragment of a fragment
+    if status == FOUND:
+        status = read_transport(&layer, ports, found)
+    return read_headers(&layer, ports, found) if status == NEXT else status

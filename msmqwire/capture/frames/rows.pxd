@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.capture.frames.frame cimport Frame
+from msmqwire.capture.frames.layers cimport Packet
 from msmqwire.capture.frames.selection cimport Selection, selects
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.columns.payloads cimport Span
@@ -18,12 +19,14 @@ cdef enum:
     MOST_PACKETS = 262144 // 16 + 2  # packets in streams in a block: as many as the largest frame may complete
     MOST_ASSEMBLED = 1024            # reassembled datagrams in a block
     MOST_FILES = 254                 # files that the rows of a block may come from, beside the one being read
+    MOST_PATHS = 254                 # paths of encapsulations in a block
 
 
 # Bits of a presence byte, beside DECODED
 cpdef enum:
     TIMED = 2     # the row has a time
     STREAMED = 4  # the row is a packet in a TCP stream
+    ENCAPSULATED = 8  # the row has a path of encapsulations
 
 
 # Where the rows of a block are written; NULL for columns that are not built.
@@ -44,6 +47,7 @@ cdef struct Rows:
     uint8_t* dst
     uint16_t* dst_port
     uint8_t* transport
+    uint8_t* encapsulation
     uint64_t* stream_offset
     uint32_t* others       # rows of another transport than UDP: their number, and in the lowest two bits its code
     size_t other_count
@@ -54,6 +58,8 @@ cdef struct Rows:
     size_t assembled       # IP datagrams out of fragments among those blocks
     uint32_t* files        # what the values of the column file stand for, from 1 on; 0 is the file being read
     size_t file_count
+    uint32_t* paths        # what the values of the column encapsulation stand for, from 1 on
+    size_t path_count
     # For rows that are frames as they were captured
     bint whole             # all rows are such
     uint16_t* link
@@ -114,12 +120,24 @@ cdef inline void put_address(uint8_t* column, size_t row, const uint8_t* address
     memcpy(target + ADDRESS_FAMILY_AT, &family, 2)
 
 
+cdef inline uint8_t path_value(Rows* rows, uint32_t path) noexcept nogil:
+    """The value of the column ``encapsulation`` that stands for a path in these rows."""
+    cdef size_t i
+    for i in range(rows.path_count):
+        if rows.paths[i] == path:
+            return <uint8_t>(i + 1)
+    rows.paths[rows.path_count] = path
+    rows.path_count += 1
+    return <uint8_t>rows.path_count
+
+
 cdef inline void put_columns(
-    const Rows* rows, size_t row, const Ends* ends, bint timed, int64_t time, uint64_t frame, uint64_t first_frame,
-    uint8_t file, uint64_t stream_offset,
+    Rows* rows, size_t row, const Ends* ends, bint timed, int64_t time, uint64_t frame, uint64_t first_frame,
+    uint8_t file, uint64_t stream_offset, uint32_t path,
 ) noexcept nogil:
     rows.presence[row] = <uint8_t>(
         DECODED | (TIMED if timed else 0) | (STREAMED if ends.transport == Transport.TCP else 0)
+        | (ENCAPSULATED if path else 0)
     )
     if rows.file != NULL:
         rows.file[row] = file
@@ -139,6 +157,10 @@ cdef inline void put_columns(
         rows.dst_port[row] = wire_bswap16(load_u16(ends.dst_port))
     if rows.transport != NULL:
         rows.transport[row] = <uint8_t>ends.transport
+    if rows.encapsulation != NULL:
+        rows.encapsulation[row] = 0
+        if wire_unlikely(path != 0):
+            rows.encapsulation[row] = path_value(rows, path)
     if rows.stream_offset != NULL:
         rows.stream_offset[row] = stream_offset
 
@@ -159,10 +181,20 @@ cdef inline void put_payload(Rows* rows, const uint8_t* payload, size_t size) no
 cdef inline void put_row(
     Rows* rows, bint columns, const Frame* frame, const Ends* ends, const uint8_t* payload, size_t size
 ) noexcept nogil:
-    """Add the row of a payload that is in one frame."""
+    """Add the row of a payload that is in one frame, without encapsulations."""
     put_payload(rows, payload, size)
     if columns:
-        put_columns(rows, rows.count, ends, frame.timed, frame.time, frame.number, frame.number, 0, 0)
+        put_columns(rows, rows.count, ends, frame.timed, frame.time, frame.number, frame.number, 0, 0, 0)
+        rows.count += 1
+
+
+cdef inline void put_row_inside(
+    Rows* rows, bint columns, const Frame* frame, const Ends* ends, const Packet* found
+) noexcept nogil:
+    """Add the row of a payload, perhaps with encapsulations around it."""
+    put_payload(rows, found.payload, found.size)
+    if columns:
+        put_columns(rows, rows.count, ends, frame.timed, frame.time, frame.number, frame.number, 0, 0, found.path)
         rows.count += 1
 
 

@@ -1,4 +1,5 @@
 """The presence bits of the capture columns."""
 
+ENCAPSULATED: int
 STREAMED: int
 TIMED: int

@@ -1,3 +1,3 @@
 """The presence bits of the capture columns."""
 
-__all__ = ["STREAMED", "TIMED"]
+__all__ = ["ENCAPSULATED", "STREAMED", "TIMED"]

@@ -34,6 +34,7 @@ cdef struct Origin:
     uint64_t frame
     int64_t time
     uint64_t offset   # of the record in the file
+    uint64_t first_frame  # the one with the first of the bytes, if they came in IP fragments; else the same
 
 
 # Bytes that are ahead of their stream; they lie right behind.
@@ -59,6 +60,7 @@ cdef struct Flow:
     uint64_t position    # in the stream, of the next byte in order
     uint64_t offset      # of the record of the last segment, and the file it is in
     uint32_t file
+    uint32_t path        # the encapsulations around that segment
     bint ended           # by FIN or RST
     bint renewing        # a SYN with another number came, which was not answered yet
     uint32_t next_first  # the first sequence number by that SYN
@@ -120,7 +122,7 @@ cdef struct Streams:
     size_t most_flows
     uint32_t waiting      # the flow whose bytes in order the rows had no room for, or NO_FLOW
     bint no_memory        # was left, once
-    Fragments fragments   # IP datagrams that are not whole yet
+    Fragments fragments   # incomplete IP datagrams
     StreamCounts counts
 
 

@@ -4,7 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.capture.frames.frame cimport Counts
-from msmqwire.capture.frames.rows cimport MOST_FILES, MOST_PACKETS, Rows
+from msmqwire.capture.frames.rows cimport MOST_FILES, MOST_PACKETS, MOST_PATHS, Rows
 from msmqwire.capture.tcp.flows cimport Flow, Origin, Streams
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL
 from msmqwire.wire.cursor cimport load_u16
@@ -20,6 +20,7 @@ cdef inline bint has_room(const Rows* rows, size_t size) noexcept nogil:
     """Whether the rows can take all packets that end in ``size`` more bytes of a stream."""
     return (
         MOST_PACKETS - rows.packets >= size // BASE_HEADER_SIZE + 2 and MOST_FILES - rows.file_count >= 2
+        and rows.path_count < MOST_PATHS
     )
 
 

@@ -61,7 +61,7 @@ cdef inline bint put_packet(
     if rows.columns:
         put_columns(
             rows, rows.count, &ends, last.timed, last.time, last.frame, first_frame,
-            file_value(rows, counts, last.file) if rows.file != NULL else 0, offset,
+            file_value(rows, counts, last.file) if rows.file != NULL else 0, offset, flow.path,
         )
         rows.count += 1
     return True
@@ -200,7 +200,8 @@ cdef size_t fill_head(
         memmove(flow.head.origins, &flow.head.origins[start], flow.filled * sizeof(Origin))
     elif flow.filled == BASE_HEADER_SIZE:
         open_packet(
-            streams, flow, flow.head.data, BASE_HEADER_SIZE, total, flow.head.origins[0].frame, &flow.head.origins[0]
+            streams, flow, flow.head.data, BASE_HEADER_SIZE, total, flow.head.origins[0].first_frame,
+            &flow.head.origins[0],
         )
         for i in range(1, <size_t>BASE_HEADER_SIZE):
             keep_last(flow, &flow.head.origins[i])
@@ -235,7 +236,7 @@ cdef bint deliver(
                 streams.counts.framed += total
                 if selected(streams, data):
                     used |= put_packet(
-                        streams, rows, counts, flow, data, total, flow.position, origin.frame, origin
+                        streams, rows, counts, flow, data, total, flow.position, origin.first_frame, origin
                     )
                 else:
                     streams.counts.unselected += 1
@@ -250,7 +251,7 @@ cdef bint deliver(
                 count = fill_head(streams, flow, data, size, origin, rows, counts)
             else:
                 count = size
-                open_packet(streams, flow, data, size, total, origin.frame, origin)
+                open_packet(streams, flow, data, size, total, origin.first_frame, origin)
                 flow.position += count
                 streams.counts.held += count
         data += count

@@ -17,7 +17,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
-from msmqwire.capture.frames.fragments cimport free_fragments
+from msmqwire.capture.frames.fragments cimport DATAGRAM_HEADER, Datagram, frame_of, free_fragments
 from msmqwire.capture.frames.frame cimport CONFLICT, EVICTED, GAP, UNCOMPARED, UNFINISHED, Counts, Frame, describe
 from msmqwire.capture.frames.layers cimport Packet
 from msmqwire.capture.frames.rows cimport Rows, keep_memory
@@ -258,9 +258,12 @@ cdef bint is_away(const Streams* streams, const Flow* flow, uint32_t sequence, s
 
 
 cdef bint take_segment(
-    Streams* streams, const Frame* frame, const Packet* found, Rows* rows, Counts* counts
+    Streams* streams, const Frame* frame, const Packet* found, const Datagram* datagram, Rows* rows, Counts* counts
 ) noexcept nogil:
-    """The packets that a segment completes; false when the rows have no room for them: then nothing is changed."""
+    """Add the packets that a segment completes; false if the rows have no space for them: then nothing is changed.
+
+    ``datagram`` is the one that was reassembled with the segment in it, or NULL.
+    """
     cdef uint32_t flags = found.header[13] & (FIN | SYN | RST)
     cdef size_t size = found.size + found.missing
     cdef uint32_t sequence
@@ -313,7 +316,7 @@ cdef bint take_segment(
     if begins:
         begin_stream(streams, flow, sequence)
     counts.segments += 1
-    add_segment(streams, flow, frame, found, flags, sequence, rows, counts)
+    add_segment(streams, flow, frame, found, datagram, flags, sequence, rows, counts)
     return True
 
 
@@ -324,8 +327,8 @@ cdef inline void pass_over(Streams* streams, size_t size) noexcept nogil:
 
 
 cdef void add_segment(
-    Streams* streams, Flow* flow, const Frame* frame, const Packet* found, uint32_t flags, uint32_t sequence,
-    Rows* rows, Counts* counts,
+    Streams* streams, Flow* flow, const Frame* frame, const Packet* found, const Datagram* datagram, uint32_t flags,
+    uint32_t sequence, Rows* rows, Counts* counts,
 ) noexcept nogil:
     """Take the bytes of a segment of an open stream."""
     cdef int32_t ahead
@@ -337,6 +340,7 @@ cdef void add_segment(
             describe(counts, counts.file, frame.offset, UNCOMPARED, found.size, flow.position)
         return
     move_to_front(&streams.table, flow)
+    flow.path = found.path
     flow.offset = frame.offset
     flow.file = counts.file
     ahead = <int32_t>(sequence - flow.first - <uint32_t>flow.position)
@@ -354,7 +358,31 @@ cdef void add_segment(
     origin.frame = frame.number
     origin.time = frame.time
     origin.offset = frame.offset
-    take_bytes(streams, flow, found.payload, found.size, ahead, &origin, rows, counts)
+    origin.first_frame = frame.number
+    if wire_unlikely(datagram != NULL):
+        take_fragments(streams, flow, found, datagram, sequence, &origin, rows, counts)
+    else:
+        take_bytes(streams, flow, found.payload, found.size, ahead, &origin, rows, counts)
+
+
+cdef void take_fragments(
+    Streams* streams, Flow* flow, const Packet* found, const Datagram* datagram, uint32_t sequence, Origin* origin,
+    Rows* rows, Counts* counts,
+) noexcept nogil:
+    """Take the bytes of a segment in fragments, those of one frame after those of another."""
+    cdef size_t start = <size_t>(found.payload - datagram.data) - DATAGRAM_HEADER
+    cdef size_t done = 0
+    cdef size_t size
+    cdef int32_t ahead
+    while done < found.size:
+        origin.first_frame = frame_of(datagram, start + done)
+        size = 8 - (start + done & 7)  # fragments begin at multiples of 8 bytes
+        while done + size < found.size and frame_of(datagram, start + done + size) == origin.first_frame:
+            size += 8
+        size = min(size, found.size - done)
+        ahead = <int32_t>(sequence + <uint32_t>done - flow.first - <uint32_t>flow.position)
+        take_bytes(streams, flow, found.payload + done, size, ahead, origin, rows, counts)
+        done += size
 
 
 cdef bint deliver_waiting(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
@@ -389,6 +417,7 @@ cdef class StreamTable:
         self.streams.most_ahead = limits.ahead
         self.streams.most_memory = limits.memory
         self.streams.most_flows = limits.streams
+        self.streams.fragments.lifetime = <uint64_t>int(limits.fragment_seconds * 1_000_000_000)
         self.streams.waiting = NO_FLOW
         self.files = []
 
