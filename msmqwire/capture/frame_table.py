@@ -28,7 +28,7 @@ class FrameReader(ClosingIterator["pa.RecordBatch"]):
     def __init__(self, source: Source, options: ReadOptions) -> None:
         import pyarrow as pa
 
-        self.schema = FRAMES.arrow_schema().append(pa.field("data", pa.binary()))
+        self.schema = FRAMES.arrow_schema(dictionaries=False).append(pa.field("data", pa.binary()))
         self._capture = Capture(source, options, table=FRAMES)
         self.stats = self._capture.stats
 
@@ -37,7 +37,7 @@ class FrameReader(ClosingIterator["pa.RecordBatch"]):
 
         block = next(self._capture)
         data = pa.array(block.payloads).cast(pa.binary())  # type: ignore[call-overload]  # it has __arrow_c_array__
-        return pa.RecordBatch.from_arrays([*block.capture.to_arrow().columns, data], schema=self.schema)
+        return pa.RecordBatch.from_arrays([*block.capture.to_arrow(dictionaries=False).columns, data], schema=self.schema)
 
     def close(self) -> None:
         """Close the file that is being read. Record batches stay valid; there are no more of them."""
@@ -78,5 +78,5 @@ def read_frames(source: Source, options: ReadOptions | None = None, **keywords: 
     >>> sum(len(batch) for batch in frames), sum(len(batch) for batch in read_table(CapturedFrames(frames), "messages"))
     (17, 5)
     """
-    unused = ("packets", "addresses", "since", "until", "columns", "guid", "strict", "limits")
+    unused = ("packets", "addresses", "since", "until", "columns", "guid", "dictionaries", "strict", "limits")
     return FrameReader(source, ReadOptions.of(ReadOptions.of(options, keywords, unused), {"columns": None}))

@@ -34,6 +34,7 @@ class ReadKeywords(TypedDict, total=False):
     until: datetime | int | None
     columns: Columns | None
     guid: GuidForm
+    dictionaries: bool
     strict: bool
     limits: StreamLimits
     file_limits: FileLimits
@@ -67,8 +68,10 @@ class ReadOptions:
         is the stored value. The time of a packet in a TCP stream is the time of its last frame.
     columns : iterable of str, optional
         The columns to build; default: all. ``read_tables`` takes a mapping of tables to columns.
-    guid : {"text", "uuid", "binary"}
-        The Arrow type of GUID columns.
+    guid : {"binary", "uuid", "text"}
+        The Arrow type of GUID columns: 16 bytes in RFC 9562 order, ``arrow.uuid``, or canonical lower-case text.
+    dictionaries : bool
+        Enumerations, addresses, files and queues are dictionaries of their values in Arrow; if false, strings.
     strict : bool
         Report violations as faults.
     limits : StreamLimits
@@ -76,7 +79,8 @@ class ReadOptions:
     file_limits : FileLimits
         The memory that decompression and interfaces may use, and the bytes to read of each file.
     block_size : int
-        Bytes per read, at least 4096. A block has the payloads of one read.
+        Bytes per read, at least 4096. A block has the payloads of one read, or of as many as fill it where a read has
+        few of them and the next one need not wait for data: up to about 8192 payloads or ``block_size`` bytes of them.
     resume : Checkpoint, optional
         Start at this checkpoint, with the state it holds. It must have been made with the same ports, packets and
         limits. Files of the source before the file of the checkpoint are not opened.
@@ -99,7 +103,8 @@ class ReadOptions:
     since: int | None = None
     until: int | None = None
     columns: tuple[str, ...] | Mapping[str, tuple[str, ...]] | None = field(default=None, hash=False)
-    guid: GuidForm = "text"
+    guid: GuidForm = "binary"
+    dictionaries: bool = True
     strict: bool = False
     limits: StreamLimits = field(default_factory=StreamLimits)
     file_limits: FileLimits = field(default_factory=FileLimits)

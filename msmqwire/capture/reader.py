@@ -192,7 +192,8 @@ class Capture(ClosingIterator[Block]):
         opened = self._file = file.open(self._limits)
         if isinstance(opened, CapturedFrames):
             raise ValueError(f"{file.name}: reading cannot resume inside captured frames")
-        reader = self._file_reader(file.name, opened.read_into, last=last, to_end=not opened.seekable)
+        to_end = not opened.seekable
+        reader = self._file_reader(file.name, opened.read_into, last=last, to_end=to_end, ready=opened.ready)
         go_on(reader, opened.seek, resume.offset, resume.frames, self._part.resume_inside)
         return reader
 
@@ -202,10 +203,16 @@ class Capture(ClosingIterator[Block]):
             return CapturedFramesReader(
                 file.runs(), self._ports, self._pool, self._streams, self.stats, selection=self._selection, last=last
             )
-        return self._file_reader(file.name, file.read_into, last=last, to_end=not file.seekable)
+        return self._file_reader(file.name, file.read_into, last=last, to_end=not file.seekable, ready=file.ready)
 
     def _file_reader(
-        self, name: str, read_into: Callable[[memoryview], int], *, last: bool, to_end: bool
+        self,
+        name: str,
+        read_into: Callable[[memoryview], int],
+        *,
+        last: bool,
+        to_end: bool,
+        ready: Callable[[], bool] | None = None,
     ) -> FileReader:
         """A reader of a file; ``to_end``: reading cannot resume inside it, so all of it is read."""
         part = self._part
@@ -222,6 +229,7 @@ class Capture(ClosingIterator[Block]):
             growing=last and part.grows and not to_end,
             size=part.size if last and part.size is not None else END_OF_FILE,
             most_interfaces=self._limits.interfaces,
+            ready=ready,
         )
         if last and part.stop is not None and part.stop_inside:
             if to_end:
@@ -271,7 +279,7 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
     options : ReadOptions, optional
         What to read, and how. ``columns`` are capture columns (``file``, ``frame``, ``time``, ``src``, ...).
     **keywords
-        Fields of ``ReadOptions``, except ``guid`` and ``strict``; they replace the fields of ``options``.
+        Fields of ``ReadOptions``, except ``guid``, ``dictionaries`` and ``strict``; they replace the fields of ``options``.
 
     Returns
     -------
@@ -290,7 +298,7 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
         An option has a value that it cannot have; a checkpoint is in no file of the source, or inside a file that can
         only be read from its beginning.
     """
-    return Capture(source, ReadOptions.of(options, keywords, unused=("guid", "strict")))
+    return Capture(source, ReadOptions.of(options, keywords, unused=("guid", "dictionaries", "strict")))
 
 
 def checkpoints(
@@ -311,7 +319,7 @@ def checkpoints(
     options : ReadOptions, optional
         The options that the parts will be read with.
     **keywords
-        Fields of ``ReadOptions``, except ``columns``, ``guid`` and ``strict``; they replace the fields of ``options``.
+        Fields of ``ReadOptions``, except ``columns``, ``guid``, ``dictionaries`` and ``strict``; they replace the fields of ``options``.
 
     Returns
     -------
@@ -324,5 +332,5 @@ def checkpoints(
     CaptureError, OSError, ValueError
         As for ``open``.
     """
-    read = ReadOptions.of(options, keywords, unused=("columns", "guid", "strict"))
+    read = ReadOptions.of(options, keywords, unused=("columns", "guid", "dictionaries", "strict"))
     return Checkpoints(Capture(source, ReadOptions.of(read, {"columns": ()})), size)

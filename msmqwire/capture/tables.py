@@ -154,16 +154,21 @@ def _split(name: str, columns: Iterable[str] | None) -> tuple[tuple[str, ...], t
     )
 
 
-def arrow_schema(name: str, columns: Iterable[str] | None = None, guid: GuidForm = "text") -> pa.Schema:
+def arrow_schema(
+    name: str, columns: Iterable[str] | None = None, guid: GuidForm = "binary", dictionaries: bool = True
+) -> pa.Schema:
     """The Arrow schema of a table that is read from captures, or of some of its columns; needs pyarrow."""
-    return _arrow_schema(name, *_split(name, columns), guid)
+    return _arrow_schema(name, *_split(name, columns), guid, dictionaries)
 
 
 @lru_cache(maxsize=64)
-def _arrow_schema(name: str, first: tuple[str, ...], last: tuple[str, ...], guid: GuidForm) -> pa.Schema:
+def _arrow_schema(
+    name: str, first: tuple[str, ...], last: tuple[str, ...], guid: GuidForm, dictionaries: bool
+) -> pa.Schema:
     import pyarrow as pa
 
-    return pa.schema([*CAPTURE.arrow_schema(first), *_kind(name).table.arrow_schema(last, guid=guid)])
+    table = _kind(name).table.arrow_schema(last, guid=guid, dictionaries=dictionaries)
+    return pa.schema([*CAPTURE.arrow_schema(first, dictionaries=dictionaries), *table])
 
 
 @lru_cache(maxsize=16)
@@ -199,13 +204,14 @@ class TableRows:
         self.name = name
         self.kind = _kind(name)
         self.first, self._last = _split(name, columns)
-        self.schema = _arrow_schema(name, self.first, self._last, options.guid)
+        self.schema = _arrow_schema(name, self.first, self._last, options.guid, options.dictionaries)
         self._ports = _ports_of(self.kind, options)
         self._packets = sum(PACKET_KINDS[packet] for packet in self.kind.packets)
         self.payloads = self.rows = self.encrypted = self.unread = 0
         self.faults: Counter[str] = Counter()
         self._strict = options.strict
         self._guid = options.guid
+        self._dictionaries = options.dictionaries
         self._batches: list[Batch] = []
         self._messages: mqqb.MessageBatch | None = None
 
@@ -246,7 +252,7 @@ class TableRows:
         self.faults.update(map(FAULT_NAMES.__getitem__, batch.faults["code"].tolist()))
         if not self._last:
             return first
-        last = batch.to_arrow(guid=self._guid)
+        last = batch.to_arrow(guid=self._guid, dictionaries=self._dictionaries)
         return pa.RecordBatch.from_arrays([*first.columns, *last.columns], schema=self.schema)
 
     def _transport(self, transports: NDArray[np.uint8] | None) -> dict[str, Any]:
@@ -312,6 +318,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         if "notifications" in self.tables and "messages" in self.tables and self.tables["messages"].gives_messages():
             self._decoders["notifications"] = self.tables["messages"]  # the same payloads, decoded once
         self.payloads = 0
+        self._dictionaries = options.dictionaries
         self._ready: deque[tuple[str, pa.RecordBatch]] = deque()
         columns = {name for table in self.tables.values() for name in table.first}
         if len(self.tables) > 1:  # ports tell which table a payload belongs to
@@ -334,7 +341,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         return self._capture.checkpoint()
 
     def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
-        first = block.capture.to_arrow()
+        first = block.capture.to_arrow(dictionaries=self._dictionaries)
         if len(self.tables) == 1:
             (table,) = self.tables.values()
             self.payloads += len(block)

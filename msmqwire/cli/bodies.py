@@ -69,7 +69,7 @@ class BodyReader(Iterator[pa.RecordBatch]):
         self.schema = pa.schema(
             [
                 *((name, places[name]) for name in self._places),
-                *mqcn.NOTIFICATIONS.arrow_schema(self._columns, guid=guid),
+                *mqcn.NOTIFICATIONS.arrow_schema(self._columns, guid=guid, dictionaries=False),
             ]
         )
         self.faults: Counter[str] = Counter()
@@ -124,7 +124,7 @@ class BodyReader(Iterator[pa.RecordBatch]):
                 shown = strings([shown_name(name) for name in names])
                 columns.append(shown.take(_numbers(messages if first is None else np.zeros_like(messages))))
         if self._columns:
-            columns += batch.to_arrow(guid=self._guid).columns
+            columns += batch.to_arrow(guid=self._guid, dictionaries=False).columns
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 

@@ -49,6 +49,7 @@ cdef class ArrowNode:
     cdef int64_t null_count
     cdef list buffers
     cdef list children
+    cdef ArrowNode dictionary    # of an array of indices, else None
 
 
 cdef ArrowNode arrow_node(str name, str format, Py_ssize_t length, Buffer validity, Py_ssize_t null_count, list buffers)

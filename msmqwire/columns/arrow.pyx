@@ -42,6 +42,10 @@ cdef void release_schema(ArrowSchema* schema) noexcept with gil:
             schema.children[i].release(schema.children[i])
         PyMem_RawFree(schema.children[i])
     PyMem_RawFree(schema.children)
+    if schema.dictionary != NULL:
+        if schema.dictionary.release != NULL:
+            schema.dictionary.release(schema.dictionary)
+        PyMem_RawFree(schema.dictionary)
     Py_DECREF(<object>schema.private_data)
     schema.release = NULL
 
@@ -67,6 +71,9 @@ cdef int fill_schema(ArrowNode node, ArrowSchema* schema) except -1:
         schema.children[i] = <ArrowSchema*>calloc_or_raise(1, sizeof(ArrowSchema))
         schema.n_children += 1
         fill_schema(child, schema.children[i])
+    if node.dictionary is not None:
+        schema.dictionary = <ArrowSchema*>calloc_or_raise(1, sizeof(ArrowSchema))
+        fill_schema(node.dictionary, schema.dictionary)
     return 0
 
 
@@ -91,6 +98,10 @@ cdef void release_array(ArrowArray* array) noexcept with gil:
             array.children[i].release(array.children[i])
         PyMem_RawFree(array.children[i])
     PyMem_RawFree(array.children)
+    if array.dictionary != NULL:
+        if array.dictionary.release != NULL:
+            array.dictionary.release(array.dictionary)
+        PyMem_RawFree(array.dictionary)
     PyMem_RawFree(array.buffers)
     Py_DECREF(<object>array.private_data)
     array.release = NULL
@@ -120,6 +131,9 @@ cdef int fill_array(ArrowNode node, object holder, ArrowArray* array) except -1:
         array.children[i] = <ArrowArray*>calloc_or_raise(1, sizeof(ArrowArray))
         array.n_children += 1
         fill_array(child, holder, array.children[i])
+    if node.dictionary is not None:
+        array.dictionary = <ArrowArray*>calloc_or_raise(1, sizeof(ArrowArray))
+        fill_array(node.dictionary, holder, array.dictionary)
     return 0
 
 

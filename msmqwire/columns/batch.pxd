@@ -5,11 +5,15 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.arrow cimport ArrowNode
 from msmqwire.columns.buffer cimport Buffer
+from msmqwire.columns.convert cimport Validity
 from msmqwire.columns.payloads cimport Payloads
 from msmqwire.wire.fault cimport Fault
 
 cdef enum:
     DECODED = 1  # the bit of a presence byte that every protocol gives to a row that was decoded
+
+
+cdef class ArrowForm
 
 
 cdef class Batch:
@@ -36,7 +40,14 @@ cdef class Batch:
     cdef uint8_t* reserve_column(self, str column, size_t size) except? NULL
     cdef uint8_t* data(self, str path) noexcept
     cdef Fault* reserve_faults(self) except NULL
-    cdef ArrowNode arrow_tree(self, str guid)
+    cdef ArrowNode arrow_tree(self, ArrowForm form)
+
+
+cdef class ArrowForm:
+    cdef Batch batch
+    cdef str guid
+    cdef bint dictionaries
+    cdef Validity validity
 
 
 cdef class Hold:

@@ -63,7 +63,7 @@ class Batch:
         """Bits of the table's violations, shape (n,)."""
     def violation_names(self, row: int) -> tuple[str, ...]:
         """The rules that a row breaks, by name."""
-    def to_arrow(self, *, guid: GuidForm = "uuid") -> pa.RecordBatch:
+    def to_arrow(self, *, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.RecordBatch:
         """The table as Arrow, in the schema of ``table.arrow_schema(columns, guid=guid)``; needs pyarrow.
 
         Numbers and list offsets are handed out as they stand; while anything holds them, ``out=`` refuses this Batch.

@@ -8,14 +8,14 @@ follows from the table's schema; three walks over the schema make the numpy view
 from typing import NamedTuple
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 
 from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns.convert cimport (
-    TextSpan, addresses_as_text, ascii_of_spans, bits_of_bools, bytes_of_spans, fault_fields, format_names_as_text,
-    guid_texts,
-    presence_bitmap, rows_of_items, swapped_guids, texts_of_names, texts_of_spans,
+    TextSpan, Validity, ascii_of_spans, bits_of_bools, bytes_of_spans, distinct_addresses, distinct_format_names,
+    ends_of_guids, fault_fields, guid_texts, largest_of, presence_bitmap, rows_of_items, swapped_guids, texts_at,
+    texts_of, texts_of_names, texts_of_spans, validity_of, widened, zeros,
 )
 from msmqwire.columns.payloads cimport Payloads
 from msmqwire.wire.fault cimport Fault, field_name
@@ -25,7 +25,7 @@ from msmqwire.wire.simd cimport wire_popcount
 import numpy as np
 
 from msmqwire.columns.schema import (
-    ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, ListOf, StructOf
+    ADDRESS, ASCII, BOOL, BYTES, FAULT_CODE, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, ListOf, StructOf, index_type
 )
 from msmqwire.columns.views import (
     ADDRESS_DTYPE, FAULT_DTYPE, FORMAT_NAME_DTYPE, SPAN_DTYPE, AsciiColumn, BytesColumn, ListColumn, TextColumn,
@@ -137,17 +137,17 @@ cdef class Batch:
         cdef uint32_t bits = self.violations[row]
         return tuple(name for i, name in enumerate(self.table.violation_names) if bits >> <uint32_t>i & 1)
 
-    def to_arrow(self, *, str guid="uuid"):
+    def to_arrow(self, *, str guid="binary", bint dictionaries=True):
         import pyarrow as pa
 
-        return pa.record_batch(ArrowForm(self, guid))
+        return pa.record_batch(arrow_form(self, guid, dictionaries))
 
     def __arrow_c_schema__(self):
         _hold = Hold(self)
-        return schema_capsule(self.arrow_tree("uuid"))
+        return schema_capsule(self.arrow_tree(arrow_form(self, "binary", True)))
 
     def __arrow_c_array__(self, requested_schema=None):
-        return ArrowForm(self, "uuid").__arrow_c_array__()
+        return arrow_form(self, "binary", True).__arrow_c_array__()
 
     # --- for kernels ---
 
@@ -208,35 +208,45 @@ cdef class Batch:
 
     # --- Arrow ---
 
-    cdef ArrowNode arrow_tree(self, str guid):
+    cdef ArrowNode arrow_tree(self, ArrowForm form):
         cdef ArrowNode root
         cdef Buffer rows = self.payloads_of_rows()
-        if guid not in ("uuid", "text", "binary"):
-            raise ValueError(f"guid={guid!r} is not one of 'uuid', 'text', 'binary'")
         root = arrow_node("", "+s", <Py_ssize_t>self.length, None, 0, [])
-        for column in self.table.select(self.columns):
-            if column.name == "fault":
-                root.children.append(fault_node(self))
-            elif column.name == "violations":
-                root.children.append(violations_node(self))
-            else:
+        columns = self.table.select(self.columns)
+        for column in columns:
+            if column.derived:  # which writes presence
                 self.derive(column.name)
-                root.children.append(column_node(self, column, rows, guid))
+        form.validity = validity_of(self.buffers.get("presence"), self.table.presence_width, self.length)
+        for column in columns:
+            if column.name == "fault":
+                root.children.append(fault_node(self, form))
+            elif column.name == "violations":
+                root.children.append(violations_node(self, form))
+            else:
+                validity, nulls = form.validity.of(column.presence or DECODED)
+                root.children.append(
+                    node_of(self, column.type, column.name, column.name, self.length, validity, nulls, rows, form)
+                )
         return root
 
 
-class ArrowForm:
-    """A Batch with GUIDs in a form of the reader's choice, for any Arrow consumer."""
-
-    def __init__(self, batch, guid):
-        self.batch = batch
-        self.guid = guid
+cdef class ArrowForm:
+    """A Batch with GUIDs in a form of the reader's choice, and dictionaries or none, for any Arrow consumer."""
 
     def __arrow_c_array__(self, requested_schema=None):
-        cdef Batch batch = self.batch
-        cdef Hold hold = Hold(batch)
-        cdef ArrowNode root = batch.arrow_tree(self.guid)
+        cdef Hold hold = Hold(self.batch)
+        cdef ArrowNode root = self.batch.arrow_tree(self)
         return schema_capsule(root), array_capsule(root, hold)
+
+
+cdef ArrowForm arrow_form(Batch batch, str guid, bint dictionaries):
+    cdef ArrowForm form = ArrowForm.__new__(ArrowForm)
+    if guid not in ("uuid", "text", "binary"):
+        raise ValueError(f"guid={guid!r} is not one of 'uuid', 'text', 'binary'")
+    form.batch = batch
+    form.guid = guid
+    form.dictionaries = dictionaries
+    return form
 
 
 cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, type kind=Batch):
@@ -312,20 +322,9 @@ cdef object read_only(Buffer buffer):
 # --- Arrow nodes ---
 
 
-cdef ArrowNode column_node(Batch batch, object column, Buffer rows, str guid):
-    cdef Buffer presence = batch.buffers.get("presence")
-    cdef Buffer validity = None
-    cdef Py_ssize_t nulls = 0
-    if presence is not None:
-        validity, nulls = presence_bitmap(
-            presence.data, batch.table.presence_width, column.presence or DECODED, batch.length
-        )
-    return node_of(batch, column.type, column.name, column.name, batch.length, validity, nulls, rows, guid)
-
-
 cdef ArrowNode node_of(
     Batch batch, object type_, str name, str path, size_t count, Buffer validity, Py_ssize_t nulls, Buffer rows,
-    str guid,
+    ArrowForm form,
 ):
     """The Arrow array of the part of a column at ``path``; ``rows``: the payload of each value, None: value i has i."""
     cdef ArrowNode node
@@ -341,20 +340,25 @@ cdef ArrowNode node_of(
             if bit:
                 present, absent = presence_bitmap(batch.data(path + "?"), 1, bit, count)
             node.children.append(
-                node_of(batch, member_type, member, f"{path}.{member}", count, present, absent, rows, guid)
+                node_of(batch, member_type, member, f"{path}.{member}", count, present, absent, rows, form)
             )
         return node
     buffer = batch.buffers[path]
     if isinstance(type_, ListOf):
         node = arrow_node(name, "+l", length, validity, nulls, [buffer])
+        length = batch.counts[path + "[]"]
+        if type_.item == GUID and form.guid == "binary":
+            guids = swapped_guids(batch.data(path + "[]"), <size_t>length)
+            node.children.append(arrow_node("item", "z", length, None, 0, [ends_of_guids(<size_t>length), guids]))
+            return node
         items = rows_of_items(<const int32_t*>buffer.data, count, row) if holds_text(type_.item) else None
         node.children.append(
-            node_of(batch, type_.item, "item", path + "[]", batch.counts[path + "[]"], None, 0, items, guid)
+            node_of(batch, type_.item, "item", path + "[]", <size_t>length, None, 0, items, form)
         )
         return node
     if isinstance(type_, Enumeration):
         names = batch.names[path] if path in batch.names else type_.names
-        return arrow_node(name, "u", length, validity, nulls, list(texts_of_names(buffer.data, count, names)))
+        return names_node(name, type_, buffer, count, validity, nulls, names, form)
     if type_ == TEXT:
         texts = texts_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
         return arrow_node(name, "u", length, validity, nulls, list(texts))
@@ -367,14 +371,18 @@ cdef ArrowNode node_of(
         texts = ascii_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
         return arrow_node(name, "u", length, validity, nulls, list(texts))
     if type_ == ADDRESS:
-        return arrow_node(name, "u", length, validity, nulls, list(addresses_as_text(buffer.data, count)))
+        places, texts = distinct_addresses(buffer.data, count, NULL if validity is None else validity.data)
+        return distinct_node(name, count, validity, nulls, places, texts, form)
     if type_ == FORMAT_NAME:
-        queues = format_names_as_text(<const FormatName*>buffer.data, count, &batch.payloads.table, row)
-        return arrow_node(name, "u", length, validity, nulls, list(queues))
+        places, texts = distinct_format_names(
+            <const FormatName*>buffer.data, count, &batch.payloads.table, row,
+            NULL if validity is None else validity.data,
+        )
+        return distinct_node(name, count, validity, nulls, places, texts, form)
     if type_ == BOOL:
         return arrow_node(name, "b", length, validity, nulls, [bits_of_bools(buffer.data, count)])
     if type_ == GUID:
-        return guid_node(buffer, name, count, validity, nulls, guid)
+        return guid_node(buffer, name, count, validity, nulls, form.guid)
     return arrow_node(name, type_.arrow, length, validity, nulls, [buffer])
 
 
@@ -398,57 +406,126 @@ cdef ArrowNode guid_node(Buffer buffer, str name, size_t count, Buffer validity,
     return node
 
 
-cdef ArrowNode fault_node(Batch batch):
+cdef dict KNOWN_NAMES = {}  # the dictionaries of the enumerations of tables
+
+
+cdef ArrowNode names_node(
+    str name, object type_, Buffer values, size_t count, Buffer validity, Py_ssize_t nulls, tuple names, ArrowForm form
+):
+    """An enumeration: the names that small numbers stand for; a number without a name has empty text."""
+    cdef ArrowNode node
+    cdef Buffer indices = values
+    cdef str index
+    cdef size_t i
+    if not form.dictionaries:
+        return arrow_node(name, "u", <Py_ssize_t>count, validity, nulls, list(texts_of_names(values.data, count, names)))
+    if largest_of(values.data, count) >= <size_t>len(names):
+        indices = allocate(count)
+        for i in range(count):
+            indices.data[i] = min(values.data[i], <uint8_t>min(len(names), 255))
+        names = (*names, "") if len(names) < 256 else names
+    index = index_type(type_)
+    if index == "int8":
+        index = "c"
+    elif index == "int16":
+        index, indices = "s", widened(indices.data, count, 2)
+    else:
+        index, indices = "i", widened(indices.data, count, 4)
+    node = arrow_node(name, index, <Py_ssize_t>count, validity, nulls, [indices])
+    if type_.names:
+        node.dictionary = KNOWN_NAMES.get(names)
+    if node.dictionary is None:
+        node.dictionary = arrow_node("", "u", len(names), None, 0, list(texts_of(list(names))))
+    if type_.names:
+        KNOWN_NAMES[names] = node.dictionary
+    return node
+
+
+cdef ArrowNode distinct_node(
+    str name, size_t count, Buffer validity, Py_ssize_t nulls, Buffer places, tuple texts, ArrowForm form
+):
+    """Texts by their places among the distinct ones."""
+    cdef ArrowNode node
+    cdef Buffer offsets = texts[0]
+    cdef Buffer text = texts[1]
+    cdef Py_ssize_t length = <Py_ssize_t>count
+    cdef Py_ssize_t distinct = <Py_ssize_t>(offsets.size // sizeof(int32_t)) - 1
+    if not form.dictionaries:
+        if not distinct:
+            return arrow_node(name, "u", length, validity, nulls, [zeros((count + 1) * sizeof(int32_t)), text])
+        texts = texts_at(<const uint32_t*>places.data, count, <const int32_t*>offsets.data, text.data)
+        return arrow_node(name, "u", length, validity, nulls, list(texts))
+    node = arrow_node(name, "i", length, validity, nulls, [places])
+    node.dictionary = arrow_node("", "u", distinct, None, 0, [offsets, text])
+    return node
+
+
+cdef ArrowNode fault_node(Batch batch, ArrowForm form):
     """struct<code, field, offset>, null where there is no fault: the sparse faults spread over all rows."""
     cdef size_t count = batch.length
     cdef Py_ssize_t length = <Py_ssize_t>count
+    cdef Py_ssize_t nulls = <Py_ssize_t>(count - batch.fault_count)
     cdef const Fault* faults = <const Fault*>batch.data("faults")
-    cdef Buffer validity = allocate_zeroed((count + 7) // 8)
-    cdef Buffer codes = allocate_zeroed(count)
-    cdef Buffer offsets = allocate_zeroed(count * sizeof(uint32_t))
+    cdef Buffer validity = zeros((count + 7) // 8)
+    cdef Buffer codes = zeros(count)
+    cdef Buffer places = zeros(count * sizeof(uint32_t))
+    cdef Buffer offsets = places
+    cdef list fields = []
     cdef uint32_t row
     cdef size_t i
-    for i in range(batch.fault_count):
-        row = faults[i].row
-        validity.data[row >> 3] |= <uint8_t>(1 << (row & 7))
-        codes.data[row] = <uint8_t>faults[i].code
-        (<uint32_t*>offsets.data)[row] = <uint32_t>faults[i].offset
-    fields = fault_fields(faults, batch.fault_count, count, batch.table.fields)
-    cdef ArrowNode node = arrow_node("fault", "+s", length, validity, <Py_ssize_t>(count - batch.fault_count), [])
+    if batch.fault_count:
+        validity = allocate_zeroed((count + 7) // 8)
+        codes = allocate_zeroed(count)
+        offsets = allocate_zeroed(count * sizeof(uint32_t))
+        for i in range(batch.fault_count):
+            row = faults[i].row
+            validity.data[row >> 3] |= <uint8_t>(1 << (row & 7))
+            codes.data[row] = <uint8_t>faults[i].code
+            (<uint32_t*>offsets.data)[row] = <uint32_t>faults[i].offset
+        places, fields = fault_fields(faults, batch.fault_count, count, batch.table.fields)
+    cdef ArrowNode node = arrow_node("fault", "+s", length, validity, nulls, [])
     node.children = [
-        arrow_node("code", "u", length, None, 0, list(texts_of_names(codes.data, count, FAULT_NAMES))),
-        arrow_node("field", "u", length, None, 0, list(fields)),
-        arrow_node("offset", "I", length, None, 0, [offsets]),
+        names_node("code", FAULT_CODE, codes, count, validity, nulls, FAULT_NAMES, form),
+        distinct_node("field", count, validity, nulls, places, texts_of(fields), form),
+        arrow_node("offset", "I", length, validity, nulls, [offsets]),
     ]
     return node
 
 
-cdef ArrowNode violations_node(Batch batch):
+cdef ArrowNode violations_node(Batch batch, ArrowForm form):
     cdef size_t count = batch.length
     cdef const uint32_t* bits = <const uint32_t*>batch.data("violations")
-    cdef Buffer offsets = allocate((count + 1) * sizeof(int32_t))
-    cdef int32_t* end = <int32_t*>offsets.data
+    cdef Buffer offsets
+    cdef int32_t* end
     cdef Buffer values
     cdef size_t i
     cdef int32_t written = 0
-    cdef uint32_t left
+    cdef uint32_t left = 0
     cdef uint32_t bit
     cdef ArrowNode node
-    validity, nulls = presence_bitmap(batch.data("presence"), batch.table.presence_width, DECODED, count)
-    end[0] = 0
+    validity, nulls = form.validity.of(DECODED)
     for i in range(count):
-        end[i + 1] = end[i] + <int32_t>wire_popcount(bits[i])
-    values = allocate(<size_t>end[count])
-    for i in range(count):
-        left = bits[i]
-        bit = 0
-        while left:
-            if left & 1:
-                values.data[written] = <uint8_t>bit
-                written += 1
-            left >>= 1
-            bit += 1
+        left |= bits[i]
+    if left:
+        offsets = allocate((count + 1) * sizeof(int32_t))
+        end = <int32_t*>offsets.data
+        end[0] = 0
+        for i in range(count):
+            end[i + 1] = end[i] + <int32_t>wire_popcount(bits[i])
+        values = allocate(<size_t>end[count])
+        for i in range(count):
+            left = bits[i]
+            bit = 0
+            while left:
+                if left & 1:
+                    values.data[written] = <uint8_t>bit
+                    written += 1
+                left >>= 1
+                bit += 1
+    else:
+        offsets = zeros((count + 1) * sizeof(int32_t))
+        values = zeros(0)
     node = arrow_node("violations", "+l", <Py_ssize_t>count, validity, nulls, [offsets])
-    names = texts_of_names(values.data, <size_t>written, batch.table.violation_names)
-    node.children.append(arrow_node("item", "u", written, None, 0, list(names)))
+    names = batch.table.violation_names
+    node.children.append(names_node("item", Enumeration(names), values, <size_t>written, None, 0, names, form))
     return node

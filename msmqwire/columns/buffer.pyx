@@ -4,12 +4,41 @@ from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uintptr_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
+
+cdef extern from *:
+    """
+    #if defined(__SANITIZE_ADDRESS__)
+    #define KEEPS_BLOCKS 0
+    #elif defined(__has_feature)
+    #if __has_feature(address_sanitizer)
+    #define KEEPS_BLOCKS 0
+    #endif
+    #endif
+    #ifndef KEEPS_BLOCKS
+    #define KEEPS_BLOCKS 1
+    #endif
+    """
+    enum:
+        KEEPS_BLOCKS  # not under AddressSanitizer, which finds uses of freed memory
 
 __all__ = ["Buffer", "allocated_bytes"]
 
 cdef enum:
-    ALIGNMENT = 64  # what Arrow recommends for its buffers
+    ALIGNMENT = 64            # what Arrow recommends for its buffers
+    SMALLEST_KEPT = 1 << 14   # bytes of a block that is kept when its Buffer is freed
+    MOST_KEPT = 64            # such blocks
+    MOST_KEPT_BYTES = 1 << 24
+
+# Memory that malloc takes from the system for every batch costs more than what is written there: the system clears each
+# page when it is first touched. So the blocks of freed Buffers are kept, the latest ones.
+cdef struct Block:
+    void* start
+    size_t room
+
+cdef Block[MOST_KEPT] kept
+cdef size_t kept_count = 0
+cdef size_t kept_bytes = 0
 
 # Buffers are created and freed with the GIL held, so a plain counter is exact.
 cdef size_t live_bytes = 0
@@ -20,7 +49,7 @@ cdef class Buffer:
     def __dealloc__(self):
         global live_bytes
         if self.block != NULL:
-            PyMem_RawFree(self.block)
+            keep(self.block, self.room)
             live_bytes -= self.size
 
     def __len__(self):
@@ -30,10 +59,47 @@ cdef class Buffer:
         PyBuffer_FillInfo(view, self, self.data, <Py_ssize_t>self.size, 0, flags)
 
 
+cdef void forget(size_t place) noexcept:
+    """Remove a block from those kept; the others stay in the order in which they were freed."""
+    global kept_count, kept_bytes
+    kept_bytes -= kept[place].room
+    kept_count -= 1
+    memmove(&kept[place], &kept[place + 1], (kept_count - place) * sizeof(Block))
+
+
+cdef void keep(void* block, size_t room) noexcept:
+    """Keep a block to be used again, instead of the oldest ones where there are many."""
+    global kept_count, kept_bytes
+    if not KEEPS_BLOCKS or room < SMALLEST_KEPT or room > MOST_KEPT_BYTES:
+        PyMem_RawFree(block)
+        return
+    while kept_count == MOST_KEPT or kept_bytes + room > MOST_KEPT_BYTES:
+        PyMem_RawFree(kept[0].start)
+        forget(0)
+    kept[kept_count].start = block
+    kept[kept_count].room = room
+    kept_count += 1
+    kept_bytes += room
+
+
+cdef void* block_of(size_t* room) noexcept:
+    """A block of at least ``room`` bytes and at most half as many again, whose size is written there; NULL if none."""
+    cdef size_t i
+    cdef void* block
+    for i in range(kept_count):
+        if room[0] <= kept[i].room <= room[0] + room[0] // 2:
+            room[0] = kept[i].room
+            block = kept[i].start
+            forget(i)
+            return block
+    return PyMem_RawMalloc(room[0])
+
+
 cdef Buffer allocate(size_t size):
     global live_bytes
     cdef Buffer buffer = Buffer.__new__(Buffer)
-    buffer.block = PyMem_RawMalloc(size + ALIGNMENT)
+    buffer.room = size + ALIGNMENT
+    buffer.block = block_of(&buffer.room)
     if buffer.block == NULL:
         raise MemoryError(f"cannot allocate {size} bytes for a column")
     buffer.data = <uint8_t*>((<uintptr_t>buffer.block + ALIGNMENT - 1) & ~<uintptr_t>(ALIGNMENT - 1))

@@ -15,7 +15,21 @@ cdef struct TextSpan:
     uint32_t length
 
 
+cdef class Validity:
+    """The Arrow bitmaps of the columns of rows, by their bits of presence; each is made once."""
+    cdef Buffer presence
+    cdef size_t width
+    cdef size_t count
+    cdef uint32_t every     # bits that all rows have
+    cdef uint32_t some      # bits that any row has
+    cdef dict bitmaps
+
+    cdef tuple of(self, uint32_t bit)
+
+
+cdef Validity validity_of(Buffer presence, size_t width, size_t count)
 cdef tuple presence_bitmap(const uint8_t* presence, size_t width, uint32_t bit, size_t count)
+cdef Buffer zeros(size_t size)
 cdef Buffer bits_of_bools(const uint8_t* values, size_t count)
 cdef Buffer swapped_guids(const uint8_t* values, size_t count)
 cdef tuple guid_texts(const uint8_t* values, size_t count, const uint8_t* validity)
@@ -25,7 +39,12 @@ cdef tuple ascii_of_spans(const TextSpan* spans, size_t count, const PayloadTabl
 cdef tuple texts_of_names(const uint8_t* values, size_t count, tuple names)
 cdef Buffer rows_of_items(const int32_t* offsets, size_t count, const uint32_t* rows)
 cdef tuple fault_fields(const Fault* faults, size_t fault_count, size_t count, tuple fields)
-cdef tuple addresses_as_text(const uint8_t* values, size_t count)
-cdef tuple format_names_as_text(
-    const FormatName* names, size_t count, const PayloadTable* payloads, const uint32_t* rows
+cdef size_t largest_of(const uint8_t* values, size_t count) noexcept nogil
+cdef Buffer widened(const uint8_t* values, size_t count, size_t width)
+cdef Buffer ends_of_guids(size_t count)
+cdef tuple texts_of(list texts)
+cdef tuple distinct_addresses(const uint8_t* values, size_t count, const uint8_t* validity)
+cdef tuple distinct_format_names(
+    const FormatName* names, size_t count, const PayloadTable* payloads, const uint32_t* rows, const uint8_t* validity
 )
+cdef tuple texts_at(const uint32_t* places, size_t count, const int32_t* ends, const uint8_t* text)

@@ -5,21 +5,76 @@ conversions need not look at validity; text of null rows has length 0.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, uint8_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed, buffer_of_bytes
 from msmqwire.columns.payloads cimport PayloadTable, Span, payload_at
-from msmqwire.wire.address cimport ADDRESS_SIZE, LONGEST_ADDRESS_TEXT, format_address
-from msmqwire.wire.cursor cimport load_u32
+from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, LONGEST_ADDRESS_TEXT, format_address
+from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
 from msmqwire.wire.fault cimport Fault, field_name
 from msmqwire.wire.format_name cimport FormatName, format_format_name, largest_format_name_text
 from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid, swap_guid
+from msmqwire.wire.simd cimport wire_popcount
 from msmqwire.wire.utf16 cimport utf16_to_utf8
 
 
 cdef enum:
     INT32_MAX = 0x7FFFFFFF
+    ZEROS_SIZE = 1 << 18
+
+cdef Buffer ZEROS = allocate_zeroed(ZEROS_SIZE)
+
+
+cdef class Validity:
+    cdef tuple of(self, uint32_t bit):
+        """The bitmap of the rows that have ``bit``, None when all have, and how many have not."""
+        if self.presence is None or self.every & bit == bit:
+            return None, 0
+        if bit not in self.bitmaps:
+            if self.some & bit:
+                self.bitmaps[bit] = presence_bitmap(self.presence.data, self.width, bit, self.count)
+            else:
+                self.bitmaps[bit] = zeros((self.count + 7) // 8), <Py_ssize_t>self.count
+        return self.bitmaps[bit]
+
+
+cdef Validity validity_of(Buffer presence, size_t width, size_t count):
+    """Of rows with presence bytes; without these every row has every bit."""
+    cdef Validity validity = Validity.__new__(Validity)
+    cdef size_t size = width * count
+    cdef uint64_t every = <uint64_t>-1
+    cdef uint64_t some = 0
+    cdef uint64_t word
+    cdef uint64_t[2] rest
+    cdef size_t i = 0
+    validity.presence = presence
+    validity.width = width
+    validity.count = count
+    validity.bitmaps = {}
+    if presence is None:
+        return validity
+    while i + 8 <= size:
+        word = load_u64(presence.data + i)
+        every &= word
+        some |= word
+        i += 8
+    if i < size:
+        rest[0], rest[1] = <uint64_t>-1, 0
+        memcpy(&rest[0], presence.data + i, size - i)
+        memcpy(&rest[1], presence.data + i, size - i)
+        every &= rest[0]
+        some |= rest[1]
+    i = 32
+    while i >= 8 * width:
+        every &= every >> i
+        some |= some >> i
+        i >>= 1
+    validity.every, validity.some = <uint32_t>every, <uint32_t>some
+    if width == 1:
+        validity.every &= 0xFF
+        validity.some &= 0xFF
+    return validity
 
 
 cdef tuple presence_bitmap(const uint8_t* presence, size_t width, uint32_t bit, size_t count):
@@ -27,17 +82,96 @@ cdef tuple presence_bitmap(const uint8_t* presence, size_t width, uint32_t bit, 
 
     The bitmap is None when all have.
     """
-    cdef Buffer bits = allocate_zeroed((count + 7) // 8)
-    cdef uint8_t* out = bits.data
-    cdef size_t i
+    cdef Buffer bits = allocate((count + 7) // 8)
     cdef size_t present = 0
-    cdef uint8_t one
+    cdef size_t i = 0
+    cdef uint8_t byte
+    with nogil:
+        while i < count:
+            byte = bits_of_rows(presence + width * i, width, bit, min(count - i, <size_t>8))
+            present += wire_popcount(byte)
+            bits.data[i >> 3] = byte
+            i += 8
+    return (None, 0) if present == count else (bits, <Py_ssize_t>(count - present))
+
+
+cdef inline uint8_t bits_of_rows(const uint8_t* presence, size_t width, uint32_t bit, size_t count) noexcept nogil:
+    """Eight rows of a bitmap, or the last ``count`` of it."""
+    cdef uint8_t bits = 0
+    cdef size_t i
+    for i in range(count):
+        bits |= <uint8_t>((((load_u32(presence + 4 * i) if width == 4 else presence[i]) & bit) != 0) << i)
+    return bits
+
+
+cdef Buffer zeros(size_t size):
+    """Bytes of zero that are never written."""
+    return ZEROS if size <= ZEROS.size else allocate_zeroed(size)
+
+
+cdef size_t largest_of(const uint8_t* values, size_t count) noexcept nogil:
+    """The greatest of small numbers, or a number above it that has no further bits."""
+    cdef uint64_t some = 0
+    cdef size_t i = 0
+    while i + 8 <= count:
+        some |= load_u64(values + i)
+        i += 8
+    while i < count:
+        some |= values[i]
+        i += 1
+    some |= some >> 32
+    some |= some >> 16
+    return <size_t>((some | some >> 8) & 0xFF)
+
+
+cdef Buffer widened(const uint8_t* values, size_t count, size_t width):
+    """Bytes as integers of 2 or 4 bytes."""
+    cdef Buffer wide = allocate(count * width)
+    cdef int16_t* two = <int16_t*>wide.data
+    cdef int32_t* four = <int32_t*>wide.data
+    cdef size_t i
+    if width == 2:
+        for i in range(count):
+            two[i] = values[i]
+    else:
+        for i in range(count):
+            four[i] = values[i]
+    return wide
+
+
+cdef tuple texts_of(list texts):
+    """Offsets and UTF-8 of a few strings."""
+    cdef Buffer offsets = allocate((<size_t>len(texts) + 1) * sizeof(int32_t))
+    cdef int32_t* end = <int32_t*>offsets.data
+    cdef list encoded = [text.encode() for text in texts]
+    cdef Py_ssize_t i
+    end[0] = 0
+    for i in range(len(encoded)):
+        end[i + 1] = end[i] + <int32_t>len(encoded[i])
+    return offsets, buffer_of_bytes(b"".join(encoded))
+
+
+cdef tuple texts_at(const uint32_t* places, size_t count, const int32_t* ends, const uint8_t* text):
+    """Offsets and UTF-8 of the texts at these places of others."""
+    cdef Buffer offsets = allocate((count + 1) * sizeof(int32_t))
+    cdef int32_t* end = <int32_t*>offsets.data
+    cdef size_t total = 0
+    cdef size_t i
+    cdef int32_t start
+    cdef Buffer texts
     with nogil:
         for i in range(count):
-            one = ((load_u32(presence + 4 * i) if width == 4 else presence[i]) & bit) != 0
-            present += one
-            out[i >> 3] |= <uint8_t>(one << (i & 7))
-    return (None, 0) if present == count else (bits, <Py_ssize_t>(count - present))
+            total += <size_t>(ends[places[i] + 1] - ends[places[i]])
+    if total > INT32_MAX:
+        raise OverflowError(f"{count} texts exceed an Arrow string array; decode in smaller batches")
+    texts = allocate(total)
+    with nogil:
+        end[0] = 0
+        for i in range(count):
+            start = ends[places[i]]
+            end[i + 1] = end[i] + ends[places[i] + 1] - start
+            memcpy(texts.data + end[i], text + start, <size_t>(end[i + 1] - end[i]))
+    return offsets, texts
 
 
 cdef Buffer bits_of_bools(const uint8_t* values, size_t count):
@@ -58,6 +192,18 @@ cdef Buffer swapped_guids(const uint8_t* values, size_t count):
         for i in range(count):
             swap_guid(values + i * GUID_SIZE, out + i * GUID_SIZE)
     return swapped
+
+
+cdef Buffer ends_of_guids(size_t count):
+    """Offsets of GUIDs as variable-length binary."""
+    cdef Buffer offsets = allocate((count + 1) * sizeof(int32_t))
+    cdef int32_t* end = <int32_t*>offsets.data
+    cdef size_t i
+    if count * GUID_SIZE > INT32_MAX:
+        raise OverflowError(f"{count} GUIDs exceed an Arrow binary array; decode in smaller batches")
+    for i in range(count + 1):
+        end[i] = <int32_t>(i * GUID_SIZE)
+    return offsets
 
 
 cdef tuple guid_texts(const uint8_t* values, size_t count, const uint8_t* validity):
@@ -194,67 +340,154 @@ cdef Buffer rows_of_items(const int32_t* offsets, size_t count, const uint32_t* 
 
 
 cdef tuple fault_fields(const Fault* faults, size_t fault_count, size_t count, tuple fields):
-    """Offsets and UTF-8 of the field names of faults, ``Name[item]`` for an element of an array; no fault: empty."""
-    cdef Buffer offsets = allocate((count + 1) * sizeof(int32_t))
-    cdef int32_t* end = <int32_t*>offsets.data
-    cdef list texts = []
-    cdef size_t row = 0
+    """The field name of each row's fault, ``Name[item]`` for an element of an array, as places in a list of names."""
+    cdef Buffer places = allocate_zeroed(count * sizeof(uint32_t))
+    cdef dict known = {}
     cdef size_t i
-    cdef int32_t written = 0
-    cdef bytes text
-    end[0] = 0
     for i in range(fault_count):
-        text = field_name(fields, faults[i].field, faults[i].item).encode()
-        texts.append(text)
-        while row <= faults[i].row:
-            end[row] = written
-            row += 1
-        written += <int32_t>len(text)
-    while row <= count:
-        end[row] = written
-        row += 1
-    return offsets, buffer_of_bytes(b"".join(texts))
+        text = field_name(fields, faults[i].field, faults[i].item)
+        (<uint32_t*>places.data)[faults[i].row] = known.setdefault(text, len(known))
+    return places, list(known)
 
 
-cdef tuple addresses_as_text(const uint8_t* values, size_t count):
-    """Offsets and text of addresses; a row without an address is empty."""
-    cdef Buffer offsets = allocate((count + 1) * sizeof(int32_t))
-    cdef Buffer text
-    cdef int32_t* end = <int32_t*>offsets.data
+# --- Distinct values: an open hash table of the rows in which each was found first ---
+
+
+cdef inline uint64_t mixed(uint64_t hash, uint64_t word) noexcept nogil:
+    hash = (hash ^ word) * <uint64_t>0x9E3779B97F4A7C15
+    return hash ^ hash >> 29
+
+
+cdef Buffer table_of(size_t count):
+    """An empty table with room for ``count`` values, of a size that is a power of 2."""
+    cdef size_t slots = 16
+    while slots < 2 * count:
+        slots *= 2
+    return allocate_zeroed(slots * sizeof(uint32_t))
+
+
+cdef tuple distinct_addresses(const uint8_t* values, size_t count, const uint8_t* validity):
+    """Places of addresses among the distinct ones, and offsets and text of these; null rows have place 0."""
+    cdef Buffer places = allocate(count * sizeof(uint32_t))
+    cdef Buffer table = table_of(count)
+    cdef Buffer first = allocate(count * sizeof(uint32_t))
+    cdef uint32_t* place = <uint32_t*>places.data
+    cdef uint32_t* slots = <uint32_t*>table.data
+    cdef uint32_t* rows = <uint32_t*>first.data
+    cdef size_t mask = table.size // sizeof(uint32_t) - 1
+    cdef size_t found = 0
+    cdef size_t slot = 0
     cdef size_t i
-    cdef size_t written = 0
-    if count * LONGEST_ADDRESS_TEXT > INT32_MAX:
-        raise OverflowError(f"{count} addresses may exceed an Arrow string array; read in smaller blocks")
-    text = allocate(count * LONGEST_ADDRESS_TEXT)
-    end[0] = 0
+    cdef Buffer offsets, text
+    cdef const uint8_t* value
     with nogil:
         for i in range(count):
-            written += format_address(values + i * ADDRESS_SIZE, text.data + written)
-            end[i + 1] = <int32_t>written
-    return offsets, text
+            place[i] = 0
+            if validity != NULL and not validity[i >> 3] >> (i & 7) & 1:
+                continue
+            value = values + ADDRESS_SIZE * i
+            if found and same_address(value, values + ADDRESS_SIZE * <size_t>rows[slots[slot] - 1]):
+                place[i] = slots[slot] - 1
+                continue
+            slot = <size_t>mixed(
+                mixed(load_u64(value), load_u64(value + 8)), load_u16(value + ADDRESS_FAMILY_AT)
+            ) & mask
+            while slots[slot] and not same_address(value, values + ADDRESS_SIZE * <size_t>rows[slots[slot] - 1]):
+                slot = (slot + 1) & mask
+            if not slots[slot]:
+                rows[found] = <uint32_t>i
+                found += 1
+                slots[slot] = <uint32_t>found
+            place[i] = slots[slot] - 1
+    offsets = allocate((found + 1) * sizeof(int32_t))
+    text = allocate(found * LONGEST_ADDRESS_TEXT)
+    with nogil:
+        (<int32_t*>offsets.data)[0] = 0
+        for i in range(found):
+            (<int32_t*>offsets.data)[i + 1] = (<int32_t*>offsets.data)[i] + <int32_t>format_address(
+                values + ADDRESS_SIZE * <size_t>rows[i], text.data + (<int32_t*>offsets.data)[i]
+            )
+    return places, (offsets, text)
 
 
-cdef tuple format_names_as_text(
-    const FormatName* names, size_t count, const PayloadTable* payloads, const uint32_t* rows
+cdef inline bint same_address(const uint8_t* one, const uint8_t* other) noexcept nogil:
+    return (
+        load_u64(one) == load_u64(other) and load_u64(one + 8) == load_u64(other + 8)
+        and load_u16(one + ADDRESS_FAMILY_AT) == load_u16(other + ADDRESS_FAMILY_AT)
+    )
+
+
+cdef tuple distinct_format_names(
+    const FormatName* names, size_t count, const PayloadTable* payloads, const uint32_t* rows, const uint8_t* validity
 ):
-    """Offsets and UTF-8 of format names; direct names lie in the payloads of ``rows``, NULL: name i is of payload i."""
-    cdef Buffer offsets = allocate((count + 1) * sizeof(int32_t))
-    cdef int32_t* end = <int32_t*>offsets.data
-    cdef Buffer text
-    cdef size_t i
+    """Places of format names among the distinct ones, and offsets and UTF-8 of these; null rows have place 0.
+
+    Direct names lie in the payloads of ``rows``, NULL: name i is of payload i.
+    """
+    cdef Buffer places = allocate(count * sizeof(uint32_t))
+    cdef Buffer table = table_of(count)
+    cdef Buffer first = allocate(count * sizeof(uint32_t))
+    cdef uint32_t* place = <uint32_t*>places.data
+    cdef uint32_t* slots = <uint32_t*>table.data
+    cdef uint32_t* known = <uint32_t*>first.data
+    cdef size_t mask = table.size // sizeof(uint32_t) - 1
+    cdef size_t found = 0
     cdef size_t room = 0
     cdef size_t written = 0
+    cdef size_t i, k, slot
+    cdef Buffer offsets, text
+    cdef const uint8_t* data
     with nogil:
         for i in range(count):
-            room += largest_format_name_text(&names[i])
+            place[i] = 0
+            if validity != NULL and not validity[i >> 3] >> (i & 7) & 1:
+                continue
+            data = payload_at(payloads, i if rows == NULL else rows[i]).data
+            slot = <size_t>hash_of_name(&names[i], data) & mask
+            while slots[slot]:
+                k = known[slots[slot] - 1]
+                if same_name(&names[i], data, &names[k], payload_at(payloads, k if rows == NULL else rows[k]).data):
+                    break
+                slot = (slot + 1) & mask
+            if not slots[slot]:
+                known[found] = <uint32_t>i
+                found += 1
+                slots[slot] = <uint32_t>found
+                room += largest_format_name_text(&names[i])
+            place[i] = slots[slot] - 1
     if room > INT32_MAX:
-        raise OverflowError(f"{count} format names may exceed an Arrow string array; decode in smaller batches")
+        raise OverflowError(f"{found} format names may exceed an Arrow string array; decode in smaller batches")
+    offsets = allocate((found + 1) * sizeof(int32_t))
     text = allocate(room)
-    end[0] = 0
     with nogil:
-        for i in range(count):
-            written += format_format_name(
-                &names[i], payload_at(payloads, i if rows == NULL else rows[i]).data, text.data + written
-            )
-            end[i + 1] = <int32_t>written
-    return offsets, text
+        (<int32_t*>offsets.data)[0] = 0
+        for i in range(found):
+            k = known[i]
+            data = payload_at(payloads, k if rows == NULL else rows[k]).data
+            written += format_format_name(&names[k], data, text.data + written)
+            (<int32_t*>offsets.data)[i + 1] = <int32_t>written
+    return places, (offsets, text)
+
+
+cdef inline uint64_t hash_of_name(const FormatName* name, const uint8_t* payload) noexcept nogil:
+    cdef uint64_t hash = mixed(load_u64(<const uint8_t*>name), name.length)
+    cdef size_t i = 0
+    hash = mixed(mixed(hash, load_u64(name.guid)), load_u64(name.guid + 8))
+    while i + 8 <= name.length:
+        hash = mixed(hash, load_u64(payload + name.offset + i))
+        i += 8
+    while i < name.length:
+        hash = mixed(hash, payload[name.offset + i])
+        i += 1
+    return hash
+
+
+cdef inline bint same_name(
+    const FormatName* one, const uint8_t* payload, const FormatName* other, const uint8_t* other_payload
+) noexcept nogil:
+    """Whether names are equal in all but their places in the payloads."""
+    return (
+        load_u64(<const uint8_t*>one) == load_u64(<const uint8_t*>other) and one.length == other.length
+        and memcmp(one.guid, other.guid, 16) == 0
+        and (one.length == 0 or memcmp(payload + one.offset, other_payload + other.offset, one.length) == 0)
+    )

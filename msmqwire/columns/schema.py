@@ -12,6 +12,8 @@ from enum import IntFlag
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal
 
+from msmqwire.wire.fault import FAULT_NAMES
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -131,8 +133,8 @@ class StructOf:
 
 DataType = Scalar | Enumeration | ListOf | StructOf
 
-FAULT = StructOf((("code", Enumeration()), ("field", Enumeration()), ("offset", UINT32)))
-VIOLATIONS = ListOf(Enumeration())
+FAULT_CODE = Enumeration(FAULT_NAMES)
+FAULT = StructOf((("code", FAULT_CODE), ("field", Enumeration()), ("offset", UINT32)))
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,8 @@ class Table:
         if self.fields:
             columns.append(Column("fault", FAULT, "why the payload cannot be decoded; null when it was"))
         if self.violations is not None:
-            columns.append(Column("violations", VIOLATIONS, "rules of the specification that the packet breaks"))
+            names = Enumeration(self.violation_names)
+            columns.append(Column("violations", ListOf(names), "rules of the specification that the packet breaks"))
         return tuple(columns)
 
     @cached_property
@@ -220,22 +223,31 @@ class Table:
             )
         return tuple(column for column in self.all_columns if column.name in wanted)
 
-    def arrow_schema(self, names: Iterable[str] | None = None, *, guid: GuidForm = "uuid") -> pa.Schema:
+    def arrow_schema(
+        self, names: Iterable[str] | None = None, *, guid: GuidForm = "binary", dictionaries: bool = True
+    ) -> pa.Schema:
         """The Arrow schema of the table, or of the columns called ``names``; needs pyarrow."""
         import pyarrow as pa
 
-        return pa.schema([(column.name, arrow_type(column.type, guid)) for column in self.select(names)])
+        return pa.schema([(column.name, arrow_type(column.type, guid, dictionaries)) for column in self.select(names)])
 
 
 @cache
-def arrow_type(type_: DataType, guid: GuidForm = "uuid") -> pa.DataType:
-    """The Arrow type of a column's type, with GUIDs in the form asked for; needs pyarrow."""
+def arrow_type(type_: DataType, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
+    """The Arrow type of a column's type, with GUIDs in the requested form, and with dictionaries or without.
+
+    Needs pyarrow. GUIDs in lists are of the type ``binary`` instead of ``fixed_size_binary(16)``, which pandas does not
+    take there.
+    """
     import pyarrow as pa
 
     if isinstance(type_, ListOf):
-        return pa.list_(arrow_type(type_.item, guid))
+        item = pa.binary() if type_.item == GUID and guid == "binary" else arrow_type(type_.item, guid, dictionaries)
+        return pa.list_(item)
     if isinstance(type_, StructOf):
-        return pa.struct([(name, arrow_type(member, guid)) for name, member in type_.members])
+        return pa.struct([(name, arrow_type(member, guid, dictionaries)) for name, member in type_.members])
+    if dictionaries and (index := index_type(type_)):
+        return pa.dictionary(getattr(pa, index)(), pa.string())
     if isinstance(type_, Enumeration) or type_ in (TEXT, ASCII, UTF8, ADDRESS, FORMAT_NAME):
         return pa.string()
     if type_ == BYTES:
@@ -246,6 +258,15 @@ def arrow_type(type_: DataType, guid: GuidForm = "uuid") -> pa.DataType:
         return pa.timestamp("ns", "UTC")
     made: pa.DataType = getattr(pa, {"bool": "bool_"}.get(type_.name, type_.name))()
     return made
+
+
+@cache
+def index_type(type_: DataType) -> str:
+    """The type of the indices of a column that Arrow has as a dictionary; empty for other columns."""
+    if isinstance(type_, Enumeration):
+        # A batch that brings its own names may be put together with others
+        return "int8" if 0 < len(type_.names) < 128 else "int16" if type_.names else "int32"
+    return "int32" if type_ in (ADDRESS, FORMAT_NAME) else ""
 
 
 def manual_rows(columns: Sequence[Column]) -> Iterator[str]:

@@ -260,7 +260,7 @@ def _options(
     return ScanOptions(
         (tables,) if isinstance(tables, str) else tuple(tables),
         mode,  # type: ignore[arg-type] # checked there
-        ReadOptions(ports=ports),
+        ReadOptions(ports=ports, guid="text"),
         dict(storage_options or {}),
     )
 

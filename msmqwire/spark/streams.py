@@ -160,7 +160,7 @@ def read_streams(
     """
     several = (sources,) if isinstance(sources, (str, os.PathLike)) else tuple(sources)
     paths = tuple(os.fspath(one) for one in several)
-    read = ReadOptions.of(options, keywords, unused=("packets", "resume", "stop", "final"))
+    read = ReadOptions.of(options or ReadOptions(guid="text"), keywords, unused=("packets", "resume", "stop", "final"))
     scan = ScanOptions((table,), mode, read, storage_options or {})
     chosen = _chosen(scan)
     source = SourceOptions(paths, scan, recursive=recursive, split_size=split_size)
@@ -169,7 +169,7 @@ def read_streams(
     if not files:
         raise FileNotFoundError("no capture was named")
     # Checkpoints between frames need no state of streams: without ports there is none
-    tasks = tasks_of(files, replace(source, scan=replace(scan, read=ReadOptions(ports=()))))
+    tasks = tasks_of(files, replace(source, scan=replace(scan, read=ReadOptions(ports=(), guid="text"))))
     job = _Job(tuple(tasks), tuple(file.name for file in files), source, chosen)
     pair = xxhash64(least("src", "dst"), greatest("src", "dst"))
     frames = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(job.take, _FRAMES).withColumn("pair", pair)

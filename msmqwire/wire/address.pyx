@@ -2,31 +2,29 @@
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memcpy
 
 cdef const char* DIGITS = "0123456789abcdef"
 
 
-cdef size_t put_decimal(uint32_t byte, uint8_t* target) noexcept nogil:
-    cdef size_t written = 0
-    if byte >= 100:
-        target[0] = <uint8_t>(c"0" + byte // 100)
-        written = 1
-    if byte >= 10:
-        target[written] = <uint8_t>(c"0" + byte // 10 % 10)
-        written += 1
-    target[written] = <uint8_t>(c"0" + byte % 10)
-    return written + 1
+# The decimal digits of each byte, and a dot
+cdef uint8_t[256][4] DECIMAL
+cdef uint8_t[256] DECIMAL_SIZE
+
+for _byte in range(256):
+    _text = b"%d." % _byte
+    DECIMAL_SIZE[_byte] = <uint8_t>len(_text)
+    memcpy(DECIMAL[_byte], <const char*>_text, <size_t>len(_text))
 
 
 cdef size_t format_ipv4(const uint8_t* address, uint8_t* target) noexcept nogil:
+    # Four bytes are written for each number, of which the next number overwrites what is too much
     cdef size_t written = 0
     cdef int i
     for i in range(4):
-        if i:
-            target[written] = c"."
-            written += 1
-        written += put_decimal(address[i], target + written)
-    return written
+        memcpy(target + written, DECIMAL[address[i]], 4)
+        written += DECIMAL_SIZE[address[i]]
+    return written - 1
 
 
 cdef size_t put_group(uint32_t group, uint8_t* target) noexcept nogil:

@@ -32,6 +32,7 @@ cdef class Pool:
     cdef object table    # that they are of
     cdef size_t most_rows
     cdef list windows
+    cdef list gathered
     cdef list spans
     cdef list column_slots
     cdef size_t turn
@@ -44,6 +45,7 @@ cdef class Pool:
 
     cdef Buffer free_buffer(self, list kept, size_t size)
     cdef Buffer window(self)
+    cdef Buffer gathering(self)
     cdef Buffer row_spans(self)
     cdef ColumnSlot column_slot(self)
     cdef int keep(self, list kept, object slot) except -1
@@ -52,10 +54,12 @@ cdef class Pool:
 cdef class FileReader:
     cdef readonly str name
     cdef object read_into
+    cdef object ready          # tells whether the next read returns at once; None: blocks have the rows of one window
     cdef Buffer udp_ports
     cdef Buffer tcp_ports
     cdef Buffer ipx_ports
     cdef Ports ports
+    cdef object failure        # of a read, raised when the rows before it were returned
     cdef Pool pool
     cdef StreamTable streams
     cdef PayloadSelection selection
@@ -97,6 +101,8 @@ cdef class FileReader:
     cdef int next_window(self) except -1
     cdef int keep_front(self) except -1
     cdef Block next_rows(self)
+    cdef bint finds_window(self, bint later) except -1
+    cdef bint continues(self, const Rows* rows, size_t held) except -1
     cdef bint walk_on(self, Rows* rows) except -1
     cdef bint walk(self, Window* window, Rows* rows) except -1
     cdef int cut_short(self, Window* window) noexcept
@@ -106,4 +112,4 @@ cdef class FileReader:
     cdef int finish(self, const Window* window) except -1
     cdef int add_interface(self, Window* window) except -1
     cdef int settle(self, size_t rows) except -1
-    cdef Block block(self, Buffer data, Buffer spans, PacketMemory memory, ColumnSlot columns, const Rows* rows)
+    cdef Block block(self, tuple memory, ColumnSlot columns, const Rows* rows)

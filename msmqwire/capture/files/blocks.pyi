@@ -12,7 +12,7 @@ from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.columns import Batch, Payloads, Table
 
 class Block:
-    """The payloads of one window, and where they come from.
+    """The payloads of one window, or of several with few payloads, and where they come from.
 
     Attributes
     ----------
@@ -71,6 +71,7 @@ class FileReader:
         growing: bool = False,
         size: int = ...,
         most_interfaces: int = ...,
+        ready: Callable[[], bool] | None = None,
     ) -> None: ...
     def next_block(self) -> Block | None:
         """The next block with rows in it, None at the end of the file."""

@@ -47,6 +47,7 @@ cdef enum:
     FRONT = 1024        # bytes by which a file is known again: with the time of its first frame, as a rule
     KEPT = 4            # windows, spans and batches in a pool, at most
     SPARSE = 4          # a window is not kept for payloads that would fill less than this part of it
+    FULL_BLOCK = 8192   # rows of a block that is not filled from further windows
 
 cdef uint64_t END_OF_FILE = 0xFFFFFFFFFFFFFFFF
 
@@ -56,7 +57,7 @@ cdef inline bint unshared(PyObject* thing) noexcept:
 
 
 cdef class Block:
-    """The payloads of one window, and where they come from."""
+    """The payloads of one window, or of several with few payloads, and where they come from."""
     def __init__(self):
         raise TypeError("a Block is made by iterating over a Capture")
 
@@ -86,8 +87,9 @@ cdef class Pool:
         self.block_size = block_size
         self.table = table
         self.columns = tuple([column.name for column in table.select(columns)])
-        self.most_rows = (LARGEST_RECORD + block_size) // SMALLEST_ROW + 1 + MOST_PACKETS
+        self.most_rows = FULL_BLOCK + (LARGEST_RECORD + block_size) // SMALLEST_ROW + 1 + MOST_PACKETS
         self.windows = []
+        self.gathered = []
         self.spans = []
         self.column_slots = []
         self.nothing = Payloads(b"", [0])
@@ -108,6 +110,9 @@ cdef class Pool:
 
     cdef Buffer window(self):
         return self.free_buffer(self.windows, LARGEST_RECORD + self.block_size)
+
+    cdef Buffer gathering(self):
+        return self.free_buffer(self.gathered, self.block_size)
 
     cdef Buffer row_spans(self):
         return self.free_buffer(self.spans, self.most_rows * sizeof(Span))
@@ -193,15 +198,18 @@ cdef class FileReader:
     ``read_into`` takes a writable buffer and gives the number of bytes it put there, 0 at the end; ``ports`` are those
     of each transport; ``streams`` are the TCP streams of all files, which end with the ``last`` one; ``stats`` gets the
     counts; ``selection`` says which payloads give rows, None all of them; of a ``growing`` file the end is not known:
-    reading ends in front of what is not whole. The file ends after ``size`` bytes, even if it has grown since.
+    reading ends before a record that is incomplete. The file ends after ``size`` bytes, even if it has grown since.
+    While ``ready`` returns true, the next read does not wait for data, and a block with few payloads is filled from
+    several windows; without it a block has the payloads of one window.
     """
     def __init__(
         self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, PayloadSelection selection=None,
         bint last=True, bint growing=False, uint64_t size=END_OF_FILE,
-        size_t most_interfaces=FileLimits.interfaces,
+        size_t most_interfaces=FileLimits.interfaces, ready=None,
     ):
         self.name = name
         self.read_into = read_into
+        self.ready = ready
         self.udp_ports = port_set(ports["udp"])
         self.tcp_ports = port_set(ports["tcp"])
         self.ipx_ports = port_set(ports["ipx"])
@@ -339,27 +347,62 @@ cdef class FileReader:
         return 0
 
     cdef Block next_rows(self):
-        """The rows of a window, or as many of them as there is room for; None when there are none."""
+        """The rows of a window, as many of them as there is room for, or those of several windows; None if none."""
         cdef Buffer data
+        cdef Buffer gathered = None
         cdef Buffer spans = self.pool.row_spans()
         cdef ColumnSlot columns = self.pool.column_slot() if self.pool.columns or self.timed else None
         cdef Rows rows = rows_of(self.pool, spans, columns)
         cdef PacketMemory memory
+        cdef size_t held = 0  # rows whose payloads are gathered, and their bytes
+        cdef size_t held_bytes = 0
         if self.selection is not None:
             rows.selection = &self.selection.selection
-        if self.data is None:
-            self.next_window()
-        data = self.data
         try:
-            if self.walk_on(&rows):
+            while True:
+                if self.data is None and not self.finds_window(rows.next != rows.spans):
+                    break
+                data = self.data
+                if not self.walk_on(&rows):
+                    break
                 self.data = None
+                if not self.continues(&rows, held_bytes):
+                    break
+                if rows.nbytes > held_bytes:
+                    if gathered is None:
+                        gathered = self.pool.gathering()
+                    gather(&rows, held, gathered.data + held_bytes)
+                    held, held_bytes = <size_t>(rows.next - rows.spans), rows.nbytes
+                data = None
         finally:
             memory = take_memory(&rows)
         rows.count = <size_t>(rows.next - rows.spans)
         if self.streams.streams.no_memory:
             raise MemoryError("no memory for the packets of TCP streams")
         self.settle(rows.count - rows.packets)
-        return self.block(data, spans, memory, columns, &rows) if rows.count else None
+        return self.block((data, gathered, spans, memory), columns, &rows) if rows.count else None
+
+    cdef bint finds_window(self, bint later) except -1:
+        """Read the next window; an error that must come ``later``, after the rows before it, is kept until then."""
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise failure
+        try:
+            self.next_window()
+        except Exception as error:
+            if not later:
+                raise
+            self.data, self.failure = None, error
+            return False
+        return True
+
+    cdef bint continues(self, const Rows* rows, size_t held) except -1:
+        """Whether the rows go on in another window: they are few, and so are the bytes of this window's payloads."""
+        cdef size_t most = self.pool.block_size
+        return (
+            self.ready is not None and <size_t>(rows.next - rows.spans) < FULL_BLOCK and rows.nbytes <= most
+            and rows.nbytes - held < most // SPARSE and not self.exhausted() and not self.reached() and self.ready()
+        )
 
     cdef bint walk_on(self, Rows* rows) except -1:
         """Walk the window to its end; false when the rows have no room for what is behind the position."""
@@ -538,14 +581,14 @@ cdef class FileReader:
         counts.described = 0
         return 0
 
-    cdef Block block(self, Buffer data, Buffer spans, PacketMemory memory, ColumnSlot columns, const Rows* rows):
+    cdef Block block(self, tuple memory, ColumnSlot columns, const Rows* rows):
         cdef Block block = Block.__new__(Block)
         cdef Py_ssize_t nbytes = <Py_ssize_t>rows.nbytes
         cdef bint sparse = rows.nbytes < self.pool.block_size // SPARSE
         if sparse:
             block.payloads = compact_payloads(rows)
         else:
-            block.payloads = payloads_of_spans(rows.spans, rows.count, nbytes, (data, spans, memory))
+            block.payloads = payloads_of_spans(rows.spans, rows.count, nbytes, memory)
         if columns is None:
             block.capture = prepare(self.pool.table, block.payloads, self.pool.columns, None)
         elif sparse:
@@ -575,6 +618,16 @@ cdef int count_unsupported(stats, Counts* counts) except -1:
     memset(counts.unsupported_links, 0, sizeof(counts.unsupported_links))
     memset(counts.unsupported_encapsulations, 0, sizeof(counts.unsupported_encapsulations))
     return 0
+
+
+cdef void gather(Rows* rows, size_t first, uint8_t* target) noexcept nogil:
+    """Move the payloads of the rows from ``first`` on out of their window."""
+    cdef Span* span = rows.spans + first
+    while span != rows.next:
+        memcpy(target, span.data, span.size)
+        span.data = target
+        target += span.size
+        span += 1
 
 
 cdef Payloads compact_payloads(const Rows* rows):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import io
 import os
+import select
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
@@ -70,6 +71,17 @@ class OpenFile:
     def seekable(self) -> bool:
         """Whether reading can go on inside it: it is no pipe and not compressed."""
         return self._decompressed is None and self._start is not None
+
+    def ready(self) -> bool:
+        """Whether the next read returns at once: the file is no pipe, or the pipe has data or has ended."""
+        if self._start is not None:
+            return True
+        if self._decompressed is not None:
+            return False
+        try:
+            return bool(select.select([self._file], (), (), 0)[0])
+        except (OSError, TypeError, ValueError):  # no descriptor, or none that can be asked
+            return False
 
     def seek(self, offset: int) -> None:
         """Go on elsewhere: so many bytes behind where reading began.

@@ -153,7 +153,7 @@ class Decoder:
         if self.failfast and len(batch.faults):
             raise self._refusal(batch, payloads, starts)
         self.rows += len(payloads)
-        return convert(batch.to_arrow(guid=self.guid), self.columns), starts
+        return convert(batch.to_arrow(guid=self.guid, dictionaries=False), self.columns), starts
 
     def _refusal(self, batch: Batch, payloads: Payloads, starts: NDArray[np.int32] | None) -> DecodeError:
         at = int(batch.faults["row"][0])

@@ -55,7 +55,7 @@ class ScanOptions:
 
     tables: tuple[str, ...] = ("topology",)
     mode: Mode = "PERMISSIVE"
-    read: ReadOptions = field(default_factory=ReadOptions)
+    read: ReadOptions = ReadOptions(guid="text")
     storage_options: StorageOptions = field(default_factory=dict, repr=False)  # they have secrets
 
     def __post_init__(self) -> None:
@@ -107,7 +107,8 @@ class Scan:
         options, mode = self.options, self.options.mode
         needed = set() if mode == "PERMISSIVE" else _PLACE
         names = {table: {column.source for column in columns} | needed for table, columns in self.columns.items()}
-        with read_tables(source, options.tables, options.read, columns=names, resume=resume, stop=stop) as reader:
+        read = ReadOptions.of(options.read, {"columns": names, "dictionaries": False, "resume": resume, "stop": stop})
+        with read_tables(source, options.tables, read) as reader:
             self.stats, self.tables = reader.stats, reader.tables
             for table, batch in reader:
                 if mode == "FAILFAST" and batch.column("fault").null_count < len(batch):
