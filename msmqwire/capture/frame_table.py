@@ -37,7 +37,8 @@ class FrameReader(ClosingIterator["pa.RecordBatch"]):
 
         block = next(self._capture)
         data = pa.array(block.payloads).cast(pa.binary())  # type: ignore[call-overload]  # it has __arrow_c_array__
-        return pa.RecordBatch.from_arrays([*block.capture.to_arrow(dictionaries=False).columns, data], schema=self.schema)
+        columns = block.capture.to_arrow(dictionaries=False).columns
+        return pa.RecordBatch.from_arrays([*columns, data], schema=self.schema)
 
     def close(self) -> None:
         """Close the file that is being read. Record batches stay valid; there are no more of them."""
