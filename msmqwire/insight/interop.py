@@ -1,7 +1,7 @@
 """The layouts for other programs: a dissector for Wireshark in Lua, and descriptions for Kaitai Struct.
 
-``python -m msmqwire.insight.interop FOLDER`` writes ``msmq.lua`` and a ``.ksy`` file for each layout. Wireshark loads the
-dissector from the folder of personal Lua plugins, or with ``-X lua_script:msmq.lua``.
+``python -m msmqwire.insight.interop FOLDER`` writes ``msmq.lua`` and a ``.ksy`` file for each layout. Wireshark loads
+the dissector from the folder of personal Lua plugins, or with ``-X lua_script:msmq.lua``.
 """
 
 from __future__ import annotations

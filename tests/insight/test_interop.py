@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -29,9 +30,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def dissected(folder: Path, capture: Path, layout: str, columns: list[str]) -> dict[str, list[str]]:
-    """The values of each column in the order of the frames, as tshark shows them."""
-    fields = [f"msmq.{layout}.{column}" for column in columns]
+@cache
+def dissected(folder: Path, capture: Path) -> dict[str, list[str]]:
+    """The values of each field with a column, in the order of the frames, as tshark shows them."""
+    fields = sorted(
+        {
+            f"msmq.{layout}.{field.column}"
+            for layout in LAYOUTS
+            for field in LAYOUTS[layout]
+            if field.column and layout != "notifications"
+        }
+    )
     command = [
         require_program("tshark"), "-X", f"lua_script:{folder / 'msmq.lua'}", "-r", str(capture), "-T", "json",
         *(word for field in fields for word in ("-e", field)),
@@ -39,10 +48,7 @@ def dissected(folder: Path, capture: Path, layout: str, columns: list[str]) -> d
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert "Lua" not in done.stderr, done.stderr
     layers = [packet["_source"].get("layers", {}) for packet in json.loads(done.stdout)]
-    return {
-        column: [value for layer in layers for value in layer.get(field, [])]
-        for column, field in zip(columns, fields, strict=True)
-    }
+    return {field: [value for layer in layers for value in layer.get(field, [])] for field in fields}
 
 
 def as_shown(value: Any) -> str:
@@ -78,7 +84,8 @@ def test_tshark_shows_our_values(folder: Path, vectors: Path, layout: str) -> No
             for row in batch.to_pylist()
             if layout in ("topology", "messages") or (row["kind"] == "ping") == (layout == "ping")
         ]
-        shown = dissected(folder, capture, layout, columns)
+        found = dissected(folder, capture)
+        shown = {column: found[f"msmq.{layout}.{column}"] for column in columns}
         for column in columns:
             expected = [as_shown(row[column]) for row in rows if row[column] not in (None, b"")]
             if any(row["fault"] for row in rows):
@@ -91,8 +98,8 @@ def test_tshark_shows_our_values(folder: Path, vectors: Path, layout: str) -> No
 
 def test_tshark_shows_what_is_truncated(folder: Path, tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "x.pcap", [datagram(WRITER["PRINTED_REQUEST"][:30])])
-    shown = dissected(folder, capture, "topology", ["enterprise_id", "request_id"])
-    assert (len(shown["enterprise_id"]), shown["request_id"]) == (1, [])
+    shown = dissected(folder, capture)
+    assert (len(shown["msmq.topology.enterprise_id"]), shown["msmq.topology.request_id"]) == (1, [])
 
 
 _COMPILE = """

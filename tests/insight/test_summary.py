@@ -14,6 +14,7 @@ import pytest
 
 from msmqwire.capture import read_tables
 from msmqwire.insight import COLUMNS, SECTIONS, Summary, summarize
+from msmqwire.insight.groups import Groups
 from tests.cli.support import run
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, THIRD, WRITER, datagram, hopped, message, stream, write
 
@@ -187,6 +188,37 @@ def test_a_request_without_an_answer_and_a_ping(tmp_path: Path) -> None:
     ]
 
 
+def test_memory_is_that_of_groups() -> None:
+    groups, before = Groups(("key",), {}, 100), pa.total_allocated_bytes()
+    for _ in range(100):
+        block = pa.array(["x" * 1000] * 1000)
+        groups.add(pa.table({"key": block.slice(0, 1), "place": pa.array([1], pa.int64())}))
+    assert pa.total_allocated_bytes() - before < 40_000_000
+    table = groups.table()
+    assert table is not None
+    assert table["rows"].to_pylist() == [100]
+
+
+@pytest.mark.long
+def test_the_command_reads_a_lake(spark: Any, tmp_path: Path, busy: Path) -> None:
+    from msmqwire.spark import pipeline
+
+    pipeline.run(spark, [str(busy), *map(str, EXAMPLES)], str(tmp_path / "lake"))
+    status, output, _ = run("summary", "--lake", tmp_path / "lake", "-T", "json")
+    assert status == 2
+
+    def known(text: str) -> list[str]:
+        rows = [json.loads(line) for line in text.splitlines()]
+        # The lake has other paths of files, and times in microseconds
+        return sorted(
+            str({name: value for name, value in row.items() if name not in ("file", "frames")})
+            for row in rows
+            if row["table"] != "repeated"
+        )
+
+    assert known(output) == known(run("summary", busy, *EXAMPLES, "-q", "-T", "json")[1])
+
+
 @pytest.mark.long
 def test_a_lake_gives_the_same(spark: Any, busy: Path) -> None:
     from msmqwire.spark.insight import summarize as on_spark
@@ -200,3 +232,9 @@ def test_a_lake_gives_the_same(spark: Any, busy: Path) -> None:
             sorted(map(str, each.section(name).drop_columns(["frames"]).to_pylist())) for each in (found, expected)
         )
         assert ours == theirs
+
+
+def test_ports_that_are_used_again(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.pcap", [*stream([message(), message(number=2)]), *stream([message(number=3)])])
+    ((packets, missing),) = rows(summary_of(path), "sessions", "packets", "missing_bytes")
+    assert (packets, missing) == (3, 0)
