@@ -77,6 +77,10 @@ docs: $(DONE)/test build ## write the manual's generated pages, then run every e
 	$(PY) docs/generate.py
 	$(PY) -m pytest tests/test_documentation.py $(ARGS)
 
+.PHONY: interop
+interop: $(DONE)/spark build ## write the dissector for Wireshark and the descriptions for Kaitai Struct to build/interop
+	$(PY) -m msmqwire.insight.interop build/interop
+
 .PHONY: bench
 bench: $(DONE)/bench build ## measure the speed (1,000,000 rows and more) and write docs/performance.md
 	$(PY) -m pytest benchmarks --write-page docs $(ARGS)

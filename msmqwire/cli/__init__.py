@@ -27,6 +27,7 @@ SUBCOMMANDS = {
     "encode": "write packets, or a capture, from rows in JSON",
     "summary": "who speaks MSMQ, which queues there are, what is wrong",
     "detect": "find attacks, probes and dangerous configurations",
+    "report": "write a summary and findings as one page",
     "explain": "say what a fault, a violation, a column or a PROPID means",
     "pipeline": "decode many captures into partitioned tables, with Spark",
     "lake": "optimize, vacuum or check a lake, or list its runs",
@@ -47,6 +48,7 @@ examples:
   msmqwire encode rows.jsonl -o packets.pcap             rows back into a capture
   msmqwire summary capture.pcapng                        hosts, queues, sessions, faults
   msmqwire detect capture.pcapng                         attacks, probes, cloned machines
+  msmqwire report capture.pcapng -o report.html          summary and findings as one page
   msmqwire explain bad_terminator                        what a name in the tables means
   msmqwire pipeline captures/ --lake lake                partitioned tables, with Spark
   msmqwire lake check lake                               missing files and rows of a lake

@@ -79,6 +79,7 @@ examples:
   msmqwire decode *.pcap --table notifications -o changes.parquet
   msmqwire decode capture.pcap --columns frame,src,servers -T csv > servers.csv
   msmqwire decode --kind notification body.bin bodies.parquet
+  msmqwire decode --hex 0000485504000000d1587355509195954997b6e611ea26c6 -T table
   ssh router tcpdump -U -w - port 1801 | msmqwire decode --table messages -
 """
 
@@ -94,6 +95,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         default="capture",
         help="the kind of FILE: a capture (default), or the body of a change notification, [MS-MQCN]; a Parquet file "
         "has one in each row, in the column payload",
+    )
+    parser.add_argument(
+        "--hex", action="store_true", help="FILE is one payload in hexadecimal; table shows the field of each byte"
     )
     add_format(parser, FORMATS)
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
@@ -128,10 +132,20 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"--guid binary is for Parquet; {format} shows GUIDs as text")
     if format == "table":
         optional("rich", "the format table")
+    if options.hex:
+        from msmqwire.cli.payload import decode_hex
+
+        return decode_hex(options, format)
     return (_decode_captures if options.kind == "capture" else _decode_bodies)(options, format)
 
 
 def _check(options: argparse.Namespace) -> None:
+    if options.hex:
+        given = {"kind": options.kind != "capture", "columns": options.columns, "limit": options.limit}
+        given |= {name: getattr(options, name) for name in ("ports", "addresses", "since", "until")}
+        for name, value in given.items():
+            if value not in (None, False, []):
+                raise CommandError(f"--{'address' if name == 'addresses' else name} is not for --hex")
     if options.kind != "capture":
         for name in ("table", "ports", "addresses", "since", "until"):
             if getattr(options, name) not in (None, []):

@@ -16,6 +16,7 @@ from msmqwire.cli.summary import add_selection
 from msmqwire.cli.target import open_target, standard_output
 
 if TYPE_CHECKING:
+    from msmqwire.insight import Summary
     from msmqwire.insight.findings import Detector, Finding
 
 __all__ = ["add", "detect", "run"]
@@ -92,9 +93,10 @@ def _write_rules(options: argparse.Namespace) -> int:
     return 0
 
 
-def detect(options: argparse.Namespace) -> tuple[Detector, bool]:
-    """Apply the rules to the captures of a command; whether all of them was read."""
+def detect(options: argparse.Namespace, summary: Summary | None = None) -> tuple[Detector, bool]:
+    """Apply the rules to the captures of a command, and add their rows to a summary; whether all of them was read."""
     from msmqwire.capture import ReadOptions
+    from msmqwire.insight import COLUMNS
     from msmqwire.insight.findings import CapturedRows, Detector
 
     try:
@@ -105,9 +107,14 @@ def detect(options: argparse.Namespace) -> tuple[Detector, bool]:
         raise CommandError(str(error)) from None
     names, refused = capture_files(options.files)
     detector = Detector(options.expect)
-    with CapturedRows(names, reading) as reader, progress(names, wanted=not options.quiet) as show:
+    with (
+        CapturedRows(names, reading, COLUMNS if summary is not None else None) as reader,
+        progress(names, wanted=not options.quiet) as show,
+    ):
         for table, batch in reader:
             detector.add(table, batch)
+            if summary is not None:
+                summary.add(table, batch)
             show(reader.stats.bytes_read)
     if not options.quiet:
         report(reader.stats, {name: each.rows for name, each in reader.tables.items()}, {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -53,10 +53,15 @@ class CapturedRows(TablesReader):
     """The rows of captures that the rules need; ``messages`` have ``length`` and ``after`` as well.
 
     ``length`` is the value of the length at fault, ``after`` the bytes of the payload after it; null for other rows.
+    ``more`` are further columns to read.
     """
 
-    def __init__(self, source: Source, options: ReadOptions | None = None) -> None:
-        super().__init__(source, COLUMNS, ReadOptions.of(options, {"columns": COLUMNS, "guid": "binary"}))
+    def __init__(
+        self, source: Source, options: ReadOptions | None = None, more: Mapping[str, tuple[str, ...]] | None = None
+    ) -> None:
+        columns = {name: (*COLUMNS[name], *(more or {}).get(name, ())) for name in COLUMNS}
+        columns = {name: tuple(dict.fromkeys(wanted)) for name, wanted in columns.items()}
+        super().__init__(source, COLUMNS, ReadOptions.of(options, {"columns": columns, "guid": "binary"}))
 
     def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
         for name, batch in super()._read(block):

@@ -20,6 +20,7 @@ pc: Any = pyarrow.compute
 #: The places of a group that are kept: the first ones.
 MOST_PLACES = 10
 _PENDING = 1 << 15
+_MOST_TABLES = 16
 _MOST_BYTES = 128 << 20
 
 
@@ -60,7 +61,8 @@ class Groups:
             return
         self._raw.append(table.select([*self._keys, *list(self._values)[1:], "place"]))
         self._raw_rows += table.num_rows
-        if self._raw_rows >= _PENDING:
+        # The columns of a table keep the block alive that they were decoded from
+        if self._raw_rows >= _PENDING or len(self._raw) >= _MOST_TABLES:
             self._group()
 
     def merge(self, groups: pa.Table, omitted_groups: int = 0, omitted_rows: int = 0) -> None:

@@ -77,7 +77,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "notifications": ("stream_offset",),
     "messages": (
         "src_port", "stream_offset", "source_queue_manager", "hop_count", "sent_time", "message_id", "label",
-        "destination_queue", "body", "body_type", "notification", "sender_id_type", "security_id",
+        "destination_queue", "body", "compound_body", "notification", "sender_id_type", "security_id",
     ),
     "sessions": ("src_port", "queue_manager", "client_guid", "server_guid", "time_stamp", "operating_system"),
 }  # fmt: skip
@@ -170,7 +170,8 @@ def _cloned(table: str, rows: Rows, _: tuple[str, ...]) -> Match:
 
 def _dotnet(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
     # SerializationHeaderRecord: type 0, two identifiers, version 1.0 ([MS-NRBF] 2.6.1)
-    mask = pc.match_substring_regex(rows["body"], r"(?s)\A\x00.{8}\x01\x00{7}")
+    record = r"(?s)\A\x00.{8}\x01\x00{7}"
+    mask = pc.or_kleene(*(pc.match_substring_regex(rows[name], record) for name in ("body", "compound_body")))
     return mask, {**_hosts(rows), "queue": rows["destination_queue"]}
 
 

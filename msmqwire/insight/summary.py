@@ -120,7 +120,9 @@ class Summary:
         columns |= {key: table[key] for key in (*section.values, "first_seen", "last_seen")}
         columns["frames"] = self._files.frames(table["places"].combine_chunks())
         if name == "sessions":
-            columns["missing_bytes"] = pc.subtract(pc.subtract(table["end"], table["start"]), table["bytes"])
+            # Connections that had the same ports one after the other overlap
+            missing = pc.subtract(pc.subtract(table["end"], table["start"]), table["bytes"])
+            columns["missing_bytes"] = pc.max_element_wise(missing, 0)
         made = pa.table({field.name: columns[field.name].cast(field.type) for field in wanted}, schema=wanted)
         return made.filter(pc.greater(made["copies"], 1)) if name == "repeated" else made
 

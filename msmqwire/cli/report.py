@@ -1,0 +1,58 @@
+"""``msmqwire report``: a summary and findings as one page."""
+
+from __future__ import annotations
+
+import argparse
+
+from msmqwire.cli.arguments import add_quiet, network
+from msmqwire.cli.console import counted, optional, say
+from msmqwire.cli.detect import detect
+from msmqwire.cli.summary import add_selection
+from msmqwire.cli.target import open_target
+
+__all__ = ["add", "run"]
+
+_EPILOG = """\
+The page is one file that loads nothing: tables that can be sorted, a timeline, a drawing of hosts if
+Graphviz is installed, the frames of every figure, the meaning of every fault and violation.
+
+exit status:
+  0  every frame was read and every payload decoded
+  1  wrong usage, or a file that cannot be read, or is no capture
+  2  something was lost: frames or streams were damaged or truncated, or one of several files is no capture
+
+examples:
+  msmqwire report capture.pcapng -o report.html
+  msmqwire report *.pcap --expect 10.20.1.10 -o report.html
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Write a summary of captures, and findings, as one HTML page."
+    parser.epilog = _EPILOG
+    parser.add_argument("files", nargs="+", metavar="CAPTURE", help="a capture; - is standard input")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is standard output")
+    parser.add_argument(
+        "--expect", action="append", default=[], type=network, metavar="NET",
+        help="address or network of a directory server; replies of others are findings; may be repeated",
+    )  # fmt: skip
+    add_selection(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the page; the exit status."""
+    optional("pyarrow", "msmqwire report")
+    from msmqwire.insight import Summary
+    from msmqwire.insight.report import page
+
+    summary = Summary()
+    detector, complete = detect(options, summary)
+    findings = detector.findings()
+    with open_target(options.output, options.files) as sink:
+        sink.write(page(summary, findings, options.files).encode("utf-8", "replace"))
+    if not options.quiet:
+        say(counted(len(findings), "finding"))
+    return 0 if complete else 2

@@ -1,0 +1,337 @@
+"""A summary and findings as one self-contained page.
+
+Every text of a capture becomes the text of an element or the value of an attribute, which ``xml.etree`` escapes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any
+from xml.etree import ElementTree
+
+from msmqwire.insight.explain import FAULTS, explain
+from msmqwire.insight.findings import Finding
+from msmqwire.insight.sections import SECTIONS
+from msmqwire.insight.summary import Summary
+
+__all__ = ["page"]
+
+_MOST_ROWS = 1000
+_LONGEST_TEXT = 300
+_MOST_PAIRS = 60
+_MOST_BARS = 120
+_DOT_SECONDS = 20
+# Controls and marks that change the direction of writing
+_UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #c8ccd2; --soft: #f3f5f8; --accent: #0b57a4; --high: #b3261e; }
+@media (prefers-color-scheme: dark) { :root { --line: #454a52; --soft: #23272d; --accent: #8ab4f8; --high: #ff8a80; } }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 80rem; padding: 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; } a { color: var(--accent); }
+nav ul { display: flex; flex-wrap: wrap; gap: .3rem 1rem; list-style: none; padding: 0; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
+caption { text-align: left; padding: .3rem 0; } td, th { border-bottom: 1px solid var(--line); padding: .3rem .6rem; }
+td, th { text-align: left; vertical-align: top; overflow-wrap: break-word; } td { max-width: 26rem; }
+th { background: var(--soft); white-space: nowrap; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; }
+th button { all: unset; cursor: pointer; } th button:focus-visible, .scroll:focus-visible, a:focus-visible
+{ outline: 2px solid var(--accent); outline-offset: 2px; }
+th[aria-sort=ascending] button::after { content: " \\25B2"; }
+th[aria-sort=descending] button::after { content: " \\25BC"; }
+.high { color: var(--high); font-weight: bold; } svg { max-width: 100%; height: auto; } svg text { fill: currentColor; }
+.bars rect { fill: var(--accent); } .skip { position: absolute; left: -99rem; } .skip:focus { position: static; }
+"""
+_SCRIPT = """
+for (const button of document.querySelectorAll("th button")) button.addEventListener("click", () => {
+  const head = button.closest("th"), table = head.closest("table"), at = head.cellIndex, body = table.tBodies[0];
+  const down = head.getAttribute("aria-sort") === "ascending";
+  for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  const numbers = body.rows[0]?.cells[at].className === "number";
+  const value = row => numbers ? Number(row.cells[at].textContent.replaceAll(",", "")) : row.cells[at].textContent;
+  const order = (a, b) => { const x = value(a), y = value(b); return x < y ? -1 : x > y ? 1 : 0; };
+  body.append(...[...body.rows].sort((a, b) => down ? order(b, a) : order(a, b)));
+});
+"""
+
+_TITLES = {
+    "hosts": "Hosts and roles",
+    "queue_managers": "Queue managers",
+    "queues": "Queues and their senders",
+    "acknowledgments": "Acknowledgments",
+    "sessions": "Sessions",
+    "repeated": "Messages sent more than once",
+    "discovery": "Discovery",
+    "notifications": "Change notifications",
+    "problems": "Faults and violations",
+    "totals": "Rows",
+}
+
+
+def page(summary: Summary, findings: Sequence[Finding], files: Sequence[str]) -> str:
+    """The report as HTML."""
+    sections = [("findings", "Findings", _findings(findings)), ("traffic", "Who talks to whom", _traffic(summary))]
+    sections.append(("timeline", "Timeline", _timeline(summary)))
+    for name, title in _TITLES.items():
+        sections.append((name, title, _section(summary, name)))
+    head = _element(
+        "head", {},
+        _element("meta", {"charset": "utf-8"}),
+        _element("meta", {"http-equiv": "Content-Security-Policy", "content": _policy()}),
+        _element("meta", {"name": "viewport", "content": "width=device-width"}),
+        _element("title", {}, "MSMQ report"),
+        _element("style", {}, _STYLE, raw=True),
+    )  # fmt: skip
+    links = [_element("li", {}, _element("a", {"href": f"#{id_}"}, title)) for id_, title, _ in sections]
+    body = _element(
+        "body", {},
+        _element("a", {"class": "skip", "href": "#main"}, "Skip to the content"),
+        _element("header", {}, _element("h1", {}, "MSMQ report"), _element("p", {}, _subject(files))),
+        _element("nav", {"aria-label": "Sections"}, _element("ul", {}, *links)),
+        _element(
+            "main", {"id": "main"},
+            *(
+                _element("section", {"aria-labelledby": id_}, _element("h2", {"id": id_}, title), *content)
+                for id_, title, content in sections
+            ),
+        ),
+        _element("script", {}, _SCRIPT, raw=True),
+    )  # fmt: skip
+    html = _element("html", {"lang": "en"}, head, body)
+    return "<!DOCTYPE html>\n" + ElementTree.tostring(html, encoding="unicode", method="html") + "\n"
+
+
+def _policy() -> str:
+    digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+
+
+def _subject(files: Sequence[str]) -> str:
+    return ", ".join(files) if len(files) <= 5 else f"{', '.join(files[:5])} and {len(files) - 5} more captures"
+
+
+def _element(tag: str, attributes: dict[str, str], *content: Any, raw: bool = False) -> ElementTree.Element:
+    """An element with elements and texts in it."""
+    made = ElementTree.Element(tag, {name: _text(value) for name, value in attributes.items()})
+    for item in content:
+        if isinstance(item, ElementTree.Element):
+            made.append(item)
+        elif len(made):
+            made[-1].tail = (made[-1].tail or "") + _text(item)
+        else:
+            made.text = (made.text or "") + (item if raw else _text(item))
+    return made
+
+
+def _text(value: Any) -> str:
+    return _UNPRINTABLE.sub("\ufffd", str(value))
+
+
+def _findings(findings: Sequence[Finding]) -> list[ElementTree.Element]:
+    if not findings:
+        return [_element("p", {}, "None.")]
+    rows = [
+        [
+            finding.severity, f"{finding.title} ({finding.rule}, {finding.reference})",
+            _frames([{"file": finding.file, "frame": frame} for frame in finding.frames]),
+            "; ".join(f"{name} {_shown(value)}" for name, value in finding.evidence.items()),
+        ]
+        for finding in findings
+    ]  # fmt: skip
+    return [_table("Findings of msmqwire detect", ["severity", "finding", "frames", "evidence"], rows)]
+
+
+def _section(summary: Summary, name: str) -> list[ElementTree.Element]:
+    table = summary.section(name)
+    names = [field for field in table.schema.names if table[field].null_count < table.num_rows]
+    rows = [[_cell(column, row[column]) for column in names] for row in table.slice(0, _MOST_ROWS).to_pylist()]
+    if name == "problems":
+        names = [*names, "meaning"]
+        for row, values in zip(rows, table.slice(0, _MOST_ROWS).to_pylist(), strict=True):
+            row.append(_meaning(values))
+    if not rows:
+        return [_element("p", {}, "None.")]
+    content = [_table(f"{SECTIONS[name].about[0].upper()}{SECTIONS[name].about[1:]}", names, rows)]
+    groups, packets = summary.omitted(name)
+    left_out = table.num_rows - len(rows)
+    if left_out:
+        content.append(_element("p", {}, f"{left_out:,} more rows: msmqwire summary --table {name}"))
+    if groups:
+        content.append(
+            _element("p", {}, f"{groups:,} rows of {packets:,} packets are left out: too many are distinct.")
+        )
+    return content
+
+
+def _meaning(problem: dict[str, Any]) -> str:
+    if problem["problem"] == "fault":
+        return FAULTS[problem["code"]]
+    found = [
+        each for each in explain(problem["code"]) if each.kind == "violation" and each.where == problem["in_table"]
+    ]
+    return found[0].sentence if found else ""
+
+
+def _table(caption: str, names: Iterable[str], rows: Sequence[Sequence[Any]]) -> ElementTree.Element:
+    heads = [
+        _element("th", {"scope": "col"}, _element("button", {"type": "button"}, name.replace("_", " ")))
+        for name in names
+    ]
+    lines = [
+        _element(
+            "tr", {},
+            *(
+                _element("td", _class(value), f"{value:,}" if isinstance(value, int) else value)
+                for value in row
+            ),
+        )
+        for row in rows
+    ]  # fmt: skip
+    table = _element(
+        "table", {}, _element("caption", {}, caption), _element("thead", {}, _element("tr", {}, *heads)),
+        _element("tbody", {}, *lines),
+    )  # fmt: skip
+    return _element("div", {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": caption}, table)
+
+
+def _class(value: Any) -> dict[str, str]:
+    if isinstance(value, int):
+        return {"class": "number"}
+    return {"class": "high"} if value == "high" else {}
+
+
+def _cell(name: str, value: Any) -> Any:
+    if name == "frames":
+        return _frames(value)
+    # A port or a number of a message is no quantity
+    if name in ("src_port", "dst_port", "message_id", "code", "version"):
+        return "" if value is None else str(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else _shown(value)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    text = str(value)
+    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "…"
+
+
+def _frames(frames: Iterable[dict[str, Any]]) -> str:
+    by_file: dict[str, list[str]] = {}
+    for each in frames:
+        by_file.setdefault(PurePath(each["file"] or "").name, []).append(str(each["frame"]))
+    return "; ".join(f"{file} {' '.join(numbers)}" for file, numbers in by_file.items())
+
+
+def _traffic(summary: Summary) -> list[ElementTree.Element]:
+    """Pairs of hosts with their rows, drawn by Graphviz if it is installed, and as a table."""
+    pairs: Counter[tuple[str, str]] = Counter()
+    tables: dict[tuple[str, str], Counter[str]] = {}
+    for row in summary.section("timeline").to_pylist():
+        if row["in_table"] != "notifications":  # they are in messages
+            pairs[row["src"], row["dst"]] += row["rows"]
+            tables.setdefault((row["src"], row["dst"]), Counter())[row["in_table"]] += row["rows"]
+    shown = pairs.most_common(_MOST_PAIRS)
+    if not shown:
+        return [_element("p", {}, "None.")]
+    rows = [
+        [src, dst, *(tables[src, dst][name] for name in ("messages", "sessions", "topology"))]
+        for (src, dst), _ in shown
+    ]
+    content = [_table("Packets from one host to another", ["from", "to", "messages", "sessions", "discovery"], rows)]
+    if len(pairs) > len(shown):
+        content.append(_element("p", {}, f"The {len(shown)} busiest of {len(pairs):,} pairs."))
+    drawing = _drawing(summary, shown)
+    return content if drawing is None else [drawing, *content]
+
+
+def _drawing(summary: Summary, pairs: Sequence[tuple[tuple[str, str], int]]) -> ElementTree.Element | None:
+    program = shutil.which("dot")
+    if program is None:
+        return None
+    roles: dict[str, list[str]] = {}
+    for row in summary.section("hosts").to_pylist():
+        if row["role"].replace("_", " ") not in roles.setdefault(row["address"], []):
+            roles[row["address"]].append(row["role"].replace("_", " "))
+    numbers = {host: f"n{at}" for at, host in enumerate(dict.fromkeys(host for pair, _ in pairs for host in pair))}
+    lines = [
+        f'{number} [label="{_quoted(host)}\\n{_quoted(", ".join(roles.get(host, [])))}"];'
+        for host, number in numbers.items()
+    ]
+    lines += [f'{numbers[src]} -> {numbers[dst]} [label="{count:,}"];' for (src, dst), count in pairs]
+    source = (
+        'digraph { bgcolor=transparent; rankdir=LR; node [shape=box style=rounded fontname="sans-serif" fontsize=11]; '
+        'edge [fontname="sans-serif" fontsize=9];' + "".join(lines) + "}"
+    )
+    try:
+        done = subprocess.run(
+            [program, "-Tsvg"], input=source.encode(), capture_output=True, timeout=_DOT_SECONDS, check=True
+        )
+        svg = ElementTree.fromstring(done.stdout)
+    except (subprocess.SubprocessError, OSError, ElementTree.ParseError):
+        return None
+    for each in svg.iter():
+        each.tag = each.tag.rpartition("}")[2]
+        for name in ("stroke", "fill"):
+            if each.get(name) == "black":
+                each.set(name, "currentColor")
+    for child in [group for group in svg.iter() if group.find("title") is not None]:
+        child.remove(child.find("title"))  # type: ignore[arg-type] # names of nodes, which mean nothing
+    svg.set("role", "img")
+    svg.set("aria-label", "Hosts and the packets between them; the table below has the same")
+    return svg
+
+
+def _quoted(text: str) -> str:
+    return _text(text).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _timeline(summary: Summary) -> list[ElementTree.Element]:
+    """Rows over time as bars."""
+    counts: Counter[int] = Counter()
+    for row in summary.section("timeline").to_pylist():
+        if row["in_table"] != "notifications":
+            counts[int(row["minute"].timestamp()) // 60] += row["rows"]
+    if not counts:
+        return [_element("p", {}, "No packet has a time.")]
+    first, last = min(counts), max(counts)
+    width = (last - first) // _MOST_BARS + 1
+    bars: Counter[int] = Counter()
+    for minute, rows in counts.items():
+        bars[(minute - first) // width] += rows
+    highest, number = max(bars.values()), (last - first) // width + 1
+    step = 960 / number
+    rects = [
+        _element(
+            "rect",
+            {"x": f"{at * step:.1f}", "width": f"{max(step - 1, 1):.1f}", "y": f"{110 - 100 * rows / highest:.1f}",
+             "height": f"{100 * rows / highest:.1f}"},
+            _element("title", {}, f"{_clock(first + at * width)}: {rows:,} packets"),
+        )
+        for at, rows in sorted(bars.items())
+    ]  # fmt: skip
+    every = "minute" if width == 1 else f"{width:,} minutes"
+    label = f"Packets of every {every}, at most {highest:,}, from {_clock(first)} to {_clock(last)} UTC"
+    svg = _element("svg", {"viewBox": "0 0 960 112", "class": "bars", "role": "img", "aria-label": label}, *rects)
+    return [_element("p", {}, label + "."), svg]
+
+
+def _clock(minute: int) -> str:
+    from datetime import UTC
+
+    return f"{datetime.fromtimestamp(60 * minute, UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,74 @@
+"""The layouts and the kernels agree on every vector; ``decode --hex`` shows which bytes are which field."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from msmqwire.capture import TABLES
+from msmqwire.insight.layouts import LAYOUTS, byte_map, guess
+from tests.cli.support import msmqwire, run
+from tests.vectors import load
+
+PING = "0000485504000000d1587355509195954997b6e611ea26c6"
+CONNECTION = (
+    "10c00b004c494f523c020000ffffffff00000200d1587355509195954997b6e611ea26c6"
+    "0789cd434c39118f44459078909ea0fc4ecade1d1003"
+)
+
+
+def cases() -> list[Any]:
+    found = []
+    for format in ("mqsd", "mqqb"):
+        for vector in load(format):
+            table = "topology" if format == "mqsd" else vector.table
+            row = TABLES[table].decode_batch([vector.data]).to_arrow(guid="binary").to_pylist()[0]
+            if row["fault"] is None:
+                layout = "ping" if row.get("kind") == "ping" else table
+                found.append(pytest.param(layout, vector.data, row, id=vector.name))
+    return found
+
+
+@pytest.mark.parametrize(("layout", "payload", "row"), cases())
+def test_layouts_and_kernels_agree(layout: str, payload: bytes, row: dict[str, Any]) -> None:
+    assert guess(payload) == layout or row["version"]
+    parts = list(byte_map(layout, payload))
+    assert parts[0].start == 0
+    assert [part.end for part in parts[:-1]] == [part.start for part in parts[1:]]
+    assert parts[-1].end == len(payload)
+    shown = {part.field.column: part for part in parts if part.field.column}
+    for column, part in shown.items():
+        value = UUID(bytes_le=part.value).bytes if part.field.type == "guid" else part.value
+        assert row[column] == value, column
+    # What a layout leaves out, the packet lacks
+    for column in {field.column for field in LAYOUTS[layout] if field.column} - shown.keys():
+        assert not row[column], column
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_truncated_payloads_have_a_map(layout: str) -> None:
+    for payload in (bytes.fromhex(CONNECTION), bytes.fromhex(PING), b"\xff" * 64):
+        for size in range(len(payload)):
+            parts = list(byte_map(layout, payload[:size]))
+            assert sum(part.end - part.start for part in parts) == size
+
+
+def test_the_command() -> None:
+    status, output, errors = run("decode", "--hex", PING, "-T", "table")
+    assert (status, errors) == (0, "")
+    assert "     8  d1 58 73 55 50 91 95 95 49 97 b6 e6 11 ea 26 c6      Ping.QMGuid  557358d1-9150" in output
+    assert json.loads(run("decode", "--hex", PING, "-T", "json")[1])["cookie"] == 4
+    status, output, errors = run("decode", "--hex", CONNECTION, "-T", "table")
+    assert (status, "truncated: PacketSize at byte 8" in errors) == (2, True)
+    assert "TimeStamp  501140046 (0x1ddeca4e)" in output
+    for wrong in (["zz"], [PING, PING], [PING, "--table", "x"], [PING, "--limit", "1"]):
+        assert run("decode", "--hex", *wrong)[0] == 1
+
+
+def test_standard_input_may_be_a_hexdump() -> None:
+    lines = ("00 00 48 55 04 00 00 00 d1 58 73 55 50 91 95 95   ..HU.....XsUP...", "49 97 b6 e6 11 ea 26 c6   I.....&.")
+    dump = "".join(f"{16 * at:04x}   {line}\n" for at, line in enumerate(lines))
+    assert json.loads(msmqwire("decode", "--hex", "-", "-T", "json", input=dump.encode()).stdout)["cookie"] == 4

@@ -1,0 +1,142 @@
+"""The report: one page that loads nothing, in which hostile text is text; a browser shows and sorts it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msmqwire.insight.explain import FAULTS
+from tests.cli.support import run
+from tests.insight.captures import EXAMPLES, FIRST, message, stream, write
+from tests.insight.test_detect import DOTNET
+from tests.system_programs import require_program
+
+ATTACK = "</td><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+
+
+class Page(HTMLParser):
+    """The elements of a page, its text, and the elements that are open."""
+
+    VOID = frozenset({"meta", "link", "img", "br"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, Any]]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def report(path: Path, *captures: Path, **environment: str) -> str:
+    assert run("report", *captures, "-q", "--expect", "10.20.0.0/16", "-o", path)[0] in (0, 2)
+    return path.read_text("utf-8")
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    queue = f"OS:host\\{ATTACK}"
+    return write(
+        tmp_path / f"{'x' * 9}.pcap", stream([message(FIRST, queue, number, body=DOTNET) for number in (1, 2)])
+    )
+
+
+def test_the_page_is_complete_and_loads_nothing(tmp_path: Path) -> None:
+    page = Page(report(tmp_path / "report.html", *EXAMPLES))
+    assert not page.open
+    assert not {tag for tag, _ in page.tags} & {"link", "img", "iframe", "object", "base"}
+    for _, attributes in page.tags:
+        assert not {name for name in attributes if name.startswith("on") or name in ("src", "style")}
+        assert (attributes.get("href") or "#").startswith("#")
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    targets = [attributes["href"][1:] for tag, attributes in page.tags if tag == "a"]
+    assert set(targets) <= set(ids)
+    assert "10.20.1.10" in page.text
+    assert "unexpected-directory-server" in page.text
+    assert FAULTS["bad_count"] in page.text
+    assert "other-site.pcapng 11" in page.text
+    headers = [attributes for tag, attributes in page.tags if tag == "th"]
+    assert headers
+    assert all(attributes["scope"] == "col" for attributes in headers)
+
+
+def test_without_graphviz_there_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    page = Page(report(tmp_path / "report.html", *EXAMPLES))
+    assert sum(tag == "svg" for tag, _ in page.tags) == 1
+    assert "Packets from one host to another" in page.text
+
+
+def test_hostile_text_is_text(tmp_path: Path, hostile: Path) -> None:
+    page = Page(report(tmp_path / "report.html", hostile))
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    assert not any(tag == "img" for tag, _ in page.tags)
+    assert ATTACK in page.text
+
+
+def test_nothing_in_a_capture(tmp_path: Path) -> None:
+    page = Page(report(tmp_path / "report.html", write(tmp_path / "empty.pcap", [])))
+    assert not page.open
+    assert "None." in page.text
+
+
+def browse(page: Path, *options: str) -> str:
+    """What the browser makes of a page."""
+    chromium = require_program("chromium")
+    profile = page.parent / "profile"
+    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", *options]
+    done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_browser_shows_it_as_text(tmp_path: Path, hostile: Path) -> None:
+    path = tmp_path / "report.html"
+    report(path, hostile)
+    seen = browse(path, "--dump-dom")
+    assert "<title>MSMQ report</title>" in seen
+    assert "owned&lt;" in seen or "owned'&lt;" in seen
+
+
+def test_a_browser_sorts_tables(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    text = report(path, *EXAMPLES)
+    # The policy of the page refuses scripts of a test as it does others
+    click = "<script>document.querySelectorAll('section')[3].querySelector('th button').click()</script>"
+    path.write_text(re.sub(r"<meta http-equiv[^>]*>", "", text).replace("</body>", f"{click}</body>"), "utf-8")
+    seen = browse(path, "--dump-dom")
+    hosts = seen[seen.index('id="hosts"') : seen.index('id="queue_managers"')]
+    addresses = re.findall(r"<tr><td>([^<]*)</td>", hosts)
+    assert addresses == sorted(addresses)
+    assert 'aria-sort="ascending"' in hosts
+    refused = text.replace("</body>", f"{click}</body>")
+    path.write_text(refused, "utf-8")
+    assert "aria-sort=" not in re.sub(r"<(style|script)>.*?</\1>", "", browse(path, "--dump-dom"), flags=re.DOTALL)
+
+
+def test_screenshots_in_light_and_dark(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    report(path, *EXAMPLES)
+    images = []
+    for name, options in (("light", ()), ("dark", ("--blink-settings=preferredColorScheme=0",))):
+        image = tmp_path / f"{name}.png"
+        browse(path, f"--screenshot={image}", "--window-size=1200,2000", *options)
+        images.append(image.read_bytes())
+    assert images[0] != images[1]
+    # A blank page of this size takes a tenth of it
+    assert min(map(len, images)) > 60_000
