@@ -274,8 +274,8 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
     ----------
     source : path, glob, binary file object, CapturedFrames, or a list of these
         ``"-"`` is standard input. Files are read in the given order, the files of a glob in the order of their names.
-        A file may be compressed (gzip, zstd, lz4, xz, bzip2), whatever its name; zstd and lz4 need
-        ``msmqwire[compression]``.
+        A file may be compressed (gzip, zstd, lz4, xz, bzip2), whatever its name; zstd needs
+        ``backports.zstd`` before Python 3.14, lz4 needs ``lz4``.
     options : ReadOptions, optional
         What to read, and how. ``columns`` are capture columns (``file``, ``frame``, ``time``, ``src``, ...).
     **keywords

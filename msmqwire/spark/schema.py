@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import pyarrow as pa
 from pyspark.sql.types import (
@@ -31,6 +31,7 @@ from msmqwire.columns.schema import Column
 
 __all__ = ["GUID_FORMS", "SparkColumn", "SparkGuid", "arrow_schema", "convert", "spark_columns", "struct_type"]
 
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 SparkGuid = Literal["text", "binary"]
 GUID_FORMS: tuple[SparkGuid, ...] = get_args(SparkGuid)
 
@@ -117,10 +118,10 @@ def arrow_schema(columns: Iterable[SparkColumn]) -> pa.Schema:
     return pa.schema([(column.name, column.arrow) for column in columns])
 
 
-def convert(batch: pa.RecordBatch, columns: Sequence[SparkColumn]) -> pa.RecordBatch:
-    """A batch of a table, which has GUIDs as requested, as exactly these columns."""
-    arrays = [_convert_column(batch.column(column.source), column) for column in columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
+def convert(rows: Rows, columns: Sequence[SparkColumn]) -> Rows:
+    """Rows of a table, which has GUIDs as requested, as exactly these columns."""
+    arrays = [_convert_column(rows.column(column.source), column) for column in columns]
+    return type(rows).from_arrays(arrays, schema=arrow_schema(columns))
 
 
 def _convert_column(array: Any, column: SparkColumn) -> Any:

@@ -161,11 +161,25 @@ def test_a_disk_that_fails_is_no_damage() -> None:
         read(Failing())
 
 
-def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "lz4", None)
-    monkeypatch.setitem(sys.modules, "lz4.frame", None)
-    with pytest.raises(CaptureError, match=r"compressed \(lz4\).*pip install 'msmqwire\[compression\]'"):
-        capture.open(io.BytesIO(FORMS["lz4"](DATA)))
+@pytest.mark.parametrize(
+    ("form", "modules", "package"),
+    [
+        ("lz4", ["lz4", "lz4.frame"], r"lz4, which is not installed: pip install 'lz4>="),
+        pytest.param(
+            "zstd",
+            ["backports", "backports.zstd"],
+            r"backports.zstd, which is not installed: pip install 'backports.zstd>=",
+            marks=pytest.mark.skipif(sys.version_info >= (3, 14), reason="zstd is part of Python"),
+        ),
+    ],
+)
+def test_a_library_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch, form: str, modules: list[str], package: str
+) -> None:
+    for module in modules:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(CaptureError, match=f"decompressing {form} needs {package}"):
+        capture.open(io.BytesIO(FORMS[form](DATA)))
 
 
 def test_a_compressed_file_that_is_no_capture() -> None:

@@ -22,7 +22,7 @@ from msmqwire.spark.lake import commit as protocol
 from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount
 from msmqwire.spark.lake.commit import Group, Lake
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
-from msmqwire.spark.lake.schemas import file_schema
+from msmqwire.spark.lake.schemas import file_columns, file_schema
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeTable
 from msmqwire.spark.pipeline import _numbers
@@ -39,7 +39,7 @@ def write_rows(storage: Storage, captures: Mapping[str, tuple[int, int]], name: 
     """Files with the rows of captures, over two days, and a fault for each capture; by number and rows."""
     files = []
     for table in ("topology", "faults"):
-        with DayFiles(storage, table, file_schema(table), "snappy", name) as days:
+        with DayFiles(storage, table, file_columns(table), "snappy", name) as days:
             for file, (number, rows) in captures.items():
                 count = rows if table == "topology" else 1
                 times = [(MONDAY + at % 2 * DAY) // 1000 for at in range(count)]
@@ -53,7 +53,9 @@ def write_rows(storage: Storage, captures: Mapping[str, tuple[int, int]], name: 
                 }
                 schema = file_schema(table)
                 columns = [pa.array(values.get(one.name, [None] * count), one.type) for one in schema]
-                days.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+                batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+                for at in range(count):
+                    days.write(batch.slice(at, 1).drop_columns(["capture"]), number)
         files += days.files
     storage.sync(f"{file.table}/{file.path}" for file in files)
     return files

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from msmqwire.spark.lake.commit import Lake, LakeError
 from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.pipeline import _numbers
 from tests.spark.lake_runs import (
     Stopped,
     contents,
@@ -163,8 +164,8 @@ def test_a_foreign_optimize_loses_and_doubles_nothing(first: Path, tmp_path: Pat
 
 
 def test_a_lake_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After many runs accounting has few files, and a run reads only the last plan."""
-    monkeypatch.setattr("msmqwire.spark.lake.commit._MOST_FILES", 4)
+    """After many runs every table has few files, and a run reads only the last plan."""
+    monkeypatch.setattr("msmqwire.spark.lake.commit._MERGED", {4: 1 << 20})
     read: list[str] = []
     monkeypatch.setattr(
         Lake, "_read_plan", lambda self, name, read_plan=Lake._read_plan: read.append(name) or read_plan(self, name)
@@ -174,8 +175,21 @@ def test_a_lake_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     read.clear()
     run(tmp_path, {"last": 1})
     assert len(set(read)) <= 2
-    assert len(DeltaTable(tmp_path / "accounting").file_uris()) <= 5
+    for name in ("accounting", "topology"):
+        assert len(DeltaTable(tmp_path / name).file_uris()) <= 2
     assert contents(tmp_path) == expected({**{f"{number}": 1 for number in range(12)}, "last": 1})
+
+
+def test_a_lake_that_has_seen_another_run_knows_its_captures(tmp_path: Path) -> None:
+    """To merge files or delete rows is to see the runs that others have committed meanwhile."""
+    first = Lake(Storage.of(tmp_path), create=True)
+    numbers = _numbers()
+    first.commit([decoded(first.storage, {"a": 1}, numbers)], "snappy")
+    run(tmp_path, {"b": 2})
+    first.table("accounting").refresh()
+    groups = [decoded(first.storage, {name: 2}, numbers) for name in ("b", "c")]
+    assert first.commit(groups, "snappy") == groups[:1]
+    assert (first.run, contents(tmp_path)) == (3, expected({"a": 1, "b": 2, "c": 2}))
 
 
 def plan_of(root: Path) -> Path:

@@ -26,6 +26,7 @@ from msmqwire.spark import pipeline
 from msmqwire.spark.lake import dayfiles
 from msmqwire.spark.lake.accounting import AccountingError, SourceAccount, check_files
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
+from msmqwire.spark.lake.schemas import file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.capture import build
@@ -257,9 +258,10 @@ def test_days_without_end_keep_few_files_open(tmp_path: Path, monkeypatch: pytes
     times = [None, *(MONDAY + DAY * (number % 40) for number in range(400))]
     column = pa.array([None if time is None else time // 1000 for time in times]).cast(pa.timestamp("us", "UTC"))
     batch = pa.record_batch({"time": column})
-    with DayFiles(Storage.of(tmp_path), "topology", batch.schema, "snappy", "name") as days:
+    columns = [column for column in file_columns("topology") if column.name in ("time", "capture")]
+    with DayFiles(Storage.of(tmp_path), "topology", columns, "snappy", "name") as days:
         for start in range(0, len(times), 7):
-            days.write(batch.slice(start, 7))
+            days.write(batch.slice(start, 7), start)
             assert len(days._open) <= 16
     counts: Counter[str] = Counter()
     for file in days.files:
@@ -275,10 +277,10 @@ def test_days_without_end_keep_few_files_open(tmp_path: Path, monkeypatch: pytes
 def test_every_column_has_its_encoding(table: str, tmp_path: Path) -> None:
     """No column is encoded in a way that wastes space."""
     captures = sorted(map(str, EXAMPLES.glob("*.pcap*")))
-    batches = [batch for path in captures for _, batch in Scan(ScanOptions((table,))).batches(path)]
-    with DayFiles(Storage.of(tmp_path), table, batches[0].schema, "snappy", "name") as days:
-        for batch in batches:
-            days.write(batch)
+    with DayFiles(Storage.of(tmp_path), table, file_columns(table), "snappy", "name") as days:
+        for number, path in enumerate(captures):
+            for _, batch in Scan(ScanOptions((table,))).rows(path):
+                days.write(batch, number)
     paths = [tmp_path / table / file.path for file in days.files]
     assert len({path.parent for path in paths}) == len(paths)
     row_group = pq.ParquetFile(paths[0]).metadata.row_group(0)

@@ -8,6 +8,7 @@ import io
 import os
 import random
 import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -152,6 +153,14 @@ def test_file_systems_that_are_not_there(source: str, options: dict[str, str], m
 def payloads(source: object) -> list[bytes]:
     with capture.open(source) as blocks:  # type: ignore[arg-type]
         return [bytes(payload) for block in blocks for payload in block.payloads]
+
+
+def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(
+        ValueError, match=r"reading sftp:// needs fsspec, which is not installed: pip install 'fsspec>="
+    ):
+        find_files("sftp://host/captures")
 
 
 @pytest.mark.parametrize("block_size", [100, 4096, remote.BLOCK_SIZE])

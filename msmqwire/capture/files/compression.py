@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from msmqwire.capture.schema import FileLimits
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureError, missing
 
 __all__ = ["LONGEST_MAGIC", "Decompressed", "form_of"]
 
@@ -139,9 +139,8 @@ class Decompressed:
         try:
             self._reader = opener(self._counted, self._memory)
         except ImportError as error:
-            raise CaptureError(
-                f"{name}: is compressed ({form}), which needs {error.name}: pip install 'msmqwire[compression]'"
-            ) from error
+            package = "backports.zstd" if form == "zstd" else form
+            raise CaptureError(f"{name}: {missing(package, f'decompressing {form}')}") from error
 
     def read_into(self, view: memoryview) -> int:
         """Fill the buffer with what comes next; 0 at the end, be it the right one or where the file is damaged."""

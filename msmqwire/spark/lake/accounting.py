@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
 from msmqwire.capture.files.sources import shown_name
@@ -18,7 +17,7 @@ from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.captures import Identity, Known
 from msmqwire.spark.lake.dayfiles import WrittenFile
 
-__all__ = ["ACCOUNTING", "COUNTS", "AccountingError", "AccountingRow", "SourceAccount", "check_files", "known_from"]
+__all__ = ["ACCOUNTING", "COUNTS", "AccountingError", "AccountingRow", "SourceAccount", "check_files"]
 
 # Attributes that an account has in common with CaptureStats
 COUNTS = (
@@ -64,9 +63,6 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
 ]
 #: The table ``accounting``.
 ACCOUNTING = pa.schema(_COLUMNS)
-_KNOWN = (
-    "capture", "run", "file", "name", "key", "length", "size", "modified_ns", "settings", "duplicate_of", "problem",
-)  # fmt: skip
 
 
 class AccountingError(MsmqWireError):
@@ -317,17 +313,6 @@ class AccountingRow:
             replaces=[one.capture for one in self.replaces],
         )
         return row
-
-
-def known_from(table: pa.Table) -> list[Known]:
-    """The rows of ``accounting`` as far as they tell what a lake knows, without those that others have replaced."""
-    replaced = set(pc.list_flatten(table["replaces"]).to_pylist())
-    columns = [table[name].to_pylist() for name in _KNOWN]
-    return [
-        Known(capture, run, file if name is None else os.fsdecode(name), *rest)
-        for capture, run, file, name, *rest in zip(*columns, strict=True)
-        if capture not in replaced
-    ]
 
 
 def _microseconds(nanoseconds: int | None) -> int | None:

@@ -12,12 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.files.sources import OpenFile
 from msmqwire.spark.source.files import SourceFile, open_source
 from msmqwire.spark.source.remote import StorageOptions
 
-__all__ = ["HEAD", "CapturedFile", "Identity", "Known", "KnownCaptures", "identify", "measure", "small_key"]
+__all__ = ["HEAD", "KNOWN", "CapturedFile", "Identity", "Known", "KnownCaptures", "identify", "measure", "small_key"]
 
 HEAD = 64 << 10
 _BLOCK = 1 << 20
@@ -195,37 +197,64 @@ class Known(NamedTuple):
         return self.duplicate_of is None and self.problem is None
 
 
-class KnownCaptures:
-    """What a lake knows, by what it is looked up by."""
+#: The columns of ``accounting`` that tell what a lake knows.
+KNOWN = (
+    "capture", "run", "file", "name", "key", "length", "size", "modified_ns", "settings", "duplicate_of", "problem",
+    "replaces",
+)  # fmt: skip
 
-    def __init__(self, rows: Iterable[Known]) -> None:
+
+class KnownCaptures:
+    """What a lake knows, by what it is looked up by.
+
+    A run looks up few of all the captures of a lake, so a row becomes a ``Known`` only when it is looked up.
+    """
+
+    def __init__(self) -> None:
         self.numbers: set[int] = set()
-        self._by_key: dict[str, Known] = {}
-        self._by_stamp: dict[tuple[str, int, int | None], Known] = {}
-        self._others: dict[str, list[Known]] = {}
-        self._small: dict[str, list[Known]] = {}
-        for row in rows:
-            self.numbers.add(row.capture)
-            if row.problem is None:
-                self._by_stamp[row.name, row.size, row.modified_ns] = row
-            if row.is_capture and row.key is not None:
-                self._by_key[row.key] = row
-                if row.length < HEAD:
-                    self._small.setdefault(row.name, []).append(row)
-            else:
-                self._others.setdefault(row.name, []).append(row)
+        self._columns: dict[str, list[Any]] = {name: [] for name in KNOWN}
+        self._by_key: dict[str, int] = {}
+        self._by_name: dict[str, list[int]] = {}
+        self._replaced: set[int] = set()
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows of ``accounting``, its columns ``KNOWN``; rows that they replace are known no more."""
+        start = len(self._columns["capture"])
+        for name, values in self._columns.items():
+            column = rows[name]
+            # Many times as fast as to_pylist, but it makes numbers with nulls into floats
+            fast = column.null_count == 0 or column.type in (pa.string(), pa.binary())
+            values += column.to_numpy().tolist() if fast else column.to_pylist()
+        columns = self._columns
+        for replaced in columns["replaces"][start:]:
+            self._replaced.update(replaced)
+        for number in range(start, len(columns["capture"])):
+            name = columns["name"][number]
+            # The name of a file need not be text
+            name = columns["name"][number] = columns["file"][number] if name is None else os.fsdecode(name)
+            self.numbers.add(columns["capture"][number])
+            self._by_name.setdefault(name, []).append(number)
+            if columns["duplicate_of"][number] is None and columns["problem"][number] is None:
+                self._by_key[columns["key"][number]] = number
+
+    def _row(self, number: int) -> Known | None:
+        row = Known(*(self._columns[name][number] for name in Known._fields))
+        return None if row.capture in self._replaced else row
+
+    def _named(self, name: str) -> list[Known]:
+        found = map(self._row, self._by_name.get(name, ()))
+        return [row for row in found if row is not None]
 
     def capture(self, key: str | None) -> Known | None:
         """The capture with this key."""
-        return None if key is None else self._by_key.get(key)
+        number = None if key is None else self._by_key.get(key)
+        return None if number is None else self._row(number)
 
     def noted(self, file: SourceFile) -> Known | None:
         """The row of a file of this size and time, be it a copy of another."""
-        return self._by_stamp.get((file.name, file.size, file.modified_ns))
-
-    def is_noted(self, name: str, size: int, modified_ns: int | None) -> bool:
-        """Whether a file of this size and time is known, be it as a copy of another."""
-        return (name, size, modified_ns) in self._by_stamp
+        stamp = file.size, file.modified_ns
+        rows = (row for row in reversed(self._named(file.name)) if row.problem is None)
+        return next((row for row in rows if (row.size, row.modified_ns) == stamp), None)
 
     def unchanged(self, file: SourceFile, settings: str) -> bool:
         """Whether a file has the size and time that it had when it was read, and its capture is still known."""
@@ -241,13 +270,14 @@ class KnownCaptures:
 
     def small_lengths(self, name: str) -> list[int]:
         """The lengths of the small captures that are known under a name."""
-        return sorted({row.length for row in self._small.get(name, ())})
+        return sorted({row.length for row in self._named(name) if row.is_capture and row.length < HEAD})
 
     def problem(self, name: str) -> Known | None:
         """The row that says why a file could not be read."""
-        return next((row for row in self._others.get(name, ()) if row.problem is not None), None)
+        return next((row for row in self._named(name) if row.problem is not None), None)
 
     def replaced_by(self, name: str, key: str | None, grown_from: Sequence[str]) -> list[Known]:
         """The rows whose place another row takes: the same capture, and whatever else was noted of the file."""
         found = [self.capture(one) for one in (key, *grown_from)]
-        return list(dict.fromkeys([*(row for row in found if row is not None), *self._others.get(name, ())]))
+        others = (row for row in self._named(name) if not row.is_capture)
+        return list(dict.fromkeys([*(row for row in found if row is not None), *others]))

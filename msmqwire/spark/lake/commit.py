@@ -23,19 +23,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
-from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow, known_from
-from msmqwire.spark.lake.captures import Known, KnownCaptures
+from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow
+from msmqwire.spark.lake.captures import KNOWN, Known, KnownCaptures
 from msmqwire.spark.lake.dayfiles import Compression, WrittenFile, statistics
 from msmqwire.spark.lake.schemas import LAKE_TABLES
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeError, LakeTable
+from msmqwire.spark.source.files import SourceFile
 
 __all__ = ["RUNS", "Group", "Lake", "LakeError"]
 
 #: The folder of plans, and of what runs under way keep for their tasks.
 RUNS = "_runs"
-# So many files of accounting are merged into one
-_MOST_FILES = 50
+# After so many runs the small files of every table are merged into files of about so many bytes: opening a table and
+# adding to it takes longer with each file. Two sizes, so that a row is copied few times
+_MERGED = {1000: 64 << 20, 25: 1 << 20}
 _PLAN = re.compile(r"[0-9a-f]{32}")
 
 
@@ -126,7 +128,8 @@ class Lake:
     def known(self) -> KnownCaptures:
         """The captures that the lake knows."""
         if self._known is None:
-            self._known = KnownCaptures(known_from(self._read_accounting()))
+            self._known = KnownCaptures()
+            self._known.add(self._read_accounting(list(KNOWN)))
         return self._known
 
     @property
@@ -186,6 +189,9 @@ class Lake:
         """
         waiting = list(groups)
         while True:
+            # To settle and to merge files is to look at accounting, where another run may have been committed since
+            if self._accounting.run != self.run:
+                self._look()
             kept, refused = self._chosen(waiting, overwrite_before)
             if not kept or self._committed(kept, compression):
                 break
@@ -308,7 +314,8 @@ class Lake:
         """Whether ``accounting`` does not say the same of a file that has no rows."""
         noted = self.known.problem(row.account.file)
         if row.account.problem is None:
-            return noted is not None or not self.known.is_noted(row.account.file, row.size, row.modified_ns)
+            file = SourceFile(row.account.file, row.size, row.modified_ns)
+            return noted is not None or self.known.noted(file) is None
         return noted is None or noted.problem != row.account.problem
 
     def _replaced(self, row: AccountingRow) -> list[Known]:
@@ -332,24 +339,25 @@ class Lake:
         captures = [row.account for row in rows if row.is_capture]
         count = sum(account.rows[table] for account in captures for table in account.rows)
         notes = {"captures": str(len(captures)), "rows": str(count)}
-        if not self._accounting.add([self._write_rows(rows, run, name, compression)], run, notes):
+        values = pa.Table.from_pylist([row.values(run, name) for row in rows], schema=ACCOUNTING)
+        if not self._accounting.add([self._write_rows(values, name, compression)], run, notes):
             # It may have been accepted, and only the answer was lost
             self._accounting.refresh()
             if self._accounting.run < run or self._plan_of(self._accounting.run) != name:
                 return False
-        self.run, self._plan, self._known = run, name, None
+        self.run, self._plan = run, name
+        self.known.add(values)
         return True
 
-    def _write_rows(self, rows: Sequence[AccountingRow], run: int, plan: str, compression: Compression) -> WrittenFile:
+    def _write_rows(self, values: pa.Table, plan: str, compression: Compression) -> WrittenFile:
         path = f"{plan}.parquet"
-        values = pa.Table.from_pylist([row.values(run, plan) for row in rows], schema=ACCOUNTING)
         with self.storage.create(f"accounting/{path}") as file:
             writer = pq.ParquetWriter(file, ACCOUNTING, compression=compression)
             writer.write_table(values)
             writer.close()
             size = file.tell()
         self.storage.sync([f"accounting/{path}"])
-        return WrittenFile("accounting", path, size, len(rows), statistics(writer.writer.metadata))
+        return WrittenFile("accounting", path, size, len(values), statistics(writer.writer.metadata))
 
     def _tables_of(self, captures: Collection[int]) -> dict[str, list[int]]:
         """The tables that captures have rows in, with the numbers of those that have."""
@@ -365,9 +373,11 @@ class Lake:
         return tables
 
     def _tidy(self) -> None:
-        """Keep ``accounting`` in few files."""
-        if len(self._accounting.active()) > _MOST_FILES:
-            # Another process that does the same may come first
+        """Keep the tables in few files."""
+        size = next((size for runs, size in _MERGED.items() if self.run % runs == 0), None)
+        if size is None:
+            return
+        for table in (self._accounting, *(self._tables[name] for name in self._read_plan(self._plan).latest)):
+            # Another process that does the same, or deletes rows, may come first
             with suppress(DeltaError):
-                self._accounting.delta.optimize.compact()
-            self._accounting.refresh()
+                table.compact(size)

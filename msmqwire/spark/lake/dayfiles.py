@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.schema import SparkColumn, arrow_schema, convert
 
 __all__ = ["NO_DAY", "Compression", "DayFiles", "WrittenFile", "statistics"]
 
@@ -22,6 +24,7 @@ Compression = Literal["snappy", "zstd", "lz4", "gzip", "brotli", "none"]
 # Hive's name for the partition of what has no day; readers take it for null
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 _ROW_GROUP_ROWS = 1 << 17
+_ROW_GROUP_BYTES = 64 << 20
 _MOST_OPEN = 16
 # Numbers that go up from row to row: their differences take a fraction of the room
 _COUNTED = ("frame", "first_frame", "time", "time_ns", "stream_offset")
@@ -57,30 +60,36 @@ class WrittenFile:
 class DayFiles:
     """Writes the rows of one table into a Parquet file for each day, by their column ``time``.
 
-    Rows wait until there are enough of them for a row group. A capture whose times jump about opens few files at once:
+    Rows wait until there are enough of them for a row group, since converting and writing few rows costs as much as
+    many. A capture whose times jump about opens few files at once:
     a day that comes back after its file was closed gets another one. The names of the files begin with ``name``.
     """
 
-    def __init__(self, storage: Storage, table: str, schema: pa.Schema, compression: Compression, name: str) -> None:
+    def __init__(
+        self, storage: Storage, table: str, columns: Sequence[SparkColumn], compression: Compression, name: str
+    ) -> None:
         self.files: list[WrittenFile] = []
         #: What the lake has for each of the files, from the moment it is created.
         self.names: list[str] = []
         self._storage = storage
         self._table = table
-        self._schema = schema
+        self._columns = columns
+        self._schema = schema = arrow_schema(columns)
         self._compression = compression
         self._name = name
         self._encodings = _encodings(schema)
-        self._waiting: dict[str, list[pa.RecordBatch]] = {}
-        self._rows = 0
+        self._waiting: list[pa.RecordBatch] = []
+        self._captures: list[int] = []
+        self._rows = self._bytes = 0
         self._open: dict[str, tuple[str, Any, pq.ParquetWriter]] = {}
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows."""
-        for day, rows in _by_day(batch):
-            self._waiting.setdefault(day, []).append(rows)
+    def write(self, batch: pa.RecordBatch, capture: int) -> None:
+        """Add rows of a capture, with the columns of its table as they are read."""
+        self._waiting.append(batch)
+        self._captures.append(capture)
         self._rows += len(batch)
-        if self._rows >= _ROW_GROUP_ROWS:
+        self._bytes += batch.get_total_buffer_size()
+        if self._rows >= _ROW_GROUP_ROWS or self._bytes >= _ROW_GROUP_BYTES:
             self._flush()
 
     def __enter__(self) -> DayFiles:
@@ -96,10 +105,15 @@ class DayFiles:
             self._close_oldest()
 
     def _flush(self) -> None:
-        for day, batches in self._waiting.items():
-            self._writer(day).write_table(pa.Table.from_batches(batches))
-        self._waiting.clear()
-        self._rows = 0
+        if not self._waiting:
+            return
+        captures = pa.array(np.repeat(self._captures, [len(batch) for batch in self._waiting]))
+        rows = pa.Table.from_batches(self._waiting).combine_chunks().append_column("capture", captures)
+        self._waiting, self._captures = [], []
+        self._rows = self._bytes = 0
+        rows = convert(rows, self._columns)
+        for day, of_day in _by_day(rows):
+            self._writer(day).write_table(of_day)
 
     def _writer(self, day: str) -> pq.ParquetWriter:
         if day not in self._open:
@@ -171,9 +185,9 @@ def _leaves(path: str, type_: pa.DataType) -> Iterator[str]:
         yield path
 
 
-def _by_day(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    days = batch.column("time").cast(pa.date32())
+def _by_day(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    days = rows.column("time").cast(pa.date32())
     different = days.unique().to_pylist()
     for day in different:
         here: Any = pc.is_null(days) if day is None else pc.equal(days, pa.scalar(day))
-        yield NO_DAY if day is None else day.isoformat(), batch if len(different) == 1 else batch.filter(here)
+        yield NO_DAY if day is None else day.isoformat(), rows if len(different) == 1 else rows.filter(here)

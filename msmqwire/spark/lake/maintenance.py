@@ -57,12 +57,11 @@ def optimize(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None =
             before = len(table.active())
             while True:
                 try:
-                    table.delta.optimize.compact()
+                    table.compact()
                     break
                 except CommitFailedError:
                     # A run has deleted rows meanwhile
-                    table.refresh()
-            table.refresh()
+                    continue
             table.delta.create_checkpoint()
             counts[name] = before, len(table.active())
     return counts

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from pyspark.sql.types import LongType
 
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import UINT32, Column, Enumeration
 from msmqwire.spark.lake.accounting import ACCOUNTING
-from msmqwire.spark.schema import arrow_schema, spark_columns
+from msmqwire.spark.schema import SparkColumn, arrow_schema, spark_columns
 from msmqwire.spark.source.scan import ScanOptions
 
-__all__ = ["CAPTURE_NUMBER", "FAULTS", "LAKE_TABLES", "file_schema", "table_schema"]
+__all__ = ["FAULTS", "LAKE_TABLES", "file_columns", "file_schema", "table_schema"]
 
-#: The column that rows have their capture in.
-CAPTURE_NUMBER = pa.field("capture", pa.int64())
+# The column that rows have their capture in
+_CAPTURE_NUMBER = SparkColumn("capture", "capture", pa.int64(), LongType())
 
 #: The columns of the table ``faults``, but for the number of the capture.
 FAULTS = spark_columns(
@@ -30,12 +31,14 @@ FAULTS = spark_columns(
 LAKE_TABLES = (*TABLES, "faults")
 
 
+def file_columns(table: str) -> tuple[SparkColumn, ...]:
+    """The columns of the files of one of ``LAKE_TABLES``."""
+    return (*(FAULTS if table == "faults" else ScanOptions((table,)).columns(table)), _CAPTURE_NUMBER)
+
+
 def file_schema(table: str) -> pa.Schema:
-    """The columns of the files of a table."""
-    if table == "accounting":
-        return ACCOUNTING
-    columns = FAULTS if table == "faults" else ScanOptions((table,)).columns(table)
-    return arrow_schema(columns).append(CAPTURE_NUMBER)
+    """The schema of the files of a table."""
+    return ACCOUNTING if table == "accounting" else arrow_schema(file_columns(table))
 
 
 def table_schema(table: str) -> pa.Schema:

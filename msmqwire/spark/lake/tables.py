@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -25,6 +27,8 @@ _APPLICATION = "msmqwire"
 RUN = "msmqwire.run"
 # With more commits than this after it, a checkpoint of the log is written
 _CHECKPOINT_INTERVAL = "20"
+# Cleaning up reads the names of the whole log, so it is left to compact
+_NO_CLEANUP = PostCommitHookProperties(cleanup_expired_logs=False)
 # A commit that others came before is made again so often: each time, one of them has succeeded
 _ATTEMPTS = 1000
 _NAME = r"[0-9a-f]{32}(-[0-9]+)?\.parquet"
@@ -135,8 +139,9 @@ class LakeTable:
         before = self.delta.version()
         try:
             self.delta.create_write_transaction(
-                actions, "append", self.delta.schema(), self._partition_by, commit_properties=properties
-            )
+                actions, "append", self.delta.schema(), self._partition_by,
+                commit_properties=properties, post_commithook_properties=_NO_CLEANUP,
+            )  # fmt: skip
         except CommitFailedError:
             return False
         self.refresh()
@@ -155,14 +160,30 @@ class LakeTable:
             self.refresh()
             before = self.delta.version()
             try:
-                self.delta.delete(predicate, commit_properties=CommitProperties({RUN: str(run)}))
+                properties = CommitProperties({RUN: str(run)})
+                self.delta.delete(predicate, commit_properties=properties, post_commithook_properties=_NO_CLEANUP)
             except CommitFailedError:
                 if attempt == _ATTEMPTS - 1:
                     raise
                 continue
             self.refresh()
-            self._sync_log(before)
+            self._sync_rewritten(before)
             return
+
+    def compact(self, size: int | None = None) -> None:
+        """Merge small files into files of about ``size`` bytes; the default is the table's own.
+
+        Raises
+        ------
+        CommitFailedError
+            Another process has deleted rows meanwhile.
+        """
+        before = self.delta.version()
+        try:
+            self.delta.optimize.compact(target_size=size)
+        finally:
+            self.refresh()
+        self._sync_rewritten(before)
 
     def active(self, version: int | None = None) -> pa.Table:
         """The files of the table: their paths, sizes and statistics.
@@ -214,6 +235,15 @@ class LakeTable:
         """Make the entries of the log after a version durable."""
         versions = range(before + 1, self.delta.version() + 1)
         self._storage.sync([f"{self.name}/_delta_log/{version:020}.json" for version in versions])
+
+    def _sync_rewritten(self, before: int) -> None:
+        """Make the files durable that deltalake itself has written after a version, and the entries of the log."""
+        versions = range(before + 1, self.delta.version() + 1)
+        entries = [self._storage.read(f"{self.name}/_delta_log/{version:020}.json") for version in versions]
+        actions = [json.loads(line) for entry in entries for line in entry.splitlines()]
+        added = [unquote(action["add"]["path"]) for action in actions if "add" in action]
+        self._storage.sync([f"{self.name}/{path}" for path in added])
+        self._sync_log(before)
 
 
 def is_inside(name: str) -> bool:

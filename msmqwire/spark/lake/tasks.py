@@ -20,7 +20,7 @@ from msmqwire.errors import CaptureError
 from msmqwire.spark.lake.accounting import SourceAccount
 from msmqwire.spark.lake.captures import CapturedFile, identify, measure
 from msmqwire.spark.lake.dayfiles import Compression, DayFiles, WrittenFile
-from msmqwire.spark.lake.schemas import CAPTURE_NUMBER, FAULTS, file_schema
+from msmqwire.spark.lake.schemas import FAULTS, file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.files import open_source, opened
@@ -203,7 +203,7 @@ class Decoding:
         spoiled: Mapping[str, SourceAccount],
     ) -> Decoded:
         writers = {
-            table: DayFiles(self.storage, table, file_schema(table), self.compression, name)
+            table: DayFiles(self.storage, table, file_columns(table), self.compression, name)
             for table in (*self.columns, "faults")
         }
         try:
@@ -228,10 +228,10 @@ class Decoding:
         """Write the rows of a source, and complete its account."""
         written = False
         for table, batch in self._rows(account, read):
-            writers[table].write(_numbered(batch, account.capture))
+            writers[table].write(batch, account.capture)
             if batch.column("fault").null_count < len(batch):
-                writers["faults"].write(_numbered(fault_rows(batch, table), account.capture))
-            times = pc.min_max(batch.column("time_ns"))
+                writers["faults"].write(fault_rows(batch, table), account.capture)
+            times = pc.min_max(batch.column("time").cast(pa.int64()))
             account.seen(times["min"].as_py(), times["max"].as_py())
             written = True
         if account.problem is None:
@@ -258,7 +258,7 @@ class Decoding:
     def _whole(self, scan: Scan, account: SourceAccount, lengths: Mapping[str, list[int]]) -> _Rows:
         with CapturedFile(account.file, self.options.storage_options, digest=self.digest) as file:
             try:
-                yield from scan.batches(file)  # type: ignore[arg-type]
+                yield from scan.rows(file)  # type: ignore[arg-type]
             except CaptureError as error:
                 # What is no capture has a size and a digest all the same
                 account.problem = str(error)
@@ -269,7 +269,7 @@ class Decoding:
 
     def _part(self, scan: Scan, account: SourceAccount, resume: Checkpoint | None, stop: Checkpoint) -> _Rows:
         with opened([account.file], self.options.storage_options) as files:
-            yield from scan.batches(files, resume=resume, stop=stop)
+            yield from scan.rows(files, resume=resume, stop=stop)
 
 
 @dataclass(frozen=True)
@@ -372,15 +372,10 @@ class Cutting:
         return Cut(account, folder, parts)
 
 
-def _numbered(batch: pa.RecordBatch, capture: int) -> pa.RecordBatch:
-    """Rows with the number of their capture."""
-    return batch.append_column(CAPTURE_NUMBER, pa.repeat(pa.scalar(capture, pa.int64()), len(batch)))
-
-
 def fault_rows(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
     """The rows of ``faults`` for those of ``table`` that have one."""
     faulty = batch.filter(batch.column("fault").is_valid())
     for name in ("code", "field", "offset"):
         faulty = faulty.append_column(name, pc.struct_field(faulty.column("fault"), name))
     faulty = faulty.append_column("table", pa.array([table] * len(faulty)))
-    return faulty.select([column.name for column in FAULTS])
+    return faulty.select(list(dict.fromkeys(column.source for column in FAULTS)))

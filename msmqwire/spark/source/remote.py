@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
+from msmqwire.errors import missing
+
 __all__ = ["Entry", "PositionedFile", "RemoteFile", "RemoteStore", "StorageOptions"]
 
 StorageOptions = Mapping[str, Any]
@@ -105,8 +107,8 @@ def _file_system(base: str, options: str) -> tuple[fs.FileSystem, str]:
             # This finds the region of the bucket, too
             files = fs.FileSystem.from_uri(f"{scheme.replace('s3a', 's3')}://{authority}/")[0]
     except ModuleNotFoundError as error:
-        needed = "; pip install 'msmqwire[remote]'" if error.name in ("fsspec", "aiohttp") else ""
-        raise ValueError(f"{base}: {error}{needed}") from error
+        ours = error.name in ("fsspec", "aiohttp")
+        raise ValueError(f"{base}: {missing(str(error.name), f'reading {scheme}://') if ours else error}") from error
     except (ImportError, TypeError, ValueError) as error:
         raise ValueError(f"{base}: {error}") from error
     if scheme in _BUCKETS:

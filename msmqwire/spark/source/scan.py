@@ -104,6 +104,13 @@ class Scan:
         self, source: Source, *, resume: Checkpoint | None = None, stop: Checkpoint | None = None
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows, or the rows from one checkpoint to another: pairs of a table's name and a batch."""
+        for table, batch in self.rows(source, resume=resume, stop=stop):
+            yield table, convert(batch, self.columns[table])
+
+    def rows(
+        self, source: Source, *, resume: Checkpoint | None = None, stop: Checkpoint | None = None
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """As ``batches``, but with the columns as ``read_tables`` returns them, for ``schema.convert``."""
         options, mode = self.options, self.options.mode
         needed = set() if mode == "PERMISSIVE" else _PLACE
         names = {table: {column.source for column in columns} | needed for table, columns in self.columns.items()}
@@ -115,7 +122,7 @@ class Scan:
                     raise self._refusal(table, batch)
                 if mode == "DROPMALFORMED":
                     batch = batch.filter(batch.column("fault").is_null())
-                yield table, convert(batch, self.columns[table])
+                yield table, batch
             self.payloads = reader.payloads
         if mode == "FAILFAST" and (problems := describe_problems(self.stats)):
             raise CaptureError(problems)
