@@ -89,6 +89,10 @@ bench-quick: $(DONE)/bench build ## the same benchmarks on few rows: do they run
 fuzz: $(DONE)/fuzz ## fuzz every parser for 10 s at least (needs clang; ARGS="topology --seconds 3600" for longer)
 	$(PY) -m fuzz $(ARGS)
 
+.PHONY: fuzz-replay
+fuzz-replay: $(DONE)/fuzz ## run every input of the corpus under the sanitizers, as before each release
+	$(PY) -m fuzz --replay $(ARGS)
+
 .PHONY: soak
 soak: $(DONE)/fuzz ## fuzz for an hour on two cores, from other random inputs each time, and keep what reaches further
 	$(PY) -m fuzz --seconds 300 --seed 0 --merge $(ARGS)

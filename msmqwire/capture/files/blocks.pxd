@@ -39,8 +39,11 @@ cdef class Pool:
     cdef Buffer others
     cdef Buffer memory
     cdef Buffer files
+    cdef Buffer carry
+    cdef dict port_sets
     cdef Payloads nothing
 
+    cdef Buffer port_set(self, object ports)
     cdef Buffer free_buffer(self, list kept, size_t size)
     cdef Buffer window(self)
     cdef Buffer row_spans(self)
