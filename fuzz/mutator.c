@@ -110,7 +110,7 @@ static size_t mutate(const struct layout *layout, uint8_t *data, size_t size, si
         at += length;
     }
     starts[count] = at;
-    if (count == 0 || most > LONGEST || next(&state) % 2) {
+    if (count == 0 || most > LONGEST || size > most || next(&state) % 2) {
         return LLVMFuzzerMutate(data, size, most);
     }
     const size_t one = next(&state) % count, other = next(&state) % count;
@@ -153,6 +153,9 @@ static size_t mutate(const struct layout *layout, uint8_t *data, size_t size, si
         return size;
     }
     const size_t content = length - layout->head - layout->tail;
+    if (content + (most - size) == 0) {                 /* libFuzzer would write a byte nevertheless */
+        return size;
+    }
     memcpy(room, data + begin + layout->head, content);
     size_t changed = LLVMFuzzerMutate(room, content, content + (most - size));
     if (layout->tail) {                                 /* a block is a multiple of 4 bytes */
