@@ -24,10 +24,12 @@ class _Reader(Protocol):
 class _Stream(Protocol):
     """A decompressor of one stream, as of the standard library."""
 
-    eof: bool
-    needs_input: bool
-    unused_data: bytes
-
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
     def decompress(self, data: bytes, max_length: int) -> bytes: ...
 
 
@@ -83,7 +85,7 @@ def _open_zstd(file: io.RawIOBase, memory: int) -> _Reader:
         from compression import zstd
     else:
         from backports import zstd
-    options = {zstd.DecompressionParameter.window_log_max: memory.bit_length() - 1}
+    options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: memory.bit_length() - 1}
     return _Streams(file, lambda: zstd.ZstdDecompressor(options=options))
 
 
