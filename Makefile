@@ -3,7 +3,8 @@
 # All of it happens in .venv, which is made on first use and brought up to date when pyproject.toml or setup.py
 # changes; the extensions are built in place and rebuilt when their sources change. So a second `make test` goes
 # straight to the tests. `make clean` starts over, which a change of interpreter needs
-# (`make clean && make PYTHON=python3.13 test`); `make MSMQWIRE_BUILD=trace build` chooses another build.
+# (`make clean && make PYTHON=python3.13 test`); `make MSMQWIRE_BUILD=trace build` chooses another build,
+# `make clean && make LOCKED=1 test` installs the versions and hashes of requirements.lock.
 
 SHELL := /bin/sh
 PYTHON ?= python3
@@ -97,6 +98,10 @@ instructions: $(DONE)/bench build ## count the instructions a row of every kerne
 fuzz: $(DONE)/fuzz ## fuzz every parser for 10 s at least (needs clang; ARGS="topology --seconds 3600" for longer)
 	$(PY) -m fuzz $(ARGS)
 
+.PHONY: fuzz-replay
+fuzz-replay: $(DONE)/fuzz ## run every input of the corpus under the sanitizers, as before each release
+	$(PY) -m fuzz --replay $(ARGS)
+
 .PHONY: soak
 soak: $(DONE)/fuzz ## fuzz for an hour on two cores, from other random inputs each time, and keep what reaches further
 	$(PY) -m fuzz --seconds 300 --seed 0 --merge $(ARGS)
@@ -112,6 +117,16 @@ mutants: $(DONE)/test build ## change the package in 300 small ways, one at a ti
 .PHONY: package
 package: $(DONE)/package ## build sdist and wheel, install the wheel with the lowest and newest dependencies, decode
 	$(PY) -m tests.packaging
+
+.PHONY: lock
+lock: $(DONE)/test $(DONE)/lint $(DONE)/package $(DONE)/bench $(DONE)/fuzz ## pin the installed packages with their hashes, and list their licences
+	$(PY) -m tests.dependencies lock
+	$(PY) -m tests.dependencies licences
+
+.PHONY: sbom
+sbom: $(DONE)/test ## write the bill of materials of what users install, dist/sbom.cdx.json
+	@mkdir -p dist
+	$(PY) -m tests.dependencies sbom dist/sbom.cdx.json
 
 .PHONY: clean
 clean: ## remove .venv and everything that was built
@@ -132,6 +147,9 @@ $(DONE)/venv: pyproject.toml | check
 	$(PY) -m pip install --quiet --upgrade pip
 	$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		| $(PY) -m pip install --quiet --requirement /dev/stdin
+ifdef LOCKED
+	$(PY) -m pip install --quiet --no-build-isolation --require-hashes --requirement requirements.lock
+endif
 	@mkdir -p $(DONE) && touch $@
 
 SOURCES := setup.py $(shell find msmqwire -name '*.pyx' -o -name '*.pxd' -o -name '*.h')

@@ -12,15 +12,20 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
+import tarfile
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 HERE = Path(__file__).parent
+# The time of the files in archives where SOURCE_DATE_EPOCH does not say another
+RELEASED = 1_735_689_600
 
 DIRECTIVES = {
     "language_level": "3",
@@ -120,4 +125,28 @@ class BuildExtensions(build_ext):
                 library.unlink()
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensions})
+class ReproducibleSdist(sdist):
+    """An archive whose bytes depend on its files alone: sorted, of nobody, and with the time of SOURCE_DATE_EPOCH."""
+
+    def make_archive(
+        self, base_name: str, format: str, root_dir: str | None = None, base_dir: str | None = None, **_: str
+    ) -> str:
+        archive = Path(f"{base_name}.tar.gz")
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        time = int(os.environ.get("SOURCE_DATE_EPOCH", RELEASED))
+        files = sorted(path for path in Path(root_dir or ".", base_dir or ".").rglob("*") if path.is_file())
+        with (
+            archive.open("wb") as file,
+            gzip.GzipFile("", "wb", 9, file, mtime=time) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archived,
+        ):
+            for path in files:
+                entry = tarfile.TarInfo(path.relative_to(root_dir or ".").as_posix())
+                entry.size, entry.mtime = path.stat().st_size, time
+                entry.mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
+                with path.open("rb") as content:
+                    archived.addfile(entry, content)
+        return str(archive)
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensions, "sdist": ReproducibleSdist})

@@ -26,31 +26,36 @@ class Target(NamedTuple):
 
     The golden vectors of the same name are seeds, from byte ``start`` on; with None the corpus is the only seed.
     ``kernel_longest`` and ``surface_longest`` bound the bytes of an input, where the oracle is slow more tightly.
-    ``share`` reduces the number of executions of a target whose inputs hold many operations.
+    ``share`` reduces the number of executions of a target whose inputs hold many operations. ``layout`` names the
+    layout in mutator.c by which half of the mutations of the kernel target are made. Without ``kernels`` there is no
+    kernel target.
     """
 
-    kernels: str
+    kernels: str | None
     start: int | None = None
     kernel_longest: int = 4096
     surface_longest: int = 1024
     share: float = 1
+    layout: str | None = None
 
 
 TARGETS = {
-    "topology": Target("mqsd", 0),
+    "topology": Target("mqsd", 0, layout="topology"),
     "server_array": Target("mqsd", 64),
     "notification_message": Target("mqcn", 0),
     "notification_body": Target("mqcn", 2),
     "property_values": Target("mqcn", 60),
-    "message_packet": Target("mqqb", 0),
-    "session_packet": Target("mqqb", 0),
+    "message_packet": Target("mqqb", 0, layout="message_packet"),
+    "session_packet": Target("mqqb", 0, layout="message_packet"),
     # An input is a complete file and is read twice; after a malformed record the oracle tries every byte
-    "pcap": Target("capture", kernel_longest=1024, surface_longest=256, share=0.5),
-    "pcapng": Target("capture", kernel_longest=1024, surface_longest=256, share=0.5),
+    "pcap": Target("capture", kernel_longest=1024, surface_longest=256, share=0.5, layout="pcap"),
+    "pcapng": Target("capture", kernel_longest=1024, surface_longest=256, share=0.5, layout="pcapng"),
     "layers": Target("capture", kernel_longest=512, surface_longest=256),
     # Some twenty segments in an input, and an oracle that takes them byte by byte
-    "streams": Target("streams", kernel_longest=512, surface_longest=64, share=0.2),
+    "streams": Target("streams", kernel_longest=512, surface_longest=64, share=0.2, layout="streams"),
     "format_names": Target("formatname", kernel_longest=1024, surface_longest=512),
+    # An input is a packet, and what is written over it between decoding and each use of the batch
+    "changing_bytes": Target(None, surface_longest=64, share=0.1),
 }
 
 # Undefined behaviour traps: no runtime of its own is needed, and libFuzzer reports the signal
@@ -67,6 +72,7 @@ class Effort(NamedTuple):
     surface_executions: int
     seed: int
     merge: bool
+    replay: bool
 
 
 def run(command: list[str], **variables: str) -> None:
@@ -103,10 +109,13 @@ def compile_command(clang: str) -> list[str]:
 def build_kernel_target(clang: str, target: str) -> None:
     """Link one executable of libFuzzer, the harness and the target; it loads the instrumented extensions."""
     module = kernels(target)
+    layout = TARGETS[target].layout
+    mutator = [f"-DLAYOUT={layout}", str(HERE / "mutator.c")] if layout else []
     library = sysconfig.get_config_var("LIBDIR")
     run(
         [
             *(*compile_command(clang), "-fsanitize=fuzzer", f"-DMODULE={module}", f"-DTARGET=fuzz_{target}"),
+            *mutator,
             *(str(HERE / "harness.c"), str(BUILD / f"{module}.o"), "-rdynamic", "-L", library, f"-Wl,-rpath,{library}"),
             *(f"-lpython{sysconfig.get_config_var('LDVERSION')}", "-lm", "-o", str(BUILD / target)),
         ]
@@ -118,7 +127,7 @@ def seeds(target: str) -> Path:
     folder = BUILD / "corpus" / target
     folder.mkdir(parents=True, exist_ok=True)
     name, start = TARGETS[target][:2]
-    for number, vector in enumerate(vectors.load(name) if start is not None else ()):
+    for number, vector in enumerate(vectors.load(name) if name is not None and start is not None else ()):
         if not vector.table or target.startswith(vector.table.removesuffix("s")):
             (folder / f"vector-{number}").write_bytes(vector.data[start:])
     return folder
@@ -155,6 +164,8 @@ def fuzz(
     """Fuzz one target for its time, then until its number of executions; return whether it passed."""
     executions = int(executions * TARGETS[target].share)
     regressions = HERE / "corpus" / target
+    if effort.replay:
+        return replay(name, [*command, *LIMITS], regressions, preload)
     dictionary = HERE / "dictionaries" / f"{target}.dict"
     fixed = [
         *LIMITS,
@@ -184,6 +195,17 @@ def fuzz(
     return done >= executions and (not effort.merge or merge(name, [*command, *LIMITS], target, preload))
 
 
+def replay(name: str, command: list[str], regressions: Path, preload: str | None) -> bool:
+    """Run every input of the corpus once."""
+    inputs = sorted(map(str, regressions.iterdir()))
+    result = subprocess.run([*command, *inputs], cwd=ROOT, env=environment(preload), capture_output=True, text=True)
+    done = len(re.findall(r"^Executed .* in \d+ ms$", result.stderr, re.MULTILINE))
+    if result.returncode or done != len(inputs):
+        print(result.stderr[-4000:], file=sys.stderr)
+    print(f"{name}: {done} of {len(inputs)} inputs", flush=True)
+    return not result.returncode and done == len(inputs) > 0
+
+
 def merge(name: str, command: list[str], target: str, preload: str | None) -> bool:
     """Add the inputs to the corpus that reach code no input of the corpus reaches."""
     regressions = HERE / "corpus" / target
@@ -204,6 +226,7 @@ def main() -> int:
     parser.add_argument("--kernel-executions", type=int, default=1_000_000, help="at least (default %(default)s)")
     parser.add_argument("--surface-executions", type=int, default=200_000, help="at least (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the random inputs; 0: another each time (default 1)")
+    parser.add_argument("--replay", action="store_true", help="run the inputs of the corpus only")
     parser.add_argument("--merge", action="store_true", help="add inputs that reach further to the corpus")
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--parallel", type=int, default=cores, help="targets at a time (default: a core each)")
@@ -216,16 +239,18 @@ def main() -> int:
         print("fuzzing needs clang: apt-get install -y clang libclang-rt-dev", file=sys.stderr)
         return 1
     chosen = options.targets or list(TARGETS)
+    native = [target for target in chosen if TARGETS[target].kernels]
     begin = time.monotonic()
     build_extensions(clang)
-    effort = Effort(options.seconds, options.kernel_executions, options.surface_executions, options.seed, options.merge)
+    least = options.kernel_executions, options.surface_executions
+    effort = Effort(options.seconds, *least, options.seed, options.merge, options.replay)
     with ThreadPoolExecutor(options.parallel) as pool:
-        for built in [pool.submit(build_kernels, clang, module) for module in dict.fromkeys(map(kernels, chosen))]:
+        for built in [pool.submit(build_kernels, clang, module) for module in dict.fromkeys(map(kernels, native))]:
             built.result()
         print(f"built in {time.monotonic() - begin:.0f} s", flush=True)
         # The surface targets run longer: started first, they leave no core idle at the end
         jobs = [pool.submit(fuzz_surface, target, effort) for target in chosen]
-        jobs += [pool.submit(fuzz_kernel, clang, target, effort) for target in chosen]
+        jobs += [pool.submit(fuzz_kernel, clang, target, effort) for target in native]
     return 0 if all(job.result() for job in jobs) else 1
 
 

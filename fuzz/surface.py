@@ -6,16 +6,22 @@ ones (``make fuzz`` builds them and sets the path).
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import sys
 from collections.abc import Callable, Iterator
 
+import numpy as np
+import pyarrow as pa
+
 from msmqwire import capture, mqcn, mqqb, mqsd, propvariant
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureError, EncodeError
 from msmqwire.formatname import parse_batch
 from msmqwire.properties.lookup import KINDS
 from msmqwire.properties.vartype import TYPE_NAMES
 from tests.capture import build, oracle, reading, stream_oracle
+from tests.columns.formats import FORMATS
+from tests.columns.views import arrays
 from tests.formatname import answers
 from tests.mqcn import messages
 from tests.mqcn import rows as notification_rows
@@ -240,6 +246,39 @@ def format_names(data: bytes) -> None:
         assert answers.of_batch(rows, **options) == [expected]
 
 
+def changing_bytes(data: bytes) -> None:
+    """A batch over memory that changes after decoding: every use ends, and reads and writes no other memory.
+
+    The first byte chooses a table, the second a packet; then three bytes each, a place and a value. A place below
+    32,768 is changed before decoding, others between decoding and each use.
+    """
+    if len(data) < 2:
+        return
+    kind = FORMATS[data[0] % len(FORMATS)]
+    packets_of_kind = (*kind.whole, *kind.vectors)
+    payload = packets_of_kind[data[1] % len(packets_of_kind)]
+    memory = np.frombuffer(payload, np.uint8).copy()
+    changes = list(struct.iter_unpack("<HB", data[2 : 2 + (len(data) - 2) // 3 * 3]))
+    for place, value in changes:
+        if place < 1 << 15:
+            memory[place % len(memory)] = value
+    offsets = pa.py_buffer(struct.pack("<2i", 0, len(memory)))
+    batch = kind.decode_batch(pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(memory)]))
+    uses: tuple[Callable[[], object], ...] = (
+        lambda: [array.tobytes() for _, array in arrays(batch)],
+        lambda: batch.to_arrow(guid="text").validate(full=True),
+        lambda: kind.encode_batch(batch),
+        lambda: kind.look(batch),
+        lambda: pa.array(batch.payloads),
+    )
+    later = [change for change in changes if change[0] >= 1 << 15]
+    for number, use in enumerate(uses):
+        for place, value in later[number :: len(uses)]:
+            memory[place % len(memory)] = value
+        with contextlib.suppress(EncodeError):
+            use()
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "topology": topology,
     "server_array": server_array,
@@ -253,6 +292,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "layers": layers,
     "streams": streams,
     "format_names": format_names,
+    "changing_bytes": changing_bytes,
 }
 
 

@@ -1,7 +1,7 @@
 """Build sdist and wheel, install the wheel without the checkout, and decode an example: ``make package``.
 
 ``build`` makes the wheel from the sdist, so the sdist is complete. The wheel is installed twice: with the lowest
-declared version of each dependency, and with the newest.
+declared version of each dependency, and with the newest. Two builds must be equal, byte for byte.
 """
 
 from __future__ import annotations
@@ -59,6 +59,12 @@ def run(folder: Path, *command: str | Path) -> str:
     return done.stdout
 
 
+def build(target: Path) -> None:
+    """Build sdist and wheel; the same sources and SOURCE_DATE_EPOCH give the same bytes, at any time and place."""
+    os.environ.setdefault("SOURCE_DATE_EPOCH", "1735689600")
+    run(ROOT, sys.executable, "-m", "build", "--outdir", target)
+
+
 def environment(folder: Path, name: str, *requirements: str) -> Path:
     """A new environment with these packages; its folder of commands."""
     run(folder, sys.executable, "-m", "venv", name)
@@ -91,7 +97,10 @@ def main() -> None:
     """Build, install, decode; any failure ends the program."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run(ROOT, sys.executable, "-m", "build", "--outdir", folder / "dist")
+        build(folder / "dist")
+        build(folder / "again")
+        for archive in (folder / "dist").iterdir():
+            assert archive.read_bytes() == (folder / "again" / archive.name).read_bytes(), archive.name
         (wheel,) = map(str, (folder / "dist").glob("*.whl"))
         shutil.copy(SAMPLE, folder)
 
@@ -106,7 +115,7 @@ def main() -> None:
         check_core(folder, commands)
         check_tables(folder, commands)
         run(folder, commands / "python", "-c", EXTRA_MODULES)
-    print("sdist and wheel are complete; with", *lowest, "and with the newest versions")
+    print("sdist and wheel are complete, and two builds are equal; with", *lowest, "and with the newest versions")
 
 
 if __name__ == "__main__":

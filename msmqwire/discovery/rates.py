@@ -59,9 +59,11 @@ class TokenBucket:
     def take(self, now: int, *, privileged: bool = False) -> bool:
         """Take a token; False if there is none."""
         full_at = now if self._full_at is None or self._full_at < now else self._full_at
+        # No bucket is emptier than empty, unless the clock went back: that must not refuse for as long
+        self._full_at = full_at = min(full_at, now + self._patience + self._interval)
         if full_at - now > self._patience - (0 if privileged else self._kept):
             return False
-        self._full_at = full_at + self._interval
+        self._full_at += self._interval
         return True
 
 
@@ -85,9 +87,9 @@ class NetworkBuckets:
         """Take a token of the network that contains an IPv4 address; False if it has none."""
         network = address >> self._shift
         full_at = self._full_at.get(network, now)
-        if full_at < now:
-            full_at = now
+        full_at = max(now, min(full_at, now + self._patience + self._interval))
         if full_at - now > self._patience:
+            self._full_at[network] = full_at
             return False
         self._full_at[network] = full_at + self._interval
         self._full_at.move_to_end(network)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from functools import cache
 from ipaddress import ip_address
 
 PORT = 1801
@@ -15,6 +16,12 @@ START = 1_709_539_200_123_456_789  # 2024-03-04 08:00:00.123456789 UTC
 
 
 # Frames
+
+
+@cache
+def packed(address: str) -> bytes:
+    """The bytes of an address; tests use few, and in many frames."""
+    return ip_address(address).packed
 
 
 def udp(
@@ -59,8 +66,8 @@ def ipv4(
     head = 0x40 | words if first is None else first
     return (
         struct.pack(">BBHHHBBH", head, 0, size, 7, fragment, 64, protocol, 0)
-        + ip_address(source).packed
-        + ip_address(target).packed
+        + packed(source)
+        + packed(target)
         + options
         + body
     )
@@ -77,12 +84,7 @@ def ipv6(
 ) -> bytes:
     """An IPv6 packet; ``body`` begins with the extension headers, if ``next_header`` announces one."""
     size = len(body) if length is None else length
-    return (
-        struct.pack(">IHBB", version << 28, size, next_header, 64)
-        + ip_address(source).packed
-        + ip_address(target).packed
-        + body
-    )
+    return struct.pack(">IHBB", version << 28, size, next_header, 64) + packed(source) + packed(target) + body
 
 
 def extension(next_header: int, size: int = 8, content: bytes = b"") -> bytes:

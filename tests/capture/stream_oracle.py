@@ -139,7 +139,11 @@ class Stream:
             self.account["skipped"] += 1
             return None
         self.open.append(byte)
-        while len(self.open) <= 16:
+        if len(self.open) > 16:  # its size is known
+            return self.complete() if len(self.open) == self.size else None
+        if len(self.open) in (2, 3, 4, *range(9, 16)):  # these bytes do not decide whether a packet begins
+            return None
+        while True:
             size = packet_size(self.content)
             if size is not None:
                 self.size = size
@@ -157,7 +161,7 @@ class Stream:
     @property
     def content(self) -> bytes:
         """The bytes of the open packet that matter for where it ends."""
-        return bytes(byte.value for byte in self.open[:16])
+        return bytes([byte.value for byte in self.open[:16]])
 
     def complete(self) -> Found:
         """All of the packet is there."""

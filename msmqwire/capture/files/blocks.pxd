@@ -41,8 +41,11 @@ cdef class Pool:
     cdef Buffer memory
     cdef Buffer files
     cdef Buffer paths
+    cdef Buffer carry
+    cdef dict port_sets
     cdef Payloads nothing
 
+    cdef Buffer port_set(self, object ports)
     cdef Buffer free_buffer(self, list kept, size_t size)
     cdef Buffer window(self)
     cdef Buffer gathering(self)

@@ -97,6 +97,16 @@ cdef class Pool:
         self.memory = allocate((MOST_PACKETS + MOST_ASSEMBLED) * sizeof(void*))
         self.files = allocate(MOST_FILES * sizeof(uint32_t))
         self.paths = allocate(MOST_PATHS * sizeof(uint32_t))
+        self.carry = allocate(LARGEST_RECORD)
+        self.port_sets = {}
+
+    cdef Buffer port_set(self, object ports):
+        """Ports in the form that layers.pxd describes."""
+        cdef object key = frozenset(ports)
+        cdef Buffer found = self.port_sets.get(key)
+        if found is None:
+            found = self.port_sets[key] = words_of_ports(key)
+        return found
 
     cdef Buffer free_buffer(self, list kept, size_t size):
         """One of those kept that nobody looks at, or a new one."""
@@ -180,8 +190,8 @@ cdef Rows rows_of(Pool pool, Buffer spans, ColumnSlot columns) except *:
     return rows
 
 
-cdef Buffer port_set(object ports):
-    """Ports in the form that layers.pxd describes."""
+cdef Buffer words_of_ports(object ports):
+    """A bit for each port that there is."""
     cdef Buffer words = allocate_zeroed(8192)
     cdef uint32_t bit
     for port in ports:
@@ -210,9 +220,9 @@ cdef class FileReader:
         self.name = name
         self.read_into = read_into
         self.ready = ready
-        self.udp_ports = port_set(ports["udp"])
-        self.tcp_ports = port_set(ports["tcp"])
-        self.ipx_ports = port_set(ports["ipx"])
+        self.udp_ports = pool.port_set(ports["udp"])
+        self.tcp_ports = pool.port_set(ports["tcp"])
+        self.ipx_ports = pool.port_set(ports["ipx"])
         self.ports.udp = <const uint64_t*>self.udp_ports.data
         self.ports.tcp = <const uint64_t*>self.tcp_ports.data
         self.ports.ipx = <const uint64_t*>self.ipx_ports.data
@@ -228,7 +238,7 @@ cdef class FileReader:
         self.timed = selection is not None and selection.selection.by_time
         self.stats = stats
         self.limit = END_OF_FILE
-        self.carry = allocate(LARGEST_RECORD)
+        self.carry = pool.carry  # one file of a pool is read at a time
         self.start()
 
     cdef int start(self) except -1:
