@@ -38,7 +38,7 @@ ROOT = Path(__file__).parent.parent
 EXPLAINED = Path(__file__).with_suffix(".toml")
 COPIED = ("msmqwire", "tests", "examples", "docs", "pyspark_msmq", "setup.py", "pyproject.toml", "README.md")
 # Packages without a folder of tests; what starts the package (__init__, __main__) is tested by `make package`
-TESTED_BY = {"wire": {"formatname", "propvariant", "mqsd", "mqcn", "mqqb"}, "errors": {"formatname", "mqsd", "mqcn"}}
+TESTED_BY = {"wire": {"formatname", "propvariant", "mqsd", "mqcn", "mqqb"}, "errors": {"formatname", "mqsd", "routing"}}
 TIMEOUT = 600  # seconds; a mutant that never ends is killed
 MEMORY = 12 << 30
 
