@@ -43,6 +43,7 @@ run: check $(DONE)/venv ## decode the sample captures through Spark on local[*] 
 
 # Files are handed out heaviest first: tests/conftest.py sorts them by their recorded CPU seconds
 PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+LONG := -m "long or hypothesis" --hypothesis-profile long
 
 .PHONY: test
 test: check $(DONE)/venv ## run the tests but the long ones (ARGS="-k name" passes on to pytest)
@@ -62,8 +63,8 @@ lint: $(DONE)/lint build ## check style and types of Python and Cython
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint msmqwire
 
 .PHONY: test-long
-test-long: $(DONE)/test build ## run the long tests alone
-	$(PYTEST) -m long $(ARGS)
+test-long: $(DONE)/test build ## run the long tests alone, and those of Hypothesis with more examples
+	$(PYTEST) $(LONG) $(ARGS)
 
 .PHONY: test-all
 test-all: test test-long ## run every test
@@ -71,7 +72,7 @@ test-all: test test-long ## run every test
 .PHONY: weights
 weights: $(DONE)/test build ## measure the CPU seconds of each test file, by which the tests are ordered
 	$(PYTEST) -m "not long" --record-weights short
-	$(PYTEST) -m long --record-weights long
+	$(PYTEST) $(LONG) --record-weights long
 
 .PHONY: docs
 docs: $(DONE)/test build ## write the manual's generated pages, then run every example in it

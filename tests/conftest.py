@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # No deadline: tests assert what happens, never how long it takes
-settings.register_profile("msmqwire", deadline=None, max_examples=300, print_blob=True)
-settings.load_profile("msmqwire")
+# `make test-long` runs the tests of Hypothesis as well, by their mark, with the profile of more examples
+settings.register_profile("short", deadline=None, max_examples=100, print_blob=True)
+settings.register_profile("long", settings.get_profile("short"), max_examples=300)
+settings.load_profile("short")
 
 # JVMs of tests live for a minute: quick compilation costs less than good code saves
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

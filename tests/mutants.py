@@ -38,7 +38,7 @@ ROOT = Path(__file__).parent.parent
 EXPLAINED = Path(__file__).with_suffix(".toml")
 COPIED = ("msmqwire", "tests", "examples", "docs", "pyspark_msmq", "setup.py", "pyproject.toml", "README.md")
 # Packages without a folder of tests; what starts the package (__init__, __main__) is tested by `make package`
-TESTED_BY = {"wire": {"formatname", "propvariant", "mqsd", "mqcn", "mqqb"}, "errors": {"formatname", "mqsd", "mqcn"}}
+TESTED_BY = {"wire": {"formatname", "propvariant", "mqsd", "mqcn", "mqqb"}, "errors": {"formatname", "mqsd", "routing"}}
 TIMEOUT = 600  # seconds; a mutant that never ends is killed
 MEMORY = 12 << 30
 
@@ -248,8 +248,8 @@ class Tree:
         command = ["prlimit", f"--as={MEMORY}", sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         command += ["-m", "not long", *tests_of(mutant.package, mutant.path)]
         variables = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        pipe = subprocess.PIPE
-        run = subprocess.Popen(command, cwd=self.folder, env=variables, stdout=pipe, text=True, start_new_session=True)
+        options = {"cwd": self.folder, "env": variables, "text": True, "start_new_session": True}
+        run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
         try:
             output, _ = run.communicate(timeout=TIMEOUT)
         except subprocess.TimeoutExpired:

@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import pytest
 
-from msmqwire.cli import main
+from tests.cli.support import msmqwire
 from tests.system_programs import require_program
 
 ROOT = Path(__file__).parent.parent
@@ -128,14 +128,8 @@ def run_command(command: str) -> tuple[int, str]:
     arguments: list[str] = []
     for word in shlex.split(command)[1:]:
         arguments += (sorted(glob.glob(word)) if "*" in word else []) or [word]
-    output, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-        try:
-            status = main(arguments)
-        except SystemExit as stop:
-            status = int(stop.code or 0)
-    written = b"".join(stream.buffer.getvalue() for stream in (output, errors))  # type: ignore[attr-defined]
-    return status, written.decode().replace("\r\n", "\n")
+    done = msmqwire(*arguments, cwd=Path.cwd())
+    return done.returncode, (done.stdout + done.stderr).decode().replace("\r\n", "\n")
 
 
 def run_console(text: str, where: str) -> int:

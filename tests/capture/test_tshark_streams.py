@@ -97,7 +97,7 @@ def write(path: Path, frames: list[Packet]) -> None:
 
 
 @pytest.mark.parametrize("network", [IP, IPv6])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_as_wireshark_follows(tmp_path: Path, network: type[Packet], seed: int) -> None:
     rng = random.Random(seed)
     connections = [Connection(50000 + number, rng, network) for number in range(3)]

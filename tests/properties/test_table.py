@@ -69,6 +69,12 @@ def test_numbered_properties() -> None:
         ("PROPID_Q_TRANSACTION", {"MQ_TRANSACTIONAL_NONE": 0, "MQ_TRANSACTIONAL": 1}),
         ("PROPID_Q_SCOPE", {"MQDS_SITESCOPE": 0, "MQDS_ENTERPRISESCOPE": 1}),
         ("PROPID_QM_FOREIGN", {"MSMQ_MACHINE": 0, "FOREIGN_MACHINE": 1}),
+        (
+            "PROPID_QM_OS",
+            {f"MSMQ_OS_{name}": 0x100 * at for at, name in enumerate(["NONE", "FOREIGN", "95", "NTW", "NTS", "NTE"])},
+        ),
+        ("PROPID_QM_GROUP_IN_CLUSTER", {"MSMQ_GROUP_NOT_IN_CLUSTER": 0, "MSMQ_GROUP_IN_CLUSTER": 1}),
+        ("PROPID_CN_PROTOCOLID", {"IP_ADDRESS_TYPE": 1, "IPX_ADDRESS_TYPE": 3, "FOREIGN_ADDRESS_TYPE": 5}),
         ("PROPID_D_SCOPE", {"MQDS_SITESCOPE": 0, "MQDS_ENTERPRISESCOPE": 1}),
     ],
 )

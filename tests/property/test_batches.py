@@ -21,6 +21,8 @@ from tests.reference.mqqb import LIOR
 # Examples, steps of each and payloads of a step: the oracle of replies takes the least time
 USUAL = (20, 15, 12)
 EFFORT = {"topology": (30, 20, 30)}
+#: By what the number of examples is divided: the short run takes a part of them.
+each_effort = pytest.mark.parametrize("part", [4, pytest.param(1, marks=pytest.mark.long)])
 PAYLOADS = {
     "topology": strategies.payloads(),
     "notifications": notifications.payloads(),
@@ -55,26 +57,34 @@ def test_batches_and_the_oracle_agree(kind: Format, count: int, strict: bool) ->
         assert np.array_equal(again.faults, batch.faults)
 
 
-@settings(max_examples=100)
-@given(data=st.data())
+@each_effort
 @each_format
-def test_any_batch_is_what_the_oracle_says(kind: Format, data: st.DataObject) -> None:
-    many = data.draw(st.lists(st.none() | PAYLOADS[str(kind)], max_size=12))
-    strict, threads = data.draw(st.booleans()), data.draw(st.integers(1, 3))
-    for given_as in (many, pa.array(many, pa.binary()), pa.array([b"x", *many], pa.binary_view())[1:]):
-        kind.assert_rows(many, kind.decode_batch(given_as, strict=strict, threads=threads), strict=strict)
+def test_any_batch_is_what_the_oracle_says(kind: Format, part: int) -> None:
+    @settings(max_examples=100 // part)
+    @given(data=st.data())
+    def agree(data: st.DataObject) -> None:
+        many = data.draw(st.lists(st.none() | PAYLOADS[str(kind)], max_size=12))
+        strict, threads = data.draw(st.booleans()), data.draw(st.integers(1, 3))
+        for given_as in (many, pa.array(many, pa.binary()), pa.array([b"x", *many], pa.binary_view())[1:]):
+            kind.assert_rows(many, kind.decode_batch(given_as, strict=strict, threads=threads), strict=strict)
+
+    agree()
 
 
-@settings(max_examples=60)
-@given(data=st.data())
+@each_effort
 @each_format
-def test_batches_round_trip(kind: Format, data: st.DataObject) -> None:
+def test_batches_round_trip(kind: Format, part: int) -> None:
     packets, encode = PACKETS[str(kind)]
-    many = data.draw(st.lists(packets, max_size=6))
-    written = contents(kind.encode_batch(many))
-    assert written == list(map(encode, many))
-    batch = kind.assert_rows(written, strict=True)
-    assert contents(kind.encode_batch(batch)) == written
+
+    @settings(max_examples=60 // part)
+    @given(many=st.lists(packets, max_size=6))
+    def agree(many: list[Any]) -> None:
+        written = contents(kind.encode_batch(many))
+        assert written == list(map(encode, many))
+        batch = kind.assert_rows(written, strict=True)
+        assert contents(kind.encode_batch(batch)) == written
+
+    agree()
 
 
 class Reuse(RuleBasedStateMachine):
@@ -113,7 +123,9 @@ class Reuse(RuleBasedStateMachine):
             assert column.to_pylist() == values
 
 
+@each_effort
 @each_format
-def test_reuse(kind: Format) -> None:
+def test_reuse(kind: Format, part: int) -> None:
     examples, steps, _ = EFFORT.get(str(kind), USUAL)
-    run_state_machine_as_test(lambda: Reuse(kind), settings=settings(max_examples=examples, stateful_step_count=steps))
+    effort = settings(max_examples=examples // part, stateful_step_count=steps)
+    run_state_machine_as_test(lambda: Reuse(kind), settings=effort)

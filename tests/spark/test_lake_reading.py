@@ -29,12 +29,19 @@ FIRST = {"a": 3, "b": 5, "c": 1}
 SECOND = {**FIRST, "b": 8, "d": 2}
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of two runs, the second of which replaced rows of the first."""
+    lake = tmp_path_factory.mktemp("two runs") / "lake"
     for captures in (FIRST, SECOND):
-        run(tmp_path / "lake", captures, share=1)
-    return tmp_path / "lake"
+        run(lake, captures, share=1)
+    return lake
+
+
+@pytest.fixture
+def root(two_runs: Path, tmp_path: Path) -> Path:
+    """A copy of this lake."""
+    return Path(shutil.copytree(two_runs, tmp_path / "lake"))
 
 
 def rows(frame: Any) -> list[tuple[Any, ...]]:
@@ -165,7 +172,7 @@ def test_the_command(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
 # In an object store
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def bucket() -> Iterator[dict[str, str]]:
     """What reaches a server in a process of its own: deltalake waits for it without letting other threads run."""
     pytest.importorskip("moto")
