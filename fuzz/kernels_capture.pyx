@@ -13,13 +13,17 @@ from msmqwire.capture.files.pcapng cimport (
 )
 from msmqwire.capture.files.window cimport INTERFACE, LOST, MORE, SECTION, SKIP, Stop, Window
 from msmqwire.capture.frames.fragments cimport free_fragments, give_up_datagrams
-from msmqwire.capture.frames.frame cimport IPX_LENGTH, LINK_CUT, RECORD_CUT, Counts, damaged
-from msmqwire.capture.frames.layers cimport (
-    FOUND, IPX_HEADER, IPX_PACKET, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LINUX_SLL, LINK_LINUX_SLL2, LINK_LOOP,
-    LINK_NULL, LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, OTHER, PART, PLAIN_ROOM, TCP_HEADER,
-    TCP_PROTOCOL, UDP_HEADER, UDP_PROTOCOL, Packet, Ports, find_packet, network_u16, plain_datagram, wanted,
+from msmqwire.capture.frames.frame cimport (
+    ENCAPSULATION_CUT, IPX_LENGTH, LINK_CUT, RECORD_CUT, UNSUPPORTED_KINDS, Counts, damaged,
 )
-from msmqwire.capture.frames.rows cimport MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, SMALLEST_ROW, Rows
+from msmqwire.capture.frames.layers cimport (
+    FOUND, IPX_HEADER, IPX_PACKET, LINK_CISCO_HDLC, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LINUX_SLL,
+    LINK_LINUX_SLL2, LINK_LOOP, LINK_MPLS, LINK_NULL, LINK_PPI, LINK_PPP, LINK_PPP_ETHER, LINK_PPP_HDLC, LINK_RADIOTAP,
+    LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_WLAN, OTHER, PART, PLAIN_ROOM, TCP_HEADER, TCP_PROTOCOL, UDP_HEADER,
+    UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Packet, Ports, find_packet, may_be_tunnel, network_u16,
+    plain_datagram, wanted,
+)
+from msmqwire.capture.frames.rows cimport MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, SMALLEST_ROW, Rows
 from msmqwire.capture.tcp.flows cimport NO_FLOW, StreamCounts, Streams, free_table, start_table
 from msmqwire.capture.tcp.packets cimport MESSAGE_PACKETS, SESSION_PACKETS
 from msmqwire.capture.tcp.streams cimport finish_streams
@@ -49,6 +53,8 @@ cdef uint64_t[MOST_ROWS] STREAM_OFFSET
 cdef uint32_t[MOST_ROWS] OTHERS
 cdef (void*)[MOST_PACKETS + MOST_ASSEMBLED] MEMORY
 cdef uint32_t[MOST_FILES] FILES
+cdef uint8_t[MOST_ROWS] ENCAPSULATION
+cdef uint32_t[MOST_PATHS] PATHS
 cdef Interface[MOST_INTERFACES] INTERFACES
 
 cdef uint64_t[1024] PORT_SET
@@ -58,10 +64,11 @@ for number in (1801, 3527, 876):
     number = (number & 0xFF) << 8 | number >> 8
     PORT_SET[number >> 6] |= <uint64_t>1 << (number & 63)
 
-cdef uint32_t[12] LINKS
+cdef uint32_t[19] LINKS
 LINKS[:] = [
     LINK_ETHERNET, LINK_NULL, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_RAW, LINK_LOOP, LINK_LINUX_SLL, LINK_IPV4,
-    LINK_IPV6, LINK_LINUX_SLL2, 105, 65535,
+    LINK_IPV6, LINK_LINUX_SLL2, LINK_WLAN, 65535, LINK_RADIOTAP, LINK_PPI, LINK_PPP, LINK_PPP_HDLC, LINK_PPP_ETHER,
+    LINK_CISCO_HDLC, LINK_MPLS,
 ]
 
 
@@ -93,6 +100,7 @@ cdef void start_rows(Rows* rows, bint columns) noexcept nogil:
     rows.others = OTHERS
     rows.memory = MEMORY
     rows.files = FILES
+    rows.paths = PATHS
     rows.columns = columns
     if columns:
         rows.presence = PRESENCE
@@ -106,6 +114,7 @@ cdef void start_rows(Rows* rows, bint columns) noexcept nogil:
         rows.dst_port = DST_PORT
         rows.transport = TRANSPORT
         rows.stream_offset = STREAM_OFFSET
+        rows.encapsulation = ENCAPSULATION
 
 
 cdef void mix_columns(Reading* reading, const Rows* rows, size_t row) noexcept nogil:
@@ -125,6 +134,8 @@ cdef void mix_columns(Reading* reading, const Rows* rows, size_t row) noexcept n
     mix(checksum, rows.src_port[row])
     mix(checksum, rows.dst_port[row])
     mix(checksum, rows.transport[row])
+    must(rows.encapsulation[row] <= rows.path_count)
+    mix(checksum, 0 if rows.encapsulation[row] == 0 else rows.paths[rows.encapsulation[row] - 1])
     mix(checksum, rows.stream_offset[row])
     for i in range(<size_t>ADDRESS_SIZE):
         mix(checksum, rows.src[ADDRESS_SIZE * row + i])
@@ -245,7 +256,7 @@ cdef void finish(Reading* reading, size_t size) noexcept nogil:
     must(reading.skipped <= size)
     must(
         counts.frames
-        == reading.plain_rows + counts.segments + counts.fragments + counts.other + counts.damaged
+        == reading.plain_rows + counts.segments + counts.fragments + counts.other + counts.unsupported + counts.damaged
     )
     must(streams.bytes == streams.framed + streams.skipped + streams.duplicate and streams.held == 0)
     must(streams.packets == reading.packets + streams.unselected)
@@ -270,6 +281,7 @@ cdef void read_file(
     reading.streams.most_memory = 64 << 20
     reading.streams.most_flows = 1 << 16
     reading.streams.waiting = NO_FLOW
+    reading.streams.fragments.lifetime = 30000000000
     reading.columns = columns
     while not ended:
         ended = seed == 0 or end == size
@@ -311,6 +323,7 @@ cdef void check_file(const uint8_t* data, size_t size, const Reading* empty) noe
     read_file(data, size, seed | 1, seed & 2, &parts)
     must(one.frames == other.frames and one.segments == other.segments and one.other == other.other)
     must(one.damaged == other.damaged and one.fragments == other.fragments and one.described == other.described)
+    must(one.unsupported == other.unsupported and one.invalid_times == other.invalid_times)
     must(one.incomplete == other.incomplete and one.fragment_conflicts == other.fragment_conflicts)
     for i in range(one.described):
         must(one.problems[i].offset == other.problems[i].offset and one.problems[i].offset < size)
@@ -365,7 +378,13 @@ cdef void look(const uint8_t* frame, size_t size, uint32_t link, Seen* seen) noe
         seen.payload = <size_t>(packet.part.data - frame)
         return
     if seen.status != FOUND:
-        must(seen.status == OTHER or LINK_CUT <= seen.status <= IPX_LENGTH)
+        if seen.status == UNSUPPORTED_ENCAPSULATION:
+            must(packet.unsupported < UNSUPPORTED_KINDS)
+        else:
+            must(
+                seen.status == OTHER or seen.status == UNSUPPORTED_LINK or seen.status == ENCAPSULATION_CUT
+                or LINK_CUT <= seen.status <= IPX_LENGTH
+            )
         return
     must(frame <= packet.ip and packet.ip <= packet.header and packet.header < packet.payload)
     must(packet.payload <= frame + size and packet.size <= <size_t>(frame + size - packet.payload))
@@ -383,7 +402,7 @@ cdef void look(const uint8_t* frame, size_t size, uint32_t link, Seen* seen) noe
         must(network_u16(packet.header + 4) == UDP_HEADER + packet.size)
     else:
         must(packet.protocol == TCP_PROTOCOL and seen.payload >= seen.header + TCP_HEADER)
-        must(packet.missing == 0 or packet.payload + packet.size == frame + size)
+        must(packet.missing == 0 or packet.path or packet.payload + packet.size == frame + size)
 
 
 cdef void check_plain(const uint8_t* frame, size_t size, const Seen* seen) noexcept nogil:
@@ -394,7 +413,7 @@ cdef void check_plain(const uint8_t* frame, size_t size, const Seen* seen) noexc
     must(length >= UDP_HEADER and length <= size - 34)
     if wanted(PORT_SET, frame + 34):
         must(seen.status == FOUND and seen.payload == 42 and seen.packet.size == length - UDP_HEADER)
-    else:
+    elif not may_be_tunnel(frame + 36):
         must(seen.status == OTHER)
 
 
@@ -403,8 +422,8 @@ cdef void check_cut(const uint8_t* frame, size_t size, uint32_t link, const Seen
     cdef uint8_t* copied = exact_copy(frame, size, 1)
     cdef Seen part
     look(copied + 1, size, link, &part)
-    if part.status == OTHER:
-        must(whole.status == OTHER)
+    if part.status == OTHER or part.status == UNSUPPORTED_LINK or part.status == UNSUPPORTED_ENCAPSULATION:
+        must(whole.status == part.status and whole.packet.unsupported == part.packet.unsupported)
     elif part.status == PART:
         must(whole.status == PART and part.payload == whole.payload)
     elif part.status == FOUND:
@@ -423,7 +442,7 @@ cdef public int fuzz_layers(const uint8_t* data, size_t size) noexcept nogil:
     cdef size_t cut
     if size == 0:
         return 0
-    link = LINKS[data[0] % 12]
+    link = LINKS[data[0] % 19]
     cut = data[size - 1]
     data += 1
     size -= 1
@@ -436,7 +455,7 @@ cdef public int fuzz_layers(const uint8_t* data, size_t size) noexcept nogil:
     must(first.packet.missing == second.packet.missing and first.packet.protocol == second.packet.protocol)
     must(first.packet.needed == second.packet.needed and first.packet.available == second.packet.available)
     must(first.packet.part.size == second.packet.part.size and first.packet.part.more == second.packet.part.more)
-    must(first.packet.part.offset == second.packet.part.offset)
+    must(first.packet.part.offset == second.packet.part.offset and first.packet.path == second.packet.path)
     if link == LINK_ETHERNET:
         check_plain(shifted + 1, size, &second)
     if size:

@@ -34,6 +34,10 @@ def report(
         f"{counted(stats.frames, 'frame')}: {_counted_rows(rows)}, {stats.other:,} of other protocols, "
         f"{stats.damaged:,} damaged"
     )
+    for name, number in stats.unsupported_links.items():
+        say(f"{counted(number, 'frame')} of link type {name}, not read")
+    for name, number in stats.unsupported_encapsulations.items():
+        say(f"{counted(number, 'frame')} in an encapsulation that is not read: {name}")
     _report_streams(stats)
     _report_fragments(stats)
     report_faults("payload", faults)
@@ -41,6 +45,8 @@ def report(
         say(f"{counted(encrypted, 'message')} to the notify queue encrypted, and so without rows")
     if unread:
         say(f"{counted(unread, 'message')} with faults; msmqwire decode --table messages shows them")
+    if stats.invalid_times:
+        say(f"{counted(stats.invalid_times, 'frame')} with a fraction of a second that is a second or more")
     if stats.cut_files:
         say(f"{counted(stats.cut_files, 'compressed file')} not read to the end")
     if stats.bytes_skipped:
@@ -90,6 +96,7 @@ def is_complete(stats: CaptureStats) -> bool:
     """Whether every byte of the payloads in a capture was read."""
     return not (
         stats.damaged
+        or stats.unsupported_links
         or stats.bytes_skipped
         or stats.incomplete_datagrams
         or stats.fragment_conflicts

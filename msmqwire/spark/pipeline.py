@@ -72,9 +72,10 @@ class Summary:
 
     Attributes
     ----------
-    sources, bytes, frames, payloads, segments, fragments, other, damaged, cut_files : int
+    sources, bytes, frames, payloads, segments, fragments, other, unsupported, damaged, cut_files : int
         Totals of the sources that this run decoded; their rows are in the lake now.
-    incomplete_datagrams, fragment_conflicts, encrypted, unread : int
+    incomplete_datagrams, fragment_conflicts, invalid_times, encrypted, unread : int
+    unsupported_links, unsupported_encapsulations : Counter
     streams : StreamStats
         Likewise.
     known : int
@@ -95,10 +96,14 @@ class Summary:
     segments: int = 0
     fragments: int = 0
     other: int = 0
+    unsupported: int = 0
     damaged: int = 0
     cut_files: int = 0
     incomplete_datagrams: int = 0
     fragment_conflicts: int = 0
+    invalid_times: int = 0
+    unsupported_links: Counter[str] = field(default_factory=Counter)
+    unsupported_encapsulations: Counter[str] = field(default_factory=Counter)
     streams: StreamStats = field(default_factory=StreamStats)
     encrypted: int = 0
     unread: int = 0
@@ -117,14 +122,19 @@ class Summary:
         self.sources += 1
         for name in _TOTALS:
             setattr(self, name, getattr(self, name) + getattr(account, name))
+        self.unsupported_links.update(account.unsupported_links)
+        self.unsupported_encapsulations.update(account.unsupported_encapsulations)
         self.rows.update(account.rows)
         self.faults.update(account.faults)
 
     @property
     def lost(self) -> int:
-        """How many things cannot be read: frames, IP datagrams, places in streams, messages, ends of files."""
+        """How many things cannot be read: frames, IP datagrams, places in streams, messages, ends of files.
+
+        Frames of unsupported link types are among them, frames with unsupported encapsulations are not.
+        """
         datagrams = self.incomplete_datagrams + self.fragment_conflicts
-        return self.damaged + datagrams + self.streams.problems + self._unread_messages + self.cut_files
+        return self.damaged + self.unsupported_links.total() + datagrams + self.streams.problems + self._unread_messages + self.cut_files
 
     @property
     def _unread_messages(self) -> int:
@@ -149,6 +159,10 @@ class Summary:
             f"{_counted(self.segments, 'TCP segment')}, {_counted(self.fragments, 'fragment')}, "
             f"{self.other:,} of other protocols, {self.damaged:,} that cannot be read"
         )
+        for name, count in self.unsupported_links.items():
+            yield f"{_counted(count, 'frame')} of link type {name}, not read"
+        for name, count in self.unsupported_encapsulations.items():
+            yield f"{_counted(count, 'frame')} in an encapsulation that is not read: {name}"
         yield from self._losses()
         faults = ", ".join(f"{code} {count:,}" for code, count in self.faults.most_common())
         yield _counted(self.faults.total(), "fault") + (f": {faults}" if faults else "")
@@ -167,6 +181,8 @@ class Summary:
                 f"IP fragments: {_counted(self.incomplete_datagrams, *whole)}, "
                 f"{_counted(self.fragment_conflicts, 'conflict')}"
             )
+        if self.invalid_times:
+            yield f"{_counted(self.invalid_times, 'frame')} with a fraction of a second that is a second or more"
         if self.cut_files:
             yield _counted(self.cut_files, "compressed capture that is cut", "compressed captures that are cut")
         if self._unread_messages:

@@ -6,6 +6,7 @@ import io
 import os
 import random
 import struct
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.errors import CaptureError
 from tests.capture import build, oracle
 from tests.capture.reading import check, read
+from tests.system_programs import require_program
 
 FRAME = build.plain(b"hello")
 NOISE = random.Random(1).randbytes(5000)
@@ -361,3 +363,38 @@ def test_accounts_add_up() -> None:
     assert sum([one, two], capture.CaptureStats()) == both
     with pytest.raises(TypeError):
         one + 1  # type: ignore[operator]
+
+
+ETL = struct.pack("<I", 0x10000) + bytes(68) + b"\2\0\2\xc0" + bytes(100)
+
+
+@pytest.mark.parametrize(
+    ("first", "what"),
+    [
+        (b"GMBU\0\2" + bytes(40), "Microsoft Network Monitor 2, not pcap or pcapng; convert it: editcap one.cap"),
+        (b"snoop\0\0\0" + bytes(40), "Solaris snoop, not pcap or pcapng; convert it: editcap one.cap"),
+        (b"TRSNIFF data    \x1a" + bytes(40), "Network General Sniffer (DOS), not pcap or pcapng; convert it: editcap"),
+        (b"iptrace 2.0" + bytes(40), "AIX iptrace 2, not pcap or pcapng; convert it: editcap one.cap"),
+        (ETL, "Event Tracing for Windows (.etl), not pcap or pcapng; convert it: etl2pcapng one.cap converted.pcapng"),
+        (b"PK\3\4" + bytes(40), "a zip archive, not pcap or pcapng; extract the captures in it"),
+    ],
+)
+def test_files_of_other_formats(first: bytes, what: str) -> None:
+    file = io.BytesIO(first)
+    file.name = "one.cap"
+    with pytest.raises(CaptureError) as error:
+        capture.open(file)
+    assert str(error.value).startswith(f"one.cap: is {what}")
+
+
+@pytest.mark.parametrize(("form", "magic"), [("netmon2", "Network Monitor 2"), ("snoop", "snoop"), ("rf5", "K12")])
+def test_what_editcap_writes(tmp_path: Path, form: str, magic: str) -> None:
+    """A file in the format, written by Wireshark's program, is recognized, and what the program makes of it is read."""
+    source, other, back = tmp_path / "a.pcap", tmp_path / "b.cap", tmp_path / "c.pcapng"
+    source.write_bytes(build.pcap([build.plain(b"payload")]))
+    editcap = require_program("editcap")
+    subprocess.run([editcap, "-F", form, str(source), str(other)], check=True, timeout=60)
+    with pytest.raises(CaptureError, match=f"{magic}.*convert it: editcap"):
+        capture.open(other)
+    subprocess.run([editcap, str(other), str(back)], check=True, timeout=60)
+    assert [row.payload for row in read(back)[0]] == [b"payload"]

@@ -116,6 +116,67 @@ def test_more_datagrams_than_wait() -> None:
     assert (stats.payloads, stats.fragments, stats.incomplete_datagrams) == (256, 600 - 256, 44 + 44)
 
 
+def at_seconds(frames: list[tuple[float, bytes]]) -> bytes:
+    """A capture of frames with their times."""
+    records = (build.pcap_record(frame, time=build.START + int(at * 1e9)) for at, frame in frames)
+    return build.pcap_header() + b"".join(records)
+
+
+@pytest.mark.parametrize(("apart", "limit"), [(29.9, 30), (-29.9, 30), (30.1, 31)])
+def test_parts_within_the_lifetime(apart: float, limit: float) -> None:
+    data = at_seconds([(0, PARTS[0]), *((apart, one) for one in PARTS[1:])])
+    rows, stats = read(data, limits=capture.StreamLimits(fragment_seconds=limit))
+    assert [row.payload for row in rows] == [PAYLOAD]
+    assert stats.incomplete_datagrams == 0
+
+
+@pytest.mark.parametrize(("apart", "limit"), [(30.1, 30), (-30.1, 30), (2, 1)])
+def test_a_reused_identification(apart: float, limit: float) -> None:
+    """Parts that are captured further apart are of two datagrams: the first is incomplete, and mixes with nothing."""
+    other = build.udp(bytes(len(PAYLOAD)))
+    frames = [(0.0, PARTS[0]), (0.0, PARTS[1])]
+    frames += [(apart, part(start, min(start + 256, len(other)), body=other)) for start in range(0, len(other), 256)]
+    rows, stats = read(at_seconds(frames), limits=capture.StreamLimits(fragment_seconds=limit))
+    assert [row.payload for row in rows] == [bytes(len(PAYLOAD))]
+    assert (stats.incomplete_datagrams, stats.fragment_conflicts) == (1, 0)
+    (problem,) = stats.problems
+    assert problem.offset == 24
+
+
+def test_duplicates_after_the_datagram() -> None:
+    """A part that comes again when its datagram is complete is no loss; if all come again, so does the datagram."""
+    rows, stats = read(build.pcap([*PARTS, PARTS[1], PARTS[3]]))
+    assert [row.payload for row in rows] == [PAYLOAD]
+    assert (stats.fragments, stats.incomplete_datagrams, stats.problems) == (5, 0, [])
+    rows, stats = read(build.pcap([*PARTS, *PARTS]))
+    assert [(row.frame, row.payload) for row in rows] == [(4, PAYLOAD), (8, PAYLOAD)]
+
+
+def test_a_duplicate_does_not_mix_with_the_next_datagram() -> None:
+    other = build.udp(bytes(len(PAYLOAD)))
+    following = [part(start, min(start + 256, len(other)), body=other) for start in range(0, len(other), 256)]
+    rows, stats = read(build.pcap([*PARTS, PARTS[1], *following]))
+    assert [row.payload for row in rows] == [PAYLOAD, bytes(len(PAYLOAD))]
+    assert (stats.incomplete_datagrams, stats.fragment_conflicts) == (0, 0)
+    _, stats = read(build.pcap([*PARTS, PARTS[1], following[1]]))
+    assert stats.incomplete_datagrams == 1  # of the other datagram
+
+
+def test_a_duplicate_long_after_the_datagram() -> None:
+    _, stats = read(at_seconds([*((0, one) for one in PARTS), (31, PARTS[1])]))
+    assert stats.incomplete_datagrams == 1
+
+
+def test_duplicates_in_the_next_part_of_a_capture() -> None:
+    """A checkpoint knows the parts of datagrams that were complete."""
+    file = io.BytesIO(build.pcap([*PARTS, PARTS[1], PARTS[3]]))
+    place, end = capture.checkpoints(file, len(build.pcap(PARTS)) - 40, ports=[1801])
+    assert place.frames == 4
+    file.seek(0)
+    _, stats = read(file, resume=place, stop=end)
+    assert (stats.fragments, stats.incomplete_datagrams) == (2, 0)
+
+
 def test_datagrams_of_others() -> None:
     """Whole or not, what is not for us is no loss."""
     foreign = build.udp(PAYLOAD, 53, 54)
@@ -159,8 +220,36 @@ def test_a_segment_in_fragments() -> None:
         for start, end, more in ((0, 24, 0x2000), (24, 48, 0x2000), (48, len(body), 0))
     ]
     rows, stats = read(build.pcap([frames[2], frames[0], frames[1]]))
-    assert [(row.frame, row.payload, row.stream_offset) for row in rows] == [(3, packet, 0)]
+    assert [(row.frame, row.first_frame, row.payload, row.stream_offset) for row in rows] == [(3, 2, packet, 0)]
     assert (stats.segments, stats.fragments) == (1, 2)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_first_frames_of_packets_in_a_segment(ahead: bool) -> None:
+    """Each packet has the frame of the fragment with its first byte, also if the segment waited for an earlier one."""
+    packets = [build.message(bytes(100)) for _ in range(4)]
+    body = build.tcp(b"".join(packets), sequence=1017 if ahead else 1000)
+    frames = [
+        build.ethernet(
+            build.IPV4,
+            build.ipv4(
+                body[at : at + 160],
+                build.TCP,
+                fragment=at // 8 | (0x2000 if at + 160 < len(body) else 0),
+                source="10.0.0.1",
+                target="10.0.0.2",
+            ),
+        )
+        for at in range(0, len(body), 160)
+    ]
+    before = [build.segment(b"", 999, 2), *([build.segment(build.message(b"x"), 1000)] if ahead else [])]
+    late = before[1:]
+    rows, _ = read(build.pcap([before[0], *reversed(frames), *late]))
+    last = 1 + len(frames)
+    expected = [last - (20 + 116 * number) // 160 for number in range(4)]
+    found = rows[1:] if ahead else rows
+    assert [row.payload for row in found] == packets
+    assert [row.first_frame for row in found] == expected
 
 
 def test_random_parts_as_the_oracle_has_them() -> None:
@@ -176,11 +265,14 @@ def test_random_parts_as_the_oracle_has_them() -> None:
             frames.append(make(start, end, body=source))
             if random_.random() < 0.05:
                 frames[-1] = frames[-1][: random_.randrange(len(frames[-1]))]
-        data = build.pcap(frames)
+        if random_.random() < 0.3:
+            frames *= 2
+        data = at_seconds([(random_.choice((0, 0, 0, 20, 45)), frame) for frame in frames])
         rows, stats = read(data)
         expected = oracle.read(data, {1801})
         assert rows == expected.rows
-        assert stats.fragments == expected.fragments
+        assert (stats.fragments, stats.incomplete_datagrams) == (expected.fragments, expected.incomplete)
+        assert stats.fragment_conflicts == expected.conflicts
         assert (stats.other, stats.damaged) == (expected.other, len(expected.damaged))
 
 

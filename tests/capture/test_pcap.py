@@ -10,7 +10,7 @@ import pytest
 
 from msmqwire import capture
 from msmqwire.errors import CaptureError
-from tests.capture import build
+from tests.capture import build, wireshark
 from tests.capture.reading import Row, check, read
 
 ORDERS = ("<", ">")
@@ -155,3 +155,29 @@ def test_the_default_ports_are_those_of_msmq() -> None:
     with capture.open(io.BytesIO(build.pcap(frames))) as blocks:
         assert [block.capture["dst_port"].tolist() for block in blocks] == [[1801, 3527, 876]]
     check(blocks.stats)
+
+
+def nanoseconds_as_microseconds(frames: list[bytes]) -> bytes:
+    """A capture whose magic declares microseconds, and whose records have nanoseconds."""
+    return build.pcap_header() + b"".join(build.pcap_record(frame, nano=True) for frame in frames)
+
+
+def test_nanoseconds_where_microseconds_are_declared(tmp_path: Path) -> None:
+    """Every frame is read, as Wireshark does; its time is the sum of its two fields; all of them are counted."""
+    frames = [build.plain(b"one"), build.ethernet(build.IPV6, build.ipv6(build.udp(b"two"))), build.plain(b"three")]
+    path = tmp_path / "one.pcap"
+    path.write_bytes(nanoseconds_as_microseconds(frames))
+    rows, stats = read(path)
+    assert [row.payload for row in rows] == [b"one", b"two", b"three"]
+    assert {row.time for row in rows} == {build.START // 10**9 * 10**9 + build.START % 10**9 * 1000}
+    assert (stats.invalid_times, stats.damaged, stats.bytes_skipped) == (3, 0, 0)
+    assert wireshark.fields(path, ["udp.dstport"]) == [["1801"]] * 3
+
+
+def test_invalid_times_are_counted_once() -> None:
+    """Also where a block ends at the frame, and in parts of a capture."""
+    frames = [build.ethernet(build.IPV4, build.ipv4(build.ipv4(build.udp(b"x")), 4))] * 3000
+    data = nanoseconds_as_microseconds(frames)
+    assert read(data, block_size=4096)[1].invalid_times == 3000
+    _, stats = read(data[:-1])
+    assert (stats.invalid_times, stats.damaged) == (2999, 1)

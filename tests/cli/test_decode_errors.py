@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.capture import build
 from tests.cli.support import (
     COMMAND,
     LOCAL,
@@ -61,6 +62,24 @@ def test_status_2_when_a_frame_is_damaged(tmp_path: Path) -> None:
     assert text.splitlines()[0] == "8 frames: 3 rows of topology, 4 of other protocols, 1 damaged"
     assert f"{path}: at byte " in text
     assert from_json(done.stdout) == expected_rows(path)
+
+
+def test_what_is_not_read_is_named(tmp_path: Path) -> None:
+    """The status is 2 where the link type of frames is not read, and 0 where an encapsulation is not."""
+    esp = build.ethernet(build.IPV4, build.ipv4(bytes(40), 50))
+    path = tmp_path / "one.pcapng"
+    path.write_bytes(build.pcapng([esp, esp]))
+    done = msmqwire("decode", path)
+    assert done.returncode == 0
+    assert done.stderr.decode().splitlines() == [
+        "2 frames: 0 rows of any table, 0 of other protocols, 0 damaged",
+        "2 frames in an encapsulation that is not read: ESP",
+    ]
+    blocks = build.interface(link=195) + build.packet(bytes(40), number=1)
+    path.write_bytes(build.pcapng([esp]) + blocks)
+    done = msmqwire("decode", path)
+    assert done.returncode == 2
+    assert done.stderr.decode().splitlines()[1] == "1 frame of link type 195 (IEEE802_15_4_WITHFCS), not read"
 
 
 def test_a_long_list_of_problems_is_truncated(tmp_path: Path) -> None:

@@ -89,7 +89,9 @@ def pppoe(rest: bytes) -> Next:
 
 def ppp(rest: bytes) -> Next:
     """RFC 1661, RFC 1662."""
-    rest = rest.removeprefix(b"\xff\x03")
+    if need(rest, 1)[0] == 0xFF:
+        need(rest, 2)
+        rest = rest.removeprefix(b"\xff\x03")
     size = 1 if need(rest, 1)[0] & 1 else 2
     protocol = int.from_bytes(need(rest, size), "big")
     if protocol == 0x3D:

@@ -37,6 +37,7 @@ import numpy as np
 
 from msmqwire.errors import CaptureError
 
+from msmqwire.capture.files.other_formats import not_a_capture
 from msmqwire.capture.frames.encapsulations import encapsulation_names
 from msmqwire.capture.schema import CAPTURE, FRAMES, FileLimits
 
@@ -263,7 +264,7 @@ cdef class FileReader:
             if self.growing and self.carried < header:
                 self.paused = True
                 return 0
-            raise no_capture(self.name, bytes(view[:min(self.carried, header)]))
+            raise not_a_capture(self.name, bytes(view[:min(self.carried, <size_t>FRONT)]))
         return 0
 
     @property
@@ -664,13 +665,3 @@ cdef Batch compact_columns(Batch batch, Payloads payloads, size_t most):
         size = buffer.size // most * copied.length
         memcpy(copied.reserve(path, size), buffer.data, size)
     return copied
-
-
-def no_capture(str name, bytes first):
-    """The CaptureError of a file that does not begin like a capture."""
-    if not first:
-        return CaptureError(f"{name}: is empty; expected a pcap or pcapng capture")
-    return CaptureError(
-        f"{name}: begins with {first.hex(' ')}; expected a pcap capture (a1b2c3d4 or a1b23c4d in either byte order, "
-        "version 2) or a pcapng capture (0a0d0d0a)"
-    )

@@ -120,7 +120,7 @@ cdef inline bint take_part(
     if status != FOUND:
         count_without_row(counts, frame, status, found)
     elif found.protocol == TCP_PROTOCOL:
-        if not take_segment(streams, frame, found, datagram, rows, counts):
+        if not take_segment(streams, frame, found, rows, counts):
             return False
     else:
         ends = ends_of_ip(found.ip, found.header, Transport.UDP)
@@ -182,12 +182,12 @@ cdef inline bint take_general(
         return True
     if frame.link == LINK_ETHERNET and plain_segment(frame.data, frame.size, &found):
         if wanted(ports.tcp, found.header):
-            return take_segment(streams, frame, &found, NULL, rows, counts)
+            return take_segment(streams, frame, &found, rows, counts)
         counts.other += 1
         return True
     status = find_packet(frame.data, frame.size, frame.link, ports, &found)
     if status == FOUND and found.protocol == TCP_PROTOCOL:
-        return take_segment(streams, frame, &found, NULL, rows, counts)
+        return take_segment(streams, frame, &found, rows, counts)
     if status == PART:
         return take_part(frame, &found, ports, columns, rows, counts, streams)
     if status == FOUND:

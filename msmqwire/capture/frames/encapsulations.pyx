@@ -171,7 +171,9 @@ cdef int read_ppp(Layer* layer, Packet* found) noexcept nogil:
     """RFC 1661 2: the protocol, of two bytes or one, after an address and a control field or without (RFC 1662)."""
     cdef const uint8_t* header = layer.frame + layer.position
     cdef size_t protocol
-    if layer.captured - layer.position >= 2 and header[0] == 0xFF and header[1] == 3:
+    if not has(layer, found, 1) or (header[0] == 0xFF and not has(layer, found, 2)):
+        return ENCAPSULATION_CUT
+    if header[0] == 0xFF and header[1] == 3:
         layer.position += 2
         header += 2
     if not has(layer, found, 1) or (not header[0] & 1 and not has(layer, found, 2)):

@@ -74,6 +74,7 @@ cdef struct Packet:
     uint32_t protocol
     uint32_t path       # the encapsulations around it, as encapsulations.pxd describes
     uint32_t unsupported  # the encapsulation that is not read, or the link type
+    const Datagram* datagram  # reassembled from fragments, that it is in; NULL if it is in the frame
     Part part           # of an IP datagram, where the frame holds one
     size_t needed       # where the frame is damaged, in the words of its reason
     size_t available
@@ -161,6 +162,7 @@ cdef inline bint plain_segment(const uint8_t* frame, size_t size, Packet* found)
     found.size = total - 20 - header
     found.missing = 0
     found.path = 0
+    found.datagram = NULL
     return True
 
 

@@ -450,6 +450,7 @@ cdef int find_packet(
     layer.captured = size
     found.missing = 0
     found.path = 0
+    found.datagram = NULL
     found.needed = 0
     found.available = 0
     status = read_link(link, &layer, found)
@@ -467,6 +468,7 @@ cdef int find_in_datagram(const Datagram* datagram, const Ports* ports, Packet* 
     found.ip = layer.frame - (40 if datagram.address_size == 16 else 20)
     found.missing = 0
     found.path = datagram.path
+    found.datagram = datagram
     found.needed = 0
     found.available = 0
     if datagram.address_size == 16:

@@ -107,6 +107,9 @@ cdef inline Ends ends_of_ipx(const uint8_t* ipx) noexcept nogil:
     return ends
 
 
+cdef void put_path(Rows* rows, size_t row, uint32_t path) noexcept nogil
+
+
 cdef inline void put_address(uint8_t* column, size_t row, const uint8_t* address, uint16_t family) noexcept nogil:
     cdef uint8_t* target = column + ADDRESS_SIZE * row
     if family == IPV6:
@@ -120,24 +123,12 @@ cdef inline void put_address(uint8_t* column, size_t row, const uint8_t* address
     memcpy(target + ADDRESS_FAMILY_AT, &family, 2)
 
 
-cdef inline uint8_t path_value(Rows* rows, uint32_t path) noexcept nogil:
-    """The value of the column ``encapsulation`` that stands for a path in these rows."""
-    cdef size_t i
-    for i in range(rows.path_count):
-        if rows.paths[i] == path:
-            return <uint8_t>(i + 1)
-    rows.paths[rows.path_count] = path
-    rows.path_count += 1
-    return <uint8_t>rows.path_count
-
-
 cdef inline void put_columns(
     Rows* rows, size_t row, const Ends* ends, bint timed, int64_t time, uint64_t frame, uint64_t first_frame,
     uint8_t file, uint64_t stream_offset, uint32_t path,
 ) noexcept nogil:
     rows.presence[row] = <uint8_t>(
         DECODED | (TIMED if timed else 0) | (STREAMED if ends.transport == Transport.TCP else 0)
-        | (ENCAPSULATED if path else 0)
     )
     if rows.file != NULL:
         rows.file[row] = file
@@ -159,8 +150,8 @@ cdef inline void put_columns(
         rows.transport[row] = <uint8_t>ends.transport
     if rows.encapsulation != NULL:
         rows.encapsulation[row] = 0
-        if wire_unlikely(path != 0):
-            rows.encapsulation[row] = path_value(rows, path)
+    if wire_unlikely(path != 0):
+        put_path(rows, row, path)
     if rows.stream_offset != NULL:
         rows.stream_offset[row] = stream_offset
 

@@ -3,7 +3,6 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames.fragments cimport Datagram
 from msmqwire.capture.frames.frame cimport Counts, Frame
 from msmqwire.capture.frames.layers cimport Packet
 from msmqwire.capture.frames.rows cimport Rows
@@ -22,7 +21,7 @@ cdef inline bint says_nothing(const Packet* found) noexcept nogil:
 
 
 cdef bint take_segment(
-    Streams* streams, const Frame* frame, const Packet* found, const Datagram* datagram, Rows* rows, Counts* counts
+    Streams* streams, const Frame* frame, const Packet* found, Rows* rows, Counts* counts
 ) noexcept nogil
 cdef bint deliver_waiting(Streams* streams, Rows* rows, Counts* counts) noexcept nogil
 cdef bint finish_streams(Streams* streams, Rows* rows, Counts* counts) noexcept nogil

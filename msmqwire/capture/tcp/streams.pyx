@@ -17,7 +17,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
-from msmqwire.capture.frames.fragments cimport DATAGRAM_HEADER, Datagram, frame_of, free_fragments
+from msmqwire.capture.frames.fragments cimport DATAGRAM_HEADER, frame_of, free_fragments
 from msmqwire.capture.frames.frame cimport CONFLICT, EVICTED, GAP, UNCOMPARED, UNFINISHED, Counts, Frame, describe
 from msmqwire.capture.frames.layers cimport Packet
 from msmqwire.capture.frames.rows cimport Rows, keep_memory
@@ -258,12 +258,9 @@ cdef bint is_away(const Streams* streams, const Flow* flow, uint32_t sequence, s
 
 
 cdef bint take_segment(
-    Streams* streams, const Frame* frame, const Packet* found, const Datagram* datagram, Rows* rows, Counts* counts
+    Streams* streams, const Frame* frame, const Packet* found, Rows* rows, Counts* counts
 ) noexcept nogil:
-    """Add the packets that a segment completes; false if the rows have no space for them: then nothing is changed.
-
-    ``datagram`` is the one that was reassembled with the segment in it, or NULL.
-    """
+    """Add the packets that a segment completes; false if the rows have no space for them: then nothing is changed."""
     cdef uint32_t flags = found.header[13] & (FIN | SYN | RST)
     cdef size_t size = found.size + found.missing
     cdef uint32_t sequence
@@ -316,7 +313,7 @@ cdef bint take_segment(
     if begins:
         begin_stream(streams, flow, sequence)
     counts.segments += 1
-    add_segment(streams, flow, frame, found, datagram, flags, sequence, rows, counts)
+    add_segment(streams, flow, frame, found, flags, sequence, rows, counts)
     return True
 
 
@@ -327,8 +324,8 @@ cdef inline void pass_over(Streams* streams, size_t size) noexcept nogil:
 
 
 cdef void add_segment(
-    Streams* streams, Flow* flow, const Frame* frame, const Packet* found, const Datagram* datagram, uint32_t flags,
-    uint32_t sequence, Rows* rows, Counts* counts,
+    Streams* streams, Flow* flow, const Frame* frame, const Packet* found, uint32_t flags, uint32_t sequence,
+    Rows* rows, Counts* counts,
 ) noexcept nogil:
     """Take the bytes of a segment of an open stream."""
     cdef int32_t ahead
@@ -359,25 +356,24 @@ cdef void add_segment(
     origin.time = frame.time
     origin.offset = frame.offset
     origin.first_frame = frame.number
-    if wire_unlikely(datagram != NULL):
-        take_fragments(streams, flow, found, datagram, sequence, &origin, rows, counts)
+    if wire_unlikely(found.datagram != NULL):
+        take_fragments(streams, flow, found, sequence, &origin, rows, counts)
     else:
         take_bytes(streams, flow, found.payload, found.size, ahead, &origin, rows, counts)
 
 
 cdef void take_fragments(
-    Streams* streams, Flow* flow, const Packet* found, const Datagram* datagram, uint32_t sequence, Origin* origin,
-    Rows* rows, Counts* counts,
+    Streams* streams, Flow* flow, const Packet* found, uint32_t sequence, Origin* origin, Rows* rows, Counts* counts,
 ) noexcept nogil:
     """Take the bytes of a segment in fragments, those of one frame after those of another."""
-    cdef size_t start = <size_t>(found.payload - datagram.data) - DATAGRAM_HEADER
+    cdef size_t start = <size_t>(found.payload - found.datagram.data) - DATAGRAM_HEADER
     cdef size_t done = 0
     cdef size_t size
     cdef int32_t ahead
     while done < found.size:
-        origin.first_frame = frame_of(datagram, start + done)
+        origin.first_frame = frame_of(found.datagram, start + done)
         size = 8 - (start + done & 7)  # fragments begin at multiples of 8 bytes
-        while done + size < found.size and frame_of(datagram, start + done + size) == origin.first_frame:
+        while done + size < found.size and frame_of(found.datagram, start + done + size) == origin.first_frame:
             size += 8
         size = min(size, found.size - done)
         ahead = <int32_t>(sequence + <uint32_t>done - flow.first - <uint32_t>flow.position)

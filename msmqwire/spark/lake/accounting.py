@@ -13,6 +13,7 @@ import pyarrow as pa
 from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.frames.frame import MAX_PROBLEMS
+from msmqwire.capture.stats import add_counts
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.captures import Identity, Known
 from msmqwire.spark.lake.dayfiles import WrittenFile
@@ -26,12 +27,15 @@ COUNTS = (
     "segments",
     "fragments",
     "other",
+    "unsupported",
     "damaged",
     "bytes_skipped",
     "incomplete_datagrams",
     "fragment_conflicts",
+    "invalid_times",
     "cut_files",
 )
+_NAMED = ("unsupported_links", "unsupported_encapsulations")  # likewise, counts by name
 _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("capture", pa.int64()),
     ("run", pa.int64()),
@@ -42,6 +46,7 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("first_time", pa.timestamp("us", "UTC")),
     ("last_time", pa.timestamp("us", "UTC")),
     *((name, pa.int64()) for name in COUNTS if name != "bytes_skipped"),
+    *((name, pa.map_(pa.string(), pa.int64())) for name in _NAMED),
     ("streams", pa.struct([(item.name, pa.int64()) for item in fields(StreamStats)])),
     ("packets", pa.int64()),
     ("encrypted", pa.int64()),
@@ -91,8 +96,9 @@ class SourceAccount:
         How many bytes were read.
     first_ns, last_ns : int or None
         The times of its rows.
-    frames, payloads, segments, fragments, other, damaged, bytes_skipped : int
-    incomplete_datagrams, fragment_conflicts, cut_files : int
+    frames, payloads, segments, fragments, other, unsupported, damaged, bytes_skipped : int
+    incomplete_datagrams, fragment_conflicts, invalid_times, cut_files : int
+    unsupported_links, unsupported_encapsulations : dict
         As in ``CaptureStats``.
     streams : StreamStats
     packets : int
@@ -127,10 +133,14 @@ class SourceAccount:
     segments: int = 0
     fragments: int = 0
     other: int = 0
+    unsupported: int = 0
+    unsupported_links: dict[str, int] = field(default_factory=dict)
+    unsupported_encapsulations: dict[str, int] = field(default_factory=dict)
     damaged: int = 0
     bytes_skipped: int = 0
     incomplete_datagrams: int = 0
     fragment_conflicts: int = 0
+    invalid_times: int = 0
     cut_files: int = 0
     streams: StreamStats = field(default_factory=StreamStats)
     given: dict[str, int] = field(default_factory=dict)
@@ -166,9 +176,8 @@ class SourceAccount:
         self.seen(part.first_ns, part.last_ns)
         for name in (*COUNTS, "streams", "claimed", "encrypted", "unread"):
             setattr(self, name, getattr(self, name) + getattr(part, name))
-        for name in ("given", "rows", "faults"):
-            ours, theirs = getattr(self, name), getattr(part, name)
-            setattr(self, name, {key: ours.get(key, 0) + theirs.get(key, 0) for key in {**ours, **theirs}})
+        for name in ("given", "rows", "faults", *_NAMED):
+            setattr(self, name, add_counts(getattr(self, name), getattr(part, name)))
         self.losses = [*self.losses, *part.losses][:MAX_PROBLEMS]
 
     def agree(self, found: SourceAccount) -> None:
@@ -185,7 +194,7 @@ class SourceAccount:
 
     def take(self, stats: CaptureStats, tables: Mapping[str, TableRows], claimed: int) -> None:
         """Take over what became of the frames, and of the payloads in them."""
-        for name in COUNTS:
+        for name in (*COUNTS, *_NAMED):
             setattr(self, name, getattr(stats, name))
         self.streams = stats.streams
         self.losses = [(problem.offset, problem.what) for problem in stats.problems]
@@ -210,8 +219,8 @@ class SourceAccount:
             (
                 "frames",
                 self.frames,
-                "payloads, segments, fragments, other and damaged",
-                self.payloads + self.segments + self.fragments + self.other + self.damaged,
+                "payloads, segments, fragments, other, unsupported and damaged",
+                self.payloads + self.segments + self.fragments + self.other + self.unsupported + self.damaged,
             ),
             (
                 "bytes of streams",
@@ -305,6 +314,7 @@ class AccountingRow:
             streams=asdict(account.streams),
             rows=list(account.rows.items()),
             faults=list(account.faults.items()),
+            **{name: list(getattr(account, name).items()) for name in _NAMED},
             losses=[{"offset": offset, "what": what} for offset, what in account.losses],
             size=self.size,
             modified_ns=self.modified_ns,

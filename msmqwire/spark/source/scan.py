@@ -154,7 +154,8 @@ class Scan:
 def describe_problems(stats: CaptureStats) -> str | None:
     """The parts of a capture that cannot be read, in one line; None if there are none."""
     if not stats.problems:
-        return None
+        links = ", ".join(f"{count} frames of link type {name}" for name, count in stats.unsupported_links.items())
+        return f"{links} are not read" if links else None
     counts = (
         (stats.damaged, "frames cannot be read"),
         (stats.cut_files, "files are truncated"),
