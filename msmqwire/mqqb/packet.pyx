@@ -32,6 +32,7 @@ from msmqwire.mqqb.groups import (
     Acknowledgment, CompoundMessageHeader, MultiQueueFormatHeader, SecurityHeader, SessionHeader, SoapHeader,
     TransactionHeader,
 )
+from msmqwire.mqqb.rules import refusal
 from msmqwire.mqqb.schema import (
     FIELDS, MESSAGES, SESSION_KINDS, SESSIONS, TRANSPORTS, SessionViolation, Violation
 )
@@ -128,33 +129,6 @@ SESSION_SIGNATURES = {
     kind: packet_signature({name: SESSION_TYPES[name] for name in defaults}, defaults)
     for kind, defaults in SESSION_DEFAULTS.items()
 }
-
-# The field that an encoder refuses for each violation
-MESSAGE_REFUSALS = {
-    Violation.TRAILING_BYTES: "PacketSize",
-    Violation.MISSING_PROPERTIES: "UserHeader.Flags",
-    Violation.DELIVERY_MODE: "UserHeader.Flags",
-    Violation.EXPRESS_TRANSACTION: "UserHeader.Flags",
-    Violation.HOP_COUNT: "UserHeader.Flags",
-    Violation.TRANSACTION_PRIORITY: "BaseHeader.Flags",
-    Violation.TX_SEQUENCE_NUMBER: "TransactionHeader",
-    Violation.SECURITY_FLAGS: "SecurityHeader",
-    Violation.SENDER_ID: "SecurityID",
-    Violation.NO_SECURITY_DATA: "SecurityHeader",
-    Violation.LABEL_TERMINATOR: "Label",
-    Violation.ALLOCATION_BODY_SIZE: "MessagePropertiesHeader",
-    Violation.PRIVACY_LEVEL: "MessagePropertiesHeader",
-    Violation.RESERVED_FLAGS: "UserHeader.Flags",
-    Violation.SRMP_ENVELOPE_TERMINATOR: "SRMPEnvelopeHeader.DataLength",
-}
-SESSION_REFUSALS = {
-    SessionViolation.TRAILING_BYTES: "PacketSize",
-    SessionViolation.TIMEOUT_RANGE: "ConnectionParametersHeader",
-    SessionViolation.OPERATING_SYSTEM: "EstablishConnectionHeader",
-    SessionViolation.TIME_TO_REACH_QUEUE: "BaseHeader",
-    SessionViolation.RESERVED_FLAGS: "BaseHeader.Flags",
-}
-
 
 cdef enum:
     RESERVED_SECURITY_FLAGS = 0xF000
@@ -478,10 +452,9 @@ cdef int attach(MessagePacket packet, bytes data) except -1:
 
 
 cdef int refuse_violations(MessagePacket packet) except -1:
-    refusals = MESSAGE_REFUSALS if isinstance(packet, UserMessage) else SESSION_REFUSALS
-    for flag, field in refusals.items():
-        if packet.header.violations & <uint32_t>flag:
-            raise EncodeError(field, f"the packet has {', '.join(packet.violations)}")
+    for name in packet.violations:
+        if name != "unresolved_queue":
+            raise refusal(name)
     return 0
 
 
