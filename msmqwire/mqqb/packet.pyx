@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 NIL = UUID(int=0)
+AES = 5    # PrivacyLevel
 FOR_EVER = 0xFFFFFFFF
 
 # Attributes of a message that are not in an optional header, and their defaults
@@ -77,7 +78,7 @@ MESSAGE_DEFAULTS = {
     "allocation_body_size": None,
     "privacy_level": 0,
     "hash_algorithm": 0x8004,
-    "encryption_algorithm": 0x6801,
+    "encryption_algorithm": None,
     "extension_data": b"",
     "debug_queue": None,
     "srmp_envelope": None,
@@ -214,6 +215,8 @@ cdef class UserMessage(MessagePacket):
         Seconds since 1970.
     delivery_mode : {"express", "recoverable"}
         Recoverable for a transactional message.
+    encryption_algorithm : int
+        0x6801 (RC4); 0x6610 (AES-256) when ``privacy_level`` is 5.
     body, extension_data : bytes-like
     srmp_envelope : str, optional
         With it or ``compound``, ``sent_over_http`` is set.
@@ -277,7 +280,8 @@ cdef class UserMessage(MessagePacket):
         """The keywords that build it: the values that differ from their defaults."""
         groups = {name: getattr(self, name) for name in GROUPS}
         given = {
-            "body": self.body or b"", "destination_queue": self.destination_queue, "srmp_envelope": self.srmp_envelope
+            "body": self.body or b"", "destination_queue": self.destination_queue,
+            "privacy_level": self.privacy_level, "srmp_envelope": self.srmp_envelope,
         }
         defaults = message_defaults(given, groups)
         for name, default in defaults.items():
@@ -298,6 +302,7 @@ cdef dict message_defaults(dict values, dict groups):
         "priority": 0 if groups["transaction"] is not None else 3,
         "delivery_mode": "recoverable" if groups["transaction"] is not None else "express",
         "queue_manager_address": destination.guid if getattr(destination, "kind", "") == "private" else NIL,
+        "encryption_algorithm": 0x6610 if values.get("privacy_level") == AES else 0x6801,
         "allocation_body_size": len(values.get("body", b"")),
         "sent_over_http": groups["compound"] is not None or values.get("srmp_envelope") is not None,
     }
