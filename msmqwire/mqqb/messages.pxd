@@ -50,6 +50,7 @@ cdef enum:
     DEFAULT_PROVIDER = 1 << 6          # DE
     ACKNOWLEDGMENTS = 0xF              # PA, PR, NA and NR of MessagePropertiesHeader.Flags
     CLASS_BITS_UNUSED = 0x1E00         # of MessageClass: outside of 0xE1FF
+    SHA_1 = 0x8004
     HASH_ALGORITHMS = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 11 | 1 << 13    # from 0x8001
     MEANT_BASE_FLAGS = 0x013F          # the bits of BaseHeader.Flags that are not reserved
 
@@ -59,7 +60,6 @@ cdef enum:
 
 
 cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil
-cdef bint is_sid(const uint8_t* data, size_t size) noexcept nogil
 cdef void judge_provider(const uint8_t* data, Packet* packet) noexcept nogil
 cdef void judge_properties(const uint8_t* header, uint32_t message_size, Packet* packet) noexcept nogil
 cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil
@@ -168,12 +168,20 @@ cdef inline int read_transaction(
     return 0
 
 
+cdef inline bint is_sender_id(uint32_t sender, const uint8_t* data, uint32_t size) noexcept nogil:
+    """Whether SecurityID is what ST says: nothing, a SID ([MS-DTYP] 2.4.2.2) or a GUID."""
+    if sender == 1:
+        return size >= 8 and data[0] == 1 and data[1] <= 15 and size == <uint32_t>8 + 4 * <uint32_t>data[1]
+    return size == 16 if sender == 2 else sender == 0 and size == 0
+
+
 cdef inline int read_security(
     const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
 ) noexcept nogil:
     """SecurityHeader; what its sizes say is there is there: [MS-MQMQ] 2.2.20.6."""
     cdef const uint8_t* header = data + at[0]
     cdef uint32_t[5] sizes
+    cdef uint32_t flags
     cdef uint32_t sender
     cdef size_t i
     if wire_unlikely(size - at[0] < SECURITY_HEADER_SIZE):
@@ -198,20 +206,18 @@ cdef inline int read_security(
             set_part(packet, i, at[0], sizes[i])
             packet.presence |= <uint32_t>HAS_SECURITY_ID << i
             at[0] = skip_padding(at[0] + sizes[i], size, packet)
-    sender = header[0] & 0xF
+    flags = load_u16(header)
+    sender = flags & 0xF
     if sender <= 2:
         packet.derived[SENDER] = <uint8_t>sender
         packet.presence |= HAS_SENDER_ID_TYPE
-    if wire_unlikely(
-        sender > 2 or (sender == 0) != (sizes[SECURITY_ID] == 0) or (sender == 2 and sizes[SECURITY_ID] != 16)
-        or (sender == 1 and not is_sid(data + packet.parts[SECURITY_ID].offset, sizes[SECURITY_ID]))
-    ):
+    if wire_unlikely(not is_sender_id(sender, data + packet.parts[SECURITY_ID].offset, sizes[SECURITY_ID])):
         packet.violations |= SENDER_ID
-    if wire_unlikely(sizes[PROVIDER_INFO] or (sizes[SIGNATURE] and not header[0] & DEFAULT_PROVIDER)):
+    if wire_unlikely(sizes[PROVIDER_INFO] or (sizes[SIGNATURE] and not flags & DEFAULT_PROVIDER)):
         judge_provider(data, packet)
-    if wire_unlikely(load_u16(header) & (AU_OR_AS | RESERVED_SECURITY)):
-        packet.violations |= SECURITY_FLAGS if load_u16(header) & AU_OR_AS else 0
-        packet.violations |= RESERVED_FLAGS if load_u16(header) & RESERVED_SECURITY else 0
+    if wire_unlikely(flags & (AU_OR_AS | RESERVED_SECURITY)):
+        packet.violations |= SECURITY_FLAGS if flags & AU_OR_AS else 0
+        packet.violations |= RESERVED_FLAGS if flags & RESERVED_SECURITY else 0
     if wire_unlikely(not (
         sizes[SECURITY_ID] or sizes[ENCRYPTION_KEY] or sizes[SIGNATURE] or sizes[SENDER_CERT] or sizes[PROVIDER_INFO]
     )):
@@ -237,10 +243,6 @@ cdef inline int read_label(
     return 0
 
 
-cdef inline bint is_hash_algorithm(uint32_t algorithm) noexcept nogil:
-    return algorithm - 0x8001 <= 13 and HASH_ALGORITHMS >> (algorithm - 0x8001) & 1
-
-
 cdef inline bint is_cipher(uint32_t algorithm, uint32_t privacy) noexcept nogil:
     """Whether a PrivacyLevel allows an EncryptionAlgorithm; a level without a meaning allows all of them."""
     if algorithm - 0x660E <= 2:                         # AES
@@ -257,7 +259,7 @@ cdef inline int read_properties(
     cdef uint32_t message_size
     cdef uint32_t message_class
     cdef uint32_t privacy
-    cdef uint32_t admin
+    cdef uint32_t unusual
     cdef uint8_t place = 0
     if wire_unlikely(size - at[0] < PROPERTIES_HEADER_SIZE):
         return set_fault(
@@ -285,12 +287,11 @@ cdef inline int read_properties(
         packet.derived[MESSAGE_CLASS] = place
         packet.presence |= HAS_MESSAGE_CLASS
     privacy = load_u32(header + 40)
-    admin = load_u32(packet.sections[USER] + USER_FLAGS_AT) >> USER_ADMIN_SHIFT & 7
-    if wire_unlikely(
-        privacy or header[0] or admin or message_class & CLASS_BITS_UNUSED or load_u32(header + 36) < message_size
-        or packet.sections[SECURITY][0] & BODY_ENCRYPTED or not is_hash_algorithm(load_u32(header + 44))
-        or not is_cipher(load_u32(header + 48), 0)
-    ):
+    unusual = (
+        privacy | header[0] | message_class & CLASS_BITS_UNUSED | packet.sections[SECURITY][0] & BODY_ENCRYPTED
+        | load_u32(packet.sections[USER] + USER_FLAGS_AT) & (7 << USER_ADMIN_SHIFT) | load_u32(header + 44) ^ SHA_1
+    )
+    if wire_unlikely(unusual or load_u32(header + 36) < message_size or not is_cipher(load_u32(header + 48), 0)):
         judge_properties(header, message_size, packet)
     if message_class == 0 and is_notify_queue(data, &packet.queues[DESTINATION_QUEUE]):
         packet.presence |= HAS_NOTIFICATION
@@ -351,13 +352,15 @@ cdef inline int read_message(
     """
     cdef size_t at = BASE_HEADER_SIZE
     cdef size_t packet_size
+    cdef uint32_t base
     cdef uint32_t flags
     clear_packet(packet)
     if read_base_header(data, size, packet, fault) != 0:
         return -1
     packet_size = packet.size
-    if wire_unlikely(data[2] & FLAG_INTERNAL):
-        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, load_u16(data + 2))
+    base = load_u16(data + 2)
+    if wire_unlikely(base & FLAG_INTERNAL):
+        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, base)
     if read_user_header(data, packet_size, &at, packet, fault) != 0:
         return -1
     flags = load_u32(packet.sections[USER] + USER_FLAGS_AT)
@@ -368,13 +371,13 @@ cdef inline int read_message(
     if flags & USER_PROPERTIES and read_properties(data, packet_size, &at, packet, fault) != 0:
         return -1
     if wire_unlikely(
-        load_u16(data + 2) & (FLAG_DEBUG | FLAG_TRACING | RESERVED_BASE)
+        base & (FLAG_DEBUG | FLAG_TRACING | RESERVED_BASE)
         or flags & (USER_HTTP | USER_SOAP | USER_MULTI_QUEUE | <uint32_t>RESERVED_USER)
     ):
         if read_optional_headers(data, packet_size, &at, flags, lists, packet, fault) != 0:
             return -1
     packet.end = at
-    if packet.extent != packet_size:
+    if base & FLAG_SESSION:
         packet.sections[SESSION] = data + packet_size
         packet.presence |= HAS_SESSION
         packet.violations |= 0 if load_u16(data + packet_size + 12) else WINDOW_SIZE
@@ -385,7 +388,7 @@ cdef inline int read_message(
     if wire_unlikely(strict and packet.violations & DISCARDABLE):
         return message_violation_fault(data, size, packet, fault)
     packet.presence |= DECODED
-    if wire_unlikely(packet.parts[BODY].length == ACK_BODY_SIZE and not load_u16(data + 2) & MEANT_BASE_FLAGS):
+    if wire_unlikely(packet.parts[BODY].length == ACK_BODY_SIZE and not base & MEANT_BASE_FLAGS):
         recognise_ack(data, packet)
     return 0
 

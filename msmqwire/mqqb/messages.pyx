@@ -66,11 +66,6 @@ cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil:
     return NO_MESSAGE_CLASS
 
 
-cdef bint is_sid(const uint8_t* data, size_t size) noexcept nogil:
-    """Whether the bytes are laid out as a SID: [MS-DTYP] 2.4.2.2."""
-    return size >= 8 and data[0] == 1 and data[1] <= 15 and size == <size_t>(8 + 4 * data[1])
-
-
 cdef void judge_provider(const uint8_t* data, Packet* packet) noexcept nogil:
     """ProviderInfo against DE and the signature, and its layout: [MS-MQMQ] 2.2.20.6."""
     cdef TextSpan info = packet.parts[PROVIDER_INFO]
@@ -86,6 +81,7 @@ cdef void judge_provider(const uint8_t* data, Packet* packet) noexcept nogil:
 cdef void judge_properties(const uint8_t* header, uint32_t message_size, Packet* packet) noexcept nogil:
     """The values of a MessagePropertiesHeader, where one of them is not the plain one: [MS-MQMQ] 2.2.19.3."""
     cdef uint32_t privacy = load_u32(header + 40)
+    cdef uint32_t hashing = load_u32(header + 44) - 0x8001
     cdef bint has_admin = (load_u32(packet.sections[USER] + USER_FLAGS_AT) >> USER_ADMIN_SHIFT & 7) != 0
     cdef bint encrypted = packet.sections[SECURITY][0] & BODY_ENCRYPTED
     if privacy > 5 or not PRIVACY_LEVELS >> privacy & 1 or (encrypted and privacy == 0):
@@ -99,7 +95,7 @@ cdef void judge_properties(const uint8_t* header, uint32_t message_size, Packet*
         packet.violations |= MESSAGE_CLASS_VALUE
     if load_u32(header + 36) < message_size:
         packet.violations |= ALLOCATION_BODY_SIZE
-    if not is_hash_algorithm(load_u32(header + 44)):
+    if hashing > 13 or not HASH_ALGORITHMS >> hashing & 1:
         packet.violations |= HASH_ALGORITHM
     if not is_cipher(load_u32(header + 48), privacy):
         packet.violations |= ENCRYPTION_ALGORITHM
