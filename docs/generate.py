@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -9,9 +11,16 @@ from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import Table, manual_rows
 from msmqwire.discovery.client import TRANSITIONS, Transition
 from msmqwire.formatname.schema import FORMAT_NAMES
+<<<<<<< HEAD
 from msmqwire.insight.explain import FAULTS
+=======
+from msmqwire.mqqb.rules import RULES
+from msmqwire.mqqb.schema import MESSAGES, SESSIONS
+from msmqwire.wire.fault import FAULT_NAMES
+>>>>>>> b73c0304b69e80ec44f136b99a14319716870f5a
 
 HERE = Path(__file__).parent
+MUSTS = HERE.parent / "tests" / "contract" / "musts.csv"
 
 INTRODUCTION = """\
 # Tables
@@ -113,6 +122,27 @@ def filled(page: Path, name: str, lines: Iterable[str]) -> str:
     return before + begin + "\n".join(["", *lines, "", ""]) + end + after
 
 
+def rules(tables: Iterable[Table]) -> Iterator[str]:
+    """The rules of message packets, as a table."""
+    shown = {name: [table.name for table in tables if name in table.violation_names] for name in RULES}
+    yield "| Name | Tables | Field | Requirement | Section | Strict decoding |"
+    yield "|---|---|---|---|---|---|"
+    for name, rule in RULES.items():
+        field = f"`{rule.field}`"
+        cells = (f"`{name}`", ", ".join(shown[name]), field, rule.requirement, rule.section, rule.strict or "accepted")
+        yield f"| {' | '.join(cells)} |"
+
+
+def requirements(path: Path) -> Iterator[str]:
+    """The rows of ``musts.csv``, as a table."""
+    yield "| Section | Field | Requirement | Outcome |"
+    yield "|---|---|---|---|"
+    with path.open(encoding="utf-8") as source:
+        for row in csv.DictReader(source):
+            outcome = re.sub(r"(violation|fault): (\w+)", r"\1 `\2`", row["outcome"])
+            yield f"| {row['section']} | {row['field']} | {row['rule']} | {outcome} |"
+
+
 def pages() -> dict[Path, str]:
     """Text of every page with generated parts, by file."""
     lines = [
@@ -125,10 +155,13 @@ def pages() -> dict[Path, str]:
     # After the table's header
     lines[-1] += "\n".join(f"| `{code}` | {meaning} |" for code, meaning in FAULTS.items())
     discovery = HERE / "discovery.md"
-    rules = [*state_diagram(TRANSITIONS, "idle"), "", *transition_tables(TRANSITIONS)]
+    messages, conformance = HERE / "messages.md", HERE / "conformance.md"
+    transitions = [*state_diagram(TRANSITIONS, "idle"), "", *transition_tables(TRANSITIONS)]
     return {
         HERE / "tables.md": "\n".join(lines) + "\n",
-        discovery: filled(discovery, "rules of the client", rules),
+        discovery: filled(discovery, "rules of the client", transitions),
+        messages: filled(messages, "rules", rules((MESSAGES, SESSIONS))),
+        conformance: filled(conformance, "requirements", requirements(MUSTS)),
     }
 
 

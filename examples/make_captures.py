@@ -366,7 +366,7 @@ def message_session() -> list[Frame]:
     )  # fmt: skip
     order_ack = user_message(
         CLIENT_QM, SERVER_QM, ORDER_QUEUE, 8, now, struct.pack("<QII20x", 0x65E57C0000000001, 1, 0),
-        label="QM Ordering Ack", message_class=0xFF,
+        label="QM Ordering Ack", message_class=0xFF, seconds=0xFFFFFFFF,
     )  # fmt: skip
     talk = Conversation(server, 50211, manager, MSMQ)
     for end in (0, 1):

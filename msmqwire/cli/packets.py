@@ -10,8 +10,7 @@ from uuid import UUID
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture.options import parse_time
 from msmqwire.columns.schema import BYTES, GUID, TIMESTAMP, DataType, ListOf, StructOf
-from msmqwire.formatname import PrivateName
-from msmqwire.notification.envelope import NOTIFY_QUEUE
+from msmqwire.formatname import DirectName
 
 __all__ = ["Row", "packet_of"]
 
@@ -38,6 +37,7 @@ _SESSIONS: Mapping[str, type] = {
     "connection_parameters": mqqb.ConnectionParameters,
     "session_ack": mqqb.SessionAck,
 }
+_NOTIFY_QUEUE = DirectName("os", "localhost", "notify_queue$", queue_type="private")
 _EVENTS = {("create", "queue"): 1, ("change", "queue"): 2, ("delete", "queue"): 3, ("change", "machine"): 4}
 _VALUE_MEMBERS = ("int", "text", "guid", "bytes", "ints", "guids", "texts")
 
@@ -62,8 +62,7 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
             return mqqb.encode(_message(values[0]))
         case _:
             body = mqcn.encode_body(_notification(values), enforce=False)
-            queue = PrivateName(UUID(int=0), NOTIFY_QUEUE)
-            return mqqb.encode(mqqb.UserMessage(destination_queue=queue, time_to_reach_queue=300, body=body))
+            return mqqb.encode(mqqb.UserMessage(destination_queue=_NOTIFY_QUEUE, time_to_reach_queue=300, body=body))
 
 
 def _values(table: str, row: Row) -> dict[str, Any]:

@@ -17,7 +17,7 @@ cdef class Encoded(Payloads):
 
 
 cdef class Encoder:
-    """The rows of a batch on their way back to payloads; a protocol's subclass has the three methods."""
+    """The rows of a batch on their way back to payloads; a protocol's subclass has these methods."""
     cdef Batch batch
     cdef Columns columns
     cdef const PayloadTable* payloads    # of the batch: texts and blobs stay there
@@ -25,9 +25,9 @@ cdef class Encoder:
     cdef size_t write(self, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil
     cdef size_t largest(self, Batch batch) except? 0
     cdef object refusal(self, size_t row)
-    cdef str unusable(self, size_t row)
 
 
+cdef object unusable(Batch batch, str field, size_t row)
 cdef Encoded reserve_encoded(size_t count, size_t size, Encoded out)
 cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out)
 cdef Payloads encode_packets(object encode, object packets)

@@ -48,13 +48,15 @@ cdef class Encoder:
     cdef object refusal(self, size_t row):
         """The EncodeError of the row that was refused."""
 
-    cdef str unusable(self, size_t row):
-        """Why a row has no packet that can be written: it is null, has a fault, or breaks rules; else None."""
-        if not self.batch.is_present("violations")[row]:
-            fault = self.batch.fault(<Py_ssize_t>row)
-            return "the row is null" if fault is None else f"the row has the fault {fault.code} of {fault.field}"
-        names = self.batch.violation_names(<Py_ssize_t>row)
-        return f"the row has {', '.join(names)}" if names else None
+
+cdef object unusable(Batch batch, str field, size_t row):
+    """The EncodeError of a row that is null, has a fault, or breaks rules; else None."""
+    if batch.is_present("violations")[row]:
+        names = batch.violation_names(<Py_ssize_t>row)
+        return EncodeError(field, f"the row has {', '.join(names)}", row) if names else None
+    fault = batch.fault(<Py_ssize_t>row)
+    reason = "the row is null" if fault is None else f"the row has the fault {fault.code} of {fault.field}"
+    return EncodeError(field, reason, row)
 
 
 cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out):

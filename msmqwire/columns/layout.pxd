@@ -109,4 +109,4 @@ cdef inline uint8_t* field_of(const Source* source, const void* record) noexcept
 cdef uint64_t largest_number(const Source* source) noexcept nogil
 cdef uint64_t number_of(const Source* source, const void* record) noexcept nogil
 cdef void store_number(const Source* source, void* record, uint64_t number) noexcept nogil
-cdef Py_ssize_t load_row(const Columns* columns, size_t row, void* record) noexcept nogil
+cdef void load_row(const Columns* columns, size_t row, void* record) noexcept nogil

@@ -6,7 +6,6 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.columns.batch cimport Batch
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
-from msmqwire.wire.simd cimport wire_unlikely
 
 from msmqwire.columns.schema import UINT32, ListOf, Scalar, StructOf
 
@@ -228,15 +227,11 @@ cdef inline void copy(uint8_t* target, const uint8_t* value, uint32_t width) noe
         memcpy(target, value, 2)
 
 
-cdef Py_ssize_t load_row(const Columns* columns, size_t row, void* record) noexcept nogil:
-    """Load the values of a row into a record whose sections can be written.
-
-    Returns -1, or the place of the column whose number does not fit into its field.
-    """
+cdef void load_row(const Columns* columns, size_t row, void* record) noexcept nogil:
+    """Load the values of a row, as they were decoded, into a record whose sections can be written."""
     cdef const Source* source
     cdef const uint8_t* value
     cdef uint8_t* field
-    cdef uint64_t seconds
     cdef uint32_t number
     cdef uint32_t bits
     cdef size_t i
@@ -247,8 +242,6 @@ cdef Py_ssize_t load_row(const Columns* columns, size_t row, void* record) noexc
             copy(field_of(source, record), value, source.width)
         elif source.form == BITS:
             number = value[0] if source.width == 1 else load_u32(value)
-            if wire_unlikely(number > source.mask):
-                return <Py_ssize_t>i
             field = field_of(source, record)
             bits = load_u32(field) | number << source.shift
             memcpy(field, &bits, 4)
@@ -257,12 +250,8 @@ cdef Py_ssize_t load_row(const Columns* columns, size_t row, void* record) noexc
         elif source.form == LIST:
             (<uint32_t*>(<uint8_t*>record + source.place))[0] = load_u32(value + 4) - load_u32(value)
         else:
-            # A time before 1970 becomes a number that does not fit
-            seconds = <uint64_t>((<const int64_t*>value)[0]) // NANOSECONDS
-            if wire_unlikely(seconds > <uint64_t>0xFFFFFFFF):
-                return <Py_ssize_t>i
-            memcpy(field_of(source, record), &seconds, 4)
-    return -1
+            bits = <uint32_t>(<uint64_t>((<const int64_t*>value)[0]) // NANOSECONDS)
+            memcpy(field_of(source, record), &bits, 4)
 
 
 # --- Layouts ---

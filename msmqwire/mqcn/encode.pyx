@@ -8,18 +8,16 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
-from msmqwire.columns.batch cimport DECODED, Batch, Hold
+from msmqwire.columns.batch cimport Batch, Hold
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.columns.encoded cimport Encoded, encode_packets, reserve_encoded
+from msmqwire.columns.encoded cimport Encoded, encode_packets, reserve_encoded, unusable
 from msmqwire.columns.payloads cimport PayloadTable, payload_at
 from msmqwire.mqcn.kernel cimport (
-    CHANGE, HAS_BODY, HAS_CHANGE, HAS_GUID, HEADER_SIZE, MAX_UPDATES, NEVER_WRITTEN, write_body, write_update_head,
+    CHANGE, HAS_BODY, HAS_CHANGE, HAS_GUID, HEADER_SIZE, NEVER_WRITTEN, write_body, write_update_head,
 )
 from msmqwire.wire.simd cimport wire_unlikely
 
-from msmqwire.errors import EncodeError
-
-from msmqwire.mqcn.packet import encode
+from msmqwire.mqcn.packet import encode, violated_field
 from msmqwire.mqcn.schema import NOTIFICATIONS
 
 __all__ = ["encode_batch"]
@@ -179,16 +177,12 @@ def encode_batch(messages, *, Encoded out=None, bint closing_space=True, bint en
             rows, &batch.payloads.table, refused, closing_space, out.data.data, <int32_t*>out.offsets.data, &bad_row
         )
     if written < count:
-        raise refusal(batch, bad_row)
+        raise refusal(batch, bad_row, refused)
     out.finish(written)
     return out
 
 
-cdef object refusal(Batch batch, size_t row):
+cdef object refusal(Batch batch, size_t row, uint32_t refused):
     """The EncodeError of a row that cannot be written."""
-    cdef const uint8_t* presence = batch.data("presence")
-    if not presence[row] & DECODED:
-        return EncodeError("Version", "the row is null or has a fault", row)
-    if not presence[row] & HAS_CHANGE:
-        return EncodeError("NumberOfUpdateNotifications", f"is 0, must be 1 to {MAX_UPDATES}", row)
-    return EncodeError("Data", f"the row has {', '.join(batch.violation_names(row))}", row)
+    cdef uint32_t violations = (<const uint32_t*>batch.data("violations"))[row] & refused
+    return unusable(batch, violated_field(violations) if violations else "Version", row)

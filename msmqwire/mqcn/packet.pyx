@@ -493,7 +493,8 @@ def encode_body(message, *, bint closing_space=True, bint enforce=True):
     return encode(message, closing_space=closing_space, enforce=enforce) + b"\0"
 
 
-cdef str violated_field(uint32_t violations):
+def violated_field(uint32_t violations):
+    """The field that an encoder names for the first of these violations."""
     if violations & NO_UPDATES:
         return "NumberOfUpdateNotifications"
     if violations & PATH_NAME_SYNTAX:

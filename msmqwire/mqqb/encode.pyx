@@ -5,22 +5,19 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from msmqwire.columns.batch cimport DECODED, Batch
-from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows
+from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows, unusable
 from msmqwire.columns.layout cimport LIST, Layout, load_row
 from msmqwire.columns.payloads cimport payload_at
-from msmqwire.mqqb.kernel cimport KIND, PING, QUEUE_COUNT, Draft, Packet, Violation, clear_draft
-from msmqwire.mqqb.messages cimport LARGEST_HEADERS, read_message, write_message
-from msmqwire.mqqb.sessions cimport LARGEST_SESSION, read_session, write_session
-from msmqwire.wire.fault cimport Fault
+from msmqwire.mqqb.kernel cimport QUEUE_COUNT, Draft, Packet, Violation, clear_draft
+from msmqwire.mqqb.messages cimport LARGEST_HEADERS, write_message
+from msmqwire.mqqb.sessions cimport LARGEST_SESSION, write_session
 from msmqwire.wire.format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely
-from msmqwire.wire.transport cimport Transport
-
-from msmqwire.errors import EncodeError
 
 from msmqwire.mqqb.layout import MESSAGE_LAYOUT, SESSION_LAYOUT
 from msmqwire.mqqb.packet import encode
-from msmqwire.mqqb.schema import FIELDS, MESSAGES, SESSIONS
+from msmqwire.mqqb.rules import refusal as broken_rule
+from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
 __all__ = ["encode_batch"]
 
@@ -32,23 +29,13 @@ DERIVED = frozenset((
     "properties_flags", "internal_flags", "compound_body", "trailing",
 )) | {column.name for column in MESSAGES.columns if column.derived}
 
-cdef enum Refusal:
-    ROW_REFUSED        # null, at fault, or breaking a rule
-    NUMBER_REFUSED     # too large for the field of ``column``
-    PACKET_REFUSED     # the packet that was written cannot be read: ``fault``
-
-
 cdef enum:
     LARGEST_ELEMENT = 24    # of a list of queues, without the text of a direct name
 
 
 cdef class PacketEncoder(Encoder):
     cdef bint sessions
-    cdef list names             # of the columns
     cdef Draft draft
-    cdef Refusal reason
-    cdef size_t column
-    cdef Fault fault
 
     def __cinit__(self, Batch batch):
         cdef Layout layout = SESSION_LAYOUT if batch.table is SESSIONS else MESSAGE_LAYOUT
@@ -56,7 +43,7 @@ cdef class PacketEncoder(Encoder):
         missing = [name for name in batch.table.names if name not in DERIVED and not batch.wants(name)]
         if missing:
             raise ValueError(f"a batch to be encoded needs its columns {', '.join(missing)}")
-        self.names = layout.attach(
+        layout.attach(
             batch,
             [
                 column.name for column in batch.table.columns
@@ -82,33 +69,15 @@ cdef class PacketEncoder(Encoder):
     cdef inline size_t write_row(self, size_t row, uint8_t* target) noexcept nogil:
         """Write a row and return its size; 0 when it is refused."""
         cdef Packet* packet = &self.draft.packet
-        cdef Packet written
-        cdef Py_ssize_t refused
-        cdef size_t size
-        cdef int status
         clear_draft(&self.draft)
-        refused = load_row(&self.columns, row, packet)
-        if not packet.presence & DECODED or packet.violations & ~<uint32_t>Violation.UNRESOLVED_QUEUE:
-            self.reason = ROW_REFUSED
+        load_row(&self.columns, row, packet)
+        if wire_unlikely(
+            not packet.presence & DECODED or packet.violations & ~<uint32_t>Violation.UNRESOLVED_QUEUE
+        ):
             return 0
-        if wire_unlikely(refused >= 0):
-            self.reason = NUMBER_REFUSED
-            self.column = <size_t>refused
-            return 0
-        # Numbers of a batch can be changed, so the packet is read: it must say the same and break no rule
         if self.sessions:
-            size = write_session(packet, target)
-            status = read_session(
-                target, size, Transport.UDP if packet.derived[KIND] == PING else Transport.TCP, True, &written,
-                &self.fault,
-            )
-        else:
-            size = self.write_lists_and_message(packet, row, target)
-            status = read_message(target, size, True, NULL, &written, &self.fault)
-        if wire_unlikely(status != 0 or written.violations & ~<uint32_t>Violation.UNRESOLVED_QUEUE):
-            self.reason = PACKET_REFUSED if status != 0 else ROW_REFUSED
-            return 0
-        return size
+            return write_session(packet, target)
+        return self.write_lists_and_message(packet, row, target)
 
     @final
     cdef inline size_t write_lists_and_message(self, const Packet* packet, size_t row, uint8_t* target) noexcept nogil:
@@ -133,14 +102,10 @@ cdef class PacketEncoder(Encoder):
         )
 
     cdef object refusal(self, size_t row):
-        if self.reason == NUMBER_REFUSED:
-            return EncodeError(self.names[self.column], "is larger than its field", row)
-        if self.reason == PACKET_REFUSED:
-            return EncodeError(FIELDS[self.fault.field], "cannot be written with the other values of the row", row)
-        reason = self.unusable(row)
-        if reason is None:
-            reason = "the bytes of the row changed since it was decoded"
-        return EncodeError("BaseHeader", reason, row)
+        for name in self.batch.violation_names(<Py_ssize_t>row):
+            if name != "unresolved_queue":
+                return broken_rule(name, row)
+        return unusable(self.batch, "BaseHeader", row)
 
 
 def encode_batch(packets, *, Encoded out=None):

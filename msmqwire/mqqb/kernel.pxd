@@ -104,7 +104,20 @@ cpdef enum Violation:
     PRIVACY_LEVEL = 4096
     UNRESOLVED_QUEUE = 8192
     RESERVED_FLAGS = 16384
-    SRMP_ENVELOPE_TERMINATOR = 32768
+    SRMP_ENVELOPE_TERMINATOR = 1 << 15
+    MISSING_DEBUG_HEADER = 1 << 16
+    SOAP_TERMINATOR = 1 << 17
+    SENT_OVER_HTTP = 1 << 18
+    QUEUE_MANAGER_ADDRESS = 1 << 19
+    ADMIN_QUEUE_FLAGS = 1 << 20
+    MESSAGE_CLASS_VALUE = 1 << 21
+    HASH_ALGORITHM = 1 << 22
+    ENCRYPTION_ALGORITHM = 1 << 23
+    WINDOW_SIZE = 1 << 24
+    PREVIOUS_TX_SEQUENCE_NUMBER = 1 << 25
+    CRYPTO_PROVIDER = 1 << 26
+    PADDING = 1 << 27
+    ACKNOWLEDGMENT = 1 << 28
 
 
 cdef enum:
@@ -242,6 +255,7 @@ cdef enum:
     LARGEST_LABEL = 250         # code units with the U+0000
     LARGEST_SENDER_CERT = 0xFFFF
     BLANK_SIZE = 64
+    FOR_EVER = 0xFFFFFFFF       # seconds
 
 # BaseHeader.Flags above IN and SH, which framing.pxd has
 cdef enum:
@@ -271,6 +285,7 @@ cdef enum ReservedFlags:
     RESERVED_PROPERTIES = 0xF0
     RESERVED_DEBUG = 0xFFFC
     RESERVED_INTERNAL = 0xFFE0
+    RESERVED_SYSTEM = 0xF800
 
 cdef enum:
     COMPOUND_HEADER_ID = 0x01F4
@@ -327,6 +342,15 @@ cdef inline size_t padded(size_t size) noexcept nogil:
     return (size + 3) & ~<size_t>3
 
 
+cdef inline size_t skip_padding(size_t at, size_t size, Packet* packet) noexcept nogil:
+    """Where the next header begins, at most at ``size``, where padding is missing."""
+    at = padded(at)
+    if wire_unlikely(at > size):
+        packet.violations |= PADDING
+        return size
+    return at
+
+
 cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packet, Fault* fault) noexcept nogil:
     """The BaseHeader of the packet that ``size`` bytes hold: [MS-MQMQ] 2.2.19.1."""
     cdef uint32_t packet_size
@@ -344,6 +368,10 @@ cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packe
     packet.size = packet_size
     packet.extent = packet_size + (SESSION_HEADER_SIZE if has_session_header(data) else 0)
     if wire_unlikely(packet.extent > size):
+        if packet_size <= size:
+            return set_fault(
+                fault, TRUNCATED, Field.SessionHeader, packet_size, SESSION_HEADER_SIZE, size - packet_size
+            )
         return set_fault(fault, TRUNCATED, Field.PacketSize, 8, packet.extent, size)
     packet.sections[BASE] = data
     return 0

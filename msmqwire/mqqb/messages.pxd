@@ -15,23 +15,27 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.mqqb.kernel cimport (
-    ACK_BODY_SIZE, ADMIN_QUEUE, ALLOCATION_BODY_SIZE, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE,
+    ACK_BODY_SIZE, ADMIN_QUEUE, ADMIN_QUEUE_FLAGS, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE,
     DELIVERY, DELIVERY_MODE, DESTINATION_QUEUE, DISCARDABLE, ENCRYPTED, ENCRYPTION_KEY, EXPRESS_TRANSACTION,
-    EXTENSION_DATA, FLAG_DEBUG, HAS_ADMIN, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_DELIVERY_MODE,
-    HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES, HAS_RESPONSE, HAS_SECURITY, HAS_SECURITY_ID,
-    HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_TRAILING, HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL,
-    LARGEST_SENDER_CERT, MESSAGE_CLASS, MISSING_PROPERTIES, NOTIFICATION, NO_MESSAGE_CLASS, NO_SECURITY_DATA, PLAIN,
-    PRIVACY_LEVEL, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, RESERVED_BASE, RESERVED_DEBUG, RESERVED_FLAGS,
-    RESERVED_PROPERTIES, RESERVED_SECURITY, RESERVED_TRANSACTION, RESERVED_USER, RESPONSE_QUEUE, SECURITY,
-    SECURITY_FLAGS, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID, SESSION, SIGNATURE,
-    TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER, USER,
-    USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_FLAGS_AT,
-    USER_HEADER_SIZE, USER_HOPS, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY,
-    USER_SOAP, USER_TRANSACTION, Field, Packet, Violation, clear_packet, padded, read_base_header, set_trailing,
+    EXTENSION_DATA, FLAG_DEBUG, FLAG_TRACING, HAS_ADMIN, HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE,
+    HAS_DEBUG_QUEUE, HAS_DELIVERY_MODE, HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES,
+    HAS_RESPONSE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_SRMP_ENVELOPE, HAS_TRAILING,
+    HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL, LARGEST_SENDER_CERT, MESSAGE_CLASS,
+    MISSING_DEBUG_HEADER, MISSING_PROPERTIES, NOTIFICATION, NO_MESSAGE_CLASS, NO_SECURITY_DATA, PLAIN,
+    PREVIOUS_TX_SEQUENCE_NUMBER, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, QUEUE_MANAGER_ADDRESS,
+    RESERVED_BASE, RESERVED_DEBUG, RESERVED_FLAGS, RESERVED_SECURITY, RESERVED_TRANSACTION, RESERVED_USER,
+    RESPONSE_QUEUE, SECURITY, SECURITY_FLAGS, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID,
+    SENT_OVER_HTTP, SESSION, SIGNATURE, TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY,
+    TX_SEQUENCE_NUMBER, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT,
+    USER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT,
+    USER_SECURITY, USER_SOAP, USER_TRANSACTION, WINDOW_SIZE, Field, Packet, Violation, clear_packet, read_base_header,
+    set_trailing, skip_padding,
 )
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
-from msmqwire.mqqb.queues cimport QueueLists, is_notify_queue, read_multi_queue, read_queue, units_to_null
-from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.mqqb.queues cimport (
+    QUEUE_DIRECT, QueueLists, is_notify_queue, read_multi_queue, read_queue, units_to_null
+)
+from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
 from msmqwire.wire.fault cimport BAD_FLAG, BAD_SIZE, BAD_TYPE, TOO_LARGE, TRUNCATED, Fault, set_fault
 from msmqwire.wire.format_name cimport NO_QUEUE, UNRESOLVED_QUEUE, FormatName
 from msmqwire.wire.simd cimport wire_unlikely
@@ -42,6 +46,12 @@ cdef enum:
     PRIVACY_LEVELS = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 5
     MOST_HOPS = 0x1D
     AU_OR_AS = 1 << 4 | 0xF << 8       # of SecurityHeader.Flags
+    BODY_ENCRYPTED = 1 << 5            # EB
+    DEFAULT_PROVIDER = 1 << 6          # DE
+    ACKNOWLEDGMENTS = 0xF              # PA, PR, NA and NR of MessagePropertiesHeader.Flags
+    CLASS_BITS_UNUSED = 0x1E00         # of MessageClass: outside of 0xE1FF
+    SHA_1 = 0x8004
+    HASH_ALGORITHMS = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 11 | 1 << 13    # from 0x8001
     MEANT_BASE_FLAGS = 0x013F          # the bits of BaseHeader.Flags that are not reserved
 
 
@@ -50,6 +60,8 @@ cdef enum:
 
 
 cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil
+cdef void judge_provider(const uint8_t* data, Packet* packet) noexcept nogil
+cdef void judge_properties(const uint8_t* header, uint32_t message_size, Packet* packet) noexcept nogil
 cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil
 cdef int read_http(
     const uint8_t* data, size_t size, size_t* at, uint32_t user_flags, Packet* packet, Fault* fault
@@ -107,6 +119,12 @@ cdef inline int read_user_header(
     )
     if wire_unlikely(packet.queues[RESPONSE_QUEUE].form == UNRESOLVED_QUEUE):
         packet.violations |= Violation.UNRESOLVED_QUEUE
+    if wire_unlikely(
+        flags >> USER_DESTINATION_SHIFT & 7
+        and (load_u64(packet.sections[USER] + 16) | load_u64(packet.sections[USER] + 24) != 0)
+        == (flags >> USER_DESTINATION_SHIFT & 7 == QUEUE_DIRECT)
+    ):
+        packet.violations |= QUEUE_MANAGER_ADDRESS
     delivery = flags >> USER_DELIVERY_SHIFT & 3
     if wire_unlikely(delivery > 1):
         packet.violations |= DELIVERY_MODE
@@ -116,7 +134,7 @@ cdef inline int read_user_header(
     if wire_unlikely((flags & USER_HOPS) > MOST_HOPS):
         packet.violations |= HOP_COUNT
     if wire_unlikely(not flags & USER_PROPERTIES):
-        packet.violations |= MISSING_PROPERTIES
+        packet.violations |= MISSING_PROPERTIES | (ADMIN_QUEUE_FLAGS if flags >> USER_ADMIN_SHIFT & 7 else 0)
     return 0
 
 
@@ -124,6 +142,7 @@ cdef inline int read_transaction(
     const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
 ) noexcept nogil:
     """TransactionHeader: [MS-MQMQ] 2.2.20.5."""
+    cdef uint32_t previous
     if wire_unlikely(size - at[0] < TRANSACTION_HEADER_SIZE):
         return set_fault(fault, TRUNCATED, Field.TransactionHeader, at[0], TRANSACTION_HEADER_SIZE, size - at[0])
     packet.sections[TRANSACTION] = data + at[0]
@@ -137,6 +156,9 @@ cdef inline int read_transaction(
         at[0] += 16
     if load_u32(packet.sections[TRANSACTION] + 12) == 0:
         packet.violations |= TX_SEQUENCE_NUMBER
+    previous = load_u32(packet.sections[TRANSACTION] + 16)
+    if previous and previous >= load_u32(packet.sections[TRANSACTION] + 12):
+        packet.violations |= PREVIOUS_TX_SEQUENCE_NUMBER
     if load_u32(packet.sections[TRANSACTION]) & <uint32_t>RESERVED_TRANSACTION:
         packet.violations |= RESERVED_FLAGS
     if data[2] & 7:
@@ -146,12 +168,20 @@ cdef inline int read_transaction(
     return 0
 
 
+cdef inline bint is_sender_id(uint32_t sender, const uint8_t* data, uint32_t size) noexcept nogil:
+    """Whether SecurityID is what ST says: nothing, a SID ([MS-DTYP] 2.4.2.2) or a GUID."""
+    if sender == 1:
+        return size >= 8 and data[0] == 1 and data[1] <= 15 and size == <uint32_t>8 + 4 * <uint32_t>data[1]
+    return size == 16 if sender == 2 else sender == 0 and size == 0
+
+
 cdef inline int read_security(
     const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
 ) noexcept nogil:
     """SecurityHeader; what its sizes say is there is there: [MS-MQMQ] 2.2.20.6."""
     cdef const uint8_t* header = data + at[0]
     cdef uint32_t[5] sizes
+    cdef uint32_t flags
     cdef uint32_t sender
     cdef size_t i
     if wire_unlikely(size - at[0] < SECURITY_HEADER_SIZE):
@@ -175,18 +205,19 @@ cdef inline int read_security(
                 return set_fault(fault, TRUNCATED, <uint32_t>(Field.SecurityID + i), at[0], sizes[i], size - at[0])
             set_part(packet, i, at[0], sizes[i])
             packet.presence |= <uint32_t>HAS_SECURITY_ID << i
-            at[0] = min(padded(at[0] + sizes[i]), size)
-    sender = header[0] & 0xF
+            at[0] = skip_padding(at[0] + sizes[i], size, packet)
+    flags = load_u16(header)
+    sender = flags & 0xF
     if sender <= 2:
         packet.derived[SENDER] = <uint8_t>sender
         packet.presence |= HAS_SENDER_ID_TYPE
-    if wire_unlikely(
-        sender > 2 or (sender == 0) != (sizes[SECURITY_ID] == 0) or (sender == 2 and sizes[SECURITY_ID] != 16)
-    ):
+    if wire_unlikely(not is_sender_id(sender, data + packet.parts[SECURITY_ID].offset, sizes[SECURITY_ID])):
         packet.violations |= SENDER_ID
-    if wire_unlikely(load_u16(header) & (AU_OR_AS | RESERVED_SECURITY)):
-        packet.violations |= SECURITY_FLAGS if load_u16(header) & AU_OR_AS else 0
-        packet.violations |= RESERVED_FLAGS if load_u16(header) & RESERVED_SECURITY else 0
+    if wire_unlikely(sizes[PROVIDER_INFO] or (sizes[SIGNATURE] and not flags & DEFAULT_PROVIDER)):
+        judge_provider(data, packet)
+    if wire_unlikely(flags & (AU_OR_AS | RESERVED_SECURITY)):
+        packet.violations |= SECURITY_FLAGS if flags & AU_OR_AS else 0
+        packet.violations |= RESERVED_FLAGS if flags & RESERVED_SECURITY else 0
     if wire_unlikely(not (
         sizes[SECURITY_ID] or sizes[ENCRYPTION_KEY] or sizes[SIGNATURE] or sizes[SENDER_CERT] or sizes[PROVIDER_INFO]
     )):
@@ -197,17 +228,26 @@ cdef inline int read_security(
 cdef inline int read_label(
     const uint8_t* data, size_t size, size_t* at, uint32_t units, Packet* packet, Fault* fault
 ) noexcept nogil:
+    cdef size_t length
     if wire_unlikely(units > LARGEST_LABEL):
         return set_fault(
             fault, BAD_SIZE, Field.LabelLength, at[0] - PROPERTIES_HEADER_SIZE + 1, LARGEST_LABEL, units
         )
     if wire_unlikely(units > (size - at[0]) // 2):
         return set_fault(fault, TRUNCATED, Field.Label, at[0], 2 * units, size - at[0])
-    set_part(packet, LABEL, at[0], 2 * units_to_null(data, size, at[0], units))
+    length = units_to_null(data, size, at[0], units)
+    set_part(packet, LABEL, at[0], 2 * length)
     at[0] += 2 * units
-    if wire_unlikely(units and load_u16(data + at[0] - 2) != 0):
+    if wire_unlikely(units and length + 1 != units):
         packet.violations |= LABEL_TERMINATOR
     return 0
+
+
+cdef inline bint is_cipher(uint32_t algorithm, uint32_t privacy) noexcept nogil:
+    """Whether a PrivacyLevel allows an EncryptionAlgorithm; a level without a meaning allows all of them."""
+    if algorithm - 0x660E <= 2:                         # AES
+        return privacy != 1 and privacy != 3
+    return (algorithm == 0x6801 or algorithm == 0x6602) and privacy != 5    # RC4, RC2
 
 
 cdef inline int read_properties(
@@ -219,6 +259,7 @@ cdef inline int read_properties(
     cdef uint32_t message_size
     cdef uint32_t message_class
     cdef uint32_t privacy
+    cdef uint32_t unusual
     cdef uint8_t place = 0
     if wire_unlikely(size - at[0] < PROPERTIES_HEADER_SIZE):
         return set_fault(
@@ -238,7 +279,7 @@ cdef inline int read_properties(
     if wire_unlikely(message_size > size - at[0]):
         return set_fault(fault, TRUNCATED, Field.MessageBody, at[0], message_size, size - at[0])
     set_part(packet, BODY, at[0], message_size)
-    at[0] = min(padded(at[0] + message_size), size)
+    at[0] = skip_padding(at[0] + message_size, size, packet)
     message_class = load_u16(header + 2)
     if message_class:
         place = message_class_place(message_class)
@@ -246,12 +287,12 @@ cdef inline int read_properties(
         packet.derived[MESSAGE_CLASS] = place
         packet.presence |= HAS_MESSAGE_CLASS
     privacy = load_u32(header + 40)
-    if wire_unlikely(privacy > 5 or not PRIVACY_LEVELS >> privacy & 1):
-        packet.violations |= PRIVACY_LEVEL
-    if wire_unlikely(header[0] & RESERVED_PROPERTIES):
-        packet.violations |= RESERVED_FLAGS
-    if wire_unlikely(load_u32(header + 36) < message_size):
-        packet.violations |= ALLOCATION_BODY_SIZE
+    unusual = (
+        privacy | header[0] | message_class & CLASS_BITS_UNUSED | packet.sections[SECURITY][0] & BODY_ENCRYPTED
+        | load_u32(packet.sections[USER] + USER_FLAGS_AT) & (7 << USER_ADMIN_SHIFT) | load_u32(header + 44) ^ SHA_1
+    )
+    if wire_unlikely(unusual or load_u32(header + 36) < message_size or not is_cipher(load_u32(header + 48), 0)):
+        judge_properties(header, message_size, packet)
     if message_class == 0 and is_notify_queue(data, &packet.queues[DESTINATION_QUEUE]):
         packet.presence |= HAS_NOTIFICATION
         packet.derived[NOTIFICATION] = PLAIN if privacy == 0 else ENCRYPTED
@@ -285,12 +326,16 @@ cdef inline int read_optional_headers(
     Fault* fault,
 ) noexcept nogil:
     """The headers after the MessagePropertiesHeader, and reserved flags, which few packets have."""
+    if load_u16(data + 2) & (FLAG_DEBUG | FLAG_TRACING) == FLAG_TRACING:
+        packet.violations |= MISSING_DEBUG_HEADER
     if load_u16(data + 2) & RESERVED_BASE or user_flags & <uint32_t>RESERVED_USER:
         packet.violations |= RESERVED_FLAGS
     if data[2] & FLAG_DEBUG and read_debug(data, size, at, packet, fault) != 0:
         return -1
-    if user_flags & USER_HTTP and read_http(data, size, at, user_flags, packet, fault) != 0:
-        return -1
+    if user_flags & USER_HTTP:
+        if read_http(data, size, at, user_flags, packet, fault) != 0:
+            return -1
+        packet.violations |= 0 if packet.presence & (HAS_SRMP_ENVELOPE | HAS_COMPOUND) else SENT_OVER_HTTP
     if user_flags & USER_SOAP and read_soap(data, size, at, packet, fault) != 0:
         return -1
     if user_flags & USER_MULTI_QUEUE and read_multi_queue(data, size, at, lists, packet, fault) != 0:
@@ -307,13 +352,15 @@ cdef inline int read_message(
     """
     cdef size_t at = BASE_HEADER_SIZE
     cdef size_t packet_size
+    cdef uint32_t base
     cdef uint32_t flags
     clear_packet(packet)
     if read_base_header(data, size, packet, fault) != 0:
         return -1
     packet_size = packet.size
-    if wire_unlikely(data[2] & FLAG_INTERNAL):
-        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, load_u16(data + 2))
+    base = load_u16(data + 2)
+    if wire_unlikely(base & FLAG_INTERNAL):
+        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, base)
     if read_user_header(data, packet_size, &at, packet, fault) != 0:
         return -1
     flags = load_u32(packet.sections[USER] + USER_FLAGS_AT)
@@ -324,15 +371,16 @@ cdef inline int read_message(
     if flags & USER_PROPERTIES and read_properties(data, packet_size, &at, packet, fault) != 0:
         return -1
     if wire_unlikely(
-        load_u16(data + 2) & (FLAG_DEBUG | RESERVED_BASE)
+        base & (FLAG_DEBUG | FLAG_TRACING | RESERVED_BASE)
         or flags & (USER_HTTP | USER_SOAP | USER_MULTI_QUEUE | <uint32_t>RESERVED_USER)
     ):
         if read_optional_headers(data, packet_size, &at, flags, lists, packet, fault) != 0:
             return -1
     packet.end = at
-    if packet.extent != packet_size:
+    if base & FLAG_SESSION:
         packet.sections[SESSION] = data + packet_size
         packet.presence |= HAS_SESSION
+        packet.violations |= 0 if load_u16(data + packet_size + 12) else WINDOW_SIZE
     if wire_unlikely(packet_size - at > 3 or packet.extent != size):
         packet.violations |= TRAILING_BYTES
         packet.presence |= HAS_TRAILING
@@ -340,7 +388,7 @@ cdef inline int read_message(
     if wire_unlikely(strict and packet.violations & DISCARDABLE):
         return message_violation_fault(data, size, packet, fault)
     packet.presence |= DECODED
-    if wire_unlikely(packet.parts[BODY].length == ACK_BODY_SIZE and not load_u16(data + 2) & MEANT_BASE_FLAGS):
+    if wire_unlikely(packet.parts[BODY].length == ACK_BODY_SIZE and not base & MEANT_BASE_FLAGS):
         recognise_ack(data, packet)
     return 0
 

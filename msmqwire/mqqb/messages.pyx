@@ -10,9 +10,11 @@ from libc.string cimport memcpy
 
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.mqqb.kernel cimport (
-    ACKNOWLEDGED, ADDRESS_HEADER_FIXED_SIZE, ADMIN_QUEUE, BASE, BODY, COMPOUND, COMPOUND_BODY, COMPOUND_HEADER_ID,
+    ACKNOWLEDGED, ACKNOWLEDGMENT, ADDRESS_HEADER_FIXED_SIZE, ADMIN_QUEUE, ADMIN_QUEUE_FLAGS, ALLOCATION_BODY_SIZE,
+    BASE, BODY, CRYPTO_PROVIDER, ENCRYPTION_ALGORITHM, HASH_ALGORITHM, MESSAGE_CLASS_VALUE, PRIVACY_LEVEL,
+    RESERVED_FLAGS, RESERVED_PROPERTIES, SOAP_TERMINATOR, COMPOUND, COMPOUND_BODY, COMPOUND_HEADER_ID,
     COMPOUND_HEADER_SIZE, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE,
-    ENCRYPTION_KEY, EXTENSION_DATA, FINAL, FINAL_ACK, FLAG_DEBUG, FLAG_TRACING, HAS_ACKNOWLEDGED, HAS_COMPOUND,
+    ENCRYPTION_KEY, EXTENSION_DATA, FINAL, FINAL_ACK, FOR_EVER, FLAG_DEBUG, FLAG_TRACING, HAS_ACKNOWLEDGED, HAS_COMPOUND,
     HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_FINAL_ACK, HAS_MULTI_QUEUE, HAS_PROPERTIES,
     HAS_SECURITY, HAS_SESSION, HAS_SOAP, HAS_SRMP_ENVELOPE, HAS_TRANSACTION, HTTP_BODY, KIND, LABEL, LARGEST_LABEL,
     MULTI_QUEUE_SIGNATURE, NO_MESSAGE_CLASS, ORDER_ACK, PART_COUNT, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO,
@@ -21,7 +23,7 @@ from msmqwire.mqqb.kernel cimport (
     SRMP_ENVELOPE_HEADER_SIZE, SRMP_ENVELOPE_TERMINATOR, TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, USER,
     USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_FLAGS_AT,
     USER_HEADER_SIZE, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP,
-    USER_TRANSACTION, Field, Packet, first_extra_byte, padded,
+    USER_TRANSACTION, Field, Packet, first_extra_byte, skip_padding,
 )
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER
@@ -41,9 +43,16 @@ cdef enum:
     ACK_LABEL_UNITS = 15
     ORDER_ACK_CLASS = 0x00FF
     FIRST_FINAL_ACK_CLASS = 0x4000
+    FINAL_ACK_CLASS_COUNT = 11
+    ACK_FLAGS_CLEAR = 0x12DFE31F    # UserHeader.Flags without DM, DQ, MP and the reserved bits
 
 cdef uint16_t[MESSAGE_CLASS_COUNT] MESSAGE_CLASS_NUMBERS
 MESSAGE_CLASS_NUMBERS[:] = list(MESSAGE_CLASSES)
+
+cdef uint16_t[FINAL_ACK_CLASS_COUNT] FINAL_ACK_CLASSES
+FINAL_ACK_CLASSES[:] = [
+    0x4000, 0x8000, 0x8003, 0x8004, 0x8006, 0x8007, 0x8009, 0x800B, 0xC000, 0xC001, 0xC002
+]
 
 cdef const char* ACK_LABEL = "QM Ordering Ack"
 
@@ -55,6 +64,62 @@ cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil:
         if MESSAGE_CLASS_NUMBERS[place] == message_class:
             return place
     return NO_MESSAGE_CLASS
+
+
+cdef void judge_provider(const uint8_t* data, Packet* packet) noexcept nogil:
+    """ProviderInfo against DE and the signature, and its layout: [MS-MQMQ] 2.2.20.6."""
+    cdef TextSpan info = packet.parts[PROVIDER_INFO]
+    cdef size_t units
+    if info.length == 0 or packet.sections[SECURITY][0] & DEFAULT_PROVIDER or info.length < 6 or info.length & 1:
+        packet.violations |= CRYPTO_PROVIDER
+        return
+    units = (info.length - 4) // 2
+    if units_to_null(data, info.offset + info.length, info.offset + 4, units) != units - 1:
+        packet.violations |= CRYPTO_PROVIDER
+
+
+cdef void judge_properties(const uint8_t* header, uint32_t message_size, Packet* packet) noexcept nogil:
+    """The values of a MessagePropertiesHeader, where one of them is not the plain one: [MS-MQMQ] 2.2.19.3."""
+    cdef uint32_t privacy = load_u32(header + 40)
+    cdef uint32_t hashing = load_u32(header + 44) - 0x8001
+    cdef bint has_admin = (load_u32(packet.sections[USER] + USER_FLAGS_AT) >> USER_ADMIN_SHIFT & 7) != 0
+    cdef bint encrypted = packet.sections[SECURITY][0] & BODY_ENCRYPTED
+    if privacy > 5 or not PRIVACY_LEVELS >> privacy & 1 or (encrypted and privacy == 0):
+        packet.violations |= PRIVACY_LEVEL
+    if header[0] & RESERVED_PROPERTIES:
+        packet.violations |= RESERVED_FLAGS
+    # The message of [MS-MQQB] 4.1 has flags and no AdminQueue
+    if has_admin and not header[0] & ACKNOWLEDGMENTS:
+        packet.violations |= ADMIN_QUEUE_FLAGS
+    if load_u16(header + 2) & CLASS_BITS_UNUSED:
+        packet.violations |= MESSAGE_CLASS_VALUE
+    if load_u32(header + 36) < message_size:
+        packet.violations |= ALLOCATION_BODY_SIZE
+    if hashing > 13 or not HASH_ALGORITHMS >> hashing & 1:
+        packet.violations |= HASH_ALGORITHM
+    if not is_cipher(load_u32(header + 48), privacy):
+        packet.violations |= ENCRYPTION_ALGORITHM
+
+
+cdef bint is_conforming_ack(const uint8_t* data, const Packet* packet) noexcept nogil:
+    """Whether the other fields of an OrderAck or FinalAck packet are those of [MS-MQQB] 2.2.4 and 2.2.5."""
+    cdef const uint8_t* properties = packet.sections[PROPERTIES]
+    cdef uint32_t message_class = load_u16(properties + 2)
+    cdef uint32_t flags = load_u32(packet.sections[USER] + USER_FLAGS_AT)
+    cdef uint32_t number = load_u32(packet.sections[ACKNOWLEDGED] + 8)
+    cdef uint32_t previous = load_u32(packet.sections[ACKNOWLEDGED] + 12)
+    cdef size_t i
+    if (
+        flags & ACK_FLAGS_CLEAR or properties[0] & ACKNOWLEDGMENTS or load_u32(properties + 24) != 0
+        or number == 0 or previous + 1 == 0 or load_u32(data + 12) != <uint32_t>FOR_EVER
+    ):
+        return False
+    if packet.derived[KIND] == ORDER_ACK:
+        return not flags >> USER_DELIVERY_SHIFT & 3 and previous == number - 1
+    for i in range(FINAL_ACK_CLASS_COUNT):
+        if FINAL_ACK_CLASSES[i] == message_class:
+            return True
+    return False
 
 
 cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil:
@@ -80,6 +145,8 @@ cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil:
         packet.derived[KIND] = FINAL_ACK
         packet.sections[FINAL] = packet.sections[ACKNOWLEDGED]
         packet.presence |= HAS_FINAL_ACK
+    if not is_conforming_ack(data, packet):
+        packet.violations |= ACKNOWLEDGMENT
 
 
 cdef int read_soap_section(
@@ -88,6 +155,7 @@ cdef int read_soap_section(
 ) noexcept nogil:
     cdef size_t left = size - at[0]
     cdef size_t units
+    cdef size_t length
     if left < SOAP_SECTION_SIZE:
         return set_fault(fault, TRUNCATED, section_field, at[0], SOAP_SECTION_SIZE, left)
     if load_u16(data + at[0]) != section_id:
@@ -97,7 +165,10 @@ cdef int read_soap_section(
     if units > (left - SOAP_SECTION_SIZE) // 2:
         return set_fault(fault, TRUNCATED, text_field, at[0], 2 * units, left - SOAP_SECTION_SIZE)
     packet.parts[part].offset = <uint32_t>at[0]
-    packet.parts[part].length = <uint32_t>(2 * units_to_null(data, size, at[0], units))
+    length = units_to_null(data, size, at[0], units)
+    packet.parts[part].length = <uint32_t>(2 * length)
+    if units and length + 1 != units:
+        packet.violations |= SOAP_TERMINATOR
     at[0] += 2 * units
     return 0
 
@@ -126,7 +197,7 @@ cdef int read_envelope(const uint8_t* data, size_t size, size_t* at, Packet* pac
     packet.parts[SRMP_ENVELOPE].offset = <uint32_t>at[0]
     packet.parts[SRMP_ENVELOPE].length = <uint32_t>(2 * length)
     packet.presence |= HAS_SRMP_ENVELOPE
-    at[0] = min(padded(at[0] + 2 * units), size)
+    at[0] = skip_padding(at[0] + 2 * units, size, packet)
     return 0
 
 

@@ -32,6 +32,7 @@ from msmqwire.mqqb.groups import (
     Acknowledgment, CompoundMessageHeader, MultiQueueFormatHeader, SecurityHeader, SessionHeader, SoapHeader,
     TransactionHeader,
 )
+from msmqwire.mqqb.rules import refusal
 from msmqwire.mqqb.schema import (
     FIELDS, MESSAGES, SESSION_KINDS, SESSIONS, TRANSPORTS, SessionViolation, Violation
 )
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 NIL = UUID(int=0)
+AES = 5    # PrivacyLevel
 FOR_EVER = 0xFFFFFFFF
 
 # Attributes of a message that are not in an optional header, and their defaults
@@ -76,7 +78,7 @@ MESSAGE_DEFAULTS = {
     "allocation_body_size": None,
     "privacy_level": 0,
     "hash_algorithm": 0x8004,
-    "encryption_algorithm": 0x6801,
+    "encryption_algorithm": None,
     "extension_data": b"",
     "debug_queue": None,
     "srmp_envelope": None,
@@ -128,33 +130,6 @@ SESSION_SIGNATURES = {
     kind: packet_signature({name: SESSION_TYPES[name] for name in defaults}, defaults)
     for kind, defaults in SESSION_DEFAULTS.items()
 }
-
-# The field that an encoder refuses for each violation
-MESSAGE_REFUSALS = {
-    Violation.TRAILING_BYTES: "PacketSize",
-    Violation.MISSING_PROPERTIES: "UserHeader.Flags",
-    Violation.DELIVERY_MODE: "UserHeader.Flags",
-    Violation.EXPRESS_TRANSACTION: "UserHeader.Flags",
-    Violation.HOP_COUNT: "UserHeader.Flags",
-    Violation.TRANSACTION_PRIORITY: "BaseHeader.Flags",
-    Violation.TX_SEQUENCE_NUMBER: "TransactionHeader",
-    Violation.SECURITY_FLAGS: "SecurityHeader",
-    Violation.SENDER_ID: "SecurityID",
-    Violation.NO_SECURITY_DATA: "SecurityHeader",
-    Violation.LABEL_TERMINATOR: "Label",
-    Violation.ALLOCATION_BODY_SIZE: "MessagePropertiesHeader",
-    Violation.PRIVACY_LEVEL: "MessagePropertiesHeader",
-    Violation.RESERVED_FLAGS: "UserHeader.Flags",
-    Violation.SRMP_ENVELOPE_TERMINATOR: "SRMPEnvelopeHeader.DataLength",
-}
-SESSION_REFUSALS = {
-    SessionViolation.TRAILING_BYTES: "PacketSize",
-    SessionViolation.TIMEOUT_RANGE: "ConnectionParametersHeader",
-    SessionViolation.OPERATING_SYSTEM: "EstablishConnectionHeader",
-    SessionViolation.TIME_TO_REACH_QUEUE: "BaseHeader",
-    SessionViolation.RESERVED_FLAGS: "BaseHeader.Flags",
-}
-
 
 cdef enum:
     RESERVED_SECURITY_FLAGS = 0xF000
@@ -240,6 +215,8 @@ cdef class UserMessage(MessagePacket):
         Seconds since 1970.
     delivery_mode : {"express", "recoverable"}
         Recoverable for a transactional message.
+    encryption_algorithm : int
+        0x6801 (RC4); 0x6610 (AES-256) when ``privacy_level`` is 5.
     body, extension_data : bytes-like
     srmp_envelope : str, optional
         With it or ``compound``, ``sent_over_http`` is set.
@@ -303,7 +280,8 @@ cdef class UserMessage(MessagePacket):
         """The keywords that build it: the values that differ from their defaults."""
         groups = {name: getattr(self, name) for name in GROUPS}
         given = {
-            "body": self.body or b"", "destination_queue": self.destination_queue, "srmp_envelope": self.srmp_envelope
+            "body": self.body or b"", "destination_queue": self.destination_queue,
+            "privacy_level": self.privacy_level, "srmp_envelope": self.srmp_envelope,
         }
         defaults = message_defaults(given, groups)
         for name, default in defaults.items():
@@ -324,6 +302,7 @@ cdef dict message_defaults(dict values, dict groups):
         "priority": 0 if groups["transaction"] is not None else 3,
         "delivery_mode": "recoverable" if groups["transaction"] is not None else "express",
         "queue_manager_address": destination.guid if getattr(destination, "kind", "") == "private" else NIL,
+        "encryption_algorithm": 0x6610 if values.get("privacy_level") == AES else 0x6801,
         "allocation_body_size": len(values.get("body", b"")),
         "sent_over_http": groups["compound"] is not None or values.get("srmp_envelope") is not None,
     }
@@ -478,10 +457,9 @@ cdef int attach(MessagePacket packet, bytes data) except -1:
 
 
 cdef int refuse_violations(MessagePacket packet) except -1:
-    refusals = MESSAGE_REFUSALS if isinstance(packet, UserMessage) else SESSION_REFUSALS
-    for flag, field in refusals.items():
-        if packet.header.violations & <uint32_t>flag:
-            raise EncodeError(field, f"the packet has {', '.join(packet.violations)}")
+    for name in packet.violations:
+        if name != "unresolved_queue":
+            raise refusal(name)
     return 0
 
 

@@ -4,7 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
 
-from msmqwire.mqqb.kernel cimport ADMIN_QUEUE, QUEUE_COUNT, USER, Packet, padded
+from msmqwire.mqqb.kernel cimport ADMIN_QUEUE, QUEUE_COUNT, USER, Packet, skip_padding
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport BAD_SIZE, BAD_TERMINATOR, TRUNCATED, Fault, set_fault
 from msmqwire.wire.format_name cimport (
@@ -53,7 +53,7 @@ cdef inline size_t units_to_null(const uint8_t* data, size_t size, size_t at, si
 
 
 cdef inline int read_direct_name(
-    const uint8_t* data, size_t size, size_t* at, FormatName* name, uint32_t field, Fault* fault
+    const uint8_t* data, size_t size, size_t* at, FormatName* name, uint32_t field, Packet* packet, Fault* fault
 ) noexcept nogil:
     """A DirectQueueFormatName and what pads it: [MS-MQMQ] 2.2.18.1.5.2."""
     cdef size_t left = size - at[0]
@@ -76,7 +76,7 @@ cdef inline int read_direct_name(
     name.form = DIRECT_NAME
     name.offset = <uint32_t>(at[0] + 2)
     name.length = <uint32_t>(count - 2)
-    at[0] = min(padded(at[0] + 2 + count), size)
+    at[0] = skip_padding(at[0] + 2 + count, size, packet)
     return 0
 
 
@@ -97,7 +97,7 @@ cdef inline int read_queue(
     if code == QUEUE_NONE:
         return 0
     if code == QUEUE_DIRECT:
-        return read_direct_name(data, size, at, name, field, fault)
+        return read_direct_name(data, size, at, name, field, packet, fault)
     needed = 4
     if code == QUEUE_PUBLIC:
         needed = 16

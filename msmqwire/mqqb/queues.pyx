@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset, strlen
 from msmqwire.mqqb.kernel cimport (
     ADDRESS_FIELD_COUNT, ADDRESS_FORMAT_NAME_LIST, ADDRESS_HEADER, ADDRESS_HEADER_FIXED_SIZE, ADDRESS_HEADER_ID,
     ADDRESS_HEADER_SIZE, HAS_MULTI_QUEUE, MULTI_QUEUE_SIGNATURE, QUEUE_COUNT, SIGNATURE_HEADER_ID, Field, Packet,
-    padded,
+    padded, skip_padding,
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport (
@@ -16,6 +16,15 @@ from msmqwire.wire.fault cimport (
 from msmqwire.wire.format_name cimport (
     DIRECT_NAME, DISTRIBUTION_LIST, PRIVATE_QUEUE, PUBLIC_QUEUE, FormatName
 )
+
+cdef extern from "<arpa/inet.h>" nogil:
+    int inet_pton(int family, const char* source, void* target)
+    enum:
+        AF_INET
+        AF_INET6
+
+cdef enum:
+    LONGEST_IP_ADDRESS = 45
 
 cdef const char* NOTIFY_QUEUE = "\\private$\\notify_queue$"
 cdef const char* ORDER_QUEUE = "\\private$\\order_queue$"
@@ -108,7 +117,7 @@ cdef int read_address_header(
             &unwanted if names == NULL or k >= most else names + k, fault,
         ) != 0:
             return -1
-    at[0] = start + min(padded(header_size), left)
+    at[0] = start + skip_padding(header_size, left, packet)
     return 0
 
 
@@ -158,6 +167,34 @@ cdef bint is_text(const uint8_t* units, const char* text, size_t count) noexcept
     return True
 
 
+cdef bint is_ip_address(const uint8_t* units, size_t count) noexcept nogil:
+    """Whether the code units are an IPv4address or IPv6address of [RFC3986]."""
+    cdef char[LONGEST_IP_ADDRESS + 1] text
+    cdef uint8_t[16] address
+    cdef size_t i
+    if count > LONGEST_IP_ADDRESS:
+        return False
+    for i in range(count):
+        if load_u16(units + 2 * i) == 0 or load_u16(units + 2 * i) > 0x7F:
+            return False
+        text[i] = <char>units[2 * i]
+    text[count] = 0
+    return inet_pton(AF_INET, text, address) == 1 or inet_pton(AF_INET6, text, address) == 1
+
+
+cdef bint is_ipx_address(const uint8_t* units, size_t count) noexcept nogil:
+    """Whether the code units are 8HEXDIG "." 12HEXDIG."""
+    cdef size_t i
+    cdef uint16_t unit
+    if count != 21 or load_u16(units + 16) != c".":
+        return False
+    for i in range(count):
+        unit = load_u16(units + 2 * i)
+        if i != 8 and not (c"0" <= unit <= c"9" or c"a" <= unit | 0x20 <= c"f"):
+            return False
+    return True
+
+
 cdef bint ends_with(const uint8_t* data, const FormatName* name, const char* text) noexcept nogil:
     cdef size_t count = strlen(text)
     cdef size_t units = name.length // 2
@@ -172,18 +209,16 @@ cdef bint is_notify_queue(const uint8_t* data, const FormatName* name) noexcept 
 
 
 cdef bint is_order_queue(const uint8_t* data, const FormatName* name) noexcept nogil:
-    """Whether OrderAck and FinalAck packets go here: [MS-MQQB] 2.2.4. The address is not looked into."""
+    """Whether OrderAck and FinalAck packets go here: [MS-MQQB] 2.2.4."""
     cdef const uint8_t* units = data + name.offset
     cdef size_t address
-    cdef size_t i
     if name.form == PRIVATE_QUEUE:
         return name.number == ORDER_QUEUE_NUMBER
     if name.form != DIRECT_NAME or not ends_with(data, name, ORDER_QUEUE):
         return False
     address = name.length // 2 - strlen(ORDER_QUEUE)
-    if address < 5 or not (is_text(units, "tcp:", 4) or is_text(units, "spx:", 4)):
+    if address <= 4:
         return False
-    for i in range(4, address):
-        if load_u16(units + 2 * i) == c"\\":
-            return False
-    return True
+    if is_text(units, "tcp:", 4):
+        return is_ip_address(units + 8, address - 4)
+    return is_text(units, "spx:", 4) and is_ipx_address(units + 8, address - 4)

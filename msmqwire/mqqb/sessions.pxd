@@ -12,9 +12,9 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.mqqb.kernel cimport (
-    CONNECTION_PARAMETERS, ESTABLISH, ESTABLISH_CONNECTION, HAS_WINDOW, IS_ESTABLISH, IS_PACKET, IS_PARAMETERS,
+    CONNECTION_PARAMETERS, ESTABLISH, ESTABLISH_CONNECTION, FLAG_DEBUG, FLAG_TRACING, FOR_EVER, HAS_WINDOW, IS_ESTABLISH, IS_PACKET, IS_PARAMETERS,
     HAS_TRAILING_BYTES, IS_PING, IS_SESSION_ACK, KIND, PARAMETERS, PING, PINGED, REFUSED, RESERVED_BASE,
-    RESERVED_INTERNAL, SESSION, SESSION_ACK, WINDOW, Field, Packet, clear_packet, first_extra_byte, read_base_header,
+    RESERVED_INTERNAL, RESERVED_SYSTEM, SESSION, SESSION_ACK, WINDOW, Field, Packet, clear_packet, first_extra_byte, read_base_header,
     set_trailing,
 )
 from msmqwire.mqqb.framing cimport (
@@ -32,6 +32,10 @@ cpdef enum SessionViolation:
     OPERATING_SYSTEM = 4
     TIME_TO_REACH_QUEUE = 8
     RESERVED_FLAGS = 16
+    RESERVED_NONZERO = 32
+    CONNECTION_REFUSED = 64
+    MESSAGE_FLAGS = 128
+    WINDOW_SIZE = 256
 
 
 # InternalHeader.Flags: PT in four bits, then CS
@@ -40,7 +44,7 @@ cdef enum InternalPacket:
     PACKET_ESTABLISH = 2
     PACKET_PARAMETERS = 3
     PACKET_TYPE_BITS = 0xF
-    CONNECTION_REFUSED = 1 << 4
+    PACKET_REFUSED = 1 << 4
 
 cdef enum:
     INTERNAL_HEADER_SIZE = 4
@@ -51,7 +55,6 @@ cdef enum:
     PING_SIGNATURE = 0x5548
     LARGEST_SESSION = 576          # an EstablishConnection packet has 572
     RESIDENT_SYSTEM = 0x10         # OperatingSystem.RE
-    FOR_EVER = 0xFFFFFFFF
 
 # Timeouts of ConnectionParametersHeader in milliseconds
 cdef enum:
@@ -100,6 +103,10 @@ cdef inline int read_establish(const uint8_t* data, size_t left, Packet* packet,
     packet.end = INTERNAL_FIXED_SIZE + ESTABLISH_SIZE
     if data[36] != RESIDENT_SYSTEM:
         packet.violations |= OPERATING_SYSTEM
+    if load_u16(data + 36) & RESERVED_SYSTEM:
+        packet.violations |= RESERVED_FLAGS
+    if load_u16(data + 38):
+        packet.violations |= RESERVED_NONZERO
     return 0
 
 
@@ -123,6 +130,8 @@ cdef inline int read_parameters(const uint8_t* data, size_t left, Packet* packet
         and <uint32_t>LEAST_ACK_TIMEOUT <= plain <= <uint32_t>LARGEST_ACK_TIMEOUT
     ):
         packet.violations |= TIMEOUT_RANGE
+    if load_u16(data + 8):
+        packet.violations |= RESERVED_NONZERO
     return 0
 
 
@@ -139,6 +148,8 @@ cdef inline int read_session_ack(
     packet.sections[WINDOW] = data + 12
     packet.presence |= IS_SESSION_ACK | HAS_WINDOW
     packet.end = INTERNAL_FIXED_SIZE + SESSION_HEADER_SIZE
+    if load_u16(data + 12) == 0:
+        packet.violations |= WINDOW_SIZE
     return 0
 
 
@@ -174,7 +185,15 @@ cdef inline int read_internal(
         return set_fault(fault, BAD_TYPE, Field.InternalHeader_Flags, 18, 0, flags)
     if status != 0:
         return -1
-    packet.derived[REFUSED] = (flags & CONNECTION_REFUSED) != 0
+    packet.derived[REFUSED] = (flags & PACKET_REFUSED) != 0
+    if packet_type == PACKET_SESSION_ACK and flags & PACKET_REFUSED:
+        packet.violations |= CONNECTION_REFUSED
+    if load_u16(data + 16):
+        packet.violations |= RESERVED_NONZERO
+    if load_u16(data + 2) & (FLAG_DEBUG | FLAG_TRACING) or (
+        packet_type != PACKET_SESSION_ACK and load_u16(data + 2) & FLAG_SESSION
+    ):
+        packet.violations |= MESSAGE_FLAGS
     if load_u16(data + 2) & RESERVED_BASE or flags & RESERVED_INTERNAL:
         packet.violations |= RESERVED_FLAGS
     if load_u32(data + 12) != <uint32_t>FOR_EVER:

@@ -52,7 +52,7 @@ cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil:
         memcpy(end + 12, packet.sections[WINDOW], 2)
         end += SESSION_HEADER_SIZE
     if packet.derived[REFUSED]:
-        internal |= CONNECTION_REFUSED
+        internal |= PACKET_REFUSED
     put_base_header(target, base, <size_t>(end - target), FOR_EVER)
     store_u16(target + 16, 0)
     store_u16(target + 18, internal)

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows
+from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows, unusable
 from msmqwire.columns.payloads cimport PayloadTable, payload_at
 from msmqwire.mqsd.kernel cimport (
     COMMA, IPX_NETWORKS_AT, REQUEST, SERVERS_SIZE_AT, Field, ServerColumns, write_reply, write_request, write_server
@@ -142,13 +142,13 @@ cdef class TopologyEncoder(Encoder):
     cdef object refusal(self, size_t row):
         cdef bint request = self.rows.type[row] == REQUEST - 1
         cdef Field field = Field.EnterpriseID if request else Field.CorrelationID
-        reason = self.unusable(row)
-        if reason is not None:
-            field = Field.Type
-        else:
-            needed = REQUEST_NEEDS if request else REPLY_NEEDS
-            reason = f"the batch was decoded without all of the columns {', '.join(needed)}"
-        return EncodeError(FIELDS[field], reason, row)
+        error = unusable(self.batch, FIELDS[Field.Type], row)
+        if error is not None:
+            return error
+        needed = REQUEST_NEEDS if request else REPLY_NEEDS
+        return EncodeError(
+            FIELDS[field], f"the batch was decoded without all of the columns {', '.join(needed)}", row
+        )
 
 
 def encode_batch(packets, *, Encoded out=None):

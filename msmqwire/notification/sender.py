@@ -62,6 +62,7 @@ _MQDS_QUEUE = 1
 _QUEUE_CREATED, _QUEUE_CHANGED, _QUEUE_DELETED, _MACHINE_CHANGED = 1, 2, 3, 4
 _MD5, _SHA_1, _SHA_512 = 0x8003, 0x8004, 0x800E
 _SENT_BY_QUEUE_MANAGER = 2
+_DEFAULT_PROVIDER = 0x40
 _SECURITY_DATA_PRESENT = 0x80
 
 
@@ -212,7 +213,9 @@ class Notification:
         if sender is None and signature is None:
             return None
         return SecurityHeader(
-            security_flags=_SECURITY_DATA_PRESENT | (0 if sender is None else _SENT_BY_QUEUE_MANAGER),
+            security_flags=_SECURITY_DATA_PRESENT
+            | (0 if sender is None else _SENT_BY_QUEUE_MANAGER)
+            | (0 if signature is None or signature.provider_info else _DEFAULT_PROVIDER),
             security_id=None if sender is None else sender.bytes_le,
             signature=None if signature is None else signature.signature,
             sender_certificate=None if signature is None else signature.sender_certificate,

@@ -9,13 +9,17 @@ import pytest
 from msmqwire import DecodeError, EncodeError, mqcn, mqqb, mqsd
 from tests.vectors import get
 
-PACKETS = [(mqsd, get("mqsd", "reply-many-servers").data), (mqqb, mqqb.encode(mqqb.UserMessage()))]
+PACKETS = [
+    (mqsd, get("mqsd", "reply-many-servers").data),
+    (mqcn, get("mqcn", "change-machine-with-riders").data),
+    (mqqb, mqqb.encode(mqqb.UserMessage())),
+]
 
 
 @pytest.mark.parametrize(("module", "data"), PACKETS)
 def test_a_refusal_names_row_and_rule(module: Any, data: bytes) -> None:
     for wrong, reason in (
-        (data + bytes(8), "the row has trailing_bytes"),
+        (data + bytes(8), "trailing_bytes"),
         (None, "the row is null"),
         (data[:3], "the row has the fault truncated of "),
     ):

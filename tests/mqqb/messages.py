@@ -23,6 +23,7 @@ FULL = mqqb.UserMessage(
     connector_type=GUIDS[3],
     sent_time=1509286144,
     message_id=42,
+    positive_arrival_ack=True,
     label="Größe \N{SMILING FACE WITH SUNGLASSES}",
     body=b"hello",
     extension_data=b"\1\2\3",
@@ -36,7 +37,7 @@ FULL = mqqb.UserMessage(
         transaction_id=0xFFFFF,
         connector_queue_manager=GUIDS[5],
     ),
-    security=mqqb.SecurityHeader(security_flags=1, security_id=b"\1\5" + bytes(10), sender_certificate=b"cert"),
+    security=mqqb.SecurityHeader(security_flags=1, security_id=b"\1\1" + bytes(10), sender_certificate=b"cert"),
     soap=mqqb.SoapHeader(soap_header="<h/>", soap_body="<b/>"),
     multi_queue=mqqb.MultiQueueFormatHeader(
         destination_queues=("DIRECT=OS:server\\one", f"PUBLIC={GUIDS[6]}", f"DL={GUIDS[7]}"),

@@ -19,6 +19,8 @@ from tests.reference import mqqb as reference
 from tests.reference.mqqb_writer import write
 from tests.vectors import Vector
 
+SID = b"\1\1" + bytes(10)
+
 #: What may stand in a packet that an encoder writes.
 HARMLESS = ("unresolved_queue",)
 
@@ -169,8 +171,17 @@ def test_packets_of_sessions(class_: Any, values: dict[str, Any]) -> None:
         ({"label": b"x"}, "label"),
         ({"body": "text"}, "body"),
         ({"body": bytes(1 << 22)}, "PacketSize"),
-        ({"allocation_body_size": 1, "body": b"ab"}, "MessagePropertiesHeader"),
-        ({"privacy_level": 2}, "MessagePropertiesHeader"),
+        ({"allocation_body_size": 1, "body": b"ab"}, "AllocationBodySize"),
+        ({"privacy_level": 2}, "PrivacyLevel"),
+        ({"message_class": 0x200}, "MessageClass"),
+        ({"hash_algorithm": 0x8005}, "HashAlgorithm"),
+        ({"encryption_algorithm": 0x6611}, "EncryptionAlgorithm"),
+        ({"privacy_level": 5}, "EncryptionAlgorithm"),
+        ({"sent_over_http": True}, "UserHeader.Flags"),
+        ({"admin_queue": "DIRECT=OS:a\\b"}, "AdminQueue"),
+        ({"destination_queue": "DIRECT=OS:a\\b", "queue_manager_address": GUIDS[0]}, "QueueManagerAddress"),
+        ({"destination_queue": f"PUBLIC={GUIDS[0]}"}, "QueueManagerAddress"),
+        ({"destination_queue": f"PRIVATE={UUID(int=0)}\\5"}, "QueueManagerAddress"),
         ({"source_queue_manager": "x"}, "source_queue_manager"),
         ({"destination_queue": "DIRECT=nowhere"}, "destination_queue"),
         ({"destination_queue": f"DL={GUIDS[0]}"}, "destination_queue"),
@@ -178,18 +189,56 @@ def test_packets_of_sessions(class_: Any, values: dict[str, Any]) -> None:
         ({"destination_queue": f"PUBLIC={GUIDS[0]};JOURNAL"}, "destination_queue"),
         ({"destination_queue": f"PRIVATE={GUIDS[0]}\\3", "queue_manager_address": GUIDS[1]}, "destination_queue"),
         ({"destination_queue": 5}, "destination_queue"),
-        ({"transaction": mqqb.TransactionHeader(tx_sequence_id=1, tx_sequence_number=0)}, "TransactionHeader"),
+        ({"transaction": mqqb.TransactionHeader(tx_sequence_id=1, tx_sequence_number=0)}, "TxSequenceNumber"),
+        (
+            {
+                "transaction": mqqb.TransactionHeader(
+                    tx_sequence_id=1, tx_sequence_number=2, previous_tx_sequence_number=0xFFFFFFFF
+                )
+            },
+            "PreviousTxSequenceNumber",
+        ),
+        (
+            {
+                "label": "QM Ordering Ack",
+                "priority": 0,
+                "message_class": 0xFF,
+                "body": bytes(36),
+                "destination_queue": f"PRIVATE={GUIDS[0]}\\4",
+            },
+            "MessageBody",
+        ),
         ({"transaction": mqqb.SoapHeader()}, "transaction"),
         ({"security": mqqb.SecurityHeader()}, "SecurityHeader"),
-        ({"security": mqqb.SecurityHeader(security_flags=0x11, security_id=b"x")}, "SecurityHeader"),
+        ({"security": mqqb.SecurityHeader(security_flags=0x11, security_id=SID)}, "SecurityHeader.Flags"),
+        ({"security": mqqb.SecurityHeader(security_flags=1, security_id=b"\2" + SID[1:])}, "SecurityID"),
+        ({"security": mqqb.SecurityHeader(security_flags=1, security_id=SID + b"x")}, "SecurityID"),
+        ({"security": mqqb.SecurityHeader(security_flags=1, security_id=SID, signature=b"x")}, "ProviderInfo"),
+        ({"security": mqqb.SecurityHeader(security_flags=0x21, security_id=SID)}, "PrivacyLevel"),
         ({"security": mqqb.SecurityHeader(security_flags=2, security_id=b"x")}, "SecurityID"),
         ({"security": mqqb.SecurityHeader(security_flags=1, security_id=bytes(0x10000))}, "security_id"),
         ({"session": mqqb.SessionHeader(window_size=0x10000)}, "window_size"),
+        ({"session": mqqb.SessionHeader(window_size=0)}, "SessionHeader.WindowSize"),
     ],
 )
 def test_what_no_sender_sends_is_refused(values: dict[str, Any], field: str) -> None:
     with pytest.raises(EncodeError) as raised:
         mqqb.UserMessage(**values)
+    assert raised.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("packet", "field"),
+    [
+        (lambda: mqqb.SessionAck(window_size=1, refused=True), "InternalHeader.Flags"),
+        (lambda: mqqb.SessionAck(window_size=0), "SessionHeader.WindowSize"),
+        (lambda: mqqb.EstablishConnection(client_guid=GUIDS[0], operating_system=0x811), "OperatingSystem"),
+        (lambda: mqqb.EstablishConnection(client_guid=GUIDS[0], operating_system=0x0810), "Flags"),
+    ],
+)
+def test_packets_of_sessions_that_no_sender_sends_are_refused(packet: Any, field: str) -> None:
+    with pytest.raises(EncodeError) as raised:
+        packet()
     assert raised.value.field == field
 
 
@@ -209,7 +258,11 @@ def test_a_transactional_message_is_recoverable_and_has_no_priority() -> None:
 def test_private_queues_are_said_by_the_host_they_are_on(admin: UUID, codes: tuple[int, int]) -> None:
     name = f"PRIVATE={admin}\\1F"
     message = mqqb.UserMessage(
-        destination_queue=f"PRIVATE={GUIDS[0]}\\5", source_queue_manager=GUIDS[1], admin_queue=name, response_queue=name
+        destination_queue=f"PRIVATE={GUIDS[0]}\\5",
+        source_queue_manager=GUIDS[1],
+        admin_queue=name,
+        response_queue=name,
+        positive_arrival_ack=True,
     )
     flags = int.from_bytes(mqqb.encode(message)[60:64], "little")
     assert (flags >> 13 & 7, flags >> 16 & 7) == codes
@@ -236,7 +289,8 @@ def test_a_direct_name_that_is_none_is_text() -> None:
 
 def test_what_a_sender_says_of_authentication_says_nothing() -> None:
     """[MS-MQMQ] 2.2.20.6: AU and AS are the receiver's; a packet that sets them breaks a rule."""
-    message = mqqb.UserMessage(security=mqqb.SecurityHeader(security_flags=1, security_id=b"x", signature=b"forged"))
+    security = mqqb.SecurityHeader(security_flags=0x41, security_id=SID, signature=b"forged")
+    message = mqqb.UserMessage(security=security)
     data = bytearray(mqqb.encode(message))
     at = 64  # no queues
     data[at] |= 0x10

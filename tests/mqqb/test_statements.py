@@ -29,9 +29,9 @@ def base(
     return struct.pack("<BxH4sII", version, flags, signature, size, seconds)
 
 
-def properties(body: bytes = b"body", label: str = "", message_class: int = 0) -> bytes:
+def properties(body: bytes = b"body", label: str = "", message_class: int = 0, flags: int = 0) -> bytes:
     text = f"{label}\0".encode("utf-16-le") if label else b""
-    fixed = struct.pack("<BBH20x8I", 0, len(text) // 2, message_class, 0, 0, len(body), len(body), 0, 0x8004, 0x6610, 0)
+    fixed = struct.pack("<BBH20x8I", flags, len(text) // 2, message_class, 0, 0, len(body), len(body), 0, 0x8004, 0x6610, 0)
     data = fixed + text + body
     return data + bytes(-len(data) % 4)
 
@@ -41,8 +41,9 @@ def message(
 ) -> bytes:
     """A user message: DQ, AQ and RQ, the queues they call for, and what follows the UserHeader."""
     flags = 1 << 21 | types[0] << 10 | types[1] << 13 | types[2] << 16
-    header = SOURCE.bytes_le + TARGET.bytes_le + struct.pack("<4I", 60, 1_600_000_000, 7, flags) + queues
-    content = header + (properties() if rest is None else rest)
+    address = bytes(16) if types[0] in (0, 7) else TARGET.bytes_le
+    header = SOURCE.bytes_le + address + struct.pack("<4I", 60, 1_600_000_000, 7, flags) + queues
+    content = header + (properties(flags=1 if types[1] else 0) if rest is None else rest)
     return base(16 + len(content), **options) + content
 
 
@@ -92,9 +93,9 @@ def test_version_and_signature() -> None:
 @row("QB-02")
 def test_packet_size_leaves_out_a_session_header_behind_a_message() -> None:
     data = message(flags=0x13)
-    assert fault(data) == ("truncated", "PacketSize", 8)
+    assert fault(data[:-1]) == ("truncated", "PacketSize", 8)
     for missing in range(1, 17):
-        assert fault((data + SESSION)[:-missing]) == ("truncated", "PacketSize", 8)
+        assert fault((data + SESSION)[:-missing]) == ("truncated", "SessionHeader", len(data))
     packet = user_message(data + SESSION)
     assert packet.packet_size == len(data)
     session = packet.session

@@ -327,15 +327,15 @@ def test_a_received_message_is_processed_with_its_own_envelope_and_a_stock_verif
     processor = p.processor([p.queue(p.ORDERS, "orders")], verifier=trusted([p.SENDER]))
     refused = [
         UserMessage(body=body),
-        received(0x80, None),
-        received(0x81, b"\1\1\0\0\0\0\0\5\x12\0\0\0"),
-        received(0x82, p.MASTER.bytes_le),
-        received(0x82, p.SENDER.bytes_le, None),
+        received(0xC0, None),
+        received(0xC1, b"\1\1\0\0\0\0\0\5\x12\0\0\0"),
+        received(0xC2, p.MASTER.bytes_le),
+        received(0xC2, p.SENDER.bytes_le, None),
     ]
     found = [processor.process(message.body, Envelope.of(message))[0] for message in refused]
     assert rules(found) == [Rule.SENDER_TYPE] * 3 + [Rule.NOT_AUTHENTICATED] * 2
     assert Envelope.of(refused[2]).sender_identifier == b"\1\1\0\0\0\0\0\5\x12\0\0\0"
-    good = received(0x82, p.SENDER.bytes_le)
+    good = received(0xC2, p.SENDER.bytes_le)
     (record,) = processor.process(good.body, Envelope.of(good))
     assert record.changes == (Change("quota", UNLIMITED, 7),)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -37,7 +38,6 @@ transactions = st.builds(
     mqqb.TransactionHeader,
     tx_sequence_id=u64,
     tx_sequence_number=st.integers(1, 0xFFFFFFFF),
-    previous_tx_sequence_number=st.integers(0, 0xFFFFFFFE),
     first_message=_flags,
     last_message=_flags,
     final_ack_required=_flags,
@@ -51,7 +51,7 @@ sessions = st.builds(
     recoverable_msg_ack_flags=u32,
     user_msg_sequence_number=u16,
     recoverable_msg_seq_number=u16,
-    window_size=u16,
+    window_size=st.integers(1, 0xFFFF),
 )
 _elements = st.lists(queues | st.builds(DistributionListName, guids), max_size=4).map(tuple)
 multi_queues = st.builds(
@@ -64,18 +64,24 @@ multi_queues = st.builds(
 
 
 @st.composite
-def securities(draw: st.DrawFn) -> mqqb.SecurityHeader:
+def securities(draw: st.DrawFn, encrypted: bool) -> mqqb.SecurityHeader:
     """A SecurityHeader with something in it: who sent the message, or what proves it."""
     kind = draw(st.integers(0, 2))
-    sender = (None, draw(st.binary(min_size=8, max_size=68)), draw(guids).bytes_le)[kind]
+    authorities = draw(st.lists(st.binary(min_size=4, max_size=4), max_size=15))
+    sid = bytes((1, len(authorities))) + draw(st.binary(min_size=6, max_size=6)) + b"".join(authorities)
+    sender = (None, sid, draw(guids).bytes_le)[kind]
     signature = draw(_bytes if kind else st.binary(min_size=1, max_size=30))
+    provider = None
+    flags = draw(st.sampled_from((0, 0x20, 0x40, 0x80, 0xE0) if encrypted else (0, 0x40, 0x80, 0xC0)))
+    if not flags & 0x40 and (signature or draw(_flags)):
+        provider = draw(st.binary(min_size=4, max_size=4)) + (draw(labels) + "\0").encode("utf-16-le", "surrogatepass")
     return mqqb.SecurityHeader(
-        security_flags=kind | draw(st.sampled_from((0, 0x20, 0x40, 0x80, 0xE0))),
+        security_flags=kind | flags,
         security_id=sender,
         encryption_key=draw(_bytes),
         signature=signature,
         sender_certificate=draw(_bytes),
-        provider_info=draw(_bytes),
+        provider_info=provider,
     )
 
 
@@ -84,11 +90,15 @@ def user_messages(draw: st.DrawFn) -> mqqb.UserMessage:
     """Any message that a queue manager may send."""
     options: dict[str, Any] = {}
     destination = draw(st.none() | queues)
-    address = draw(guids)
+    address = draw(guids.filter(lambda guid: guid.int != 0))
     if isinstance(destination, PrivateName):
         destination = PrivateName(address, destination.private_id)
+    elif not isinstance(destination, PublicName):
+        address = uuid.UUID(int=0)
     if draw(_flags):
-        options["transaction"] = draw(transactions)
+        options["transaction"] = transaction = draw(transactions)
+        previous = draw(st.integers(0, transaction.tx_sequence_number - 1))
+        options["transaction"] = replace(transaction, previous_tx_sequence_number=previous)
     else:
         options["priority"] = draw(st.integers(0, 7))
         options["delivery_mode"] = draw(st.sampled_from(("express", "recoverable")))
@@ -100,25 +110,32 @@ def user_messages(draw: st.DrawFn) -> mqqb.UserMessage:
         options[name] = draw(_flags)
     for name in (
         "time_to_reach_queue", "time_to_be_received", "sent_time", "message_id", "correlation_ordinal", "body_type",
-        "application_tag", "hash_algorithm", "encryption_algorithm",
+        "application_tag",
     ):  # fmt: skip
         options[name] = draw(u32)
+    privacy = draw(st.sampled_from((0, 0, 1, 3, 5)))
+    ciphers = {1: (0x6602, 0x6801), 3: (0x6602, 0x6801), 5: (0x660E, 0x660F, 0x6610)}
+    options["encryption_algorithm"] = draw(st.sampled_from(ciphers.get(privacy, ciphers[1] + ciphers[5])))
+    admin = draw(st.none() | queues)
+    if admin is not None:
+        options["negative_arrival_ack"] = True
     return mqqb.UserMessage(
         destination_queue=destination,
-        admin_queue=draw(st.none() | queues),
+        admin_queue=admin,
         response_queue=draw(st.none() | queues),
         source_queue_manager=draw(guids),
         queue_manager_address=address,
         hop_count=draw(st.integers(0, 0x1D)),
         connector_type=draw(st.none() | guids),
-        label=draw(labels | st.just("QM Ordering Ack")),
-        message_class=draw(st.sampled_from((0, 0, 1, 2, 0xFF, 0x4000, 0x8003)) | u16),
+        label=draw(labels),
+        message_class=draw(st.sampled_from((0, 0, 1, 2, 0xFF, 0x4000, 0x8003)) | u16.map(0xE1FF.__and__)),
+        hash_algorithm=draw(st.sampled_from((0x8001, 0x8002, 0x8003, 0x8004, 0x800C, 0x800E))),
         correlation_guid=draw(guids),
         body=draw(st.just(body) | st.binary(min_size=36, max_size=36)),
-        privacy_level=draw(st.sampled_from((0, 0, 1, 3, 5))),
+        privacy_level=privacy,
         extension_data=draw(_small),
         debug_queue=draw(st.none() | guids),
-        security=draw(st.none() | securities()),
+        security=draw(st.none() | securities(privacy != 0)),
         soap=draw(st.none() | st.builds(mqqb.SoapHeader, soap_header=texts, soap_body=texts)),
         multi_queue=draw(st.none() | multi_queues),
         session=draw(st.none() | sessions),
@@ -132,7 +149,7 @@ session_packets = st.one_of(
         client_guid=guids,
         server_guid=guids,
         time_stamp=u32,
-        operating_system=st.integers(0, 255).map(lambda high: high << 8 | 0x10),
+        operating_system=st.integers(0, 7).map(lambda high: high << 8 | 0x10),
         refused=_flags,
     ),
     st.builds(
@@ -149,8 +166,7 @@ session_packets = st.one_of(
         recoverable_msg_ack_flags=u32,
         user_msg_sequence_number=u16,
         recoverable_msg_seq_number=u16,
-        window_size=u16,
-        refused=_flags,
+        window_size=st.integers(1, 0xFFFF),
     ),
     st.builds(mqqb.Ping, cookie=u32, queue_manager=guids, initiator_is_client=_flags, refused=_flags),
 )

@@ -114,7 +114,7 @@ def test_packets_and_the_oracle_agree(table: Table, strict: bool, broken: float,
 def test_encoded_batches_and_the_oracle_agree(table: Table) -> None:
     """What an encoder may write, written by the batch from columns."""
     good, written = [], []
-    for data in cases(2_000, 13, table, broken=0.2):
+    for data in cases(3_000, 13, table, broken=0.2):
         model = reference.read(data, table)
         if isinstance(model, reference.Packet) and not set(model.violations) - WRITABLE:
             good.append(data)

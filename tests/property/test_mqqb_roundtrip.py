@@ -22,6 +22,7 @@ ON_ONE_HOST = mqqb.UserMessage(
     source_queue_manager=UUID(int=1),
     admin_queue=f"PRIVATE={UUID(int=2)}\\1",
     response_queue=f"PRIVATE={UUID(int=2)}\\2",
+    positive_arrival_ack=True,
 )
 
 

@@ -8,9 +8,11 @@ fault faults for the first violation, in the order of the bits, that a receiver 
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import struct
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -77,9 +79,14 @@ VIOLATIONS: dict[str, tuple[str, ...]] = {
         "trailing_bytes", "missing_properties", "delivery_mode", "express_transaction", "hop_count",
         "transaction_priority", "tx_sequence_number", "security_flags", "sender_id", "no_security_data",
         "label_terminator", "allocation_body_size", "privacy_level", "unresolved_queue", "reserved_flags",
-        "srmp_envelope_terminator",
+        "srmp_envelope_terminator", "missing_debug_header", "soap_terminator", "sent_over_http",
+        "queue_manager_address", "admin_queue_flags", "message_class_value", "hash_algorithm", "encryption_algorithm",
+        "window_size", "previous_tx_sequence_number", "crypto_provider", "padding", "acknowledgment",
     ),
-    "sessions": ("trailing_bytes", "timeout_range", "operating_system", "time_to_reach_queue", "reserved_flags"),
+    "sessions": (
+        "trailing_bytes", "timeout_range", "operating_system", "time_to_reach_queue", "reserved_flags",
+        "reserved_nonzero", "connection_refused", "message_flags", "window_size",
+    ),
 }  # fmt: skip
 
 #: [MS-MQMQ] 2.2.18.1.6
@@ -97,10 +104,17 @@ BASE_SIZE, SESSION_SIZE, PING_SIZE = 16, 16, 24
 IN, SH, NOT_RESERVED = 0x0008, 0x0010, 0x013F  # of BaseHeader.Flags
 NOTIFY_QUEUE, ORDER_QUEUE = 3, 4
 ACK_LABEL, ACK_SIZE = "QM Ordering Ack", 36
+FINAL_ACKS = (  # 2.2.5: the classes that a FinalAck can have
+    0x4000, 0x8009, 0x8000, 0x8004, 0x8007, 0x800B, 0x8006, 0x8003, 0xC000, 0xC001, 0xC002,
+)  # fmt: skip
+HASH_ALGORITHMS = (0x8001, 0x8002, 0x8003, 0x8004, 0x800C, 0x800E)
+RC2, AES_256, AES_128, AES_192, RC4 = 0x6602, 0x6610, 0x660E, 0x660F, 0x6801
+CIPHERS = {1: (RC2, RC4), 3: (RC2, RC4), 5: (AES_128, AES_192, AES_256)}  # of each PrivacyLevel
 
 #: Direct names of the two private queues that are the same on every host; the literals of ABNF have no case.
 _NOTIFY_QUEUE_NAME = re.compile(r".*\\PRIVATE\$\\notify_queue\$", re.IGNORECASE | re.ASCII | re.DOTALL)
-_ORDER_QUEUE_NAME = re.compile(r"(?:TCP|SPX):[^\\]+\\PRIVATE\$\\order_queue\$", re.IGNORECASE | re.ASCII)
+_ORDER_QUEUE_NAME = re.compile(r"(TCP|SPX):(.+)\\PRIVATE\$\\order_queue\$", re.IGNORECASE | re.ASCII | re.DOTALL)
+_IPX_ADDRESS = re.compile(r"[0-9A-F]{8}\.[0-9A-F]{12}", re.IGNORECASE | re.ASCII)
 
 
 class Span(NamedTuple):
@@ -203,7 +217,9 @@ class _Walk:
 
     def pad(self, start: int = 0) -> None:
         """Skip what fills the header that begins at ``start`` up to a multiple of four, as far as it is there."""
-        self.reader.position += min(-(self.reader.position - start) % 4, self.reader.left)
+        padding = -(self.reader.position - start) % 4
+        self.note("padding", padding > self.reader.left)
+        self.reader.position += min(padding, self.reader.left)
 
     def text(self, name: str, units: int) -> Span:
         """Code units up to the first U+0000, or all of them."""
@@ -247,6 +263,8 @@ class _Framed(_Walk):
             raise MalformedError("bad_size", "PacketSize", 8)
         if self.size > LARGEST_PACKET:
             raise MalformedError("too_large", "PacketSize", 8)
+        if self.size <= len(data) < self.end:
+            raise MalformedError("truncated", "SessionHeader", self.size)
         if self.end > len(data):
             raise MalformedError("truncated", "PacketSize", 8)
         if self.is_internal != (table == "sessions"):
@@ -266,6 +284,7 @@ class _Framed(_Walk):
             "user_msg_sequence_number", "recoverable_msg_seq_number", "window_size",
         )  # fmt: skip
         self.values.update(zip(names, fields, strict=True))
+        self.note("window_size", self.values["window_size"] == 0)
 
 
 _SESSION_HEADER = "HHIHHH2x"
@@ -293,7 +312,7 @@ class _Internal(_Framed):
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data, "sessions")
-        (flags,) = self.unpack("2xH", "InternalHeader")
+        reserved, flags = self.unpack("HH", "InternalHeader")
         kind = flags & 0xF
         if kind not in (1, 2, 3):
             raise MalformedError("bad_type", "InternalHeader.Flags", 18)
@@ -303,6 +322,9 @@ class _Internal(_Framed):
         self.values["internal_flags"] = flags
         self.note("reserved_flags", (self.flags & ~NOT_RESERVED) | (flags & 0xFFE0))
         self.note("time_to_reach_queue", self.time_to_reach_queue != 0xFFFFFFFF)
+        self.note("reserved_nonzero", reserved)
+        self.note("connection_refused", kind == 1 and flags & 0x10)
+        self.note("message_flags", self.flags & 0x120 or (kind != 1 and self.has_session))
         if kind == 1:
             self.values["kind"] = "session_ack"
             self.session_header(self.unpack(_SESSION_HEADER, "SessionHeader"))
@@ -316,8 +338,10 @@ class _Internal(_Framed):
 
     def establish_connection(self) -> None:
         """2.2.3.1."""
-        client, server, time_stamp, system = self.unpack("16s16sIH2x512x", "EstablishConnectionHeader")
+        client, server, time_stamp, system, reserved = self.unpack("16s16sIHH512x", "EstablishConnectionHeader")
         self.note("operating_system", system & 0xFF != 0x10)
+        self.note("reserved_flags", "reserved_flags" in self.found or system >> 11)
+        self.note("reserved_nonzero", "reserved_nonzero" in self.found or reserved)
         self.values.update(
             kind="establish_connection",
             client_guid=client,
@@ -328,7 +352,8 @@ class _Internal(_Framed):
 
     def connection_parameters(self) -> None:
         """2.2.2.1."""
-        recoverable, timeout, window = self.unpack("II2xH", "ConnectionParametersHeader")
+        recoverable, timeout, reserved, window = self.unpack("IIHH", "ConnectionParametersHeader")
+        self.note("reserved_nonzero", "reserved_nonzero" in self.found or reserved)
         self.note("timeout_range", not (0x1F4 <= recoverable <= 0x1D4C0) or not (0x4E20 <= timeout <= 0x1D4C0))
         self.values.update(
             kind="connection_parameters",
@@ -336,6 +361,9 @@ class _Internal(_Framed):
             ack_timeout=timeout,
             window_size=window,
         )
+
+
+_ACKS = (("positive", "arrival"), ("positive", "receive"), ("negative", "arrival"), ("negative", "receive"))
 
 
 class _UserMessage(_Framed):
@@ -357,12 +385,15 @@ class _UserMessage(_Framed):
             self.debug_header()
         if self.user_flags & 1 << 25:
             self.http_headers()
+            self.note("sent_over_http", not {"srmp_envelope", "http_body"} & self.values.keys())
         if self.user_flags & 1 << 28:
             self.soap_header()
         if self.user_flags & 1 << 23:
             self.multi_queue_format_header()
         if self.has_session:
             self.session_header(struct.unpack_from("<" + _SESSION_HEADER, data, self.size))
+        self.note("missing_debug_header", self.flags & 0x120 == 0x100)
+        self.judge_queues()
         self.finish(self.size, self.end, len(data), "PacketSize")
         self.values["kind"] = "user_message"
         if self.user_flags & 1 << 21:
@@ -404,6 +435,15 @@ class _UserMessage(_Framed):
         self.queues(*self.queue_types)
         if flags & 1 << 22:
             self.values["connector_type"] = self.reader.take("ConnectorType", 16)
+
+    def judge_queues(self) -> None:
+        """What 2.2.19.2 says of QueueManagerAddress and of AdminQueue beside the other fields."""
+        destination, admin, _ = self.queue_types
+        has_address = self.values["queue_manager_address"] != bytes(16)
+        self.note("queue_manager_address", destination and has_address is (destination == 7))
+        wanted = any(self.values.get(f"{sign}_{when}_ack") for sign, when in _ACKS)
+        # Not the other way round: the message of [MS-MQQB] 4.1 has flags and no AdminQueue
+        self.note("admin_queue_flags", admin and not wanted)
 
     def queues(self, destination: int, admin: int, response: int) -> None:
         """The three queues of a UserHeader, by the types that its flags give."""
@@ -456,6 +496,7 @@ class _UserMessage(_Framed):
         """2.2.20.5."""
         flags, sequence, number, previous = self.unpack("IQII", "TransactionHeader")
         self.note("tx_sequence_number", number == 0)
+        self.note("previous_tx_sequence_number", previous and previous >= number)
         self.note("reserved_flags", flags >> 24)
         self.values.update(
             first_message=bool(flags & 4),
@@ -481,6 +522,8 @@ class _UserMessage(_Framed):
         self.note("reserved_flags", flags >> 12)
         self.note("sender_id", kind > 2 or (kind == 0) != (size == 0) or (kind == 2 and size != 16))
         self.note("no_security_data", not any(sizes))
+        default_provider = flags & 0x40
+        self.note("crypto_provider", sizes[4] if default_provider else sizes[2] and not sizes[4])
         self.values.update(
             security_flags=flags,
             sender_id_type={0: "none", 1: "sid", 2: "queue_manager"}.get(kind),
@@ -497,6 +540,12 @@ class _UserMessage(_Framed):
             if size:
                 self.values[column] = self.span(name, size)
                 self.pad()
+        if kind == 1 and sizes[0]:
+            self.note("sender_id", "sender_id" in self.found or not _is_sid(self.values["security_id"].data))
+        if sizes[4] and not default_provider:
+            name = self.values["provider_info"].data[4:]
+            ends = len(name) % 2 == 0 and end_of_string(name, 0) == len(name) - 2
+            self.note("crypto_provider", "crypto_provider" in self.found or not ends)
 
     def message_properties_header(self) -> None:
         """2.2.19.3."""
@@ -507,11 +556,14 @@ class _UserMessage(_Framed):
         if length > 250:
             raise MalformedError("bad_size", "LabelLength", start + 1)
         label = self.text("Label", length)
-        last = self.reader.data[self.reader.position - 2 : self.reader.position]
-        self.note("label_terminator", length and last != b"\0\0")
+        self.note("label_terminator", length and len(label.data) != 2 * length - 2)
         self.note("reserved_flags", flags >> 4)
         self.note("allocation_body_size", allocated < size)
-        self.note("privacy_level", privacy not in (0, 1, 3, 5))
+        encrypted = self.values.get("body_encrypted")
+        self.note("privacy_level", privacy not in (0, 1, 3, 5) or (encrypted and privacy == 0))
+        self.note("message_class_value", class_ & ~0xE1FF)
+        self.note("hash_algorithm", hash_ not in HASH_ALGORITHMS)
+        self.note("encryption_algorithm", cipher not in CIPHERS.get(privacy, (RC2, RC4, AES_128, AES_192, AES_256)))
         self.values.update(
             positive_arrival_ack=bool(flags & 1),
             positive_receive_ack=bool(flags & 2),
@@ -612,7 +664,10 @@ class _UserMessage(_Framed):
             section, length = self.unpack("H2xI", name)
             if section != expected:
                 raise MalformedError("bad_header", name, start)
-            self.values[column] = self.text(f"{name}.{part}", length)
+            self.values[column] = text = self.text(f"{name}.{part}", length)
+            self.note(
+                "soap_terminator", "soap_terminator" in self.found or (length and len(text.data) != 2 * length - 2)
+            )
 
     def multi_queue_format_header(self) -> None:
         """2.2.20.1."""
@@ -669,7 +724,7 @@ class _UserMessage(_Framed):
         destination, body = self.values["destination_queue"], self.values["body"].data
         if self.flags & NOT_RESERVED or self.values["label"].text != ACK_LABEL or len(body) != ACK_SIZE:
             return
-        if not _addresses(destination, ORDER_QUEUE, _ORDER_QUEUE_NAME):
+        if not _addresses(destination, ORDER_QUEUE, _is_order_queue):
             return
         class_ = self.values["message_class"]
         if class_ == 0x00FF:
@@ -684,21 +739,47 @@ class _UserMessage(_Framed):
             acknowledged_tx_sequence_number=number,
             acknowledged_previous_tx_sequence_number=previous,
         )
+        others = self.user_flags & 0x12DFE31F
+        said = any(self.values[f"{sign}_{when}_ack"] for sign, when in _ACKS) or self.values["body_type"]
+        forever = self.time_to_reach_queue == 0xFFFFFFFF
+        if self.values["kind"] == "final_ack":
+            right = class_ in FINAL_ACKS
+        else:
+            right = self.values["delivery_mode"] == "express" and previous == number - 1
+        self.note("acknowledgment", others or said or number == 0 or previous == 0xFFFFFFFF or not forever or not right)
         if self.values["kind"] == "final_ack":
             self.values.update(acknowledged_source_queue_manager=guid, acknowledged_message_id=id_)
 
     def notification(self) -> None:
         """Whether a change notification is in the body: it goes to the notify queue, [MS-MQCN] 3.2.1.2.1."""
         if self.values["message_class"] == 0 and _addresses(
-            self.values["destination_queue"], NOTIFY_QUEUE, _NOTIFY_QUEUE_NAME
+            self.values["destination_queue"], NOTIFY_QUEUE, _NOTIFY_QUEUE_NAME.fullmatch
         ):
             self.values["notification"] = "encrypted" if self.values["privacy_level"] else "plain"
 
 
-def _addresses(queue: Queue | None, number: int, name: re.Pattern[str]) -> bool:
-    """Whether a destination is the private queue of this number, or has this direct name."""
+def _addresses(queue: Queue | None, number: int, fits: Callable[[str], object]) -> bool:
+    """Whether a destination is the private queue of this number, or has such a direct name."""
     if queue is None:
         return False
     if queue.name is not None:
-        return name.fullmatch(queue.name.text) is not None
+        return bool(fits(queue.name.text))
     return queue.number == number
+
+
+def _is_sid(data: bytes) -> bool:
+    """Whether the bytes are laid out as a SID, [MS-DTYP] 2.4.2.2: at most 15 authorities after the fixed part."""
+    return len(data) >= 8 and data[0] == 1 and data[1] <= 15 and len(data) == 8 + 4 * data[1]
+
+
+def _is_order_queue(name: str) -> bool:
+    """orderQueueName, [MS-MQQB] 2.2.4."""
+    match = _ORDER_QUEUE_NAME.fullmatch(name)
+    if match is None:
+        return False
+    if match[1].upper() == "SPX":
+        return _IPX_ADDRESS.fullmatch(match[2]) is not None
+    try:
+        return "%" not in match[2] and bool(ipaddress.ip_address(match[2]))
+    except ValueError:
+        return False

@@ -30,6 +30,15 @@ _ORDER = (
     "TCP:10.20.1.25\\PRIVATE$\\order_queue$",
     "spx:0000000A.00A0C9F312AB\\private$\\ORDER_QUEUE$",
     "TCP:fe80::1\\PRIVATE$\\order_queue$",
+    "tcp:::ffff:10.0.0.1\\PRIVATE$\\order_queue$",
+    "TCP:10.20.1.256\\PRIVATE$\\order_queue$",
+    "TCP:10.20.01.2\\PRIVATE$\\order_queue$",
+    "TCP:1:2:3:4:5:6:7\\PRIVATE$\\order_queue$",
+    "TCP:fe80::1%1\\PRIVATE$\\order_queue$",
+    "TCP:server\\PRIVATE$\\order_queue$",
+    "SPX:0000000A:00A0C9F312AB\\PRIVATE$\\order_queue$",
+    "SPX:0000000A.00A0C9F312AG\\PRIVATE$\\order_queue$",
+    "SPX:0000000A.00A0C9F312A\\PRIVATE$\\order_queue$",
     "OS:srv1\\PRIVATE$\\order_queue$",
     "TCP:\\PRIVATE$\\order_queue$",
     "TCP:a\\b\\PRIVATE$\\order_queue$",
@@ -88,18 +97,41 @@ def _queue(rng: random.Random, type_: int) -> bytes:
 def _transaction(rng: random.Random) -> list[Piece]:
     flags = rng.getrandbits(24) if rng.random() < 0.8 else rng.getrandbits(32)
     number = rng.choice((0, 1, 2, 2, 3, 3, 0xFFFFFFFF, rng.getrandbits(32)))
-    fixed = struct.pack("<IQII", flags, rng.getrandbits(64), number, max(0, number - 1))
+    previous = max(0, number - 1) if rng.random() < 0.95 else rng.choice((number, 0xFFFFFFFF, _u32(rng)))
+    fixed = struct.pack("<IQII", flags, rng.getrandbits(64), number, previous)
     return [("TransactionHeader", fixed), ("ConnectorQMGuid", _guid(rng) if flags & 1 else b"")]
+
+
+def _provider(rng: random.Random, flags: int, signature_size: int) -> bytes:
+    """ProviderInfo that fits DE and the signature, or just does not."""
+    if rng.random() < 0.15:
+        return rng.randbytes(rng.choice((0, 0, 3, 4, 5, rng.randint(0, 40))))
+    if flags & 0x40 or (not signature_size and rng.random() < 0.7):
+        return b""
+    return rng.randbytes(4) + _text(rng) + rng.choice((*(b"\0\0",) * 12, b"", b"\0\0A\0", b"\0\0\0"))
+
+
+_CIPHERS = (0x6602, 0x6801, 0x660E, 0x660F, 0x6610)
+
+
+def _algorithms(rng: random.Random, privacy: int) -> tuple[int, int]:
+    """HashAlgorithm and EncryptionAlgorithm that a PrivacyLevel allows, or just does not."""
+    if rng.random() < 0.05:
+        return rng.choice((0, 0x8000, 0x8005, 0x800D, 0x800F, _u32(rng))), rng.choice((0, 0x660D, 0x6611, *_CIPHERS))
+    hash_ = rng.choice((0x8001, 0x8002, 0x8003, 0x8004, 0x8004, 0x800C, 0x800E))
+    return hash_, rng.choice({0: _CIPHERS, 5: _CIPHERS[2:]}.get(privacy, _CIPHERS[:2]))
 
 
 def _security(rng: random.Random) -> list[Piece]:
     kind = rng.choice((0, 1, 1, 1, 2, 2, 2, 3))
     id_size = (0, rng.choice((12, 28)), 16, 5)[kind] if rng.random() < 0.9 else rng.choice((0, 1, 16, 28))
-    sizes = [id_size, *(rng.choice((0, 0, 0, 1, 2, 3, 4, rng.randint(0, 70))) for _ in range(4))]
-    flags = kind | rng.choice((0x80, 0x80, 0xC0, 0xA0, 0, 0x90, 0x180, rng.getrandbits(12) << 4))
-    pieces: list[Piece] = [("SecurityHeader", struct.pack("<HHHHII", flags, *sizes))]
+    sizes = [id_size, *(rng.choice((0, 0, 0, 1, 2, 3, 4, rng.randint(0, 70))) for _ in range(3))]
+    flags = kind | rng.choice((*(0x80,) * 4, 0xC0, 0xC0, 0xA0, 0, 0x90, 0x180, rng.getrandbits(12) << 4))
     items = [rng.randbytes(size) for size in sizes]
-    if id_size >= 12 and rng.random() < 0.8:
+    items.append(_provider(rng, flags, sizes[2]))
+    sizes.append(len(items[4]))
+    pieces: list[Piece] = [("SecurityHeader", struct.pack("<HHHHII", flags, *sizes))]
+    if id_size >= 12 and rng.random() < 0.95:
         items[0] = bytes((1, (id_size - 8) // 4)) + rng.choice((bytes(5) + b"\5", rng.randbytes(6))) + items[0][8:]
     return pieces + [("SecurityData", _padded(rng, item)) for item in items if item]
 
@@ -129,12 +161,13 @@ def _typed_body(rng: random.Random) -> tuple[int, bytes]:
 
 
 def _properties(
-    rng: random.Random, *, label: bytes, class_: int, body: bytes, privacy: int, type_: int = 0
+    rng: random.Random, *, label: bytes, class_: int, body: bytes, privacy: int, type_: int = 0, admin: bool = False
 ) -> list[Piece]:
     extension = rng.randbytes(rng.choice((0, 0, 0, 1, 3, 4, rng.randint(0, 50))))
     allocated = len(body) + rng.choice((*(0,) * 8, 4, 16, -1 if body else 0))
-    flags = rng.choice((*(0,) * 6, 5, 5, 15, 15, rng.getrandbits(4), rng.getrandbits(8)))
-    fields = (len(body), allocated, privacy, 0x8004, 0x6610, len(extension))
+    flags = rng.choice((5, 15, rng.getrandbits(4) or 1)) if admin else 0
+    flags = flags if rng.random() < 0.95 else rng.getrandbits(8)
+    fields = (len(body), allocated, privacy, *_algorithms(rng, privacy), len(extension))
     fixed = struct.pack("<BBH16sIII", flags, len(label) // 2, class_, _guid(rng), _u32(rng), type_, _u32(rng))
     size = len(fixed) + 24 + len(label) + len(extension) + len(body)
     return [
@@ -214,9 +247,16 @@ def _multi_queue(rng: random.Random) -> list[Piece]:
     return [*pieces, ("MQFSignatureHeader", struct.pack("<HHI", 0x015E, 0, len(signature))), ("Signature", signature)]
 
 
+def _address(rng: random.Random, flags: int) -> bytes:
+    """QueueManagerAddress: mostly what the kind of destination requires."""
+    if rng.random() < 0.05:
+        return _guid(rng)
+    return bytes(16) if flags >> 10 & 7 in (0, 7) else rng.choice(_GUIDS[1:])
+
+
 def _user_header(rng: random.Random, flags: int) -> list[Piece]:
     lifetime, sent, number = _u32(rng), rng.getrandbits(32), _u32(rng)
-    fixed = struct.pack("<16s16sIIII", _guid(rng), _guid(rng), lifetime, sent, number, flags)
+    fixed = struct.pack("<16s16sIIII", _guid(rng), _address(rng, flags), lifetime, sent, number, flags)
     names = ("DestinationQueue", "AdminQueue", "ResponseQueue")
     queues = [(name, _queue(rng, flags >> shift & 7)) for name, shift in zip(names, (10, 13, 16), strict=True)]
     return [("UserHeader", fixed), *queues, ("ConnectorType", _guid(rng) if flags & 1 << 22 else b"")]
@@ -230,20 +270,23 @@ def _base(rng: random.Random, flags: int, time_to_reach_queue: int) -> Piece:
 
 
 def _session_header(rng: random.Random) -> Piece:
-    return "SessionHeader", rng.randbytes(16)
+    return "SessionHeader", rng.randbytes(12) + struct.pack("<H", rng.choice((64, 64, 64, 1, 0))) + rng.randbytes(2)
 
 
 def _special(rng: random.Random) -> list[Piece]:
     """Acknowledgments of transactional messages and change notifications, or what is just none."""
     number = rng.choice((3, 4))
     flags = 1 << 21 | rng.choice((3, 3, 7, 5)) << 10 | rng.choice((0, 0, 1, 2)) << 5
-    fixed = struct.pack("<16s16sIIII", _guid(rng), _guid(rng), 0, 0, 0, flags)
+    fixed = struct.pack("<16s16sIIII", _guid(rng), _address(rng, flags), 0, 0, 0, flags)
     queue = {3: struct.pack("<I", number), 5: _guid(rng)}.get(flags >> 10 & 7)
     if queue is None:
         name = units_of(rng.choice(_NOTIFY if number == 3 else _ORDER)) + b"\0\0"
         queue = _padded(rng, struct.pack("<H", len(name)) + name)
     label = rng.choice(("QM Ordering Ack",) * 5 + ("QM Ordering ack", "QM Ordering Ack ", ""))
     body = rng.randbytes(rng.choice((36,) * 6 + (35, 37, 0)))
+    if len(body) == 36 and rng.random() < 0.8:
+        acknowledged = rng.randint(1, 9)
+        body = struct.pack("<QII", 7, acknowledged, acknowledged - 1) + body[16:]
     class_ = rng.choice((0, 0, 2) if number == 3 else (0xFF, 0xFF, 0x4000, 0x8003, 0xC004, 0xFFFF, 0x3FFF, 0))
     terminator = rng.choice((b"\0\0", b"\0\0", b"\0\0", b""))
     privacy = rng.choice((0, 0, 1, 3, 5, 2))
@@ -273,14 +316,19 @@ def message(rng: random.Random, rare: float = 0.15) -> list[Piece]:
     if flags & 1 << 19:
         pieces += _security(rng)
     if flags & 1 << 21:
-        class_ = rng.choice((0, 0, 0, *MESSAGE_CLASSES, rng.getrandbits(16)))
+        class_ = rng.choice((0, 0, 0, *MESSAGE_CLASSES, rng.getrandbits(16), rng.getrandbits(16) & 0xE1FF))
         type_, body = _typed_body(rng)
         privacy = rng.choice((*(0,) * 10, 1, 3, 5, 2, 4, 6, _u32(rng)))
-        pieces += _properties(rng, label=_label(rng), class_=class_, body=body, privacy=privacy, type_=type_)
+        admin = bool(flags >> 13 & 7)
+        pieces += _properties(
+            rng, label=_label(rng), class_=class_, body=body, privacy=privacy, type_=type_, admin=admin
+        )
     if rng.random() < rare:
         type_ = rng.choice((0, 1, 1))
         base |= 0x20 | rng.choice((0, 0x100))
         pieces.append(("DebugHeader", struct.pack("<HH", type_ | rng.choice((0, 0, 0xFFFC)), 0) + type_ * _guid(rng)))
+    elif rng.random() < 0.03:
+        base |= 0x100
     if flags & 1 << 25:
         pieces += _http(rng)
     if flags & 1 << 28:
@@ -310,12 +358,17 @@ def session(rng: random.Random) -> list[Piece]:
         content = _session_header(rng)[1]
     elif kind == 2:
         system = rng.choice((0x0310, 0x0310, 0x10, rng.getrandbits(16)))
+        reserved = rng.choice((0, 0, 0, 0, 5))
         filler = b"\x5a" * 512 if rng.random() < 0.9 else rng.randbytes(512)
-        content = struct.pack("<16s16sIHH", _guid(rng), _guid(rng), _u32(rng), system, 0) + filler
+        content = struct.pack("<16s16sIHH", _guid(rng), _guid(rng), _u32(rng), system, reserved) + filler
     else:
         timeouts = (0x1F3, 0x1F4, 1496, 0x4E1F, 0x4E20, 0x1D4C0, 0x1D4C1, _u32(rng))
-        content = struct.pack("<IIHH", rng.choice(timeouts), rng.choice(timeouts), 0, rng.getrandbits(16))
-    internal = struct.pack("<HH", rng.choice((0, 0, 5)), kind | refused | rng.choice((0, 0, rng.getrandbits(11) << 5)))
+        reserved = rng.choice((0, 0, 0, 0, 5))
+        content = struct.pack("<IIHH", rng.choice(timeouts), rng.choice(timeouts), reserved, rng.getrandbits(16))
+    base |= rng.choice((*(0,) * 20, 0x10, 0x20, 0x100))
+    internal = struct.pack(
+        "<HH", rng.choice((0, 0, 0, 0, 5)), kind | refused | rng.choice((0, 0, rng.getrandbits(11) << 5))
+    )
     pieces = [
         _base(rng, base, rng.choice((0xFFFFFFFF,) * 4 + (300,))),
         ("InternalHeader", internal),
