@@ -11,13 +11,9 @@ from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import Table, manual_rows
 from msmqwire.discovery.client import TRANSITIONS, Transition
 from msmqwire.formatname.schema import FORMAT_NAMES
-<<<<<<< HEAD
 from msmqwire.insight.explain import FAULTS
-=======
 from msmqwire.mqqb.rules import RULES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
-from msmqwire.wire.fault import FAULT_NAMES
->>>>>>> b73c0304b69e80ec44f136b99a14319716870f5a
 
 HERE = Path(__file__).parent
 MUSTS = HERE.parent / "tests" / "contract" / "musts.csv"

@@ -5,11 +5,12 @@ Violations of both tables with the same name are breaches of the same rule.
 
 from __future__ import annotations
 
+from enum import IntFlag
 from typing import NamedTuple
 
 from msmqwire.errors import EncodeError
 
-__all__ = ["RULES", "Rule", "refusal"]
+__all__ = ["RULES", "Rule", "refusal", "rules_of"]
 
 _MQMQ = "[MS-MQMQ] "
 _FLAGS = "bad_flag, UserHeader.Flags, 60"
@@ -110,6 +111,12 @@ RULES = {
         "BaseHeader.Flags", _MQMQ + "2.2.19.1", "DH and TR are 0 in packets of sessions, SH but in a SessionAck"
     ),
 }
+
+
+def rules_of(violations: type[IntFlag]) -> tuple[tuple[str, str], ...]:
+    """The rules of a table: each of its violations and the sentence that it breaks, with its section."""
+    names = [violation.name.lower() for violation in violations if violation.name]
+    return tuple((name, f"{RULES[name].field}: {RULES[name].requirement} ({RULES[name].section})") for name in names)
 
 
 def refusal(violation: str, row: int | None = None) -> EncodeError:

@@ -25,6 +25,7 @@ from msmqwire.columns.schema import (
 from msmqwire.mqqb.kernel import Field, Presence, SessionPresence, Violation
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.mqqb.readable import BODY_FORMATS, BODY_TYPES
+from msmqwire.mqqb.rules import rules_of
 from msmqwire.mqqb.sessions import SessionViolation
 
 __all__ = [
@@ -235,28 +236,7 @@ MESSAGES = Table(
     ),
     fields=FIELDS,
     violations=Violation,
-    rules=(
-        ("trailing_bytes", "fewer than four bytes follow the last header, none the packet ([MS-MQMQ] 2.2.20)"),
-        ("missing_properties", "MP of UserHeader.Flags is set ([MS-MQMQ] 2.2.19.2)"),
-        ("delivery_mode", "DM of UserHeader.Flags is 0 or 1 ([MS-MQMQ] 2.2.19.2)"),
-        ("express_transaction", "with a TransactionHeader DM is not 0 ([MS-MQMQ] 2.2.19.2)"),
-        ("hop_count", "RC of UserHeader.Flags is at most 0x1D ([MS-MQMQ] 2.2.19.2)"),
-        ("transaction_priority", "a transactional message has priority 0 ([MS-MQMQ] 2.2.19.1)"),
-        ("tx_sequence_number", "TxSequenceNumber is at least 1 ([MS-MQMQ] 2.2.20.5)"),
-        ("security_flags", "AU and AS of SecurityHeader.Flags are 0 ([MS-MQMQ] 2.2.20.6)"),
-        ("sender_id", "ST fits SecurityID: none, a SID, or a GUID ([MS-MQMQ] 2.2.20.6)"),
-        ("no_security_data", "SecurityData is not empty ([MS-MQMQ] 2.2.20.6)"),
-        ("label_terminator", "the last code unit of the label is U+0000 ([MS-MQMQ] 2.2.19.3)"),
-        ("allocation_body_size", "AllocationBodySize is at least MessageSize ([MS-MQMQ] 2.2.19.3)"),
-        ("privacy_level", "PrivacyLevel is 0, 1, 3 or 5 ([MS-MQMQ] 2.2.19.3)"),
-        (
-            "unresolved_queue",
-            "no rule: a response queue is on the host of an admin queue that does not name its host "
-            "([MS-MQMQ] 2.2.19.2)",
-        ),
-        ("reserved_flags", "bits of Flags fields without a meaning are 0 ([MS-MQMQ] 2.2.19, 2.2.20)"),
-        ("srmp_envelope_terminator", "U+0000 is the last code unit of the envelope and no other ([MS-MQRR] 2.2.5.1.2)"),
-    ),
+    rules=rules_of(Violation),
 )
 
 SESSIONS = Table(
@@ -311,14 +291,5 @@ SESSIONS = Table(
     ),
     fields=FIELDS,
     violations=SessionViolation,
-    rules=(
-        ("trailing_bytes", "nothing follows the packet ([MS-MQQB] 2.2)"),
-        ("timeout_range", "timeouts of ConnectionParametersHeader are in their ranges ([MS-MQQB] 2.2.2.1)"),
-        ("operating_system", "the low byte of OperatingSystem is 0x10 ([MS-MQQB] 2.2.3.1)"),
-        ("time_to_reach_queue", "TimeToReachQueue of an internal packet is 0xFFFFFFFF ([MS-MQQB] 2.2.1)"),
-        (
-            "reserved_flags",
-            "bits of Flags fields without a meaning are 0; those of a ping have any value ([MS-MQQB] 2.2)",
-        ),
-    ),
+    rules=rules_of(SessionViolation),
 )
