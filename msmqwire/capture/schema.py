@@ -60,16 +60,24 @@ CAPTURE = Table(
     columns=(
         Column("file", Enumeration(), "the file, as it was named to the reader"),
         Column(
-            "frame", UINT64, "number of the frame in its file, from 1, as Wireshark counts; TCP: of the last captured"
+            "frame",
+            UINT64,
+            "number of the frame in its file, from 1, as Wireshark counts; TCP: of the last captured",
+            values="counted",
         ),
-        Column("first_frame", UINT64, "TCP: the frame with the payload's first byte, in its own file; else the same"),
+        Column(
+            "first_frame",
+            UINT64,
+            "TCP: the frame with the payload's first byte, in its own file; else the same",
+            values="counted",
+        ),
         Column("time", TIMESTAMP, "when the frame was captured; null if the file does not say", TIMED),
         Column("src", ADDRESS, "address of the sender"),
         Column("src_port", UINT16, "port of the sender"),
         Column("dst", ADDRESS, "address of the receiver"),
         Column("dst_port", UINT16, "port of the receiver"),
         Column("transport", Enumeration(TRANSPORT_NAMES), "what carried the payload"),
-        Column("stream_offset", UINT64, "TCP: where the payload begins in its stream", STREAMED),
+        Column("stream_offset", UINT64, "TCP: where the payload begins in its stream", STREAMED, values="counted"),
     ),
 )
 
