@@ -37,7 +37,9 @@ class FrameReader(ArrowReader):
 
         block = next(self._capture)
         data = pa.array(block.payloads).cast(pa.binary())  # type: ignore[call-overload]  # it has __arrow_c_array__
-        return pa.RecordBatch.from_arrays([*block.capture.to_arrow(dictionaries=False).columns, data], schema=self.schema)
+        return pa.RecordBatch.from_arrays(
+            [*block.capture.to_arrow(dictionaries=False).columns, data], schema=self.schema
+        )
 
     def close(self) -> None:
         """Close the file that is being read. Record batches stay valid; there are no more of them."""

@@ -290,7 +290,8 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
     options : ReadOptions, optional
         What to read, and how. ``columns`` are capture columns (``file``, ``frame``, ``time``, ``src``, ...).
     **keywords
-        Fields of ``ReadOptions``, except ``guid``, ``dictionaries`` and ``strict``; they replace the fields of ``options``.
+        Fields of ``ReadOptions``, except ``guid``, ``dictionaries`` and ``strict``; they replace the fields of
+        ``options``.
 
     Returns
     -------
@@ -330,7 +331,8 @@ def checkpoints(
     options : ReadOptions, optional
         The options that the parts will be read with.
     **keywords
-        Fields of ``ReadOptions``, except ``columns``, ``guid``, ``dictionaries`` and ``strict``; they replace the fields of ``options``.
+        Fields of ``ReadOptions``, except ``columns``, ``guid``, ``dictionaries`` and ``strict``; they replace the
+        fields of ``options``.
 
     Returns
     -------

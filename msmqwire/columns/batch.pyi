@@ -75,6 +75,8 @@ class Batch:
         dictionaries : bool
             Enumerations, addresses, files and queues are dictionaries of their values; if false, strings.
         """
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as a stream of one batch, for libraries that make tables of streams only; needs pyarrow."""
     def forget_payloads(self) -> None:
         """Let go of the payloads, which an Arrow export does not need; text and bytes can no longer be read here."""
     def __arrow_c_schema__(self) -> object: ...

@@ -153,6 +153,12 @@ cdef class Batch:
     def __arrow_c_array__(self, requested_schema=None):
         return arrow_form(self, "binary", True).__arrow_c_array__()
 
+    def __arrow_c_stream__(self, requested_schema=None):
+        import pyarrow as pa
+
+        batch = self.to_arrow()
+        return pa.RecordBatchReader.from_batches(batch.schema, [batch]).__arrow_c_stream__(requested_schema)
+
     def forget_payloads(self):
         self.readable()
         self.payloads = NO_PAYLOADS

@@ -39,9 +39,7 @@ TOPOLOGY = Table(
         Column(
             "ipx_networks", ListOf(UINT32, smallest=4), "request in the IPX form: its network numbers", Presence.HAS_IPX
         ),
-        Column(
-            "correlation_id", GUID, "reply: the request_id that it answers", Presence.HAS_REPLY, values="distinct"
-        ),
+        Column("correlation_id", GUID, "reply: the request_id that it answers", Presence.HAS_REPLY, values="distinct"),
         Column(
             "connected_network_mask",
             UINT32,

@@ -54,7 +54,9 @@ def test_the_schema_is_known_before_reading(table: str) -> None:
 def test_polars_reads_a_batch_as_a_record_batch() -> None:
     with capture.open(CAPTURES, ports=[1801]) as blocks:
         batch: Any = mqsd.decode_batch(next(blocks).payloads)
-    assert pl.DataFrame(pl.from_arrow(batch)).equals(pl.DataFrame(pl.from_arrow(batch.to_arrow())))
+    assert pl.DataFrame(batch).equals(pl.from_arrow(batch.to_arrow()))
+    series: Any = pl.from_arrow(batch)  # of structs, as from any object that is no pyarrow's
+    assert series.struct.unnest().equals(pl.from_arrow(batch.to_arrow()))
 
 
 def test_few_values_take_little_memory_in_pandas() -> None:

@@ -36,7 +36,7 @@ def rows(source: Any, **options: Any) -> list[dict[str, Any]]:
     if isinstance(source, bytes):
         source = io.BytesIO(source)
     found = []
-    with capture.read_table(source, **options) as reader:
+    with capture.read_table(source, **{"guid": "text", **options}) as reader:
         for batch in reader:
             batch.validate(full=True)
             assert batch.schema.equals(reader.schema)
@@ -51,7 +51,7 @@ def test_schema() -> None:
     assert names == (*capture.CAPTURE.names, *TABLE)
     assert names[-2:] == ("fault", "violations")
     assert len(set(names)) == len(names)
-    schema = capture.arrow_schema("topology")
+    schema = capture.arrow_schema("topology", guid="text", dictionaries=False)
     assert schema.names == list(names)
     assert schema.field("request_id").type == pa.string()
     assert schema.field("time").type == pa.timestamp("ns", "UTC")
@@ -166,7 +166,7 @@ def test_a_session() -> None:
 def test_several_tables_in_one_pass(tables: tuple[str, ...], ports: tuple[int, ...] | None) -> None:
     """Each has the rows that it has alone, and every payload is somebody's."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in tables}
-    with capture.read_tables(EXAMPLES / "*.pcap*", tables, ports=ports) as reader:
+    with capture.read_tables(EXAMPLES / "*.pcap*", tables, ports=ports, guid="text") as reader:
         for name, batch in reader:
             batch.validate(full=True)
             assert batch.schema.equals(reader.tables[name].schema)

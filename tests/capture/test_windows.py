@@ -353,7 +353,7 @@ def test_a_block_is_filled_from_several_reads() -> None:
 
 def test_rows_before_an_error_are_returned_first() -> None:
     blocks = capture.open(Unsteady(mixed(2000)), block_size=65536)
-    assert [number for number in numbers_of([next(blocks)])[0]][:10] == list(range(10))
+    assert numbers_of([next(blocks)])[0][:10] == list(range(10))
     with pytest.raises(OSError, match="the disk is gone"):
         next(blocks)
 

@@ -55,7 +55,7 @@ class ScanOptions:
 
     tables: tuple[str, ...] = ("topology",)
     mode: Mode = "PERMISSIVE"
-    read: ReadOptions = ReadOptions(guid="text")
+    read: ReadOptions = field(default_factory=lambda: ReadOptions(guid="text"))
     storage_options: StorageOptions = field(default_factory=dict)
 
     def __post_init__(self) -> None:
