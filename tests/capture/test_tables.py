@@ -202,7 +202,7 @@ def test_messages_are_decoded_once(monkeypatch: pytest.MonkeyPatch, options: dic
     monkeypatch.setattr("msmqwire.capture.tables.mqqb.decode_batch", counting)
     path = EXAMPLES / "message-session.pcap"
     found: dict[str, list[Any]] = {"messages": [], "notifications": []}
-    for name, batch in capture.read_tables(path, found, **options):
+    for name, batch in capture.read_tables(path, found, guid="text", **options):
         found[name] += batch.to_pylist()
     assert len(decoded) == passes
     monkeypatch.undo()
@@ -262,7 +262,7 @@ def test_many_batches(hold: bool) -> None:
     payloads = [REQUEST[:20] + i.to_bytes(4, "little") + REQUEST[24:] for i in range(30_000)]
     data = build.pcap([build.plain(payload) for payload in payloads])
     kept, seen = [], []
-    with capture.read_table(io.BytesIO(data), columns=["frame", "request_id"]) as reader:
+    with capture.read_table(io.BytesIO(data), columns=["frame", "request_id"], guid="text") as reader:
         for batch in reader:
             if hold:
                 kept.append(batch)
