@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from msmqwire.capture.files.sources import Source
 from msmqwire.capture.options import ReadKeywords, ReadOptions
-from msmqwire.capture.reader import Capture, ClosingIterator
+from msmqwire.capture.reader import ArrowReader, Capture
 from msmqwire.capture.schema import FRAMES
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["FrameReader", "read_frames"]
 
 
-class FrameReader(ClosingIterator["pa.RecordBatch"]):
+class FrameReader(ArrowReader):
     """The frames of captures, a record batch for each block; a context manager that closes its files.
 
     Attributes

@@ -6,7 +6,7 @@ import io
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.files.blocks import Block, FileReader, Pool
@@ -22,7 +22,10 @@ from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.columns import Table
 from msmqwire.errors import CaptureError
 
-__all__ = ["Capture", "Checkpoints", "ClosingIterator", "checkpoints", "open"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ArrowReader", "Capture", "Checkpoints", "ClosingIterator", "checkpoints", "open"]
 
 # An empty capture: it stands for a file that was already read to its end
 EMPTY_CAPTURE = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000")
@@ -45,6 +48,28 @@ class ClosingIterator(Iterator[Item]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class ArrowReader(ClosingIterator["pa.RecordBatch"]):
+    """An iterator of record batches that is an Arrow stream as well; its rows can be read once.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Known before anything is read.
+    """
+
+    schema: pa.Schema
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema for any Arrow consumer."""
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The remaining rows for any Arrow consumer, read as it asks for them."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.schema, self).__arrow_c_stream__(requested_schema)
 
 
 class Capture(ClosingIterator[Block]):

@@ -91,9 +91,17 @@ CAPTURE = Table(
     columns=(
         Column("file", Enumeration(), "the file, as it was named to the reader"),
         Column(
-            "frame", UINT64, "number of the frame in its file, from 1, as Wireshark counts; TCP: of the last captured"
+            "frame",
+            UINT64,
+            "number of the frame in its file, from 1, as Wireshark counts; TCP: of the last captured",
+            values="counted",
         ),
-        Column("first_frame", UINT64, "the frame with the payload's first byte, in its own file"),
+        Column(
+            "first_frame",
+            UINT64,
+            "the frame with the payload's first byte, in its own file",
+            values="counted",
+        ),
         Column("time", TIMESTAMP, "when the frame was captured; null if the file does not say", TIMED),
         Column("src", ADDRESS, "address of the sender"),
         Column("src_port", UINT16, "port of the sender"),
@@ -106,7 +114,7 @@ CAPTURE = Table(
             'the encapsulations around its IP packet, the outermost first, as "vxlan" or "gre/ipv4"; null without',
             ENCAPSULATED,
         ),
-        Column("stream_offset", UINT64, "TCP: where the payload begins in its stream", STREAMED),
+        Column("stream_offset", UINT64, "TCP: where the payload begins in its stream", STREAMED, values="counted"),
     ),
 )
 

@@ -14,7 +14,7 @@ from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.files.sources import Source
 from msmqwire.capture.options import ReadKeywords, ReadOptions
-from msmqwire.capture.reader import Capture, ClosingIterator
+from msmqwire.capture.reader import ArrowReader, Capture, ClosingIterator
 from msmqwire.capture.schema import (
     CAPTURE,
     MESSAGE_PORTS,
@@ -253,6 +253,7 @@ class TableRows:
         if not self._last:
             return first
         last = batch.to_arrow(guid=self._guid, dictionaries=self._dictionaries)
+        batch.forget_payloads()  # rows that are kept do not keep what was read
         return pa.RecordBatch.from_arrays([*first.columns, *last.columns], schema=self.schema)
 
     def _transport(self, transports: NDArray[np.uint8] | None) -> dict[str, Any]:
@@ -368,8 +369,11 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         self.payloads += int(np.count_nonzero(claimed))
 
 
-class TableReader(ClosingIterator["pa.RecordBatch"]):
+class TableReader(ArrowReader):
     """The rows of one table, a record batch for each block of a capture; a context manager that closes its files.
+
+    It is an Arrow stream: ``pyarrow.table(reader)``, ``polars.DataFrame(reader)``, ``pandas.DataFrame.from_arrow`` and
+    DuckDB read it, once.
 
     Attributes
     ----------

@@ -248,7 +248,7 @@ def _read_options(
         return ReadOptions(
             columns=columns,
             guid=options.guid,
-            dictionaries=format == "parquet",
+            dictionaries=False,
             strict=options.strict,
             ports=options.ports,
             addresses=options.addresses,

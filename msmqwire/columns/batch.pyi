@@ -64,15 +64,21 @@ class Batch:
     def violation_names(self, row: int) -> tuple[str, ...]:
         """The rules that a row breaks, by name."""
     def to_arrow(self, *, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.RecordBatch:
-        """The table as Arrow, in the schema of ``table.arrow_schema(columns, guid=guid)``; needs pyarrow.
+        """The table as Arrow, in the schema of ``table.arrow_schema(columns, ...)`` with these options; needs pyarrow.
 
         Numbers and list offsets are handed out as they stand; while anything holds them, ``out=`` refuses this Batch.
 
         Parameters
         ----------
-        guid : {"uuid", "text", "binary"}
-            The ``arrow.uuid`` extension type, canonical lower-case text, or 16 bytes in RFC 9562 order.
+        guid : {"binary", "uuid", "text"}
+            16 bytes in RFC 9562 order, the ``arrow.uuid`` extension type, or canonical lower-case text.
+        dictionaries : bool
+            Enumerations, addresses, files and queues are dictionaries of their values; if false, strings.
         """
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as a stream of one batch, for libraries that make tables of streams only; needs pyarrow."""
+    def forget_payloads(self) -> None:
+        """Let go of the payloads, which an Arrow export does not need; text and bytes can no longer be read here."""
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         """The table for any Arrow consumer, without pyarrow."""

@@ -11,7 +11,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 
 from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
-from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
+from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed, lasting
 from msmqwire.columns.convert cimport (
     TextSpan, Validity, ascii_of_spans, bits_of_bools, bytes_of_spans, distinct_addresses, distinct_format_names,
     ends_of_guids, fault_fields, guid_texts, largest_of, presence_bitmap, rows_of_items, swapped_guids, texts_at,
@@ -20,6 +20,7 @@ from msmqwire.columns.convert cimport (
 from msmqwire.columns.payloads cimport Payloads
 from msmqwire.wire.fault cimport Fault, field_name
 from msmqwire.wire.format_name cimport FormatName
+from msmqwire.wire.guid cimport GUID_SIZE
 from msmqwire.wire.simd cimport wire_popcount
 
 import numpy as np
@@ -45,6 +46,9 @@ cdef bytes UUID_METADATA = b"".join(
         ),
     )
 )
+
+
+cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
 
 
 class FaultEntry(NamedTuple):
@@ -149,6 +153,17 @@ cdef class Batch:
     def __arrow_c_array__(self, requested_schema=None):
         return arrow_form(self, "binary", True).__arrow_c_array__()
 
+    def __arrow_c_stream__(self, requested_schema=None):
+        import pyarrow as pa
+
+        batch = self.to_arrow()
+        return pa.RecordBatchReader.from_batches(batch.schema, [batch]).__arrow_c_stream__(requested_schema)
+
+    def forget_payloads(self):
+        self.readable()
+        self.payloads = NO_PAYLOADS
+        self.groups = None
+
     # --- for kernels ---
 
     cdef int hold_payloads(self, Payloads payloads) except -1:
@@ -212,16 +227,15 @@ cdef class Batch:
         cdef ArrowNode root
         cdef Buffer rows = self.payloads_of_rows()
         root = arrow_node("", "+s", <Py_ssize_t>self.length, None, 0, [])
-        columns = self.table.select(self.columns)
+        columns = [column for column in self.table.all_columns if column.name in self.selected]
         for column in columns:
-            if column.derived:  # which writes presence
-                self.derive(column.name)
+            self.derive(column.name)  # which may write presence
         form.validity = validity_of(self.buffers.get("presence"), self.table.presence_width, self.length)
         for column in columns:
             if column.name == "fault":
                 root.children.append(fault_node(self, form))
             elif column.name == "violations":
-                root.children.append(violations_node(self, form))
+                root.children.append(violations_node(self, form.validity))
             else:
                 validity, nulls = form.validity.of(column.presence or DECODED)
                 root.children.append(
@@ -347,41 +361,41 @@ cdef ArrowNode node_of(
     if isinstance(type_, ListOf):
         node = arrow_node(name, "+l", length, validity, nulls, [buffer])
         length = batch.counts[path + "[]"]
-        if type_.item == GUID and form.guid == "binary":
+        if type_.item is GUID and form.guid == "binary":
             guids = swapped_guids(batch.data(path + "[]"), <size_t>length)
             node.children.append(arrow_node("item", "z", length, None, 0, [ends_of_guids(<size_t>length), guids]))
             return node
         items = rows_of_items(<const int32_t*>buffer.data, count, row) if holds_text(type_.item) else None
-        node.children.append(
-            node_of(batch, type_.item, "item", path + "[]", <size_t>length, None, 0, items, form)
-        )
+        # DuckDB refuses a batch of empty lists over a dictionary
+        plain = arrow_form(batch, form.guid, False)
+        node.children.append(node_of(batch, type_.item, "item", path + "[]", <size_t>length, None, 0, items, plain))
         return node
     if isinstance(type_, Enumeration):
         names = batch.names[path] if path in batch.names else type_.names
         return names_node(name, type_, buffer, count, validity, nulls, names, form)
-    if type_ == TEXT:
+    if type_ is TEXT:
         texts = texts_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
         return arrow_node(name, "u", length, validity, nulls, list(texts))
-    if type_ == UTF8:
+    if type_ is UTF8:
         return arrow_node(name, "u", length, validity, nulls, [buffer, batch.buffers[path + ".text"]])
-    if type_ == BYTES:
+    if type_ is BYTES:
         blobs = bytes_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
         return arrow_node(name, "z", length, validity, nulls, list(blobs))
-    if type_ == ASCII:
+    if type_ is ASCII:
         texts = ascii_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
         return arrow_node(name, "u", length, validity, nulls, list(texts))
-    if type_ == ADDRESS:
+    if type_ is ADDRESS:
         places, texts = distinct_addresses(buffer.data, count, NULL if validity is None else validity.data)
         return distinct_node(name, count, validity, nulls, places, texts, form)
-    if type_ == FORMAT_NAME:
+    if type_ is FORMAT_NAME:
         places, texts = distinct_format_names(
             <const FormatName*>buffer.data, count, &batch.payloads.table, row,
             NULL if validity is None else validity.data,
         )
         return distinct_node(name, count, validity, nulls, places, texts, form)
-    if type_ == BOOL:
+    if type_ is BOOL:
         return arrow_node(name, "b", length, validity, nulls, [bits_of_bools(buffer.data, count)])
-    if type_ == GUID:
+    if type_ is GUID:
         return guid_node(buffer, name, count, validity, nulls, form.guid)
     return arrow_node(name, type_.arrow, length, validity, nulls, [buffer])
 
@@ -391,7 +405,7 @@ cdef bint holds_text(object type_):
         return holds_text(type_.item)
     if isinstance(type_, StructOf):
         return any(holds_text(member) for _, member in type_.members)
-    return type_ in (TEXT, ASCII, BYTES, FORMAT_NAME)
+    return type_ is TEXT or type_ is ASCII or type_ is BYTES or type_ is FORMAT_NAME
 
 
 cdef ArrowNode guid_node(Buffer buffer, str name, size_t count, Buffer validity, Py_ssize_t nulls, str guid):
@@ -400,9 +414,19 @@ cdef ArrowNode guid_node(Buffer buffer, str name, size_t count, Buffer validity,
     if guid == "text":
         texts = guid_texts(buffer.data, count, NULL if validity is None else validity.data)
         return arrow_node(name, "u", length, validity, nulls, list(texts))
-    node = arrow_node(name, "w:16", length, validity, nulls, [swapped_guids(buffer.data, count)])
+    guids = zeros(count * GUID_SIZE) if nulls == length else swapped_guids(buffer.data, count)
+    node = arrow_node(name, "w:16", length, validity, nulls, [guids])
     if guid == "uuid":
         node.metadata = UUID_METADATA
+    return node
+
+
+cdef ArrowNode lasting_node(ArrowNode node):
+    """A node that is never freed."""
+    cdef Buffer buffer
+    for buffer in node.buffers:
+        if buffer is not None:
+            lasting(buffer)
     return node
 
 
@@ -436,8 +460,8 @@ cdef ArrowNode names_node(
         node.dictionary = KNOWN_NAMES.get(names)
     if node.dictionary is None:
         node.dictionary = arrow_node("", "u", len(names), None, 0, list(texts_of(list(names))))
-    if type_.names:
-        KNOWN_NAMES[names] = node.dictionary
+        if type_.names:
+            KNOWN_NAMES[names] = lasting_node(node.dictionary)
     return node
 
 
@@ -492,7 +516,7 @@ cdef ArrowNode fault_node(Batch batch, ArrowForm form):
     return node
 
 
-cdef ArrowNode violations_node(Batch batch, ArrowForm form):
+cdef ArrowNode violations_node(Batch batch, Validity rows):
     cdef size_t count = batch.length
     cdef const uint32_t* bits = <const uint32_t*>batch.data("violations")
     cdef Buffer offsets
@@ -503,7 +527,7 @@ cdef ArrowNode violations_node(Batch batch, ArrowForm form):
     cdef uint32_t left = 0
     cdef uint32_t bit
     cdef ArrowNode node
-    validity, nulls = form.validity.of(DECODED)
+    validity, nulls = rows.of(DECODED)
     for i in range(count):
         left |= bits[i]
     if left:
@@ -527,5 +551,6 @@ cdef ArrowNode violations_node(Batch batch, ArrowForm form):
         values = zeros(0)
     node = arrow_node("violations", "+l", <Py_ssize_t>count, validity, nulls, [offsets])
     names = batch.table.violation_names
-    node.children.append(names_node("item", Enumeration(names), values, <size_t>written, None, 0, names, form))
+    texts = texts_of_names(values.data, <size_t>written, names)
+    node.children.append(arrow_node("item", "u", written, None, 0, list(texts)))
     return node

@@ -8,7 +8,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
-from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed, buffer_of_bytes
+from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed, buffer_of_bytes, lasting
 from msmqwire.columns.payloads cimport PayloadTable, Span, payload_at
 from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, LONGEST_ADDRESS_TEXT, format_address
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
@@ -23,7 +23,7 @@ cdef enum:
     INT32_MAX = 0x7FFFFFFF
     ZEROS_SIZE = 1 << 18
 
-cdef Buffer ZEROS = allocate_zeroed(ZEROS_SIZE)
+cdef Buffer ZEROS = lasting(allocate_zeroed(ZEROS_SIZE))
 
 
 cdef class Validity:

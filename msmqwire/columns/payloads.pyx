@@ -305,8 +305,15 @@ cdef str layout_of(const ArrowSchema* schema, dict formats):
     raise TypeError(f"payloads must be {wanted}, not format {format!r}")
 
 
+cdef object values_schema(dict formats):
+    """The schema that a producer of dictionaries is asked for: the values in place of their indices."""
+    return schema_capsule(arrow_node("", "u" if formats is TEXT_FORMATS else "z", 0, None, 0, []))
+
+
 cdef Payloads from_arrow_array(object producer, dict formats):
     schema, capsule = producer.__arrow_c_array__()
+    if (<const ArrowSchema*>PyCapsule_GetPointer(schema, "arrow_schema")).dictionary != NULL:
+        schema, capsule = producer.__arrow_c_array__(values_schema(formats))
     cdef str layout = layout_of(<const ArrowSchema*>PyCapsule_GetPointer(schema, "arrow_schema"), formats)
     return from_imported(take_array(<ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")), layout)
 
@@ -415,6 +422,11 @@ cdef Payloads from_arrow_stream(object producer, dict formats):
     cdef ArrowArray array
     cdef list chunks = []
     check_stream(stream, stream.get_schema(stream, &schema))
+    if schema.dictionary != NULL:
+        schema.release(&schema)
+        capsule = producer.__arrow_c_stream__(values_schema(formats))
+        stream = <ArrowArrayStream*>PyCapsule_GetPointer(capsule, "arrow_array_stream")
+        check_stream(stream, stream.get_schema(stream, &schema))
     try:
         layout = layout_of(&schema, formats)
     finally:

@@ -143,6 +143,8 @@ class Column:
 
     ``presence`` is the bit of the row's presence that must be set for a value to stand there; 0 means in every row
     that is not null. A ``derived`` column is made from the payloads when it is first read, and its presence with it.
+    ``values`` says how a file stores them: ``repeated`` values once each, ``counted`` numbers, which go up from row to
+    row, as differences, ``distinct`` values as they are.
     """
 
     name: str
@@ -150,6 +152,7 @@ class Column:
     about: str
     presence: int = 0
     derived: bool = False
+    values: Literal["repeated", "counted", "distinct"] = "repeated"
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,7 @@ class Table:
         """Names of all columns, in order."""
         return tuple(column.name for column in self.all_columns)
 
-    @property
+    @cached_property
     def violation_names(self) -> tuple[str, ...]:
         """Names of the violations, by bit."""
         return () if self.violations is None else tuple(flag.name.lower() for flag in self.violations if flag.name)
@@ -236,13 +239,13 @@ class Table:
 def arrow_type(type_: DataType, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
     """The Arrow type of a column's type, with GUIDs in the requested form, and with dictionaries or without.
 
-    Needs pyarrow. GUIDs in lists are of the type ``binary`` instead of ``fixed_size_binary(16)``, which pandas does not
-    take there.
+    Needs pyarrow. Lists have no dictionaries, and their GUIDs are of the type ``binary`` instead of
+    ``fixed_size_binary(16)``, which pandas does not take there.
     """
     import pyarrow as pa
 
     if isinstance(type_, ListOf):
-        item = pa.binary() if type_.item == GUID and guid == "binary" else arrow_type(type_.item, guid, dictionaries)
+        item = pa.binary() if type_.item == GUID and guid == "binary" else arrow_type(type_.item, guid, False)
         return pa.list_(item)
     if isinstance(type_, StructOf):
         return pa.struct([(name, arrow_type(member, guid, dictionaries)) for name, member in type_.members])

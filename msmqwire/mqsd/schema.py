@@ -28,12 +28,18 @@ TOPOLOGY = Table(
         Column("type", Enumeration(("request", "reply")), "Type of the TopologyPacketHeader"),
         Column("version", UINT8, "Version of the TopologyPacketHeader; receivers ignore it"),
         Column("enterprise_id", GUID, "request: the enterprise of the client", Presence.HAS_REQUEST),
-        Column("request_id", GUID, "request: one for each discovery run, echoed by replies", Presence.HAS_REQUEST),
+        Column(
+            "request_id",
+            GUID,
+            "request: one for each discovery run, echoed by replies",
+            Presence.HAS_REQUEST,
+            values="distinct",
+        ),
         Column("site_id", GUID, "request: the site of the client", Presence.HAS_REQUEST),
         Column(
             "ipx_networks", ListOf(UINT32, smallest=4), "request in the IPX form: its network numbers", Presence.HAS_IPX
         ),
-        Column("correlation_id", GUID, "reply: the request_id that it answers", Presence.HAS_REPLY),
+        Column("correlation_id", GUID, "reply: the request_id that it answers", Presence.HAS_REPLY, values="distinct"),
         Column(
             "connected_network_mask",
             UINT32,

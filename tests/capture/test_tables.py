@@ -36,7 +36,7 @@ def rows(source: Any, **options: Any) -> list[dict[str, Any]]:
     if isinstance(source, bytes):
         source = io.BytesIO(source)
     found = []
-    with capture.read_table(source, **options) as reader:
+    with capture.read_table(source, **{"guid": "text", **options}) as reader:
         for batch in reader:
             batch.validate(full=True)
             assert batch.schema.equals(reader.schema)
@@ -51,7 +51,7 @@ def test_schema() -> None:
     assert names == (*capture.CAPTURE.names, *TABLE)
     assert names[-2:] == ("fault", "violations")
     assert len(set(names)) == len(names)
-    schema = capture.arrow_schema("topology")
+    schema = capture.arrow_schema("topology", guid="text", dictionaries=False)
     assert schema.names == list(names)
     assert schema.field("request_id").type == pa.string()
     assert schema.field("time").type == pa.timestamp("ns", "UTC")
@@ -166,7 +166,7 @@ def test_a_session() -> None:
 def test_several_tables_in_one_pass(tables: tuple[str, ...], ports: tuple[int, ...] | None) -> None:
     """Each has the rows that it has alone, and every payload is somebody's."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in tables}
-    with capture.read_tables(EXAMPLES / "*.pcap*", tables, ports=ports) as reader:
+    with capture.read_tables(EXAMPLES / "*.pcap*", tables, ports=ports, guid="text") as reader:
         for name, batch in reader:
             batch.validate(full=True)
             assert batch.schema.equals(reader.tables[name].schema)
@@ -202,7 +202,7 @@ def test_messages_are_decoded_once(monkeypatch: pytest.MonkeyPatch, options: dic
     monkeypatch.setattr("msmqwire.capture.tables.mqqb.decode_batch", counting)
     path = EXAMPLES / "message-session.pcap"
     found: dict[str, list[Any]] = {"messages": [], "notifications": []}
-    for name, batch in capture.read_tables(path, found, **options):
+    for name, batch in capture.read_tables(path, found, guid="text", **options):
         found[name] += batch.to_pylist()
     assert len(decoded) == passes
     monkeypatch.undo()
@@ -262,7 +262,7 @@ def test_many_batches(hold: bool) -> None:
     payloads = [REQUEST[:20] + i.to_bytes(4, "little") + REQUEST[24:] for i in range(30_000)]
     data = build.pcap([build.plain(payload) for payload in payloads])
     kept, seen = [], []
-    with capture.read_table(io.BytesIO(data), columns=["frame", "request_id"]) as reader:
+    with capture.read_table(io.BytesIO(data), columns=["frame", "request_id"], guid="text") as reader:
         for batch in reader:
             if hold:
                 kept.append(batch)

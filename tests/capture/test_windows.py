@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +212,7 @@ def held_is_whole(block: capture.Block, first: int) -> None:
 @pytest.mark.parametrize("size", [52, 4])
 def test_held_blocks_are_never_overwritten(size: int) -> None:
     blocks = list(capture.open(io.BytesIO(pcap_of(5000, size)), block_size=8192))
-    assert len(blocks) > 30
+    assert len(blocks) > (30 if size == 52 else 2)
     first = 0
     for block in blocks:
         held_is_whole(block, first)
@@ -287,7 +288,6 @@ def test_a_few_payloads_do_not_keep_their_window() -> None:
     of_others = allocated_bytes()
     with capture.open(io.BytesIO(build.pcap(frames)), block_size=1 << 18) as blocks:
         held = list(blocks)
-        assert len(held) == 20
         before = allocated_bytes()
     del blocks
     gc.collect()
@@ -321,3 +321,54 @@ def test_closing_lets_go(tmp_path: Path) -> None:
 def test_blocks_are_not_made_by_hand() -> None:
     with pytest.raises(TypeError):
         capture.Block()
+
+
+class Unsteady(io.BytesIO):
+    """A file that cannot be read beyond a place."""
+
+    end = 200_000
+
+    def readinto(self, view: Any) -> int:
+        if self.tell() >= self.end:
+            raise OSError("the disk is gone")
+        return super().readinto(view)
+
+
+def mixed(count: int) -> bytes:
+    """Few payloads among other frames."""
+    other = build.ethernet(build.ARP, bytes(1000))
+    return build.pcap([frame for i in range(count) for frame in (build.plain(i.to_bytes(4, "little")), *[other] * 9)])
+
+
+def numbers_of(blocks: Iterable[capture.Block]) -> list[list[int]]:
+    return [[int.from_bytes(bytes(payload or b""), "little") for payload in block.payloads] for block in blocks]
+
+
+def test_a_block_is_filled_from_several_reads() -> None:
+    with capture.open(io.BytesIO(mixed(2000)), block_size=65536) as blocks:
+        found = numbers_of(blocks)
+    assert [number for block in found for number in block] == list(range(2000))
+    assert len(found) == 1
+
+
+def test_rows_before_an_error_are_returned_first() -> None:
+    blocks = capture.open(Unsteady(mixed(2000)), block_size=65536)
+    assert numbers_of([next(blocks)])[0][:10] == list(range(10))
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(blocks)
+
+
+def test_rows_of_a_pipe_do_not_wait_for_more() -> None:
+    """A block is filled from reads that return at once."""
+    data = mixed(20)
+    reading, writing = os.pipe()
+    with open(reading, "rb", buffering=0) as pipe, open(writing, "wb", buffering=0) as feed:
+        feed.write(data[: len(data) // 2])
+        with capture.open(pipe, block_size=4096) as blocks:
+            first = numbers_of([next(blocks)])[0]
+            assert 0 < len(first) <= 10
+            feed.write(data[len(data) // 2 :])
+            feed.close()
+            rest = numbers_of(blocks)
+    assert first + [number for block in rest for number in block] == list(range(20))
+    assert len(rest) == 1

@@ -139,8 +139,8 @@ def plain_rows(table: pa.Table) -> list[Row]:
 
 
 def expected_rows(*sources: str | Path, **options: Any) -> list[Row]:
-    """What ``read_table`` makes of captures."""
-    reader = read_table([str(source) for source in sources], **options)
+    """What ``read_table`` makes of captures, with GUIDs as text unless the options say otherwise."""
+    reader = read_table([str(source) for source in sources], **{"guid": "text", "dictionaries": False, **options})
     return plain_rows(pa.Table.from_batches(list(reader), reader.schema))
 
 

@@ -25,7 +25,7 @@ Schema._fields_ = [
     ("flags", ctypes.c_int64),
     ("n_children", ctypes.c_int64),
     ("children", ctypes.POINTER(ctypes.POINTER(Schema))),
-    ("dictionary", ctypes.c_void_p),
+    ("dictionary", ctypes.POINTER(Schema)),
     ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(Schema))),
     ("private_data", ctypes.c_void_p),
 ]
@@ -37,7 +37,7 @@ Array._fields_ = [
     ("n_children", ctypes.c_int64),
     ("buffers", ctypes.POINTER(ctypes.c_void_p)),
     ("children", ctypes.POINTER(ctypes.POINTER(Array))),
-    ("dictionary", ctypes.c_void_p),
+    ("dictionary", ctypes.POINTER(Array)),
     ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(Array))),
     ("private_data", ctypes.c_void_p),
 ]
@@ -49,7 +49,7 @@ _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 #: Buffers of an array of each format ([validity, ...]).
 _BUFFERS = {"b": 2, "w:16": 2, "u": 3, "z": 3, "Z": 3, "+l": 2, "+s": 1}
 #: Bytes of a number of each format.
-_WIDTHS = {"C": 1, "S": 2, "I": 4, "L": 8, "l": 8, "tsn:UTC": 8}
+_WIDTHS = {"c": 1, "s": 2, "i": 4, "C": 1, "S": 2, "I": 4, "L": 8, "l": 8, "tsn:UTC": 8}
 
 
 def schema_of(capsule: object) -> Schema:
@@ -99,7 +99,8 @@ def _value(schema: Schema, array: Array, index: int) -> Any:
         return ctypes.string_at(buffers[1] + 16 * index, 16)
     if form in _WIDTHS:
         raw = ctypes.string_at(buffers[1] + _WIDTHS[form] * index, _WIDTHS[form])
-        return int.from_bytes(raw, "little", signed=form in ("l", "tsn:UTC"))
+        number = int.from_bytes(raw, "little", signed=form in ("c", "s", "i", "l", "tsn:UTC"))
+        return item(schema.dictionary.contents, array.dictionary.contents, number) if schema.dictionary else number
     width = 8 if form == "Z" else 4
     start, stop = _offset(buffers[1], index, width), _offset(buffers[1], index + 1, width)
     if form == "+l":

@@ -61,6 +61,10 @@ class Format:
         expected = _expected(self.expected, tuple(payloads), strict)
         self.assert_columns(batch, expected)
         self.assert_arrow(batch, expected)
+        with_dictionaries = batch.to_arrow()
+        with_dictionaries.validate(full=True)
+        if len(batch) <= 500:
+            assert with_dictionaries.to_pylist() == batch.to_arrow(dictionaries=False).to_pylist()
         return batch
 
 

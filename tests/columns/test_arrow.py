@@ -22,22 +22,23 @@ def payloads_of(kind: Format) -> list[bytes | None]:
     return [*kind.vectors, *kind.whole, None, b"", None, *kind.cases(400, 3)]
 
 
+@pytest.mark.parametrize("dictionaries", [True, False])
 @pytest.mark.parametrize("guid", ["uuid", "text", "binary"])
 @each_format
-def test_the_schema_is_the_tables(kind: Format, guid: Any) -> None:
+def test_the_schema_is_the_tables(kind: Format, guid: Any, dictionaries: bool) -> None:
     for payloads in (payloads_of(kind), [], [None]):
-        table = kind.decode_batch(payloads).to_arrow(guid=guid)
+        table = kind.decode_batch(payloads).to_arrow(guid=guid, dictionaries=dictionaries)
         assert isinstance(table, pa.RecordBatch)
-        assert table.schema.equals(kind.table.arrow_schema(guid=guid), check_metadata=True)
+        assert table.schema.equals(kind.table.arrow_schema(guid=guid, dictionaries=dictionaries), check_metadata=True)
         table.validate(full=True)
 
 
 @each_format
-def test_guids_are_uuids_by_default(kind: Format) -> None:
+def test_guids_are_bytes_by_default(kind: Format) -> None:
     batch = kind.decode_batch(payloads_of(kind))
     table = batch.to_arrow()
     assert table.equals(pa.record_batch(batch))
-    assert table.equals(batch.to_arrow(guid="uuid"))
+    assert table.equals(batch.to_arrow(guid="binary"))
 
 
 @each_format

@@ -127,7 +127,7 @@ def _assert_names(records: Any, queues: Sequence[reference.Queue], name: str) ->
 
 def assert_arrow(batch: Batch, expected: Expected) -> None:
     """The Arrow export of a batch, column by column, against the oracle."""
-    table = batch.to_arrow(guid="binary")
+    table = batch.to_arrow(dictionaries=False)
     table.validate(full=True)
     assert table.num_rows == len(expected.outcomes)
     assert tuple(table.schema.names) == batch.table.names

@@ -28,7 +28,7 @@ def test_the_schema_is_that_of_the_table(table: reference.Table) -> None:
 
 
 def test_types_of_columns() -> None:
-    types = {field.name: field.type for field in mqqb.MESSAGES.arrow_schema()}
+    types = {field.name: field.type for field in mqqb.MESSAGES.arrow_schema(guid="uuid", dictionaries=False)}
     assert types["destination_queue"] == pa.string()
     assert types["response_queues"] == pa.list_(pa.string())
     assert types["sent_time"] == pa.timestamp("ns", "UTC")

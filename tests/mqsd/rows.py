@@ -203,7 +203,7 @@ def arrow_columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
 
 def assert_arrow(batch: Batch, outcomes: Sequence[Outcome]) -> None:
     """The Arrow export of a batch, column by column, against the oracle."""
-    table = batch.to_arrow(guid="binary")
+    table = batch.to_arrow(dictionaries=False)
     table.validate(full=True)
     assert table.num_rows == len(outcomes)
     assert tuple(table.schema.names) == mqsd.TOPOLOGY.names

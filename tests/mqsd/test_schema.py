@@ -42,7 +42,7 @@ def test_types_of_the_table() -> None:
         ("fault", fault),
         ("violations", pa.list_(pa.string())),
     ]
-    assert mqsd.TOPOLOGY.arrow_schema().equals(pa.schema(expected))
+    assert mqsd.TOPOLOGY.arrow_schema(guid="uuid", dictionaries=False).equals(pa.schema(expected))
     assert mqsd.TOPOLOGY.violation_names == reference.VIOLATIONS
     assert all(column.about for column in mqsd.TOPOLOGY.all_columns)
 

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from msmqwire.capture import TABLES, read_table
+from msmqwire.capture import TABLES
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.tasks import Decoded, Decoding
-from tests.spark.rows import in_spark_types
+from tests.spark.rows import in_spark_types, read_table
 
 ALL_TABLES = (*TABLES, "faults", "accounting")
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 
+from msmqwire import capture
+from msmqwire.capture import TableReader
 from tests.mqcn import messages
 from tests.mqcn.rows import member_columns
 from tests.mqsd.rows import arrow_text, read_all
@@ -63,6 +65,11 @@ def _change(row: dict[str, Any], guid: str) -> dict[str, Any]:
     change["fault"] = None if row["fault"] is None else row["fault"]._asdict()
     change["violations"] = None if row["violations"] is None else list(row["violations"])
     return {name: spark_value(value, guid) for name, value in change.items()}
+
+
+def read_table(source: Any, table: str = "topology", **options: Any) -> TableReader:
+    """The reader of the package, with GUIDs as text like Spark."""
+    return capture.read_table(source, table, **{"guid": "text", **options})
 
 
 def in_spark_types(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:

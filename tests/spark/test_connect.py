@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from msmqwire import spark as msmq
-from msmqwire.capture import TABLES, read_table
+from msmqwire.capture import TABLES
 from msmqwire.directory import MemoryDirectory
 from msmqwire.spark import pipeline
 from msmqwire.spark.functions import (
@@ -36,7 +36,7 @@ from tests import vectors
 from tests.notification.sent import ORDERS, changed
 from tests.spark import test_replay, test_streams
 from tests.spark.captures import ROOT
-from tests.spark.rows import as_dicts, in_spark_types, notification_rows, topology_rows
+from tests.spark.rows import as_dicts, in_spark_types, notification_rows, read_table, topology_rows
 from tests.spark.submit import spark_submit
 from tests.spark.test_following import rotated, serial, traffic, write
 from tests.spark.test_streaming import same

@@ -13,9 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from msmqwire import spark as msmq
-from msmqwire.capture import read_table
 from tests.spark.captures import CAPTURES, EXAMPLES, LOCAL, OTHER, SESSION, without_a_segment
-from tests.spark.rows import as_dicts, in_spark_types
+from tests.spark.rows import as_dicts, in_spark_types, read_table
 
 
 def load(spark: SparkSession, path: Any, schema: str | None = None, **options: str) -> DataFrame:

@@ -116,7 +116,7 @@ class Query:
 
 def serial(files: Iterable[Path], table: str = "messages", **options: Any) -> list[dict[str, Any]]:
     """What one read of all files gives that leaves open what is open at the end."""
-    with read_tables([str(file) for file in files], [table], final=False, **options) as reader:
+    with read_tables([str(file) for file in files], [table], final=False, guid="text", **options) as reader:
         return [row for _, batch in reader for row in batch.to_pylist()]
 
 

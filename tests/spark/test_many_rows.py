@@ -9,13 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
 
-from msmqwire.capture import read_table
 from msmqwire.spark import pipeline
 from msmqwire.spark.source.files import find_files
 from tests.reference import mqsd, mqsd_cases
 from tests.spark.captures import DAY, MONDAY, frame, write_capture
 from tests.spark.lakes import accounts, assert_rows, files_of, read
-from tests.spark.rows import in_spark_types
+from tests.spark.rows import in_spark_types, read_table
 
 pytestmark = pytest.mark.long
 

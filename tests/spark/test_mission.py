@@ -28,7 +28,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from msmqwire import mqqb
-from msmqwire.capture import TABLES, read_table, read_tables
+from msmqwire.capture import TABLES, read_tables
 from msmqwire.directory import DirectoryObject, Enterprise, Equal, MemoryDirectory, PrivacyLevel, Queue, QueueManager
 from msmqwire.directory.document import read_document
 from msmqwire.discovery import Discovery, NetworkAddress
@@ -57,7 +57,7 @@ from msmqwire.routing import Router, find_route, get_destination_info
 from tests.net.clock import Loop, Watch, is_wait, run
 from tests.net.test_discovery_server import running
 from tests.spark.captures import ROOT
-from tests.spark.rows import as_dicts
+from tests.spark.rows import as_dicts, read_table
 from tests.system_programs import capturing, require_program
 
 PORT = 1801
@@ -386,7 +386,7 @@ TIMES = ("time", "sent_time")
 def read_here(mission: Mission) -> dict[str, Rows]:
     """The rows of every table, read by one process in one pass."""
     rows: dict[str, Rows] = {table: [] for table in TABLES}
-    with read_tables(mission.capture) as reader:
+    with read_tables(mission.capture, guid="text") as reader:
         for table, batch in reader:
             for name in set(TIMES) & set(batch.schema.names):
                 batch = batch.append_column(f"{name}_ns", batch.column(name).cast("int64")).drop_columns([name])

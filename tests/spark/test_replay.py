@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from msmqwire import mqcn
-from msmqwire.capture import read_table
 from msmqwire.directory import MemoryDirectory, PrivacyLevel, Queue
 from msmqwire.notification.attributes import CREATED_QUEUE
 from msmqwire.notification.replay import NotifiedQueue
@@ -34,6 +33,7 @@ from tests.notification.sent import (
     changed,
     packet_of,
 )
+from tests.spark.rows import read_table
 
 MACHINES = ("10.0.0.2", "10.0.0.3", "10.0.1.2", "10.0.1.3")
 FILES = 6

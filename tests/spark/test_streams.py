@@ -15,14 +15,13 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from msmqwire import mqqb
-from msmqwire.capture import read_table
 from msmqwire.spark.schema import convert
 from msmqwire.spark.source.scan import ScanOptions
 from msmqwire.spark.streams import read_streams
 from tests.capture import build
 from tests.capture.stream_oracle import FIN, SYN
 from tests.spark.captures import ROOT
-from tests.spark.rows import as_dicts
+from tests.spark.rows import as_dicts, read_table
 
 SESSION = ROOT / "examples" / "message-session.pcap"
 EVERYWHERE = range(1, 19)

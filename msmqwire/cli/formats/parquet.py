@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+
+from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, parquet_writer
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
 
 __all__ = ["Writer"]
-
-# A row group for each block of a capture would be read slowly and compress badly
-_ROWS = 128 * 1024
-_BYTES = 64 << 20
 
 
 class Writer:
@@ -22,7 +19,7 @@ class Writer:
 
     def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
         self._schema = schema
-        self._writer = pq.ParquetWriter(cast(IO[Any], sink), schema, compression="zstd")
+        self._writer = parquet_writer(cast(IO[Any], sink), schema)
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0
@@ -32,7 +29,7 @@ class Writer:
         self._batches.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
-        if self._rows >= _ROWS or self._bytes >= _BYTES:
+        if self._rows >= ROW_GROUP_ROWS or self._bytes >= ROW_GROUP_BYTES:
             self._write_group()
 
     def finish(self) -> None:
@@ -43,5 +40,5 @@ class Writer:
     def _write_group(self) -> None:
         table = pa.Table.from_batches(self._batches, self._schema)
         if table.num_rows:
-            self._writer.write_table(table, row_group_size=max(_ROWS, table.num_rows))
+            self._writer.write_table(table, row_group_size=max(ROW_GROUP_ROWS, table.num_rows))
         self._batches, self._rows, self._bytes = [], 0, 0

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from msmqwire.capture.parquet import ROW_GROUP_ROWS, parquet_writer
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn, arrow_schema, convert
 
@@ -23,15 +24,8 @@ Compression = Literal["snappy", "zstd", "lz4", "gzip", "brotli", "none"]
 
 # Hive's name for the partition of what has no day; readers take it for null
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
-_ROW_GROUP_ROWS = 1 << 17
 _ROW_GROUP_BYTES = 64 << 20
 _MOST_OPEN = 16
-# Numbers that go up from row to row: their differences take a fraction of the room
-_COUNTED = ("frame", "first_frame", "time", "time_ns", "stream_offset")
-# Identifiers of which few come again
-_DISTINCT = ("request_id", "correlation_id")
-
-
 # The columns whose least and greatest values a table has of each of its files, so that readers pass over files
 _STATISTICS = ("capture", "run", "file", "time", "first_time", "src", "dst")
 
@@ -77,7 +71,6 @@ class DayFiles:
         self._schema = schema = arrow_schema(columns)
         self._compression = compression
         self._name = name
-        self._encodings = _encodings(schema)
         self._waiting: list[pa.RecordBatch] = []
         self._captures: list[int] = []
         self._rows = self._bytes = 0
@@ -89,7 +82,7 @@ class DayFiles:
         self._captures.append(capture)
         self._rows += len(batch)
         self._bytes += batch.get_total_buffer_size()
-        if self._rows >= _ROW_GROUP_ROWS or self._bytes >= _ROW_GROUP_BYTES:
+        if self._rows >= ROW_GROUP_ROWS or self._bytes >= _ROW_GROUP_BYTES:
             self._flush()
 
     def __enter__(self) -> DayFiles:
@@ -122,7 +115,7 @@ class DayFiles:
             path = f"day={day}/{self._name}-{len(self.names)}.parquet"
             self.names.append(f"{self._table}/{path}")
             file = self._storage.create(self.names[-1])
-            writer = pq.ParquetWriter(file, self._schema, compression=self._compression, **self._encodings)
+            writer = parquet_writer(file, self._schema, self._compression)
             self._open[day] = path, file, writer
         return self._open[day][2]
 
@@ -164,25 +157,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime.datetime):
         return value.astimezone(datetime.UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return value
-
-
-def _encodings(schema: pa.Schema) -> dict[str, Any]:
-    """How columns are written: most with a dictionary, but not those that would fill one for nothing."""
-    plain = {*_COUNTED, *_DISTINCT}
-    dictionaries = [leaf for one in schema if one.name not in plain for leaf in _leaves(one.name, one.type)]
-    differences = {name: "DELTA_BINARY_PACKED" for name in _COUNTED if name in schema.names}
-    return {"use_dictionary": dictionaries, "column_encoding": differences}
-
-
-def _leaves(path: str, type_: pa.DataType) -> Iterator[str]:
-    """The columns that Parquet makes of one, by their paths."""
-    if isinstance(type_, pa.ListType):
-        yield from _leaves(f"{path}.list.element", type_.value_type)
-    elif isinstance(type_, pa.StructType):
-        for member in type_:
-            yield from _leaves(f"{path}.{member.name}", member.type)
-    else:
-        yield path
 
 
 def _by_day(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:

@@ -1,0 +1,68 @@
+"""Parquet files of tables: one choice of encodings, statistics and row groups for the command line and for lakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from msmqwire.capture.schema import CAPTURE
+from msmqwire.capture.tables import TABLES
+from msmqwire.columns.schema import BYTES, TIMESTAMP
+
+__all__ = ["ROW_GROUP_BYTES", "ROW_GROUP_ROWS", "parquet_writer"]
+
+# A row group for each block of a capture would be read slowly and compress badly
+ROW_GROUP_ROWS = 128 * 1024
+ROW_GROUP_BYTES = 64 << 20
+# The columns by which readers skip row groups and files; statistics of the others only cost time
+_FILTERED = frozenset({"capture", "run", "file", "frame", "time", "time_ns", "first_time", "src", "dst"})
+
+
+def parquet_writer(file: IO[bytes], schema: pa.Schema, compression: str = "zstd") -> pq.ParquetWriter:
+    """A writer whose encodings follow from the columns: see ``Column.values``.
+
+    Integers that count up are stored as differences (DELTA_BINARY_PACKED), values that hardly repeat as they are
+    (PLAIN), others with a dictionary of their values.
+    """
+    values = _values()
+    kinds = {name: values.get(name, "repeated") for name in schema.names}
+    return pq.ParquetWriter(
+        file,
+        schema,
+        compression=compression,
+        use_dictionary=[
+            leaf for field in schema if kinds[field.name] == "repeated" for leaf in _leaves(field.name, field.type)
+        ],
+        column_encoding={name: "DELTA_BINARY_PACKED" for name, kind in kinds.items() if kind == "counted"},
+        write_statistics=[name for name in schema.names if name in _FILTERED],
+    )
+
+
+@cache
+def _values() -> dict[str, str]:
+    """What the values of the columns of all tables are like, those in Spark's types included."""
+    found = {}
+    for column in (*CAPTURE.columns, *(column for kind in TABLES.values() for column in kind.table.columns)):
+        kind = column.values
+        if kind == "repeated" and column.type in (BYTES, TIMESTAMP):
+            kind = "distinct" if column.type == BYTES else "counted"
+        found[column.name] = kind
+        if column.type == TIMESTAMP:
+            found[f"{column.name}_ns"] = kind
+    return found
+
+
+def _leaves(path: str, type_: pa.DataType) -> Iterator[str]:
+    """The columns that Parquet makes of one, by their paths."""
+    if isinstance(type_, pa.ListType):
+        yield from _leaves(f"{path}.list.element", type_.value_type)
+    elif isinstance(type_, pa.StructType):
+        for index in range(type_.num_fields):
+            member: Any = type_.field(index)
+            yield from _leaves(f"{path}.{member.name}", member.type)
+    else:
+        yield path

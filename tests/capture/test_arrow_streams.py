@@ -1,0 +1,74 @@
+"""Readers as Arrow streams: what other libraries make of them, with default arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from msmqwire import capture, mqsd
+from msmqwire.capture import TABLES
+
+CAPTURES = ["examples/local-site.pcap", "examples/message-session.pcap"]
+
+
+def reader(table: str) -> capture.TableReader:
+    return capture.read_table(CAPTURES, table)
+
+
+def duckdb_rows(table: str) -> int:
+    duckdb = pytest.importorskip("duckdb")
+    rows = reader(table)  # noqa: F841 (found by its name)
+    return len(duckdb.sql("select * from rows").fetchall())
+
+
+CONSUMERS: dict[str, Callable[[str], int]] = {
+    "pyarrow": lambda table: pa.table(reader(table)).num_rows,
+    "stream": lambda table: sum(map(len, pa.RecordBatchReader.from_stream(reader(table)))),
+    "pandas": lambda table: len(pa.table(reader(table)).to_pandas()),
+    "batches": lambda table: sum(len(batch.to_pandas()) for batch in reader(table)),
+    "polars": lambda table: len(pl.DataFrame(reader(table))),
+    "duckdb": duckdb_rows,
+}
+if hasattr(pd.DataFrame, "from_arrow"):  # pandas 3
+    CONSUMERS["from_arrow"] = lambda table: len(pd.DataFrame.from_arrow(reader(table)))
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("table", TABLES)
+def test_consumers_read_every_table(consumer: str, table: str) -> None:
+    expected = sum(map(len, reader(table)))
+    assert CONSUMERS[consumer](table) == expected > 0
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_schema_is_known_before_reading(table: str) -> None:
+    with reader(table) as rows:
+        assert pa.schema(rows) == rows.schema == capture.arrow_schema(table)
+
+
+def test_polars_reads_a_batch_as_a_record_batch() -> None:
+    with capture.open(CAPTURES, ports=[1801]) as blocks:
+        batch: Any = mqsd.decode_batch(next(blocks).payloads)
+    assert pl.DataFrame(batch).equals(pl.from_arrow(batch.to_arrow()))
+    series: Any = pl.from_arrow(batch)  # of structs, as from any object that is no pyarrow's
+    assert series.struct.unnest().equals(pl.from_arrow(batch.to_arrow()))
+
+
+def test_few_values_take_little_memory_in_pandas() -> None:
+    """Columns of names and addresses are categories, a byte or a few a row."""
+    names = ["file", "src", "dst", "transport", "kind", "destination_queue"]
+    rows = pa.table(capture.read_table(CAPTURES, "messages", columns=names)).to_pandas()
+    assert all(isinstance(rows[name].dtype, pd.CategoricalDtype) for name in names)
+
+
+@pytest.mark.parametrize("dictionaries", [True, False])
+def test_dictionaries_can_be_switched_off(dictionaries: bool) -> None:
+    with capture.read_table(CAPTURES, "messages", dictionaries=dictionaries) as rows:
+        found = {field.name for field in rows.schema if pa.types.is_dictionary(field.type)}
+        assert pa.table(rows).num_rows
+    assert {"file", "src", "dst", "kind"} <= found if dictionaries else not found
