@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -105,14 +106,50 @@ def test_a_capture_that_is_incomplete(
 def test_a_file_that_is_no_capture_is_an_error_with_its_name(spark: SparkSession, tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("not a capture\n" * 10)
-    with pytest.raises(PythonException, match=r"notes\.txt: begins with 6e 6f 74 20"):
-        load(spark, [LOCAL, str(other)], mode="DROPMALFORMED").collect()
+    rows = load(spark, LOCAL).collect()
+    assert load(spark, [LOCAL, str(other)]).collect() == rows
+    for options in ({"mode": "DROPMALFORMED"}, {"ignoreCorruptFiles": "false"}):
+        with pytest.raises(PythonException, match=r"notes\.txt: begins with 6e 6f 74 20"):
+            load(spark, [LOCAL, str(other)], **options).collect()
+
+
+def test_files_are_chosen_by_name_and_time(spark: SparkSession, tmp_path: Path) -> None:
+    for day, name in enumerate(("a.pcap", "b.pcap", "c.txt"), 1):
+        shutil.copy(LOCAL, tmp_path / name)
+        os.utime(tmp_path / name, (day * 86400, day * 86400))
+
+    def names(**options: str) -> set[str]:
+        return {Path(row.file).name for row in load(spark, str(tmp_path), "file string", **options).collect()}
+
+    assert names(pathGlobFilter="*.pcap") == {"a.pcap", "b.pcap"}
+    assert names(modifiedAfter="1970-01-02") == {"b.pcap", "c.txt"}
+    assert names(modifiedBefore="1970-01-03") == {"a.pcap"}
+    assert names(pathGlobFilter="*.pcapng") == set()
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "OPTIONS (`table` 'sessions', ports '1801') LOCATION '{}'",
+        "OPTIONS (path '{}', TABLE 'sessions', ports 1801)",
+    ],
+)
+def test_a_table_of_a_catalog_keeps_its_options(spark: SparkSession, clauses: str) -> None:
+    path = str(EXAMPLES / "message-session.pcap")
+    spark.sql(f"CREATE TABLE of_captures USING msmq {clauses.format(path)}")
+    try:
+        found = spark.table("of_captures").drop("time").collect()
+        assert found == load(spark, path, table="sessions", ports="1801").drop("time").collect()
+        assert len(found) > 1
+    finally:
+        spark.sql("DROP TABLE of_captures")
 
 
 @pytest.mark.parametrize(
     ("path", "schema", "options", "message"),
     [
-        (LOCAL, None, {"tables": "topology"}, "no such option: tables; there are table, ports, addresses, since"),
+        (LOCAL, None, {"tables": "topology"}, "tables: no such option; there are table, ports, addresses, since"),
+        ("/no/capture.pcap", None, {}, "/no/capture.pcap: there is no such file or folder"),
         ("gopher://host/captures", None, {}, "gopher://host: Protocol not known: gopher"),
         (str(EXAMPLES / "*.nothing"), None, {}, r"no capture matches '.*\.nothing'"),
         (

@@ -25,7 +25,6 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from msmqwire import mqqb
 from msmqwire.capture import TABLES, read_tables
 from msmqwire.errors import CaptureError, DecodeError
-from msmqwire.spark.source import following
 from msmqwire.spark.source.datasource import MsmqDataSource
 from msmqwire.spark.source.files import SourceFile, find_files
 from msmqwire.spark.source.following import MsmqStreamReader, SequencePart
@@ -346,7 +345,7 @@ def test_a_capture_that_is_compressed_while_files_are_listed(tmp_path: Path, mon
             files[0].unlink()
         return found
 
-    monkeypatch.setattr(following, "find_files", look_and_compress)
+    monkeypatch.setattr("msmqwire.spark.source.options.find_files", look_and_compress)
     query.batch()
     for row in query.rows:
         row["file"] = row["file"].replace("/sensor/", "/plain/")

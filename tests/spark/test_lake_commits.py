@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import signal
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from deltalake.transaction import AddAction
 
-from msmqwire.spark.lake.commit import Lake, LakeError
+from msmqwire.spark.lake.commit import RUNS, Lake, LakeError
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.pipeline import _numbers
 from tests.spark.lake_runs import (
     Stopped,
+    active_files,
     contents,
     decoded,
     expected,
@@ -28,6 +33,7 @@ from tests.spark.lake_runs import (
     stop,
     stopped_at,
 )
+from tests.spark.lakes import ALL_TABLES
 
 FIRST = {"a": 3, "b": 5, "c": 1, "d": 2}
 #: One has grown, and there are new ones; what shares files with it has not.
@@ -190,6 +196,37 @@ def test_a_lake_that_has_seen_another_run_knows_its_captures(tmp_path: Path) -> 
     groups = [decoded(first.storage, {name: 2}, numbers) for name in ("b", "c")]
     assert first.commit(groups, "snappy") == groups[:1]
     assert (first.run, contents(tmp_path)) == (3, expected({"a": 1, "b": 2, "c": 2}))
+
+
+def test_files_are_durable_before_the_commit_that_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power failure at any moment leaves no commit that names a file which is not on the disk."""
+    lake = tmp_path.resolve() / "lake"
+    durable: set[Path] = set()
+    committed: list[Path] = []
+
+    def fsync(descriptor: int, sync: Callable[[int], None] = os.fsync) -> None:
+        durable.add(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        sync(descriptor)
+
+    def commit(table: DeltaTable, actions: list[AddAction], *rest: Any, **named: Any) -> None:
+        root = next(lake / name for name in ALL_TABLES if table.table_uri.rstrip("/").endswith(f"/{name}"))
+        for path in [*(root / action.path for action in actions), *(lake / RUNS).glob("*.json")]:
+            assert {path, *(folder for folder in path.parents if folder.is_relative_to(lake))} <= durable
+            committed.append(path)
+        create(table, actions, *rest, **named)
+
+    create = DeltaTable.create_write_transaction
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", commit)
+    monkeypatch.setattr("msmqwire.spark.lake.commit._MERGED", {2: 1 << 20})
+    for captures in (FIRST, SECOND):
+        run(lake, captures)
+    assert {lake / "accounting", lake / "topology", lake / RUNS} <= {
+        folder for path in committed for folder in path.parents
+    }
+    # What deltalake itself has rewritten, and the log
+    assert {Path(path) for name in ("topology", "accounting") for path in active_files(lake, name)} <= durable
+    assert {path for path in lake.glob("*/_delta_log/*.json") if int(path.stem)} <= durable
 
 
 def plan_of(root: Path) -> Path:

@@ -19,6 +19,9 @@ def test_every_option_in_any_spelling() -> None:
         "mode": "failfast",
         "guid": "BINARY",
         "recursive": "True",
+        "pathglobfilter": "*.pcap",
+        "modifiedAfter": "2024-03-04",
+        "modifiedBefore": "2024-03-04T01:00+01:00",
         "splitsize": "2m",
         "storageOptions": '{"region": "eu-west-1"}',
     }
@@ -27,6 +30,8 @@ def test_every_option_in_any_spelling() -> None:
     assert (options.paths, options.table) == (("captures",), "messages")
     assert (options.recursive, options.split_size) == (True, 2 << 20)
     assert options.storage_options == {"region": "eu-west-1"}
+    assert (options.name_glob, options.modified_after, options.modified_before) == ("*.pcap", midnight, midnight)
+    assert not options.ignore_corrupt_files
     scan = options.scan
     assert (scan.tables, scan.mode, scan.read.guid) == (("messages",), "FAILFAST", "binary")
     assert scan.read == ReadOptions(
@@ -56,7 +61,9 @@ def test_sizes(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tables": "topology"}, "no such option: tables; there are table, ports, addresses, since"),
+        ({"tables": "topology"}, "^tables: no such option; there are table, ports, addresses, since"),
+        ({"columnNameOfCorruptRecord": "bad"}, "^columnNameOfCorruptRecord: no such option; the column fault"),
+        ({"modifiedAfter": "noon"}, "modifiedAfter='noon' is not an ISO 8601 time"),
         ({"table": "queues"}, "table='queues' is not one of topology"),
         ({"mode": "STRICT"}, "mode='STRICT' is not one of PERMISSIVE, FAILFAST, DROPMALFORMED"),
         ({"guid": "uuid"}, "guid='uuid' is not one of 'text', 'binary'"),

@@ -20,6 +20,11 @@
     ``text`` (default) or ``binary``.
 ``recursive``
     ``true``: read the files of subfolders as well.
+``pathGlobFilter``, ``modifiedAfter``, ``modifiedBefore``
+    Read only files with such names, or last changed after or before this time: ISO 8601, UTC without a zone.
+``ignoreCorruptFiles``
+    ``true`` (default with ``PERMISSIVE``): what cannot be read of a file is skipped with a warning in the executor's
+    log; ``false``: it ends the job.
 ``sequence``
     ``true``: the captures, in the order of their names, are parts of one capture, as those of a ring buffer; TCP
     streams continue from one to the next.
@@ -46,9 +51,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from msmqwire.errors import CaptureError
 from msmqwire.spark.schema import SparkColumn, struct_type
-from msmqwire.spark.source.files import opened
-from msmqwire.spark.source.options import SourceOptions
+from msmqwire.spark.source.files import check_paths, opened
+from msmqwire.spark.source.options import SourceOptions, described, of_table
 from msmqwire.spark.source.planning import CapturePartition, plan
 from msmqwire.spark.source.pushdown import can_apply, filtered, narrowed
 from msmqwire.spark.source.scan import Scan, describe_problems
@@ -74,12 +80,14 @@ class MsmqDataSource(DataSource):
 
     def schema(self) -> StructType:
         """All columns of the table."""
-        options = SourceOptions.of(self.options)
-        return struct_type(options.scan.columns(options.table))
+        _, given = described(StructType(), self.options)
+        options = SourceOptions.of(given)
+        check_paths(options.paths)
+        return described(struct_type(options.scan.columns(options.table)), self.options)[0]
 
     def reader(self, schema: StructType) -> MsmqReader:
         """A reader of the columns of ``schema``."""
-        options = SourceOptions.of(self.options)
+        options = SourceOptions.of(of_table(schema, self.options))
         kind = PushdownReader if _filters_are_pushed() else MsmqReader
         return kind(options, chosen_columns(options, schema))
 
@@ -87,7 +95,7 @@ class MsmqDataSource(DataSource):
         """A reader that follows rotating captures, for ``spark.readStream``."""
         from msmqwire.spark.source.following import MsmqStreamReader
 
-        options = SourceOptions.of(self.options)
+        options = SourceOptions.of(of_table(schema, self.options))
         return MsmqStreamReader(options, chosen_columns(options, schema))
 
 
@@ -134,13 +142,20 @@ class MsmqReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
-        assert isinstance(partition, CapturePartition)
+        if not isinstance(partition, CapturePartition):
+            return  # Spark's own partition, where there is no capture to read
         options = self._narrowed()
         for part in partition.parts:
             scan = Scan(options.scan, {options.table: self.columns})
-            with opened(part.files, options.storage_options) as sources:
-                for _, batch in scan.batches(sources, resume=part.resume, stop=part.stop):
-                    yield filtered(batch, self.filters)
+            try:
+                with opened(part.files, options.storage_options) as sources:
+                    for _, batch in scan.batches(sources, resume=part.resume, stop=part.stop):
+                        yield filtered(batch, self.filters)
+            except (CaptureError, OSError) as error:
+                # A capture that was read to be split has changed since
+                if part.stop is not None or not options.ignore_corrupt_files:
+                    raise
+                log.warning("%s; the rest of the file is skipped", error)
             if problems := describe_problems(scan.stats):
                 log.warning("%s", problems)
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from msmqwire.spark.source.remote import Entry, RemoteStore, StorageOptions
 
-__all__ = ["SourceFile", "expand", "find_files", "open_source", "opened"]
+__all__ = ["SourceFile", "check_paths", "expand", "find_files", "open_source", "opened"]
 
 HIDDEN = (".", "_")
 
@@ -81,6 +81,20 @@ def find_files(
     if not found:
         raise FileNotFoundError("no capture was named")
     return tuple(sorted(found.values()))
+
+
+def check_paths(sources: Iterable[str]) -> None:
+    """Refuse paths of this machine that do not exist; whether a glob matches is only known when it is read.
+
+    Raises
+    ------
+    FileNotFoundError
+        A path does not exist.
+    """
+    for source in sources:
+        path = _local_path(source) if source.startswith("file:") else source
+        if "://" not in path and not _split_glob(path)[1] and not os.path.lexists(path):
+            raise FileNotFoundError(f"{source}: there is no such file or folder")
 
 
 def open_source(name: str, storage_options: StorageOptions | None = None) -> IO[bytes]:

@@ -33,7 +33,7 @@ from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.schema import SparkColumn
-from msmqwire.spark.source.files import SourceFile, find_files, open_source
+from msmqwire.spark.source.files import SourceFile, open_source
 from msmqwire.spark.source.options import SourceOptions
 from msmqwire.spark.source.planning import SPLIT_SIZE
 from msmqwire.spark.source.remote import PositionedFile
@@ -394,8 +394,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _found(self) -> tuple[SourceFile, ...]:
-        options = self.options
-        return find_files(options.paths, recursive=options.recursive, storage_options=options.storage_options)
+        return self.options.files()
 
     def _called(self, files: Iterable[SourceFile], names: Set[str]) -> tuple[SourceFile, ...]:
         """The files under their known names, although they may have been compressed since."""

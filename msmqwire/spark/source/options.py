@@ -6,16 +6,24 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, TypeVar
+
+from pyspark.sql.types import StructField, StructType
 
 from msmqwire.capture import ReadOptions
 from msmqwire.capture.options import parse_network, parse_ports, parse_time
+from msmqwire.spark.schema import GUID_FORMS, SparkGuid
+from msmqwire.spark.source.files import SourceFile, find_files
 from msmqwire.spark.source.remote import StorageOptions
 from msmqwire.spark.source.scan import ScanOptions
 
-__all__ = ["OPTIONS", "SourceOptions"]
+__all__ = ["OPTIONS", "SourceOptions", "described", "of_table"]
 
 T = TypeVar("T")
+
+# The key under which a table of a catalog keeps its options: in the metadata of its first column
+_OF_TABLE = "msmq.options"
 
 # As documented; Spark ignores the case of option names
 OPTIONS = (
@@ -27,6 +35,10 @@ OPTIONS = (
     "mode",
     "guid",
     "recursive",
+    "pathGlobFilter",
+    "modifiedAfter",
+    "modifiedBefore",
+    "ignoreCorruptFiles",
     "sequence",
     "splitSize",
     "storageOptions",
@@ -35,6 +47,14 @@ OPTIONS = (
 )
 # The name of the option in Spark's own file sources
 _ALIASES = {"recursivefilelookup": "recursive"}
+
+# Options of Spark's own file sources that are not taken, and what does the same
+_INSTEAD = {
+    "columnnameofcorruptrecord": "the column fault says why a payload cannot be decoded",
+    "ignoremissingfiles": "files that are gone are handled as ignoreCorruptFiles says",
+    "maxfilespertrigger": "use maxBytesPerTrigger",
+    "latestfirst": "captures are read in the order of their names",
+}
 
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
@@ -51,6 +71,12 @@ class SourceOptions:
         The rows to read, of one table.
     recursive : bool
         Read the files of subfolders as well.
+    name_glob : str or None
+        Read only files whose names, without folders, match this glob.
+    modified_after, modified_before : int or None
+        Read only files that were last changed after, or before, this time in nanoseconds since 1970.
+    ignore_corrupt_files : bool
+        Read past captures that cannot be read, with a warning, instead of ending the job.
     sequence : bool
         The captures, in the order of their names, are parts of one capture.
     split_size : int or None
@@ -64,6 +90,10 @@ class SourceOptions:
     paths: tuple[str, ...]
     scan: ScanOptions
     recursive: bool = False
+    name_glob: str | None = None
+    modified_after: int | None = None
+    modified_before: int | None = None
+    ignore_corrupt_files: bool = True
     sequence: bool = False
     split_size: int | None = None
     max_bytes_per_trigger: int | None = None
@@ -79,6 +109,29 @@ class SourceOptions:
         """Keyword arguments of the file systems of URIs."""
         return self.scan.storage_options
 
+    def files(self) -> tuple[SourceFile, ...]:
+        """The captures to read, sorted by name.
+
+        Raises
+        ------
+        FileNotFoundError
+            A path matches no file.
+        OSError, ValueError
+            As for ``find_files``.
+        """
+        found = find_files(self.paths, recursive=self.recursive, storage_options=self.storage_options)
+        return tuple(file for file in found if self._is_wanted(file))
+
+    def _is_wanted(self, file: SourceFile) -> bool:
+        name = file.name.rpartition("/")[2]
+        # A file whose time is unknown is read
+        modified = file.modified_ns
+        return (
+            (self.name_glob is None or fnmatchcase(name, self.name_glob))
+            and (self.modified_after is None or modified is None or modified > self.modified_after)
+            and (self.modified_before is None or modified is None or modified < self.modified_before)
+        )
+
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
         """Parse and check the options.
@@ -93,9 +146,12 @@ class SourceOptions:
         paths = tuple(json.loads(several)) if several is not None else (one,) if one is not None else ()
         if not paths:
             raise ValueError('no path: read.format("msmq").load("captures/*.pcapng")')
-        unknown = sorted(set(given) - {name.lower() for name in OPTIONS})
-        if unknown:
-            raise ValueError(f"no such option: {', '.join(unknown)}; there are {', '.join(OPTIONS)}")
+        for name in options:
+            lower = name.lower()
+            if lower in _INSTEAD:
+                raise ValueError(f"{name}: no such option; {_INSTEAD[lower]}")
+            if _ALIASES.get(lower, lower) not in {"path", "paths", *(one.lower() for one in OPTIONS)}:
+                raise ValueError(f"{name}: no such option; there are {', '.join(OPTIONS)}")
 
         def read(name: str, parse: Callable[[str], T], default: T) -> T:
             text = given.get(name.lower())
@@ -114,7 +170,7 @@ class SourceOptions:
                 addresses=read("addresses", parse_networks, ()),
                 since=read("since", parse_time, None),
                 until=read("until", parse_time, None),
-                guid=given.get("guid", "text").lower(),  # type: ignore[arg-type]
+                guid=read("guid", parse_guid, "text"),
             ),
             read("storageOptions", parse_object, {}),
         )
@@ -122,6 +178,10 @@ class SourceOptions:
             paths,
             scan,
             recursive=read("recursive", parse_bool, False),
+            name_glob=given.get("pathglobfilter"),
+            modified_after=read("modifiedAfter", parse_time, None),
+            modified_before=read("modifiedBefore", parse_time, None),
+            ignore_corrupt_files=read("ignoreCorruptFiles", parse_bool, scan.mode == "PERMISSIVE"),
             sequence=read("sequence", parse_bool, False),
             split_size=read("splitSize", parse_size, None),
             max_bytes_per_trigger=read("maxBytesPerTrigger", parse_limit, None),
@@ -129,9 +189,42 @@ class SourceOptions:
         )
 
 
+def described(schema: StructType, options: Mapping[str, str]) -> tuple[StructType, dict[str, str]]:
+    """The schema and the options of a read, or of a table that is created.
+
+    Spark passes the options of ``CREATE TABLE`` among properties of the table, and none of them when the table is read.
+    What a table keeps is its schema, so the options are kept there.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    if "provider" not in given:
+        return schema, dict(options)
+    own = {name.removeprefix("option."): value for name, value in given.items() if name.startswith("option.")}
+    if "path" not in own and "paths" not in own and "location" in given:
+        own["path"] = given["location"]
+    kept = [
+        StructField(field.name, field.dataType, field.nullable, {_OF_TABLE: json.dumps(own)})
+        for field in schema.fields[:1]
+    ]
+    return StructType([*kept, *schema.fields[1:]]), own
+
+
+def of_table(schema: StructType, options: Mapping[str, str]) -> dict[str, str]:
+    """The options with which columns of a schema are read: those of its table, if it is of a table that was created."""
+    kept = (field.metadata[_OF_TABLE] for field in schema if _OF_TABLE in field.metadata)
+    return {**json.loads(next(kept, "{}")), **described(StructType(), options)[1]}
+
+
 def parse_networks(text: str) -> tuple[str, ...]:
     """Addresses and networks, separated by commas."""
     return tuple(parse_network(item.strip()) for item in text.split(","))
+
+
+def parse_guid(text: str) -> SparkGuid:
+    """A form of GUIDs."""
+    for form in GUID_FORMS:
+        if text.lower() == form:
+            return form
+    raise ValueError(f"{text!r} is not one of {', '.join(map(repr, GUID_FORMS))}")
 
 
 def parse_bool(text: str) -> bool:

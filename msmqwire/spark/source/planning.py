@@ -13,7 +13,8 @@ from pyspark.sql.datasource import InputPartition
 from msmqwire.capture import Checkpoint, checkpoints
 from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.files.sources import shown_name
-from msmqwire.spark.source.files import SourceFile, find_files, open_source, opened
+from msmqwire.errors import CaptureError
+from msmqwire.spark.source.files import SourceFile, open_source, opened
 from msmqwire.spark.source.options import SourceOptions
 
 __all__ = ["SPLIT_SIZE", "CapturePart", "CapturePartition", "plan", "tasks_of"]
@@ -80,8 +81,7 @@ def plan(options: SourceOptions) -> list[CapturePartition]:
     ValueError
         There is no file system for a URI.
     """
-    files = find_files(options.paths, recursive=options.recursive, storage_options=options.storage_options)
-    return tasks_of(files, options)
+    return tasks_of(options.files(), options)
 
 
 def tasks_of(files: Sequence[SourceFile], options: SourceOptions) -> list[CapturePartition]:
@@ -96,7 +96,12 @@ def tasks_of(files: Sequence[SourceFile], options: SourceOptions) -> list[Captur
         large = [file for file in files if file.size > size > 0]
 
     def parts_of(file: SourceFile) -> list[CapturePart]:
-        return [_unsplit(file)] if _is_compressed(file, options) else split([file], size, options)
+        try:
+            return [_unsplit(file)] if _is_compressed(file, options) else split([file], size, options)
+        except (CaptureError, OSError):
+            if options.ignore_corrupt_files:
+                return [_unsplit(file)]  # reading fails likewise, and reports it
+            raise
 
     # Reading captures releases the GIL
     with ThreadPoolExecutor(os.cpu_count()) as threads:
