@@ -662,3 +662,15 @@ def test_nothing_is_opened_while_nothing_is_new(tmp_path: Path, monkeypatch: pyt
     assert not query.plan()
     monkeypatch.setattr("msmqwire.spark.source.following.open_source", None)
     assert not query.plan()
+
+
+def test_an_offset_that_expands_without_end_is_refused() -> None:
+    """The log of a query is a file like others: 256 kB of it must not become 256 MiB and more."""
+    bomb = following._packed(bytes(following.LARGEST_STATE + 1))
+    assert len(bomb) < 1 << 19
+    for offset in ({"passed": bomb, "checkpoint": ""}, {"passed": following._packed(b"{}"), "checkpoint": bomb}):
+        with pytest.raises(CaptureError, match="above 268435456 bytes"):
+            following.Position.from_offset({"file": "", "size": 0, "head": "", **offset})
+    truncated = following._packed(b"{}")[:4]
+    with pytest.raises(CaptureError):
+        following.Position.from_offset({"file": "", "size": 0, "head": "", "passed": truncated, "checkpoint": ""})
