@@ -140,7 +140,7 @@ def _summarize_lake(options: argparse.Namespace, format: str, spark: SparkSessio
     tables = {name: lake.read(spark, options.lake, name) for name in COLUMNS}
     summary = summarize(tables)
     _write(options, format, summary)
-    return 2 if any(row["faults"] for row in summary.section("totals").to_pylist()) else 0
+    return 2 if any(row["faults"] for row in summary.records("totals")) else 0
 
 
 def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:

@@ -153,13 +153,18 @@ def _first(lists: Any) -> Any:
 
 
 def integers(values: NDArray[np.int64]) -> Any:
-    """Integers as an Arrow array; pa.array would import pandas."""
+    """Integers as an Arrow array."""
     data: Any = np.ascontiguousarray(values, np.int64)
     return pa.Array.from_buffers(pa.int64(), len(data), [None, pa.py_buffer(data)])
 
 
 def numbers(values: Any) -> NDArray[np.int64]:
-    """An array of integers as numpy, null as 0."""
+    """An array of integers or booleans as numpy, null as 0."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    values = values.cast(pa.int64())
     if values.null_count:
         values = values.fill_null(0)
-    return np.asarray(values).astype(np.int64, copy=False)
+    if not len(values):
+        return np.zeros(0, np.int64)
+    return np.frombuffer(values.buffers()[1], np.int64, len(values) + values.offset)[values.offset :]

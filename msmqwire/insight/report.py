@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 from msmqwire.insight.explain import FAULTS, explain
 from msmqwire.insight.findings import Finding
 from msmqwire.insight.sections import SECTIONS
-from msmqwire.insight.summary import Summary
+from msmqwire.insight.summary import Summary, schema
 
 __all__ = ["page"]
 
@@ -151,18 +151,19 @@ def _findings(findings: Sequence[Finding]) -> list[ElementTree.Element]:
 
 
 def _section(summary: Summary, name: str) -> list[ElementTree.Element]:
-    table = summary.section(name)
-    names = [field for field in table.schema.names if table[field].null_count < table.num_rows]
-    rows = [[_cell(column, row[column]) for column in names] for row in table.slice(0, _MOST_ROWS).to_pylist()]
+    records = summary.records(name)
+    shown = records[:_MOST_ROWS]
+    names = [field for field in schema(name).names if any(row[field] is not None for row in shown)]
+    rows = [[_cell(column, row[column]) for column in names] for row in shown]
     if name == "problems":
         names = [*names, "meaning"]
-        for row, values in zip(rows, table.slice(0, _MOST_ROWS).to_pylist(), strict=True):
+        for row, values in zip(rows, shown, strict=True):
             row.append(_meaning(values))
     if not rows:
         return [_element("p", {}, "None.")]
     content = [_table(f"{SECTIONS[name].about[0].upper()}{SECTIONS[name].about[1:]}", names, rows)]
     groups, packets = summary.omitted(name)
-    left_out = table.num_rows - len(rows)
+    left_out = len(records) - len(rows)
     if left_out:
         content.append(_element("p", {}, f"{left_out:,} more rows: msmqwire summary --table {name}"))
     if groups:
@@ -242,7 +243,7 @@ def _traffic(summary: Summary) -> list[ElementTree.Element]:
     """Pairs of hosts with their rows, drawn by Graphviz if it is installed, and as a table."""
     pairs: Counter[tuple[str, str]] = Counter()
     tables: dict[tuple[str, str], Counter[str]] = {}
-    for row in summary.section("timeline").to_pylist():
+    for row in summary.records("timeline"):
         if row["in_table"] != "notifications":  # they are in messages
             pairs[row["src"], row["dst"]] += row["rows"]
             tables.setdefault((row["src"], row["dst"]), Counter())[row["in_table"]] += row["rows"]
@@ -265,7 +266,7 @@ def _drawing(summary: Summary, pairs: Sequence[tuple[tuple[str, str], int]]) -> 
     if program is None:
         return None
     roles: dict[str, list[str]] = {}
-    for row in summary.section("hosts").to_pylist():
+    for row in summary.records("hosts"):
         if row["role"].replace("_", " ") not in roles.setdefault(row["address"], []):
             roles[row["address"]].append(row["role"].replace("_", " "))
     numbers = {host: f"n{at}" for at, host in enumerate(dict.fromkeys(host for pair, _ in pairs for host in pair))}
@@ -304,7 +305,7 @@ def _quoted(text: str) -> str:
 def _timeline(summary: Summary) -> list[ElementTree.Element]:
     """Rows over time as bars."""
     counts: Counter[int] = Counter()
-    for row in summary.section("timeline").to_pylist():
+    for row in summary.records("timeline"):
         if row["in_table"] != "notifications":
             counts[int(row["minute"].timestamp()) // 60] += row["rows"]
     if not counts:

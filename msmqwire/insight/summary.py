@@ -126,6 +126,14 @@ class Summary:
         made = pa.table({field.name: columns[field.name].cast(field.type) for field in wanted}, schema=wanted)
         return made.filter(pc.greater(made["copies"], 1)) if name == "repeated" else made
 
+    def records(self, name: str) -> list[dict[str, Any]]:
+        """A section as objects, with times as ``datetime``, which has microseconds."""
+        table = self.section(name)
+        for at, field in enumerate(table.schema):
+            if field.type == _TIME:
+                table = table.set_column(at, field.name, table[field.name].cast(pa.timestamp("us", "UTC"), safe=False))
+        return table.to_pylist()
+
     def omitted(self, name: str) -> tuple[int, int]:
         """The rows of a section that were left out because of its limit, and the packets that they counted."""
         groups = self._groups[name]

@@ -7,6 +7,7 @@ import re
 import shutil
 import struct
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ import pyarrow as pa
 import pytest
 
 from msmqwire.capture import read_tables
+from msmqwire.insight import COLUMNS as SUMMARY_COLUMNS
+from msmqwire.insight import Summary
 from msmqwire.insight.findings import CapturedRows, Detector, Finding
 from msmqwire.insight.rules import COLUMNS, RULES, suricata_rules
 from tests.cli.support import run
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, THIRD, WRITER, datagram, message, stream, vector, write
+from tests.vectors import load
 
 EXPECTED = ("10.20.0.0/16", "2001:db8:20::/48")
 ENVELOPE = '<se:Envelope xmlns:se="http://schemas.xmlsoap.org/soap/envelope/"/>\0'.encode("utf-16-le")
@@ -203,3 +207,23 @@ def test_suricata_itself(name: str, tmp_path: Path) -> None:
     events = map(json.loads, (tmp_path / "eve.json").read_text().splitlines())
     alerts = {event["alert"]["signature"].split()[1].rstrip(":") for event in events if event["event_type"] == "alert"}
     assert alerts == {name}
+
+
+def test_every_vector_is_counted(tmp_path: Path) -> None:
+    """Whatever a payload holds, summaries count its row and rules read it."""
+    frames = [datagram(vector.data) for vector in load("mqsd")]
+    for number, each in enumerate(load("mqqb")):
+        frames += stream([each.data], port=20000 + number)
+    path = write(tmp_path / "vectors.pcap", frames)
+    detector, summary, counts = Detector(EXPECTED), Summary(), Counter[str]()
+    with CapturedRows(path, more=SUMMARY_COLUMNS) as reader:
+        for table, batch in reader:
+            detector.add(table, batch)
+            summary.add(table, batch)
+            counts[table] += batch.num_rows
+    assert {row["in_table"]: row["rows"] for row in summary.records("totals")} == counts
+    faults = sum(sum(table.faults.values()) for table in reader.tables.values())
+    assert sum(row["rows"] for row in summary.records("problems") if row["problem"] == "fault") == faults > 20
+    assert {"queuejumper-check", "queuejumper-exploit", "length-overflow"} <= {
+        finding.rule for finding in detector.findings()
+    }
