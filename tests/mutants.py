@@ -248,8 +248,15 @@ class Tree:
         command = ["prlimit", f"--as={MEMORY}", sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         command += ["-m", "not long", *tests_of(mutant.package, mutant.path)]
         variables = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        options = {"cwd": self.folder, "env": variables, "text": True, "start_new_session": True}
-        run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+        run = subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
         try:
             output, _ = run.communicate(timeout=TIMEOUT)
         except subprocess.TimeoutExpired:
