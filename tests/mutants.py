@@ -18,7 +18,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -200,14 +199,13 @@ def tests_of(package: str, path: str) -> list[str]:
     folders = TESTED_BY.get(package, {package})
     names_it = re.compile(rf"\b(?:{'|'.join(folders)})\b")
     shared = {"property", "reference"}
-    own = [
-        test
-        for test, text in texts.items()
-        if test.parent.name in folders or (test.parent.name in shared and names_it.search(text))
-    ]
     seconds, stem = weights(), re.compile(rf"\b{Path(path).stem}\b")
-    names = {str(test.relative_to(ROOT)): not stem.search(texts[test]) for test in own}
-    return sorted(names, key=lambda name: (names[name], seconds.get(name, 0)))
+    own: list[tuple[bool, float, str]] = []
+    for test, text in texts.items():
+        if test.parent.name in folders or (test.parent.name in shared and names_it.search(text)):
+            name = str(test.relative_to(ROOT))
+            own.append((not stem.search(text), seconds.get(name, 0), name))
+    return [name for *_, name in sorted(own)]
 
 
 class Tree:
@@ -245,19 +243,13 @@ class Tree:
 
     def pass_tests(self, mutant: Mutant) -> bool:
         """Run the tests of the mutant's package until one fails."""
-        command = ["prlimit", f"--as={MEMORY}", sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        command += ["-m", "not long", *tests_of(mutant.package, mutant.path)]
+        limits = ["timeout", "--kill-after=1", str(TIMEOUT), "prlimit", f"--as={MEMORY}"]
+        pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not long"]
+        command = [*limits, *pytest, *tests_of(mutant.package, mutant.path)]
         variables = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        options = {"cwd": self.folder, "env": variables, "text": True, "start_new_session": True}
-        run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
-        try:
-            output, _ = run.communicate(timeout=TIMEOUT)
-        except subprocess.TimeoutExpired:
-            os.killpg(run.pid, signal.SIGKILL)
-            run.communicate()
-            return False
+        run = subprocess.run(command, cwd=self.folder, env=variables, capture_output=True, text=True)
         if run.returncode == 5:
-            raise RuntimeError(f"no tests were found: {output}")
+            raise RuntimeError(f"no tests were found: {run.stdout}")
         return run.returncode == 0
 
 
@@ -316,11 +308,9 @@ def main() -> int:
     parser.add_argument("--record", type=Path, metavar="FILE", help="keep the results")
     parser.add_argument("--repeat", type=Path, metavar="FILE", help="run the mutants that were killed in these results")
     chosen = parser.parse_args()
-    if chosen.repeat:
-        results = json.loads(chosen.repeat.read_text("utf-8"))
-        mutants = [Mutant(*each["mutant"]) for each in results if not each["survived"]]
-    else:
-        mutants = sample(chosen.seed, chosen.python, chosen.kernels, chosen.only)
+    results = json.loads(chosen.repeat.read_text("utf-8")) if chosen.repeat else []
+    mutants = [Mutant(*each["mutant"]) for each in results if not each["survived"]]
+    mutants = mutants or sample(chosen.seed, chosen.python, chosen.kernels, chosen.only)
     return int(report(run_all(mutants, chosen.jobs), chosen.record) > 0)
 
 

@@ -92,6 +92,14 @@ def test_what_is_no_sid_has_no_text(sid: bytes) -> None:
     assert mqqb.SecurityHeader(security_flags=1, security_id=SID).sender_sid == "S-1-5-32-544"
 
 
+@pytest.mark.parametrize(
+    ("authority", "text"), [((1 << 32) - 1, "S-1-4294967295-9"), (1 << 32, "S-1-0x000100000000-9")]
+)
+def test_large_authorities_of_a_sid_are_hexadecimal(authority: int, text: str) -> None:
+    sid = b"\1\1" + authority.to_bytes(6, "big") + b"\x09\0\0\0"
+    assert mqqb.SecurityHeader(security_flags=1, security_id=sid).sender_sid == text
+
+
 # --- Messages sent over HTTP ---
 
 

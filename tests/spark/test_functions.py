@@ -377,8 +377,13 @@ FAILURES: dict[str, tuple[Any, list[Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("form", ["arrow", "pandas"])
-@pytest.mark.parametrize("name", FAILURES)
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        *((name, "arrow") for name in FAILURES),
+        *(pytest.param(name, "pandas", marks=pytest.mark.long if at else ()) for at, name in enumerate(FAILURES)),
+    ],
+)
 def test_failfast_names_the_row_the_fault_and_the_payload(spark: SparkSession, form: str, name: str) -> None:
     function, payloads, message = FAILURES[name]
     frame = payload_frame(spark, payloads, type_="string" if name == "format_names" else "binary").coalesce(1)
