@@ -32,7 +32,9 @@ def base(
 
 def properties(body: bytes = b"body", label: str = "", message_class: int = 0, flags: int = 0) -> bytes:
     text = f"{label}\0".encode("utf-16-le") if label else b""
-    fixed = struct.pack("<BBH20x8I", flags, len(text) // 2, message_class, 0, 0, len(body), len(body), 0, 0x8004, 0x6610, 0)
+    fixed = struct.pack(
+        "<BBH20x8I", flags, len(text) // 2, message_class, 0, 0, len(body), len(body), 0, 0x8004, 0x6610, 0
+    )
     data = fixed + text + body
     return data + bytes(-len(data) % 4)
 
