@@ -32,6 +32,7 @@ cdef class Batch:
 
     cdef int hold_payloads(self, Payloads payloads) except -1
     cdef int readable(self) except -1
+    cdef Batch head(self, size_t rows)
     cdef int derive(self, str column) except -1
     cdef Buffer payloads_of_rows(self)
     cdef tuple rows_of_payloads(self)

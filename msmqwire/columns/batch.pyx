@@ -25,6 +25,7 @@ from msmqwire.wire.simd cimport wire_popcount
 
 import numpy as np
 
+from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown
 from msmqwire.columns.schema import (
     ADDRESS, ASCII, BOOL, BYTES, FAULT_CODE, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, ListOf, StructOf, index_type
 )
@@ -80,7 +81,22 @@ cdef class Batch:
         return <Py_ssize_t>self.length
 
     def __repr__(self):
-        return f"<Batch of {self.length} {self.table.name} rows, {self.fault_count} with faults>"
+        state = "being written" if self.writing else f"{self.fault_count} with faults"
+        return f"<Batch of {self.length} {self.table.name} rows, {names_shown(self.columns)}, {state}>"
+
+    def _repr_html_(self):
+        self.readable()
+        head = self.head(SHOWN_ROWS)
+        return html_table(repr(self), head.to_arrow(guid="text").to_pylist())
+
+    def _ipython_key_completions_(self):
+        return list(self.columns)
+
+    def __reduce__(self):
+        raise TypeError(
+            "a Batch refers to the memory of its payloads and cannot be pickled or copied: pickle batch.payloads and"
+            " decode them again, or pickle batch.to_arrow()"
+        )
 
     def __getitem__(self, str name):
         for column in self.table.all_columns:
@@ -174,6 +190,26 @@ cdef class Batch:
         self.fault_count = 0
         self.counts = {}
         return 0
+
+    cdef Batch head(self, size_t rows):
+        """The first rows without derived columns, over the same memory: to be used before this batch is written."""
+        cdef Batch batch = Batch.__new__(Batch)
+        cdef const Fault* faults = <const Fault*>self.data("faults")
+        batch.table, batch.payloads, batch.groups = self.table, self.payloads, self.groups
+        batch.columns = tuple([column.name for column in self.table.select(self.columns) if not column.derived])
+        batch.selected = frozenset(batch.columns)
+        batch.length = min(rows, self.length)
+        for column in batch.columns:
+            self.derive(column)
+        batch.buffers, batch.names = self.buffers, self.names
+        batch.counts = {}
+        for path in sorted(self.counts, key=len):
+            around = path[:-2].rpartition("[]")
+            ends = np.frombuffer(self.buffers[path[:-2]], np.int32)
+            batch.counts[path] = int(ends[batch.counts[around[0] + "[]"] if around[1] else batch.length])
+        while batch.fault_count < self.fault_count and faults[batch.fault_count].row < batch.length:
+            batch.fault_count += 1
+        return batch
 
     cdef int readable(self) except -1:
         if self.writing:

@@ -99,6 +99,12 @@ cdef class Payloads:
     def __len__(self):
         return <Py_ssize_t>self.table.count
 
+    def __repr__(self):
+        return f"<{len(self)} payloads, {self.nbytes} bytes>"
+
+    def __reduce__(self):
+        return Payloads.of, ([None if payload is None else bytes(payload) for payload in self],)
+
     def __getitem__(self, index):
         cdef Py_ssize_t start, stop, step, i
         if isinstance(index, slice):

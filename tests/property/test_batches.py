@@ -16,7 +16,7 @@ from msmqwire import mqcn, mqqb, mqsd
 from tests.columns.formats import Format, each_format
 from tests.mqsd.rows import contents
 from tests.property import message_packets, notifications, strategies
-from tests.reference.mqqb import LIOR
+from tests.reference.mqqb_walk import LIOR
 
 # Examples, steps of each and payloads of a step: the oracle of replies takes the least time
 USUAL = (20, 15, 12)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from tests.reference.mqqb import LIOR, SESSION_SIZE, Packet, Queue
+from tests.reference.mqqb_walk import LIOR, SESSION_SIZE, Packet, Queue
 
 __all__ = ["write"]
 

@@ -1,0 +1,67 @@
+"""Batches and payloads at a prompt, in notebooks and pickled."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from msmqwire import Payloads, mqqb
+from tests.columns.formats import FORMATS, Format
+
+HOSTILE = mqqb.encode(mqqb.UserMessage(label="<script>&\"'", body=b"x" * 1000))
+
+
+class Tags(HTMLParser):
+    """The tags and the cells of a table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.rows = 0
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.add(tag)
+        self.rows += tag == "tr"
+
+
+@pytest.mark.parametrize("kind", FORMATS, ids=str)
+def test_a_batch_shows_its_first_rows(kind: Format) -> None:
+    batch = kind.decode_batch([*kind.vectors, *kind.cases(300, 5)])
+    text = batch._repr_html_()
+    found = Tags()
+    found.feed(text)
+    assert found.tags <= {"p", "table", "thead", "tbody", "tr", "th", "td"}
+    assert found.rows == 11
+    assert len(text) < 20_000
+    assert batch._ipython_key_completions_() == list(batch.columns)
+    assert f"{len(batch)} {batch.table.name} rows, {len(batch.columns)} columns" in repr(batch)
+    assert f"{len(batch.faults)} with faults" in repr(batch)
+    empty = kind.decode_batch([])
+    assert "Batch of 0" in empty._repr_html_()
+
+
+def test_text_of_a_packet_is_escaped() -> None:
+    text = mqqb.decode_batch([HOSTILE], columns=["label"])._repr_html_()
+    assert "&lt;script&gt;&amp;" in text
+    assert "<script" not in text
+
+
+def test_the_first_rows_are_those_of_the_batch() -> None:
+    batch = mqqb.decode_batch([HOSTILE, b"", None] * 20, columns=["label", "fault", "violations"])
+    assert batch._repr_html_().count("truncated") == 3
+    assert batch["label"].text(57) == "<script>&\"'"
+
+
+def test_payloads_pickle_and_batches_say_why_not() -> None:
+    payloads = Payloads.of([b"a", None, b"", b"bcd"])
+    for again in (pickle.loads(pickle.dumps(payloads)), copy.deepcopy(payloads), copy.copy(payloads)):
+        assert [None if part is None else bytes(part) for part in again] == [b"a", None, b"", b"bcd"]
+    assert repr(payloads) == "<4 payloads, 4 bytes>"
+    batch = mqqb.decode_batch([HOSTILE])
+    for use in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"pickle batch\.payloads"):
+            use(batch)
