@@ -134,7 +134,14 @@ class Summary:
         Frames of unsupported link types are among them, frames with unsupported encapsulations are not.
         """
         datagrams = self.incomplete_datagrams + self.fragment_conflicts
-        return self.damaged + self.unsupported_links.total() + datagrams + self.streams.problems + self._unread_messages + self.cut_files
+        return (
+            self.damaged
+            + self.unsupported_links.total()
+            + datagrams
+            + self.streams.problems
+            + self._unread_messages
+            + self.cut_files
+        )
 
     @property
     def _unread_messages(self) -> int:
@@ -159,10 +166,10 @@ class Summary:
             f"{_counted(self.segments, 'TCP segment')}, {_counted(self.fragments, 'fragment')}, "
             f"{self.other:,} of other protocols, {self.damaged:,} that cannot be read"
         )
-        for name, count in self.unsupported_links.items():
-            yield f"{_counted(count, 'frame')} of link type {name}, not read"
-        for name, count in self.unsupported_encapsulations.items():
-            yield f"{_counted(count, 'frame')} in an encapsulation that is not read: {name}"
+        for name, frames in self.unsupported_links.items():
+            yield f"{_counted(frames, 'frame')} of link type {name}, not read"
+        for name, frames in self.unsupported_encapsulations.items():
+            yield f"{_counted(frames, 'frame')} in an encapsulation that is not read: {name}"
         yield from self._losses()
         faults = ", ".join(f"{code} {count:,}" for code, count in self.faults.most_common())
         yield _counted(self.faults.total(), "fault") + (f": {faults}" if faults else "")

@@ -20,7 +20,12 @@ LARGEST_FRAME, LARGEST_RECORD = 262_144, 262_144 + 65_536
 LIFETIME = 30_000_000_000
 NUMBERED = {9, 0x204, 0x216, 0x221, 0xBAD, 0x40000BAD}
 LARGE = {0x0A0D0D0A, 4, 10, *NUMBERED}  # kinds of blocks that may well be larger than a frame
-TYPED = {1: (12, 14), 113: (14, 16), 276: (0, 20), 104: (2, 4)}  # link types: where in the header the type is, how long it is
+TYPED = {
+    1: (12, 14),
+    113: (14, 16),
+    276: (0, 20),
+    104: (2, 4),
+}
 IPX = 0x8137
 VLANS = {0x8100, 0x88A8, 0x9100, 0x9200}
 EXTENSIONS = {0, 43, 44, 51, 60, 135, 139, 140}

@@ -387,7 +387,7 @@ def test_files_of_other_formats(first: bytes, what: str) -> None:
     assert str(error.value).startswith(f"one.cap: is {what}")
 
 
-@pytest.mark.parametrize(("form", "magic"), [("netmon2", "Network Monitor 2"), ("snoop", "snoop"), ("rf5", "K12")])
+@pytest.mark.parametrize(("form", "magic"), [("netmon2", "Network Monitor 2"), ("snoop", "snoop"), ("visual", "Visual Networks")])
 def test_what_editcap_writes(tmp_path: Path, form: str, magic: str) -> None:
     """A file in the format, written by Wireshark's program, is recognized, and what the program makes of it is read."""
     source, other, back = tmp_path / "a.pcap", tmp_path / "b.cap", tmp_path / "c.pcapng"

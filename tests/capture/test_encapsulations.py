@@ -264,7 +264,7 @@ def test_a_packet_that_extends_beyond_its_encapsulation() -> None:
     (problem,) = stats.problems
     assert problem.what == "the frame is truncated: a datagram of 15 bytes, 12 were captured"
     frames = [udp(4789, vxlan(build.segment(build.message(b"body")[:20], 1)[:size])) for size in (54 + 10, 54 + 20)]
-    rows, stats = read(build.pcap(frames))
+    _, stats = read(build.pcap(frames))
     assert stats.streams.bytes == 10 + 20
 
 

@@ -53,6 +53,6 @@ def not_a_capture(name: str, first: bytes) -> CaptureError:
         what, command = found
         return CaptureError(f"{name}: is {what}, not pcap or pcapng; {command.format(name=name)}")
     return CaptureError(
-        f"{name}: begins with {first[:24].hex(' ')}; expected a pcap capture (a1b2c3d4 or a1b23c4d in either byte order, "
-        "version 2) or a pcapng capture (0a0d0d0a)"
+        f"{name}: begins with {first[:24].hex(' ')}; expected a pcap capture (a1b2c3d4 or a1b23c4d in either byte "
+        "order, version 2) or a pcapng capture (0a0d0d0a)"
     )
