@@ -38,7 +38,7 @@ REASONS = {
     FRAGMENT_DIFFERS: "the bytes of this fragment differ from earlier bytes there",
     UNCOMPARED: "{needed} bytes of this segment are not read: its stream is already at offset {available}, and bytes "
     "that can be compared with them are not kept",
-    ENCAPSULATION_CUT: "the header of an encapsulation is truncated: it needs {needed} bytes, {available} were captured",
+    ENCAPSULATION_CUT: "an encapsulation header is truncated: it needs {needed} bytes, {available} were captured",
 }
 
 UNSUPPORTED_ENCAPSULATIONS = {
