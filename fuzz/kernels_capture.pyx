@@ -19,7 +19,7 @@ from msmqwire.capture.frames.frame cimport (
 from msmqwire.capture.frames.layers cimport (
     FOUND, IPX_HEADER, IPX_PACKET, LINK_CISCO_HDLC, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LINUX_SLL,
     LINK_LINUX_SLL2, LINK_LOOP, LINK_MPLS, LINK_NULL, LINK_PPI, LINK_PPP, LINK_PPP_ETHER, LINK_PPP_HDLC, LINK_RADIOTAP,
-    LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_WLAN, OTHER, PART, PLAIN_ROOM, TCP_HEADER, TCP_PROTOCOL, UDP_HEADER,
+    LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_WLAN, OTHER, PART, PLAIN_SPACE, TCP_HEADER, TCP_PROTOCOL, UDP_HEADER,
     UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Packet, Ports, find_packet, may_be_tunnel, network_u16,
     plain_datagram, wanted,
 )
@@ -195,7 +195,7 @@ cdef void lose(Reading* reading, Window* window) noexcept nogil:
     window.position += 1
 
 
-cdef void cut_short(Reading* reading, Window* window) noexcept nogil:
+cdef void truncated_record(Reading* reading, Window* window) noexcept nogil:
     cdef uint64_t needed
     if reading.is_pcapng:
         needed = block_length(window, &reading.section)
@@ -237,7 +237,7 @@ cdef void walk(Reading* reading, Window* window, Rows* rows, bint ended) noexcep
         elif stop == MORE:
             if not ended or window.position == window.size:
                 break
-            cut_short(reading, window)
+            truncated_record(reading, window)
         else:
             must(stop == SECTION or stop == INTERFACE)
     if reading.passing:
@@ -407,7 +407,7 @@ cdef void look(const uint8_t* frame, size_t size, uint32_t link, Seen* seen) noe
 
 cdef void check_plain(const uint8_t* frame, size_t size, const Seen* seen) noexcept nogil:
     """The inline way and the general one say the same of a frame that both take."""
-    cdef size_t length = plain_datagram(frame, size, PLAIN_ROOM)
+    cdef size_t length = plain_datagram(frame, size, PLAIN_SPACE)
     if length == 0:
         return
     must(length >= UDP_HEADER and length <= size - 34)

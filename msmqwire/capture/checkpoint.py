@@ -27,7 +27,7 @@ class State(NamedTuple):
     reading : bytes
         Stands for what is read: the ports, the packets and the limits of streams.
     reader : bytes
-        Where it is in its file, for ``state.go_on``; empty in front of a file, and behind one.
+        Where it is in its file, for ``state.resume_reader``; empty before a file, and after one.
     finished : bool
         Nothing follows: what was open has been given up.
     files : list of str

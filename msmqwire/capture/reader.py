@@ -15,7 +15,7 @@ from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, Sou
 from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.parts import Part
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TRANSPORTS
-from msmqwire.capture.state import go_behind, go_on, stop_at
+from msmqwire.capture.state import resume_at_end, resume_reader, stop_at
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.tcp.packets import PACKET_KINDS
 from msmqwire.capture.tcp.streams import StreamTable
@@ -212,14 +212,14 @@ class Capture(ClosingIterator[Block]):
         """A reader that resumes inside a file or at its end."""
         if not self._part.resume_inside:
             reader = self._file_reader(file.name, io.BytesIO(EMPTY_CAPTURE).readinto, last=last, to_end=True)
-            go_behind(reader, resume.offset, resume.frames)
+            resume_at_end(reader, resume.offset, resume.frames)
             return reader
         opened = self._file = file.open(self._limits)
         if isinstance(opened, CapturedFrames):
             raise ValueError(f"{file.name}: reading cannot resume inside captured frames")
         to_end = not opened.seekable
         reader = self._file_reader(file.name, opened.read_into, last=last, to_end=to_end, ready=opened.ready)
-        go_on(reader, opened.seek, resume.offset, resume.frames, self._part.resume_inside)
+        resume_reader(reader, opened.seek, resume.offset, resume.frames, self._part.resume_inside)
         return reader
 
     def _reader_of(self, file: OpenFile | CapturedFrames, *, last: bool) -> FileReader:

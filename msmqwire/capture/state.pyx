@@ -5,9 +5,9 @@
     streams:     count u32, then each flow, the oldest first: Flow, part of a BaseHeader, part of a packet, pieces
     datagrams:   count u32, then each, the oldest first: Datagram, its bytes; then fragments that were complete: Repeat
 
-Structures are written as they lie in memory. Of a pointer is written whether there is one, of links and hashes nothing,
-and of memory only what was put there: the same place gives the same bytes, whoever came there and however. What is read
-is not believed: whatever is in the bytes, nothing is read or written where it must not be.
+Structures are written as they are in memory, except that of a pointer only its presence is written, of links and hashes
+nothing, and of memory only the bytes in use: the same place gives the same bytes, wherever reading began. The bytes are
+not trusted: whatever they are, nothing is read or written out of bounds.
 """
 
 from libc.stddef cimport size_t
@@ -37,7 +37,7 @@ from zlib import crc32
 
 from msmqwire.errors import CaptureError
 
-__all__ = ["LAYOUT", "go_behind", "go_on", "reader_state", "set_streams", "stop_at", "streams_state"]
+__all__ = ["LAYOUT", "resume_at_end", "resume_reader", "reader_state", "set_streams", "stop_at", "streams_state"]
 
 cdef enum:
     UNIT = 8  # bytes of a datagram for each bit of what is covered
@@ -81,8 +81,14 @@ def reader_state(FileReader reader):
     )
 
 
-def go_on(FileReader reader, seek, uint64_t place, uint64_t frames, bytes state):
-    """Have a reader, which read nothing but the front of its file, go on where another one was."""
+def resume_reader(FileReader reader, seek, uint64_t place, uint64_t frames, bytes state):
+    """Have a reader, which read only the first bytes of its file, resume where another one stopped.
+
+    Raises
+    ------
+    CaptureError
+        The state is of another file, or malformed.
+    """
     cdef Py_ssize_t section = _FRONT.size + _SEARCH.size
     if len(state) < section + 2 or (<size_t>(len(state) - section) - 2) % sizeof(Interface):
         raise damaged_state()
@@ -94,15 +100,15 @@ def go_on(FileReader reader, seek, uint64_t place, uint64_t frames, bytes state)
     set_section(reader, state[section:])
     reader.carried = 0
     reader.short = reader.paused = False
-    go_to(reader, place, frames)
+    move_to(reader, place, frames)
 
 
-def go_behind(FileReader reader, uint64_t place, uint64_t frames):
+def resume_at_end(FileReader reader, uint64_t place, uint64_t frames):
     """Have a reader whose file is empty stand for one that read a file of ``place`` bytes to its end."""
-    go_to(reader, place, frames)
+    move_to(reader, place, frames)
 
 
-cdef int go_to(FileReader reader, uint64_t place, uint64_t frames) except -1:
+cdef int move_to(FileReader reader, uint64_t place, uint64_t frames) except -1:
     reader.stats.bytes_read -= reader.end
     reader.end = reader.offset = place
     reader.counts.frames = reader.settled = frames
@@ -110,7 +116,7 @@ cdef int go_to(FileReader reader, uint64_t place, uint64_t frames) except -1:
 
 
 def stop_at(FileReader reader, uint64_t place, bytes state):
-    """Have a reader stop where another one was."""
+    """Have a reader stop where another one stopped."""
     reader.limit = place
     reader.search_ends = len(state) > _FRONT.size and state[_FRONT.size]
 
@@ -119,7 +125,10 @@ def stop_at(FileReader reader, uint64_t place, bytes state):
 
 
 def streams_state(StreamTable table, *, bint reading):
-    """The streams that are open and the datagrams that are not whole, with the names of the files they refer to."""
+    """The streams that are open and the incomplete datagrams, with the names of the files they refer to.
+
+    ``reading``: the last file of the table is still being read, and follows these names.
+    """
     cdef size_t count = <size_t>len(table.files)
     cdef Buffer numbers = allocate_zeroed((count + 1) * sizeof(uint32_t))
     cdef uint32_t* number = <uint32_t*>numbers.data
@@ -136,7 +145,13 @@ def streams_state(StreamTable table, *, bint reading):
 
 
 def set_streams(StreamTable table, list files, bytes state):
-    """Have what was saved, in a table where nothing was read yet."""
+    """Restore what was saved, into a table for which nothing was read yet.
+
+    Raises
+    ------
+    CaptureError
+        The state is malformed.
+    """
     table.files[:] = files
     restore_streams(&table.streams, state, <uint32_t>len(files) + 1)  # and the file that is read next
 
@@ -258,11 +273,11 @@ cdef inline bint is_covered(const Datagram* datagram, size_t at) noexcept:
 
 def damaged_state():
     """The CaptureError of bytes that no reader saved."""
-    return CaptureError("the checkpoint is damaged: what it says of the reader's state cannot be")
+    return CaptureError("the checkpoint is malformed: its state of the reader is impossible")
 
 
 cdef int restore_streams(Streams* streams, bytes saved, uint32_t files) except -1:
-    """Have the streams and datagrams that were saved, and no others; they may refer to so many files."""
+    """Restore the streams and datagrams that were saved, and no others; they may refer to so many files."""
     cdef Cursor cursor = cursor_over(saved, <size_t>len(saved))
     cdef uint32_t count = 0
     cdef uint32_t _

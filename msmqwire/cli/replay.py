@@ -52,7 +52,8 @@ examples:
 # The counts of a capture of which something could not be read
 _LOST = (
     "problem IS NOT NULL OR cardinality(unsupported_links) > 0 OR "
-    "damaged + incomplete_datagrams + fragment_conflicts + cut_files + encrypted + unread + streams.gaps + streams.conflicts + streams.uncompared + streams.no_packet + streams.unfinished + "
+    "damaged + incomplete_datagrams + fragment_conflicts + cut_files + encrypted + unread + "
+    "streams.gaps + streams.conflicts + streams.uncompared + streams.no_packet + streams.unfinished + "
     "streams.evictions > 0"
 )
 

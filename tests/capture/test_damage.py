@@ -375,6 +375,7 @@ ETL = struct.pack("<I", 0x10000) + bytes(68) + b"\2\0\2\xc0" + bytes(100)
         (b"snoop\0\0\0" + bytes(40), "Solaris snoop, not pcap or pcapng; convert it: editcap one.cap"),
         (b"TRSNIFF data    \x1a" + bytes(40), "Network General Sniffer (DOS), not pcap or pcapng; convert it: editcap"),
         (b"iptrace 2.0" + bytes(40), "AIX iptrace 2, not pcap or pcapng; convert it: editcap one.cap"),
+        (struct.pack("<IHH", 0xA1B2CD34, 2, 4) + bytes(40), "modified pcap, not pcap or pcapng; convert it: editcap"),
         (ETL, "Event Tracing for Windows (.etl), not pcap or pcapng; convert it: etl2pcapng one.cap converted.pcapng"),
         (b"PK\3\4" + bytes(40), "a zip archive, not pcap or pcapng; extract the captures in it"),
     ],
@@ -387,7 +388,9 @@ def test_files_of_other_formats(first: bytes, what: str) -> None:
     assert str(error.value).startswith(f"one.cap: is {what}")
 
 
-@pytest.mark.parametrize(("form", "magic"), [("netmon2", "Network Monitor 2"), ("snoop", "snoop"), ("rf5", "K12")])
+@pytest.mark.parametrize(
+    ("form", "magic"), [("netmon2", "Network Monitor 2"), ("snoop", "snoop"), ("visual", "Visual Networks")]
+)
 def test_what_editcap_writes(tmp_path: Path, form: str, magic: str) -> None:
     """A file in the format, written by Wireshark's program, is recognized, and what the program makes of it is read."""
     source, other, back = tmp_path / "a.pcap", tmp_path / "b.cap", tmp_path / "c.pcapng"

@@ -72,7 +72,7 @@ cdef class FileReader:
     cdef bint timed            # datagrams are chosen by their times
     cdef object stats
     cdef bint pcapng
-    cdef bytes front           # the first bytes, by which the file is known again
+    cdef bytes front           # the first bytes, that identify the file
     cdef PcapFile pcap
     cdef Section section
     cdef Buffer interfaces
@@ -90,10 +90,10 @@ cdef class FileReader:
     cdef uint64_t lost_from    # where in the file no record could begin
     cdef uint64_t settled      # frames that are in the stats
     cdef readonly uint64_t end  # bytes of it that were read
-    cdef bint short            # the first read gave less than was asked for: it may be all there is for now
+    cdef bint short            # the first read returned less than requested: it may be all there is for now
     cdef bint ended
     cdef bint paused           # a growing file has no more for now
-    cdef uint64_t limit        # records that begin there, or behind it, are left alone
+    cdef uint64_t limit        # records that begin there or later are not read
     cdef bint search_ends      # at the limit as well
 
     cdef int start(self) except -1
@@ -108,7 +108,7 @@ cdef class FileReader:
     cdef bint continues(self, const Rows* rows, size_t held) except -1
     cdef bint walk_on(self, Rows* rows) except -1
     cdef bint walk(self, Window* window, Rows* rows) except -1
-    cdef int cut_short(self, Window* window) noexcept
+    cdef int truncated_record(self, Window* window) noexcept
     cdef void lose(self, uint64_t offset) noexcept
     cdef bint search(self, Window* window) except -1
     cdef bint pass_over(self, Window* window) noexcept

@@ -1,9 +1,9 @@
-"""One capture file, a window at a time: reading, carrying over the record that a window cuts, and the rows of each.
+"""One capture file, a window at a time: reading, keeping the incomplete record at the end of a window, and the rows.
 
-A window is read behind room for what is carried over, so that the read itself always goes to the same place, a multiple
-of 64: where a destination lies up to 31 bytes behind its source, modulo a page, the kernel's copy takes five times as
-long on some machines.
-Windows, spans and columns come from a pool and are used again when nobody looks at them any more.
+A window is read after the space for the bytes kept of the one before, so that the read itself always goes to the same
+place, a multiple of 64: if a destination is up to 31 bytes after its source, modulo a page, the copy of the operating
+system takes five times as long on some machines.
+Windows, spans and columns come from a pool and are reused when nothing refers to them any more.
 """
 
 from cpython.dict cimport PyDict_GetItem
@@ -44,8 +44,8 @@ from msmqwire.capture.schema import CAPTURE, FRAMES, FileLimits
 __all__ = ["Block", "FileReader", "Pool"]
 
 cdef enum:
-    FIRST_READ = 4096   # enough for every file header, and leaves the reads behind it aligned to pages
-    FRONT = 1024        # bytes by which a file is known again: with the time of its first frame, as a rule
+    FIRST_READ = 4096   # enough for every file header, and leaves the following reads aligned to pages
+    FRONT = 1024        # bytes that identify a file: as a rule with the time of its first frame
     KEPT = 4            # windows, spans and batches in a pool, at most
     SPARSE = 4          # a window is not kept for payloads that would fill less than this part of it
     FULL_BLOCK = 8192   # rows of a block that is not filled from further windows
@@ -58,7 +58,17 @@ cdef inline bint unshared(PyObject* thing) noexcept:
 
 
 cdef class Block:
-    """The payloads of one window, or of several with few payloads, and where they come from."""
+    """The payloads of one window, or of several with few payloads, and where they come from.
+
+    Attributes
+    ----------
+    payloads : Payloads
+        Views into the memory of the block, which is kept as long as a view exists.
+    capture : Batch
+        The requested capture columns.
+    transports : ndarray of uint8, or None
+        What carried each payload, as codes of ``Transport``; None if it was UDP for all of them.
+    """
     def __init__(self):
         raise TypeError("a Block is made by iterating over a Capture")
 
@@ -83,7 +93,10 @@ cdef class ColumnSlot:
 
 
 cdef class Pool:
-    """Memory for windows of ``block_size`` bytes and for the columns of their rows, used again when it is free."""
+    """Memory for windows of ``block_size`` bytes and for the columns of their rows, reused when it is free.
+
+    With the ``table`` ``FRAMES`` rows are frames as they were captured.
+    """
     def __init__(self, size_t block_size, columns, *, table=CAPTURE):
         self.block_size = block_size
         self.table = table
@@ -110,7 +123,7 @@ cdef class Pool:
         return found
 
     cdef Buffer free_buffer(self, list kept, size_t size):
-        """One of those kept that nobody looks at, or a new one."""
+        """One of those kept that nothing refers to, or a new one."""
         cdef Buffer buffer
         for place in range(len(kept)):
             if unshared(PyList_GET_ITEM(kept, place)):
@@ -149,7 +162,7 @@ cdef class Pool:
 
 
 cdef bint is_free(ColumnSlot slot):
-    """Whether nobody looks at the batch or into one of its columns."""
+    """Whether nothing refers to the batch or one of its columns."""
     if not unshared(<PyObject*>slot.batch):
         return False
     for path in slot.batch.buffers:
@@ -159,7 +172,7 @@ cdef bint is_free(ColumnSlot slot):
 
 
 cdef Rows rows_of(Pool pool, Buffer spans, ColumnSlot columns) except *:
-    """Where a kernel writes the rows of a window; ``columns`` is None when none is asked for."""
+    """Where a kernel writes the rows of a window; ``columns`` is None if none is requested."""
     cdef Rows rows
     cdef size_t most = pool.most_rows
     cdef Batch batch
@@ -185,7 +198,7 @@ cdef Rows rows_of(Pool pool, Buffer spans, ColumnSlot columns) except *:
     rows.transport = batch.reserve_column("transport", most)
     rows.encapsulation = batch.reserve_column("encapsulation", most)
     rows.stream_offset = <uint64_t*>batch.reserve_column("stream_offset", 8 * most)
-    rows.whole = pool.table is FRAMES
+    rows.frames_only = pool.table is FRAMES
     rows.link = <uint16_t*>batch.reserve_column("link", 2 * most)
     rows.offset = <uint64_t*>batch.reserve_column("offset", 8 * most)
     return rows
@@ -204,14 +217,23 @@ cdef Buffer words_of_ports(object ports):
 
 
 cdef class FileReader:
-    """The blocks of one file.
+    """The blocks of one file; TCP streams continue from one file to the next, up to the ``last``.
 
-    ``read_into`` takes a writable buffer and gives the number of bytes it put there, 0 at the end; ``ports`` are those
-    of each transport; ``streams`` are the TCP streams of all files, which end with the ``last`` one; ``stats`` gets the
-    counts; ``selection`` says which payloads give rows, None all of them; of a ``growing`` file the end is not known:
-    reading ends before a record that is incomplete. The file ends after ``size`` bytes, even if it has grown since.
-    While ``ready`` returns true, the next read does not wait for data, and a block with few payloads is filled from
-    several windows; without it a block has the payloads of one window.
+    ``read_into`` takes a writable buffer and returns the number of bytes it put there, 0 at the end; ``ports`` are
+    those of each transport; ``streams`` are the TCP streams of all files; ``stats`` receives the counts; ``selection``
+    chooses the payloads that give rows, None all of them. Of a ``growing`` file the end is not known: reading ends
+    before an incomplete record. The file ends after ``size`` bytes, even if it has grown since. While ``ready``
+    returns true, the next read does not wait for data, and a block with few payloads is filled from several windows;
+    without it a block has the payloads of one window.
+
+    Attributes
+    ----------
+    end : int
+        The bytes of the file that were read.
+    place : int
+        Where the next record begins, or the file ended.
+    frames : int
+        The frames that were read.
     """
     def __init__(
         self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, PayloadSelection selection=None,
@@ -243,7 +265,7 @@ cdef class FileReader:
         self.start()
 
     cdef int start(self) except -1:
-        """Read the file header; CaptureError when there is none."""
+        """Read the file header; CaptureError if it is not valid."""
         cdef size_t count
         cdef size_t header = PCAP_HEADER
         view = memoryview(self.carry)
@@ -285,7 +307,7 @@ cdef class FileReader:
         if count is None:
             raise CaptureError(f"{self.name}: cannot be read without waiting; give a file in blocking mode")
         if not 0 <= count <= len(view):
-            raise CaptureError(f"{self.name}: its reader says {count} bytes where {len(view)} were asked for")
+            raise CaptureError(f"{self.name}: its reader says {count} bytes where {len(view)} were requested")
         self.end += <uint64_t>count
         self.stats.bytes_read += count
         return count
@@ -298,7 +320,7 @@ cdef class FileReader:
         return block
 
     def pass_to(self, uint64_t limit):
-        """Read up to the first record that begins at ``limit`` or behind and forget the rows; false at the end."""
+        """Read up to the first record that begins at ``limit`` or later and drop the rows; false at the end."""
         self.limit = limit
         while self.next_block() is not None:
             pass
@@ -327,7 +349,7 @@ cdef class FileReader:
         return not self.walked and self.window.offset + self.window.position >= self.limit
 
     cdef int next_window(self) except -1:
-        """Read a window behind what the one before had over."""
+        """Read a window after the bytes kept of the one before."""
         cdef size_t start = LARGEST_RECORD - self.carried
         cdef size_t most = self.pool.block_size
         cdef size_t count
@@ -358,7 +380,7 @@ cdef class FileReader:
         return 0
 
     cdef Block next_rows(self):
-        """The rows of a window, as many of them as there is room for, or those of several windows; None if none."""
+        """The rows of a window, as many as there is space for, or those of several windows; None if there are none."""
         cdef Buffer data
         cdef Buffer gathered = None
         cdef Buffer spans = self.pool.row_spans()
@@ -416,7 +438,7 @@ cdef class FileReader:
         )
 
     cdef bint walk_on(self, Rows* rows) except -1:
-        """Walk the window to its end; false when the rows have no room for what is behind the position."""
+        """Walk the window to its end; false if the rows have no space for what follows the position."""
         cdef Streams* streams = &self.streams.streams
         if not deliver_waiting(streams, rows, &self.counts):
             return False
@@ -438,9 +460,9 @@ cdef class FileReader:
         return True
 
     cdef bint walk(self, Window* window, Rows* rows) except -1:
-        """All whole records of the window; what is behind the position waits for more of the file.
+        """All complete records of the window; the bytes after the position wait for more of the file.
 
-        False when the rows have no room for the record at the position.
+        False if the rows have no space for the record at the position.
         """
         cdef Stop stop
         window.limit = 0
@@ -478,9 +500,9 @@ cdef class FileReader:
                     return True
                 if not self.ended or window.position == window.size:
                     return True
-                self.cut_short(window)
+                self.truncated_record(window)
 
-    cdef int cut_short(self, Window* window) noexcept:
+    cdef int truncated_record(self, Window* window) noexcept:
         """The file ends inside the record at the position, or its length is wrong and others follow: look for them."""
         cdef uint64_t offset = window.offset + window.position
         cdef uint64_t needed = (
@@ -642,7 +664,7 @@ cdef void gather(Rows* rows, size_t first, uint8_t* target) noexcept nogil:
 
 
 cdef Payloads compact_payloads(const Rows* rows):
-    """A copy of the payloads: few of them need not keep a whole window in memory."""
+    """A copy of the payloads: few of them need not keep a window in memory."""
     cdef Buffer data = allocate(rows.nbytes)
     cdef Buffer spans = allocate(rows.count * sizeof(Span))
     cdef Span* span = <Span*>spans.data
@@ -657,7 +679,7 @@ cdef Payloads compact_payloads(const Rows* rows):
 
 
 cdef Batch compact_columns(Batch batch, Payloads payloads, size_t most):
-    """A copy of columns that have room for ``most`` rows, with room for those of ``payloads``."""
+    """A copy of columns with space for ``most`` rows, with space for those of ``payloads``."""
     cdef Batch copied = prepare(batch.table, payloads, batch.columns, None)
     cdef Buffer buffer
     cdef size_t size

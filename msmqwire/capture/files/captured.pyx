@@ -1,4 +1,4 @@
-"""Frames that were taken out of captures, read as the captures would be."""
+"""Frames taken out of captures, read as the captures are."""
 
 from cython cimport boundscheck, wraparound
 from libc.stddef cimport size_t
@@ -32,9 +32,9 @@ cdef class CapturedFramesReader(FileReader):
     cdef const int64_t[::1] times
     cdef const uint8_t[::1] timed
     cdef const uint16_t[::1] links
-    cdef Payloads frames    # of the run, None in front of the first
+    cdef Payloads frames    # of the run, None before the first
     cdef size_t next        # of them to be read
-    cdef size_t behind      # those in the window
+    cdef size_t copied      # the end of those in the window
     cdef const uint8_t* at  # of the next in the window
 
     def __init__(self, runs, ports, Pool pool, StreamTable streams, stats, *, selection=None, bint last=True):
@@ -46,13 +46,13 @@ cdef class CapturedFramesReader(FileReader):
         return 0
 
     cdef bint next_run(self) except -1:
-        """Go on to the next frames, of this file or another; false behind the last ones."""
+        """Move to the next frames, of this file or another; false after the last ones."""
         cdef str name
         run = next(self.runs, None)
         if run is None:
             return False
         name, self.numbers, self.offsets, self.times, self.timed, self.links, self.frames = run
-        self.next = self.behind = 0
+        self.next = self.copied = 0
         if name != self.name:
             self.name = name
             self.counts.file = <uint32_t>len(self.streams.files)
@@ -61,11 +61,11 @@ cdef class CapturedFramesReader(FileReader):
 
     cdef int next_window(self) except -1:
         """Copy frames of one run until the window is full."""
-        cdef size_t room, size
+        cdef size_t space, size
         cdef uint8_t* target
         cdef Span span
         self.data = self.pool.window()
-        room = self.data.size
+        space = self.data.size
         target = self.data.data
         self.at = self.window.data = target
         self.walked = False
@@ -73,26 +73,26 @@ cdef class CapturedFramesReader(FileReader):
             if not self.next_run():
                 self.ended = True
                 return 0
-        while self.behind < self.frames.table.count:
-            span = payload_at(&self.frames.table, self.behind)
+        while self.copied < self.frames.table.count:
+            span = payload_at(&self.frames.table, self.copied)
             size = span.size if span.size <= LARGEST_FRAME else 0
-            if RECORD_HEADER + size > room:
+            if RECORD_HEADER + size > space:
                 break
-            room -= RECORD_HEADER + size
+            space -= RECORD_HEADER + size
             if size:
                 memcpy(target, span.data, size)
             target += size
-            self.behind += 1
+            self.copied += 1
         return 0
 
     @boundscheck(False)
     @wraparound(False)
     cdef bint walk(self, Window* window, Rows* rows) except -1:
-        """Take all frames of the window; false when the rows have no room for the next."""
+        """Take all frames of the window; false if the rows have no space for the next."""
         cdef Streams* streams = &self.streams.streams
         cdef Frame frame
         with nogil:
-            while self.next < self.behind and streams.waiting == NO_FLOW:
+            while self.next < self.copied and streams.waiting == NO_FLOW:
                 frame.data = self.at
                 frame.size = payload_at(&self.frames.table, self.next).size
                 frame.number = self.numbers[self.next]
@@ -108,4 +108,4 @@ cdef class CapturedFramesReader(FileReader):
                     break
                 self.counts.frames += 1
                 self.next += 1
-        return self.next == self.behind and streams.waiting == NO_FLOW
+        return self.next == self.copied and streams.waiting == NO_FLOW

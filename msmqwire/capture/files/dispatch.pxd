@@ -42,10 +42,10 @@ cdef inline void count_without_row(Counts* counts, const Frame* frame, int statu
 
 
 cdef inline bint take_plain(
-    const Frame* frame, size_t room, const uint64_t* ports, bint columns, Rows* rows, Counts* counts
+    const Frame* frame, size_t space, const uint64_t* ports, bint columns, Rows* rows, Counts* counts
 ) noexcept nogil:
     """Take a frame that is a plain datagram; false if it is not, then ``take_general`` takes it."""
-    cdef size_t length = plain_datagram(frame.data, frame.size, room)
+    cdef size_t length = plain_datagram(frame.data, frame.size, space)
     cdef Ends ends
     if wire_unlikely(length == 0):
         return False
@@ -83,12 +83,14 @@ cdef inline int complete_datagram(
 ) noexcept nogil:
     """What is in the complete datagram; PART if that is a fragment, and the datagram of the fragment is incomplete."""
     cdef Datagram* datagram
+    cdef uint64_t first
     cdef bint complete
     cdef int status = find_in_datagram(fragments.complete, ports, found)
     while status == PART:
         datagram = fragments.complete
         fragments.complete = NULL
-        complete = add_fragment(fragments, frame, frame_of(datagram, place_of(datagram, found.part.data)), found, counts)
+        first = frame_of(datagram, place_of(datagram, found.part.data))
+        complete = add_fragment(fragments, frame, first, found, counts)
         free_datagram(datagram)
         if not complete:
             return PART
@@ -144,7 +146,7 @@ cdef inline bint take_part(
     return True
 
 
-cdef inline void take_whole(const Frame* frame, const Ports* ports, Rows* rows, Counts* counts) noexcept nogil:
+cdef inline void take_frame(const Frame* frame, const Ports* ports, Rows* rows, Counts* counts) noexcept nogil:
     """Add the frame itself as a row, if reassembly elsewhere needs it."""
     cdef Packet found
     cdef Ends ends
@@ -177,8 +179,8 @@ cdef inline bint take_general(
     cdef Packet found
     cdef int status
     cdef Ends ends
-    if columns and wire_unlikely(rows.whole):
-        take_whole(frame, ports, rows, counts)
+    if columns and wire_unlikely(rows.frames_only):
+        take_frame(frame, ports, rows, counts)
         return True
     if frame.link == LINK_ETHERNET and plain_segment(frame.data, frame.size, &found):
         if wanted(ports.tcp, found.header):

@@ -14,7 +14,7 @@ from msmqwire.capture.files.window cimport FOLLOWED, FULL, LOST, MORE, Stop, Win
 from msmqwire.capture.frames.frame cimport (
     FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, LARGEST_FRAME, Counts, Frame, damaged,
 )
-from msmqwire.capture.frames.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
+from msmqwire.capture.frames.layers cimport LINK_ETHERNET, PLAIN_SPACE, Ports
 from msmqwire.capture.frames.rows cimport Rows
 from msmqwire.capture.tcp.flows cimport NO_FLOW, Streams
 from msmqwire.wire.cursor cimport load_u16, load_u32
@@ -42,7 +42,7 @@ cdef inline int64_t time_of(const uint8_t* record, int64_t unit, bint swapped) n
 
 
 cdef bint read_pcap_header(const uint8_t* data, PcapFile* file) noexcept nogil:
-    """Read the PCAP_HEADER bytes of a file header; false when they are none."""
+    """Read the PCAP_HEADER bytes of a file header; false if they are not valid."""
     cdef uint32_t magic = load_u32(data)
     cdef uint16_t major = load_u16(data + 4)
     file.swapped = magic != MICROSECOND_MAGIC and magic != NANOSECOND_MAGIC
@@ -50,12 +50,12 @@ cdef bint read_pcap_header(const uint8_t* data, PcapFile* file) noexcept nogil:
         magic = wire_bswap32(magic)
         major = wire_bswap16(major)
     file.nanoseconds = magic == NANOSECOND_MAGIC
-    file.link = number(data + 20, file.swapped) & 0xFFFF  # the upper bits tell of frame check sequences
+    file.link = number(data + 20, file.swapped) & 0xFFFF  # the upper bits describe frame check sequences
     return (magic == MICROSECOND_MAGIC or magic == NANOSECOND_MAGIC) and major == VERSION_MAJOR
 
 
 cdef uint64_t record_length(const Window* window, const PcapFile* file) noexcept nogil:
-    """The length of the record at the position, or of its header when that is cut."""
+    """The length of the record at the position, or of its header if that is truncated."""
     if window.size - window.position < RECORD_HEADER:
         return RECORD_HEADER
     return RECORD_HEADER + <uint64_t>number(window.data + window.position + 8, file.swapped)
@@ -70,7 +70,7 @@ cdef inline bint sane(const uint8_t* record, const PcapFile* file) noexcept nogi
 
 
 cdef inline bint plausible(const uint8_t* record, const PcapFile* file) noexcept nogil:
-    """Whether these could be the 16 bytes in front of a frame; about one in 2**40 random ones could."""
+    """Whether these could be the 16 bytes before a frame; about one in 2**40 random ones could."""
     cdef uint32_t captured = number(record + 8, file.swapped)
     return (
         number(record, file.swapped) != 0 and captured != 0 and captured <= <uint32_t>LARGEST_FRAME
@@ -87,7 +87,7 @@ cdef inline bint near(const uint8_t* record, const uint8_t* other, bint swapped)
 cdef bint find_record(Window* window, const PcapFile* file, bint ended) noexcept nogil:
     """Move to the next place where a record may begin: one that another follows, or that ends with the file.
 
-    When there is none, false; and what is behind the position must be looked at again together with more of the file.
+    False if there is none: the bytes after the position must then be searched again with more of the file.
     """
     cdef const uint8_t* record = window.data + window.position
     cdef const uint8_t* end = window.data + window.size
@@ -128,17 +128,17 @@ cdef inline Stop walk(
     cdef Rows target = rows[0]  # a local copy, so that no store to a column can be thought to change it
     cdef const uint8_t* record = window.data + window.position
     cdef const uint8_t* end = window.data + window.size
-    cdef const uint8_t* behind = window.data + reach(window, RECORD_HEADER)
+    cdef const uint8_t* records_end = window.data + reach(window, RECORD_HEADER)
     cdef int64_t unit = 1 if file.nanoseconds else 1000
     cdef uint32_t fractions = SECOND if file.nanoseconds else MILLION  # in a second
-    cdef size_t room = 0 if columns and rows.whole or file.link != LINK_ETHERNET else PLAIN_ROOM
+    cdef size_t space = 0 if columns and rows.frames_only or file.link != LINK_ETHERNET else PLAIN_SPACE
     cdef size_t captured
     cdef Frame frame
     cdef Stop stop = MORE
     frame.link = file.link
     frame.timed = True
     frame.number = counts.frames
-    while record < behind:
+    while record < records_end:
         captured = number(record + 8, swapped)
         wire_prefetch(record + AHEAD)
         wire_prefetch(record + AHEAD + CACHE_LINE)
@@ -149,7 +149,7 @@ cdef inline Stop walk(
         frame.number += 1
         if columns:
             frame.time = time_of(record, unit, swapped)
-        if wire_unlikely(not take_plain(&frame, room, ports.udp, columns, &target, counts)):
+        if wire_unlikely(not take_plain(&frame, space, ports.udp, columns, &target, counts)):
             if captured > LARGEST_FRAME:
                 stop = LOST
             elif sane(record, file):
@@ -199,7 +199,7 @@ cdef void lose_record(const Window* window, const PcapFile* file, Counts* counts
 cdef Stop walk_pcap(
     Window* window, const PcapFile* file, const Ports* ports, Rows* rows, Counts* counts, Streams* streams, bint ended
 ) noexcept nogil:
-    """Take every whole record of the window while the rows have room; ``ended``: nothing follows in the file."""
+    """Take all complete records of the window while the rows have space; ``ended``: nothing follows in the file."""
     if rows.columns:
         if file.swapped:
             return walk(window, file, ports, rows, counts, streams, ended, True, True)

@@ -22,7 +22,7 @@ from msmqwire.capture.frames.frame cimport (
     BLOCK_ENDS_DIFFER, BLOCK_LENGTH, BLOCK_TOO_LARGE, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, INTERFACE_LIMIT,
     LARGEST_FRAME, SECTION_ORDER, UNKNOWN_INTERFACE, Counts, Frame, damaged,
 )
-from msmqwire.capture.frames.layers cimport LINK_ETHERNET, PLAIN_ROOM, Ports
+from msmqwire.capture.frames.layers cimport LINK_ETHERNET, PLAIN_SPACE, Ports
 from msmqwire.capture.frames.rows cimport Rows
 from msmqwire.capture.tcp.flows cimport NO_FLOW, Streams
 from msmqwire.wire.cursor cimport load_u16, load_u32
@@ -62,7 +62,7 @@ cdef enum:
 cdef enum:
     SECOND = 1000000000  # nanoseconds
 
-# The first second, on both sides of 1970, that 64 bits have no room for with all its nanoseconds
+# The first second, on both sides of 1970, whose nanoseconds do not all fit in 64 bits
 cdef uint64_t SECONDS_END = 9223372036
 
 
@@ -97,7 +97,7 @@ cdef bint is_frame(uint32_t kind) noexcept nogil:
 cdef Stop read_section(Window* window, Section* section, Counts* counts) noexcept nogil:
     """Begin the section of which 12 bytes are at the position.
 
-    MORE when its block goes on beyond the window, else SECTION, SKIP or LOST.
+    MORE if its block continues after the window, else SECTION, SKIP or LOST.
     """
     cdef const uint8_t* block = window.data + window.position
     cdef uint64_t offset = window.offset + window.position
@@ -147,7 +147,7 @@ cdef void set_resolution(Interface* interface) noexcept nogil:
 
 
 cdef void read_interface(Window* window, const Section* section, Interface* interface) noexcept nogil:
-    """Read the interface description at the position, which is all in the window, and move behind it."""
+    """Read the interface description at the position, which is complete in the window, and move past it."""
     cdef const uint8_t* block = window.data + window.position
     cdef size_t length = block_length(window, section)
     cdef size_t end = length - 4
@@ -202,7 +202,7 @@ cdef bint plausible(const uint8_t* block, bint* swapped) noexcept nogil:
 cdef bint find_block(Window* window, const Section* section, bint ended) noexcept nogil:
     """Move to the next place where a block may begin: its kind is known, and it has the same length at both ends.
 
-    When there is none, false; and what is behind the position must be looked at again together with more of the file.
+    False if there is none: the bytes after the position must then be searched again with more of the file.
     """
     cdef const uint8_t* block = window.data + window.position
     cdef const uint8_t* end = window.data + window.size
@@ -228,7 +228,7 @@ cdef bint find_block(Window* window, const Section* section, bint ended) noexcep
 
 
 cdef uint64_t nanoseconds_of(uint64_t fraction, uint32_t bits) noexcept nogil:
-    """``fraction / 2**bits`` seconds, bits at most 63, in whole nanoseconds; in halves that 64 bits can multiply."""
+    """``fraction / 2**bits`` seconds, bits at most 63, in nanoseconds rounded down; in halves that 64 bits can multiply."""
     cdef uint64_t high, low
     if bits <= 32:
         return fraction * SECOND >> bits
@@ -393,15 +393,15 @@ cdef inline Stop walk(
     cdef Rows target = rows[0]
     cdef const uint8_t* block = window.data + window.position
     cdef const uint8_t* end = window.data + window.size
-    cdef const uint8_t* behind = window.data + reach(window, SMALLEST_BLOCK)
+    cdef const uint8_t* blocks_end = window.data + reach(window, SMALLEST_BLOCK)
     cdef uint32_t kind
-    cdef size_t length, room
-    cdef size_t plain_room = 0 if columns and rows.whole else PLAIN_ROOM
+    cdef size_t length, space
+    cdef size_t plain_space = 0 if columns and rows.frames_only else PLAIN_SPACE
     cdef bint taken
     cdef Frame frame
     cdef Stop stop = MORE
     frame.number = counts.frames
-    while block < behind:
+    while block < blocks_end:
         kind = number(block, swapped)
         length = number(block + 4, swapped)
         wire_prefetch(block + AHEAD)
@@ -434,8 +434,8 @@ cdef inline Stop walk(
             frame.number += 1
             counts.other += 1
         if taken:
-            room = plain_room if frame.link == LINK_ETHERNET else 0
-            if wire_unlikely(not take_plain(&frame, room, ports.udp, columns, &target, counts)):
+            space = plain_space if frame.link == LINK_ETHERNET else 0
+            if wire_unlikely(not take_plain(&frame, space, ports.udp, columns, &target, counts)):
                 if wire_unlikely(not take_general(&frame, ports, columns, &target, counts, streams)):
                     frame.number -= 1
                     stop = FULL
@@ -455,7 +455,7 @@ cdef inline Stop walk(
 cdef Stop walk_pcapng(
     Window* window, const Section* section, const Ports* ports, Rows* rows, Counts* counts, Streams* streams
 ) noexcept nogil:
-    """Take every whole block of the window while the rows have room, up to one that changes the section."""
+    """Take all complete blocks of the window while the rows have space, up to one that changes the section."""
     if rows.columns:
         if section.swapped:
             return walk(window, section, ports, rows, counts, streams, True, True)

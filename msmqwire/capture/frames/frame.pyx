@@ -39,7 +39,7 @@ REASONS = {
     UNCOMPARED: "{needed} bytes of this segment are not read: its stream is already at offset {available}, and bytes "
     "that can be compared with them are not kept",
     INTERFACE_LIMIT: "interface {needed}; the limit is the first {available} of a section (FileLimits.interfaces)",
-    ENCAPSULATION_CUT: "the header of an encapsulation is truncated: it needs {needed} bytes, {available} were captured",
+    ENCAPSULATION_CUT: "an encapsulation header is truncated: it needs {needed} bytes, {available} were captured",
 }
 
 UNSUPPORTED_ENCAPSULATIONS = {

@@ -1,6 +1,6 @@
 """From a captured frame to its UDP datagram, TCP segment or IPX packet.
 
-The common ways are inline, every other one is in layers.pyx.
+The common cases are inline, all others are in layers.pyx.
 
 A set of ports, here and below, is 65536 bits in words: the bit of a port is that of its two bytes in network order read
 as a little-endian number, so that nothing need be swapped to look one up.
@@ -50,7 +50,7 @@ cdef enum:
     TYPE_OLD_QINQ_2 = 0x9200
 
 
-# The ports that belong to us, for each transport.
+# The selected ports of each transport.
 cdef struct Ports:
     const uint64_t* udp
     const uint64_t* tcp
@@ -76,7 +76,7 @@ cdef struct Packet:
     uint32_t unsupported  # the encapsulation that is not read, or the link type
     const Datagram* datagram  # reassembled from fragments, that it is in; NULL if it is in the frame
     Part part           # of an IP datagram, where the frame holds one
-    size_t needed       # where the frame is damaged, in the words of its reason
+    size_t needed       # if the frame is damaged, as the text of its reason uses it
     size_t available
 
 
@@ -103,7 +103,7 @@ cdef enum:
     UDP_HEADER = 8
     TCP_HEADER = 20
     IPX_HEADER = 30
-    PLAIN_ROOM = 65536 + 14 - 42  # the longest IP packet behind its link header, and one byte
+    PLAIN_SPACE = 65536 + 14 - 42  # the longest IP packet after its link header, and one byte
 
 
 cdef inline size_t network_u16(const uint8_t* source) noexcept nogil:
@@ -120,14 +120,14 @@ cdef inline bint wanted(const uint64_t* ports, const uint8_t* header) noexcept n
     return has_port(ports, header + 2) or has_port(ports, header)
 
 
-cdef inline size_t plain_datagram(const uint8_t* frame, size_t size, size_t room) noexcept nogil:
-    """The length of a whole UDP datagram in IPv4 without options (RFC 791) in Ethernet without tags, which is at 34.
+cdef inline size_t plain_datagram(const uint8_t* frame, size_t size, size_t space) noexcept nogil:
+    """The length of a complete UDP datagram, at 34, in IPv4 without options (RFC 791) in Ethernet without tags.
 
-    0 when the frame is anything else, or has not 42 bytes and less than ``room`` more; ``room`` is PLAIN_ROOM, or 0
-    where frames are not of Ethernet.
+    0 if the frame is anything else, or does not have 42 bytes and less than ``space`` more; ``space`` is PLAIN_SPACE,
+    or 0 if frames are not of Ethernet.
     """
     cdef size_t length
-    if wire_unlikely(size - 42 >= room):
+    if wire_unlikely(size - 42 >= space):
         return 0
     # type 0x0800, version 4, 5 words of header; no fragment offset, no more fragments, protocol 17
     if wire_unlikely(load_u32(frame + 12) & 0x00FFFFFFU != 0x00450008U):
@@ -145,7 +145,7 @@ cdef inline size_t plain_datagram(const uint8_t* frame, size_t size, size_t room
 
 
 cdef inline bint plain_segment(const uint8_t* frame, size_t size, Packet* found) noexcept nogil:
-    """Find a whole TCP segment in IPv4 without options in Ethernet without tags; false when it is anything else."""
+    """Find a complete TCP segment in IPv4 without options in Ethernet without tags; false if it is anything else."""
     cdef size_t total, header
     if size < 54:
         return False

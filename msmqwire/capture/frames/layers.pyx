@@ -17,7 +17,7 @@ from msmqwire.capture.frames.frame cimport (
     TCP_HEADER_LENGTH, UDP_CUT, UDP_LENGTH,
 )
 
-# Values of the address family in front of a frame of a loopback interface, on the systems that write one
+# Values of the address family before a frame of a loopback interface, on the systems that write one
 cdef enum:
     FAMILY_IPV4 = 2
     FAMILY_IPX = 23
@@ -25,7 +25,7 @@ cdef enum:
     FAMILY_IPV6_FREEBSD = 28
     FAMILY_IPV6_DARWIN = 30
 
-# Logical link control (IEEE 802.2): the access points of Novell, and those of an EtherType behind (SNAP)
+# Logical link control (IEEE 802.2): the access points of Novell, and those before an EtherType (SNAP)
 cdef enum:
     LLC_NOVELL = 0xE0E0
     LLC_SNAP = 0xAAAA
@@ -68,7 +68,7 @@ cdef int read_tags(Layer* layer, Packet* found) noexcept nogil:
 
 
 cdef int read_logical_link(Layer* layer, Packet* found) noexcept nogil:
-    """IEEE 802.2 behind a length; leaves the EtherType that says what follows.
+    """IEEE 802.2 after a length; leaves the EtherType of the next header.
 
     Novell's raw frames have no such header: they begin with the checksum of IPX, which is not used and all ones.
     """
@@ -108,7 +108,7 @@ cdef int read_typed(Layer* layer, Packet* found, size_t header, size_t type_at) 
 
 
 cdef int read_loopback(Layer* layer, Packet* found) noexcept nogil:
-    """An address family, in the byte order of whoever captured: small numbers in either."""
+    """An address family, in the byte order of the capturing machine: small numbers in either."""
     cdef const uint8_t* family = layer.frame + layer.position
     cdef uint32_t number
     if layer.captured - layer.position < 4:
@@ -207,14 +207,14 @@ cdef int read_part(const Layer* layer, size_t address_size, size_t offset, bint 
     """A part of an IP datagram, all of which must be there; the protocol and the identification are known."""
     cdef Part* part = &found.part
     cdef size_t left = layer.captured - layer.position
-    cdef size_t room = layer.end - layer.position
-    if room > left:
-        return short_of(found, PAYLOAD_CUT, room, left)
+    cdef size_t space = layer.end - layer.position
+    if space > left:
+        return short_of(found, PAYLOAD_CUT, space, left)
     part.src = found.ip + (8 if address_size == 16 else 12)
     part.dst = part.src + address_size
     part.address_size = address_size
     part.data = layer.frame + layer.position
-    part.size = room
+    part.size = space
     part.offset = offset
     part.more = more
     return PART
@@ -226,7 +226,7 @@ cdef inline bint is_carrier(uint32_t protocol) noexcept nogil:
 
 
 cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
-    """RFC 791; leaves the position behind the options and the protocol in ``type``."""
+    """RFC 791; leaves the position after the options and the protocol in ``type``."""
     cdef const uint8_t* ip = layer.frame + layer.position
     cdef size_t left = layer.captured - layer.position
     cdef size_t header, total, flags
@@ -265,7 +265,7 @@ cdef inline bint is_extension(uint32_t type) noexcept nogil:
 
 
 cdef int read_extensions(Layer* layer, Packet* found) noexcept nogil:
-    """Extension headers of IPv6 (RFC 8200 4); leaves the position behind them and the last next header in ``type``."""
+    """Extension headers of IPv6 (RFC 8200 4); leaves the position after them and the last next header in ``type``."""
     cdef const uint8_t* extension
     cdef size_t left, length, flags
     while is_extension(layer.type):
@@ -286,7 +286,7 @@ cdef int read_extensions(Layer* layer, Packet* found) noexcept nogil:
         layer.position += length
         if layer.end < layer.position:
             return short_of(found, IP_TOTAL_LENGTH, layer.position, layer.end)
-        if flags & 0xFFF9:  # neither offset nor more fragments: a whole datagram, RFC 6946
+        if flags & 0xFFF9:  # neither offset nor more fragments: a complete datagram, RFC 6946
             if not is_carrier(layer.type) and not is_extension(layer.type):
                 return unsupported_protocol(layer.type, found)
             found.part.protocol = layer.type
@@ -296,7 +296,7 @@ cdef int read_extensions(Layer* layer, Packet* found) noexcept nogil:
 
 
 cdef int read_ipv6(Layer* layer, Packet* found) noexcept nogil:
-    """RFC 8200; leaves the position behind the extension headers and the last next header in ``type``."""
+    """RFC 8200; leaves the position after the extension headers and the last next header in ``type``."""
     cdef const uint8_t* ip = layer.frame + layer.position
     cdef size_t left = layer.captured - layer.position
     cdef size_t start = layer.position
@@ -322,17 +322,17 @@ cdef int read_udp(Layer* layer, const uint64_t* ports, Packet* found) noexcept n
     """RFC 768: the datagram, if it is to or from ``ports`` and all of it is there."""
     cdef const uint8_t* udp = layer.frame + layer.position
     cdef size_t left = layer.captured - layer.position
-    cdef size_t room = layer.end - layer.position
+    cdef size_t space = layer.end - layer.position
     cdef size_t length
-    if left >= 4 and room >= 4 and not wanted(ports, udp):
+    if left >= 4 and space >= 4 and not wanted(ports, udp):
         return read_by_port(layer, found)
-    if room < UDP_HEADER:
-        return short_of(found, UDP_CUT, UDP_HEADER, room)
+    if space < UDP_HEADER:
+        return short_of(found, UDP_CUT, UDP_HEADER, space)
     if left < UDP_HEADER:
         return short_of(found, UDP_CUT, UDP_HEADER, left)
     length = network_u16(udp + 4)
-    if length < UDP_HEADER or length > room:
-        return short_of(found, UDP_LENGTH, length, room)
+    if length < UDP_HEADER or length > space:
+        return short_of(found, UDP_LENGTH, length, space)
     if length > left:
         return short_of(found, PAYLOAD_CUT, length, left)
     found.header = udp
@@ -345,21 +345,21 @@ cdef int read_tcp(const Layer* layer, const uint64_t* ports, Packet* found) noex
     """RFC 9293: the segment, if it is to or from ``ports`` and its header is there but for options."""
     cdef const uint8_t* tcp = layer.frame + layer.position
     cdef size_t left = layer.captured - layer.position
-    cdef size_t room = layer.end - layer.position
+    cdef size_t space = layer.end - layer.position
     cdef size_t header
-    if left >= 4 and room >= 4 and not wanted(ports, tcp):
+    if left >= 4 and space >= 4 and not wanted(ports, tcp):
         return OTHER
-    if room < TCP_HEADER:
-        return short_of(found, TCP_CUT, TCP_HEADER, room)
+    if space < TCP_HEADER:
+        return short_of(found, TCP_CUT, TCP_HEADER, space)
     if left < TCP_HEADER:
         return short_of(found, TCP_CUT, TCP_HEADER, left)
     header = <size_t>(tcp[12] >> 4) * 4
-    if header < TCP_HEADER or header > room:
-        return short_of(found, TCP_HEADER_LENGTH, header, room)
+    if header < TCP_HEADER or header > space:
+        return short_of(found, TCP_HEADER_LENGTH, header, space)
     found.header = tcp
     found.payload = tcp + min(header, left)
-    found.size = min(left, room) - min(header, left)
-    found.missing = room - header - found.size
+    found.size = min(left, space) - min(header, left)
+    found.missing = space - header - found.size
     return FOUND
 
 

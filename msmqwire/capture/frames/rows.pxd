@@ -61,7 +61,7 @@ cdef struct Rows:
     uint32_t* paths        # what the values of the column encapsulation stand for, from 1 on
     size_t path_count
     # For rows that are frames as they were captured
-    bint whole             # all rows are such
+    bint frames_only       # all rows are such
     uint16_t* link
     uint64_t* offset
 

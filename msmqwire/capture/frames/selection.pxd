@@ -1,4 +1,4 @@
-"""Which payloads are wanted, by when they were captured and where they go from and to."""
+"""The selection of payloads by their times and addresses."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
@@ -13,10 +13,10 @@ cdef struct Network:
 
 cdef struct Selection:
     bint by_time
-    int64_t since      # nanoseconds since 1970; the first that is wanted
-    int64_t until      # the first that is not
+    int64_t since      # nanoseconds since 1970; the first that is selected
+    int64_t until      # the first after it that is not
     size_t count
-    Network* networks  # of which one must have either end; of no matter which when there are none
+    Network* networks  # either end must be in one of them; without networks all are selected
 
 
 cdef bint selects(

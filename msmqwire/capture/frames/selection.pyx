@@ -1,4 +1,4 @@
-"""Which payloads are wanted, by when they were captured and where they go from and to."""
+"""The selection of payloads by their times and addresses."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint16_t, uint32_t
@@ -13,17 +13,17 @@ __all__ = ["PayloadSelection"]
 
 
 cdef bint has_address(const Network* network, uint16_t family, const uint8_t* address) noexcept nogil:
-    cdef size_t whole = network.bits >> 3
+    cdef size_t octets = network.bits >> 3
     cdef uint32_t rest = network.bits & 7
-    if network.family != family or memcmp(network.prefix, address, whole) != 0:
+    if network.family != family or memcmp(network.prefix, address, octets) != 0:
         return False
-    return rest == 0 or (network.prefix[whole] ^ address[whole]) >> (8 - rest) == 0
+    return rest == 0 or (network.prefix[octets] ^ address[octets]) >> (8 - rest) == 0
 
 
 cdef bint selects(
     const Selection* selection, bint timed, int64_t time, uint16_t family, const uint8_t* src, const uint8_t* dst
 ) noexcept nogil:
-    """Whether a payload is wanted; one without a time is not where times are asked for."""
+    """Whether a payload is selected; a payload without a time is not if times are."""
     cdef size_t i
     if selection.by_time and not (timed and selection.since <= time < selection.until):
         return False
@@ -34,7 +34,20 @@ cdef bint selects(
 
 
 cdef class PayloadSelection:
-    """What ``capture.open`` is asked to give: nanoseconds from ``since`` to before ``until``, and networks as text."""
+    """The payloads that ``capture.open`` selects.
+
+    Parameters
+    ----------
+    addresses : iterable of str
+        Addresses and networks; the sender or the receiver must have one of them. Empty: all are selected.
+    since, until : int or None
+        Nanoseconds since 1970: the first that is selected, and the first after it that is not.
+
+    Raises
+    ------
+    ValueError
+        A text is neither an address nor a network.
+    """
 
     def __cinit__(self, addresses, since, until):
         cdef Network* network

@@ -1,7 +1,7 @@
 """The streams that are open: one for each direction of a connection, found by addresses and ports.
 
-Open addressing over indices into one array, and a list of all flows by the time of their last segment. Where a flow
-lies changes only when one is added.
+Open addressing over indices into one array, and a list of all flows by the time of their last segment. The
+address of a flow changes only when one is added.
 """
 
 from libc.stddef cimport size_t
@@ -37,7 +37,7 @@ cdef struct Origin:
     uint64_t first_frame  # the one with the first of the bytes, if they came in IP fragments; else the same
 
 
-# Bytes that are ahead of their stream; they lie right behind.
+# Bytes that are ahead of their stream; they follow this struct.
 cdef struct Piece:
     Piece* next
     uint64_t position  # in the stream
@@ -68,7 +68,7 @@ cdef struct Flow:
     bint searching       # for the signature of a packet
     uint32_t skip        # bytes to pass over: they are the rest of a packet that lost some
     # The packet that is not complete: in `head` below BASE_HEADER_SIZE bytes, then in `data`, which is NULL when its
-    # kind was not asked for
+    # kind is not selected
     uint32_t filled
     uint32_t total
     uint32_t capacity
@@ -117,10 +117,10 @@ cdef struct StreamCounts:
 cdef struct Streams:
     FlowTable table
     uint32_t kinds        # of packets that give rows
-    size_t most_ahead     # bytes of a flow that may wait for those in front of them
+    size_t most_ahead     # bytes of a flow that may wait for earlier ones
     size_t most_memory    # bytes of all flows
     size_t most_flows
-    uint32_t waiting      # the flow whose bytes in order the rows had no room for, or NO_FLOW
+    uint32_t waiting      # the flow whose bytes in order the rows had no space for, or NO_FLOW
     bint no_memory        # was left, once
     Fragments fragments   # incomplete IP datagrams
     StreamCounts counts

@@ -112,7 +112,7 @@ cdef uint64_t count_probes(const FlowTable* table) noexcept nogil:
 
 
 cdef bint grow_table(FlowTable* table) noexcept nogil:
-    """Make room for twice as many; false when there is no memory."""
+    """Make space for twice as many; false if there is no memory."""
     cdef size_t capacity = max(2 * table.capacity, <size_t>FIRST_CAPACITY)
     cdef uint32_t* slots = <uint32_t*>calloc(2 * capacity, sizeof(uint32_t))
     cdef Flow* flows = <Flow*>realloc(table.flows, capacity * sizeof(Flow))
@@ -185,7 +185,7 @@ cdef void move_to_front(FlowTable* table, Flow* flow) noexcept nogil:
 
 
 cdef void clear_slot(FlowTable* table, const Flow* flow) noexcept nogil:
-    """Free the flow's slot, and move those behind it up that stand there because theirs was taken."""
+    """Free the flow's slot, and move up the later flows that are there since their own slots were taken."""
     cdef size_t mask = 2 * table.capacity - 1
     cdef uint32_t index = <uint32_t>(flow - table.flows)
     cdef size_t hole = flow.hash & mask
@@ -219,7 +219,7 @@ cdef void remove_flow(FlowTable* table, Flow* flow) noexcept nogil:
     table.count -= 1
 
 
-# --- Pieces: bytes that came before those in front of them ---
+# --- Pieces: bytes captured before earlier bytes of their stream ---
 
 
 cdef Piece* new_piece(
@@ -296,7 +296,7 @@ cdef Piece* take_piece(FlowTable* table, Flow* flow) noexcept nogil:
 
 
 cdef bint open_head(FlowTable* table, Flow* flow) noexcept nogil:
-    """Have room for a BaseHeader; false when there is no memory."""
+    """Make space for a BaseHeader; false if there is no memory."""
     if flow.head == NULL:
         flow.head = <Head*>malloc(sizeof(Head))
         if flow.head == NULL:
@@ -306,7 +306,7 @@ cdef bint open_head(FlowTable* table, Flow* flow) noexcept nogil:
 
 
 cdef bint grow_packet(FlowTable* table, Flow* flow, size_t needed) noexcept nogil:
-    """Have room for ``needed`` bytes of the packet, which is no more than ``total``; false when there is no memory."""
+    """Make space for ``needed`` bytes of the packet, which is no more than ``total``; false when there is no memory."""
     cdef size_t capacity = flow.capacity
     cdef uint8_t* data
     if needed <= capacity:

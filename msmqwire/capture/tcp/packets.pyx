@@ -1,8 +1,8 @@
 """From the bytes of a stream, in order, to its MSMQ packets: [MS-MQQB] 2.1.
 
-``deliver`` cuts bytes into packets by the size that each says it has. A packet that lies whole in what is given stays
-there; one that comes in parts is put together in memory of its flow, which then belongs to the rows. Where no packet
-begins, reading goes on at the next place that looks like one.
+``deliver`` divides bytes into packets by the size in each header. A packet that is complete in these bytes stays
+there; a packet in parts is assembled in memory of its flow, which then belongs to the rows. Where no packet begins,
+reading resumes at the next place that looks like one.
 """
 
 from libc.stddef cimport size_t
@@ -76,7 +76,7 @@ cdef inline bint selected(const Streams* streams, const uint8_t* base_header) no
 
 
 cdef size_t find_packet_start(const uint8_t* data, size_t size) noexcept nogil:
-    """Bytes in front of the next place where a packet may begin."""
+    """Bytes before the next place where a packet may begin."""
     cdef const uint8_t* at = data
     cdef const uint8_t* end = data + size
     cdef size_t total = 0
@@ -213,7 +213,7 @@ cdef size_t fill_head(
 cdef bint deliver(
     Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Counts* counts
 ) noexcept nogil:
-    """Cut bytes that are in order into packets; whether one of the rows now lies in ``data``."""
+    """Divide bytes that are in order into packets; whether one of the rows now refers to ``data``."""
     cdef bint used = False
     cdef size_t total = 0
     cdef size_t count

@@ -1,14 +1,14 @@
 """From TCP segments to the MSMQ packets of their streams: RFC 9293, [MS-MQQB] 2.1.
 
 A stream is one direction of a connection. Bytes in order go to packets.pyx. Bytes that are ahead of what is still
-missing wait as pieces. What is missing is given up when too much waits behind it, when the connection is reset or its
-ports are used again, when the flow is evicted, and at the end of the capture; reading goes on behind the packet that
-lost some of its bytes, else at the next signature. Bytes that a stream is past are compared with those that are held;
+missing wait as pieces. Missing bytes are given up when too many wait for them, when the connection is reset or its
+ports are reused, when the flow is evicted, and at the end of the capture; reading resumes after the packet that lost
+some of its bytes, else at the next signature. Bytes that a stream is past are compared with those that are held;
 where none are held, this is a problem. A segment from before the first byte of a stream belongs to a stream of its own.
 
-Rows have room for so many packets. A segment for which there may be too little is not taken: the caller makes new rows
-and offers it again. Where a segment was taken and the bytes waiting behind it did not fit, its flow is ``waiting``: the
-caller makes new rows for it before it goes on.
+Rows have space for a number of packets. A segment that may need more is not taken: the caller makes new rows and calls
+again. If a segment was taken and the bytes that waited for it did not fit, its flow is ``waiting``: the caller makes new
+rows for it before the next segment.
 """
 
 from cython cimport boundscheck, wraparound
@@ -44,7 +44,7 @@ cdef enum:
 
 
 cdef void give_up(Streams* streams, Flow* flow, Counts* counts) noexcept nogil:
-    """Go on at the first piece, as if what is missing in front of it had been there but could not be read."""
+    """Resume at the first piece, as if the missing bytes before it had been there but could not be read."""
     cdef const Piece* piece = flow.pieces
     cdef uint64_t gap = piece.position - flow.position
     cdef uint64_t rest = flow.skip
@@ -60,7 +60,7 @@ cdef void give_up(Streams* streams, Flow* flow, Counts* counts) noexcept nogil:
 
 
 cdef bint drain(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexcept nogil:
-    """Deliver the pieces that are in order; false when the rows have no room for the next."""
+    """Deliver the pieces that are in order; false if the rows have no space for the next."""
     cdef Piece* piece
     while flow.pieces != NULL:
         if flow.pieces.position > flow.position:
@@ -80,7 +80,7 @@ cdef bint drain(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexce
 
 
 cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexcept nogil:
-    """Nothing more comes; false when the rows have no room for the pieces: then the rest of them comes next."""
+    """The stream has ended; false if the rows have no space for its pieces: then the rest of them comes next."""
     flow.flushing = True
     if not drain(streams, flow, rows, counts):
         streams.waiting = <uint32_t>(flow - streams.table.flows)
@@ -97,7 +97,7 @@ cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts)
 
 
 cdef bint evict(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
-    """Forget the flow whose last segment is the longest ago; false when the rows have no room for what waits."""
+    """Remove the flow whose last segment is oldest; false if the rows have no space for its pieces."""
     cdef Flow* flow = &streams.table.flows[streams.table.oldest]
     if not close_stream(streams, flow, rows, counts):
         return False
@@ -109,21 +109,21 @@ cdef bint evict(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
 
 
 cdef size_t compare_open(
-    const Flow* flow, const uint8_t* data, size_t size, size_t behind, bint* differs
+    const Flow* flow, const uint8_t* data, size_t size, size_t back, bint* differs
 ) noexcept nogil:
-    """Compare bytes that begin ``behind`` bytes before the position with the open packet; how many it has not."""
+    """Compare bytes that begin ``back`` bytes before the position with the open packet; how many it does not have."""
     cdef const uint8_t* open = flow.data
     cdef size_t skip = 0
-    if behind - size >= flow.filled:
+    if back - size >= flow.filled:
         return size
     if flow.filled < BASE_HEADER_SIZE:
         open = flow.head.data
     if open == NULL:
         return size
-    if behind > flow.filled:
-        skip = behind - flow.filled
-        behind = flow.filled
-    if memcmp(data + skip, open + (flow.filled - behind), size - skip) != 0:
+    if back > flow.filled:
+        skip = back - flow.filled
+        back = flow.filled
+    if memcmp(data + skip, open + (flow.filled - back), size - skip) != 0:
         differs[0] = True
     return skip
 
@@ -133,20 +133,20 @@ cdef void take_bytes(
     Counts* counts,
 ) noexcept nogil:
     """Bytes that begin ``ahead`` of the position; what was there before is left as it is."""
-    cdef size_t behind = <size_t>(-<int64_t>ahead) if ahead < 0 else 0
-    cdef size_t old = min(size, behind)
+    cdef size_t back = <size_t>(-<int64_t>ahead) if ahead < 0 else 0
+    cdef size_t old = min(size, back)
     cdef size_t unknown
     cdef bint differs = False
     streams.counts.bytes += size
-    if old and not (size == 1 and behind == 1):  # which is a keep-alive, whose byte may be anything
-        unknown = compare_open(flow, data, old, behind, &differs)
+    if old and not (size == 1 and back == 1):  # which is a keep-alive, whose byte may be anything
+        unknown = compare_open(flow, data, old, back, &differs)
         if unknown:
             streams.counts.uncompared += 1
             describe(counts, origin.file, origin.offset, UNCOMPARED, unknown, flow.position)
     streams.counts.duplicate += old
     data += old
     size -= old
-    behind -= old
+    back -= old
     if size == 0:
         pass
     elif ahead <= 0 and flow.pieces == NULL:
@@ -196,7 +196,7 @@ cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first) noexcept no
 
 
 cdef bint keep_in_bounds(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
-    """Hold no more than may be held; false when the rows have no room for what waits in streams that are forgotten."""
+    """Keep held bytes within the limit; false if the rows have no space for the pieces of streams that are removed."""
     while streams.table.memory > streams.most_memory:
         if not evict(streams, rows, counts):
             return False
@@ -208,8 +208,8 @@ cdef bint renew_answered(
 ) noexcept nogil:
     """Begin the other direction's stream where its SYN says, which a SYN with ACK answers.
 
-    ``answers``: the stream of the other direction has just begun with that SYN. False if the rows have no room for what
-    waits in the stream that ends.
+    ``answers``: the stream of the other direction has just begun with that SYN. False if the rows have no space for
+    the pieces of the stream that ends.
     """
     cdef Endpoints other
     cdef Flow* flow
@@ -382,7 +382,7 @@ cdef void take_fragments(
 
 
 cdef bint deliver_waiting(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
-    """What the rows before these had no room for; false when these have none either."""
+    """Deliver what the previous rows had no space for; false if these have none either."""
     if streams.waiting != NO_FLOW:
         if not drain(streams, &streams.table.flows[streams.waiting], rows, counts):
             return False
@@ -391,7 +391,7 @@ cdef bint deliver_waiting(Streams* streams, Rows* rows, Counts* counts) noexcept
 
 
 cdef bint finish_streams(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
-    """The capture has ended; false when the rows have no room for what waits."""
+    """The capture has ended; false if the rows have no space for the pieces."""
     cdef Flow* flow
     while streams.table.oldest != NO_FLOW:
         flow = &streams.table.flows[streams.table.oldest]
@@ -449,7 +449,7 @@ def packet_kinds(Payloads payloads):
 
 
 cdef class PacketMemory:
-    """Memory that packets of a block lie in."""
+    """The memory of packets of a block."""
 
     def __dealloc__(self):
         cdef size_t i
@@ -459,7 +459,7 @@ cdef class PacketMemory:
 
 
 cdef PacketMemory take_memory(Rows* rows):
-    """The owner of the memory that belongs to the rows; None when there is none."""
+    """The owner of the memory that belongs to the rows; None if there is none."""
     cdef PacketMemory memory
     if not rows.memory_count:
         return None
