@@ -29,7 +29,7 @@ class _Stream(Protocol):
     @property
     def needs_input(self) -> bool: ...
     @property
-    def unused_data(self) -> bytes: ...
+    def unused_data(self) -> bytes | None: ...
     def decompress(self, data: bytes, max_length: int) -> bytes: ...
 
 
@@ -71,7 +71,7 @@ class _Streams:
 
     def _next_stream(self) -> bytes:
         """The beginning of the next stream, without the padding that may precede it; empty at the end."""
-        data = self._stream.unused_data.lstrip(self._padding)
+        data = (self._stream.unused_data or b"").lstrip(self._padding)  # that of lz4 may be None
         while not data:
             more = self._file.read(INPUT)
             if not more:
