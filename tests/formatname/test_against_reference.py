@@ -22,7 +22,7 @@ def assert_agreement(texts: list[str], **options: bool) -> None:
     assert {type(answer) for answer in expected} == {list, tuple}, "all of one kind: these cases prove little"
     for text, answer in zip(texts, expected, strict=True):
         assert of_parse(text, **options) == answer, text
-    rows: list[dict[str, Any]] = parse_batch(texts, **options).to_arrow().to_pylist()
+    rows: list[dict[str, Any]] = parse_batch(texts, **options).to_arrow(guid="uuid").to_pylist()
     for text, got, answer in zip(texts, of_batch(rows, **options), expected, strict=True):
         assert got == answer, text
 

@@ -25,7 +25,7 @@ LIST = f"DIRECT=OS:a\\q,PUBLIC={GUID},MULTICAST=234.1.1.1:1"
 
 
 def rows(texts: Any, **options: Any) -> list[dict[str, Any]]:
-    return parse_batch(texts, **options).to_arrow().to_pylist()
+    return parse_batch(texts, **options).to_arrow(guid="uuid").to_pylist()
 
 
 EXPECTED_ROWS = rows(TEXTS)
@@ -97,14 +97,14 @@ def test_threads_change_nothing(threads: int) -> None:
 def test_only_the_columns_asked_for(column: str) -> None:
     batch = parse_batch(TEXTS, columns=[column])
     assert batch.columns == (column,)
-    assert batch.to_arrow().to_pylist() == [{column: row[column]} for row in EXPECTED_ROWS]
+    assert batch.to_arrow(guid="uuid").to_pylist() == [{column: row[column]} for row in EXPECTED_ROWS]
 
 
 def test_out_is_written_again() -> None:
     batch = parse_batch([LIST] * 2_000)
     assert parse_batch(TEXTS, out=batch) is batch
-    assert batch.to_arrow().to_pylist() == EXPECTED_ROWS
-    held = batch.to_arrow()
+    assert batch.to_arrow(guid="uuid").to_pylist() == EXPECTED_ROWS
+    held = batch.to_arrow(guid="uuid")
     with pytest.raises(BufferError):
         parse_batch(TEXTS, out=batch)
     del held

@@ -29,7 +29,7 @@ def test_guids_as_text_are_canonical_and_lower_case() -> None:
 
 def test_guids_are_uuids_by_default() -> None:
     batch = mqsd.decode_batch(PACKETS)
-    table = batch.to_arrow()
+    table = batch.to_arrow(guid="uuid", dictionaries=False)
     assert table.schema.field("request_id").type == pa.uuid()
     assert table.schema.field("connected_networks").type == pa.list_(pa.uuid())
     for name in GUID_COLUMNS:
@@ -37,7 +37,7 @@ def test_guids_are_uuids_by_default() -> None:
 
 
 def test_fault_and_violations_end_the_table() -> None:
-    table = mqsd.decode_batch(PACKETS).to_arrow()
+    table = mqsd.decode_batch(PACKETS).to_arrow(guid="uuid", dictionaries=False)
     assert table.schema.names[-2:] == ["fault", "violations"]
     assert table["fault"].to_pylist() == EXPECTED["fault"]
     assert table["violations"].to_pylist() == EXPECTED["violations"]
