@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +15,8 @@ from msmqwire.columns.schema import BYTES, TIMESTAMP
 
 __all__ = ["ROW_GROUP_BYTES", "ROW_GROUP_ROWS", "parquet_writer"]
 
+Compression = Literal["gzip", "brotli", "lz4", "zstd", "snappy", "none"]
+
 # A row group for each block of a capture would be read slowly and compress badly
 ROW_GROUP_ROWS = 128 * 1024
 ROW_GROUP_BYTES = 64 << 20
@@ -22,7 +24,7 @@ ROW_GROUP_BYTES = 64 << 20
 _FILTERED = frozenset({"capture", "run", "file", "frame", "time", "time_ns", "first_time", "src", "dst"})
 
 
-def parquet_writer(file: IO[bytes], schema: pa.Schema, compression: str = "zstd") -> pq.ParquetWriter:
+def parquet_writer(file: IO[bytes], schema: pa.Schema, compression: Compression = "zstd") -> pq.ParquetWriter:
     """A writer whose encodings follow from the columns: see ``Column.values``.
 
     Integers that count up are stored as differences (DELTA_BINARY_PACKED), values that hardly repeat as they are
@@ -30,13 +32,14 @@ def parquet_writer(file: IO[bytes], schema: pa.Schema, compression: str = "zstd"
     """
     values = _values()
     kinds = {name: values.get(name, "repeated") for name in schema.names}
+    dictionaries = [
+        leaf for field in schema if kinds[field.name] == "repeated" for leaf in _leaves(field.name, field.type)
+    ]
     return pq.ParquetWriter(
         file,
         schema,
         compression=compression,
-        use_dictionary=[
-            leaf for field in schema if kinds[field.name] == "repeated" for leaf in _leaves(field.name, field.type)
-        ],
+        use_dictionary=dictionaries,  # type: ignore[arg-type]  # the stubs lack the list of columns
         column_encoding={name: "DELTA_BINARY_PACKED" for name, kind in kinds.items() if kind == "counted"},
         write_statistics=[name for name in schema.names if name in _FILTERED],
     )
@@ -45,7 +48,7 @@ def parquet_writer(file: IO[bytes], schema: pa.Schema, compression: str = "zstd"
 @cache
 def _values() -> dict[str, str]:
     """What the values of the columns of all tables are like, those in Spark's types included."""
-    found = {}
+    found: dict[str, str] = {}
     for column in (*CAPTURE.columns, *(column for kind in TABLES.values() for column in kind.table.columns)):
         kind = column.values
         if kind == "repeated" and column.type in (BYTES, TIMESTAMP):

@@ -21,7 +21,7 @@ class Part:
     ----------
     resume, stop : Checkpoint or None
     resume_inside, stop_inside : bytes
-        Where the two are in their files, for ``state.go_on`` and ``state.stop_at``; empty between files.
+        Where the two are in their files, for ``state.resume_reader`` and ``state.stop_at``; empty between files.
     finishes : bool
         Incomplete datagrams and packets are given up at the end.
     grows : bool

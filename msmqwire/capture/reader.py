@@ -6,7 +6,7 @@ import io
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.files.blocks import Block, FileReader, Pool
@@ -69,7 +69,8 @@ class ArrowReader(ClosingIterator["pa.RecordBatch"]):
         """The remaining rows for any Arrow consumer, read as it asks for them."""
         import pyarrow as pa
 
-        return pa.RecordBatchReader.from_batches(self.schema, self).__arrow_c_stream__(requested_schema)
+        rows: Any = pa.RecordBatchReader.from_batches(self.schema, self)
+        return rows.__arrow_c_stream__(requested_schema)
 
 
 class Capture(ClosingIterator[Block]):

@@ -67,7 +67,7 @@ class DayFiles:
         self._storage = storage
         self._table = table
         self._columns = columns
-        self._schema = schema = arrow_schema(columns)
+        self._schema = arrow_schema(columns)
         self._compression = compression
         self._name = name
         self._waiting: list[pa.RecordBatch] = []
