@@ -23,8 +23,8 @@ Compression = Literal["snappy", "zstd", "lz4", "gzip", "brotli", "none"]
 
 # Hive's name for the partition of what has no day; readers take it for null
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
-_ROW_GROUP_ROWS = 1 << 17
-_ROW_GROUP_BYTES = 64 << 20
+_ROW_GROUP_ROWS = 1 << 15
+_ROW_GROUP_BYTES = 16 << 20
 _MOST_OPEN = 16
 # Numbers that go up from row to row: their differences take a fraction of the room
 _COUNTED = ("frame", "first_frame", "time", "time_ns", "stream_offset")
