@@ -22,7 +22,7 @@ from msmqwire.spark.lake import commit as protocol
 from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount
 from msmqwire.spark.lake.commit import Group, Lake
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
-from msmqwire.spark.lake.schemas import file_columns, file_schema
+from msmqwire.spark.lake.schemas import file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeTable
 from msmqwire.spark.pipeline import _numbers
@@ -42,20 +42,18 @@ def write_rows(storage: Storage, captures: Mapping[str, tuple[int, int]], name: 
         with DayFiles(storage, table, file_columns(table), "snappy", name) as days:
             for file, (number, rows) in captures.items():
                 count = rows if table == "topology" else 1
-                times = [(MONDAY + at % 2 * DAY) // 1000 for at in range(count)]
+                times = [MONDAY + at % 2 * DAY for at in range(count)]
                 values: dict[str, list[Any]] = {
                     "file": [file] * count,
                     "frame": list(range(count)),
                     "time": times,
-                    "time_ns": [time * 1000 for time in times],
                     "src": [f"10.0.0.{at % 256}" for at in range(count)],
-                    "capture": [number] * count,
                 }
-                schema = file_schema(table)
-                columns = [pa.array(values.get(one.name, [None] * count), one.type) for one in schema]
-                batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-                for at in range(count):
-                    days.write(batch.slice(at, 1).drop_columns(["capture"]), number)
+                types = {column.source: column.arrow for column in file_columns(table) if column.name == column.source}
+                types |= {"time": pa.timestamp("ns", "UTC")}
+                del types["capture"]
+                columns = {one: pa.array(values.get(one, [None] * count), type_) for one, type_ in types.items()}
+                days.write(pa.record_batch(columns), number)
         files += days.files
     storage.sync(f"{file.table}/{file.path}" for file in files)
     return files

@@ -229,14 +229,14 @@ def test_reading_that_fails_in_the_middle(tmp_path: Path, monkeypatch: pytest.Mo
     names = [str(tmp_path / f"{number}.pcap") for number in range(3)]
     for number, name in enumerate(names):
         write_capture(Path(name), packets(2, start=number))
-    batches = Scan.batches
+    rows = Scan.rows
 
     def failing(self: Scan, source: Any) -> Iterable[Any]:
-        yield from batches(self, source)
+        yield from rows(self, source)
         if source.name == names[1]:
             raise CaptureError("the disk is on fire")
 
-    monkeypatch.setattr(Scan, "batches", failing)
+    monkeypatch.setattr(Scan, "rows", failing)
     work = Decoding(Storage.of(tmp_path), ScanOptions(), "snappy", "done")
     decoded = Decoded.from_json(work([(name, number, []) for number, name in enumerate(names)]))
     assert [account.problem for account in decoded.accounts] == [None, "the disk is on fire", None]

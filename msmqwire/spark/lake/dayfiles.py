@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, parquet_writer
+from msmqwire.capture.parquet import parquet_writer
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn, arrow_schema, convert
 
@@ -24,6 +24,9 @@ Compression = Literal["snappy", "zstd", "lz4", "gzip", "brotli", "none"]
 
 # Hive's name for the partition of what has no day; readers take it for null
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
+# Smaller than those of one file: a task writes the files of several tables at a time
+_ROW_GROUP_ROWS = 1 << 15
+_ROW_GROUP_BYTES = 16 << 20
 _MOST_OPEN = 16
 # The columns whose least and greatest values a table has of each of its files, so that readers pass over files
 _STATISTICS = ("capture", "run", "file", "time", "first_time", "src", "dst")
@@ -81,7 +84,7 @@ class DayFiles:
         self._captures.append(capture)
         self._rows += len(batch)
         self._bytes += batch.get_total_buffer_size()
-        if self._rows >= ROW_GROUP_ROWS or self._bytes >= ROW_GROUP_BYTES:
+        if self._rows >= _ROW_GROUP_ROWS or self._bytes >= _ROW_GROUP_BYTES:
             self._flush()
 
     def __enter__(self) -> DayFiles:
