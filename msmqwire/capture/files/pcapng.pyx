@@ -228,7 +228,7 @@ cdef bint find_block(Window* window, const Section* section, bint ended) noexcep
 
 
 cdef uint64_t nanoseconds_of(uint64_t fraction, uint32_t bits) noexcept nogil:
-    """``fraction / 2**bits`` seconds, bits at most 63, in nanoseconds rounded down; in halves that 64 bits can multiply."""
+    """``fraction / 2**bits`` seconds, bits at most 63, in nanoseconds; in halves that 64 bits can multiply."""
     cdef uint64_t high, low
     if bits <= 32:
         return fraction * SECOND >> bits

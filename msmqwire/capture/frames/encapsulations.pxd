@@ -7,7 +7,7 @@ before them.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-from msmqwire.capture.frames.layers cimport Layer, Packet
+from msmqwire.capture.frames.packet cimport Layer, Packet
 
 cdef enum:
     MOST_ENCAPSULATIONS = 6  # around a packet

@@ -12,7 +12,7 @@ from msmqwire.capture.frames.frame cimport (
     L2TP, LINK_CUT, LISP, MACSEC, OPENVPN, PPP_COMPRESSED, PPP_MULTILINK, PROVIDER_BACKBONE, SERVICE_HEADER, TEREDO,
     TOO_DEEP, TRILL, TZSP, Unsupported, WLAN_AGGREGATE, WLAN_ENCRYPTED, WLAN_FRAGMENT,
 )
-from msmqwire.capture.frames.layers cimport (
+from msmqwire.capture.frames.packet cimport (
     NEXT, OTHER, TYPE_IPV4, TYPE_IPV6, TYPE_IPX, TYPE_SERVICE_VLAN, TYPE_VLAN, UDP_HEADER, UNSUPPORTED_ENCAPSULATION,
     Layer, Packet, network_u16, short_of,
 )

@@ -9,7 +9,13 @@ as a little-endian number, so that nothing need be swapped to look one up.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames.fragments cimport Datagram, Part
+from msmqwire.capture.frames.fragments cimport Datagram
+from msmqwire.capture.frames.packet cimport (
+    FOUND, IPX_HEADER, IPX_PACKET, NEXT, OTHER, PART, PLAIN_SPACE, SMALLEST_TYPE, TCP_HEADER, TCP_PROTOCOL,
+    TYPE_IPV4, TYPE_IPV6, TYPE_IPX, TYPE_LINUX_802_2, TYPE_LINUX_802_3, TYPE_OLD_QINQ_1, TYPE_OLD_QINQ_2,
+    TYPE_SERVICE_VLAN, TYPE_VLAN, UDP_HEADER, UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Layer,
+    Packet, Protocol, network_u16, short_of,
+)
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
 
@@ -36,78 +42,11 @@ cdef enum Link:
     LINK_LINUX_SLL2 = 276
 
 
-# Values of EtherType. Below 0x0600 it is a length (IEEE 802.3); Linux has numbers of its own for two kinds of those.
-cdef enum:
-    TYPE_LINUX_802_3 = 0x0001
-    TYPE_LINUX_802_2 = 0x0004
-    SMALLEST_TYPE = 0x0600
-    TYPE_IPV4 = 0x0800
-    TYPE_IPX = 0x8137
-    TYPE_IPV6 = 0x86DD
-    TYPE_VLAN = 0x8100          # IEEE 802.1Q
-    TYPE_SERVICE_VLAN = 0x88A8  # IEEE 802.1ad
-    TYPE_OLD_QINQ_1 = 0x9100
-    TYPE_OLD_QINQ_2 = 0x9200
-
-
 # The selected ports of each transport.
 cdef struct Ports:
     const uint64_t* udp
     const uint64_t* tcp
     const uint64_t* ipx  # sockets, as IPX calls them
-
-
-# Values of Protocol and Next Header, and one beyond them
-cdef enum Protocol:
-    TCP_PROTOCOL = 6
-    UDP_PROTOCOL = 17
-    IPX_PACKET = 256
-
-
-# A UDP datagram, a TCP segment or an IPX packet in a frame.
-cdef struct Packet:
-    const uint8_t* ip       # or the header of IPX
-    const uint8_t* header   # of UDP or TCP; both begin with the two ports
-    const uint8_t* payload
-    size_t size         # of the payload, as far as it was captured
-    size_t missing      # bytes of it that were not captured; only a segment may lack some
-    uint32_t protocol
-    uint32_t path       # the encapsulations around it, as encapsulations.pxd describes
-    uint32_t unsupported  # the encapsulation that is not read, or the link type
-    const Datagram* datagram  # reassembled from fragments, that it is in; NULL if it is in the frame
-    Part part           # of an IP datagram, where the frame holds one
-    size_t needed       # if the frame is damaged, as the text of its reason uses it
-    size_t available
-
-
-# What a frame is, when it is not damaged for some Reason
-cdef enum:
-    FOUND = 0
-    OTHER = -1
-    PART = -2
-    UNSUPPORTED_LINK = -3
-    UNSUPPORTED_ENCAPSULATION = -4
-    NEXT = -5  # between layers: the header that ``Layer.type`` announces comes next
-
-
-# The part of a frame that a layer reads: [position, captured), and how far the packet extends by its own counts.
-cdef struct Layer:
-    const uint8_t* frame
-    size_t position
-    size_t captured
-    size_t end
-    uint32_t type      # EtherType of the header at the position; after an IP header its protocol
-
-
-cdef enum:
-    UDP_HEADER = 8
-    TCP_HEADER = 20
-    IPX_HEADER = 30
-    PLAIN_SPACE = 65536 + 14 - 42  # the longest IP packet after its link header, and one byte
-
-
-cdef inline size_t network_u16(const uint8_t* source) noexcept nogil:
-    return wire_bswap16(load_u16(source))
 
 
 cdef inline bint has_port(const uint64_t* ports, const uint8_t* port) noexcept nogil:
@@ -164,12 +103,6 @@ cdef inline bint plain_segment(const uint8_t* frame, size_t size, Packet* found)
     found.path = 0
     found.datagram = NULL
     return True
-
-
-cdef inline int short_of(Packet* found, int reason, size_t needed, size_t available) noexcept nogil:
-    found.needed = needed
-    found.available = available
-    return reason
 
 
 cdef inline bint may_be_tunnel(const uint8_t* port) noexcept nogil:

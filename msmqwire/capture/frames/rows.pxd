@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.capture.frames.frame cimport Frame
-from msmqwire.capture.frames.layers cimport Packet
+from msmqwire.capture.frames.packet cimport Packet
 from msmqwire.capture.frames.selection cimport Selection, selects
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.columns.payloads cimport Span

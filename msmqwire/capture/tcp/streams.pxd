@@ -4,7 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames.frame cimport Counts, Frame
-from msmqwire.capture.frames.layers cimport Packet
+from msmqwire.capture.frames.packet cimport Packet
 from msmqwire.capture.frames.rows cimport Rows
 from msmqwire.capture.tcp.flows cimport Streams
 

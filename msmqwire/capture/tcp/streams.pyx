@@ -7,8 +7,8 @@ some of its bytes, else at the next signature. Bytes that a stream is past are c
 where none are held, this is a problem. A segment from before the first byte of a stream belongs to a stream of its own.
 
 Rows have space for a number of packets. A segment that may need more is not taken: the caller makes new rows and calls
-again. If a segment was taken and the bytes that waited for it did not fit, its flow is ``waiting``: the caller makes new
-rows for it before the next segment.
+again. If a segment was taken and the bytes that waited for it did not fit, its flow is ``waiting``: the caller makes
+new rows for it before the next segment.
 """
 
 from cython cimport boundscheck, wraparound
@@ -19,7 +19,7 @@ from libc.string cimport memcmp, memcpy
 
 from msmqwire.capture.frames.fragments cimport DATAGRAM_HEADER, frame_of, free_fragments
 from msmqwire.capture.frames.frame cimport CONFLICT, EVICTED, GAP, UNCOMPARED, UNFINISHED, Counts, Frame, describe
-from msmqwire.capture.frames.layers cimport Packet
+from msmqwire.capture.frames.packet cimport Packet
 from msmqwire.capture.frames.rows cimport Rows, keep_memory
 from msmqwire.capture.tcp.flows cimport (
     EARLIER_BIT, NO_FLOW, Endpoints, Flow, Origin, Piece, Streams, add_flow, count_probes, find_flow, free_table,
