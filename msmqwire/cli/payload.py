@@ -34,7 +34,7 @@ def decode_hex(options: argparse.Namespace, format: str) -> int:
         raise CommandError(f"--table {table}: no such table; there is {', '.join(TABLES)}")
     if table == "sessions" and payload[4:8] != b"LIOR":
         layout = "ping"
-    batch = TABLES[table].decode_batch([payload], strict=options.strict).to_arrow(guid="text")
+    batch = TABLES[table].decode_batch([payload], strict=options.strict).to_arrow(guid="text", dictionaries=False)
     with open_target(options.output, []) as sink:
         if format == "table":
             sink.write("".join(line + "\n" for line in _lines(layout, payload)).encode("utf-8", "replace"))

@@ -131,10 +131,11 @@ def test_progress_is_for_a_terminal_where_no_rows_go(tmp_path: Path) -> None:
 # --- Stopped in the middle ---
 
 
-def wait_for_files(directory: Path, count: int) -> None:
-    """Until a command has begun to write."""
+def wait_for_output(child: subprocess.Popen[bytes], directory: Path) -> None:
+    """Until a command has begun to write, into a file that may have no name yet."""
     deadline = time.monotonic() + _DEADLINE
-    while len(list(directory.iterdir())) < count:
+    descriptors = Path("/proc", str(child.pid), "fd")
+    while not any(os.path.realpath(one).startswith(f"{directory}/") for one in descriptors.iterdir()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -156,7 +157,7 @@ def test_a_signal_leaves_no_file(number: signal.Signals, name: str, tmp_path: Pa
     assert child.stderr
     child.stdin.write(capture([V1.data] * 20_000, step=1_000))
     child.stdin.flush()
-    wait_for_files(tmp_path, 2)
+    wait_for_output(child, tmp_path)
     child.send_signal(number)
     # Still waiting for the end of its input; a shell sees that a signal ended it.
     assert child.wait(_DEADLINE) == -number
@@ -178,7 +179,7 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     data = capture([V2.data])
     child.stdin.write(data[:100])
     child.stdin.flush()
-    wait_for_files(tmp_path, 1)
+    wait_for_output(child, tmp_path)
     child.send_signal(signal.SIGHUP)
     _, said = child.communicate(data[100:], timeout=_DEADLINE)
     assert child.returncode == 0, said
@@ -223,7 +224,7 @@ def test_a_full_disk_leaves_no_file(format: str, tmp_path: Path) -> None:
     path.write_bytes(capture([reply_from(f"server-{n * 7919 % 100_003}") for n in range(5_000)]))
     disk.mkdir()
     script = (
-        'mount -t tmpfs -o size=64k none "$1" || exit 77\n'
+        'mount -t tmpfs -o size=16k none "$1" || exit 77\n'
         f'"$2" -m msmqwire decode "$3" -T {format} -o "$1/out"; status=$?\n'
         'ls -A "$1"; exit $status\n'
     )

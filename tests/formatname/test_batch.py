@@ -154,7 +154,7 @@ def test_what_a_batch_holds_is_released() -> None:
     gc.collect()
     before = allocated_bytes()
     batch = parse_batch(TEXTS)
-    view, table = batch["queue"], batch.to_arrow()
+    view, table = batch["queue"], batch.to_arrow(guid="uuid")
     assert allocated_bytes() > before
     del batch, view
     assert table.to_pylist() == EXPECTED_ROWS

@@ -79,7 +79,7 @@ def test_tshark_shows_our_values(folder: Path, vectors: Path, layout: str) -> No
     for capture in (vectors, *EXAMPLES):
         rows = [
             row
-            for table, batch in read_tables(capture)
+            for table, batch in read_tables(capture, guid="text")
             if table == ("sessions" if layout == "ping" else layout)
             for row in batch.to_pylist()
             if layout in ("topology", "messages") or (row["kind"] == "ping") == (layout == "ping")

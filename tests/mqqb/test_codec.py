@@ -176,7 +176,7 @@ def test_packets_of_sessions(class_: Any, values: dict[str, Any]) -> None:
         ({"message_class": 0x200}, "MessageClass"),
         ({"hash_algorithm": 0x8005}, "HashAlgorithm"),
         ({"encryption_algorithm": 0x6611}, "EncryptionAlgorithm"),
-        ({"privacy_level": 5}, "EncryptionAlgorithm"),
+        ({"privacy_level": 5, "encryption_algorithm": 0x6602}, "EncryptionAlgorithm"),
         ({"sent_over_http": True}, "UserHeader.Flags"),
         ({"admin_queue": "DIRECT=OS:a\\b"}, "AdminQueue"),
         ({"destination_queue": "DIRECT=OS:a\\b", "queue_manager_address": GUIDS[0]}, "QueueManagerAddress"),

@@ -74,7 +74,7 @@ def packet_of(body: bytes) -> bytes:
 def rows(*captures: bytes) -> list[dict[str, Any]]:
     """The rows of the notifications table, all of them decoded strictly."""
     files: Any = [io.BytesIO(data) for data in captures]
-    found = [row for batch in read_table(files, "notifications", strict=True) for row in batch.to_pylist()]
+    found = [row for batch in read_table(files, "notifications", strict=True, guid="text") for row in batch.to_pylist()]
     assert all(row["fault"] is None and row["violations"] == [] for row in found)
     return found
 

@@ -43,7 +43,7 @@ def test_defaults() -> None:
     options = SourceOptions.of({"paths": '["a", "b"]'})
     assert (options.paths, options.table) == (("a", "b"), "topology")
     assert (options.recursive, options.split_size, options.storage_options) == (False, None, {})
-    assert options.scan.read == ReadOptions()
+    assert options.scan.read == ReadOptions(guid="text")
 
 
 def test_the_name_of_spark_for_an_option() -> None:

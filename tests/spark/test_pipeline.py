@@ -228,7 +228,7 @@ def written(table: str, count: int) -> WrittenFile:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"other": 4}, "10 frames, but 9 payloads, segments, fragments, other and damaged"),
+        ({"other": 4}, "10 frames, but 9 payloads, segments, fragments, other, unsupported and damaged"),
         ({"rows": {"topology": 3}}, "4 payloads for topology, but 3 rows of it"),
         ({"claimed": 3}, "4 payloads and packets of streams, but 3 given to tables"),
         ({"streams": StreamStats(bytes=9, framed=4, skipped=3)}, "9 bytes of streams, but 7 framed, skipped and dupli"),

@@ -184,7 +184,7 @@ def content(lake: Path) -> dict[str, bytes]:
         (one_row_too_many, f"{OTHER}: 10 payloads for topology, but 11 rows of it"),
         (a_file_without_its_first_row("topology"), f"{OTHER}: 10 rows of topology, but 9 in its files"),
         (a_file_without_its_first_row("faults"), f"{OTHER}: 3 rows of faults, but 2 in its files"),
-        (a_frame_too_many, f"{OTHER}: 13 frames, but 12 payloads, segments, fragments, other and damaged"),
+        (a_frame_too_many, f"{OTHER}: 13 frames, but 12 payloads, segments, fragments, other, unsupported and damaged"),
     ],
     ids=["account", "rows", "faults", "frames"],
 )

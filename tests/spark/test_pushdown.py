@@ -172,7 +172,7 @@ def test_what_is_left_to_spark() -> None:
     ],
 )
 def test_what_is_not_even_decoded(conditions: list[Filter], wanted: dict[str, Any]) -> None:
-    assert narrowed(ScanOptions(), conditions) == ScanOptions(read=ReadOptions(**wanted))
+    assert narrowed(ScanOptions(), conditions) == ScanOptions(read=ReadOptions(guid="text", **wanted))
     assert narrowed(ScanOptions(mode="FAILFAST"), conditions) == ScanOptions(mode="FAILFAST")
 
 
