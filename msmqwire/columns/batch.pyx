@@ -8,7 +8,7 @@ follows from the table's schema; three walks over the schema make the numpy view
 from typing import NamedTuple
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed, lasting
@@ -478,7 +478,8 @@ cdef ArrowNode names_node(
     cdef str index
     cdef size_t i
     if not form.dictionaries:
-        return arrow_node(name, "u", <Py_ssize_t>count, validity, nulls, list(texts_of_names(values.data, count, names)))
+        texts = list(texts_of_names(values.data, count, names))
+        return arrow_node(name, "u", <Py_ssize_t>count, validity, nulls, texts)
     if largest_of(values.data, count) >= <size_t>len(names):
         indices = allocate(count)
         for i in range(count):

@@ -51,7 +51,9 @@ def traffic() -> Iterator[bytes]:
             yield frame.replace(bytes((10, 20, 1, 25)), bytes((10, 21, copy, 25)))
         yield site[number % len(site)]
     yield build.ethernet(build.IPV4, last)
-    yield build.ethernet(build.IPV4, build.ipv4(datagram[:800], fragment=0x2000, source="10.9.9.8", target="10.20.1.10"))
+    yield build.ethernet(
+        build.IPV4, build.ipv4(datagram[:800], fragment=0x2000, source="10.9.9.8", target="10.20.1.10")
+    )
 
 
 def write_pcap(path: Path) -> None:

@@ -142,8 +142,8 @@ class Decompressed:
             raise CaptureError(f"{name}: {missing(package, f'decompressing {form}')}") from error
 
     def read_into(self, view: memoryview) -> int:
-        """Fill the buffer with what comes next; 0 at the end, be it the right one or where the file is damaged."""
-        if self.damage:
+        """Fill the buffer; 0 at the end of the content, or where the file is malformed."""
+        if self.damage or not view:  # liblzma takes an empty buffer for an error
             return 0
         try:
             count = self._reader.readinto1(view)
