@@ -40,6 +40,9 @@ class FrameReader(ArrowReader):
         columns = block.capture.to_arrow(dictionaries=False).columns
         return pa.RecordBatch.from_arrays([*columns, data], schema=self.schema)
 
+    def _has_ended(self) -> bool:
+        return self._capture._has_ended()
+
     def close(self) -> None:
         """Close the file that is being read. Record batches stay valid; there are no more of them."""
         self._capture.close()

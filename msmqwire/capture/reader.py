@@ -40,8 +40,20 @@ class ClosingIterator(Iterator[Item]):
     stats: CaptureStats
 
     @abstractmethod
+    def _has_ended(self) -> bool:
+        """Whether there is nothing more: all was read, or the reader was closed."""
+
+    @abstractmethod
     def close(self) -> None:
         """Close the file that is being read. What was returned stays valid; the iterator has ended."""
+
+    def _contents(self) -> str:
+        """What is read, as ``repr`` shows it."""
+        return f"{self.stats.payloads:,} datagrams"
+
+    def __repr__(self) -> str:
+        state = "ended" if self._has_ended() else "open"
+        return f"<{type(self).__name__}: {self._contents()} of {self.stats.frames:,} frames read, {state}>"
 
     def __enter__(self) -> Self:
         return self
@@ -118,6 +130,9 @@ class Capture(ClosingIterator[Block]):
             self._leave()
             self._open_next()
         raise StopIteration
+
+    def _has_ended(self) -> bool:
+        return self._reader is None
 
     def close(self) -> None:
         """Close the file that is being read. Blocks stay valid; there are no more of them."""
@@ -285,6 +300,9 @@ class Checkpoints(ClosingIterator[Checkpoint]):
         if checkpoint is None:
             raise StopIteration
         return checkpoint
+
+    def _has_ended(self) -> bool:
+        return self._capture._has_ended()
 
     def close(self) -> None:
         """Close the file that is being read; there are no more checkpoints."""

@@ -337,6 +337,12 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         self._ready.clear()
         self._capture.close()
 
+    def _has_ended(self) -> bool:
+        return self._capture._has_ended() and not self._ready
+
+    def _contents(self) -> str:
+        return ", ".join(f"{table.rows:,} rows of {name}" for name, table in self.tables.items())
+
     def checkpoint(self) -> Checkpoint:
         """The place where reading ended, after the last record batch: as ``Capture.checkpoint``."""
         return self._capture.checkpoint()
@@ -410,9 +416,15 @@ class TableReader(ArrowReader):
     def __next__(self) -> pa.RecordBatch:
         return next(self._reader)[1]
 
+    def _has_ended(self) -> bool:
+        return self._reader._has_ended()
+
     def close(self) -> None:
         """Close the file that is being read. Record batches stay valid; there are no more of them."""
         self._reader.close()
+
+    def _contents(self) -> str:
+        return f"{self.rows:,} rows of {self._table.name}, {len(self.schema)} columns,"
 
     def checkpoint(self) -> Checkpoint:
         """The place where reading ended, after the last record batch: as ``Capture.checkpoint``."""

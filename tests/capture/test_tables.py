@@ -308,3 +308,17 @@ def test_importing_it_needs_no_pyarrow() -> None:
         [sys.executable, "-c", program], cwd=EXAMPLES.parent, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_readers_show_what_they_have_read() -> None:
+    path = EXAMPLES / "local-site.pcap"
+    with capture.read_table(path, "topology", columns=["frame", "type"]) as reader:
+        assert repr(reader) == "<TableReader: 0 rows of topology, 2 columns, of 0 frames read, open>"
+        assert sum(map(len, reader)) == 4
+        assert repr(reader) == "<TableReader: 4 rows of topology, 2 columns, of 8 frames read, ended>"
+    blocks = capture.open(path)
+    blocks.close()
+    assert repr(blocks) == "<Capture: 0 datagrams of 0 frames read, ended>"
+    with capture.read_tables(path, ["topology", "messages"]) as tables, capture.checkpoints(path, 1 << 20) as cuts:
+        assert repr(tables) == "<TablesReader: 0 rows of topology, 0 rows of messages of 0 frames read, open>"
+        assert repr(cuts) == "<Checkpoints: 0 datagrams of 0 frames read, open>"
