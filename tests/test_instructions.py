@@ -11,6 +11,7 @@ from tests.system_programs import require_program
 @pytest.mark.long
 def test_instructions_stay_in_their_band() -> None:
     require_program("valgrind")
+    pytest.importorskip("pytest_benchmark", reason="the extra bench is not installed, whose workloads are counted")
     compiler, recorded = instructions.recorded()
     if compiler != instructions.compiler():
         pytest.skip(f"counted with {compiler}, this is {instructions.compiler()}")
