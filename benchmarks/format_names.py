@@ -115,7 +115,7 @@ def _direct(rng: random.Random) -> tuple[str, Row]:
 
 def of_batch(batch: msmqwire.Batch) -> list[Row]:
     """The rows of a batch."""
-    columns = [batch.to_arrow().column(name).to_pylist() for name in COLUMNS]
+    columns = [batch.to_arrow(guid="uuid").column(name).to_pylist() for name in COLUMNS]
     lists = [None if value is None else tuple(value) for value in columns.pop()]
     return list(zip(*columns, lists, strict=True))
 
