@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import resource
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -134,10 +136,16 @@ def test_progress_is_for_a_terminal_where_no_rows_go(tmp_path: Path) -> None:
 def wait_for_output(child: subprocess.Popen[bytes], directory: Path) -> None:
     """Until a command has begun to write, into a file that may have no name yet."""
     deadline = time.monotonic() + _DEADLINE
-    descriptors = Path("/proc", str(child.pid), "fd")
-    while not any(os.path.realpath(one).startswith(f"{directory}/") for one in descriptors.iterdir()):
+    while not any(file.startswith(f"{directory}/") for file in open_files(child.pid)):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def open_files(pid: int) -> Iterator[str]:
+    """What the descriptors of a process refer to; one may be closed at any moment."""
+    for descriptor in Path("/proc", str(pid), "fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            yield os.readlink(descriptor)
 
 
 @pytest.mark.parametrize(
