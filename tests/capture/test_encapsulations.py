@@ -268,6 +268,13 @@ def test_a_packet_that_extends_beyond_its_encapsulation() -> None:
     assert stats.streams.bytes == 10 + 20
 
 
+@pytest.mark.parametrize("kind", [1, 4])
+def test_cisco_hdlc_has_no_numbers_of_linux(kind: int) -> None:
+    """These announce IEEE 802.2 in the cooked captures of Linux alone."""
+    rows, stats = read(build.pcap([struct.pack(">BBH", 0x0F, 0, kind) + LLC4], link=CISCO_HDLC))
+    assert (rows, stats.other, stats.damaged) == ([], 1, 0)
+
+
 def test_streams_and_fragments_inside() -> None:
     """A stream is one whether its segments come through an encapsulation or not; fragments are put together inside."""
     message = build.message(bytes(200))

@@ -25,6 +25,11 @@ cdef enum:
     FAMILY_IPV6_FREEBSD = 28
     FAMILY_IPV6_DARWIN = 30
 
+# Bytes of link headers
+cdef enum:
+    ETHERNET_HEADER = 14
+    CISCO_HEADER = 4  # of HDLC
+
 # Logical link control (IEEE 802.2): the access points of Novell, and those before an EtherType (SNAP)
 cdef enum:
     LLC_NOVELL = 0xE0E0
@@ -101,7 +106,10 @@ cdef int read_typed(Layer* layer, Packet* found, size_t header, size_t type_at) 
     layer.position += header
     status = read_tags(layer, found)
     if status == FOUND and layer.type < SMALLEST_TYPE:
-        if header == 14 or layer.type == TYPE_LINUX_802_3 or layer.type == TYPE_LINUX_802_2:
+        # In Ethernet it is a length; Linux has numbers of its own there, Cisco's HDLC has none
+        if header == ETHERNET_HEADER or (
+            header != CISCO_HEADER and (layer.type == TYPE_LINUX_802_3 or layer.type == TYPE_LINUX_802_2)
+        ):
             return read_logical_link(layer, found)
         return OTHER
     return status
@@ -148,10 +156,10 @@ cdef int read_packet_information(Layer* layer, Packet* found) noexcept nogil:
 cdef int read_hdlc(Layer* layer, Packet* found) noexcept nogil:
     """PPP in HDLC (RFC 1662), or Cisco's HDLC."""
     cdef const uint8_t* header = layer.frame + layer.position
-    if layer.captured - layer.position < 4:
-        return short_of(found, LINK_CUT, layer.position + 4, layer.captured)
+    if layer.captured - layer.position < CISCO_HEADER:
+        return short_of(found, LINK_CUT, layer.position + CISCO_HEADER, layer.captured)
     if header[0] == CISCO_UNICAST or header[0] == CISCO_MULTICAST:
-        return read_typed(layer, found, 4, 2)
+        return read_typed(layer, found, CISCO_HEADER, 2)
     layer.type = TYPE_PPP
     return FOUND
 
@@ -165,7 +173,7 @@ cdef int read_wireless(uint32_t link, Layer* layer, Packet* found) noexcept nogi
 cdef int read_link(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
     """Leave the position at the header after the link layer, and its EtherType in ``type``."""
     if link == LINK_ETHERNET:
-        return read_typed(layer, found, 14, 12)
+        return read_typed(layer, found, ETHERNET_HEADER, 12)
     if link == LINK_LINUX_SLL:
         return read_typed(layer, found, 16, 14)
     if link == LINK_LINUX_SLL2:
