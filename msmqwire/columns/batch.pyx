@@ -13,10 +13,11 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed, lasting
 from msmqwire.columns.convert cimport (
-    TextSpan, Validity, ascii_of_spans, bits_of_bools, bytes_of_spans, distinct_addresses, distinct_format_names,
+    TextSpan, Validity, ascii_of_spans, bits_of_bools, bytes_of_spans,
     ends_of_guids, fault_fields, guid_texts, largest_of, presence_bitmap, rows_of_items, swapped_guids, texts_at,
     texts_of, texts_of_names, texts_of_spans, validity_of, widened, zeros,
 )
+from msmqwire.columns.distinct cimport distinct_addresses, distinct_format_names
 from msmqwire.columns.payloads cimport Payloads
 from msmqwire.wire.fault cimport Fault, field_name
 from msmqwire.wire.format_name cimport FormatName

@@ -8,7 +8,7 @@ cdef class Buffer:
     cdef uint8_t* data
     cdef readonly size_t size
     cdef void* block
-    cdef size_t room     # of the block
+    cdef size_t capacity     # of the block
 
 
 cdef Buffer allocate(size_t size)

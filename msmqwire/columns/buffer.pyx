@@ -34,7 +34,7 @@ cdef enum:
 # page when it is first touched. So the blocks of freed Buffers are kept, the latest ones.
 cdef struct Block:
     void* start
-    size_t room
+    size_t capacity
 
 cdef Block[MOST_KEPT] kept
 cdef size_t kept_count = 0
@@ -45,11 +45,11 @@ cdef size_t live_bytes = 0
 
 
 cdef class Buffer:
-    # A Buffer never moves or changes its size, so a view can never dangle; a Batch that needs more room takes a new one
+    # A Buffer never moves or changes its size, so a view can never dangle; a Batch that needs more takes a new one
     def __dealloc__(self):
         global live_bytes
         if self.block != NULL:
-            keep(self.block, self.room)
+            keep(self.block, self.capacity)
             live_bytes -= self.size
 
     def __len__(self):
@@ -62,44 +62,44 @@ cdef class Buffer:
 cdef void forget(size_t place) noexcept:
     """Remove a block from those kept; the others stay in the order in which they were freed."""
     global kept_count, kept_bytes
-    kept_bytes -= kept[place].room
+    kept_bytes -= kept[place].capacity
     kept_count -= 1
     memmove(&kept[place], &kept[place + 1], (kept_count - place) * sizeof(Block))
 
 
-cdef void keep(void* block, size_t room) noexcept:
+cdef void keep(void* block, size_t capacity) noexcept:
     """Keep a block to be used again, instead of the oldest ones where there are many."""
     global kept_count, kept_bytes
-    if not KEEPS_BLOCKS or room < SMALLEST_KEPT or room > MOST_KEPT_BYTES:
+    if not KEEPS_BLOCKS or capacity < SMALLEST_KEPT or capacity > MOST_KEPT_BYTES:
         PyMem_RawFree(block)
         return
-    while kept_count == MOST_KEPT or kept_bytes + room > MOST_KEPT_BYTES:
+    while kept_count == MOST_KEPT or kept_bytes + capacity > MOST_KEPT_BYTES:
         PyMem_RawFree(kept[0].start)
         forget(0)
     kept[kept_count].start = block
-    kept[kept_count].room = room
+    kept[kept_count].capacity = capacity
     kept_count += 1
-    kept_bytes += room
+    kept_bytes += capacity
 
 
-cdef void* block_of(size_t* room) noexcept:
-    """A block of at least ``room`` bytes and at most half as many again, whose size is written there; NULL if none."""
+cdef void* block_of(size_t* capacity) noexcept:
+    """A block of at least ``capacity`` bytes, at most half as many more; its size is written there. NULL if none."""
     cdef size_t i
     cdef void* block
     for i in range(kept_count):
-        if room[0] <= kept[i].room <= room[0] + room[0] // 2:
-            room[0] = kept[i].room
+        if capacity[0] <= kept[i].capacity <= capacity[0] + capacity[0] // 2:
+            capacity[0] = kept[i].capacity
             block = kept[i].start
             forget(i)
             return block
-    return PyMem_RawMalloc(room[0])
+    return PyMem_RawMalloc(capacity[0])
 
 
 cdef Buffer allocate(size_t size):
     global live_bytes
     cdef Buffer buffer = Buffer.__new__(Buffer)
-    buffer.room = size + ALIGNMENT
-    buffer.block = block_of(&buffer.room)
+    buffer.capacity = size + ALIGNMENT
+    buffer.block = block_of(&buffer.capacity)
     if buffer.block == NULL:
         raise MemoryError(f"cannot allocate {size} bytes for a column")
     buffer.data = <uint8_t*>((<uintptr_t>buffer.block + ALIGNMENT - 1) & ~<uintptr_t>(ALIGNMENT - 1))

@@ -6,7 +6,6 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from msmqwire.columns.buffer cimport Buffer
 from msmqwire.columns.payloads cimport PayloadTable
 from msmqwire.wire.fault cimport Fault
-from msmqwire.wire.format_name cimport FormatName
 
 
 # A text or bytes value: bytes [offset, offset + length) of the payload of its row
@@ -43,8 +42,4 @@ cdef size_t largest_of(const uint8_t* values, size_t count) noexcept nogil
 cdef Buffer widened(const uint8_t* values, size_t count, size_t width)
 cdef Buffer ends_of_guids(size_t count)
 cdef tuple texts_of(list texts)
-cdef tuple distinct_addresses(const uint8_t* values, size_t count, const uint8_t* validity)
-cdef tuple distinct_format_names(
-    const FormatName* names, size_t count, const PayloadTable* payloads, const uint32_t* rows, const uint8_t* validity
-)
 cdef tuple texts_at(const uint32_t* places, size_t count, const int32_t* ends, const uint8_t* text)

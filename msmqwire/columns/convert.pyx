@@ -6,14 +6,12 @@ conversions need not look at validity; text of null rows has length 0.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed, buffer_of_bytes, lasting
 from msmqwire.columns.payloads cimport PayloadTable, Span, payload_at
-from msmqwire.wire.address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, LONGEST_ADDRESS_TEXT, format_address
-from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
+from msmqwire.wire.cursor cimport load_u32, load_u64
 from msmqwire.wire.fault cimport Fault, field_name
-from msmqwire.wire.format_name cimport FormatName, format_format_name, largest_format_name_text
 from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid, swap_guid
 from msmqwire.wire.simd cimport wire_popcount
 from msmqwire.wire.utf16 cimport utf16_to_utf8
@@ -348,146 +346,3 @@ cdef tuple fault_fields(const Fault* faults, size_t fault_count, size_t count, t
         text = field_name(fields, faults[i].field, faults[i].item)
         (<uint32_t*>places.data)[faults[i].row] = known.setdefault(text, len(known))
     return places, list(known)
-
-
-# --- Distinct values: an open hash table of the rows in which each was found first ---
-
-
-cdef inline uint64_t mixed(uint64_t hash, uint64_t word) noexcept nogil:
-    hash = (hash ^ word) * <uint64_t>0x9E3779B97F4A7C15
-    return hash ^ hash >> 29
-
-
-cdef Buffer table_of(size_t count):
-    """An empty table with room for ``count`` values, of a size that is a power of 2."""
-    cdef size_t slots = 16
-    while slots < 2 * count:
-        slots *= 2
-    return allocate_zeroed(slots * sizeof(uint32_t))
-
-
-cdef tuple distinct_addresses(const uint8_t* values, size_t count, const uint8_t* validity):
-    """Places of addresses among the distinct ones, and offsets and text of these; null rows have place 0."""
-    cdef Buffer places = allocate(count * sizeof(uint32_t))
-    cdef Buffer table = table_of(count)
-    cdef Buffer first = allocate(count * sizeof(uint32_t))
-    cdef uint32_t* place = <uint32_t*>places.data
-    cdef uint32_t* slots = <uint32_t*>table.data
-    cdef uint32_t* rows = <uint32_t*>first.data
-    cdef size_t mask = table.size // sizeof(uint32_t) - 1
-    cdef size_t found = 0
-    cdef size_t slot = 0
-    cdef size_t i
-    cdef Buffer offsets, text
-    cdef const uint8_t* value
-    with nogil:
-        for i in range(count):
-            place[i] = 0
-            if validity != NULL and not validity[i >> 3] >> (i & 7) & 1:
-                continue
-            value = values + ADDRESS_SIZE * i
-            if found and same_address(value, values + ADDRESS_SIZE * <size_t>rows[slots[slot] - 1]):
-                place[i] = slots[slot] - 1
-                continue
-            slot = <size_t>mixed(
-                mixed(load_u64(value), load_u64(value + 8)), load_u16(value + ADDRESS_FAMILY_AT)
-            ) & mask
-            while slots[slot] and not same_address(value, values + ADDRESS_SIZE * <size_t>rows[slots[slot] - 1]):
-                slot = (slot + 1) & mask
-            if not slots[slot]:
-                rows[found] = <uint32_t>i
-                found += 1
-                slots[slot] = <uint32_t>found
-            place[i] = slots[slot] - 1
-    offsets = allocate((found + 1) * sizeof(int32_t))
-    text = allocate(found * LONGEST_ADDRESS_TEXT)
-    with nogil:
-        (<int32_t*>offsets.data)[0] = 0
-        for i in range(found):
-            (<int32_t*>offsets.data)[i + 1] = (<int32_t*>offsets.data)[i] + <int32_t>format_address(
-                values + ADDRESS_SIZE * <size_t>rows[i], text.data + (<int32_t*>offsets.data)[i]
-            )
-    return places, (offsets, text)
-
-
-cdef inline bint same_address(const uint8_t* one, const uint8_t* other) noexcept nogil:
-    return (
-        load_u64(one) == load_u64(other) and load_u64(one + 8) == load_u64(other + 8)
-        and load_u16(one + ADDRESS_FAMILY_AT) == load_u16(other + ADDRESS_FAMILY_AT)
-    )
-
-
-cdef tuple distinct_format_names(
-    const FormatName* names, size_t count, const PayloadTable* payloads, const uint32_t* rows, const uint8_t* validity
-):
-    """Places of format names among the distinct ones, and offsets and UTF-8 of these; null rows have place 0.
-
-    Direct names lie in the payloads of ``rows``, NULL: name i is of payload i.
-    """
-    cdef Buffer places = allocate(count * sizeof(uint32_t))
-    cdef Buffer table = table_of(count)
-    cdef Buffer first = allocate(count * sizeof(uint32_t))
-    cdef uint32_t* place = <uint32_t*>places.data
-    cdef uint32_t* slots = <uint32_t*>table.data
-    cdef uint32_t* known = <uint32_t*>first.data
-    cdef size_t mask = table.size // sizeof(uint32_t) - 1
-    cdef size_t found = 0
-    cdef size_t room = 0
-    cdef size_t written = 0
-    cdef size_t i, k, slot
-    cdef Buffer offsets, text
-    cdef const uint8_t* data
-    with nogil:
-        for i in range(count):
-            place[i] = 0
-            if validity != NULL and not validity[i >> 3] >> (i & 7) & 1:
-                continue
-            data = payload_at(payloads, i if rows == NULL else rows[i]).data
-            slot = <size_t>hash_of_name(&names[i], data) & mask
-            while slots[slot]:
-                k = known[slots[slot] - 1]
-                if same_name(&names[i], data, &names[k], payload_at(payloads, k if rows == NULL else rows[k]).data):
-                    break
-                slot = (slot + 1) & mask
-            if not slots[slot]:
-                known[found] = <uint32_t>i
-                found += 1
-                slots[slot] = <uint32_t>found
-                room += largest_format_name_text(&names[i])
-            place[i] = slots[slot] - 1
-    if room > INT32_MAX:
-        raise OverflowError(f"{found} format names may exceed an Arrow string array; decode in smaller batches")
-    offsets = allocate((found + 1) * sizeof(int32_t))
-    text = allocate(room)
-    with nogil:
-        (<int32_t*>offsets.data)[0] = 0
-        for i in range(found):
-            k = known[i]
-            data = payload_at(payloads, k if rows == NULL else rows[k]).data
-            written += format_format_name(&names[k], data, text.data + written)
-            (<int32_t*>offsets.data)[i + 1] = <int32_t>written
-    return places, (offsets, text)
-
-
-cdef inline uint64_t hash_of_name(const FormatName* name, const uint8_t* payload) noexcept nogil:
-    cdef uint64_t hash = mixed(load_u64(<const uint8_t*>name), name.length)
-    cdef size_t i = 0
-    hash = mixed(mixed(hash, load_u64(name.guid)), load_u64(name.guid + 8))
-    while i + 8 <= name.length:
-        hash = mixed(hash, load_u64(payload + name.offset + i))
-        i += 8
-    while i < name.length:
-        hash = mixed(hash, payload[name.offset + i])
-        i += 1
-    return hash
-
-
-cdef inline bint same_name(
-    const FormatName* one, const uint8_t* payload, const FormatName* other, const uint8_t* other_payload
-) noexcept nogil:
-    """Whether names are equal in all but their places in the payloads."""
-    return (
-        load_u64(<const uint8_t*>one) == load_u64(<const uint8_t*>other) and one.length == other.length
-        and memcmp(one.guid, other.guid, 16) == 0
-        and (one.length == 0 or memcmp(payload + one.offset, other_payload + other.offset, one.length) == 0)
-    )

@@ -162,4 +162,17 @@ static inline void wire_hexadecimal(const uint8_t *bytes, uint8_t *digits) {
 #endif
 }
 
+/* The two halves of the product of 128 bits, combined by xor: a hash, where both factors are combined with secrets. */
+static inline uint64_t wire_folded_product(uint64_t a, uint64_t b) {
+#if defined(__SIZEOF_INT128__)
+    const unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+#else
+    const uint64_t low = (uint32_t)a * (uint64_t)(uint32_t)b, high = (a >> 32) * (b >> 32);
+    const uint64_t one = (a >> 32) * (uint32_t)b, other = (uint32_t)a * (b >> 32);
+    const uint64_t middle = (low >> 32) + (uint32_t)one + (uint32_t)other;
+    return (middle << 32 | (uint32_t)low) ^ (high + (one >> 32) + (other >> 32) + (middle >> 32));
+#endif
+}
+
 #endif

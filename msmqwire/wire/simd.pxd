@@ -1,7 +1,7 @@
 """The C declarations of simd.h."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 
 cdef extern from "msmqwire/wire/simd.h" nogil:
@@ -16,4 +16,5 @@ cdef extern from "msmqwire/wire/simd.h" nogil:
     uint32_t wire_units_outside(const uint8_t* units, uint16_t first, uint16_t last)
     uint64_t wire_find_in_block(const uint8_t* array, size_t count, size_t block, uint16_t unit, uint64_t* nulls)
     bint wire_narrow_ascii(const uint8_t* units, uint8_t* out)
+    uint64_t wire_folded_product(uint64_t a, uint64_t b)
     void wire_hexadecimal(const uint8_t* bytes, uint8_t* digits)

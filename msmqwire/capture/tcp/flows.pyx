@@ -5,23 +5,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-cdef extern from *:
-    """
-    #if defined(__SIZEOF_INT128__)
-    static inline uint64_t folded_product(uint64_t a, uint64_t b) {
-        const unsigned __int128 product = (unsigned __int128)a * b;
-        return (uint64_t)product ^ (uint64_t)(product >> 64);
-    }
-    #else
-    static inline uint64_t folded_product(uint64_t a, uint64_t b) {
-        const uint64_t low = (uint32_t)a * (uint64_t)(uint32_t)b, high = (a >> 32) * (b >> 32);
-        const uint64_t one = (a >> 32) * (uint32_t)b, other = (uint32_t)a * (b >> 32);
-        const uint64_t middle = (low >> 32) + (uint32_t)one + (uint32_t)other;
-        return (middle << 32 | (uint32_t)low) ^ (high + (one >> 32) + (other >> 32) + (middle >> 32));
-    }
-    #endif
-    """
-    uint64_t folded_product(uint64_t a, uint64_t b) nogil  # the two halves of the product, combined by xor
+from msmqwire.wire.simd cimport wire_folded_product
 
 cdef enum:
     FIRST_CAPACITY = 64
@@ -36,10 +20,10 @@ cdef inline uint32_t hash_of(const uint64_t* keys, const Endpoints* endpoints) n
 
     Keys that are only added do not do this: addresses whose sum or rotation is the same collide under each of them.
     """
-    cdef uint64_t word = folded_product(endpoints.src[0] ^ keys[0], endpoints.dst[0] ^ keys[1])
+    cdef uint64_t word = wire_folded_product(endpoints.src[0] ^ keys[0], endpoints.dst[0] ^ keys[1])
     if endpoints.src[1] | endpoints.dst[1]:
-        word ^= folded_product(endpoints.src[1] ^ keys[2], endpoints.dst[1] ^ keys[3])
-    return <uint32_t>folded_product(word ^ keys[4], endpoints.ports ^ keys[5])
+        word ^= wire_folded_product(endpoints.src[1] ^ keys[2], endpoints.dst[1] ^ keys[3])
+    return <uint32_t>wire_folded_product(word ^ keys[4], endpoints.ports ^ keys[5])
 
 
 cdef inline bint same_endpoints(const Endpoints* one, const Endpoints* other) noexcept nogil:
