@@ -15,10 +15,13 @@ from msmqwire.cli.console import CommandError, describe_os_error, say
 from msmqwire.errors import CaptureError
 
 __all__ = [
+    "add_captures_or_lake",
     "add_format",
     "add_ports",
     "add_quiet",
+    "add_selection",
     "capture_files",
+    "check_captures_or_lake",
     "column_names",
     "count",
     "guid",
@@ -42,6 +45,39 @@ def add_format(parser: argparse.ArgumentParser, formats: Sequence[str], default:
 def add_ports(parser: argparse.ArgumentParser) -> None:
     """Add ``--ports``."""
     parser.add_argument("--ports", type=ports, metavar="N,N", help="read these ports instead of the table's own")
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Add the options that select payloads of captures: ``--ports``, ``--address``, ``--since`` and ``--until``."""
+    add_ports(parser)
+    parser.add_argument(
+        "--address",
+        dest="addresses",
+        action="append",
+        default=[],
+        type=network,
+        metavar="NET",
+        help="only payloads that this address or network (10.20.1.0/24) sent or received; may be repeated",
+    )
+    time = "ISO 8601, UTC without a time zone"
+    parser.add_argument("--since", type=moment, metavar="TIME", help=f"only payloads captured then or later: {time}")
+    parser.add_argument("--until", type=moment, metavar="TIME", help="only payloads captured before then")
+
+
+def add_captures_or_lake(parser: argparse.ArgumentParser) -> None:
+    """Add captures, ``--lake`` and the ``--master`` that reads it; ``check_captures_or_lake`` judges them."""
+    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture; - is standard input")
+    parser.add_argument("--lake", metavar="DIR", help="a lake of msmqwire pipeline, in place of captures")
+    parser.add_argument("--master", metavar="URL", help="the Spark that reads the lake, e.g. local[4], spark://...")
+
+
+def check_captures_or_lake(options: argparse.Namespace) -> None:
+    """Refuse options that name captures and a lake, or neither, or a Spark without a lake."""
+    if bool(options.files) == bool(options.lake):
+        both = "name captures or a lake, not both"
+        raise CommandError(both if options.files else "name captures, or a lake with --lake")
+    if options.master and not options.lake:
+        raise CommandError("--master is the Spark that reads a lake: name one with --lake")
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import (
     add_format,
-    add_ports,
     add_quiet,
+    add_selection,
     capture_files,
     column_names,
     count,
     input_files,
-    moment,
-    network,
 )
 from msmqwire.cli.console import CommandError, counted, optional, say
 from msmqwire.cli.counts import is_complete, report, report_faults
@@ -106,19 +104,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--limit", type=count, metavar="N", help="stop after N rows")
     parser.add_argument("--strict", action="store_true", help="report violations that a receiver discards as faults")
     parser.add_argument("--guid", choices=("text", "binary"), default="text", help="GUIDs in Parquet (default: text)")
-    add_ports(parser)
-    parser.add_argument(
-        "--address",
-        dest="addresses",
-        action="append",
-        default=[],
-        type=network,
-        metavar="NET",
-        help="only payloads that this address or network (10.20.1.0/24) sent or received; may be repeated",
-    )
-    time = "ISO 8601, UTC without a time zone"
-    parser.add_argument("--since", type=moment, metavar="TIME", help=f"only payloads captured then or later: {time}")
-    parser.add_argument("--until", type=moment, metavar="TIME", help="only payloads captured before then")
+    add_selection(parser)
     add_quiet(parser)
     parser.set_defaults(run=run)
 

@@ -8,11 +8,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_format, add_quiet, capture_files, network
+from msmqwire.cli.arguments import add_format, add_quiet, add_selection, capture_files, network
 from msmqwire.cli.console import CommandError, counted, json_line, optional, printable, say
 from msmqwire.cli.counts import is_complete, report
 from msmqwire.cli.progress import progress
-from msmqwire.cli.summary import add_selection
 from msmqwire.cli.target import open_target, standard_output
 
 if TYPE_CHECKING:

@@ -9,11 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_format, add_quiet, capture_files, moment
-from msmqwire.cli.console import CommandError, counted, optional, print_json, printable, say
+from msmqwire.cli.arguments import (
+    add_captures_or_lake,
+    add_format,
+    add_quiet,
+    capture_files,
+    check_captures_or_lake,
+    moment,
+)
+from msmqwire.cli.console import counted, optional, print_json, printable, say
 from msmqwire.cli.counts import is_complete, report
 from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory
-from msmqwire.cli.spark_session import with_spark
+from msmqwire.cli.spark_session import check_lake, with_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,9 +69,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     parser.description = "Rebuild the queues that change notifications describe, from captures or a lake."
     parser.epilog = _EPILOG
-    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture; - is standard input")
-    parser.add_argument("--lake", metavar="DIR", help="a lake of msmqwire pipeline, in place of captures")
-    parser.add_argument("--master", metavar="URL", help="the Spark that reads the lake, e.g. local[4], spark://...")
+    add_captures_or_lake(parser)
     parser.add_argument(
         "--at", type=moment, metavar="TIME", help="only notifications until this time; UTC without a time zone"
     )
@@ -77,14 +82,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replay; the exit status."""
     optional("pyarrow", "msmqwire replay")
-    if bool(options.files) == bool(options.lake):
-        both = "name captures or a lake, not both"
-        raise CommandError(both if options.files else "name captures, or a lake with --lake")
-    if options.master and not options.lake:
-        raise CommandError("--master is the Spark that reads a lake: name one with --lake")
+    check_captures_or_lake(options)
     directory = None if options.directory is None else open_directory(options.directory)
     if options.lake:
-        return _replay_lake(options, directory)
+        check_lake(options.lake, "notifications", "msmqwire replay --lake")
+        return with_spark(options.master, partial(_replay_on_spark, options, directory))
     return _replay_captures(options, directory)
 
 
@@ -111,18 +113,6 @@ def _replay_captures(options: argparse.Namespace, directory: Directory | None) -
         _say_verdicts(verdicts)
     lost = reader.faults or reader.encrypted or reader.unread or refused
     return 0 if is_complete(reader.stats) and not lost else 2
-
-
-def _replay_lake(options: argparse.Namespace, directory: Directory | None) -> int:
-    optional("pyspark", "msmqwire replay --lake")
-    optional("deltalake", "msmqwire replay --lake")
-    from msmqwire.spark.lake.commit import Lake
-    from msmqwire.spark.lake.storage import Storage
-
-    # Before Spark is started, which takes seconds
-    if not Lake(Storage.of(options.lake)).table("notifications").exists:
-        raise CommandError(f"{options.lake}: has no table notifications, which msmqwire pipeline makes")
-    return with_spark(options.master, partial(_replay_on_spark, options, directory))
 
 
 def _replay_on_spark(options: argparse.Namespace, directory: Directory | None, spark: SparkSession) -> int:

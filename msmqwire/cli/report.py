@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from msmqwire.cli.arguments import add_quiet, network
+from msmqwire.cli.arguments import add_quiet, add_selection, network
 from msmqwire.cli.console import counted, optional, say
 from msmqwire.cli.detect import detect
-from msmqwire.cli.summary import add_selection
 from msmqwire.cli.target import open_target
 
 __all__ = ["add", "run"]

@@ -12,12 +12,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from msmqwire.cli import signals
-from msmqwire.cli.console import CommandError
+from msmqwire.cli.console import CommandError, optional
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["with_spark"]
+__all__ = ["check_lake", "with_spark"]
+
+
+def check_lake(uri: str, table: str, purpose: str) -> None:
+    """Refuse a lake without a table, before Spark is started, which takes seconds."""
+    optional("pyspark", purpose)
+    optional("deltalake", purpose)
+    from msmqwire.spark.lake.commit import Lake
+    from msmqwire.spark.lake.storage import Storage
+
+    if not Lake(Storage.of(uri)).table(table).exists:
+        raise CommandError(f"{uri}: has no table {table}, which msmqwire pipeline makes")
 
 
 def with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:

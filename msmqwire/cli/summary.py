@@ -7,12 +7,19 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_format, add_ports, add_quiet, capture_files, moment, network
+from msmqwire.cli.arguments import (
+    add_captures_or_lake,
+    add_format,
+    add_quiet,
+    add_selection,
+    capture_files,
+    check_captures_or_lake,
+)
 from msmqwire.cli.console import CommandError, counted, optional, say
 from msmqwire.cli.counts import is_complete, report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
 from msmqwire.cli.progress import progress
-from msmqwire.cli.spark_session import with_spark
+from msmqwire.cli.spark_session import check_lake, with_spark
 from msmqwire.cli.target import open_target, standard_output
 
 if TYPE_CHECKING:
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
     from msmqwire.insight import Summary
 
-__all__ = ["add", "add_selection", "frames_text", "read_captures", "run", "write_tables"]
+__all__ = ["add", "frames_text", "read_captures", "run", "write_tables"]
 
 _EPILOG = """\
 tables (--table):
@@ -58,9 +65,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     parser.description = "Summarize captures or a lake: hosts and roles, queues, sessions, discovery, faults."
     parser.epilog = _EPILOG
-    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture; - is standard input")
-    parser.add_argument("--lake", metavar="DIR", help="a lake of msmqwire pipeline, in place of captures")
-    parser.add_argument("--master", metavar="URL", help="the Spark that reads the lake, e.g. local[4], spark://...")
+    add_captures_or_lake(parser)
     add_format(parser, FORMATS)
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
     parser.add_argument("--table", metavar="NAME", help="only this table, see below")
@@ -69,24 +74,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def add_selection(parser: argparse.ArgumentParser) -> None:
-    """Add the options that select payloads of captures."""
-    add_ports(parser)
-    parser.add_argument(
-        "--address", dest="addresses", action="append", default=[], type=network, metavar="NET",
-        help="only payloads that this address or network sent or received; may be repeated",
-    )  # fmt: skip
-    parser.add_argument("--since", type=moment, metavar="TIME", help="only payloads captured then or later")
-    parser.add_argument("--until", type=moment, metavar="TIME", help="only payloads captured before then")
-
-
 def run(options: argparse.Namespace) -> int:
     """Summarize; the exit status."""
     optional("pyarrow", "msmqwire summary")
     from msmqwire.insight import SECTIONS
 
-    if bool(options.files) == bool(options.lake):
-        raise CommandError("name captures or a lake, not both" if options.files else "name captures, or a lake")
+    check_captures_or_lake(options)
     if options.table is not None and options.table not in SECTIONS:
         raise CommandError(f"--table {options.table}: no such table; there is {', '.join(SECTIONS)}")
     terminal = options.output == "-" and standard_output().isatty()
@@ -96,8 +89,7 @@ def run(options: argparse.Namespace) -> int:
     if format == "table":
         optional("rich", "the format table")
     if options.lake:
-        optional("pyspark", "msmqwire summary --lake")
-        optional("deltalake", "msmqwire summary --lake")
+        check_lake(options.lake, "accounting", "msmqwire summary --lake")
         return with_spark(options.master, partial(_summarize_lake, options, format))
     summary, status = read_captures(options)
     _write(options, format, summary)

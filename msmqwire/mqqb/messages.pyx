@@ -116,7 +116,7 @@ cdef bint is_conforming_ack(const uint8_t* data, const Packet* packet) noexcept 
         return False
     if packet.derived[KIND] == ORDER_ACK:
         return not flags >> USER_DELIVERY_SHIFT & 3 and previous == number - 1
-    for i in range(FINAL_ACK_CLASS_COUNT):
+    for i in range(<size_t>FINAL_ACK_CLASS_COUNT):
         if FINAL_ACK_CLASSES[i] == message_class:
             return True
     return False

@@ -182,9 +182,10 @@ def test_a_lake_says_what_its_captures_say(spark: SparkSession, tmp_path: Path, 
     assert len(lines(output)) == len(found) + 1
 
 
-def test_captures_or_a_lake(tmp_path: Path, created: Path) -> None:
-    assert "name captures, or a lake with --lake" in refused("replay")
-    assert "name captures or a lake, not both" in refused("replay", created, "--lake", tmp_path)
-    assert "--master is the Spark that reads a lake" in refused("replay", created, "--master", "local")
-    assert "is no lake: msmqwire pipeline makes one" in refused("replay", "--lake", tmp_path)
+@pytest.mark.parametrize("command", ["replay", "summary"])
+def test_captures_or_a_lake(command: str, tmp_path: Path, created: Path) -> None:
+    assert "name captures, or a lake with --lake" in refused(command)
+    assert "name captures or a lake, not both" in refused(command, created, "--lake", tmp_path)
+    assert "--master is the Spark that reads a lake" in refused(command, created, "--master", "local")
+    assert "is no lake: msmqwire pipeline makes one" in refused(command, "--lake", tmp_path)
     assert "No such file" in refused("replay", created, "--directory", tmp_path / "none.toml")
