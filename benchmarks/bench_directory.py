@@ -16,9 +16,9 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.comparison import OURS
-from benchmarks.conftest import Scale
 from benchmarks.ratios import Contender, measure
 from benchmarks.report import WIDTH, Report
+from benchmarks.scale import Scale
 from msmqwire.directory import Equal, MemoryDirectory, QueueManager
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)

@@ -20,9 +20,9 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.comparison import OURS, mebibytes
-from benchmarks.conftest import FULL, Scale
 from benchmarks.ratios import Rounds, peak_growth
 from benchmarks.report import Report, Target
+from benchmarks.scale import FULL, Scale
 from msmqwire import mqsd
 from msmqwire.discovery.rates import Rate
 from msmqwire.discovery.server import DiscoveryServer, Policy, Refusal, Site, reply_to

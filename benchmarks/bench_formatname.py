@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks import format_names as peers
 from benchmarks.comparison import OURS, Comparison
-from benchmarks.conftest import Scale
 from benchmarks.peers import Peer
 from benchmarks.ratios import Contender
+from benchmarks.scale import Scale
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
 

@@ -15,10 +15,10 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.comparison import OURS, Comparison, mebibytes
-from benchmarks.conftest import Scale
 from benchmarks.peers import Peer
 from benchmarks.ratios import Contender, peak_growth
 from benchmarks.report import Report
+from benchmarks.scale import Scale
 from benchmarks.workloads import PCAP_HEADER, Workload
 from msmqwire import capture
 

@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks import peers_notifications as peers
 from benchmarks.comparison import OURS, Comparison, checked_decoder, checked_encoder
-from benchmarks.conftest import Scale
 from benchmarks.notifications import notifications
 from benchmarks.peers import Peer
+from benchmarks.scale import Scale
 from benchmarks.workloads import Workload
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)

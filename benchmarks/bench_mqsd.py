@@ -14,10 +14,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks import ours, peers, peers_arrays
 from benchmarks.comparison import ALL_COLUMNS, OURS, Comparison, checked_decoder, checked_encoder, mebibytes
-from benchmarks.conftest import Scale
 from benchmarks.peers import Peer
 from benchmarks.ratios import Contender, measure, peak_growth
 from benchmarks.report import Report, Target
+from benchmarks.scale import Scale
 from benchmarks.workloads import Workload
 from msmqwire import mqsd
 

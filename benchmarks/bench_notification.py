@@ -13,9 +13,9 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.comparison import OURS
-from benchmarks.conftest import Scale
 from benchmarks.ratios import Contender, measure
 from benchmarks.report import Report, Target
+from benchmarks.scale import Scale
 from msmqwire import mqcn
 from msmqwire.directory import MemoryDirectory, Queue, QueueManager
 from msmqwire.notification.envelope import AuthenticationLevel, Envelope, SenderIdentifierType

@@ -11,10 +11,10 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.comparison import OURS
-from benchmarks.conftest import Scale
 from benchmarks.ratios import Contender, measure
 from benchmarks.report import WIDTH, Report, Target
 from benchmarks.routes import Routes, read_arcs, routes, search, search_by_guid, table_of
+from benchmarks.scale import Scale
 from msmqwire.routing import QUERY_INTERVAL, Router, RoutingTable, SiteGraph
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)

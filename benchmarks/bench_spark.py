@@ -20,10 +20,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from benchmarks import spark_forms as forms
 from benchmarks.bench_streams import write_streams
 from benchmarks.comparison import mebibytes
-from benchmarks.conftest import Scale
 from benchmarks.messages import user_messages
 from benchmarks.ratios import Contender, FamilyClock, Rounds, measure, status_bytes
 from benchmarks.report import Report, Target
+from benchmarks.scale import Scale
 from msmqwire.spark import pipeline
 from msmqwire.spark.session import local_session
 from msmqwire.spark.streams import read_streams

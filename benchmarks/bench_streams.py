@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.comparison import OURS, Comparison
-from benchmarks.conftest import Scale
 from benchmarks.peers import Peer
 from benchmarks.ratios import Contender
+from benchmarks.scale import Scale
 from benchmarks.workloads import PCAP_HEADER, SEED
 from msmqwire import capture
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.peers import Decoder, Peer
 from benchmarks.ratios import Contender, Rounds, blocked_memcpy, measure, memcpy, peak_growth, pure_read
 from benchmarks.report import Report, Target
+from benchmarks.scale import Scale
 from benchmarks.workloads import Check, Workload
-
-if TYPE_CHECKING:
-    from benchmarks.conftest import Scale
 
 OURS = "msmqwire"
 ALL_COLUMNS = f"{OURS}, all columns"

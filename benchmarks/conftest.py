@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,28 +12,9 @@ from benchmarks import workloads
 from benchmarks.comparison import Comparison
 from benchmarks.performance_page import write_page
 from benchmarks.report import Report, machine
+from benchmarks.scale import FULL, QUICK, Scale
 
 REPORT = pytest.StashKey[Report]()
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How much is measured: enough to leave every cache, or just enough to run every line."""
-
-    rows: int
-    rounds: int
-    slow_rounds: int
-    largest_sample: int
-    spark_rows: int
-    spark_rounds: int
-
-    def sample(self, wanted: int) -> int:
-        """The packets a slow peer is given; 0 means all of them."""
-        return min(wanted or self.rows, self.rows if not wanted else self.largest_sample)
-
-
-FULL = Scale(rows=1_000_000, rounds=51, slow_rounds=7, largest_sample=100_000, spark_rows=1_000_000, spark_rounds=5)
-QUICK = Scale(rows=100_000, rounds=9, slow_rounds=3, largest_sample=1_000, spark_rows=20_000, spark_rounds=2)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
