@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
 from xml.etree import ElementTree
@@ -333,6 +333,4 @@ def _timeline(summary: Summary) -> list[ElementTree.Element]:
 
 
 def _clock(minute: int) -> str:
-    from datetime import UTC
-
     return f"{datetime.fromtimestamp(60 * minute, UTC):%Y-%m-%d %H:%M}"
