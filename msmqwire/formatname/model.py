@@ -6,6 +6,7 @@ ASCII letters. ``str()`` keeps the case of texts, with keywords in upper case an
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
@@ -76,7 +77,7 @@ class Name:
         return hash((type(self), self._key()))
 
 
-class FormatName(Name):
+class FormatName(Name, ABC):
     """A format name of any kind: [MS-MQMQ] 2.1.2-2.1.7.
 
     Attributes
@@ -95,8 +96,8 @@ class FormatName(Name):
     def __str__(self) -> str:
         return self._written(1)
 
-    def _written(self, private_id_width: int) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _written(self, private_id_width: int) -> str: ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
