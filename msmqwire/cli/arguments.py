@@ -9,13 +9,17 @@ import os
 import sys
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError, describe_os_error, say
 from msmqwire.errors import CaptureError
 
+if TYPE_CHECKING:
+    from msmqwire.capture.options import ReadOptions
+
 __all__ = [
     "add_captures_or_lake",
+    "add_expected",
     "add_format",
     "add_ports",
     "add_quiet",
@@ -31,6 +35,7 @@ __all__ = [
     "network",
     "port",
     "ports",
+    "read_options",
     "seconds",
 ]
 
@@ -62,6 +67,30 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     time = "ISO 8601, UTC without a time zone"
     parser.add_argument("--since", type=moment, metavar="TIME", help=f"only payloads captured then or later: {time}")
     parser.add_argument("--until", type=moment, metavar="TIME", help="only payloads captured before then")
+
+
+def read_options(options: argparse.Namespace, **others: Any) -> ReadOptions:
+    """How to read captures, as ``add_selection`` and other options say."""
+    from msmqwire.capture import ReadOptions
+
+    try:
+        return ReadOptions(
+            ports=options.ports, addresses=options.addresses, since=options.since, until=options.until, **others
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def add_expected(parser: argparse.ArgumentParser) -> None:
+    """Add ``--expect``, the directory servers whose replies are no findings."""
+    parser.add_argument(
+        "--expect",
+        action="append",
+        default=[],
+        type=network,
+        metavar="NET",
+        help="address or network of a directory server; replies of others are findings; may be repeated",
+    )
 
 
 def add_captures_or_lake(parser: argparse.ArgumentParser) -> None:

@@ -19,6 +19,7 @@ from msmqwire.cli.arguments import (
     column_names,
     count,
     input_files,
+    read_options,
 )
 from msmqwire.cli.console import CommandError, counted, optional, say
 from msmqwire.cli.counts import is_complete, report, report_faults
@@ -221,8 +222,6 @@ def _report(reader: TablesReader, options: argparse.Namespace, refused: int, *, 
 def _read_options(
     options: argparse.Namespace, tables: Sequence[str], written: Sequence[str], format: str
 ) -> ReadOptions:
-    from msmqwire.capture import ReadOptions
-
     columns: dict[str, Sequence[str]] = {table: ("frame",) for table in tables if table not in written}
     if options.columns:
         columns |= dict.fromkeys(written, options.columns)
@@ -230,19 +229,7 @@ def _read_options(
         from msmqwire.cli.formats.people import columns_shown
 
         columns |= {table: shown for table in written if (shown := columns_shown(table))}
-    try:
-        return ReadOptions(
-            columns=columns,
-            guid=options.guid,
-            dictionaries=False,
-            strict=options.strict,
-            ports=options.ports,
-            addresses=options.addresses,
-            since=options.since,
-            until=options.until,
-        )
-    except ValueError as error:
-        raise CommandError(str(error)) from None
+    return read_options(options, columns=columns, guid=options.guid, dictionaries=False, strict=options.strict)
 
 
 def _shows_rows(options: argparse.Namespace) -> bool:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_format, add_quiet, add_selection, capture_files, network
+from msmqwire.cli.arguments import add_expected, add_format, add_quiet, add_selection, capture_files, read_options
 from msmqwire.cli.console import CommandError, counted, json_line, optional, printable, say
 from msmqwire.cli.counts import is_complete, report
 from msmqwire.cli.progress import progress
@@ -45,10 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.description = "Find attacks, probes and dangerous configurations in captures."
     parser.epilog = _EPILOG
     parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture; - is standard input")
-    parser.add_argument(
-        "--expect", action="append", default=[], type=network, metavar="NET",
-        help="address or network of a directory server; replies of others are findings; may be repeated",
-    )  # fmt: skip
+    add_expected(parser)
     parser.add_argument("--suricata", action="store_true", help="write the rules for Suricata instead")
     parser.add_argument("--rules", action="store_true", help="list the rules instead")
     add_format(parser, FORMATS)
@@ -94,20 +91,14 @@ def _write_rules(options: argparse.Namespace) -> int:
 
 def detect(options: argparse.Namespace, summary: Summary | None = None) -> tuple[Detector, bool]:
     """Apply the rules to the captures of a command, and add their rows to a summary; whether all of them was read."""
-    from msmqwire.capture import ReadOptions
     from msmqwire.insight import COLUMNS
     from msmqwire.insight.findings import CapturedRows, Detector
 
-    try:
-        reading = ReadOptions(
-            ports=options.ports, addresses=options.addresses, since=options.since, until=options.until
-        )
-    except ValueError as error:
-        raise CommandError(str(error)) from None
+    how = read_options(options)
     names, refused = capture_files(options.files)
     detector = Detector(options.expect)
     with (
-        CapturedRows(names, reading, COLUMNS if summary is not None else None) as reader,
+        CapturedRows(names, how, COLUMNS if summary is not None else None) as reader,
         progress(names, wanted=not options.quiet) as show,
     ):
         for table, batch in reader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from msmqwire.cli.arguments import add_quiet, add_selection, network
+from msmqwire.cli.arguments import add_expected, add_quiet, add_selection
 from msmqwire.cli.console import counted, optional, say
 from msmqwire.cli.detect import detect
 from msmqwire.cli.target import open_target
@@ -32,10 +32,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("files", nargs="+", metavar="CAPTURE", help="a capture; - is standard input")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is standard output")
-    parser.add_argument(
-        "--expect", action="append", default=[], type=network, metavar="NET",
-        help="address or network of a directory server; replies of others are findings; may be repeated",
-    )  # fmt: skip
+    add_expected(parser)
     add_selection(parser)
     add_quiet(parser)
     parser.set_defaults(run=run)

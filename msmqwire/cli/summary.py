@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from msmqwire.cli.arguments import (
     add_selection,
     capture_files,
     check_captures_or_lake,
+    read_options,
 )
 from msmqwire.cli.console import CommandError, counted, optional, say
 from msmqwire.cli.counts import is_complete, report
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
     from msmqwire.insight import Summary
 
-__all__ = ["add", "frames_text", "read_captures", "run", "write_tables"]
+__all__ = ["add", "read_captures", "run", "write_tables"]
 
 _EPILOG = """\
 tables (--table):
@@ -98,19 +98,13 @@ def run(options: argparse.Namespace) -> int:
 
 def read_captures(options: argparse.Namespace) -> tuple[Summary, int]:
     """The summary of the captures of a command, and the exit status of reading them; standard error has the counts."""
-    from msmqwire.capture import ReadOptions, read_tables
+    from msmqwire.capture import read_tables
     from msmqwire.insight import COLUMNS, Summary
 
-    try:
-        reading = ReadOptions(
-            columns=COLUMNS, guid="binary", ports=options.ports, addresses=options.addresses,
-            since=options.since, until=options.until,
-        )  # fmt: skip
-    except ValueError as error:
-        raise CommandError(str(error)) from None
+    how = read_options(options, columns=COLUMNS, guid="binary")
     names, refused = capture_files(options.files)
     summary = Summary()
-    with read_tables(names, options=reading) as reader, progress(names, wanted=not options.quiet) as show:
+    with read_tables(names, options=how) as reader, progress(names, wanted=not options.quiet) as show:
         for table, batch in reader:
             summary.add(table, batch)
             show(reader.stats.bytes_read)
@@ -174,6 +168,8 @@ def for_people(table: pa.Table) -> pa.Table:
     """Times to the second and frames as text; columns without values are left out."""
     import pyarrow as pa
 
+    from msmqwire.insight.rows import frames_text
+
     columns: dict[str, Any] = {}
     for field in table.schema:
         values: Any = table[field.name]
@@ -191,11 +187,3 @@ def _datetimes(values: Any) -> list[Any]:
     import pyarrow as pa
 
     return list(values.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist())
-
-
-def frames_text(frames: list[dict[str, Any]]) -> str:
-    """Frames as text: the numbers, after the name of their file."""
-    by_file: dict[str, list[str]] = {}
-    for each in frames:
-        by_file.setdefault(each["file"] or "", []).append(f"{each['frame']}")
-    return "; ".join(f"{os.path.basename(file)} {' '.join(numbers)}" for file, numbers in by_file.items())

@@ -13,12 +13,12 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import PurePath
 from typing import Any
 from xml.etree import ElementTree
 
 from msmqwire.insight.explain import FAULTS, explain
 from msmqwire.insight.findings import Finding
+from msmqwire.insight.rows import frames_text
 from msmqwire.insight.sections import SECTIONS
 from msmqwire.insight.summary import Summary, schema
 
@@ -142,7 +142,7 @@ def _findings(findings: Sequence[Finding]) -> list[ElementTree.Element]:
     rows = [
         [
             finding.severity, f"{finding.title} ({finding.rule}, {finding.reference})",
-            _frames([{"file": finding.file, "frame": frame} for frame in finding.frames]),
+            frames_text([{"file": finding.file, "frame": frame} for frame in finding.frames]),
             "; ".join(f"{name} {_shown(value)}" for name, value in finding.evidence.items()),
         ]
         for finding in findings
@@ -212,7 +212,7 @@ def _class(value: Any) -> dict[str, str]:
 
 def _cell(name: str, value: Any) -> Any:
     if name == "frames":
-        return _frames(value)
+        return frames_text(value)
     # A port or a number of a message is no quantity
     if name in ("src_port", "dst_port", "message_id", "code", "version"):
         return "" if value is None else str(value)
@@ -230,13 +230,6 @@ def _shown(value: Any) -> str:
         return ", ".join(map(_shown, value))
     text = str(value)
     return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "…"
-
-
-def _frames(frames: Iterable[dict[str, Any]]) -> str:
-    by_file: dict[str, list[str]] = {}
-    for each in frames:
-        by_file.setdefault(PurePath(each["file"] or "").name, []).append(str(each["frame"]))
-    return "; ".join(f"{file} {' '.join(numbers)}" for file, numbers in by_file.items())
 
 
 def _traffic(summary: Summary) -> list[ElementTree.Element]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pyarrow as pa
 
 from msmqwire.insight.groups import integers, numbers, pc
 
-__all__ = ["FRAMES", "Files", "Rows", "guid_text"]
+__all__ = ["FRAMES", "Files", "Rows", "frames_text", "guid_text"]
 
 #: A place is the number of the file times this, and the number of the frame.
 _FILE = 1 << 40
@@ -52,6 +54,14 @@ class Files:
             [names.take(integers(flat // _FILE)), integers(flat % _FILE)], ["file", "frame"]
         )
         return pa.ListArray.from_arrays(numbers_from_zero(places), structs)
+
+
+def frames_text(frames: Iterable[Mapping[str, Any]]) -> str:
+    """Frames of a row as text: their numbers, after the name of their file without its folder."""
+    by_file: dict[str, list[str]] = {}
+    for each in frames:
+        by_file.setdefault(PurePath(each["file"] or "").name, []).append(str(each["frame"]))
+    return "; ".join(f"{file} {' '.join(numbers)}" for file, numbers in by_file.items())
 
 
 def numbers_from_zero(lists: Any) -> Any:
