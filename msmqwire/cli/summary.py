@@ -157,14 +157,14 @@ def write_tables(sink: Sink, format: str, found: dict[str, pa.Table], *, alone: 
 
 def _write_table(sink: Sink, format: str, table: pa.Table, name: str) -> None:
     if format in ("table", "brief"):
-        table = for_people(table)
+        table = _for_people(table)
     writer = table_writer(format, sink, table.schema, table="" if format == "table" else name)
     for batch in table.to_batches():
         writer.write(batch)
     writer.finish()
 
 
-def for_people(table: pa.Table) -> pa.Table:
+def _for_people(table: pa.Table) -> pa.Table:
     """Times to the second and frames as text; columns without values are left out."""
     import pyarrow as pa
 
@@ -176,14 +176,9 @@ def for_people(table: pa.Table) -> pa.Table:
         if values.null_count == len(values) and len(values):
             continue
         if pa.types.is_timestamp(field.type):
-            values = [value and value.strftime("%Y-%m-%d %H:%M:%S") for value in _datetimes(values)]
+            times = values.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()
+            values = [time and time.strftime("%Y-%m-%d %H:%M:%S") for time in times]
         elif field.name == "frames":
             values = [frames_text(frames) for frames in values.to_pylist()]
         columns[field.name] = values
     return pa.table(columns)
-
-
-def _datetimes(values: Any) -> list[Any]:
-    import pyarrow as pa
-
-    return list(values.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist())
