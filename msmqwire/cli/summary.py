@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
     from msmqwire.insight import Summary
 
-__all__ = ["add", "read_captures", "run", "write_tables"]
+__all__ = ["add", "run"]
 
 _EPILOG = """\
 tables (--table):
@@ -91,12 +91,12 @@ def run(options: argparse.Namespace) -> int:
     if options.lake:
         check_lake(options.lake, "accounting", "msmqwire summary --lake")
         return with_spark(options.master, partial(_summarize_lake, options, format))
-    summary, status = read_captures(options)
+    summary, status = _read_captures(options)
     _write(options, format, summary)
     return status
 
 
-def read_captures(options: argparse.Namespace) -> tuple[Summary, int]:
+def _read_captures(options: argparse.Namespace) -> tuple[Summary, int]:
     """The summary of the captures of a command, and the exit status of reading them; standard error has the counts."""
     from msmqwire.capture import read_tables
     from msmqwire.insight import COLUMNS, Summary
@@ -134,15 +134,18 @@ def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
 
     wanted = [options.table] if options.table else list(SECTIONS)
     found = {name: summary.section(name) for name in wanted}
+    if format in ("table", "brief"):
+        several = len(summary.section("totals")["file"].unique()) > 1
+        found = {name: _for_people(table, files=several) for name, table in found.items()}
     with open_target(options.output, options.files) as sink:
-        write_tables(sink, format, found, alone=options.table is not None)
+        _write_tables(sink, format, found, alone=options.table is not None)
     for name in wanted:
         groups, rows = summary.omitted(name)
         if groups and not options.quiet:
             say(f"{name}: {counted(groups, 'row')} left out, which {counted(rows, 'packet')} belong to")
 
 
-def write_tables(sink: Sink, format: str, found: dict[str, pa.Table], *, alone: bool) -> None:
+def _write_tables(sink: Sink, format: str, found: dict[str, pa.Table], *, alone: bool) -> None:
     """Write tables one after the other; in the formats for people without the empty ones."""
     shown = [name for name, table in found.items() if alone or table.num_rows or format not in ("table", "brief")]
     for name in shown:
@@ -156,16 +159,14 @@ def write_tables(sink: Sink, format: str, found: dict[str, pa.Table], *, alone: 
 
 
 def _write_table(sink: Sink, format: str, table: pa.Table, name: str) -> None:
-    if format in ("table", "brief"):
-        table = _for_people(table)
     writer = table_writer(format, sink, table.schema, table="" if format == "table" else name)
     for batch in table.to_batches():
         writer.write(batch)
     writer.finish()
 
 
-def _for_people(table: pa.Table) -> pa.Table:
-    """Times to the second and frames as text; columns without values are left out."""
+def _for_people(table: pa.Table, *, files: bool) -> pa.Table:
+    """Times to the second, frames as text, with the names of ``files`` if wanted; no columns without values."""
     import pyarrow as pa
 
     from msmqwire.insight.rows import frames_text
@@ -179,6 +180,6 @@ def _for_people(table: pa.Table) -> pa.Table:
             times = values.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()
             values = [time and time.strftime("%Y-%m-%d %H:%M:%S") for time in times]
         elif field.name == "frames":
-            values = [frames_text(frames) for frames in values.to_pylist()]
+            values = [frames_text(frames, files=files) for frames in values.to_pylist()]
         columns[field.name] = values
     return pa.table(columns)

@@ -56,12 +56,12 @@ class Files:
         return pa.ListArray.from_arrays(numbers_from_zero(places), structs)
 
 
-def frames_text(frames: Iterable[Mapping[str, Any]]) -> str:
-    """Frames of a row as text: their numbers, after the name of their file without its folder."""
+def frames_text(frames: Iterable[Mapping[str, Any]], *, files: bool = True) -> str:
+    """Frames of a row as text: their numbers, after the name of their file, without its folder, if it is wanted."""
     by_file: dict[str, list[str]] = {}
     for each in frames:
         by_file.setdefault(PurePath(each["file"] or "").name, []).append(str(each["frame"]))
-    return "; ".join(f"{file} {' '.join(numbers)}" for file, numbers in by_file.items())
+    return "; ".join(" ".join([file, *numbers] if files else numbers) for file, numbers in by_file.items())
 
 
 def numbers_from_zero(lists: Any) -> Any:
