@@ -12,7 +12,8 @@ __all__ = ["add", "run"]
 
 _EPILOG = """\
 CODE is the code of a fault, a violation, a column, a field that faults name, a table, a PROPID (its
-name, with or without PROPID_, or its number), a message class or a rule of msmqwire detect.
+name, with or without PROPID_, or its number), a message class (its name, or its number in hexadecimal)
+or a rule of msmqwire detect.
 
 exit status:
   0  explained
@@ -23,6 +24,7 @@ examples:
   msmqwire explain trailing_bytes mask_count_mismatch
   msmqwire explain PROPID_Q_QUOTA
   msmqwire explain 105 -T json
+  msmqwire explain 0x8002
 """
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 from xml.etree import ElementTree
 
-from msmqwire.insight.explain import FAULTS, explain
+from msmqwire.insight.explain import CLASSES, FAULTS, explain
 from msmqwire.insight.findings import Finding
 from msmqwire.insight.rows import frames_text
 from msmqwire.insight.sections import SECTIONS
@@ -155,10 +155,10 @@ def _section(summary: Summary, name: str) -> list[ElementTree.Element]:
     shown = records[:_MOST_ROWS]
     names = [field for field in schema(name).names if any(row[field] is not None for row in shown)]
     rows = [[_cell(column, row[column]) for column in names] for row in shown]
-    if name == "problems":
+    if name in _MEANINGS:
         names = [*names, "meaning"]
         for row, values in zip(rows, shown, strict=True):
-            row.append(_meaning(values))
+            row.append(_MEANINGS[name](values))
     if not rows:
         return [_element("p", {}, "None.")]
     content = [_table(f"{SECTIONS[name].about[0].upper()}{SECTIONS[name].about[1:]}", names, rows)]
@@ -173,13 +173,20 @@ def _section(summary: Summary, name: str) -> list[ElementTree.Element]:
     return content
 
 
-def _meaning(problem: dict[str, Any]) -> str:
+def _meaning_of_problem(problem: dict[str, Any]) -> str:
     if problem["problem"] == "fault":
         return FAULTS[problem["code"]]
     found = [
         each for each in explain(problem["code"]) if each.kind == "violation" and each.where == problem["in_table"]
     ]
     return found[0].sentence if found else ""
+
+
+def _meaning_of_class(acknowledgment: dict[str, Any]) -> str:
+    return CLASSES.get(acknowledgment["class"], "")
+
+
+_MEANINGS = {"problems": _meaning_of_problem, "acknowledgments": _meaning_of_class}
 
 
 def _table(caption: str, names: Iterable[str], rows: Sequence[Sequence[Any]]) -> ElementTree.Element:

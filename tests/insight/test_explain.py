@@ -7,8 +7,9 @@ import json
 import pytest
 
 from msmqwire.capture import TABLES
-from msmqwire.insight.explain import FAULTS, explain, similar
+from msmqwire.insight.explain import CLASSES, FAULTS, explain, similar
 from msmqwire.insight.rules import RULES
+from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.properties import PROPERTIES
 from msmqwire.wire.fault import FAULT_NAMES
 from tests.cli.support import run
@@ -16,6 +17,12 @@ from tests.cli.support import run
 
 def test_every_fault_has_a_sentence() -> None:
     assert tuple(FAULTS) == FAULT_NAMES[1:]
+
+
+def test_every_message_class_has_a_sentence() -> None:
+    assert tuple(CLASSES) == tuple(MESSAGE_CLASSES.values())
+    for number, name in MESSAGE_CLASSES.items():
+        assert [each for each in explain(name) if each.kind == "message class"] == explain(hex(number))
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from msmqwire.insight.explain import FAULTS
+from msmqwire.insight.explain import CLASSES, FAULTS
 from tests.cli.support import run
 from tests.insight.captures import EXAMPLES, FIRST, message, stream, write
 from tests.insight.test_detect import DOTNET
@@ -55,6 +55,13 @@ def hostile(tmp_path: Path) -> Path:
     return write(
         tmp_path / f"{'x' * 9}.pcap", stream([message(FIRST, queue, number, body=DOTNET) for number in (1, 2)])
     )
+
+
+def test_problems_and_acknowledgments_have_their_meaning(tmp_path: Path) -> None:
+    rejected = message(FIRST, "OS:host\\admin", message_class=0x8003)
+    text = Page(report(tmp_path / "page.html", write(tmp_path / "x.pcap", stream([rejected])), *EXAMPLES)).text
+    assert CLASSES["nack_q_exceed_quota"] in text
+    assert FAULTS["bad_count"] in text
 
 
 def test_the_page_is_complete_and_loads_nothing(tmp_path: Path) -> None:
