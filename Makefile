@@ -79,6 +79,10 @@ docs: $(DONE)/test build ## write the manual's generated pages, then run every e
 	$(PY) docs/generate.py
 	$(PY) -m pytest tests/test_documentation.py $(ARGS)
 
+.PHONY: manual
+manual: $(DONE)/manual build ## write the manual with its reference to build/manual, as pages for a browser
+	$(PY) -m sphinx --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs build/manual
+
 .PHONY: interop
 interop: $(DONE)/spark build ## write the dissector for Wireshark and the descriptions for Kaitai Struct to build/interop
 	$(PY) -m msmqwire.insight.interop build/interop
