@@ -124,7 +124,7 @@ package: $(DONE)/package ## build sdist and wheel, install the wheel with the lo
 	$(PY) -m tests.packaging
 
 .PHONY: lock
-lock: $(DONE)/test $(DONE)/lint $(DONE)/package $(DONE)/bench $(DONE)/fuzz ## pin the installed packages with their hashes, and list their licences
+lock: $(DONE)/test $(DONE)/lint $(DONE)/package $(DONE)/bench $(DONE)/fuzz $(DONE)/manual ## pin the installed packages with their hashes, and list their licences
 	$(PY) -m tests.dependencies lock
 	$(PY) -m tests.dependencies licences
 
