@@ -60,6 +60,7 @@ lint: $(DONE)/lint build ## check style and types of Python and Cython
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(PY) -m mypy --platform win32 --cache-dir .mypy_cache/win32
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint msmqwire
 
 .PHONY: test-long
