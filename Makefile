@@ -60,6 +60,7 @@ lint: $(DONE)/lint build ## check style and types of Python and Cython
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(PY) -m mypy --platform win32 --cache-dir .mypy_cache/win32
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint msmqwire
 
 .PHONY: test-long
@@ -78,6 +79,10 @@ weights: $(DONE)/test build ## measure the CPU seconds of each test file, by whi
 docs: $(DONE)/test build ## write the manual's generated pages, then run every example in it
 	$(PY) docs/generate.py
 	$(PY) -m pytest tests/test_documentation.py $(ARGS)
+
+.PHONY: manual
+manual: $(DONE)/manual build ## write the manual with its reference to build/manual, as pages for a browser
+	$(PY) -m sphinx --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs build/manual
 
 .PHONY: interop
 interop: $(DONE)/spark build ## write the dissector for Wireshark and the descriptions for Kaitai Struct to build/interop
@@ -120,7 +125,7 @@ package: $(DONE)/package ## build sdist and wheel, install the wheel with the lo
 	$(PY) -m tests.packaging
 
 .PHONY: lock
-lock: $(DONE)/test $(DONE)/lint $(DONE)/package $(DONE)/bench $(DONE)/fuzz ## pin the installed packages with their hashes, and list their licences
+lock: $(DONE)/test $(DONE)/lint $(DONE)/package $(DONE)/bench $(DONE)/fuzz $(DONE)/manual ## pin the installed packages with their hashes, and list their licences
 	$(PY) -m tests.dependencies lock
 	$(PY) -m tests.dependencies licences
 

@@ -3,6 +3,7 @@
 ``MSMQWIRE_BUILD`` chooses the build:
 
 - ``release`` (default): optimised, without checks that the kernels make themselves;
+- ``portable``: without vector instructions and builtins of compilers, as other compilers than GCC and Clang build it;
 - ``trace``: line tracing for coverage and debuggers, annotated HTML next to each ``.c``;
 - ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, debug symbols (import it under ``LD_PRELOAD=libasan``);
 - ``coverage``: counts executed lines and branches for gcov (``make coverage`` sets it);
@@ -39,6 +40,7 @@ DIRECTIVES = {
 
 BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
     "release": (["-O2", "-g0"], [], {}),
+    "portable": (["-O2", "-g0", "-DMSMQWIRE_PORTABLE"], [], {}),
     "trace": (["-O1", "-g", "-DCYTHON_TRACE_NOGIL=1"], [], {"linetrace": True}),
     "sanitize": (
         ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
@@ -100,7 +102,9 @@ class BuildExtensions(build_ext):
 
     def finalize_options(self) -> None:
         super().finalize_options()
-        self.parallel = self.parallel or len(os.sched_getaffinity(0))
+        # Only Linux counts the processors that this process may use
+        usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+        self.parallel = self.parallel or len(usable(0))
 
     def run(self) -> None:
         translated = cythonize(
@@ -117,6 +121,15 @@ class BuildExtensions(build_ext):
         if self.inplace:
             self.remove_stale()
         super().run()
+
+    def build_extensions(self) -> None:
+        for extension in self.extensions:
+            if sys.platform == "win32":
+                extension.libraries = ["ws2_32"]  # inet_pton
+            if self.compiler.compiler_type == "msvc":
+                extension.define_macros = [("CYTHON_INLINE", "__forceinline")]
+                extension.extra_compile_args = ["/O2"]
+        super().build_extensions()
 
     def remove_stale(self) -> None:
         """Remove built modules whose source is gone: they would still be imported."""

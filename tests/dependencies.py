@@ -28,7 +28,7 @@ LICENCES = ROOT / "docs" / "dependencies.md"
 #: Stands for the requirements of the build, which are no extra.
 _BUILDING = "build-system"
 #: The extras of the gate; ``all`` is what users can install.
-GATE = (_BUILDING, "test", "lint", "package", "bench", "fuzz")
+GATE = (_BUILDING, "test", "lint", "package", "bench", "fuzz", "manual")
 USERS = ("all",)
 
 _HEADER = """\

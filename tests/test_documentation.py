@@ -7,6 +7,8 @@ In README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and examples/README.md:
   ``pip``) do not run;
 - a ``sql`` block runs in the Spark session of the page.
 
+The notebooks of examples/ run in Jupyter, and the text of each output is compared.
+
 ``...`` in expected output stands for any text. Each page runs in a new directory that holds only ``examples/``, in the
 process and the Spark session of the tests; commands with a pipe are processes. The docstrings of the package are
 doctests, stubs included.
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import doctest
 import glob
 import importlib
@@ -31,6 +34,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import nbclient
+import nbformat
 import pytest
 
 from tests.cli.support import msmqwire
@@ -40,6 +45,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "msmqwire"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])
 SCRIPTS = sorted(ROOT.glob("examples/*.py"))
+NOTEBOOKS = sorted(ROOT.glob("examples/*.ipynb"))
 OPTIONS = doctest.ELLIPSIS
 
 
@@ -241,6 +247,22 @@ def test_example_scripts_run(
     monkeypatch.setattr(sys, "argv", [str(copy), *(["--lake", str(desk / "lake")] if '"--lake"' in text else [])])
     runpy.run_path(str(copy), run_name="__main__")
     assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=relative)
+def test_notebooks_run_and_show_their_output(notebook: Path, desk: Path) -> None:
+    """Compares the text of each output; what else a browser shows of it differs between versions of pandas."""
+
+    def texts(cells: list[nbformat.NotebookNode]) -> list[str]:
+        outputs = [output for cell in cells for output in cell.get("outputs", ())]
+        return [output.get("text") or output["data"]["text/plain"] for output in outputs]
+
+    shown = nbformat.read(notebook, 4)
+    nbformat.validate(shown)
+    folder = {"metadata": {"path": str(desk / "examples")}}
+    ran = nbclient.NotebookClient(copy.deepcopy(shown), timeout=120, resources=folder).execute()
+    assert texts(ran.cells) == texts(shown.cells)
+    assert len(texts(ran.cells)) == sum(cell.cell_type == "code" for cell in shown.cells)
 
 
 # Docstrings

@@ -104,7 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return signals.die_of(stopped.number)
     except BrokenPipeError:
         _drop_standard_output()
-        return signals.die_of(signal.SIGPIPE)
+        # Windows has no SIGPIPE
+        return signals.die_of(signal.SIGPIPE) if hasattr(signal, "SIGPIPE") else 1
     except OSError as error:
         say(f"msmqwire: {describe_os_error(error)}")
     except MsmqWireError as error:

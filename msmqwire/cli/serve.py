@@ -123,9 +123,10 @@ def _serve(path: str, configured: SiteFile, server: DiscoveryServer) -> None:
         handlers: dict[int, Callable[[], object]] = {
             signal.SIGTERM: service.stop,
             signal.SIGINT: service.stop,
-            signal.SIGHUP: lambda: service.call(reloader.request),
-            signal.SIGUSR1: lambda: service.call(lambda: _LOG.info(Event("counters", **service.counters()))),
         }
+        if sys.platform != "win32":  # it has no other signals
+            handlers[signal.SIGHUP] = lambda: service.call(reloader.request)
+            handlers[signal.SIGUSR1] = lambda: service.call(lambda: _LOG.info(Event("counters", **service.counters())))
         with _handled(handlers, service.fileno()):
             _log_state("listening", service)
             try:
@@ -242,6 +243,9 @@ def _start_thread(target: Callable[[], None]) -> threading.Thread:
     """Start a thread that does not keep the process alive and receives no signals."""
     thread = threading.Thread(target=target, daemon=True)
     # A signal that another thread receives does not wake the main thread, which waits for datagrams.
+    if sys.platform == "win32":  # where only the main thread receives signals
+        thread.start()
+        return thread
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         thread.start()

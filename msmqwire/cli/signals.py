@@ -14,7 +14,8 @@ __all__ = ["Stopped", "deferred", "die_of", "raised", "run_until_stopped"]
 
 Result = TypeVar("Result")
 
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Windows has no SIGHUP
+_STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Stopped(BaseException):

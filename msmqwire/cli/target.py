@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import io
 import os
 import re
@@ -18,6 +17,22 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 __all__ = ["Sink", "errors_of", "open_target", "standard_output"]
+
+if sys.platform == "win32":
+    _WRITE = os.O_WRONLY | os.O_NOINHERIT
+
+    def _lock(file: int | IO[bytes]) -> None:
+        """Nothing: Windows removes no open file."""
+
+else:
+    import fcntl
+
+    _WRITE = os.O_WRONLY | os.O_CLOEXEC
+
+    def _lock(file: int | IO[bytes]) -> None:
+        """Lock a file while it is open; OSError if another process holds the lock, or the file system has none."""
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
 
 _BUFFER = 1 << 18
 # The path of an open file by its descriptor
@@ -120,7 +135,7 @@ def open_target(output: str, inputs: Sequence[str]) -> Iterator[Sink]:
     else:
         # A pipe or a device cannot be renamed
         with errors_of(output):
-            descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+            descriptor = os.open(path, _WRITE)
         with _written(descriptor, output) as sink:
             yield sink
 
@@ -150,15 +165,15 @@ def _complete_or_none(path: str, output: str, mode: int | None) -> Iterator[Sink
         named = descriptor is None
         if descriptor is None:
             _remove_abandoned(directory, prefix)
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-            with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = os.open(temporary, _WRITE | os.O_CREAT | os.O_EXCL, 0o666)
+            with contextlib.suppress(OSError):
+                _lock(descriptor)
     try:
         with _written(descriptor, output) as sink:
             yield sink
             sink.flush()
             with errors_of(output):
-                if mode is not None:
+                if mode is not None and hasattr(os, "fchmod"):
                     os.fchmod(descriptor, stat.S_IMODE(mode))
                 # A full disk may report its error only now
                 os.fsync(descriptor)
@@ -176,8 +191,10 @@ def _complete_or_none(path: str, output: str, mode: int | None) -> Iterator[Sink
 
 def _open_nameless(directory: str) -> int | None:
     """A new file without a name, which no kill of the process leaves behind; None where there are none."""
-    with contextlib.suppress(OSError, AttributeError):  # the flag exists on Linux, for some file systems
-        descriptor = os.open(directory, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o666)
+    if sys.platform != "linux":
+        return None
+    with contextlib.suppress(OSError):  # some file systems have none
+        descriptor = os.open(directory, _WRITE | os.O_TMPFILE, 0o666)
         if os.path.exists(_OPEN_FILE.format(descriptor)):
             return descriptor
         os.close(descriptor)
@@ -188,8 +205,9 @@ def _remove_abandoned(directory: str, prefix: str) -> None:
     """Remove temporary files of processes that were killed: nobody holds their locks."""
     for entry in os.scandir(directory):
         if re.fullmatch(f"{re.escape(prefix)}[0-9a-f]{{8}}\\.part", entry.name):
-            with contextlib.suppress(OSError), open(entry.path, "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with contextlib.suppress(OSError):
+                with open(entry.path, "rb") as file:
+                    _lock(file)
                 os.unlink(entry.path)
 
 

@@ -14,6 +14,8 @@ __all__ = ["Encoded"]
 
 
 cdef class Encoded(Payloads):
+    """The packets that ``encode_batch`` returns; as its ``out=``, their memory is overwritten if nothing else holds it."""
+
     cdef int finish(self, size_t count) except -1:
         """Show the ``count`` payloads that were just written."""
         return attach_offsets32(

@@ -8,13 +8,9 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memchr, memcpy, memset, strlen
 
 from msmqwire.columns.convert cimport TextSpan
+from msmqwire.wire.address cimport AF_INET6, inet_pton
 from msmqwire.wire.fault cimport BAD_TEXT, BAD_TYPE, BAD_VALUE, TOO_LARGE, TRUNCATED, Fault, FaultCode, set_fault
 from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE
-
-cdef extern from "<arpa/inet.h>" nogil:
-    int inet_pton(int family, const char* source, void* target)
-    enum:
-        AF_INET6
 
 from msmqwire.wire.flags import make_flags
 

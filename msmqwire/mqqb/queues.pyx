@@ -9,6 +9,7 @@ from msmqwire.mqqb.kernel cimport (
     ADDRESS_HEADER_SIZE, HAS_MULTI_QUEUE, MULTI_QUEUE_SIGNATURE, QUEUE_COUNT, SIGNATURE_HEADER_ID, Field, Packet,
     padded, skip_padding,
 )
+from msmqwire.wire.address cimport AF_INET, AF_INET6, inet_pton
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport (
     BAD_HEADER, BAD_SIZE, BAD_TERMINATOR, BAD_TYPE, TRUNCATED, Fault, FaultCode, set_fault
@@ -16,12 +17,6 @@ from msmqwire.wire.fault cimport (
 from msmqwire.wire.format_name cimport (
     DIRECT_NAME, DISTRIBUTION_LIST, PRIVATE_QUEUE, PUBLIC_QUEUE, FormatName
 )
-
-cdef extern from "<arpa/inet.h>" nogil:
-    int inet_pton(int family, const char* source, void* target)
-    enum:
-        AF_INET
-        AF_INET6
 
 cdef enum:
     LONGEST_IP_ADDRESS = 45

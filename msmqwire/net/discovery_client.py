@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import struct
+import sys
 import uuid
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -32,7 +33,7 @@ DISCOVERY_PORT = 1801
 _LARGEST_DATAGRAM = 65535
 _AT_ONCE = 64  # datagrams read before other callbacks run, so that a flood stops no timer
 _LOOPBACK = 1  # Linux gives the loopback interface of each network namespace this index
-_IP_PKTINFO = 8  # ip(7); missing in the socket module
+_IP_PKTINFO = 26 if sys.platform == "darwin" else 8  # of <netinet/in.h>; missing in the socket module
 _PKTINFO = struct.Struct("=i4s4s")  # struct in_pktinfo: interface, local address, destination
 _NIL = uuid.UUID(int=0)
 
@@ -290,6 +291,8 @@ class _Endpoint:
     """A UDP socket at the computer's address on one network."""
 
     def __init__(self, network: NetworkAddress, port: int) -> None:
+        if not hasattr(socket.socket, "recvmsg"):
+            raise OSError("Python on Windows does not say on which network a datagram arrived: discovery needs that")
         self.network = network
         self.interface = socket.if_nametoindex(network.interface) if network.interface else 0
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -307,6 +310,8 @@ class _Endpoint:
         return self._socket.fileno()
 
     def send(self, data: bytes, port: int) -> None:
+        if sys.platform == "win32":  # refused above
+            raise NotImplementedError
         # Sent through this interface and from this address, whatever the routing table says.
         place = _PKTINFO.pack(self.interface, self.network.address.packed, bytes(4))
         way = (socket.IPPROTO_IP, _IP_PKTINFO, place)
@@ -314,6 +319,8 @@ class _Endpoint:
 
     def receive(self) -> tuple[bytes, int, str]:
         """A datagram, the index of the interface that it arrived on, and its sender."""
+        if sys.platform == "win32":  # refused above
+            raise NotImplementedError
         data, ancillary, _, (host, port) = self._socket.recvmsg(_LARGEST_DATAGRAM, socket.CMSG_SPACE(_PKTINFO.size))
         interface = 0
         for level, kind, content in ancillary:

@@ -16,7 +16,7 @@ from msmqwire.properties.lookup cimport (
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
 from msmqwire.wire.fault cimport Fault
-from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_lowest_bit64, wire_unlikely
+from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_unlikely
 
 cdef enum:
     UNSIZED = 0x80000000  # the base of kinds without a size or a count: larger than any payload
@@ -60,7 +60,7 @@ cdef inline size_t text_size(const uint8_t* data, size_t size, size_t at) noexce
             | <uint64_t>wire_find_units(text + 64, 0, 0) << 32 | <uint64_t>wire_find_units(text + 96, 0, 0) << 48
         )
         if first:
-            return 2 * wire_lowest_bit64(first) + 2
+            return 2 * wire_lowest_bit(first) + 2
         here = 128
     while left - here >= 32:
         found = wire_find_units(text + here, 0, 0)

@@ -16,3 +16,10 @@ cdef enum AddressFamily:
 
 
 cdef size_t format_address(const uint8_t* address, uint8_t* target) noexcept nogil
+
+
+cdef extern from "msmqwire/wire/inet.h" nogil:
+    int inet_pton(int family, const char* source, void* target)
+    enum:
+        AF_INET
+        AF_INET6

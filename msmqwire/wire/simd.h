@@ -1,8 +1,9 @@
 /* The operations worth a vector unit: find code units, compare them with a range, narrow ASCII, print hexadecimal.
  *
- * Each has an SSE2 form (every x86-64), a NEON form (every AArch64) and a portable one. All read exactly the bytes
- * they name: callers guard the end of the buffer. Numbers on this wire are little-endian, and so are the hosts that
- * this package supports (wire/guid.pyx refuses others at import).
+ * Each has a form for SSE2 (every x86-64) and a portable one, those that gain from it a form for NEON (every AArch64).
+ * With MSMQWIRE_PORTABLE defined only the portable forms are compiled. All read exactly the bytes they name: callers
+ * guard the end of the buffer. Numbers on this wire are little-endian, and so are the hosts that this package supports
+ * (wire/guid.pyx refuses others at import).
  */
 #ifndef MSMQWIRE_SIMD_H
 #define MSMQWIRE_SIMD_H
@@ -11,7 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__SSE2__)
+#if defined(MSMQWIRE_PORTABLE)
+#elif defined(__SSE2__) || defined(_M_X64)
 #include <emmintrin.h>
 #define MSMQWIRE_SSE2 1
 #elif defined(__ARM_NEON) && defined(__aarch64__)
@@ -19,16 +21,36 @@
 #define MSMQWIRE_NEON 1
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(MSMQWIRE_PORTABLE)
 #define wire_lowest_bit(mask) ((uint32_t)__builtin_ctzll(mask))
-#define wire_lowest_bit64(mask) ((uint32_t)__builtin_ctzll(mask))
 #define wire_popcount(bits) ((uint32_t)__builtin_popcount(bits))
 #define wire_bswap32(value) __builtin_bswap32(value)
 #define wire_bswap16(value) __builtin_bswap16(value)
 #define wire_unlikely(condition) __builtin_expect(!!(condition), 0)
 #define wire_prefetch(address) __builtin_prefetch(address)
 #else
-#error "msmqwire needs GCC or Clang"
+#define wire_unlikely(condition) (condition)
+#define wire_prefetch(address) ((void)(address))
+
+static inline uint32_t wire_popcount(uint32_t bits) {
+    bits -= bits >> 1 & 0x55555555u;
+    bits = (bits & 0x33333333u) + (bits >> 2 & 0x33333333u);
+    return ((bits + (bits >> 4)) & 0x0F0F0F0Fu) * 0x01010101u >> 24;
+}
+
+/* The bits below the lowest one of `mask`, counted. `mask` is not 0. */
+static inline uint32_t wire_lowest_bit(uint64_t mask) {
+    const uint64_t below = (mask & (0 - mask)) - 1;
+    return wire_popcount((uint32_t)below) + wire_popcount((uint32_t)(below >> 32));
+}
+
+static inline uint16_t wire_bswap16(uint16_t value) {
+    return (uint16_t)(value << 8 | value >> 8);
+}
+
+static inline uint32_t wire_bswap32(uint32_t value) {
+    return (uint32_t)wire_bswap16((uint16_t)value) << 16 | wire_bswap16((uint16_t)(value >> 16));
+}
 #endif
 
 /* Bit i is set when code unit i of the 16 at `units` equals `a` or `b`. Reads 32 bytes. */
@@ -164,7 +186,7 @@ static inline void wire_hexadecimal(const uint8_t *bytes, uint8_t *digits) {
 
 /* The two halves of the product of 128 bits, combined by xor: a hash, where both factors are combined with secrets. */
 static inline uint64_t wire_folded_product(uint64_t a, uint64_t b) {
-#if defined(__SIZEOF_INT128__)
+#if defined(__SIZEOF_INT128__) && !defined(MSMQWIRE_PORTABLE)
     const unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 #else

@@ -6,7 +6,6 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef extern from "msmqwire/wire/simd.h" nogil:
     uint32_t wire_lowest_bit(uint64_t mask)
-    uint32_t wire_lowest_bit64(uint64_t mask)
     uint32_t wire_popcount(uint32_t bits)
     uint32_t wire_bswap32(uint32_t value)
     uint16_t wire_bswap16(uint16_t value)
