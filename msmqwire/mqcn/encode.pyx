@@ -19,7 +19,7 @@ from msmqwire.mqcn.kernel cimport (
 )
 from msmqwire.wire.simd cimport wire_unlikely
 
-from msmqwire.errors import EncodeError
+from msmqwire.errors import DecodeError, EncodeError
 from msmqwire.mqcn.packet import decode, encode, violated_field
 from msmqwire.mqcn.property_sets import describe
 from msmqwire.mqcn.schema import NOTIFICATIONS
@@ -193,6 +193,9 @@ cdef object refusal(Batch batch, size_t row, uint32_t refused):
         return unusable(batch, "Version", row)
     message = bisect_right(batch.messages, row) - 1
     at = row - batch.messages[message]
-    updates = list(enumerate(decode(batch.payloads[message]).updates))[at:at + 1]
+    try:
+        updates = list(enumerate(decode(batch.payloads[message]).updates))[at:at + 1]
+    except DecodeError:  # its bytes have changed
+        updates = []
     names = describe(batch.violation_names(<Py_ssize_t>row), updates)
     return EncodeError(violated_field(violations), f"the row has {names}", row)
