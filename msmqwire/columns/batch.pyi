@@ -1,11 +1,12 @@
 """The columns that a decoder wrote."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from msmqwire.columns import names, views
 from msmqwire.columns.payloads import Payloads
 from msmqwire.columns.schema import GuidForm, Table
 
@@ -42,17 +43,32 @@ class Batch:
     def __len__(self) -> int: ...
     def _repr_html_(self) -> str: ...
     def _ipython_key_completions_(self) -> list[str]: ...
-    def __getitem__(self, name: str) -> Any:
-        """A column, never copied.
-
-        Numbers and enumerations are arrays of shape (n,), GUIDs (n, 16) uint8 in wire order, lists a ``ListColumn``,
-        text a ``TextColumn``, structs a dict by member. Values in null rows are zero. ``fault`` gives ``faults``.
-
-        Raises
-        ------
-        KeyError
-            No such column, or it was not asked for.
-        """
+    @overload
+    def __getitem__(self, name: names.Uint8) -> NDArray[np.uint8]: ...
+    @overload
+    def __getitem__(self, name: names.Uint16) -> NDArray[np.uint16]: ...
+    @overload
+    def __getitem__(self, name: names.Uint32) -> NDArray[np.uint32]: ...
+    @overload
+    def __getitem__(self, name: names.Uint64) -> NDArray[np.uint64]: ...
+    @overload
+    def __getitem__(self, name: names.Bool) -> NDArray[np.bool_]: ...
+    @overload
+    def __getitem__(self, name: names.Time) -> NDArray[np.datetime64]: ...
+    @overload
+    def __getitem__(self, name: names.Record) -> NDArray[np.void]: ...
+    @overload
+    def __getitem__(self, name: names.List) -> views.ListColumn: ...
+    @overload
+    def __getitem__(self, name: names.Text) -> views.TextColumn: ...
+    @overload
+    def __getitem__(self, name: names.Bytes) -> views.BytesColumn: ...
+    @overload
+    def __getitem__(self, name: names.Ascii) -> views.AsciiColumn: ...
+    @overload
+    def __getitem__(self, name: names.Utf8) -> views.Utf8Column: ...
+    @overload
+    def __getitem__(self, name: str) -> Any: ...
     def is_present(self, name: str) -> NDArray[np.bool_]:
         """Boolean array: the rows in which the packet carries ``name``; elsewhere the column is null."""
     @property

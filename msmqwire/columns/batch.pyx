@@ -100,6 +100,16 @@ cdef class Batch:
         )
 
     def __getitem__(self, str name):
+        """A column, never copied.
+
+        Numbers and enumerations are arrays of shape (n,), GUIDs (n, 16) uint8 in wire order, lists a ``ListColumn``,
+        text a ``TextColumn``, structs a dict by member. Values in null rows are zero. ``fault`` gives ``faults``.
+
+        Raises
+        ------
+        KeyError
+            No such column, or it was not requested.
+        """
         for column in self.table.all_columns:
             if column.name == name:
                 break
