@@ -5,6 +5,7 @@ member of its items, ``"properties[]?"`` the presence bytes of items whose membe
 follows from the table's schema; three walks over the schema make the numpy views, the Arrow export and nothing else.
 """
 
+from inspect import signature
 from typing import NamedTuple
 
 from libc.stddef cimport size_t
@@ -54,7 +55,7 @@ cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
 
 
 class FaultEntry(NamedTuple):
-    """Why one payload cannot be decoded."""
+    """Why one payload cannot be decoded: code, field by its specification's name, byte offset in the payload."""
 
     code: str
     field: str
@@ -75,6 +76,32 @@ cdef class Hold:
 
 
 cdef class Batch:
+    """The columns of many decoded payloads, a row for each.
+
+    A Batch owns its buffers and keeps the payloads alive; everything it hands out keeps what it needs alive. What a
+    view shows changes when the Batch is written again through ``out=``.
+
+    Examples
+    --------
+    >>> from msmqwire import mqsd
+    >>> batch = mqsd.decode_batch([bytes.fromhex(
+    ...     "0002000003a191f23ce34faba930be3a33e432dd01000000000000001200000062baeae6c6d1db11baac0003ff4e2d22"
+    ...     "60baeae6c6d1db11baac0003ff4e2d22310030006e00740034007000650063000000"), b"oops"])
+    >>> batch["servers"].values["name"].text(0)
+    'nt4pec'
+    >>> batch.fault(1)
+    FaultEntry(code='bad_type', field='Type', offset=1)
+
+    Attributes
+    ----------
+    table : Table
+    columns : tuple of str
+        Names of the columns that it holds, in the order of the table.
+    payloads : Payloads
+    """
+
+    __signature__ = signature(lambda: None)
+
     def __init__(self):
         raise TypeError("a Batch is made by decode_batch()")
 
@@ -142,12 +169,14 @@ cdef class Batch:
 
     @property
     def faults(self):
+        """One entry for each faulty row, in order: row, code, field, item, offset, needed, available."""
         self.readable()
         if not self.fault_count:
             return np.empty(0, FAULT_DTYPE)
         return np.frombuffer(read_only(self.buffers["faults"]), FAULT_DTYPE, self.fault_count)
 
     def fault(self, Py_ssize_t row):
+        """Why a row could not be decoded, or None."""
         if not 0 <= row < len(self):
             raise IndexError(f"row {row} of {self.length}")
         faults = self.faults
@@ -159,16 +188,29 @@ cdef class Batch:
 
     @property
     def violations(self):
+        """Bits of the table's violations, shape (n,)."""
         self.readable()
         if "violations" not in self.buffers:
             raise KeyError("'violations' was not among the columns asked for")
         return np.frombuffer(read_only(self.buffers["violations"]), np.uint32, self.length)
 
     def violation_names(self, Py_ssize_t row):
+        """The rules that a row breaks, by name."""
         cdef uint32_t bits = self.violations[row]
         return tuple(name for i, name in enumerate(self.table.violation_names) if bits >> <uint32_t>i & 1)
 
     def to_arrow(self, *, str guid="binary", bint dictionaries=True):
+        """The table as Arrow, in the schema of ``table.arrow_schema(columns, ...)`` with these options; needs pyarrow.
+
+        Numbers and list offsets are handed out as they stand; while anything holds them, ``out=`` refuses this Batch.
+
+        Parameters
+        ----------
+        guid : {"binary", "uuid", "text"}
+            16 bytes in RFC 9562 order, the ``arrow.uuid`` extension type, or canonical lower-case text.
+        dictionaries : bool
+            Enumerations, addresses, files and queues are dictionaries of their values; if false, strings.
+        """
         import pyarrow as pa
 
         return pa.record_batch(arrow_form(self, guid, dictionaries))
@@ -178,15 +220,18 @@ cdef class Batch:
         return schema_capsule(self.arrow_tree(arrow_form(self, "binary", True)))
 
     def __arrow_c_array__(self, requested_schema=None):
+        """The table for any Arrow consumer, without pyarrow."""
         return arrow_form(self, "binary", True).__arrow_c_array__()
 
     def __arrow_c_stream__(self, requested_schema=None):
+        """The table as a stream of one batch, for libraries that make tables of streams only; needs pyarrow."""
         import pyarrow as pa
 
         batch = self.to_arrow()
         return pa.RecordBatchReader.from_batches(batch.schema, [batch]).__arrow_c_stream__(requested_schema)
 
     def forget_payloads(self):
+        """Let go of the payloads, which an Arrow export does not need; text and bytes can no longer be read here."""
         self.readable()
         self.payloads = NO_PAYLOADS
         self.groups = None

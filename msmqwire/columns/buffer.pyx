@@ -45,6 +45,11 @@ cdef size_t live_bytes = 0
 
 
 cdef class Buffer:
+    """Aligned memory that never moves; read and written through the buffer protocol.
+
+    A Buffer is never resized: a Batch that needs more room takes a new one, so a view can never dangle.
+    """
+
     # A Buffer never moves or changes its size, so a view can never dangle; a Batch that needs more takes a new one
     def __dealloc__(self):
         global live_bytes
@@ -128,5 +133,5 @@ cdef Buffer lasting(Buffer buffer):
 
 
 def allocated_bytes():
-    """Bytes that all live Buffers hold now."""
+    """Bytes that all live Buffers hold now: back to where it was when every Batch and every view is gone."""
     return live_bytes

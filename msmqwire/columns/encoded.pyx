@@ -14,6 +14,8 @@ __all__ = ["Encoded"]
 
 
 cdef class Encoded(Payloads):
+    """What ``encode_batch`` returns; given back as ``out=``, its memory is written again when nobody else holds it."""
+
     cdef int finish(self, size_t count) except -1:
         """Show the ``count`` payloads that were just written."""
         return attach_offsets32(

@@ -17,6 +17,14 @@ cdef enum:
 
 
 cdef class GuidTexts:
+    """Canonical lower-case texts, an Arrow string array; null where there is no GUID of 16 bytes.
+
+    Attributes
+    ----------
+    malformed : int or None
+        The first row whose value is neither null nor of 16 bytes.
+    """
+
     cdef ArrowNode node
     cdef readonly object malformed
 
@@ -27,10 +35,35 @@ cdef class GuidTexts:
         return schema_capsule(self.node)
 
     def __arrow_c_array__(self, requested_schema=None):
+        """The texts for any Arrow consumer, without a copy."""
         return schema_capsule(self.node), array_capsule(self.node, self)
 
 
 def guid_texts(guids, *, order="text"):
+    """The canonical texts of GUIDs.
+
+    Parameters
+    ----------
+    guids
+        What ``Payloads.of`` takes, 16 bytes each.
+    order : {"text", "packet"}
+        The order of their bytes: that of the text (RFC 9562), or that of packets and of the Windows structure, where
+        the first three fields are little-endian ([MS-DTYP] 2.3.4.2).
+
+    Raises
+    ------
+    ValueError
+        There is no such order.
+    OverflowError
+        They are more than an Arrow string array holds.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> texts = guid_texts([bytes(range(16)), None, b"short"], order="packet")
+    >>> pa.array(texts).to_pylist(), texts.malformed
+    (['03020100-0504-0706-0809-0a0b0c0d0e0f', None, None], 2)
+    """
     cdef Payloads source = Payloads.of(guids)
     cdef size_t count = source.table.count
     cdef bint ordered = order == "text"

@@ -5,6 +5,8 @@ offsets and validity are copied. Bytes of an Arrow array that change all the sam
 what is measured in them is measured once.
 """
 
+from inspect import signature
+
 from cpython.buffer cimport PyBuffer_FillInfo, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
@@ -68,6 +70,36 @@ cdef const uint8_t* address(object view):
 
 
 cdef class Payloads:
+    """Many payloads without copies: what every ``decode_batch`` takes.
+
+    Parameters
+    ----------
+    data : bytes-like
+        All payloads. It is viewed where it is ``bytes``, else copied.
+    offsets : array of integers, shape (n + 1,)
+        Payload ``i`` is ``data[offsets[i]:offsets[i + 1]]``. int32 is fastest; anything but int32 is kept as int64.
+
+    Raises
+    ------
+    ValueError
+        The offsets fall, or leave the data.
+
+    Examples
+    --------
+    >>> payloads = Payloads(b"abcdef", [0, 2, 6])
+    >>> [bytes(payload) for payload in payloads]
+    [b'ab', b'cdef']
+    >>> bytes(payloads[1:][0])
+    b'cdef'
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes of all payloads together.
+    """
+
+    __signature__ = signature(lambda data, offsets: None)
+
     def __init__(self, data, offsets):
         cdef const int32_t[::1] narrow
         cdef const int64_t[::1] wide
@@ -96,6 +128,19 @@ cdef class Payloads:
 
     @staticmethod
     def of(payloads, offsets=None):
+        """Payloads of whatever holds some.
+
+        Parameters
+        ----------
+        payloads
+            Payloads; one bytes-like object with ``offsets``; a sequence of bytes-like objects and None; or anything
+            with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of Binary, LargeBinary or BinaryView.
+
+        Raises
+        ------
+        TypeError
+            None of these.
+        """
         if offsets is not None:
             return Payloads(payloads, offsets)
         if isinstance(payloads, Payloads):
@@ -111,6 +156,19 @@ cdef class Payloads:
 
     @staticmethod
     def of_texts(texts):
+        """Payloads that are texts, in UTF-8: what functions over columns of text take.
+
+        Parameters
+        ----------
+        texts
+            Payloads; a sequence of str and None; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of
+            strings, or of UTF-8 as binary.
+
+        Raises
+        ------
+        TypeError
+            None of these.
+        """
         if isinstance(texts, Payloads):
             return Payloads.of(texts)
         if hasattr(texts, "__arrow_c_array__"):
@@ -150,6 +208,22 @@ cdef class Payloads:
             yield payload_view(self, i)
 
     def take(self, rows):
+        """The payloads of these rows, in this order, not copied.
+
+        Parameters
+        ----------
+        rows : array of unsigned integers
+
+        Raises
+        ------
+        IndexError
+            There is no such row.
+
+        Examples
+        --------
+        >>> [bytes(payload) for payload in Payloads(b"abcdef", [0, 2, 5, 6]).take([2, 0])]
+        [b'f', b'ab']
+        """
         cdef const uint32_t[::1] wanted = np.ascontiguousarray(rows, np.uint32)
         cdef size_t count = <size_t>wanted.shape[0]
         cdef Buffer spans = allocate(count * sizeof(Span))
@@ -169,6 +243,7 @@ cdef class Payloads:
         return schema_capsule(payload_node(self, empty=True))
 
     def __arrow_c_array__(self, requested_schema=None):
+        """The payloads as an Arrow LargeBinary array of its own."""
         cdef ArrowNode node = payload_node(self, empty=False)
         return schema_capsule(node), array_capsule(node, self)
 

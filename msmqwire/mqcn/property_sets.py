@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Any
 
 from msmqwire.mqcn.kernel import SENT, PropertySet
 from msmqwire.properties.table import by_name, by_number
-
-if TYPE_CHECKING:
-    from msmqwire.mqcn.packet import NotificationUpdate
 
 __all__ = ["describe"]
 
@@ -30,7 +27,7 @@ _SETS = {
 }
 
 
-def describe(violations: Iterable[str], updates: Iterable[tuple[int, NotificationUpdate]]) -> str:
+def describe(violations: Iterable[str], updates: Iterable[tuple[int, Any]]) -> str:
     """The names of violations of numbered updates, those of properties with the PROPIDs of the first such update."""
     described = []
     numbered = list(updates)
@@ -40,7 +37,7 @@ def describe(violations: Iterable[str], updates: Iterable[tuple[int, Notificatio
     return ", ".join(described)
 
 
-def _wrong_set(update: NotificationUpdate) -> str:
+def _wrong_set(update: Any) -> str:
     ids = dict.fromkeys(one.id for one in update.properties)
     key = (update.command, update.object if update.command == "change" else None)
     if key not in _SETS:
@@ -52,7 +49,7 @@ def _wrong_set(update: NotificationUpdate) -> str:
     return " and ".join(filter(None, (lacks, has))) or f"has other values than 1, or another order, of {_named(ids)}"
 
 
-def _repeated(update: NotificationUpdate) -> str:
+def _repeated(update: Any) -> str:
     counts = Counter(one.id for one in update.properties)
     return f"repeats {_named(one for one, count in counts.items() if count > 1)}"
 

@@ -146,6 +146,7 @@ cdef class TopologyClientRequest(TopologyPacket):
 
     @property
     def type(self):
+        """The name of Type: ``"request"``."""
         return "request"
 
     @property
@@ -248,6 +249,7 @@ cdef class TopologyServerReply(TopologyPacket):
 
     @property
     def type(self):
+        """The name of Type: ``"reply"``."""
         return "reply"
 
     @property
