@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import csv
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msmqwire.capture import CAPTURE, TABLES
-from msmqwire.columns.schema import Table, manual_rows
+from msmqwire.columns.schema import (
+    ADDRESS,
+    ASCII,
+    BYTES,
+    FAULT,
+    FORMAT_NAME,
+    GUID,
+    TEXT,
+    UTF8,
+    DataType,
+    Enumeration,
+    ListOf,
+    Table,
+    manual_rows,
+)
 from msmqwire.discovery.client import TRANSITIONS, Transition
 from msmqwire.formatname.schema import FORMAT_NAMES
 from msmqwire.insight.explain import FAULTS
@@ -139,6 +154,39 @@ def requirements(path: Path) -> Iterator[str]:
             yield f"| {row['section']} | {row['field']} | {row['rule']} | {outcome} |"
 
 
+def value_kind(type_: DataType) -> str:
+    """The alias of ``names.pyi`` that has the columns of a type."""
+    if isinstance(type_, ListOf):
+        return "List"
+    if isinstance(type_, Enumeration) or type_ == GUID:
+        return "Uint8"
+    if type_ in (TEXT, BYTES, ASCII, UTF8):
+        return {TEXT: "Text", BYTES: "Bytes", ASCII: "Ascii", UTF8: "Utf8"}[type_]
+    if type_ in (ADDRESS, FORMAT_NAME, FAULT):
+        return "Record"
+    return {"?": "Bool", "M": "Time"}.get(type_.dtype.lstrip("<")[0]) or type_.name.capitalize()
+
+
+def column_names(tables: Iterable[Table]) -> Iterator[str]:
+    """The names of columns by the type of ``batch[name]``, as a stub."""
+    kinds: dict[str, dict[str, None]] = {}
+    for each in tables:
+        for column in each.all_columns:
+            # Violations are names in Arrow and bits in batches
+            kind = "Uint32" if column.name == "violations" else value_kind(column.type)
+            kinds.setdefault(kind, {})[column.name] = None
+    yield '"""The names of columns, by what ``batch[name]`` is; written by `make docs`, do not edit."""'
+    yield ""
+    yield "from typing import Literal"
+    yield ""
+    yield "# fmt: off"
+    for kind in sorted(kinds):
+        yield f"{kind} = Literal["
+        names = ", ".join(f'"{name}"' for name in kinds[kind])
+        yield textwrap.fill(names, 120, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False) + ","
+        yield "]"
+
+
 def pages() -> dict[Path, str]:
     """Text of every page with generated parts, by file."""
     lines = [
@@ -150,10 +198,12 @@ def pages() -> dict[Path, str]:
     ]
     # After the table's header
     lines[-1] += "\n".join(f"| `{code}` | {meaning} |" for code, meaning in FAULTS.items())
+    stub = column_names((CAPTURE, *(kind.table for kind in TABLES.values()), FORMAT_NAMES))
     discovery = HERE / "discovery.md"
     messages, conformance = HERE / "messages.md", HERE / "conformance.md"
     transitions = [*state_diagram(TRANSITIONS, "idle"), "", *transition_tables(TRANSITIONS)]
     return {
+        HERE.parent / "msmqwire" / "columns" / "names.pyi": "\n".join(stub) + "\n",
         HERE / "tables.md": "\n".join(lines) + "\n",
         discovery: filled(discovery, "rules of the client", transitions),
         messages: filled(messages, "rules", rules((MESSAGES, SESSIONS))),
@@ -164,4 +214,4 @@ def pages() -> dict[Path, str]:
 if __name__ == "__main__":
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
-        print(f"wrote docs/{path.name}")
+        print(f"wrote {path.relative_to(HERE.parent)}")

@@ -139,7 +139,7 @@ def port(text: str) -> int:
     return _number(text, 1, 65535, "a port from 1 to 65535")
 
 
-def _read_option(parse: str) -> Callable[[str], Any]:
+def _read_option(parse: str, what: str) -> Callable[[str], Any]:
     """The type of an argument that ``capture.options`` parses."""
 
     def convert(text: str) -> Any:
@@ -150,10 +150,13 @@ def _read_option(parse: str) -> Callable[[str], Any]:
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
+    convert.__doc__ = f"{what}, as the library reads it."
     return convert
 
 
-ports, network, moment = map(_read_option, ("parse_ports", "parse_network", "parse_time"))
+ports = _read_option("parse_ports", "Ports")
+network = _read_option("parse_network", "An address or a network")
+moment = _read_option("parse_time", "A moment")
 
 
 def guid(text: str) -> uuid.UUID:

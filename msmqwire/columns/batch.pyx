@@ -5,6 +5,7 @@ member of its items, ``"properties[]?"`` the presence bytes of items whose membe
 follows from the table's schema; three walks over the schema make the numpy views, the Arrow export and nothing else.
 """
 
+from inspect import signature
 from typing import NamedTuple
 
 from libc.stddef cimport size_t
@@ -90,7 +91,16 @@ cdef class Batch:
     'nt4pec'
     >>> batch.fault(1)
     FaultEntry(code='bad_type', field='Type', offset=1)
+
+    Attributes
+    ----------
+    table : Table
+    columns : tuple of str
+        Names of the columns that it holds, in the order of the table.
+    payloads : Payloads
     """
+
+    __signature__ = signature(lambda: None)
 
     def __init__(self):
         raise TypeError("a Batch is made by decode_batch()")
@@ -125,7 +135,7 @@ cdef class Batch:
         Raises
         ------
         KeyError
-            No such column, or it was not asked for.
+            No such column, or it was not requested.
         """
         for column in self.table.all_columns:
             if column.name == name:

@@ -133,5 +133,5 @@ cdef Buffer lasting(Buffer buffer):
 
 
 def allocated_bytes():
-    """Bytes that all live Buffers hold now."""
+    """Bytes that all live Buffers hold now: back to where it was when every Batch and every view is gone."""
     return live_bytes

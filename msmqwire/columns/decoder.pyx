@@ -10,7 +10,7 @@ from libc.string cimport memmove
 
 from msmqwire.columns.batch cimport Batch, prepare as prepare_batch
 from msmqwire.columns.layout cimport LIST, LIST_END, MOST_LISTS, Columns, Items, Layout, Source
-from msmqwire.columns.payloads cimport Payloads
+from msmqwire.columns.payloads cimport Payloads, set_too_large, without_large
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.transport cimport Transports
 
@@ -132,6 +132,21 @@ cdef int decode_into(
     return part.finish(batch)
 
 
+cdef int report_large(Batch batch, list large) except -1:
+    """Let the faults of payloads that were decoded as empty ones, as they are too large, say so."""
+    cdef Fault* fault = <Fault*>batch.data("faults")
+    cdef const int32_t* groups = NULL if batch.groups is None else <const int32_t*>batch.groups.data
+    cdef size_t payload
+    cdef size_t size
+    cdef uint32_t row
+    for payload, size in large:
+        row = <uint32_t>payload if groups == NULL else <uint32_t>groups[payload]
+        while fault.row != row:
+            fault += 1
+        set_too_large(fault, size)
+    return 0
+
+
 cdef int run_all(list parts) except -1:
     """Run every part to its end, the first one in this thread.
 
@@ -166,10 +181,14 @@ cdef Batch decode_payloads(
     int threads, type kind=Batch, uint32_t options=0,
 ):
     """A batch of class ``kind`` with the rows of the payloads: ``out`` written again, or a new one."""
-    cdef Batch batch = prepare_batch(layout.table, payloads, columns, out, kind)
+    cdef list large = []
+    cdef Batch batch = prepare_batch(layout.table, without_large(payloads, large), columns, out, kind)
     batch.writing = True
     try:
         decode_into(batch, layout, decoder, transports, strict, options, <size_t>threads)
+        if large:
+            report_large(batch, large)
+            batch.payloads = payloads
     except BaseException:
         # Memory ran out: a batch never has rows without their columns
         batch.hold_payloads(NOTHING)

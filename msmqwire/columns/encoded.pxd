@@ -27,6 +27,7 @@ cdef class Encoder:
     cdef object refusal(self, size_t row)
 
 
+cdef size_t payload_bytes(Batch batch) except? 0
 cdef object unusable(Batch batch, str field, size_t row)
 cdef Encoded reserve_encoded(size_t count, size_t size, Encoded out)
 cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out)

@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, uint8_t
 
 from msmqwire.columns.batch cimport Batch, Hold
 from msmqwire.columns.buffer cimport allocate
-from msmqwire.columns.payloads cimport Payloads, attach_offsets32
+from msmqwire.columns.payloads cimport LARGEST_PAYLOAD, Payloads, attach_offsets32
 
 from msmqwire.errors import EncodeError
 
@@ -36,6 +36,13 @@ cdef Encoded reserve_encoded(size_t count, size_t size, Encoded out):
     if held or out.offsets is None or out.offsets.size < 4 * (count + 1):
         out.offsets = allocate(4 * (count + 1))
     return out
+
+
+cdef size_t payload_bytes(Batch batch) except? 0:
+    """The bytes of a batch's payloads; refuses a row whose payload was too large to be decoded."""
+    if batch.payloads.nbytes > LARGEST_PAYLOAD:
+        raise unusable(batch, batch.table.fields[0], <size_t>batch.faults["row"][0])
+    return <size_t>batch.payloads.nbytes
 
 
 cdef class Encoder:

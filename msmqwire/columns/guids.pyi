@@ -7,7 +7,6 @@ GUID_ORDERS: tuple[str, ...]
 
 class GuidTexts:
     malformed: int | None
-    """The first row whose value is not null and has not 16 bytes, or None."""
 
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...

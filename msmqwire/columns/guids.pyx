@@ -17,7 +17,13 @@ cdef enum:
 
 
 cdef class GuidTexts:
-    """Canonical lower-case texts, an Arrow string array; null where there is no GUID of 16 bytes."""
+    """Canonical lower-case texts, an Arrow string array; null where there is no GUID of 16 bytes.
+
+    Attributes
+    ----------
+    malformed : int or None
+        The first row whose value is neither null nor of 16 bytes.
+    """
 
     cdef ArrowNode node
     cdef readonly object malformed

@@ -3,6 +3,12 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from msmqwire.wire.fault cimport Fault
+
+cdef enum:
+    LARGEST_PAYLOAD = 0x7FFFFFFF  # offsets in a payload have 32 bits
+
+
 cdef enum Layout:
     OFFSETS32  # one buffer, int32 offsets
     OFFSETS64  # one buffer, int64 offsets
@@ -52,7 +58,10 @@ cdef class Payloads:
 
 
 cdef Payloads decodable(object payloads, object offsets, int threads)
+cdef Payloads without_large(Payloads payloads, list large)
 cdef tuple immutable_view(object data)
+cdef object hold_payload(object data, tuple fields, const uint8_t** start, size_t* size)
+cdef void set_too_large(Fault* fault, size_t size) noexcept
 cdef const uint8_t* address(object view)
 cdef Payloads payloads_of_spans(const Span* spans, size_t count, Py_ssize_t nbytes, object owner)
 cdef int attach_offsets32(

@@ -8,7 +8,6 @@ from typing_extensions import Buffer
 
 class Payloads:
     nbytes: int
-    """Bytes of all payloads together."""
 
     def __init__(self, data: Buffer, offsets: ArrayLike) -> None: ...
     @staticmethod

@@ -5,6 +5,8 @@ offsets and validity are copied. Bytes of an Arrow array that change all the sam
 what is measured in them is measured once.
 """
 
+from inspect import signature
+
 from cpython.buffer cimport PyBuffer_FillInfo, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
@@ -18,6 +20,7 @@ from msmqwire.columns.arrow cimport (
     ArrowArray, ArrowArrayStream, ArrowNode, ArrowSchema, array_capsule, arrow_node, schema_capsule
 )
 from msmqwire.columns.buffer cimport Buffer, allocate
+from msmqwire.wire.fault cimport TOO_LARGE, Fault, decode_error, set_fault
 
 import numpy as np
 
@@ -35,6 +38,30 @@ cdef tuple immutable_view(object data):
     if not PyBytes_CheckExact(view.obj):
         view = PyMemoryView_FromObject(bytes(view))
     return view, view.nbytes
+
+
+cdef object hold_payload(object data, tuple fields, const uint8_t** start, size_t* size):
+    """What keeps the bytes of one payload alive and as they are; a DecodeError if there are too many for a decoder."""
+    cdef Fault fault
+    if PyBytes_CheckExact(data):
+        owner = data
+        size[0] = <size_t>PyBytes_GET_SIZE(data)
+        start[0] = <const uint8_t*>PyBytes_AS_STRING(data)
+    else:
+        owner = PyMemoryView_FromObject(data)
+        size[0] = <size_t>PyMemoryView_GET_BUFFER(owner).len
+        if size[0] <= LARGEST_PAYLOAD:
+            owner, _ = immutable_view(data)
+            start[0] = address(owner)
+    if size[0] > LARGEST_PAYLOAD:
+        set_too_large(&fault, size[0])
+        raise decode_error(&fault, fields)
+    return owner
+
+
+cdef void set_too_large(Fault* fault, size_t size) noexcept:
+    """The fault of a payload above LARGEST_PAYLOAD, at its first field, which is the first of every table."""
+    set_fault(fault, TOO_LARGE, 0, 0, LARGEST_PAYLOAD, size)
 
 
 cdef const uint8_t* address(object view):
@@ -64,7 +91,14 @@ cdef class Payloads:
     [b'ab', b'cdef']
     >>> bytes(payloads[1:][0])
     b'cdef'
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes of all payloads together.
     """
+
+    __signature__ = signature(lambda data, offsets: None)
 
     def __init__(self, data, offsets):
         cdef const int32_t[::1] narrow
@@ -219,11 +253,29 @@ cdef Payloads decodable(object payloads, object offsets, int threads):
     cdef Payloads source = Payloads.of(payloads, offsets)
     if threads < 1:
         raise ValueError(f"threads={threads} must be at least 1")
-    if source.nbytes >= 0x80000000 or source.table.count >= 0x7FFFFFFF:
-        raise ValueError(
-            f"{source.nbytes} bytes in {len(source)} payloads: a batch holds less than 2 GiB; decode in slices"
-        )
     return source
+
+
+cdef Payloads without_large(Payloads payloads, list large):
+    """The payloads with each one above LARGEST_PAYLOAD empty, its index and size added to ``large``."""
+    cdef size_t count = payloads.table.count
+    cdef Buffer spans
+    cdef Span* span
+    cdef Py_ssize_t nbytes = 0
+    cdef size_t i
+    if payloads.nbytes <= LARGEST_PAYLOAD and count < <size_t>0x7FFFFFFF:
+        return payloads
+    spans = allocate(count * sizeof(Span))
+    span = <Span*>spans.data
+    for i in range(count):
+        span[i] = payload_at(&payloads.table, i)
+        if span[i].size > LARGEST_PAYLOAD:
+            large.append((i, span[i].size))
+            span[i].size = 0
+        nbytes += <Py_ssize_t>span[i].size
+    if nbytes > LARGEST_PAYLOAD or count >= <size_t>0x7FFFFFFF:
+        raise ValueError(f"{nbytes} bytes in {count} payloads: a batch holds less than 2 GiB; decode in slices")
+    return payloads_of_spans(span, count, nbytes, (spans, payloads.owner))
 
 
 cdef object payload_view(Payloads payloads, Py_ssize_t i):
@@ -306,7 +358,10 @@ cdef Payloads from_sequence(object payloads):
             span[i].data = NULL
             span[i].size = 0
         elif PyObject_CheckBuffer(item):
-            view, size = immutable_view(item)
+            view = PyMemoryView_FromObject(item)
+            size = PyMemoryView_GET_BUFFER(view).len
+            if size <= LARGEST_PAYLOAD:  # no decoder reads a larger one
+                view, size = immutable_view(item)
             items[i] = view
             span[i].data = address(view)
             span[i].size = <size_t>size

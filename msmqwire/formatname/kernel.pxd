@@ -9,6 +9,7 @@ from msmqwire.wire.fault cimport Fault
 # The text form of a member is its name without the prefix, in lower case. Kinds and suffixes have the numbers of
 # QUEUE_FORMAT_TYPE and QUEUE_SUFFIX_TYPE.
 cpdef enum NameKind:
+    """The kind of a name."""
     KIND_NONE
     KIND_PUBLIC
     KIND_PRIVATE
@@ -21,6 +22,7 @@ cpdef enum NameKind:
     KIND_PATH_NAME
 
 cpdef enum NameProtocol:
+    """The protocol of a direct name."""
     PROTOCOL_NONE
     PROTOCOL_TCP
     PROTOCOL_OS
@@ -30,12 +32,14 @@ cpdef enum NameProtocol:
     PROTOCOL_HTTPS
 
 cpdef enum NameQueueType:
+    """The type of a queue, by its path."""
     QUEUE_NONE
     QUEUE_PUBLIC
     QUEUE_PRIVATE
     QUEUE_SYSTEM
 
 cpdef enum NameSuffix:
+    """What follows the semicolon of a name."""
     SUFFIX_NONE
     SUFFIX_JOURNAL
     SUFFIX_DEADLETTER

@@ -32,7 +32,7 @@ FAULTS = {
     "bad_text": "text does not follow its grammar",
     "bad_signature": "the constant that begins the packet or a part of it is another",
     "bad_header": "a part of the packet has another identifier than the one that belongs there",
-    "too_large": "a size is above the limit of the specification",
+    "too_large": "a size is above the limit of the specification, or a payload has 2 GiB or more",
 }
 
 #: The classes of messages, in the order of their numbers.

@@ -4,20 +4,24 @@ The values of an update are adjacent in the payload that it was decoded from. An
 PROPIDs and one copy of its values.
 """
 
+from bisect import bisect_right
+
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from msmqwire.columns.batch cimport Batch, Hold
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.columns.encoded cimport Encoded, encode_packets, reserve_encoded, unusable
+from msmqwire.columns.encoded cimport Encoded, encode_packets, payload_bytes, reserve_encoded, unusable
 from msmqwire.columns.payloads cimport PayloadTable, payload_at
 from msmqwire.mqcn.kernel cimport (
     CHANGE, HAS_BODY, HAS_CHANGE, HAS_GUID, HEADER_SIZE, NEVER_WRITTEN, write_body, write_update_head,
 )
 from msmqwire.wire.simd cimport wire_unlikely
 
-from msmqwire.mqcn.packet import encode, violated_field
+from msmqwire.errors import DecodeError, EncodeError
+from msmqwire.mqcn.packet import decode, encode, violated_field
+from msmqwire.mqcn.property_sets import describe
 from msmqwire.mqcn.schema import NOTIFICATIONS
 
 __all__ = ["encode_batch"]
@@ -168,7 +172,7 @@ def encode_batch(messages, *, Encoded out=None, bint closing_space=True, bint en
     _hold = Hold(batch)
     count = batch.payloads.table.count
     # A message keeps its length, except for the space that closes ObjectGuid
-    out = reserve_encoded(count, <size_t>batch.payloads.nbytes + 2 * count + HEADER_SIZE, out)
+    out = reserve_encoded(count, payload_bytes(batch) + 2 * count + HEADER_SIZE, out)
     rows = rows_of(batch)
     if enforce:
         refused = 0xFFFFFFFF
@@ -185,4 +189,13 @@ def encode_batch(messages, *, Encoded out=None, bint closing_space=True, bint en
 cdef object refusal(Batch batch, size_t row, uint32_t refused):
     """The EncodeError of a row that cannot be written."""
     cdef uint32_t violations = (<const uint32_t*>batch.data("violations"))[row] & refused
-    return unusable(batch, violated_field(violations) if violations else "Version", row)
+    if not violations:
+        return unusable(batch, "Version", row)
+    message = bisect_right(batch.messages, row) - 1
+    at = row - batch.messages[message]
+    try:
+        updates = list(enumerate(decode(batch.payloads[message]).updates))[at:at + 1]
+    except DecodeError:  # its bytes have changed
+        updates = []
+    names = describe(batch.violation_names(<Py_ssize_t>row), updates)
+    return EncodeError(violated_field(violations), f"the row has {names}", row)

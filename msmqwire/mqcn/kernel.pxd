@@ -104,13 +104,15 @@ cdef enum:
 cdef enum:
     LONGEST_REGULAR_PATH = 381  # a computer, a backslash and a queue
 
-# A bit for each PROPID that [MS-MQCN] 3.3.5.2 names, in the order of SENT in kernel.pyx
-cdef enum:
+cpdef enum PropertySet:
+    """Bits of the PROPIDs that [MS-MQCN] 3.3.5.2 names, in the order of SENT in kernel.pyx."""
     CREATED = 0x7FFF            # the fifteen of a create
     QUEUE_KEY = 0x8000          # PROPID_Q_QMID
     QUEUE_CHANGES = 0x807F
     MACHINE_KEY = 0x30000       # PROPID_QM_MACHINE_ID and PROPID_QM_FOREIGN
     MACHINE_CHANGES = 0x1FF0000
+
+cdef enum:
     OTHERS = 0x40000000         # any other
     SENT_COUNT = 25
     PROPID_D_SCOPE = 1403
@@ -155,7 +157,7 @@ cdef struct Body:
     uint8_t[16] guid    # in packet order
 
 
-cdef bint is_path_name(const uint8_t* path, size_t units) noexcept nogil
+cdef bint is_path_name(const uint8_t* path, size_t units, size_t* wrong) noexcept nogil
 cdef int read_body(const uint8_t* data, size_t size, Body* body, Fault* fault) noexcept nogil
 cdef size_t write_body(
     uint8_t* target, uint32_t event, const uint8_t* guid, const uint8_t* name, size_t name_size, bint closing_space
@@ -242,6 +244,7 @@ cdef inline void judge_update(
     cdef uint32_t violations = USE_GUID if update.use_guid != (update.command != CREATE) else 0
     cdef uint32_t object = NO_OBJECT
     cdef bint conforms
+    cdef size_t wrong
     if update.command == DELETE:
         conforms = False
         if count >= 2 and load_u32(ids + 4) == PROPID_D_OBJTYPE:
@@ -277,7 +280,7 @@ cdef inline void judge_update(
     if not update.use_guid and wire_unlikely(
         not is_regular_path(data + update.identifier_at, (update.identifier_size >> 1) - 1)
     ):
-        if not is_path_name(data + update.identifier_at, (update.identifier_size >> 1) - 1):
+        if not is_path_name(data + update.identifier_at, (update.identifier_size >> 1) - 1, &wrong):
             violations |= PATH_NAME_SYNTAX
     update.object = object
     update.violations = violations

@@ -3,6 +3,14 @@ from enum import IntEnum, IntFlag
 Field: type[IntEnum]
 Operation: type[IntEnum]
 Object: type[IntEnum]
+SENT: tuple[str, ...]
+
+class PropertySet(IntEnum):
+    CREATED = 0x7FFF
+    QUEUE_KEY = 0x8000
+    QUEUE_CHANGES = 0x807F
+    MACHINE_KEY = 0x30000
+    MACHINE_CHANGES = 0x1FF0000
 
 class Violation(IntFlag):
     NO_UPDATES = 1

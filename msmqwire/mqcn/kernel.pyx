@@ -17,7 +17,7 @@ from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid
 from msmqwire.properties.table import by_name
 from msmqwire.wire.flags import make_flags
 
-__all__ = ["Field", "Object", "Operation", "Presence", "Violation"]
+__all__ = ["SENT", "Field", "Object", "Operation", "Presence", "PropertySet", "Violation"]
 
 make_flags(globals(), "Presence", "Violation")
 
@@ -134,21 +134,20 @@ cdef int violation_fault(const uint8_t* data, size_t size, Fault* fault) noexcep
     cdef Body body
     cdef size_t at = HEADER_SIZE
     cdef size_t properties = 0
-    cdef size_t start
+    cdef size_t wrong = 0
     if data[0] == 2:
         read_body(data, size, &body, fault)
         return set_fault(fault, BAD_SIZE, Field.Data, body.end, body.end, size)
     for _ in range(data[1]):
-        start = at
         read_update(data, size, &at, property_entries, &NO_COLUMNS, &properties, False, &update, fault)
         if update.violations & PATH_NAME_SYNTAX:
-            return set_fault(
-                fault, BAD_NAME, Field.PathName, start + 2, 0, load_u16(data + update.identifier_at)
-            )
+            at = update.identifier_at
+            is_path_name(data + at, (update.identifier_size >> 1) - 1, &wrong)
+            return set_fault(fault, BAD_NAME, Field.PathName, at + 2 * wrong, 0, load_u16(data + at + 2 * wrong))
         if update.violations & PROPERTY_COUNT:
             return set_fault(
-                fault, BAD_COUNT, Field.NumberOfProperties, update.master_at + COUNT_AT, MAX_PROPERTIES,
-                update.property_count,
+                fault, BAD_COUNT, Field.NumberOfProperties, update.master_at + COUNT_AT,
+                2 if update.command == DELETE else 1, update.property_count,
             )
     return set_fault(fault, BAD_SIZE, Field.Data, at, at, size)
 
@@ -179,22 +178,25 @@ cdef enum:
     LONGEST_PATH_NAME = 423  # a computer, \private$\, a queue, a semicolon and a subqueue
 
 
-cdef bint is_path_name(const uint8_t* path, size_t units) noexcept nogil:
-    """Whether a PathName is a QueuePathName, by the grammar of format names."""
-    cdef uint8_t[LONGEST_PATH_NAME] text
+cdef bint is_path_name(const uint8_t* path, size_t units, size_t* wrong) noexcept nogil:
+    """Whether a PathName is a QueuePathName, by the grammar of format names; if not, ``wrong`` is its first wrong unit.
+
+    That is ``units`` where the name is incomplete.
+    """
+    cdef uint8_t[LONGEST_PATH_NAME + 1] text  # one unit more is always wrong
     cdef Name name
     cdef Fault fault
     cdef uint16_t unit
     cdef size_t at = 0
     cdef size_t i
-    if units > LONGEST_PATH_NAME:
-        return False
+    units = min(units, <size_t>LONGEST_PATH_NAME + 1)
     for i in range(units):
         unit = load_u16(path + 2 * i)
-        if unit > LAST_VISIBLE + 1:
-            return False
-        text[i] = <uint8_t>unit
-    return read_element(text, units, &at, PATH_NAME, &name, &fault) == 0
+        text[i] = <uint8_t>min(unit, <uint16_t>0xFF)  # the grammar allows neither
+    if read_element(text, units, &at, PATH_NAME, &name, &fault) == 0:
+        return True
+    wrong[0] = fault.offset
+    return False
 
 
 # --- Bodies: [MS-MQCN] 2.2.5. Literals match in any case of ASCII letters ---

@@ -9,9 +9,9 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
-from msmqwire.columns.payloads cimport address, immutable_view
+from msmqwire.columns.payloads cimport hold_payload
 from msmqwire.mqcn.kernel cimport (
-    CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, Field, HEADER_SIZE, IDS_AT, MAX_NAME_UNITS, MAX_PROPERTIES,
+    CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, HEADER_SIZE, IDS_AT, MAX_NAME_UNITS, MAX_PROPERTIES,
     MAX_UPDATES, NEVER_WRITTEN, NO_COLUMNS, NO_UPDATES, PATH_NAME_SYNTAX, PROPERTY_COUNT, RESERVED_AT,
     SMALLEST_UPDATE, TRAILING_BYTES, USE_GUID, Body, Update, is_path_name, largest_body, no_update, property_entries,
     read_body, read_header, read_update, violation_fault, write_body, write_update_head,
@@ -19,20 +19,18 @@ from msmqwire.mqcn.kernel cimport (
 from msmqwire.properties.lookup cimport KIND_NONE, property_kind
 from msmqwire.propvariant.codec cimport decode_value, encode_value, value_size
 from msmqwire.wire.cursor cimport load_u32
-from msmqwire.wire.fault cimport TOO_LARGE, Fault, decode_error, set_fault
+from msmqwire.wire.fault cimport Fault, decode_error
 from msmqwire.wire.guid cimport GUID_SIZE, guid_from_bytes, guid_to_bytes
 
 from msmqwire.columns.signature import packet_signature
 from msmqwire.errors import EncodeError
+from msmqwire.mqcn.property_sets import describe
 from msmqwire.mqcn.schema import FIELDS, OBJECTS, OPERATIONS, Violation
 
 __all__ = [
     "ChangeNotificationMessage", "NotificationBody", "NotificationUpdate", "PropertyValue", "decode", "encode",
     "encode_body",
 ]
-
-cdef enum:
-    MAX_PAYLOAD = 0x7FFFFFFF  # the limit of TextSpan and of UNSIZED
 
 
 class PropertyValue(NamedTuple):
@@ -395,8 +393,6 @@ cdef int read_message(
     cdef size_t at = HEADER_SIZE
     cdef size_t properties = 0
     cdef uint32_t found = 0
-    if size > MAX_PAYLOAD:
-        return set_fault(fault, TOO_LARGE, Field.Data, 0, MAX_PAYLOAD, size)
     if read_header(data, size, fault) != 0:
         return -1
     if data[0] == 2:
@@ -460,8 +456,10 @@ def decode(data, *, bint strict=False):
     """
     cdef ChangeNotificationMessage message = ChangeNotificationMessage.__new__(ChangeNotificationMessage)
     cdef Fault fault
-    owner, size = immutable_view(data)
-    if read_message(address(owner), <size_t>size, strict, message, &fault) != 0:
+    cdef const uint8_t* start
+    cdef size_t size
+    owner = hold_payload(data, FIELDS, &start, &size)
+    if read_message(start, size, strict, message, &fault) != 0:
         raise decode_error(&fault, FIELDS)
     message.owner = owner
     return message
@@ -484,7 +482,8 @@ def encode(ChangeNotificationMessage message not None, *, bint closing_space=Tru
     """
     cdef uint32_t refused = message.found if enforce else message.found & NEVER_WRITTEN
     if refused:
-        raise EncodeError(violated_field(refused), f"the message has {', '.join(violation_names(refused))}")
+        names = describe(violation_names(refused), enumerate(message.updates))
+        raise EncodeError(violated_field(refused), f"the message has {names}")
     return message.canonical(closing_space)
 
 
@@ -547,11 +546,12 @@ cdef bytes packed_update(object command, object guid_master_id, object propertie
 
 cdef bytes encodable_path(object path_name):
     cdef bytes path
-    if isinstance(path_name, str) and "\0" not in path_name:
+    cdef size_t wrong = 0
+    if isinstance(path_name, str):
         path = path_name.encode("utf-16-le", "surrogatepass")
-        if is_path_name(<const uint8_t*>path, <size_t>len(path) // 2):
+        if is_path_name(<const uint8_t*>path, <size_t>len(path) // 2, &wrong):
             return path
-    raise EncodeError("PathName", f"{path_name!r} is not a QueuePathName of [MS-MQMQ] 2.1.1")
+    raise EncodeError("PathName", f"{path_name!r} is not a QueuePathName of [MS-MQMQ] 2.1.1 (at character {wrong})")
 
 
 cdef uint32_t encodable_propid(object number, object place) except 0:

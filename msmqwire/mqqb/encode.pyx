@@ -5,7 +5,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from msmqwire.columns.batch cimport DECODED, Batch
-from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows, unusable
+from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
 from msmqwire.columns.layout cimport LIST, Layout, load_row
 from msmqwire.columns.payloads cimport payload_at
 from msmqwire.mqqb.kernel cimport QUEUE_COUNT, Draft, Packet, Violation, clear_draft
@@ -98,7 +98,7 @@ cdef class PacketEncoder(Encoder):
         items = sum([batch.counts[name] for name in ("destination_queues[]", "admin_queues[]", "response_queues[]")])
         return (
             LARGEST_HEADERS * batch.length + LARGEST_ELEMENT * <size_t>items
-            + (2 if items else 1) * <size_t>batch.payloads.nbytes
+            + (2 if items else 1) * payload_bytes(batch)
         )
 
     cdef object refusal(self, size_t row):

@@ -8,11 +8,11 @@ access, through the layout that makes the columns.
 from dataclasses import fields, replace
 from uuid import UUID
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-from msmqwire.columns.payloads cimport address, immutable_view
+from msmqwire.columns.payloads cimport hold_payload
 from msmqwire.mqqb.kernel cimport (
     CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, HAS_ACKNOWLEDGED, HAS_COMPOUND, HAS_MULTI_QUEUE, HAS_SECURITY,
     HAS_SESSION, HAS_SOAP, HAS_TRANSACTION, KIND, PING, SESSION_ACK, Packet, clear_packet,
@@ -495,13 +495,7 @@ user_msg_sequence_number=0, recoverable_msg_seq_number=0, window_size=64, refuse
     cdef size_t size
     cdef uint32_t code = transport_code(transport, TRANSPORTS)
     cdef type class_
-    if PyBytes_CheckExact(data):
-        owner = data
-        start = <const uint8_t*>PyBytes_AS_STRING(data)
-        size = <size_t>PyBytes_GET_SIZE(data)
-    else:
-        owner, size = immutable_view(data)
-        start = address(owner)
+    owner = hold_payload(data, FIELDS, &start, &size)
     class_ = UserMessage
     if is_ping(start, size, code):
         class_ = Ping

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows, unusable
+from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
 from msmqwire.columns.payloads cimport PayloadTable, payload_at
 from msmqwire.mqsd.kernel cimport (
     COMMA, IPX_NETWORKS_AT, REQUEST, SERVERS_SIZE_AT, Field, ServerColumns, write_reply, write_request, write_server
@@ -137,7 +137,7 @@ cdef class TopologyEncoder(Encoder):
         lists += 4 * <size_t>batch.counts.get("ipx_networks[]", 0)
         lists += 16 * <size_t>batch.counts.get("connected_networks[]", 0)
         lists += SMALLEST_SERVER * <size_t>batch.counts.get("servers[]", 0)
-        return IPX_NETWORKS_AT * batch.length + lists + <size_t>batch.payloads.nbytes
+        return IPX_NETWORKS_AT * batch.length + lists + payload_bytes(batch)
 
     cdef object refusal(self, size_t row):
         cdef bint request = self.rows.type[row] == REQUEST - 1

@@ -166,7 +166,9 @@ cdef inline int read_request(
             return 0
         count = load_u32(data + REQUEST_SIZE)
         if count - 1 >= <uint32_t>MAX_NETWORKS:
-            return set_fault(fault, BAD_COUNT, Field.IPXNetworkCount, REQUEST_SIZE, MAX_NETWORKS, count)
+            return set_fault(
+                fault, BAD_COUNT, Field.IPXNetworkCount, REQUEST_SIZE, MAX_NETWORKS if count else 1, count
+            )
         if 4 * count > size - IPX_NETWORKS_AT:
             return set_fault(
                 fault, TRUNCATED, Field.IPXNetworkNumberArray, IPX_NETWORKS_AT, 4 * count, size - IPX_NETWORKS_AT

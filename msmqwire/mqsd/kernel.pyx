@@ -47,7 +47,7 @@ cdef int reply_truncated(const uint8_t* data, size_t size, Fault* fault) noexcep
         return set_fault(fault, TRUNCATED, Field.ConnectedNetworkCount, 20, 4, size - 20)
     count = load_u32(data + 20)
     if count == 0 or count > MAX_NETWORKS:
-        return set_fault(fault, BAD_COUNT, Field.ConnectedNetworkCount, 20, MAX_NETWORKS, count)
+        return set_fault(fault, BAD_COUNT, Field.ConnectedNetworkCount, 20, MAX_NETWORKS if count else 1, count)
     if size < 28:
         return set_fault(fault, TRUNCATED, Field.ConnectedNetworkMask, 24, 4, size - 24)
     if size < 32:

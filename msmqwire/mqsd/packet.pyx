@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.columns.payloads cimport address, immutable_view
+from msmqwire.columns.payloads cimport hold_payload
 from msmqwire.mqsd.kernel cimport (
     HAS_REQUEST, IPX_FIELDS_ON_IP, IPX_NETWORKS_AT, MASK_COUNT_MISMATCH, MASK_NONZERO_ON_IP, MAX_NETWORKS,
     REPLY_FIXED_SIZE, RESERVED_NONZERO, VERSION_NONZERO, ServerColumns, Topology, clear_topology, read_topology,
@@ -146,6 +146,7 @@ cdef class TopologyClientRequest(TopologyPacket):
 
     @property
     def type(self):
+        """The name of Type: ``"request"``."""
         return "request"
 
     @property
@@ -248,6 +249,7 @@ cdef class TopologyServerReply(TopologyPacket):
 
     @property
     def type(self):
+        """The name of Type: ``"reply"``."""
         return "reply"
 
     @property
@@ -343,13 +345,7 @@ def decode(data, *, bint strict=False, str transport="unknown"):
     cdef const uint8_t* start
     cdef size_t size
     cdef uint32_t code = transport_code(transport, TRANSPORTS)
-    if PyBytes_CheckExact(data):
-        owner = data
-        start = <const uint8_t*>PyBytes_AS_STRING(data)
-        size = <size_t>PyBytes_GET_SIZE(data)
-    else:
-        owner, size = immutable_view(data)
-        start = address(owner)
+    owner = hold_payload(data, FIELDS, &start, &size)
     if read_topology(start, size, code, strict, &NO_COLUMNS, &entry, &header, &fault) != 0:
         raise decode_error(&fault, FIELDS)
     if header.presence & HAS_REQUEST:

@@ -18,16 +18,17 @@ cdef str detail(const Fault* fault):
     """What was needed and what was there; `needed` counts bytes only where the fault is about bytes."""
     if fault.code == TRUNCATED:
         return f"needs {fault.needed} bytes, {fault.available} left"
-    if fault.code == BAD_COUNT:
-        if fault.available == 0:
-            return "is 0, must be at least 1"
-        return f"is {fault.available}, can be at most {fault.needed}"
+    if fault.code == BAD_COUNT or fault.code == TOO_LARGE:
+        bound = "must be at least" if fault.available < fault.needed else "can be at most"
+        return f"is {fault.available}, {bound} {fault.needed}"
     if fault.code == BAD_SIZE:
         return f"needs {fault.needed}, there is {fault.available}"
     if fault.code == BAD_TYPE:
         return f"is 0x{fault.available:02x}"
     if fault.code == BAD_TERMINATOR:
         return "no U+0000 at its end" if fault.available == fault.needed else "U+0000 before its end"
+    if fault.code == BAD_NAME and fault.available == 0:
+        return "the name ends here"
     if fault.code == BAD_NAME or (fault.code == BAD_FLAG and fault.item != NO_ITEM):
         return f"code unit 0x{fault.available:04x}"
     if fault.code == BAD_TEXT:

@@ -6,6 +6,8 @@ from libc.stdint cimport uint8_t, uint32_t
 from msmqwire.wire.cursor cimport load_u16
 from msmqwire.wire.simd cimport wire_narrow_ascii
 
+__all__ = ["to_utf8"]
+
 cdef enum:
     REPLACEMENT = 0xFFFD
 
@@ -56,7 +58,13 @@ cdef size_t utf16_to_utf8(const uint8_t* units, size_t count, uint8_t* target) n
 
 
 def to_utf8(data):
-    """UTF-16LE bytes as UTF-8; a lone surrogate becomes U+FFFD, a last odd byte is ignored."""
+    """UTF-16LE bytes as UTF-8; a lone surrogate becomes U+FFFD, a last odd byte is ignored.
+
+    >>> to_utf8("nt4pec".encode("utf-16-le"))
+    b'nt4pec'
+    >>> to_utf8(b"\\x00\\xd8").decode()
+    '\\ufffd'
+    """
     cdef const uint8_t[::1] view = memoryview(data).cast("B")
     cdef size_t count = <size_t>view.shape[0] // 2
     cdef bytearray target = bytearray(3 * count)

@@ -36,6 +36,7 @@ ENUMERATIONS = [
     (mqqb_sessions, "SessionViolation"),
     (mqcn_kernel, "Violation"),
     (mqcn_kernel, "Presence"),
+    (mqcn_kernel, "PropertySet"),
     (mqcn_properties, "Member"),
     (formatname_kernel, "Presence"),
 ]

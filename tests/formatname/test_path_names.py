@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from msmqwire import mqcn
-from msmqwire.errors import FormatNameError
+from msmqwire.errors import DecodeError, FormatNameError
 from msmqwire.formatname import PathName, parse_path_name
 from tests.reference.formatname_cases import PATH_NAMES, cases
+from tests.reference.mqcn import wrong_unit
 
 
 @pytest.mark.parametrize(
@@ -61,16 +62,20 @@ def message_about(path_name: str) -> bytes:
 
 
 def test_change_notifications_judge_path_names_alike() -> None:
-    """The two kernels that know QueuePathName, one of UTF-8 and one of UTF-16, take the same texts."""
+    """Texts of UTF-8 and of UTF-16: the same are path names, and the others are wrong at the same character."""
     texts = [text for text in (*PATH_NAMES, *cases(2_000, seed=81, names=PATH_NAMES)) if text and "\0" not in text]
     batch = mqcn.decode_batch([message_about(text) for text in texts], columns=["violations", "fault"])
     assert not len(batch.faults)
     legal = [bits & mqcn.Violation.PATH_NAME_SYNTAX == 0 for bits in batch.violations.tolist()]
     for text, judged in zip(texts, legal, strict=True):
-        try:
+        if judged:
             parse_path_name(text)
-        except FormatNameError:
-            assert not judged, text
-        else:
-            assert judged, text
+            continue
+        with pytest.raises(FormatNameError) as refused:
+            parse_path_name(text)
+        with pytest.raises(DecodeError) as caught:
+            mqcn.decode(message_about(text), strict=True)
+        assert (caught.value.code, caught.value.offset) == ("bad_name", 4 + 2 * wrong_unit(text)), text
+        # Of longer texts, which are never path names, a notification reads no more characters
+        assert wrong_unit(text) == refused.value.offset or len(text) > 423, text
     assert 200 < sum(legal) < len(legal) - 200

@@ -29,6 +29,7 @@ __all__ = [
     "read",
     "rows",
     "write",
+    "wrong_unit",
 ]
 
 #: The order of the bits in a batch's ``violations`` column.
@@ -73,6 +74,8 @@ _QUEUE_NAME = rf"(?:{_OLD_NAME}{{1,124}}|{_NEW_NAME}{{1,124}}(?:;{_NEW_NAME}{{1,
 PATH_NAME = re.compile(
     rf"{_COMPUTER}\\(?:(?:private\$\\)?{_QUEUE_NAME}|system\$;{_QUEUE_NAME})", re.IGNORECASE | re.ASCII
 )
+
+_MOST_UNITS = 256 + len("\\private$\\") + 124 + len(";") + 32
 
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _SUFFIX = "</domaincontroller></notification>"
@@ -266,7 +269,7 @@ def _read_update(reader: Reader, discardable: list[Fault]) -> Update:
         reader.take("PathName", 2)
         if not PATH_NAME.fullmatch(path_name):
             found.append("path_name_syntax")
-            discardable.append(Fault("bad_name", "PathName", at))
+            discardable.append(Fault("bad_name", "PathName", at + 2 * wrong_unit(path_name)))
     master = reader.take("GuidMasterId", 16)
     reserved = reader.take("Reserved", 24)
     count_at = reader.position
@@ -283,6 +286,30 @@ def _read_update(reader: Reader, discardable: list[Fault]) -> Update:
     if len({item.id for item in properties}) < count:
         found.append("duplicate_property")
     return replace(update, violations=tuple(found))
+
+
+def wrong_unit(path: str) -> int:
+    """The first character that cannot stand where it is in a text that is no path name: its length if it ends early.
+
+    The computer ends at the last backslash of the visible characters, or at the ``\\private$`` before that one.
+    """
+    path = path[: _MOST_UNITS + 1]
+    visible = len(re.match(r"[\x21-\x7E]*", path)[0])
+    backslash = path.rfind("\\", 0, visible)
+    if backslash < 0:
+        return min(visible, 256)
+    start = backslash + 1
+    private = path[:backslash].lower().endswith("\\private$") and backslash > 9
+    if private and path[start:].lower().startswith("system$;"):
+        private = re.fullmatch(_QUEUE_NAME, path[start:]) is not None
+    if backslash == 0 or backslash - 9 * private > 256:
+        return min(backslash, 256)
+    if not private and path[start:].lower().startswith("system$;"):
+        start += 8
+    end = start + len(re.match(rf"{_OLD_NAME}{{0,124}}", path[start:])[0])
+    if path[end : end + 1] != ";" or end == start or not re.fullmatch(rf"{_NEW_NAME}*", path[start:end]):
+        return end
+    return end + 1 + len(re.match(rf"{_NEW_NAME}{{0,32}}", path[end + 1 :])[0])
 
 
 def _read_properties(reader: Reader, count: int) -> tuple[Property, ...]:

@@ -6,6 +6,8 @@ system takes five times as long on some machines.
 Windows, spans and columns come from a pool and are reused when nothing refers to them any more.
 """
 
+from inspect import signature
+
 from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
@@ -69,6 +71,9 @@ cdef class Block:
     transports : ndarray of uint8, or None
         What carried each payload, as codes of ``Transport``; None if it was UDP for all of them.
     """
+
+    __signature__ = signature(lambda: None)
+
     def __init__(self):
         raise TypeError("a Block is made by iterating over a Capture")
 

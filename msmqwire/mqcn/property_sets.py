@@ -1,0 +1,61 @@
+"""Which PROPIDs of an update are wrong, as text for errors: [MS-MQCN] 3.3.5.2."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from msmqwire.mqcn.kernel import SENT, PropertySet
+from msmqwire.properties.table import by_name, by_number
+
+__all__ = ["describe"]
+
+
+def _members(bits: PropertySet) -> list[int]:
+    return [by_name(f"PROPID_{name}").number for at, name in enumerate(SENT) if bits >> at & 1]
+
+
+_DELETED = [by_name("PROPID_D_SCOPE").number, by_name("PROPID_D_OBJTYPE").number]
+
+# By command and object: what an update needs, and what it can have
+_SETS = {
+    ("create", None): (_members(PropertySet.CREATED), _members(PropertySet.CREATED)),
+    ("change", "queue"): (_members(PropertySet.QUEUE_KEY), _members(PropertySet.QUEUE_CHANGES)),
+    ("change", "machine"): (_members(PropertySet.MACHINE_KEY), _members(PropertySet.MACHINE_CHANGES)),
+    ("delete", None): (_DELETED, _DELETED),
+}
+
+
+def describe(violations: Iterable[str], updates: Iterable[tuple[int, Any]]) -> str:
+    """The names of violations of numbered updates, those of properties with the PROPIDs of the first such update."""
+    described = []
+    numbered = list(updates)
+    for name in violations:
+        found = [(at, update) for at, update in numbered if name in update.violations and name in _REASONS]
+        described.append(f"{name} (update {found[0][0]} {_REASONS[name](found[0][1])})" if found else name)
+    return ", ".join(described)
+
+
+def _wrong_set(update: Any) -> str:
+    ids = dict.fromkeys(one.id for one in update.properties)
+    key = (update.command, update.object if update.command == "change" else None)
+    if key not in _SETS:
+        return f"begins with {_named(list(ids)[:1])}" if ids else "has no PROPID"
+    needed, allowed = _SETS[key]
+    missing, extra = [one for one in needed if one not in ids], [one for one in ids if one not in allowed]
+    lacks = f"lacks {_named(missing)}" if missing else ""
+    has = f"cannot have {_named(extra)}" if extra else ""
+    return " and ".join(filter(None, (lacks, has))) or f"has other values than 1, or another order, of {_named(ids)}"
+
+
+def _repeated(update: Any) -> str:
+    counts = Counter(one.id for one in update.properties)
+    return f"repeats {_named(one for one, count in counts.items() if count > 1)}"
+
+
+_REASONS = {"property_set": _wrong_set, "duplicate_property": _repeated}
+
+
+def _named(ids: Iterable[int]) -> str:
+    return ", ".join(f"{by_number(one).name} ({one})" for one in ids)

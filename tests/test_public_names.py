@@ -1,0 +1,106 @@
+"""Every public name explains itself at run time, and every compiled one to type checkers."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from functools import cached_property
+from io import IOBase
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import msmqwire
+
+PACKAGE = Path(msmqwire.__file__).parent
+COMPILED = sorted(PACKAGE.rglob("*.pyx"))
+
+
+#: Py_TPFLAGS_HEAPTYPE: a class that Python made.
+HEAP_TYPE = 1 << 9
+
+
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+
+
+def public_modules() -> Iterator[str]:
+    """The packages and their modules of Python; what is public of compiled ones is a name of their package."""
+    compiled = {dotted(path) for path in COMPILED}
+    yield "msmqwire"
+    for found in pkgutil.walk_packages(msmqwire.__path__, "msmqwire."):
+        if found.name not in compiled | {"msmqwire.__main__"}:
+            yield found.name
+
+
+def has_signature(value: Any) -> bool:
+    try:
+        inspect.signature(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def is_made_by_the_package(value: Any) -> bool:
+    """Whether callers never make a value of this class, or make it as every other of its base."""
+    if not inspect.isclass(value):
+        return False
+    return value.__init__ is object.__init__ or issubclass(value, enum.Enum | BaseException | dict | IOBase)
+
+
+def unexplained(name: str, value: Any) -> Iterator[str]:
+    """What lacks a docstring or a signature: a function, or a class and its public functions and properties.
+
+    The attributes of a class that are data are explained by its docstring.
+    """
+    if not inspect.isclass(value) and not inspect.isroutine(value):
+        return
+    documented = (value.__doc__ or "").strip()
+    if not documented or documented.startswith(f"{value.__name__}("):  # written by dataclass and NamedTuple
+        yield f"{name}: docstring"
+    if not is_made_by_the_package(value) and not has_signature(value):
+        yield f"{name}: signature"
+    for own, member in vars(value).items() if inspect.isclass(value) else ():
+        if own.startswith("_") or inspect.isclass(member) or inspect.ismemberdescriptor(member):
+            continue
+        function = getattr(member, "__func__", member)
+        is_property = isinstance(member, property | cached_property)
+        is_function = inspect.isroutine(function) and not is_property and not inspect.isgetsetdescriptor(function)
+        if (is_property or is_function) and not function.__doc__:
+            yield f"{name}.{own}: docstring"
+        if is_function and not has_signature(function):
+            yield f"{name}.{own}: signature"
+
+
+@pytest.mark.parametrize("name", public_modules())
+def test_public_names_have_docstrings_and_signatures(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__doc__
+    public = {each: getattr(module, each) for each in getattr(module, "__all__", ())}
+    values = {each: value for each, value in public.items() if not isinstance(value, ModuleType)}
+    assert [lack for each, value in values.items() for lack in unexplained(each, value)] == []
+
+
+@pytest.mark.parametrize("path", COMPILED, ids=dotted)
+def test_stubs_have_the_public_names_of_compiled_modules(path: Path) -> None:
+    module = importlib.import_module(dotted(path))
+    public = set(getattr(module, "__all__", ()))
+    if not public:
+        # Extension types, which only compiled modules use, and nothing else
+        visible = [value for name, value in vars(module).items() if not name.startswith("_")]
+        own = [value for value in visible if getattr(value, "__module__", None) == module.__name__]
+        assert [value for value in own if not isinstance(value, type) or value.__flags__ & HEAP_TYPE] == []
+        return
+    named: set[str] = set()
+    for node in ast.parse(path.with_suffix(".pyi").read_text("utf-8")).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            named.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            named |= {ast.unparse(each) for each in (node.targets if isinstance(node, ast.Assign) else [node.target])}
+    assert public <= named, f"the stub lacks {', '.join(sorted(public - named))}"
