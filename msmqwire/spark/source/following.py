@@ -32,6 +32,7 @@ from msmqwire.capture import Checkpoint, checkpoints
 from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form_of
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
+from msmqwire.spark.executors import Sent
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.files import SourceFile, open_source
 from msmqwire.spark.source.options import SourceOptions
@@ -285,7 +286,7 @@ class Unpacked(PositionedFile):
         super().close()
 
 
-class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows rotating captures for ``spark.readStream.format("msmq")``."""
 
     def __init__(self, options: SourceOptions, columns: tuple[SparkColumn, ...]) -> None:
