@@ -35,7 +35,7 @@ from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.files import SourceFile, open_source
-from msmqwire.spark.source.options import SourceOptions
+from msmqwire.spark.source.options import OPTIONS, SourceOptions
 from msmqwire.spark.source.planning import SPLIT_SIZE
 from msmqwire.spark.source.remote import PositionedFile
 from msmqwire.spark.source.scan import Scan, describe_problems
@@ -325,7 +325,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
         if end == begin:
             self._nothing_new = start, files
             return start
-        offset = end.to_offset()
+        offset = {**end.to_offset(), "options": dict(self.options.given)}
         self._planned = start, offset, parts
         return offset
 
@@ -370,6 +370,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def _begin(self, offset: dict[str, Any]) -> Position:
         """The position of an offset; without an unusable checkpoint if ``failOnDataLoss`` is false."""
+        self._compare_options(offset)
         try:
             return Position.from_offset(offset)
         except CaptureError as error:
@@ -377,6 +378,30 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
                 raise
             self._lost(f"{offset.get('file')}: cannot be resumed: {error}")
             return Position.from_offset({**offset, "checkpoint": ""})
+
+    def _compare_options(self, offset: dict[str, Any]) -> None:
+        """Refuse an offset of a query over another table or other ports; log other options that have changed.
+
+        Raises
+        ------
+        ValueError
+            The state of streams is that of other payloads.
+        """
+        before, now = offset.get("options"), self.options.given
+        if before is None or before == now:
+            return
+        changed = [
+            f"{name} was {_shown_option(before, name)} and is {_shown_option(now, name)}"
+            for name in OPTIONS
+            if before.get(name) != now.get(name)
+        ]
+        was = SourceOptions.of({"path": "", **before})
+        if (was.table, was.scan.payloads.ports) != (self.options.table, self.options.scan.payloads.ports):
+            raise ValueError(
+                f"the options of the query have changed: {', '.join(changed)}; its checkpoint is of the old ones: "
+                "set them again, or choose another checkpointLocation"
+            )
+        self._warn_once(f"the options of the query have changed: {', '.join(changed)}")
 
     def _listed(self) -> tuple[SourceFile, ...]:
         """The files in the order of their names, without files that are being copied or compressed."""
@@ -543,6 +568,10 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
         if what not in self._warned:
             self._warned.add(what)
             log.warning("%s", what)
+
+
+def _shown_option(options: Mapping[str, str], name: str) -> str:
+    return repr(options[name]) if name in options else "not set"
 
 
 def _plain(name: str) -> str:
