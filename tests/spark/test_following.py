@@ -389,6 +389,7 @@ def test_files_that_are_no_captures(tmp_path: Path, caplog: pytest.LogCaptureFix
     query.start()
     query.rows += query.run()
     same(query.rows, serial(files))
+    assert query.offset["skipped"] == 1
     assert caplog.text.count("sensor-000.txt") in (1, 2), "once for each start"
     assert not query.plan()
 
@@ -691,7 +692,9 @@ def test_an_offset_that_expands_without_end_is_refused() -> None:
     assert len(bomb) < 1 << 19
     for offset in ({"passed": bomb, "checkpoint": ""}, {"passed": following._packed(b"{}"), "checkpoint": bomb}):
         with pytest.raises(CaptureError, match="above 268435456 bytes"):
-            following.Position.from_offset({"file": "", "size": 0, "head": "", **offset})
+            following.Position.from_offset({"file": "", "size": 0, "head": "", "skipped": 0, **offset})
     truncated = following._packed(b"{}")[:4]
     with pytest.raises(CaptureError):
-        following.Position.from_offset({"file": "", "size": 0, "head": "", "passed": truncated, "checkpoint": ""})
+        following.Position.from_offset(
+            {"file": "", "size": 0, "head": "", "passed": truncated, "checkpoint": "", "skipped": 0}
+        )

@@ -76,6 +76,8 @@ class Position:
         Files that were read or skipped, at least the last ones, with the sizes of those that are finished.
     checkpoint : Checkpoint or None
         None: reading starts at the beginning of a file.
+    skipped : int
+        How many files were skipped, since they are not captures; Spark shows it in the progress of the query.
     """
 
     file: str = ""
@@ -83,6 +85,7 @@ class Position:
     head: str = ""
     passed: Mapping[str, int] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
+    skipped: int = 0
 
     @property
     def offset(self) -> int:
@@ -98,6 +101,7 @@ class Position:
             "head": self.head,
             "passed": _packed(json.dumps(self.passed).encode()),
             "checkpoint": _packed_checkpoint(self.checkpoint),
+            "skipped": self.skipped,
         }
 
     @classmethod
@@ -112,7 +116,7 @@ class Position:
         try:
             passed = dict(json.loads(_unpacked(offset["passed"])))
             checkpoint = _unpacked_checkpoint(offset["checkpoint"])
-            return cls(offset["file"], offset["size"], offset["head"], passed, checkpoint)
+            return cls(offset["file"], offset["size"], offset["head"], passed, checkpoint, offset["skipped"])
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise CaptureError(f"not an offset of a query over captures: {error!r}") from error
 
@@ -522,7 +526,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
                 if self.options.scan.mode == "FAILFAST":
                     raise
                 self._warn_once(f"{error}; the file is skipped")
-                yield Step(at, passed=new.name)
+                yield Step(replace(at, skipped=at.skipped + 1), passed=new.name)
 
     def _resumed(self, at: Position, files: Sequence[SourceFile]) -> Position:
         """The position if its file is unchanged; else, unless ``failOnDataLoss``, the next one to start from."""
@@ -587,7 +591,7 @@ def _step(at: Position, place: Checkpoint, listed: ListedFile) -> Step:
     """The step from a position to a checkpoint in its file or in the next file."""
     file = listed.file
     size = place.offset if file.size == UNKNOWN_SIZE else file.size
-    here = Position(file.name, size, _digest(listed.head[:size]), at.passed, place)
+    here = Position(file.name, size, _digest(listed.head[:size]), at.passed, place, at.skipped)
     if at.checkpoint is not None and at.file == file.name:
         return Step(here, place.offset - at.offset)
     return Step(here, max(at.size - at.offset, 0) + place.offset, begun=file, passed=file.name)
