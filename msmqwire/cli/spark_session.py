@@ -6,18 +6,30 @@ import contextlib
 import os
 import re
 import shutil
+import socket
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from msmqwire.cli import signals
-from msmqwire.cli.console import CommandError, optional
+from msmqwire.cli.console import CommandError, describe_os_error, optional, printable, say
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["check_lake", "with_spark"]
+
+_LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)( *, *\d+)?\]|-cluster\[ *\d+ *, *\d+ *, *\d+ *\])?")
+# Masters that this process connects to, and their usual ports
+_SERVERS = {"spark": 7077, "sc": 15002}
+_CONNECTING_SECONDS = 5
+# What takes longer than this is announced
+_SILENT_SECONDS = 5
+_INTERVAL = 0.1
 
 
 def check_lake(uri: str, table: str, purpose: str) -> None:
@@ -42,7 +54,7 @@ def with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
     Raises
     ------
     CommandError
-        Spark has failed, or there is no Java to start it.
+        Spark has failed, there is no Java to start it, or ``master`` is not valid or cannot be reached.
     """
     from pyspark.sql import SparkSession
 
@@ -50,16 +62,22 @@ def with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
     if active is not None:
         with _errors_of_spark():
             return work(active)
-    if master is None and not _is_chosen() and not _java():
+    if master is not None:
+        _check_master("--master", master)
+    elif "SPARK_REMOTE" in os.environ:
+        _check_master("SPARK_REMOTE", os.environ["SPARK_REMOTE"])
+    if not _is_chosen() and not (master or "").startswith("sc:") and not _java():
         raise CommandError("Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
     descriptor, log = tempfile.mkstemp(prefix="msmqwire-spark-", suffix=".log")
     keep = False
     try:
         with _errors_of_spark(log):
             # A JVM that is interrupted while it starts would not end with this process
-            with signals.deferred(), _standard_error_to(descriptor):
+            with signals.deferred(), _standard_error_to(descriptor) as ours, _announced(master, ours):
                 spark = _new_session(master)
             try:
+                if master is not None and master.startswith("spark:"):
+                    _await_executor(spark, master)
                 return work(spark)
             finally:
                 # A broken session must not hide its cause
@@ -72,6 +90,66 @@ def with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
         os.close(descriptor)
         if not keep:
             os.unlink(log)
+
+
+def _check_master(option: str, master: str) -> None:
+    """Refuse a master that is not valid or cannot be reached; Spark tries again for minutes.
+
+    Raises
+    ------
+    CommandError
+        The line begins with the option and its value.
+    """
+    # The parameters of Spark Connect have secrets
+    shown = f"{option} {master.partition(';')[0]}"
+    scheme, _, rest = master.partition("://")
+    if _LOCAL.fullmatch(master) or master == "yarn" or (scheme == "k8s" and rest):
+        return
+    servers = rest.partition("/")[0].split(",") if scheme in _SERVERS else []
+    refusals = []
+    for server in servers:
+        try:
+            place = urlsplit(f"//{server}")
+            address = place.hostname, place.port or _SERVERS[scheme]
+        except ValueError:
+            address = None, 0
+        if address[0] is None:
+            raise CommandError(f"{shown}: {server!r} is not HOST:PORT")
+        try:
+            with socket.create_connection(address, _CONNECTING_SECONDS):
+                return
+        except OSError as error:
+            refusals.append(f"{server}: {describe_os_error(error)}")
+    if refusals:
+        raise CommandError(f"{shown}: no Spark can be reached: {', '.join(refusals)}")
+    raise CommandError(f"{shown}: is not a Spark: local[4], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://URL")
+
+
+@contextlib.contextmanager
+def _announced(master: str | None, descriptor: int) -> Iterator[None]:
+    """Say on an open file that Spark is waited for, if the block takes seconds."""
+    where = (master or os.environ.get("SPARK_REMOTE", "Spark")).partition(";")[0]
+    line = f"msmqwire: waiting for {printable(where)}\n".encode()
+    timer = threading.Timer(_SILENT_SECONDS, os.write, (descriptor, line))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def _await_executor(spark: SparkSession, master: str) -> None:
+    """Say so if a cluster has no executor for this session after some seconds: its jobs wait for one."""
+    # The driver is one of them
+    executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
+    deadline = time.monotonic() + _SILENT_SECONDS
+    while executors().size() < 2:
+        if time.monotonic() > deadline:
+            say(f"msmqwire: waiting for an executor of {master}")
+            return
+        time.sleep(_INTERVAL)
 
 
 @contextlib.contextmanager
@@ -89,11 +167,15 @@ def _errors_of_spark(log: str = "") -> Iterator[None]:
 
 
 def _reason(text: str, log: str) -> str:
-    """The cause of an error of Spark, in one line: the exception of a Python worker, or of a JVM that did not start."""
+    """The cause of an error of Spark, in one line: why a worker failed, a JVM did not start, or a cluster refused."""
     raised: list[str] = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
-    if log and "JAVA_GATEWAY_EXITED" in text:
+    said = ""
+    if log:
         with open(log, errors="replace") as file:
             said = file.read()
+    if killed := re.search(r"Application has been killed\. Reason: (.*)$", said, re.MULTILINE):
+        raised = [killed[1]]
+    elif "JAVA_GATEWAY_EXITED" in text:
         causes = re.findall(r"^Exception in thread .*?(?:Error|Exception): (.*)$", said, re.MULTILINE)
         said_lines = re.findall(r"^(?!WARNING|Using |\d\d/).*\S.*$", said, re.MULTILINE)
         raised = [*causes, *said_lines][:1]
@@ -102,12 +184,12 @@ def _reason(text: str, log: str) -> str:
 
 
 @contextlib.contextmanager
-def _standard_error_to(descriptor: int) -> Iterator[None]:
-    """Give processes that are started in the block another standard error."""
+def _standard_error_to(descriptor: int) -> Iterator[int]:
+    """Give processes that are started in the block another standard error; yields our own as a descriptor."""
     ours = os.dup(2)
     try:
         os.dup2(descriptor, 2)
-        yield
+        yield ours
     finally:
         os.dup2(ours, 2)
         os.close(ours)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from msmqwire.spark.functions import Form, decoder_udf, decoder_udtf, guid_text_udf
 from msmqwire.spark.functions.decoder import FunctionMode
 from msmqwire.spark.schema import SparkGuid
-from msmqwire.spark.source.datasource import MsmqDataSource
+from msmqwire.spark.source.datasource import registered
 
 if TYPE_CHECKING:
     from msmqwire.columns.guids import GuidOrder
@@ -67,4 +67,4 @@ def register(
         spark.udtf.register(function, decoder_udtf(table, mode=mode, guid=guid))
     for function, order in _GUID_FUNCTIONS.items():
         spark.udf.register(function, guid_text_udf(form=form, mode=mode, order=order))
-    spark.dataSource.register(MsmqDataSource)
+    spark.dataSource.register(registered())

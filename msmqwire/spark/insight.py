@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
-from functools import partial
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from msmqwire.insight import COLUMNS, Summary
+from msmqwire.spark.executors import Sent, sent
 
 __all__ = ["summarize"]
 
@@ -27,14 +28,22 @@ def summarize(tables: Mapping[str, DataFrame], limits: dict[str, int] | None = N
     summary = Summary(limits)
     for name, frame in tables.items():
         wanted = [*COLUMNS[name], *(["time_ns"] if "time_ns" in frame.columns else [])]
-        partials = frame.select(*wanted).mapInArrow(partial(_partials, name, limits), "partial binary")
+        partials = frame.select(*wanted).mapInArrow(sent(_Partial(name, limits).summary), "partial binary")
         for row in partials.toLocalIterator():
             summary.merge(pickle.loads(row["partial"]))
     return summary
 
 
-def _partials(name: str, limits: dict[str, int] | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    summary = Summary(limits)
-    for batch in batches:
-        summary.add(name, batch)
-    yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(summary.partial())], pa.binary())], ["partial"])
+@dataclass(frozen=True)
+class _Partial(Sent):
+    """Summarizes a partition of a table."""
+
+    name: str
+    limits: dict[str, int] | None
+
+    def summary(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The summary of a partition, pickled."""
+        summary = Summary(self.limits)
+        for batch in batches:
+            summary.add(self.name, batch)
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(summary.partial())], pa.binary())], ["partial"])

@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from msmqwire.capture import TABLES, ReadOptions, StreamStats
 from msmqwire.capture.files.sources import shown_name
+from msmqwire.spark.executors import sent
 from msmqwire.spark.lake.accounting import COUNTS, AccountingRow, SourceAccount, check_files
 from msmqwire.spark.lake.captures import Identity
 from msmqwire.spark.lake.commit import RUNS, Group, Lake
@@ -459,7 +460,7 @@ class _Run:
             file.write(b"".join(texts))
         stage = Stage(self.lake.storage, name, [0, *accumulate(map(len, texts))], work)
         numbers = self.spark.range(0, len(parts), 1, len(parts))
-        return [row.result for row in numbers.mapInArrow(stage.run, "result string").collect()]
+        return [row.result for row in numbers.mapInArrow(sent(stage.run), "result string").collect()]
 
     def _add(self, results: Iterable[Decoded]) -> None:
         """Take what tasks have decoded, and commit it, unless all or nothing is wanted."""

@@ -8,7 +8,7 @@ their histories.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
+from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
 from uuid import UUID
@@ -22,6 +22,7 @@ from msmqwire.directory.base import Directory
 from msmqwire.directory.elements import Queue
 from msmqwire.notification.attributes import CREATED_QUEUE
 from msmqwire.notification.replay import COLUMNS, Event, NotifiedQueue, NotifiedQueues, messages_of
+from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import arrow_schema, spark_columns, struct_type
 
 __all__ = ["QUEUES", "notified_queues", "replay"]
@@ -92,7 +93,7 @@ def replay(notifications: DataFrame, *, at: int | None = None, directory: Direct
     if at is not None:
         notified = notified.where(col("time_ns").isNull() | (col("time_ns") <= at))
     by_machine = notified.repartition("dst").sortWithinPartitions(*_ORDER)
-    return by_machine.mapInArrow(partial(_tell, directory), struct_type(QUEUES))
+    return by_machine.mapInArrow(sent(_Replay(directory).queues), struct_type(QUEUES))
 
 
 def notified_queues(queues: DataFrame) -> Iterator[NotifiedQueue]:
@@ -100,16 +101,22 @@ def notified_queues(queues: DataFrame) -> Iterator[NotifiedQueue]:
     return map(_notified_queue, queues.toLocalIterator())
 
 
-def _tell(directory: Directory | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The queues of a partition, whose rows are sorted by machine and time."""
-    messages = messages_of(batch.rename_columns(_with_time(batch.schema.names)) for batch in batches)
-    for _, of_machine in groupby(messages, key=lambda message: message.machine):
-        queues = NotifiedQueues(directory)
-        for message in of_machine:
-            queues.tell(message)
-        rows = (_row(queue) for queue in queues)
-        while some := list(islice(rows, _ROWS)):
-            yield pa.RecordBatch.from_pylist(some, schema=_SCHEMA)
+@dataclass(frozen=True)
+class _Replay(Sent):
+    """Replays the notifications of a partition."""
+
+    directory: Directory | None
+
+    def queues(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The queues of a partition, whose rows are sorted by machine and time."""
+        messages = messages_of(batch.rename_columns(_with_time(batch.schema.names)) for batch in batches)
+        for _, of_machine in groupby(messages, key=lambda message: message.machine):
+            queues = NotifiedQueues(self.directory)
+            for message in of_machine:
+                queues.tell(message)
+            rows = (_row(queue) for queue in queues)
+            while some := list(islice(rows, _ROWS)):
+                yield pa.RecordBatch.from_pylist(some, schema=_SCHEMA)
 
 
 def _with_time(names: list[str]) -> list[str]:

@@ -25,6 +25,7 @@ from msmqwire.capture import CapturedFrames, ReadOptions, read_frames
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.options import ReadKeywords
 from msmqwire.errors import CaptureError
+from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkColumn, struct_type
 from msmqwire.spark.source.files import find_files, open_source
 from msmqwire.spark.source.options import SourceOptions
@@ -41,7 +42,7 @@ _FRAMES = "capture int, frame bigint, time_ns bigint, src string, dst string, li
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Job(Sent):
     """The parameters of every task."""
 
     tasks: tuple[CapturePartition, ...]
@@ -172,10 +173,10 @@ def read_streams(
     tasks = tasks_of(files, replace(source, scan=replace(scan, read=ReadOptions(ports=(), guid="text"))))
     job = _Job(tuple(tasks), tuple(file.name for file in files), source, chosen)
     pair = xxhash64(least("src", "dst"), greatest("src", "dst"))
-    frames = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(job.take, _FRAMES).withColumn("pair", pair)
+    frames = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(sent(job.take), _FRAMES).withColumn("pair", pair)
     frames = frames.drop("src", "dst")
     frames = frames.repartition("pair") if partitions is None else frames.repartition(partitions, "pair")
-    return frames.sortWithinPartitions("capture", "frame").mapInArrow(job.read, struct_type(chosen))
+    return frames.sortWithinPartitions("capture", "frame").mapInArrow(sent(job.read), struct_type(chosen))
 
 
 def _chosen(scan: ScanOptions) -> tuple[SparkColumn, ...]:

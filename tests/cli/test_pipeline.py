@@ -6,6 +6,7 @@ import contextlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from msmqwire.spark import pipeline
 from tests.cli.support import LOCAL, OTHER, ROOT, V1, capture, expected_rows, process, refused, run
 from tests.cli.terminal import Terminal, start
 from tests.spark.captures import without_a_segment
@@ -157,9 +159,46 @@ def test_a_jvm_that_does_not_start_leaves_its_log(tmp_path: Path, logs: Path) ->
     assert failed(logs, JAVA_HOME=str(tmp_path / "jdk")) == "no JVM today"
 
 
-def test_a_master_that_there_is_not(logs: Path) -> None:
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake to read."""
+    path = tmp_path_factory.mktemp("read") / "lake"
+    pipeline.run(spark, str(LOCAL), path)
+    return path
+
+
+@pytest.mark.parametrize("command", ["pipeline", "summary", "replay"])
+def test_a_master_that_cannot_be_used(command: str, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is one line at once; Spark would start a JVM, or try again for minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    arguments = (command, *([LOCAL] if command == "pipeline" else []), "--lake", lake)
+    known = "is not a Spark: local[4], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://URL"
+    refused_there = f"no Spark can be reached: 127.0.0.1:{port}: Connection refused"
+    for master, cause in (
+        ("bogus", known),
+        ("local[many]", known),
+        ("spark://127.0.0.1:70000", "'127.0.0.1:70000' is not HOST:PORT"),
+        (f"spark://127.0.0.1:{port}", refused_there),
+        (f"sc://127.0.0.1:{port}/;token=secret", refused_there),
+    ):
+        said = f"--master {master.partition(';')[0]}: {cause}"
+        assert refused(*arguments, "--master", master) == f"msmqwire: {said}\n"
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setenv("SPARK_REMOTE", f"sc://127.0.0.1:{port}")
+    assert refused(*arguments) == f"msmqwire: SPARK_REMOTE sc://127.0.0.1:{port}: {refused_there}\n"
+
+
+@pytest.mark.long
+def test_a_master_that_does_not_answer_is_announced(logs: Path) -> None:
+    """Spark gives up after a minute."""
     require_program("java")
-    assert failed(logs, "--master", "bogus").startswith("Master must either be yarn or start with spark")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        master = f"spark://127.0.0.1:{silent.getsockname()[1]}"
+        done = process("pipeline", LOCAL, "--lake", logs / "lake", "--master", master, env={"TMPDIR": str(logs)})
+    waiting, failure = done.stderr.decode().splitlines()
+    assert (done.returncode, waiting) == (1, f"msmqwire: waiting for {master}")
+    assert failure.startswith("msmqwire: Spark has failed: All masters are unresponsive! Giving up; its log is ")
 
 
 def test_without_java(tmp_path: Path, logs: Path) -> None:

@@ -389,6 +389,7 @@ def test_files_that_are_no_captures(tmp_path: Path, caplog: pytest.LogCaptureFix
     query.start()
     query.rows += query.run()
     same(query.rows, serial(files))
+    assert query.offset["skipped"] == 1
     assert caplog.text.count("sensor-000.txt") in (1, 2), "once for each start"
     assert not query.plan()
 
@@ -529,21 +530,41 @@ def test_offsets_do_not_grow_with_the_files_that_were_read(tmp_path: Path, monke
 
 
 def test_offsets_that_are_none(tmp_path: Path) -> None:
-    files = write(tmp_path, rotated(traffic(16), 2, 0))
+    write(tmp_path, rotated(traffic(16), 2, 0))
     query = Query(tmp_path)
     query.batch()
-    good = query.log[-1]
     for bad in ({}, {**query.offset, "passed": 5}, {**query.offset, "checkpoint": "AAAA"}):
         query.log[-1] = json.dumps(bad)
         with pytest.raises(CaptureError, match="not an offset of a query over captures"):
             query.plan()
-    query.log[-1] = good
-    query.source["ports"] = "53"
+
+
+def test_options_that_change_at_a_restart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Options that the state of streams depends on end the query, others are logged; secrets are neither."""
+    first, second = rotated(traffic(16), 2, 0)
+    write(tmp_path, [first])
+    query = Query(tmp_path, ports="1801", mode="DROPMALFORMED", storageOptions='{"secret_key": "s3cret"}')
+    query.batch()
+    assert "s3cret" not in query.log[-1]
+    write(tmp_path, [second], "sensor-1{:02}.pcap")
+    refused = "checkpoint is of the old ones: set them again, or choose another checkpointLocation"
+    for changed, what in (
+        ({"ports": "53"}, "ports was '1801' and is '53'"),
+        ({"table": "topology"}, "table was 'messages' and is 'topology'"),
+    ):
+        before = query.source
+        query.source = {**before, **changed}
+        query.start()
+        with pytest.raises(ValueError, match=f"the options of the query have changed: {what}; its {refused}"):
+            query.plan()
+        query.source = before
+    query.source["splitSize"] = "1k"
+    del query.source["mode"]
     query.start()
-    with files[-1].open("ab") as file:
-        file.write(build.pcap_record(build.plain(b"more")))
-    with pytest.raises(ValueError, match="was made with other ports"):
-        query.plan()
+    assert query.batch()
+    query.batch()
+    (said,) = (record.getMessage() for record in caplog.records if "have changed" in record.getMessage())
+    assert said.endswith("changed: mode was 'DROPMALFORMED' and is not set, splitSize was not set and is '1k'")
 
 
 def test_a_checkpoint_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -671,7 +692,9 @@ def test_an_offset_that_expands_without_end_is_refused() -> None:
     assert len(bomb) < 1 << 19
     for offset in ({"passed": bomb, "checkpoint": ""}, {"passed": following._packed(b"{}"), "checkpoint": bomb}):
         with pytest.raises(CaptureError, match="above 268435456 bytes"):
-            following.Position.from_offset({"file": "", "size": 0, "head": "", **offset})
+            following.Position.from_offset({"file": "", "size": 0, "head": "", "skipped": 0, **offset})
     truncated = following._packed(b"{}")[:4]
     with pytest.raises(CaptureError):
-        following.Position.from_offset({"file": "", "size": 0, "head": "", "passed": truncated, "checkpoint": ""})
+        following.Position.from_offset(
+            {"file": "", "size": 0, "head": "", "passed": truncated, "checkpoint": "", "skipped": 0}
+        )

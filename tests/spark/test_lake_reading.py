@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from msmqwire import cli
@@ -108,6 +110,20 @@ def test_polars_reads_the_tables(spark: SparkSession, tmp_path: Path) -> None:
     assert str(found["day"].unique().item()) == "2024-03-04"
     accounts = polars.read_delta(str(tmp_path / "accounting"))
     assert found["capture"].n_unique() == accounts.height == 2
+
+
+def test_duckdb_reads_the_tables(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline.run(spark, CAPTURES, tmp_path)
+    files = DeltaTable(tmp_path / "topology").file_uris()
+    assert duckdb.sql(
+        "SELECT count(*), min(day)::text FROM read_parquet(?, hive_partitioning=true)", params=[files]
+    ).fetchall() == [(14, "2024-03-04")]
+    try:
+        duckdb.sql("INSTALL delta; LOAD delta")
+    except duckdb.Error as error:
+        pytest.skip(f"DuckDB has no extension delta: {str(error).splitlines()[0]}")
+    found = duckdb.sql("SELECT count(*), min(day)::text FROM delta_scan(?)", params=[str(tmp_path / "topology")])
+    assert found.fetchall() == [(14, "2024-03-04")]
 
 
 def test_vacuum_keeps_what_can_be_read(spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

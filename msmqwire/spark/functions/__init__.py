@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import arrow_udtf, col, when
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
+from msmqwire.spark.executors import sent
 from msmqwire.spark.functions.decoder import Decoder, FunctionMode, GuidFormatter, TableFunction
 from msmqwire.spark.schema import SparkGuid
 
@@ -50,7 +51,10 @@ def _user_defined(form: Form, arrow: Any, pandas: Any, result: DataType) -> Any:
     if form not in forms:
         raise ValueError(f"form={form!r} is neither 'arrow' nor 'pandas'")
     make, body = forms[form]
-    return make(body, result)
+    function = sent(body)
+    # Spark chooses the kind of function by its type hints
+    function.__annotations__ = get_type_hints(body)
+    return make(function, result)
 
 
 def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
@@ -88,7 +92,7 @@ def decoder_udtf(table: str, *, keep: StructType | str = "", **settings: Any) ->
     decoder = Decoder(table, **settings)
     # Spark's stubs have any data type as the result of fromDDL
     kept: Any = keep if isinstance(keep, StructType) else StructType.fromDDL(keep) if keep else StructType()
-    handler = type(f"{table}_rows", (TableFunction,), {"decoder": decoder, "kept": tuple(kept.names)})
+    handler = TableFunction(decoder, tuple(kept.names)).handler
     return arrow_udtf(handler, returnType=_with_kept(kept.fields, decoder))
 
 
@@ -157,7 +161,7 @@ def decode_frame(
     schema = _with_kept(fields, decoder)
     # mapInArrow finds columns by name, and fails for duplicate names and names with a dot
     numbered = selected.toDF(*map(str, range(1 + len(fields))))
-    return numbered.mapInArrow(decoder.frame, schema)
+    return numbered.mapInArrow(sent(decoder.frame), schema)
 
 
 def _column(column: Column | str) -> Column:

@@ -21,6 +21,7 @@ from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns.guids import guid_texts
 from msmqwire.errors import DecodeError
 from msmqwire.mqcn import NotificationBatch
+from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_columns, struct_type
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _is_failfast(mode: str) -> bool:
     return mode.upper() == "FAILFAST"
 
 
-class Decoder:
+class Decoder(Sent):
     """Decodes payloads into rows of a table, for one function.
 
     ``options`` are options of the batch function. ``lists``: a payload becomes a list of rows.
@@ -210,16 +211,25 @@ class Decoder:
         return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), structs, type=type_, mask=missing)
 
 
-class TableFunction:
-    """The handler of an Arrow table function: decodes a table of payloads and kept columns.
-
-    Spark instantiates the class on a worker, without arguments; a subclass for each function has its settings.
-    """
+@dataclass(frozen=True)
+class TableFunction(Sent):
+    """An Arrow table function: decodes a table of payloads and kept columns."""
 
     decoder: Decoder
     kept: tuple[str, ...]
 
-    def eval(self, table: pa.RecordBatch | pa.Array) -> Iterator[pa.RecordBatch]:  # type: ignore[type-arg]
+    @property
+    def handler(self) -> type:
+        """The class that Spark instantiates on a worker, without arguments. It is pickled by value."""
+        rows = sent(self.rows)
+
+        class Handler:
+            def eval(self, table: Any) -> Any:
+                return rows(table)
+
+        return Handler
+
+    def rows(self, table: pa.RecordBatch | pa.Array) -> Iterator[pa.RecordBatch]:  # type: ignore[type-arg]
         """The rows of a batch of the table, or of a single payload."""
         if isinstance(table, pa.Array):
             table = pa.record_batch([table], names=["payload"])
@@ -230,7 +240,7 @@ class TableFunction:
         yield from self.decoder.frame(iter([table.select([*payloads, *self.kept])]))
 
 
-class GuidFormatter:
+class GuidFormatter(Sent):
     """Formats GUIDs of 16 bytes as text."""
 
     def __init__(self, *, order: GuidOrder = "text", mode: str = "PERMISSIVE") -> None:

@@ -17,6 +17,7 @@ from msmqwire.capture import Checkpoint, checkpoints
 from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
+from msmqwire.spark.executors import Sent
 from msmqwire.spark.lake.accounting import SourceAccount
 from msmqwire.spark.lake.captures import CapturedFile, identify, measure
 from msmqwire.spark.lake.dayfiles import Compression, DayFiles, WrittenFile
@@ -35,7 +36,7 @@ Numbered: TypeAlias = tuple[str, int, list[int]]
 
 
 @dataclass(frozen=True)
-class Stage:
+class Stage(Sent):
     """Work on parts of a list of sources, a part for each task.
 
     Attributes

@@ -44,14 +44,15 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from msmqwire.errors import CaptureError
+from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkColumn, struct_type
 from msmqwire.spark.source.files import check_paths, opened
 from msmqwire.spark.source.options import SourceOptions, described, of_table
@@ -62,7 +63,7 @@ from msmqwire.spark.source.scan import Scan, describe_problems
 if TYPE_CHECKING:
     from msmqwire.spark.source.following import MsmqStreamReader
 
-__all__ = ["MsmqDataSource", "MsmqReader", "PushdownReader"]
+__all__ = ["MsmqDataSource", "MsmqReader", "PushdownReader", "registered"]
 
 # The program in which Spark asks a reader about filters, if it is allowed to
 _PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -70,7 +71,7 @@ _PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
 log = logging.getLogger(__name__)
 
 
-class MsmqDataSource(DataSource):
+class MsmqDataSource(Sent, DataSource):
     """The data source of ``spark.read.format("msmq")``."""
 
     @classmethod
@@ -97,6 +98,30 @@ class MsmqDataSource(DataSource):
 
         options = SourceOptions.of(of_table(schema, self.options))
         return MsmqStreamReader(options, chosen_columns(options, schema))
+
+
+@dataclass(frozen=True)
+class _Making(Sent):
+    """Makes a data source where the Python of Spark's workers has this package."""
+
+    def source(self, options: dict[str, str]) -> MsmqDataSource:
+        """The data source with these options."""
+        return MsmqDataSource(options)
+
+
+def registered() -> type[DataSource]:
+    """``MsmqDataSource`` for registration, pickled by value: the Python that Spark starts may lack this package."""
+    make = sent(_Making().source)
+
+    class Registered(DataSource):
+        def __new__(cls, options: dict[str, str]) -> DataSource:  # type: ignore[misc] # Spark takes any data source
+            return cast("DataSource", make(options))
+
+        @classmethod
+        def name(cls) -> str:
+            return "msmq"
+
+    return Registered
 
 
 def _filters_are_pushed() -> bool:
@@ -128,7 +153,7 @@ def chosen_columns(options: SourceOptions, schema: StructType) -> tuple[SparkCol
     return tuple(known[field.name] for field in schema)
 
 
-class MsmqReader(DataSourceReader):
+class MsmqReader(Sent, DataSourceReader):
     """Reads captures, and parts of large captures, in parallel."""
 
     def __init__(self, options: SourceOptions, columns: tuple[SparkColumn, ...]) -> None:

@@ -32,9 +32,10 @@ from msmqwire.capture import Checkpoint, checkpoints
 from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form_of
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
+from msmqwire.spark.executors import Sent
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.files import SourceFile, open_source
-from msmqwire.spark.source.options import SourceOptions
+from msmqwire.spark.source.options import OPTIONS, SourceOptions
 from msmqwire.spark.source.planning import SPLIT_SIZE
 from msmqwire.spark.source.remote import PositionedFile
 from msmqwire.spark.source.scan import Scan, describe_problems
@@ -75,6 +76,8 @@ class Position:
         Files that were read or skipped, at least the last ones, with the sizes of those that are finished.
     checkpoint : Checkpoint or None
         None: reading starts at the beginning of a file.
+    skipped : int
+        How many files were skipped, since they are not captures; Spark shows it in the progress of the query.
     """
 
     file: str = ""
@@ -82,6 +85,7 @@ class Position:
     head: str = ""
     passed: Mapping[str, int] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
+    skipped: int = 0
 
     @property
     def offset(self) -> int:
@@ -97,6 +101,7 @@ class Position:
             "head": self.head,
             "passed": _packed(json.dumps(self.passed).encode()),
             "checkpoint": _packed_checkpoint(self.checkpoint),
+            "skipped": self.skipped,
         }
 
     @classmethod
@@ -111,7 +116,7 @@ class Position:
         try:
             passed = dict(json.loads(_unpacked(offset["passed"])))
             checkpoint = _unpacked_checkpoint(offset["checkpoint"])
-            return cls(offset["file"], offset["size"], offset["head"], passed, checkpoint)
+            return cls(offset["file"], offset["size"], offset["head"], passed, checkpoint, offset["skipped"])
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise CaptureError(f"not an offset of a query over captures: {error!r}") from error
 
@@ -285,7 +290,7 @@ class Unpacked(PositionedFile):
         super().close()
 
 
-class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows rotating captures for ``spark.readStream.format("msmq")``."""
 
     def __init__(self, options: SourceOptions, columns: tuple[SparkColumn, ...]) -> None:
@@ -324,7 +329,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end == begin:
             self._nothing_new = start, files
             return start
-        offset = end.to_offset()
+        offset = {**end.to_offset(), "options": dict(self.options.given)}
         self._planned = start, offset, parts
         return offset
 
@@ -369,6 +374,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _begin(self, offset: dict[str, Any]) -> Position:
         """The position of an offset; without an unusable checkpoint if ``failOnDataLoss`` is false."""
+        self._compare_options(offset)
         try:
             return Position.from_offset(offset)
         except CaptureError as error:
@@ -376,6 +382,30 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise
             self._lost(f"{offset.get('file')}: cannot be resumed: {error}")
             return Position.from_offset({**offset, "checkpoint": ""})
+
+    def _compare_options(self, offset: dict[str, Any]) -> None:
+        """Refuse an offset of a query over another table or other ports; log other options that have changed.
+
+        Raises
+        ------
+        ValueError
+            The state of streams is that of other payloads.
+        """
+        before, now = offset.get("options"), self.options.given
+        if before is None or before == now:
+            return
+        changed = [
+            f"{name} was {_shown_option(before, name)} and is {_shown_option(now, name)}"
+            for name in OPTIONS
+            if before.get(name) != now.get(name)
+        ]
+        was = SourceOptions.of({"path": "", **before})
+        if (was.table, was.scan.payloads.ports) != (self.options.table, self.options.scan.payloads.ports):
+            raise ValueError(
+                f"the options of the query have changed: {', '.join(changed)}; its checkpoint is of the old ones: "
+                "set them again, or choose another checkpointLocation"
+            )
+        self._warn_once(f"the options of the query have changed: {', '.join(changed)}")
 
     def _listed(self) -> tuple[SourceFile, ...]:
         """The files in the order of their names, without files that are being copied or compressed."""
@@ -496,7 +526,7 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if self.options.scan.mode == "FAILFAST":
                     raise
                 self._warn_once(f"{error}; the file is skipped")
-                yield Step(at, passed=new.name)
+                yield Step(replace(at, skipped=at.skipped + 1), passed=new.name)
 
     def _resumed(self, at: Position, files: Sequence[SourceFile]) -> Position:
         """The position if its file is unchanged; else, unless ``failOnDataLoss``, the next one to start from."""
@@ -544,6 +574,10 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             log.warning("%s", what)
 
 
+def _shown_option(options: Mapping[str, str], name: str) -> str:
+    return repr(options[name]) if name in options else "not set"
+
+
 def _plain(name: str) -> str:
     """The name of a file before it was compressed."""
     return next((name.removesuffix(ending) for ending in COMPRESSED if name.endswith(ending)), name)
@@ -557,7 +591,7 @@ def _step(at: Position, place: Checkpoint, listed: ListedFile) -> Step:
     """The step from a position to a checkpoint in its file or in the next file."""
     file = listed.file
     size = place.offset if file.size == UNKNOWN_SIZE else file.size
-    here = Position(file.name, size, _digest(listed.head[:size]), at.passed, place)
+    here = Position(file.name, size, _digest(listed.head[:size]), at.passed, place, at.skipped)
     if at.checkpoint is not None and at.file == file.name:
         return Step(here, place.offset - at.offset)
     return Step(here, max(at.size - at.offset, 0) + place.offset, begun=file, passed=file.name)

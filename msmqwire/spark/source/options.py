@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
@@ -56,6 +56,7 @@ _INSTEAD = {
     "latestfirst": "captures are read in the order of their names",
 }
 
+_SECRET = {"storageoptions"}
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
@@ -85,6 +86,8 @@ class SourceOptions:
         Bytes of captures in a batch of a stream; None: no limit.
     fail_on_data_loss : bool
         End a stream when one of its files is missing, truncated or replaced.
+    given : mapping of str to str
+        The options as they were given, by their documented names, without ``storageOptions``, which have secrets.
     """
 
     paths: tuple[str, ...]
@@ -98,6 +101,7 @@ class SourceOptions:
     split_size: int | None = None
     max_bytes_per_trigger: int | None = None
     fail_on_data_loss: bool = True
+    given: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def table(self) -> str:
@@ -186,6 +190,7 @@ class SourceOptions:
             split_size=read("splitSize", parse_size, None),
             max_bytes_per_trigger=read("maxBytesPerTrigger", parse_limit, None),
             fail_on_data_loss=read("failOnDataLoss", parse_bool, True),
+            given={name: given[name.lower()] for name in OPTIONS if name.lower() in given.keys() - _SECRET},
         )
 
 

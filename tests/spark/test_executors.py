@@ -1,0 +1,119 @@
+"""What an executor says that lacks this package, or has another version of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import cloudpickle
+
+import msmqwire
+from msmqwire.spark.executors import sent
+from msmqwire.spark.functions.decoder import Decoder, GuidFormatter, TableFunction
+from msmqwire.spark.source.datasource import MsmqDataSource, registered
+from tests.spark.captures import ROOT
+from tests.spark.submit import HOME, spark_submit
+from tests.spark.test_local_cluster import copy_distribution
+
+OTHER = "0.0.9"
+LOAD = "import pickle, sys; sys.path[:0] = sys.argv[1:]; pickle.load(sys.stdin.buffer)"
+
+
+def said(found: str) -> str:
+    return (
+        rf"ImportError: the driver has msmqwire {msmqwire.__version__}, and \S+ on \S+ has {found}: send executors an "
+        r"environment with the version of the driver \(--archives; docs/spark\.md says how\)"
+    )
+
+
+def other_version(folder: Path) -> Path:
+    """A folder with a package that says it is of another version."""
+    (folder / "msmqwire").mkdir(parents=True)
+    (folder / "msmqwire" / "__init__.py").write_text(f'__version__ = "{OTHER}"\n')
+    return folder
+
+
+def sent_objects() -> dict[str, Any]:
+    """What Spark pickles, by its use."""
+    decoder = Decoder("topology")
+    source = MsmqDataSource({"path": str(ROOT / "examples")})
+    return {
+        "function": sent(decoder.arrow),
+        "table function": TableFunction(decoder, ()).handler,
+        "text of GUIDs": sent(GuidFormatter().arrow),
+        "data source": source.reader(source.schema()),
+        "registered data source": registered(),
+        "stream": source.streamReader(source.schema()),
+    }
+
+
+@pytest.mark.parametrize(("version", "found"), [(None, "no msmqwire"), (OTHER, f"msmqwire {OTHER}")])
+def test_objects_are_refused(tmp_path: Path, version: str | None, found: str) -> None:
+    """In a process that has nothing but the standard library and PySpark."""
+    path = [str(HOME.parent)] if version is None else [str(other_version(tmp_path)), str(HOME.parent)]
+    for use, one in sent_objects().items():
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", LOAD, *path],
+            input=cloudpickle.dumps(one),
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 1, use
+        assert re.fullmatch(said(found), done.stderr.decode().splitlines()[-1]), use
+
+
+JOB = """
+import json, sys
+from msmqwire.spark import lake, pipeline, register
+from msmqwire.spark.functions import decode_frame, msmq_decode_topology
+from msmqwire.spark.streams import read_streams
+from pyspark.sql import SparkSession
+
+captures, folder = sys.argv[1:]
+spark = SparkSession.builder.getOrCreate()
+payloads = spark.createDataFrame([(b"payload",)], "payload binary")
+payloads.createOrReplaceTempView("payloads")
+work = {
+    "function": lambda: payloads.select(msmq_decode_topology("payload")).collect(),
+    "frame": lambda: decode_frame(payloads, "payload", "topology").collect(),
+    "data source": lambda: [register(spark), spark.read.format("msmq").load(captures).collect()],
+    "SQL": lambda: spark.sql("SELECT * FROM msmq_topology(TABLE(payloads))").collect(),
+    "streams": lambda: read_streams(spark, captures).collect(),
+    "pipeline": lambda: pipeline.run(spark, captures, folder),
+}
+for use, run in work.items():
+    try:
+        run()
+    except Exception as error:
+        print(json.dumps([use, str(error)]))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("version", "found"), [(None, "no msmqwire"), (OTHER, f"msmqwire {OTHER}")])
+def test_executors_of_a_cluster(tmp_path: Path, version: str | None, found: str) -> None:
+    """Driver and executor are the same Python, and only the driver's path has the package."""
+    directory = tmp_path / "environment"
+    venv.create(directory, symlinks=True)
+    (site,) = directory.glob("lib/python*/site-packages")
+    for name in ("numpy", "pyarrow", "pandas", "deltalake"):
+        copy_distribution(name, site)
+    job = tmp_path / "job.py"
+    job.write_text(JOB)
+    path = tmp_path / "path" if version is None else other_version(tmp_path / "path")
+    settings = ("--master=local-cluster[1,1,1024]", f"--conf=spark.executorEnv.PYTHONPATH={path}")
+    arguments = (job, f"{ROOT}/examples/*.pcap*", tmp_path / "lake")
+    variables = {"PYSPARK_PYTHON": str(directory / "bin" / "python")}
+    with spark_submit(*settings, *map(str, arguments), directory=tmp_path, variables=variables) as run:
+        output, _ = run.communicate(timeout=600)
+    assert run.returncode == 0, output
+    errors = dict(json.loads(line) for line in output.splitlines() if line.startswith("["))
+    assert list(errors) == ["function", "frame", "data source", "SQL", "streams", "pipeline"]
+    for use, error in errors.items():
+        assert len(re.findall(said(found), error)) >= 1, (use, error)
