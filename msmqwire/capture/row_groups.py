@@ -1,7 +1,7 @@
 """A Parquet file made of row groups that were encoded apart, each in any thread.
 
-A row group is encoded as a Parquet file of its own. Its pages are copied as they are; its entry in the footer has offsets
-in the file, which are shifted. The footer is a ``FileMetaData`` of parquet.thrift in Thrift's compact protocol.
+A row group is encoded as a Parquet file of its own. Its pages are copied as they are; the offsets of pages in its entry
+of the footer are shifted. The footer is a ``FileMetaData`` of parquet.thrift in Thrift's compact protocol.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ class RowGroups:
 
     def close(self) -> None:
         """Write the footer."""
-        _, footer = _split(self.encode(self._schema.empty_table()))
-        parts, at = [], 0
+        _, footer = _split(self.encode(pa.Table.from_batches([], self._schema)))
+        parts: list[bytes] = []
+        at = 0
         for field in _fields(footer):
             if field.number == _ROWS:
                 parts += footer[at : field.start], _varint(self._rows << 1)

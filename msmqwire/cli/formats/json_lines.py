@@ -31,7 +31,7 @@ class Writer:
         """Lines need no end."""
         self._sink.finish()
 
-    def _lines(self, batch: pa.RecordBatch) -> pa.Buffer:
+    def _lines(self, batch: pa.RecordBatch) -> memoryview:
         parts: list[Array | str] = []
         for key, column in zip(self._keys, batch.columns, strict=True):
             parts += [("," if parts else self._start) + key, json_text(column)]

@@ -37,7 +37,7 @@ class Writer:
         """Records need no end."""
         self._sink.finish()
 
-    def _records(self, batch: pa.RecordBatch) -> pa.Buffer:
+    def _records(self, batch: pa.RecordBatch) -> memoryview:
         parts: list[Array | str] = []
         for column in batch.columns:
             parts += ["," if parts else "", _cells(column, terminal=self._sink.isatty())]
