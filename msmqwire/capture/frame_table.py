@@ -82,5 +82,5 @@ def read_frames(source: Source, options: ReadOptions | None = None, **keywords: 
     >>> sum(len(batch) for batch in frames), sum(len(batch) for batch in read_table(CapturedFrames(frames), "messages"))
     (17, 5)
     """
-    unused = ("packets", "addresses", "since", "until", "columns", "guid", "dictionaries", "strict", "limits")
+    unused = ("packets", "addresses", "since", "until", "columns", "guid", "dictionaries", "strict", "limits", "jobs")
     return FrameReader(source, ReadOptions.of(ReadOptions.of(options, keywords, unused), {"columns": None}))

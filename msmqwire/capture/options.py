@@ -39,6 +39,7 @@ class ReadKeywords(TypedDict, total=False):
     limits: StreamLimits
     file_limits: FileLimits
     block_size: int
+    jobs: int
     resume: Checkpoint | None
     stop: Checkpoint | None
     final: bool
@@ -81,6 +82,10 @@ class ReadOptions:
     block_size : int
         Bytes per read, at least 4096. A block has the payloads of one read, or of as many as fill it where a read has
         few of them and the next one need not wait for data: up to about 8192 payloads or ``block_size`` bytes of them.
+    jobs : int
+        Threads that decode a table and make Arrow of it, while the thread that iterates reads the file; 1: that thread
+        does both. Rows and their order do not depend on it. Up to twice as many blocks are read before their rows are
+        returned, unless the next read would wait for data; counts include them.
     resume : Checkpoint, optional
         Start at this checkpoint, with the state it holds. It must have been made with the same ports, packets and
         limits. Files of the source before the file of the checkpoint are not opened.
@@ -109,6 +114,7 @@ class ReadOptions:
     limits: StreamLimits = field(default_factory=StreamLimits)
     file_limits: FileLimits = field(default_factory=FileLimits)
     block_size: int = 1 << 20
+    jobs: int = 1
     resume: Checkpoint | None = None
     stop: Checkpoint | None = None
     final: bool = True
@@ -134,6 +140,8 @@ class ReadOptions:
             raise ValueError(f"guid={self.guid!r} is not one of {', '.join(map(repr, get_args(GuidForm)))}")
         if self.block_size < SMALLEST_BLOCK_SIZE:
             raise ValueError(f"block_size={self.block_size} must be at least {SMALLEST_BLOCK_SIZE}")
+        if self.jobs < 1:
+            raise ValueError(f"jobs={self.jobs} must be at least 1")
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise ValueError("until must be later than since")
 

@@ -122,7 +122,7 @@ class Capture(ClosingIterator[Block]):
         self._open_next()
 
     def __next__(self) -> Block:
-        self._check_process()
+        self.check_process()
         while self._reader is not None:
             block = self._reader.next_block()
             if block is not None:
@@ -133,6 +133,10 @@ class Capture(ClosingIterator[Block]):
 
     def _has_ended(self) -> bool:
         return self._reader is None
+
+    def is_ready(self) -> bool:
+        """Whether the file that is being read is no pipe, or one that has data."""
+        return not isinstance(self._file, OpenFile) or self._file.ready()
 
     def close(self) -> None:
         """Close the file that is being read. Blocks stay valid; there are no more of them."""
@@ -162,7 +166,7 @@ class Capture(ClosingIterator[Block]):
             raise RuntimeError("a capture without files has no checkpoint")
         return self._part.checkpoint_of(self._last, self._streams, at_end=self._to_end)
 
-    def _check_process(self) -> None:
+    def check_process(self) -> None:
         """Refuse to read in a forked process: it shares the offset of the open file, and each would miss rows."""
         if os.getpid() != self._process:
             raise RuntimeError(
@@ -172,7 +176,7 @@ class Capture(ClosingIterator[Block]):
 
     def _pass(self, size: int) -> Checkpoint | None:
         """Read about ``size`` bytes without their rows; the checkpoint after them, None after the last."""
-        self._check_process()
+        self.check_process()
         if self._reader is None:
             if not self._files:
                 return None
@@ -323,8 +327,8 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
     options : ReadOptions, optional
         What to read, and how. ``columns`` are capture columns (``file``, ``frame``, ``time``, ``src``, ...).
     **keywords
-        Fields of ``ReadOptions``, except ``guid``, ``dictionaries`` and ``strict``; they replace the fields of
-        ``options``.
+        Fields of ``ReadOptions``, except ``guid``, ``dictionaries``, ``strict`` and ``jobs``; they replace the fields
+        of ``options``.
 
     Returns
     -------
@@ -343,7 +347,7 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
         An option has a value that it cannot have; a checkpoint is in no file of the source, or inside a file that can
         only be read from its beginning.
     """
-    return Capture(source, ReadOptions.of(options, keywords, unused=("guid", "dictionaries", "strict")))
+    return Capture(source, ReadOptions.of(options, keywords, unused=("guid", "dictionaries", "strict", "jobs")))
 
 
 def checkpoints(
@@ -364,8 +368,8 @@ def checkpoints(
     options : ReadOptions, optional
         The options that the parts will be read with.
     **keywords
-        Fields of ``ReadOptions``, except ``columns``, ``guid``, ``dictionaries`` and ``strict``; they replace the
-        fields of ``options``.
+        Fields of ``ReadOptions``, except ``columns``, ``guid``, ``dictionaries``, ``strict`` and ``jobs``; they replace
+        the fields of ``options``.
 
     Returns
     -------
@@ -378,5 +382,5 @@ def checkpoints(
     CaptureError, OSError, ValueError
         As for ``open``.
     """
-    read = ReadOptions.of(options, keywords, unused=("columns", "guid", "dictionaries", "strict"))
+    read = ReadOptions.of(options, keywords, unused=("columns", "guid", "dictionaries", "strict", "jobs"))
     return Checkpoints(Capture(source, ReadOptions.of(read, {"columns": ()})), size)

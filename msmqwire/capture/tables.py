@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
@@ -14,6 +15,7 @@ from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.files.sources import Source
 from msmqwire.capture.options import ReadKeywords, ReadOptions
+from msmqwire.capture.ordered_calls import OrderedCalls
 from msmqwire.capture.reader import ArrowReader, Capture, ClosingIterator
 from msmqwire.capture.schema import (
     CAPTURE,
@@ -179,6 +181,33 @@ def _is_among(ports: frozenset[int]) -> NDArray[np.bool_]:
     return found
 
 
+class _ReusedBatches:
+    """Decodes into an earlier batch that no Arrow consumer and no other thread uses, or into a new one."""
+
+    def __init__(self, decode_batch: Callable[..., Batch], **options: Any) -> None:
+        self._decode_batch = decode_batch
+        self._options = options
+        self._free: deque[Batch] = deque(maxlen=MOST_BATCHES)
+
+    def decode(self, payloads: Payloads, **options: Any) -> Batch:
+        """Decode payloads; the batch is used by one thread until it is given back."""
+        options |= self._options
+        for _ in range(MOST_BATCHES):
+            try:
+                out = self._free.popleft()
+            except IndexError:
+                break
+            try:
+                return self._decode_batch(payloads, out=out, **options)
+            except BufferError:
+                self._free.append(out)
+        return self._decode_batch(payloads, **options)
+
+    def give_back(self, batch: Batch) -> None:
+        """Let the batch be decoded into again."""
+        self._free.append(batch)
+
+
 class TableRows:
     """One table of a reader: how its payloads become rows, and the counts of them.
 
@@ -212,8 +241,9 @@ class TableRows:
         self._strict = options.strict
         self._guid = options.guid
         self._dictionaries = options.dictionaries
-        self._batches: list[Batch] = []
-        self._messages: mqqb.MessageBatch | None = None
+        self._counting = Lock()
+        self._batches = _ReusedBatches(self.kind.decode_batch, strict=self._strict, columns=self._last)
+        self._messages = _ReusedBatches(mqqb.decode_batch, columns=tuple(_IN_MESSAGES))
 
     def chosen(self, transports: NDArray[np.uint8], kinds: NDArray[np.uint8], ports: PortColumns) -> NDArray[np.bool_]:
         """Which payloads of a block belong to this table."""
@@ -232,24 +262,40 @@ class TableRows:
         return self.name == "messages" and not self._strict and set(self._last) >= _IN_MESSAGES
 
     def decode(self, payloads: Payloads, transports: NDArray[np.uint8] | None) -> Batch:
-        """Decode payloads; those of notifications are decoded as messages."""
+        """Decode payloads; those of notifications are decoded as messages. ``give_back`` ends the use of the batch."""
         if self.kind.in_messages:
-            self._messages = mqqb.decode_batch(payloads, columns=tuple(_IN_MESSAGES), out=self._messages)
-            return self._messages
-        return self._decoded(payloads, **self._transport(transports))
+            return self._messages.decode(payloads)
+        return self._batches.decode(payloads, **self._transport(transports))
+
+    def give_back(self, decoded: Batch) -> None:
+        """Let ``decode`` write the batch again, once no Arrow consumer holds it."""
+        (self._messages if self.kind.in_messages else self._batches).give_back(decoded)
 
     def rows_of(self, decoded: Batch, first: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch that ``decode`` returned; ``first`` has the capture columns of its payloads."""
+        if not self.kind.in_messages:
+            with self._counting:
+                self.payloads += len(decoded)
+            return self._rows_of(decoded, first)
+        assert isinstance(decoded, mqqb.MessageBatch)
+        found = decoded.notifications()
+        with self._counting:
+            self.payloads += len(decoded)
+            self.encrypted += len(found.encrypted)
+            self.unread += len(decoded.faults)
+        batch = self._batches.decode(found.payloads)
+        assert isinstance(batch, mqcn.NotificationBatch)
+        rows = self._rows_of(batch, first.take(np.repeat(found.rows, np.diff(batch.messages))))
+        self._batches.give_back(batch)
+        return rows
+
+    def _rows_of(self, batch: Batch, first: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa
 
-        self.payloads += len(decoded)
-        batch = decoded
-        if self.kind.in_messages:
-            assert isinstance(decoded, mqqb.MessageBatch)
-            batch, rows = self._notifications(decoded)
-            first = first.take(rows)
-        self.rows += len(batch)
-        self.faults.update(map(FAULT_NAMES.__getitem__, batch.faults["code"].tolist()))
+        faults = list(map(FAULT_NAMES.__getitem__, batch.faults["code"].tolist()))
+        with self._counting:
+            self.rows += len(batch)
+            self.faults.update(faults)
         if not self._last:
             return first
         last = batch.to_arrow(guid=self._guid, dictionaries=self._dictionaries)
@@ -261,28 +307,6 @@ class TableRows:
         if not self.kind.takes_transport:
             return {}
         return {"transport": "udp" if transports is None else transports}
-
-    def _notifications(self, messages: mqqb.MessageBatch) -> tuple[Batch, NDArray[np.uint32]]:
-        """The notifications in messages, and for each the number of its message."""
-        found = messages.notifications()
-        self.encrypted += len(found.encrypted)
-        self.unread += len(messages.faults)
-        batch = self._decoded(found.payloads)
-        assert isinstance(batch, mqcn.NotificationBatch)
-        return batch, np.repeat(found.rows, np.diff(batch.messages))
-
-    def _decoded(self, payloads: Payloads, **transport: Any) -> Batch:
-        """Decode into an earlier batch that no Arrow consumer holds, or into a new one."""
-        decode = partial(self.kind.decode_batch, payloads, strict=self._strict, columns=self._last, **transport)
-        for out in self._batches:
-            try:
-                return decode(out=out)
-            except BufferError:
-                continue
-        batch = decode()
-        if len(self._batches) < MOST_BATCHES:
-            self._batches.append(batch)
-        return batch
 
 
 class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
@@ -320,7 +344,10 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
             self._decoders["notifications"] = self.tables["messages"]  # the same payloads, decoded once
         self.payloads = 0
         self._dictionaries = options.dictionaries
+        self._counting = Lock()
+        self._calls = OrderedCalls(options.jobs, 2 * options.jobs)
         self._ready: deque[tuple[str, pa.RecordBatch]] = deque()
+        self._end: Exception | None = None  # of the blocks, once the rows before it were returned
         columns = {name for table in self.tables.values() for name in table.first}
         if len(self.tables) > 1:  # ports tell which table a payload belongs to
             columns |= {"src_port", "dst_port"}
@@ -329,16 +356,38 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
 
     def __next__(self) -> tuple[str, pa.RecordBatch]:
         while not self._ready:
-            self._ready.extend(self._read(next(self._capture)))
+            self._read_ahead()
+            if len(self._calls):
+                self._calls.settle()
+            elif self._end is not None:
+                self._calls.close()
+                end, self._end = self._end, None
+                raise end
         return self._ready.popleft()
+
+    def _read_ahead(self) -> None:
+        """Have blocks decoded: one, or as many as there may be while the next one need not wait for data."""
+        calls = self._calls
+        self._capture.check_process()
+        while not (self._ready or self._end) and (not len(calls) or (not calls.is_full and self._capture.is_ready())):
+            try:
+                block = next(self._capture)
+            except Exception as end:
+                self._end = end
+            else:
+                calls.submit(self._ready.extend, self._rows_of, block)
+
+    def _rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
+        return list(self._read(block))
 
     def close(self) -> None:
         """Close the file that is being read. Record batches stay valid; there are no more of them."""
         self._ready.clear()
+        self._calls.close()
         self._capture.close()
 
     def _has_ended(self) -> bool:
-        return self._capture._has_ended() and not self._ready
+        return self._capture._has_ended() and not self._ready and not len(self._calls)
 
     def _contents(self) -> str:
         return ", ".join(f"{table.rows:,} rows of {name}" for name, table in self.tables.items())
@@ -348,11 +397,14 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         return self._capture.checkpoint()
 
     def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows of a block; called in a thread where there are several jobs."""
         first = block.capture.to_arrow(dictionaries=self._dictionaries)
         if len(self.tables) == 1:
             (table,) = self.tables.values()
-            self.payloads += len(block)
-            yield table.name, table.rows_of(table.decode(block.payloads, block.transports), first)
+            self._count(len(block))
+            batch = table.decode(block.payloads, block.transports)
+            yield table.name, table.rows_of(batch, first)
+            table.give_back(batch)
             return
         transports = np.full(len(block), Transport.UDP, np.uint8) if block.transports is None else block.transports
         kinds = packet_kinds(block.payloads)
@@ -372,7 +424,13 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
             if decoder.name not in decoded:
                 decoded[decoder.name] = decoder.decode(payloads, carriers)
             yield table.name, table.rows_of(decoded[decoder.name], columns)
-        self.payloads += int(np.count_nonzero(claimed))
+        for name, batch in decoded.items():
+            self.tables[name].give_back(batch)
+        self._count(int(np.count_nonzero(claimed)))
+
+    def _count(self, payloads: int) -> None:
+        with self._counting:
+            self.payloads += payloads
 
 
 class TableReader(ArrowReader):

@@ -28,6 +28,7 @@ __all__ = [
     "check_captures_or_lake",
     "column_names",
     "count",
+    "count_of_jobs",
     "guid",
     "input_file",
     "input_files",
@@ -37,6 +38,7 @@ __all__ = [
     "ports",
     "read_options",
     "seconds",
+    "usable_cores",
 ]
 
 
@@ -132,6 +134,16 @@ def _number(text: str, low: int, high: int, what: str) -> int:
 def count(text: str) -> int:
     """A number of rows, at least 1."""
     return _number(text, 1, sys.maxsize, "a number of rows, at least 1")
+
+
+def count_of_jobs(text: str) -> int:
+    """A number of threads, at least 1."""
+    return _number(text, 1, 1024, "a number of threads from 1 to 1024")
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def port(text: str) -> int:

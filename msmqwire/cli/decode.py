@@ -18,8 +18,10 @@ from msmqwire.cli.arguments import (
     capture_files,
     column_names,
     count,
+    count_of_jobs,
     input_files,
     read_options,
+    usable_cores,
 )
 from msmqwire.cli.console import CommandError, counted, optional, say
 from msmqwire.cli.counts import is_complete, report, report_faults
@@ -103,6 +105,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", metavar="NAME", help="the table to write, see below")
     parser.add_argument("--columns", type=column_names, metavar="A,B", help="only these columns, in this order")
     parser.add_argument("-n", "--limit", type=count, metavar="N", help="stop after N rows")
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=count_of_jobs,
+        metavar="N",
+        help="decode and encode in N threads; rows and their order stay the same (default: the cores it may use)",
+    )
     parser.add_argument("--strict", action="store_true", help="report violations that a receiver discards as faults")
     parser.add_argument("--guid", choices=("text", "binary"), default="text", help="GUIDs in Parquet (default: text)")
     add_selection(parser)
@@ -129,12 +138,12 @@ def run(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     if options.hex:
         given = {"kind": options.kind != "capture", "columns": options.columns, "limit": options.limit}
-        given |= {name: getattr(options, name) for name in ("ports", "addresses", "since", "until")}
+        given |= {name: getattr(options, name) for name in ("jobs", "ports", "addresses", "since", "until")}
         for name, value in given.items():
             if value not in (None, False, []):
                 raise CommandError(f"--{'address' if name == 'addresses' else name} is not for --hex")
     if options.kind != "capture":
-        for name in ("table", "ports", "addresses", "since", "until"):
+        for name in ("table", "jobs", "ports", "addresses", "since", "until"):
             if getattr(options, name) not in (None, []):
                 option = "address" if name == "addresses" else name
                 raise CommandError(f"--{option} is for captures, not for --kind {options.kind}")
@@ -175,15 +184,16 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
     tables = _tables(options, format)
     # One table of csv and parquet is written, the others are only counted
     written = tables[:1] if format in ONE_TABLE else tables
-    reading = _read_options(options, tables, written, format)
     names, refused = capture_files(options.files)
+    jobs = _jobs(options, names)
+    reading = _read_options(options, tables, written, format, jobs)
     waits = format == "table" and len(tables) > 1
     if waits and not options.quiet:
         _announce_wait(names)
     with (
         read_tables(names, tables, reading) as reader,
         progress(names, wanted=not (options.quiet or _shows_rows(options))) as show,
-        open_target(options.output, names) as sink,
+        open_target(options.output, names, jobs) as sink,
     ):
         output: _OneByOne | _AsRead = (
             _OneByOne(reader, format, sink, written, options.columns)
@@ -220,7 +230,7 @@ def _report(reader: TablesReader, options: argparse.Namespace, refused: int, *, 
 
 
 def _read_options(
-    options: argparse.Namespace, tables: Sequence[str], written: Sequence[str], format: str
+    options: argparse.Namespace, tables: Sequence[str], written: Sequence[str], format: str, jobs: int
 ) -> ReadOptions:
     columns: dict[str, Sequence[str]] = {table: ("frame",) for table in tables if table not in written}
     if options.columns:
@@ -229,7 +239,16 @@ def _read_options(
         from msmqwire.cli.formats.people import columns_shown
 
         columns |= {table: shown for table in written if (shown := columns_shown(table))}
-    return read_options(options, columns=columns, guid=options.guid, dictionaries=False, strict=options.strict)
+    return read_options(
+        options, columns=columns, guid=options.guid, dictionaries=False, strict=options.strict, jobs=jobs
+    )
+
+
+def _jobs(options: argparse.Namespace, names: Sequence[str]) -> int:
+    """The threads to decode in: one where rows are wanted as they come, or reading may stop early."""
+    if options.limit is not None or any(name == "-" or _is_pipe(name) for name in names):
+        return 1
+    return options.jobs or usable_cores()
 
 
 def _shows_rows(options: argparse.Namespace) -> bool:

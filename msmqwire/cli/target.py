@@ -8,13 +8,15 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING, TextIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from msmqwire.cli.console import CommandError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+    from msmqwire.capture.ordered_calls import OrderedCalls
 
 __all__ = ["Sink", "errors_of", "open_target", "standard_output"]
 
@@ -43,13 +45,39 @@ class Sink(io.BufferedIOBase):
     """An output that counts its bytes: writers of Parquet ask for the position, which a pipe does not know.
 
     ``name`` is its name in messages. After ``abandon`` it discards bytes, so that writers can close what they began.
+    Writers may make the bytes in ``jobs`` threads, see ``submit``.
     """
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
+    def __init__(self, file: IO[bytes], name: str, jobs: int = 1) -> None:
         self._file = file
         self._position = 0
         self._abandoned = False
+        self._jobs = jobs
+        self._calls: OrderedCalls | None = None
         self.name = name
+
+    def submit(self, handle: Callable[[Any], object], function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function in one of the threads; ``handle`` writes the result, in the order of the calls."""
+        if self._calls is None:
+            from msmqwire.capture.ordered_calls import OrderedCalls
+
+            self._calls = OrderedCalls(self._jobs, self._jobs)
+        self._calls.submit(handle, function, *arguments)
+
+    def write_lines(self, data: ReadableBuffer) -> None:
+        """Write complete lines, for readers that wait for them."""
+        self.write(data)
+        self.flush()
+
+    def finish(self) -> None:
+        """Wait for all calls, and write their results."""
+        if self._calls is not None:
+            self._calls.finish()
+
+    def stop(self) -> None:
+        """Drop calls that have not begun, and wait for the others."""
+        if self._calls is not None:
+            self._calls.close()
 
     def writable(self) -> bool:
         """Whether it can be written: yes."""
@@ -107,7 +135,7 @@ def standard_output() -> TextIO:
 
 
 @contextlib.contextmanager
-def open_target(output: str, inputs: Sequence[str]) -> Iterator[Sink]:
+def open_target(output: str, inputs: Sequence[str], jobs: int = 1) -> Iterator[Sink]:
     """The sink that ``output`` names (``-`` is standard output); a file appears when the block succeeds.
 
     Until then it has no name, or on file systems where that cannot be, a temporary name in the same directory. If the
@@ -120,7 +148,7 @@ def open_target(output: str, inputs: Sequence[str]) -> Iterator[Sink]:
         The file cannot be written, or is one of ``inputs``.
     """
     if output == "-":
-        with _abandoned_on_failure(Sink(standard_output().buffer, "standard output")) as sink:
+        with _abandoned_on_failure(Sink(standard_output().buffer, "standard output", jobs)) as sink:
             yield sink
             sink.flush()
         return
@@ -129,14 +157,14 @@ def open_target(output: str, inputs: Sequence[str]) -> Iterator[Sink]:
     if mode is None or stat.S_ISREG(mode):
         if any(name != "-" and _same_file(name, path) for name in inputs):
             raise CommandError(f"cannot write {output}: it is one of the files to be read")
-        yield from _complete_or_none(path, output, mode)
+        yield from _complete_or_none(path, output, mode, jobs)
     elif stat.S_ISDIR(mode):
         raise CommandError(f"cannot write {output}: it is a directory; name a file in it")
     else:
         # A pipe or a device cannot be renamed
         with errors_of(output):
             descriptor = os.open(path, _WRITE)
-        with _written(descriptor, output) as sink:
+        with _written(descriptor, output, jobs) as sink:
             yield sink
 
 
@@ -155,7 +183,7 @@ def _same_file(name: str, path: str) -> bool:
         return False
 
 
-def _complete_or_none(path: str, output: str, mode: int | None) -> Iterator[Sink]:
+def _complete_or_none(path: str, output: str, mode: int | None, jobs: int) -> Iterator[Sink]:
     directory, base = os.path.split(path)
     # Short: the requested name may be as long as the file system allows
     prefix = f".{base[:40]}."
@@ -169,7 +197,7 @@ def _complete_or_none(path: str, output: str, mode: int | None) -> Iterator[Sink
             with contextlib.suppress(OSError):
                 _lock(descriptor)
     try:
-        with _written(descriptor, output) as sink:
+        with _written(descriptor, output, jobs) as sink:
             yield sink
             sink.flush()
             with errors_of(output):
@@ -212,10 +240,10 @@ def _remove_abandoned(directory: str, prefix: str) -> None:
 
 
 @contextlib.contextmanager
-def _written(descriptor: int, output: str) -> Iterator[Sink]:
+def _written(descriptor: int, output: str, jobs: int) -> Iterator[Sink]:
     file = open(descriptor, "wb", buffering=_BUFFER)  # noqa: SIM115
     try:
-        with _abandoned_on_failure(Sink(file, output)) as sink:
+        with _abandoned_on_failure(Sink(file, output, jobs)) as sink:
             yield sink
     except BaseException:
         # Closing writes what is buffered, which may fail again
@@ -233,6 +261,8 @@ def _abandoned_on_failure(sink: Sink) -> Iterator[Sink]:
     except BaseException:
         sink.abandon()
         raise
+    finally:
+        sink.stop()
 
 
 @contextlib.contextmanager

@@ -261,3 +261,26 @@ def test_no_rows_is_a_complete_answer(tmp_path: Path) -> None:
     assert msmqwire("decode", path, "-T", "table").stdout == b"no rows\n"
     assert msmqwire("decode", path, "-o", out).returncode == 0
     assert pq.read_table(out).schema.equals(arrow_schema("topology", guid="text", dictionaries=False))
+
+
+@pytest.mark.parametrize("format", ["table", "brief", "json", "csv", "parquet"])
+@pytest.mark.parametrize("table", ["topology", "messages"])
+def test_threads_write_the_same_bytes(format: str, table: str, tmp_path: Path) -> None:
+    """Of several captures, with more rows than a row group and a block have; the counts are the same as well."""
+    many = tmp_path / "many.pcapng"
+    for_people = format in ("table", "brief")
+    many.write_bytes(capture([V1.data, V2.data, V2.data[:30]] * (50 if for_people else 4_000)))
+    files = [LOCAL, many, OTHER, SESSION, *[many] * (12 if format == "parquet" and table == "topology" else 0)]
+    one, *others = (msmqwire("decode", *files, "-T", format, "--table", table, "-j", jobs) for jobs in ("1", "2", "5"))
+    assert one.returncode == (2 if table == "topology" else 0)
+    assert others == [one] * 2
+
+
+def test_threads_write_several_tables_and_the_first_rows_alike(tmp_path: Path) -> None:
+    many = tmp_path / "many.pcapng"
+    many.write_bytes(capture([V1.data] * 9_000))
+    command = ["decode", LOCAL, many, SESSION, many, "-T", "json"]
+    assert msmqwire(*command) == msmqwire(*command, "-j", "1") == msmqwire(*command, "-j", "3")
+    limited = [msmqwire(*command, "-n", "8500", "-j", jobs) for jobs in ("1", "3")]
+    assert limited[0] == limited[1]
+    assert limited[0].stdout.count(b"\n") == 8500

@@ -176,6 +176,22 @@ def test_a_signal_leaves_no_file(number: signal.Signals, name: str, tmp_path: Pa
     child.stderr.close()
 
 
+@pytest.mark.parametrize("name", ["out.json", "out.parquet"])
+def test_an_interrupt_ends_all_threads(name: str, tmp_path: Path) -> None:
+    """More rows than are decoded before the signal."""
+    many, out = tmp_path / "many.pcapng", tmp_path / "out" / name
+    out.parent.mkdir()
+    many.write_bytes(capture([V1.data] * 20_000, step=1_000))
+    child = start(["decode", *[many] * 400, "--table", "topology", "-j", "3", "-o", out], stderr=subprocess.PIPE)
+    assert child.stderr
+    wait_for_output(child, out.parent)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(_DEADLINE) == -signal.SIGINT
+    assert child.stderr.read() == b"msmqwire: interrupted\n"
+    assert list(out.parent.iterdir()) == []
+    child.stderr.close()
+
+
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     """As ``nohup`` asks."""
     out = tmp_path / "out.json"

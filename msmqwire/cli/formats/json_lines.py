@@ -25,11 +25,14 @@ class Writer:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write an object a row."""
-        parts: list[Array | str] = []
-        for key, column in zip(self._keys, batch.columns, strict=True):
-            parts += [("," if parts else self._start) + key, json_text(column)]
-        self._sink.write(utf8_of(joined(*parts, "}\n")))
-        self._sink.flush()
+        self._sink.submit(self._sink.write_lines, self._lines, batch)
 
     def finish(self) -> None:
         """Lines need no end."""
+        self._sink.finish()
+
+    def _lines(self, batch: pa.RecordBatch) -> memoryview:
+        parts: list[Array | str] = []
+        for key, column in zip(self._keys, batch.columns, strict=True):
+            parts += [("," if parts else self._start) + key, json_text(column)]
+        return utf8_of(joined(*parts, "}\n"))

@@ -6,7 +6,8 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, parquet_writer
+from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS
+from msmqwire.capture.row_groups import RowGroups
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -18,8 +19,9 @@ class Writer:
     """Row groups of up to 131,072 rows or 64 MiB of columns, whichever comes first."""
 
     def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
+        self._sink = sink
         self._schema = schema
-        self._writer = parquet_writer(cast(IO[Any], sink), schema)
+        self._groups = RowGroups(cast(IO[Any], sink), schema)
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0
@@ -35,10 +37,11 @@ class Writer:
     def finish(self) -> None:
         """Write the remaining rows and the footer."""
         self._write_group()
-        self._writer.close()
+        self._sink.finish()
+        self._groups.close()
 
     def _write_group(self) -> None:
-        table = pa.Table.from_batches(self._batches, self._schema)
-        if table.num_rows:
-            self._writer.write_table(table, row_group_size=max(ROW_GROUP_ROWS, table.num_rows))
+        if self._rows:
+            table = pa.Table.from_batches(self._batches, self._schema)
+            self._sink.submit(self._groups.append, self._groups.encode, table)
         self._batches, self._rows, self._bytes = [], 0, 0

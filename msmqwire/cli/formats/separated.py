@@ -31,14 +31,17 @@ class Writer:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a record a row."""
-        parts: list[Array | str] = []
-        for column in batch.columns:
-            parts += ["," if parts else "", _cells(column, terminal=self._sink.isatty())]
-        self._sink.write(utf8_of(joined(*parts, "\r\n")))
-        self._sink.flush()
+        self._sink.submit(self._sink.write_lines, self._records, batch)
 
     def finish(self) -> None:
         """Records need no end."""
+        self._sink.finish()
+
+    def _records(self, batch: pa.RecordBatch) -> memoryview:
+        parts: list[Array | str] = []
+        for column in batch.columns:
+            parts += ["," if parts else "", _cells(column, terminal=self._sink.isatty())]
+        return utf8_of(joined(*parts, "\r\n"))
 
 
 def _cells(column: Array, *, terminal: bool) -> Array:
