@@ -254,6 +254,7 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
     rows, stats, end = read(first, final=False)
     assert end.offset == len(gzip.decompress(parts[0]))
     first.unlink()
+    assert read(first, resume=end, final=False) == ([], capture.CaptureStats(), end)
     more, rest, _ = read([first, tmp_path / "01.pcap"], resume=end)
     assert (rows + more, stats + rest) == expected[:2]
     end = expected[2]

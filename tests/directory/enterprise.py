@@ -30,7 +30,7 @@ ROOT = "dc=contoso,dc=example"
 LONG_NAME = "a queue whose name is so long that a directory has to keep the end of it elsewhere (really)"
 AWKWARD_NAME = "new, (urgent)* orders + more #1"
 
-_SERVICE_TYPES = {
+SERVICE_TYPES = {
     DirectoryServerType.STANDALONE: 0,
     DirectoryServerType.BACKUP_SITE_CONTROLLER: 2,
     DirectoryServerType.PRIMARY_SITE_CONTROLLER: 4,
@@ -197,7 +197,7 @@ def _machine(machine: QueueManager, elements: MemoryDirectory) -> Iterator[str]:
         dNSHostName=machine.qualified_computer_name,
         operatingSystemVersion=machine.operating_system_version,
     )
-    service_type = _SERVICE_TYPES.get(machine.directory_server_type, 0) | 0x10 * machine.remote_access_server
+    service_type = SERVICE_TYPES.get(machine.directory_server_type, 0) | 0x10 * machine.remote_access_server
     yield _entry(
         machine.full_path,
         "mSMQConfiguration",

@@ -30,9 +30,9 @@ from msmqwire.directory import (
     Site,
     site_gates,
 )
-from msmqwire.directory.ldap_schema import DERIVED, MAPPING
+from msmqwire.directory.ldap_schema import DERIVED, DIRECTORY_SERVER_TYPES, MAPPING, REQUIRED
 from msmqwire.errors import DirectoryError
-from tests.directory.enterprise import AWKWARD_NAME, LONG_NAME, ROOT
+from tests.directory.enterprise import AWKWARD_NAME, LONG_NAME, ROOT, SERVICE_TYPES
 
 ZURICH, BASEL = (UUID(f"51e00000-0000-4000-8000-00000000000{end}") for end in "ab")
 KIOSK7 = UUID("ba000000-0000-4000-8000-0000000000a7")
@@ -60,6 +60,19 @@ def test_every_attribute_has_a_value_that_is_not_its_default(memory: MemoryDirec
         for name in names_of(element):
             default = element.__dataclass_fields__[name].default
             assert any(getattr(each, name) != default for each in memory.read_all(element)) or name == "scope"
+
+
+@pytest.mark.parametrize("element", MAPPING, ids=lambda element: element.__name__)
+def test_an_attribute_has_the_same_default_in_both_homes(element: type[DirectoryObject]) -> None:
+    fields = element.__dataclass_fields__
+    unset = {name: row.unset for name, row in MAPPING[element].items() if row.unset is not REQUIRED}
+    assert unset == {name: fields[name].default for name in unset}
+
+
+def test_the_bits_of_directory_servers() -> None:
+    assert {kind: bit for bit, kind in DIRECTORY_SERVER_TYPES.items()} | {DirectoryServerType.STANDALONE: 0} == (
+        SERVICE_TYPES
+    )
 
 
 @pytest.mark.parametrize(
