@@ -219,7 +219,7 @@ def _complete_or_none(path: str, output: str, mode: int | None, jobs: int) -> It
 
 def _open_nameless(directory: str) -> int | None:
     """A new file without a name, which no kill of the process leaves behind; None where there are none."""
-    if sys.platform != "linux":
+    if not hasattr(os, "O_TMPFILE"):  # only Linux has it
         return None
     with contextlib.suppress(OSError):  # some file systems have none
         descriptor = os.open(directory, _WRITE | os.O_TMPFILE, 0o666)
