@@ -124,6 +124,10 @@ mutants: $(DONE)/test build ## change the package in 300 small ways, one at a ti
 package: $(DONE)/package ## build sdist and wheel, install the wheel with the lowest and newest dependencies, decode
 	$(PY) -m tests.packaging
 
+.PHONY: release
+release: $(DONE)/package $(DONE)/test ## check version, changelog and working tree, and build what is published into dist/
+	$(PY) -m tests.release
+
 .PHONY: lock
 lock: $(DONE)/test $(DONE)/lint $(DONE)/package $(DONE)/bench $(DONE)/fuzz $(DONE)/manual ## pin the installed packages with their hashes, and list their licences
 	$(PY) -m tests.dependencies lock
