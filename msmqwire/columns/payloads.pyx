@@ -133,8 +133,8 @@ cdef class Payloads:
         Parameters
         ----------
         payloads
-            Payloads; one bytes-like object with ``offsets``; a sequence of bytes-like objects and None; or anything
-            with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of Binary, LargeBinary or BinaryView.
+            Payloads; one bytes-like object with ``offsets``; a sequence (or numpy array) of bytes-like objects and
+            None; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of Binary, LargeBinary or BinaryView.
 
         Raises
         ------
@@ -150,6 +150,8 @@ cdef class Payloads:
             return from_arrow_array(payloads, BINARY_FORMATS)
         if hasattr(payloads, "__arrow_c_stream__"):
             return from_arrow_stream(payloads, BINARY_FORMATS)
+        if isinstance(payloads, np.ndarray) and payloads.dtype == object:
+            return from_sequence(payloads)
         if PyObject_CheckBuffer(payloads):
             raise TypeError("one buffer of many payloads needs offsets=; for a single payload use decode()")
         return from_sequence(payloads)

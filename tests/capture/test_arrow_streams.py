@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from benchmarks import bench_streams
 from msmqwire import capture, mqsd
 from msmqwire.capture import TABLES
 
@@ -59,11 +61,15 @@ def test_polars_reads_a_batch_as_a_record_batch() -> None:
     assert series.struct.unnest().equals(pl.from_arrow(batch.to_arrow()))
 
 
-def test_few_values_take_little_memory_in_pandas() -> None:
-    """Columns of names and addresses are categories, a byte or a few a row."""
+def test_few_values_take_little_memory_in_pandas(tmp_path: Path) -> None:
+    """Columns of names and addresses are categories: ten columns of 750,000 messages take less than 30 MB."""
+    path = tmp_path / "streams.pcap"
+    bench_streams.write_streams(path, bench_streams.packets(5_000))
     names = ["file", "src", "dst", "transport", "kind", "destination_queue"]
-    rows = pa.table(capture.read_table(CAPTURES, "messages", columns=names)).to_pandas()
+    columns = [*names, "frame", "time", "src_port", "dst_port"]
+    rows = pa.table(capture.read_table(path, "messages", columns=columns)).to_pandas()
     assert all(isinstance(rows[name].dtype, pd.CategoricalDtype) for name in names)
+    assert rows.memory_usage(deep=True).sum() < 30e6 / 750_000 * len(rows)
 
 
 @pytest.mark.parametrize("dictionaries", [True, False])

@@ -16,10 +16,11 @@ from tests.vectors import get
 PROGRAM = """
 import ctypes, random
 import numpy as np, pyarrow as pa
-from msmqwire import EncodeError
+from msmqwire import EncodeError, formatname
 from tests.columns.formats import FORMATS
 from tests.columns.guard_pages import place
 from tests.columns.views import arrays
+from tests.reference.formatname_cases import NAMES
 
 def arrow_over(payloads, at_the_end):
     joined = b"".join(payloads)
@@ -51,7 +52,7 @@ def values_of(batch):
                     column.text(row)
                 except UnicodeDecodeError:
                     pass
-    [batch.violation_names(row) for row in range(len(batch))]
+    [batch.violation_names(row) for row in range(len(batch)) if batch.table.violations]
 
 def properties_of(batch):
     for propid in np.unique(batch["properties"].values["id"]).tolist():
@@ -87,6 +88,16 @@ for kind in FORMATS:
                     except EncodeError:
                         pass
                     count += 1
+
+names = [name.encode() for name in NAMES if len(name) < 1000]
+for use in (values_of, lambda batch: batch.to_arrow(guid="text").validate(full=True)):
+    for at_the_end in (False, True):
+        for other in changed(b"".join(names), rng):
+            buffer, offsets, array = arrow_over(names, at_the_end)
+            batch = formatname.parse_batch(array)
+            ctypes.memmove(buffer.address, other, len(other))
+            offsets[1:] = 0x7FFFFFF0
+            use(batch)
 print(count)
 """
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 from functools import cache
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -99,6 +101,22 @@ def test_threads_must_be_one_or_more(kind: Format, threads: int) -> None:
 
 
 # --- Payloads themselves ---
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda values: np.array(values, object),
+        lambda values: pd.Series(values, dtype=object),
+        lambda values: pa.array(values).dictionary_encode(),
+        lambda values: pa.chunked_array([pa.array(values).dictionary_encode()]),
+    ],
+)
+def test_payloads_of_other_libraries(form: Any) -> None:
+    values = [b"ab", None, b"c", b"ab"]
+    assert [payload and bytes(payload) for payload in Payloads.of(form(values))] == values
+    with pytest.raises(TypeError, match="payload 1 is NAType, not bytes-like or None"):
+        Payloads.of(pd.Series([b"ab", pd.NA], dtype=object))
 
 
 def test_payload_windows() -> None:
