@@ -231,7 +231,7 @@ def test_instructions_grow_with_the_input() -> None:
         counts.setdefault(name, []).append(instructions)
     for name, (once, twice, four) in counts.items():
         assert four - twice <= 2 * 1.25 * (twice - once) + 200_000, (name, counts[name])
-        assert four <= 1_500 * 4 * COUNTED + 5_000_000, (name, counts[name])
+        assert four <= 700 * 4 * COUNTED + 5_000_000, (name, counts[name])
 
 
 if __name__ == "__main__":
