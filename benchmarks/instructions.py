@@ -143,17 +143,14 @@ def run_kinds(kinds: Iterable[str], folder: Path) -> None:
         to_utf8(b"")
 
 
-def count_instructions(kinds: Iterable[str]) -> dict[str, float]:
-    """Instructions a row of each kind."""
-    kinds = list(kinds)
+def count_between_marks(*program: str) -> list[int]:
+    """Instructions that a program of Python takes between each two marks: calls of ``to_utf8``."""
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        for name in {KINDS[kind][0] for kind in kinds}:
-            write_input(name, folder / name)
+        counts = Path(temporary) / "counts"
         done = subprocess.run(
             [
-                *("valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'counts'}", f"--dump-before={MARK}"),
-                *(sys.executable, "-m", "benchmarks.instructions", "--run", temporary, *kinds),
+                *("valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", f"--dump-before={MARK}"),
+                *(sys.executable, *program),
             ],
             capture_output=True,
             text=True,
@@ -163,8 +160,19 @@ def count_instructions(kinds: Iterable[str]) -> dict[str, float]:
         )
         if done.returncode:
             raise RuntimeError(done.stderr)
-        dumps = [(folder / f"counts.{2 * number}").read_text() for number in range(1, len(kinds) + 1)]
-    totals = [int(total) for dump in dumps for total in re.findall(r"^totals: (\d+)", dump, re.MULTILINE)]
+        numbers = range(2, len(list(counts.parent.iterdir())), 2)
+        dumps = [counts.with_suffix(f".{number}").read_text() for number in numbers]
+    return [int(total) for dump in dumps for total in re.findall(r"^totals: (\d+)", dump, re.MULTILINE)]
+
+
+def count_instructions(kinds: Iterable[str]) -> dict[str, float]:
+    """Instructions a row of each kind."""
+    kinds = list(kinds)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for name in {KINDS[kind][0] for kind in kinds}:
+            write_input(name, folder / name)
+        totals = count_between_marks("-m", "benchmarks.instructions", "--run", temporary, *kinds)
     return {kind: round(total / REPEATS / ROWS, 1) for kind, total in zip(kinds, totals, strict=True)}
 
 

@@ -140,30 +140,53 @@ def executed(node: ast.AST) -> Iterator[ast.AST]:
 def kernel_mutants(path: str, source: bytes) -> Iterator[Mutant]:
     """Every mutant of the kernels of a ``.pyx`` or ``.pxd``, each with the extension to rebuild."""
     lines = source.splitlines(keepends=True)
-    for _, first, after in kernels(ROOT / path):
+    for function, first, after in kernels(ROOT / path):
+        extension = extension_of(path, function)
         quoted = False
         for number in range(first, after - 1):
             code = lines[number].decode().partition("#")[0]
             quoted ^= code.count('"""') == 1
-            if quoted or '"' in code or re.match(r"\s*cdef [^=]*$|.*(?:noexcept|raise|cimport)", code):
+            if not extension or quoted or '"' in code or re.match(r"\s*cdef [^=]*$|.*(?:noexcept|raise|cimport)", code):
                 continue
             offset = sum(map(len, lines[:number]))
             for found in KERNEL_SITE.finditer(code):
                 begin = offset + len(code[: found.start()].encode())
                 text = OPERATORS.get(found[0].strip(), f"({found[0]} + 1)")
-                yield Mutant(path, begin, begin + len(found[0]), text, extension_of(path))
+                yield Mutant(path, begin, begin + len(found[0]), text, extension)
 
 
 @cache
-def extension_of(path: str) -> str:
-    """The extension that is rebuilt for a kernel: its own, or one that uses the declaration file."""
+def extension_of(path: str, function: str) -> str:
+    """The extension that is rebuilt for a kernel: its own, or one that calls a function of the declaration file."""
     if path.endswith(".pyx"):
         return path
-    module = path.removesuffix(".pxd").replace("/", ".")
-    users = [p for p in sorted(ROOT.glob("msmqwire/**/*.pyx")) if f"from {module} cimport" in p.read_text("utf-8")]
-    folder = (ROOT / path).parent
-    users.sort(key=lambda user: (user.parent != folder, user.stem != "batch"))
+    called = [function]
+    for name in called:  # which grows: callers in declaration files are inline functions too
+        called += [caller for caller, body in inline_functions().items() if _names(name, body) and caller not in called]
+    texts = {user: user.read_text("utf-8") for user in sorted(ROOT.glob("msmqwire/**/*.pyx"))}
+    users = [user for user, text in texts.items() if any(_names(name, text) for name in called)]
+    package, folder = ROOT / Path(*Path(path).parts[:2]), (ROOT / path).parent
+
+    def distance(user: Path) -> tuple[bool, ...]:
+        outside = package not in user.parents  # it may have a function of the same name
+        return outside, not _names(function, texts[user]), user.parent != folder, user.stem != "batch"
+
+    users.sort(key=distance)
     return str(users[0].relative_to(ROOT)) if users else ""
+
+
+@cache
+def inline_functions() -> dict[str, str]:
+    """The body of every function of a declaration file."""
+    found = {}
+    for path in sorted(ROOT.glob("msmqwire/**/*.pxd")):
+        lines = path.read_text("utf-8").splitlines()
+        found |= {name: "\n".join(lines[first : after - 1]) for name, first, after in kernels(path)}
+    return found
+
+
+def _names(name: str, text: str) -> bool:
+    return re.search(rf"\b{name}\b", text) is not None
 
 
 def sample(seed: int, python: int, kernel: int, only: str) -> list[Mutant]:

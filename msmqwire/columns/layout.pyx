@@ -60,19 +60,19 @@ cdef inline void put_list(
     cdef uint8_t* start = items.members[0]
     cdef uint8_t* to = start + width * items.count
     cdef const uint8_t* item
-    cdef const uint8_t* last
     cdef size_t total = items.count
+    cdef size_t length
     cdef size_t i
+    cdef size_t j
     for i in range(count):
+        length = load_u32(place)
         if width:
-            item = (<const uint8_t* const*>address)[0]
-            last = item + width * load_u32(place)
-            while item != last:
-                memcpy(to, item, width)
-                to += width
-                item += width
+            item = (<const uint8_t* const*>address)[0]  # not set for an empty list
+            for j in range(length):
+                memcpy(to + width * j, item + width * j, width)
+            to += width * length
             address += stride
-        total += load_u32(place)
+        total += length
         (<int32_t*>target)[i + 1] = <int32_t>total
         place += stride
     items.count = total

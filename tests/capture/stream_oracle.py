@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
@@ -46,15 +47,13 @@ class Found(NamedTuple):
     offset: int
 
 
-class Byte(NamedTuple):
-    """A byte and where it was captured."""
+Origin = tuple[int, int | None]  # the frame of a byte, and its time
 
-    value: int
-    frame: int
-    time: int | None
+#: So many bytes of a packet decide no more than one byte less did whether a packet begins.
+UNDECIDED = frozenset((2, 3, 4, *range(9, 16)))
 
 
-def packet_size(data: bytes) -> int | None:
+def packet_size(data: bytes | bytearray) -> int | None:
     """The whole size of the packet that begins so; 16 while that cannot be told; None if none does."""
     if data[:1] not in (b"", b"\x10") or not b"LIOR".startswith(data[4:8]):
         return None
@@ -75,8 +74,9 @@ class Stream:
     ends: tuple[str, int, str, int]
     limit: int
     position: int = 0
-    waiting: dict[int, Byte] = field(default_factory=dict)
-    open: list[Byte] = field(default_factory=list)
+    waiting: dict[int, tuple[int, Origin]] = field(default_factory=dict)  # bytes by their place
+    open: bytearray = field(default_factory=bytearray)
+    origins: list[Origin] = field(default_factory=list)  # of the open bytes
     size: int = 0  # of the packet that is open, by its first 16 bytes
     skip: int = 0
     searching: bool = False
@@ -103,75 +103,76 @@ class Stream:
         keep_alive = len(segment.payload) == 1 and ahead == -1
         differs = uncompared = False
         self.ended |= bool(segment.flags & FIN) and ahead + len(segment.payload) + segment.missing >= 0
+        self.account["bytes"] += len(segment.payload)
+        origin = frame, time
         for at, value in enumerate(segment.payload, self.position + ahead):
-            self.account["bytes"] += 1
             if at < self.position:
                 self.account["duplicate"] += 1
                 place = at - (self.position - len(self.open))
-                differs |= place >= 0 and self.open[place].value != value and not keep_alive
+                differs |= place >= 0 and self.open[place] != value and not keep_alive
                 uncompared |= place < 0 and not keep_alive
             elif at in self.waiting:
                 self.account["duplicate"] += 1
-                differs |= self.waiting[at].value != value
+                differs |= self.waiting[at][0] != value
             else:
-                self.waiting[at] = Byte(value, frame, time)
+                self.waiting[at] = value, origin
         self.account["conflicts"] += differs
         self.account["uncompared"] += uncompared
         return self.drain(flush=False)
 
     def drain(self, *, flush: bool) -> list[Found]:
         """Read all bytes in order, and those behind a gap that is given up."""
-        found = []
+        found: list[Found] = []
         while True:
-            while self.position in self.waiting:
-                packet = self.feed(self.waiting.pop(self.position))
-                if packet is not None:
-                    found.append(packet)
+            self.feed(found)
             if not self.waiting or not (flush or len(self.waiting) > self.limit):
                 return found
             self.give_up(min(self.waiting) - self.position)
 
-    def feed(self, byte: Byte) -> Found | None:
-        """One byte in order; the packet that it completes."""
-        self.position += 1
-        if self.skip:
-            self.skip -= 1
-            self.account["skipped"] += 1
-            return None
-        self.open.append(byte)
-        if len(self.open) > 16:  # its size is known
-            return self.complete() if len(self.open) == self.size else None
-        if len(self.open) in (2, 3, 4, *range(9, 16)):  # these bytes do not decide whether a packet begins
-            return None
-        while True:
-            size = packet_size(self.content)
-            if size is not None:
-                self.size = size
-                break
+    def feed(self, found: list[Found]) -> None:
+        """Read the bytes in order; add the packets that they complete."""
+        while self.position in self.waiting:
+            value, origin = self.waiting.pop(self.position)
+            self.position += 1
+            if self.skip:
+                self.skip -= 1
+                self.account["skipped"] += 1
+                continue
+            self.open.append(value)
+            self.origins.append(origin)
+            count = len(self.open)
+            if count in UNDECIDED:
+                continue
+            if count <= 16:
+                self.search()
+                count = len(self.open)
+            if count >= 16 and count == self.size:
+                found.append(self.complete())
+
+    def search(self) -> None:
+        """Skip bytes until a packet may begin with the first that is left; note its size, if all 16 bytes say so."""
+        while (size := packet_size(self.open[:16])) is None:
             self.account["no_packet"] += not self.searching
             self.searching = True
             self.account["skipped"] += 1
-            del self.open[0]
-        if len(self.open) >= 16:
+            del self.open[0], self.origins[0]
+        self.size = size
+        if len(self.open) == 16:
             self.searching = False
-            if len(self.open) == self.size:
-                return self.complete()
-        return None
-
-    @property
-    def content(self) -> bytes:
-        """The bytes of the open packet that matter for where it ends."""
-        return bytes([byte.value for byte in self.open[:16]])
 
     def complete(self) -> Found:
         """All of the packet is there."""
         self.account["packets"] += 1
         self.account["framed"] += len(self.open)
-        last = max(self.open, key=lambda byte: byte.frame)
-        payload = bytes(byte.value for byte in self.open)
-        first = self.open[0].frame
+        (frame, time), (first, _) = max(self.origins, key=itemgetter(0)), self.origins[0]
+        payload = bytes(self.open)
+        self.forget()
+        return Found(frame, first, time, *self.ends, payload, self.position - len(payload))
+
+    def forget(self) -> None:
+        """No packet is open."""
         self.open.clear()
-        return Found(last.frame, first, last.time, *self.ends, payload, self.position - len(payload))
+        self.origins.clear()
 
     def give_up(self, gap: int) -> None:
         """Go on behind what is missing."""
@@ -179,9 +180,9 @@ class Stream:
         self.account["missing"] += gap
         rest = self.skip
         if len(self.open) >= 16:
-            rest = (packet_size(self.content) or 0) - len(self.open)
+            rest = (packet_size(self.open[:16]) or 0) - len(self.open)
         self.account["skipped"] += len(self.open)
-        self.open.clear()
+        self.forget()
         self.skip = max(0, rest - gap)
         self.searching = True
         self.position += gap
@@ -191,7 +192,7 @@ class Stream:
         found = self.drain(flush=True)
         self.account["unfinished"] += bool(self.open) and not self.searching
         self.account["skipped"] += len(self.open)
-        self.open.clear()
+        self.forget()
         return found
 
     @property

@@ -1,24 +1,31 @@
-"""Bounded by what is read: time for each byte and peak memory, at x, 2x and 4x, over families made to be expensive."""
+"""Bounded by what is read: instructions and peak memory at x, 2x and 4x, over families made to be expensive.
+
+Run as ``python -m tests.capture.test_bounded``, it does the work of each family and size between two marks of
+``benchmarks.instructions``.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import random
 import re
 import struct
-import time
 import uuid
 from collections.abc import Callable, Iterator
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from msmqwire import capture, mqcn, mqqb, mqsd
+from benchmarks.instructions import count_between_marks
+from msmqwire import capture, formatname, mqcn, mqqb, mqsd
+from msmqwire.wire.utf16 import to_utf8
 from tests.capture import build
 from tests.capture.build import PORT, ethernet, ipv4, segment, tcp
+from tests.system_programs import require_program
 
 #: Bytes of the smallest of three files of a family.
 SIZE = 1 << 20
@@ -104,26 +111,16 @@ def capture_of(family: str, size: int) -> bytes:
     return bytes(data)
 
 
-class Cost(NamedTuple):
-    """CPU seconds, the least of some runs, and the largest growth of resident memory."""
-
-    seconds: float
-    memory: int
-
-
 def resident(name: str) -> int:
     return int(re.search(rf"{name}:\s*(\d+) kB", Path("/proc/self/status").read_text())[1]) << 10  # type: ignore[index]
 
 
-def cost(work: Callable[[], object], runs: int = 3) -> Cost:
-    seconds, memory = [], 0
-    for _ in range(runs):
-        Path("/proc/self/clear_refs").write_text("5")  # the peak starts again
-        before, start = resident("VmRSS"), time.process_time()
-        work()
-        seconds.append(time.process_time() - start)
-        memory = max(memory, resident("VmHWM") - before)
-    return Cost(min(seconds), memory)
+def memory_of(work: Callable[[], object]) -> int:
+    """How much resident memory grows at most."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again
+    before = resident("VmRSS")
+    work()
+    return resident("VmHWM") - before
 
 
 def read_all(data: bytes) -> None:
@@ -132,95 +129,114 @@ def read_all(data: bytes) -> None:
             pass
 
 
-def assert_linear(costs: list[Cost], size: int, nanoseconds: int) -> None:
-    """Twice the bytes take twice as long, with room for noise, and at most so long for each byte."""
-    seconds = [each.seconds for each in costs]
-    for one, twice in pairwise(seconds):
-        assert twice <= 2 * 1.75 * one + 0.02, seconds
-    assert seconds[-1] <= 4 * size * nanoseconds * 1e-9 + 0.02, seconds
-
-
-def check_capture(family: str, form: str, size: int) -> None:
-    read_all(capture_of(family, 4096))
-    costs = []
-    for times in (1, 2, 4):
-        data = capture_of(family, times * size)
-        data = gzip.compress(data, 1) if form == "gzip" else data
-        costs.append(cost(lambda data=data: read_all(data)))  # type: ignore[misc]
-    assert_linear(costs, size, 250)
-    # A stream holds a page for the packet it begins. All hold 64 MiB at most (StreamLimits), datagrams 16, windows 6
-    assert costs[-1].memory <= min(96 << 20, 30 * 4 * size), costs
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_captures(family: str) -> None:
-    check_capture(family, "plain", SIZE // 2)
-
-
-@pytest.mark.long
+@pytest.mark.parametrize("times", [1, pytest.param(8, marks=pytest.mark.long)])
 @pytest.mark.parametrize("form", ["plain", "gzip"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_large_captures(family: str, form: str) -> None:
-    check_capture(family, form, 4 * SIZE)
+def test_memory_of_captures(family: str, form: str, times: int) -> None:
+    read_all(capture_of(family, 4096))
+    size = 2 * SIZE * times
+    data = capture_of(family, size)
+    compressed = gzip.compress(data, 1) if form == "gzip" else data
+    # A stream holds a page for the packet it begins. All hold 64 MiB at most (StreamLimits), datagrams 16, windows 6
+    assert memory_of(lambda: read_all(compressed)) <= min(96 << 20, 30 * size)
 
 
 def message(**fields: Any) -> bytes:
     return mqqb.encode(mqqb.UserMessage(**fields))
 
 
+def reply(*servers: str) -> bytes:
+    return mqsd.encode(
+        mqsd.TopologyServerReply(
+            correlation_id=NIL,
+            connected_networks=[NIL],
+            responding_site_id=NIL,
+            servers=[mqsd.DirectoryServiceServer(name) for name in servers],
+        )
+    )
+
+
+def properties(size: int) -> bytes:
+    """Updates of a queue, each with 255 times the same property."""
+    update = b"\1\1" + bytes(56) + b"\xff" + struct.pack("<I", 104) * 255 + bytes(255)
+    count = size // len(update)
+    return bytes((1, count)) + update * count
+
+
 NIL = uuid.UUID(int=0)
 QUEUE = b"\1\1\0\0"
 HEAD = b"\1\1\1\1" + bytes(56)
+REQUEST = mqsd.encode(mqsd.TopologyClientRequest(enterprise_id=NIL, request_id=NIL, site_id=NIL))
 
-#: One payload of about so many bytes, and what decodes it.
-PAYLOADS: dict[str, tuple[Callable[[int], bytes], Callable[..., Any]]] = {
-    "servers": (
-        lambda size: mqsd.encode(
-            mqsd.TopologyServerReply(
-                correlation_id=NIL,
-                connected_networks=[NIL],
-                responding_site_id=NIL,
-                servers=[mqsd.DirectoryServiceServer("a")] * (size // 8),
-            )
-        ),
-        mqsd.decode_batch,
-    ),
-    "a name of a server": (
-        lambda size: mqsd.encode(
-            mqsd.TopologyServerReply(
-                correlation_id=NIL,
-                connected_networks=[NIL],
-                responding_site_id=NIL,
-                servers=[mqsd.DirectoryServiceServer("\u0119" * (size // 2))],
-            )
-        ),
-        mqsd.decode_batch,
-    ),
-    "a path": (lambda size: QUEUE + "a\\private$".encode("utf-16-le") * (size // 20) + bytes(43), mqcn.decode_batch),
+#: Payloads of about so many bytes, and what decodes them.
+PAYLOADS: dict[str, tuple[Callable[[int], list[bytes]], Callable[..., Any]]] = {
+    "servers": (lambda size: [reply(*["a"] * (size // 8))], mqsd.decode_batch),
+    "a name of a server": (lambda size: [reply("\u0119" * (size // 2))], mqsd.decode_batch),
+    "violations": (lambda size: [REQUEST + b"\0"] * (size // 53), mqsd.decode_batch),
+    "faults": (lambda size: [bytes(16)] * (size // 16), mqsd.decode_batch),
+    "a path": (lambda size: [QUEUE + "a\\private$".encode("utf-16-le") * (size // 20) + bytes(43)], mqcn.decode_batch),
+    "properties": (lambda size: [properties(size)], mqcn.decode_batch),
     "texts": (
-        lambda size: HEAD + b"\1" + struct.pack("<II", 223, size // 2) + b"\0\0" * (size // 2),
+        lambda size: [HEAD + b"\1" + struct.pack("<II", 223, size // 2) + b"\0\0" * (size // 2)],
         mqcn.decode_batch,
     ),
-    "closings": (lambda size: b"\2\1" + "</Notification".encode("utf-16-le") * (size // 28), mqcn.decode_batch),
-    "a body": (lambda size: message(body=bytes(size)), mqqb.decode_batch),
-    "noise after a message": (lambda size: message() + b"LIOR" * (size // 4), mqqb.decode_batch),
+    "closings": (lambda size: [b"\2\1" + "</Notification".encode("utf-16-le") * (size // 28)], mqcn.decode_batch),
+    "a body": (lambda size: [message(body=bytes(size))], mqqb.decode_batch),
+    "noise after a message": (lambda size: [message() + b"LIOR" * (size // 4)], mqqb.decode_batch),
 }
 
 
+def use(name: str, payloads: list[bytes]) -> None:
+    """The batch, its Arrow form with all its texts, and the faults and violations."""
+    batch = PAYLOADS[name][1](payloads)
+    batch.to_arrow()
+    assert len(batch.faults) + len(batch.violations) > 0
+
+
 @pytest.mark.parametrize("name", PAYLOADS)
-def test_payloads(name: str) -> None:
-    """The batch, its Arrow form with all its texts, and the faults and violations of a payload of up to 1 MiB."""
-    make, decode_batch = PAYLOADS[name]
+def test_memory_of_payloads(name: str) -> None:
+    make, _ = PAYLOADS[name]
+    use(name, make(2048))
+    payloads = make(SIZE // 4)
+    assert memory_of(lambda: use(name, payloads)) <= 64 * SIZE // 4 + (1 << 20)
 
-    def use(payload: bytes) -> None:
-        batch = decode_batch([payload])
-        batch.to_arrow()
-        assert len(batch.faults) + len(batch.violations) > 0
 
-    use(make(256))
-    costs = []
-    for size in (SIZE // 4, SIZE // 2, SIZE):
-        payload = make(size)
-        costs.append(cost(lambda payload=payload: use(payload)))  # type: ignore[misc]
-    assert_linear(costs, SIZE // 4, 500)
-    assert costs[-1].memory <= 64 * SIZE, costs
+# --- Instructions ---
+
+#: Bytes of the smallest of three inputs.
+COUNTED = 64 << 10
+
+
+def works() -> Iterator[tuple[str, Callable[[], object]]]:
+    """The work of each family, plain and compressed, at x, 2x and 4x."""
+    for family, times in itertools.product(FAMILIES, (1, 2, 4)):
+        data = capture_of(family, times * COUNTED)
+        for form, given in (("plain", data), ("gzip", gzip.compress(data, 1))):
+            yield f"{family}, {form}", lambda given=given: read_all(given)  # type: ignore[misc]
+    for name, times in itertools.product(PAYLOADS, (1, 2, 4)):
+        payloads = PAYLOADS[name][0](times * COUNTED)
+        yield name, lambda name=name, payloads=payloads: use(name, payloads)  # type: ignore[misc]
+    for times in (1, 2, 4):
+        text = "DIRECT=OS:a\\" + "q" * (times * COUNTED)
+        yield "a format name", lambda text=text: formatname.parse_batch([text]).to_arrow()  # type: ignore[misc]
+
+
+@pytest.mark.long
+def test_instructions_grow_with_the_input() -> None:
+    """Twice the bytes take twice the instructions at most; what is the same for every size counts for nothing."""
+    require_program("valgrind")
+    counts: dict[str, list[int]] = {}
+    names = [name for name, _ in works()]
+    for name, instructions in zip(names, count_between_marks("-m", "tests.capture.test_bounded"), strict=True):
+        counts.setdefault(name, []).append(instructions)
+    for name, (once, twice, four) in counts.items():
+        assert four - twice <= 2 * 1.25 * (twice - once) + 200_000, (name, counts[name])
+        assert four <= 700 * 4 * COUNTED + 5_000_000, (name, counts[name])
+
+
+if __name__ == "__main__":
+    for _, work in works():
+        work()
+        to_utf8(b"")
+        work()
+        to_utf8(b"")

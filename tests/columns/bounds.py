@@ -1,6 +1,6 @@
-"""Read payloads of one format against guard pages; prints the number of payloads.
+"""Read payloads of formats against guard pages; prints the number of payloads.
 
-Run as ``python -m tests.columns.bounds FORMAT EVERY``: of the payloads, one in ``EVERY`` is read.
+Run as ``python -m tests.columns.bounds EVERY FORMAT...``: of the payloads, one in ``EVERY`` is read.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def read_many(kind: Format, payloads: list[bytes], threads: int, at_the_end: boo
             batch.property(propid)
 
 
-def main(name: str, every: int) -> None:
-    kind = next(each for each in FORMATS if str(each) == name)
+def read_all(kind: Format, every: int) -> int:
+    """Read the payloads of a format at both ends of the area; return their number."""
     payloads, batch = payloads_of(kind)[::every], kind.decode_batch([])
     for at_the_end in (False, True):
         for payload in payloads:
@@ -88,8 +88,9 @@ def main(name: str, every: int) -> None:
             some = payloads[start : start + 100]
             if sum(map(len, some)) < 60 * 4096:
                 read_many(kind, some, 1 + number % 2, at_the_end)
-    print(len(payloads))
+    return len(payloads)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    every, *names = sys.argv[1:]
+    print(sum(read_all(kind, int(every)) for kind in FORMATS if str(kind) in names))

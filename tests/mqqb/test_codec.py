@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from typing import Any
 from uuid import UUID
@@ -91,6 +92,21 @@ def test_printed_it_is_what_builds_it() -> None:
     names = {**vars(mqqb), **vars(formatname), "UUID": UUID}
     for packet in (FULL, mqqb.decode(F7), mqqb.decode(F8)):
         assert eval(repr(packet), names) == packet
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        mqqb.TransactionHeader,
+        mqqb.SecurityHeader,
+        mqqb.SoapHeader,
+        mqqb.CompoundMessageHeader,
+        mqqb.MultiQueueFormatHeader,
+        mqqb.SessionHeader,
+    ],
+)
+def test_fields_that_are_not_given_are_zero_empty_or_none(header: Any) -> None:
+    assert not any(field.default for field in dataclasses.fields(header) if field.default is not dataclasses.MISSING)
 
 
 def test_the_body_is_a_view() -> None:
