@@ -19,7 +19,7 @@ Compression = Literal["gzip", "brotli", "lz4", "zstd", "snappy", "none"]
 
 # A row group for each block of a capture would be read slowly and compress badly
 ROW_GROUP_ROWS = 128 * 1024
-ROW_GROUP_BYTES = 64 << 20
+ROW_GROUP_BYTES = 16 << 20
 # The columns by which readers skip row groups and files; statistics of the others only cost time
 _FILTERED = frozenset({"capture", "run", "file", "frame", "time", "time_ns", "first_time", "src", "dst"})
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from msmqwire import mqqb
 from msmqwire.capture import TABLES, arrow_schema, table_columns
+from tests.capture import build
 from tests.cli.support import (
     LOCAL,
     OTHER,
@@ -21,6 +25,7 @@ from tests.cli.support import (
     V2,
     V3,
     capture,
+    environ,
     expected_rows,
     from_csv,
     from_json,
@@ -284,3 +289,28 @@ def test_threads_write_several_tables_and_the_first_rows_alike(tmp_path: Path) -
     limited = [msmqwire(*command, "-n", "8500", "-j", jobs) for jobs in ("1", "3")]
     assert limited[0] == limited[1]
     assert limited[0].stdout.count(b"\n") == 8500
+
+
+@pytest.mark.long
+def test_parquet_of_a_large_capture_needs_little_memory(tmp_path: Path) -> None:
+    """The rows of 300,000 notifications are 170 MiB; 130 MiB are the package and what it imports."""
+    queue, change = f"PRIVATE={uuid.UUID(int=1)}\\3", load("mqcn")[0].data
+    message = mqqb.encode(mqqb.UserMessage(destination_queue=queue, body=change))
+    data = message * (60_000 // len(message))
+    with (tmp_path / "large.pcap").open("wb") as file:
+        file.write(build.pcap_header())
+        count = 0
+        while count < 300_000:
+            file.write(build.pcap_record(build.segment(data, count // (len(data) // len(message)) * len(data))))
+            count += len(data) // len(message)
+    program = (
+        "import re, sys; from msmqwire.cli import main; status = main(sys.argv[1:]); "
+        "print(re.search('VmHWM:.([ 0-9]+)', open('/proc/self/status').read())[1]); sys.exit(status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "decode", "--table=notifications", "-o", "out.parquet", "large.pcap"],
+        cwd=tmp_path, env=environ(), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert pq.ParquetFile(tmp_path / "out.parquet").metadata.num_rows == count
+    peak = int(done.stdout) >> 10
+    assert peak < 200, peak
