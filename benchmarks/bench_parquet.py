@@ -69,8 +69,8 @@ def source(request: pytest.FixtureRequest, scale: Scale, capture_file: Path, tmp
     if request.param == "topology":
         return "topology", capture_file, scale.rows
     path = tmp_path / "streams.pcap"
-    write_streams(path, user_messages(scale.rows // 5).split())
-    return "messages", path, scale.rows // 5
+    write_streams(path, user_messages(scale.rows // 20).split())
+    return "messages", path, scale.rows // 20
 
 
 def test_jobs(
