@@ -5,7 +5,9 @@ A slow result does not fail, because a shared machine would fail at random; a wr
 
 from __future__ import annotations
 
+import struct
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from benchmarks.ratios import Contender, measure, peak_growth
 from benchmarks.report import Report, Target
 from benchmarks.scale import Scale
 from benchmarks.workloads import Workload
-from msmqwire import mqsd
+from msmqwire import Payloads, mqsd
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
 
@@ -99,6 +101,64 @@ def test_encode_requests(compare: Comparison, requests: Workload) -> None:
 def test_encode_replies(compare: Comparison, replies: Workload) -> None:
     mine = {OURS: (ours.encoder(replies, mqsd.REPLY_COLUMNS), 0.43)}
     compare.packets("Encode replies", replies, checked_encoder, mine, loops=REPLY_ENCODE_LOOPS)
+
+
+def decode_each(packets: Sequence[bytes]) -> None:
+    decode = mqsd.decode
+    for packet in packets:
+        decode(packet)
+
+
+def unpack_each(packets: Sequence[bytes]) -> None:
+    """The same fields, with a slice for each GUID, as a first version has it."""
+    header = struct.Struct("<BBH")
+    for packet in packets:
+        header.unpack_from(packet)
+        packet[4:20], packet[20:36], packet[36:52]
+
+
+def test_single_packets(benchmark: BenchmarkFixture, scale: Scale, report: Report, requests: Workload) -> None:
+    """One request after the other as an object."""
+    packets = requests.head(scale.sample(20_000)).split()
+    names = "mqsd.decode", "struct.unpack_from, and three slices"
+    runs = [
+        Contender(name, partial(run, packets), len(packets))
+        for name, run in zip(names, (decode_each, unpack_each), strict=True)
+    ]
+    rounds = measure(runs, scale.rounds)
+    report.section("Decode a request, one at a time")
+    report.heading("times slower")
+    report.ratio(rounds, names[0], 1.0, (1.0, 1.0))
+    ratio = report.against(rounds, *names, Target(1))
+    benchmark.extra_info["times struct"] = round(ratio, 3)
+    benchmark.pedantic(runs[0].run, rounds=scale.slow_rounds, iterations=1)
+
+
+@pytest.mark.parametrize("kind", ["requests", "replies"])
+def test_small_batches(
+    benchmark: BenchmarkFixture, scale: Scale, report: Report, request: pytest.FixtureRequest, kind: str
+) -> None:
+    """Batches of 100 packets into the same columns: what a call costs beside its packets."""
+    work: Workload = request.getfixturevalue(kind).head(16_384)
+    columns = {"requests": mqsd.REQUEST_COLUMNS, "replies": mqsd.REPLY_COLUMNS}[kind]
+    whole = Payloads(work.data, work.offsets)
+    out = mqsd.decode_batch(whole, columns=columns)
+    small = [whole[start : start + 100] for start in range(0, len(whole) - 99, 100)]
+
+    def run_small() -> None:
+        for payloads in small:
+            mqsd.decode_batch(payloads, columns=columns, out=out)
+
+    names = "batches of 16,384", "batches of 100"
+    large = Contender(names[0], lambda: mqsd.decode_batch(whole, columns=columns, out=out), len(whole))
+    rounds = measure([large, Contender(names[1], run_small, 100 * len(small))], scale.rounds)
+    report.section(f"Decode {kind} in small batches")
+    report.heading("cost ratio")
+    report.ratio(rounds, names[0], 1.0, (1.0, 1.0))
+    ratio = rounds.times_faster(*names)
+    report.ratio(rounds, names[1], ratio, rounds.spread(*names), Target(3, at_most=True))
+    benchmark.extra_info["cost ratio"] = round(ratio, 3)
+    benchmark.pedantic(run_small, rounds=scale.slow_rounds, iterations=1)
 
 
 @pytest.mark.parametrize("kind", ["requests", "replies"])

@@ -52,7 +52,7 @@ def plot(path: Path, ratios: Sequence[Ratio], label: str, *, logarithmic: bool) 
     axes.invert_yaxis()
     axes.set_xlabel(label)
     axes.tick_params(labelsize=7)
-    if logarithmic:
+    if logarithmic and ratios:
         axes.set_xscale("log")
     else:
         axes.axvline(1, color="#a83b3b")

@@ -173,7 +173,7 @@ cdef void take_rows(Reading* reading, const Window* window, Rows* rows) noexcept
     reading.packets += rows.packets
 
 
-# --- Files: the way that FileReader of blocks.pyx goes through them ---
+# --- Files: the way that FileReader of file_reader.pyx goes through them ---
 
 
 cdef bint search(Reading* reading, Window* window, bint ended) noexcept nogil:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from msmqwire.capture.checkpoint import Checkpoint, State
-from msmqwire.capture.files.blocks import FileReader
+from msmqwire.capture.files.file_reader import FileReader
 from msmqwire.capture.files.sources import SourceFile
 from msmqwire.capture.state import reader_state, set_streams, streams_state
 from msmqwire.capture.tcp.streams import StreamTable

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from msmqwire.capture.checkpoint import Checkpoint
-from msmqwire.capture.files.blocks import Block, FileReader, Pool
+from msmqwire.capture.files.blocks import Block, Pool
 from msmqwire.capture.files.captured import CapturedFramesReader
+from msmqwire.capture.files.file_reader import FileReader
 from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, SourceFile, files_of
 from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.parts import Part

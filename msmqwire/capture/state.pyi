@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from msmqwire.capture.files.blocks import FileReader
+from msmqwire.capture.files.file_reader import FileReader
 from msmqwire.capture.tcp.streams import StreamTable
 
 LAYOUT: bytes

@@ -15,7 +15,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport malloc
 from libc.string cimport memcpy, memset
 
-from msmqwire.capture.files.blocks cimport FileReader
+from msmqwire.capture.files.file_reader cimport FileReader
 from msmqwire.capture.files.pcapng cimport Interface
 from msmqwire.capture.frames.fragments cimport (
     COVERAGE_WORDS, DATAGRAM_HEADER, LARGEST_DATAGRAM, MOST_ARRIVALS, MOST_DATAGRAMS, MOST_REPEATS, Datagram, Fragments,

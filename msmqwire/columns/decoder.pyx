@@ -9,7 +9,9 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memmove
 
 from msmqwire.columns.batch cimport Batch, prepare as prepare_batch
-from msmqwire.columns.layout cimport LIST, LIST_END, MOST_LISTS, Columns, Items, Layout, Source
+from msmqwire.columns.layout cimport (
+    LIST, LIST_END, MOST_LISTS, Columns, Items, Layout, Source, copy_columns,
+)
 from msmqwire.columns.payloads cimport Payloads, set_too_large, without_large
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.transport cimport Transports
@@ -110,14 +112,14 @@ cdef int decode_into(
         part.options = options
         part.start = batch.length * i // threads
         part.stop = batch.length * (i + 1) // threads
-        part.columns = whole
+        copy_columns(&part.columns, &whole)
         shift(&part.columns, layout.most_rows(part.start, nbytes), part.start, nbytes)
         part.prepare()
         if i + 1 < threads:
             nbytes += <size_t>batch.payloads[<Py_ssize_t>part.start:<Py_ssize_t>part.stop].nbytes
         parts.append(part)
     run_all(parts)
-    whole = (<Decoder>parts[0]).columns
+    copy_columns(&whole, &(<Decoder>parts[0]).columns)
     for part in parts[1:]:
         merge(&whole, part)
     if whole.groups != NULL:
@@ -125,7 +127,7 @@ cdef int decode_into(
     batch.length = whole.rows
     batch.fault_count = whole.fault_count
     part = parts[0]
-    part.columns = whole
+    copy_columns(&part.columns, &whole)
     for name, items, which in layout.lists:
         if name in batch.selected:
             batch.counts[items] = whole.lists[<size_t>which].count

@@ -7,6 +7,7 @@ zeros, so that loading needs no test.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
 
 from msmqwire.columns.batch cimport Batch
 from msmqwire.wire.fault cimport Fault
@@ -51,11 +52,21 @@ cdef struct Columns:
     size_t stride       # bytes of a record
     size_t rows
     size_t count
-    Source sources[MOST_COLUMNS]
     Items lists[MOST_LISTS]
     int32_t* groups     # end of the rows of each payload; NULL where row i is of payload i
     Fault* faults
     size_t fault_count
+    Source sources[MOST_COLUMNS]  # ``count`` of them; the others are neither cleared nor copied
+
+
+cdef inline void clear_columns(Columns* columns) noexcept:
+    """No columns, and nothing written."""
+    memset(columns, 0, <size_t>(<uint8_t*>columns.sources - <uint8_t*>columns))
+
+
+cdef inline void copy_columns(Columns* target, const Columns* columns) noexcept:
+    cdef size_t front = <size_t>(<const uint8_t*>columns.sources - <const uint8_t*>columns)
+    memcpy(target, columns, front + columns.count * sizeof(Source))
 
 
 cdef class Line:

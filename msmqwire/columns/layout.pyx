@@ -333,13 +333,13 @@ cdef class Layout:
         cdef size_t nbytes = <size_t>batch.payloads.nbytes
         cdef size_t rows = self.most_rows(batch.length, nbytes)
         cdef Items* items
-        memset(columns, 0, sizeof(columns[0]))
+        clear_columns(columns)
         columns.stride = self.stride
         batch.counts = {}
         for name in ("presence", *batch.columns):
-            if name not in self.sources:
+            line = self.lines.get(name)
+            if line is None:
                 continue
-            line = self.lines[name]
             source = line.source
             if source.form == LIST or source.form == LIST_END:
                 source.column = batch.reserve(name, 4 * (rows + 1))
@@ -369,7 +369,7 @@ cdef class Layout:
         cdef Source source
         cdef Items* items
         cdef list attached = []
-        memset(columns, 0, sizeof(columns[0]))
+        clear_columns(columns)
         columns.stride = self.stride
         for name in ("presence", "violations", *names):
             source = self.source(name)

@@ -11,10 +11,18 @@ cdef const char* DIGITS = "0123456789abcdef"
 cdef uint8_t[256][4] DECIMAL
 cdef uint8_t[256] DECIMAL_SIZE
 
-for _byte in range(256):
-    _text = b"%d." % _byte
-    DECIMAL_SIZE[_byte] = <uint8_t>len(_text)
-    memcpy(DECIMAL[_byte], <const char*>_text, <size_t>len(_text))
+
+cdef int fill_decimals() except -1:
+    cdef bytes text
+    cdef int byte
+    for byte in range(256):
+        text = b"%d." % byte
+        DECIMAL_SIZE[byte] = <uint8_t>len(text)
+        memcpy(DECIMAL[byte], <const char*>text, <size_t>len(text))
+    return 0
+
+
+fill_decimals()
 
 
 cdef size_t format_ipv4(const uint8_t* address, uint8_t* target) noexcept nogil:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from msmqwire import capture
-from msmqwire.capture.files.blocks import FileReader, Pool
+from msmqwire.capture.files.blocks import Pool
+from msmqwire.capture.files.file_reader import FileReader
 from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.wire.transport import Transport
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from msmqwire import capture
-from msmqwire.capture.files.blocks import FileReader, Pool
+from msmqwire.capture.files.blocks import Pool
+from msmqwire.capture.files.file_reader import FileReader
 from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.errors import CaptureError
 from tests.capture import build, oracle

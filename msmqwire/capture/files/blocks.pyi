@@ -1,14 +1,11 @@
-"""One capture file, a window at a time."""
+"""Blocks of payloads, and the memory that they are made in."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from msmqwire.capture.frames.selection import PayloadSelection
 from msmqwire.capture.schema import CAPTURE
-from msmqwire.capture.stats import CaptureStats
-from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.columns import Batch, Payloads, Table
 
 class Block:
@@ -19,27 +16,3 @@ class Block:
 
 class Pool:
     def __init__(self, block_size: int, columns: Iterable[str] | None, *, table: Table = CAPTURE) -> None: ...
-
-class FileReader:
-    name: str
-    end: int
-    place: int
-    frames: int
-    def __init__(
-        self,
-        name: str,
-        read_into: Callable[[memoryview], int],
-        ports: Mapping[str, Iterable[int]],
-        pool: Pool,
-        streams: StreamTable,
-        stats: CaptureStats,
-        *,
-        selection: PayloadSelection | None = None,
-        last: bool = True,
-        growing: bool = False,
-        size: int = ...,
-        most_interfaces: int = ...,
-        ready: Callable[[], bool] | None = None,
-    ) -> None: ...
-    def next_block(self) -> Block | None: ...
-    def pass_to(self, limit: int) -> bool: ...

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from msmqwire.capture.files.blocks import FileReader, Pool
+from msmqwire.capture.files.blocks import Pool
+from msmqwire.capture.files.file_reader import FileReader
 from msmqwire.capture.files.sources import FrameRun
 from msmqwire.capture.frames.selection import PayloadSelection
 from msmqwire.capture.stats import CaptureStats

@@ -5,7 +5,8 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from msmqwire.capture.files.blocks cimport FileReader, Pool
+from msmqwire.capture.files.blocks cimport Pool
+from msmqwire.capture.files.file_reader cimport FileReader
 from msmqwire.capture.files.dispatch cimport take_general
 from msmqwire.capture.files.window cimport Window
 from msmqwire.capture.frames.frame cimport FRAME_TOO_LARGE, LARGEST_FRAME, Frame, damaged
