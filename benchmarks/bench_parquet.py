@@ -26,12 +26,12 @@ from msmqwire.cli import main
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
 
 COMPRESSIONS: tuple[Compression, ...] = ("zstd", "lz4", "snappy", "none")
-ARROW, ONE, TWO = "to Arrow", "one job", "two jobs"
+BINARY, ARROW, ONE, TWO = f"{OURS}, GUIDs as 16 bytes", "to Arrow, GUIDs as text", "one job", "two jobs"
 
 
-def command(source: Path, target: Path, table: str, jobs: int) -> None:
+def command(source: Path, target: Path, table: str, jobs: int, *more: str) -> None:
     """The command line, in this process."""
-    assert main(["decode", "-q", str(source), "--table", table, "-o", str(target), "-j", str(jobs)]) == 0
+    assert main(["decode", "-q", str(source), "--table", table, "-o", str(target), "-j", str(jobs), *more]) == 0
 
 
 def compressed(source: Path, target: Path, table: str, compression: Compression) -> None:
@@ -49,18 +49,19 @@ def to_arrow(source: Path) -> None:
 
 
 def test_parquet(compare: Comparison, requests: Workload, capture_file: Path, tmp_path: Path) -> None:
-    run = partial(command, capture_file, tmp_path / "out.parquet", "topology", 1)
-    run()
-    assert pq.read_metadata(tmp_path / "out.parquet").num_rows == len(requests)
+    rows, target = len(requests), tmp_path / "out.parquet"
+    text = partial(command, capture_file, target, "topology", 1)
+    binary = partial(command, capture_file, target, "topology", 1, "--guid", "binary")
+    for run in (text, binary):
+        run()
+        assert pq.read_metadata(target).num_rows == rows
+    ways = {OURS: text, BINARY: binary, ARROW: partial(to_arrow, capture_file)}
     compare(
         "Capture file (pcap, UDP) to Parquet, all columns",
         yardstick=capture_file.read_bytes(),
-        mine=[
-            (Contender(OURS, run, len(requests)), None),
-            (Contender(ARROW, lambda: to_arrow(capture_file), len(requests)), None),
-        ],
+        mine=[(Contender(name, run, rows), None) for name, run in ways.items()],
     )
-    compare.peak_memory(run, capture_file)
+    compare.peak_memory(text, capture_file)
 
 
 @pytest.fixture(params=["topology", "messages"])
