@@ -14,7 +14,7 @@ __all__ = ["Encoded"]
 
 
 cdef class Encoded(Payloads):
-    """The packets that ``encode_batch`` returns; given as ``out=`` again, their memory is reused if nothing holds it."""
+    """The packets that ``encode_batch`` returns; given as ``out=``, their memory is reused if nothing holds it."""
 
     cdef int finish(self, size_t count) except -1:
         """Show the ``count`` payloads that were just written."""
