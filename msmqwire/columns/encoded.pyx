@@ -14,7 +14,7 @@ __all__ = ["Encoded"]
 
 
 cdef class Encoded(Payloads):
-    """The packets that ``encode_batch`` returns; as its ``out=``, overwritten if nothing else holds its memory."""
+    """The packets that ``encode_batch`` returns; given as ``out=``, their memory is reused if nothing holds it."""
 
     cdef int finish(self, size_t count) except -1:
         """Show the ``count`` payloads that were just written."""
