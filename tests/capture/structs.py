@@ -7,9 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msmqwire.capture
-
-FOLDER = Path(msmqwire.capture.__file__).parent
+FOLDER = Path(__file__).parents[2] / "msmqwire" / "capture"
 _TYPES = {"bint": ctypes.c_int, "size_t": ctypes.c_size_t}
 _MEMBER = re.compile(r"    (?:const )?(?P<type>\w+)(?P<pointer>\**) (?P<name>\w+)")
 

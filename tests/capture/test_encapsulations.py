@@ -12,7 +12,7 @@ from msmqwire import capture
 from msmqwire.capture.frames.encapsulations import ENCAPSULATIONS, MAX_ENCAPSULATIONS
 from msmqwire.capture.frames.frame import UNSUPPORTED_ENCAPSULATIONS
 from tests.capture import build, oracle, wireshark
-from tests.capture.reading import read
+from tests.capture.reading import PORTS, read
 from tests.capture.test_fragments import PARTS, PAYLOAD, part
 
 PLAIN = build.plain(b"payload")
@@ -220,6 +220,16 @@ def test_link_types_that_are_not_read(link: int, name: str) -> None:
     _, stats = read(build.pcap([PLAIN, PLAIN], link=link))
     assert (stats.unsupported, stats.unsupported_links, stats.other) == (2, {name: 2}, 0)
     assert (stats + stats).unsupported_links == {name: 4}
+
+
+def test_nsh_in_ethernet() -> None:
+    _, stats = read(build.pcap([build.ethernet(0x894F, bytes(40))]))
+    assert stats.unsupported_encapsulations == {"NSH": 1}
+
+
+def test_ipx_in_ppp() -> None:
+    (row,), _ = read(build.pcap([b"\xff\3\0\x2b" + build.ipx(b"payload", target=PORTS[0])], link=PPP))
+    assert row.payload == b"payload"
 
 
 @pytest.mark.parametrize("depth", [MAX_ENCAPSULATIONS, MAX_ENCAPSULATIONS + 1])

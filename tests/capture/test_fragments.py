@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import random
+import struct
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,22 @@ def test_parts_that_cannot_be() -> None:
     assert [row.payload for row in rows] == [PAYLOAD]
     assert stats.damaged == len(wrong)
     assert all("fragment" in problem.what for problem in stats.problems)
+
+
+def test_a_last_part_before_others() -> None:
+    rows, stats = read(build.pcap([PARTS[-1], part(0, 8)]))
+    assert (rows, stats.incomplete_datagrams, stats.damaged) == ([], 1, 0)
+    ended_early = part(0, 64, more=False)
+    rows, stats = read(build.pcap([PARTS[1], ended_early]))
+    assert (rows, stats.damaged) == ([], 1)
+
+
+def test_fragments_in_fragments_and_of_other_protocols() -> None:
+    inner = bytes((17, 0)) + struct.pack(">HI", 8 | 1, 1) + bytes(64)
+    rows, stats = read(build.pcap([part6(0, 40, body=inner, kind=44), part6(40, len(inner), body=inner, kind=44)]))
+    assert (rows, stats.other) == ([], 1)
+    rows, stats = read(build.pcap([part6(0, 40, body=inner, kind=58)]))
+    assert (rows, stats.fragments + stats.incomplete_datagrams) == ([], 0)
 
 
 def test_a_missing_part() -> None:

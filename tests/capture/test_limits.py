@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import lz4.frame
 import pytest
@@ -23,6 +24,7 @@ from tests.capture import build
 from tests.capture.reading import read
 from tests.capture.test_compression import DATA, FORMS, ROWS, zstd
 
+ROOT = Path(__file__).parents[2]
 SMALL = capture.FileLimits(memory=1 << 20)
 
 
@@ -260,3 +262,25 @@ def test_crafted_addresses_cost_no_more_than_random_ones(name: str) -> None:
     random = sum(mean_probes("random", seed) for seed in seeds[:4]) / 4
     assert random < 2
     assert max(mean_probes(name, seed) for seed in seeds) <= 2 * random
+
+
+# --- Less memory than the limits allow ---
+
+
+def out_of_memory(family: str, mebibytes: int) -> str:
+    command = [sys.executable, "-m", "tests.capture.out_of_memory", family, str(mebibytes)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS, malloc_trim and /proc")
+@pytest.mark.parametrize("family", ["pieces", "packets", "flows"])
+def test_streams_without_memory_are_an_error(family: str) -> None:
+    assert out_of_memory(family, 4) == "MemoryError"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS, malloc_trim and /proc")
+def test_datagrams_without_memory_are_counted() -> None:
+    incomplete, damaged = map(int, out_of_memory("datagrams", 4).split())
+    assert 0 < damaged < 1000 <= incomplete + damaged

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from msmqwire import capture
-from msmqwire.capture import frames
 from msmqwire.capture.frames.frame import REASONS
 from msmqwire.capture.options import ReadKeywords, ReadOptions, parse_ports
 from msmqwire.capture.tcp.streams import StreamTable
@@ -54,7 +53,9 @@ def test_stats_are_added() -> None:
 
 
 def test_every_reason_has_a_text() -> None:
-    declared = (Path(frames.__file__).parent / "frame.pxd").read_text("utf-8").partition("cdef enum Reason:\n")[2]
+    declared = (
+        (PATH.parents[1] / "msmqwire/capture/frames/frame.pxd").read_text("utf-8").partition("cdef enum Reason:\n")[2]
+    )
     names = declared.partition("\n\n\n")[0].split()
     assert names[0] == "SOUND"
     assert list(REASONS) == list(range(1, len(names)))

@@ -168,10 +168,7 @@ cdef void read_interface(Window* window, const Section* section, Interface* inte
             interface.resolution = block[at]
         elif code == TIME_OFFSET and size == 8:
             interface.seconds = seconds_at(block + at, section.swapped)
-        size = (size + 3) & ~<size_t>3
-        if size > end - at:
-            break
-        at += size
+        at += (size + 3) & ~<size_t>3  # at most end, like which it is a multiple of 4
     set_resolution(interface)
     window.position += length
 

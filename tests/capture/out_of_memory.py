@@ -1,0 +1,78 @@
+"""Read a capture with less memory than its open streams or datagrams need; run by test_limits.py.
+
+Run as ``python -m tests.capture.out_of_memory FAMILY MEBIBYTES``; prints "MemoryError", or how many
+datagrams were incomplete and how many frames malformed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import resource
+import sys
+from collections.abc import Iterator
+from itertools import count, islice
+
+from msmqwire import capture
+from tests.capture import build
+from tests.capture.build import segment
+
+HUGE = build.message(size=4 << 20) + bytes(984)  # the beginning of a packet
+
+
+def pieces() -> Iterator[bytes]:
+    """One stream whose second byte is missing."""
+    yield segment(b"\x10", 1)
+    yield from (segment(bytes(60_000), 3 + 60_000 * number) for number in count())
+
+
+def packets() -> Iterator[bytes]:
+    """Streams with packets of which 100,000 bytes have come."""
+    for number in count():
+        for at in range(100):
+            yield segment(HUGE if at == 0 else bytes(1000), 1 + 1000 * at, source=number & 0xFFFF)
+
+
+def flows() -> Iterator[bytes]:
+    """A stream for each segment."""
+    return (segment(b"", 1, 2, source=number & 0xFFFF, src=f"10.0.{number >> 16}.1") for number in count())
+
+
+def datagrams() -> Iterator[bytes]:
+    """The last parts of datagrams of 60,000 bytes."""
+    for number in count():
+        packet = build.ipv4(bytes(1000), fragment=59_000 // 8, source=f"10.0.{number >> 8 & 255}.{number & 255}")
+        yield build.ethernet(build.IPV4, packet)
+
+
+FAMILIES = {
+    family.__name__: (family(), most)
+    for family, most in (
+        (pieces, 700),
+        (packets, 40_000),
+        (flows, 200_000),
+        (datagrams, 1_000),
+    )
+}
+
+
+def main(name: str, room: int) -> None:
+    frames, most = FAMILIES[name]
+    data = build.pcap(islice(frames, most))
+    limits = capture.StreamLimits(ahead=1 << 30, memory=1 << 30, streams=1 << 20)
+    with capture.open(io.BytesIO(data), limits=limits, columns=()) as blocks, open("/proc/self/statm") as sizes:
+        ctypes.CDLL(None).malloc_trim(0)  # what was freed would be used first
+        used = int(sizes.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (room << 20), resource.RLIM_INFINITY))
+        try:
+            for _ in blocks:
+                pass
+        except MemoryError:
+            os.write(1, b"MemoryError")
+        else:
+            os.write(1, b"%d %d" % (blocks.stats.incomplete_datagrams, blocks.stats.damaged))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
