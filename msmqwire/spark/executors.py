@@ -11,7 +11,7 @@ from importlib import import_module
 from types import MethodType
 from typing import Any, cast
 
-import msmqwire
+from msmqwire import __version__
 
 __all__ = ["Sent", "sent"]
 
@@ -23,7 +23,7 @@ class Sent:
     """Base of classes whose objects the driver sends to executors."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _received, (msmqwire.__version__, cloudpickle.dumps((type(self), vars(self))))
+        return _received, (__version__, cloudpickle.dumps((type(self), vars(self))))
 
 
 def sent(method: Callable[..., Any]) -> Callable[..., Any]:

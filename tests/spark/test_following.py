@@ -42,7 +42,7 @@ def traffic(seed: int, count: int = 300, *, lost: float = 0) -> list[bytes]:
     rng = random.Random(seed)
     change = load("mqcn")[0].data
     streams = {port: (rng.randrange(1 << 32), b"") for port in range(40000, 40006)}
-    frames = []
+    frames: list[bytes] = []
     while len(frames) < count:
         if rng.random() < 0.2:
             frames.append(
