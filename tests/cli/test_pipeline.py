@@ -172,7 +172,7 @@ def test_a_master_that_cannot_be_used(command: str, lake: Path, monkeypatch: pyt
     """It is one line at once; Spark would start a JVM, or try again for minutes."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    arguments = (command, *([LOCAL] if command == "pipeline" else []), "--lake", lake)
+    arguments: list[str | Path] = [command, *([LOCAL] if command == "pipeline" else []), "--lake", lake]
     known = "is not a Spark: local[4], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://URL"
     refused_there = f"no Spark can be reached: 127.0.0.1:{port}: Connection refused"
     for master, cause in (

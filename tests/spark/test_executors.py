@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import cloudpickle
 
 import msmqwire
-from msmqwire.spark.executors import sent
+from msmqwire.spark.executors import cloudpickle, sent
 from msmqwire.spark.functions.decoder import Decoder, GuidFormatter, TableFunction
 from msmqwire.spark.source.datasource import MsmqDataSource, registered
 from tests.spark.captures import ROOT
