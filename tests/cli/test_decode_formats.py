@@ -308,7 +308,7 @@ def test_parquet_of_a_large_capture_needs_little_memory(tmp_path: Path) -> None:
         "print(re.search('VmHWM:.([ 0-9]+)', open('/proc/self/status').read())[1]); sys.exit(status)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, "decode", "--table=notifications", "-o", "out.parquet", "large.pcap"],
+        [sys.executable, "-c", program, "decode", "-j1", "--table=notifications", "-o", "out.parquet", "large.pcap"],
         cwd=tmp_path, env=environ(), capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert pq.ParquetFile(tmp_path / "out.parquet").metadata.num_rows == count

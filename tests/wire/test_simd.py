@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.system_programs import require_program
 
 ROOT = Path(__file__).parent.parent.parent
 CASES = Path(__file__).parent / "simd_cases.c"
@@ -32,15 +33,12 @@ def test_on_this_machine(tmp_path: Path, form: str) -> None:
 
 
 def test_on_an_emulated_aarch64(tmp_path: Path) -> None:
-    compiler, emulator = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
-    if not compiler or not emulator:
-        pytest.skip("no compiler or emulator of AArch64: Debian's gcc-aarch64-linux-gnu and qemu-user")
+    compiler, emulator = require_program("aarch64-linux-gnu-gcc"), require_program("qemu-aarch64")
     run(tmp_path, "NEON", compiler, "-static", emulator=(emulator,))
 
 
 def test_compiles_for_windows(tmp_path: Path) -> None:
-    if not (compiler := shutil.which("x86_64-w64-mingw32-gcc")):
-        pytest.skip("no compiler for Windows: Debian's gcc-mingw-w64-x86-64")
+    compiler = require_program("x86_64-w64-mingw32-gcc")
     for macros in ((), ("-DMSMQWIRE_PORTABLE",)):
         command = [compiler, *FLAGS, *macros, f"-I{ROOT}", "-o", tmp_path / "cases.exe", CASES]
         subprocess.run(command, check=True)
