@@ -287,12 +287,15 @@ class _Run:
             self._shut(self._endpoints.popitem()[1])
 
 
+_NOT_ON_WINDOWS = "Python on Windows does not say on which network a datagram arrived: discovery needs that"
+
+
 class _Endpoint:
     """A UDP socket at the computer's address on one network."""
 
     def __init__(self, network: NetworkAddress, port: int) -> None:
         if not hasattr(socket.socket, "recvmsg"):
-            raise OSError("Python on Windows does not say on which network a datagram arrived: discovery needs that")
+            raise OSError(_NOT_ON_WINDOWS)
         self.network = network
         self.interface = socket.if_nametoindex(network.interface) if network.interface else 0
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -310,8 +313,8 @@ class _Endpoint:
         return self._socket.fileno()
 
     def send(self, data: bytes, port: int) -> None:
-        if sys.platform == "win32":  # refused above
-            raise NotImplementedError
+        if sys.platform == "win32":
+            raise OSError(_NOT_ON_WINDOWS)
         # Sent through this interface and from this address, whatever the routing table says.
         place = _PKTINFO.pack(self.interface, self.network.address.packed, bytes(4))
         way = (socket.IPPROTO_IP, _IP_PKTINFO, place)
@@ -319,8 +322,8 @@ class _Endpoint:
 
     def receive(self) -> tuple[bytes, int, str]:
         """A datagram, the index of the interface that it arrived on, and its sender."""
-        if sys.platform == "win32":  # refused above
-            raise NotImplementedError
+        if sys.platform == "win32":
+            raise OSError(_NOT_ON_WINDOWS)
         data, ancillary, _, (host, port) = self._socket.recvmsg(_LARGEST_DATAGRAM, socket.CMSG_SPACE(_PKTINFO.size))
         interface = 0
         for level, kind, content in ancillary:

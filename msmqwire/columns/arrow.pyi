@@ -1,0 +1,1 @@
+"""The Arrow C data interface, for compiled modules."""

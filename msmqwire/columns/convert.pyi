@@ -1,0 +1,3 @@
+"""Columns of a batch as Arrow, for compiled modules."""
+
+class Validity: ...

@@ -1,0 +1,3 @@
+"""Base of the decoders of batches, for compiled modules."""
+
+class Decoder: ...
