@@ -1,1 +1,3 @@
 """The Arrow C data interface, for compiled modules."""
+
+class ArrowNode: ...
