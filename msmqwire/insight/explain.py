@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.insight.rules import RULES
@@ -84,7 +85,12 @@ class Explanation:
     section: str = ""
 
 
-def _all() -> Iterator[Explanation]:
+@cache
+def _all() -> tuple[Explanation, ...]:
+    return tuple(_every_name())
+
+
+def _every_name() -> Iterator[Explanation]:
     for code, sentence in FAULTS.items():
         yield Explanation("fault", code, "", sentence)
     for kind in TABLES.values():
