@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns.batch cimport Batch
-from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
+from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64, store_u32
 
 from msmqwire.columns.schema import UINT32, ListOf, Scalar, StructOf
 
@@ -200,14 +200,12 @@ cdef uint64_t number_of(const Source* source, const void* record) noexcept nogil
 cdef void store_number(const Source* source, void* record, uint64_t number) noexcept nogil:
     """Store a number, at most ``largest_number``, in a record whose sections can be written."""
     cdef uint8_t* at
-    cdef uint32_t bits
     if source.form == VALUE:
         (<uint8_t*>record)[source.place] = <uint8_t>number
         return
     at = field_of(source, record)
     if source.form == BITS:
-        bits = load_u32(at) | <uint32_t>number << source.shift
-        memcpy(at, &bits, 4)
+        store_u32(at, load_u32(at) | <uint32_t>number << source.shift)
     else:
         memcpy(at, &number, 4 if source.form == SECONDS else source.width)
 
@@ -233,7 +231,6 @@ cdef void load_row(const Columns* columns, size_t row, void* record) noexcept no
     cdef const uint8_t* value
     cdef uint8_t* field
     cdef uint32_t number
-    cdef uint32_t bits
     cdef size_t i
     for i in range(columns.count):
         source = &columns.sources[i]
@@ -243,8 +240,7 @@ cdef void load_row(const Columns* columns, size_t row, void* record) noexcept no
         elif source.form == BITS:
             number = value[0] if source.width == 1 else load_u32(value)
             field = field_of(source, record)
-            bits = load_u32(field) | number << source.shift
-            memcpy(field, &bits, 4)
+            store_u32(field, load_u32(field) | number << source.shift)
         elif source.form == VALUE:
             copy(<uint8_t*>record + source.place, value, source.width)
         elif source.form == LIST:

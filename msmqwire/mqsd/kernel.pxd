@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire.cursor cimport load_u16, load_u32, store_u16, store_u32
 from msmqwire.wire.fault cimport BAD_COUNT, BAD_SIZE, BAD_VALUE, TRUNCATED, Fault, set_fault
 from msmqwire.wire.simd cimport wire_find_in_block, wire_lowest_bit, wire_popcount, wire_unlikely
 from msmqwire.wire.transport cimport Transport
@@ -339,9 +339,9 @@ cdef inline size_t write_reply(
     """A TopologyServerReply up to its RespondingSiteID, which begins at the size returned."""
     write_header(target, REPLY)
     memcpy(target + 4, correlation_id, 16)
-    memcpy(target + 20, &network_count, 4)
-    memcpy(target + 24, &mask, 4)
-    memcpy(target + 28, &servers_size, 4)
+    store_u32(target + 20, network_count)
+    store_u32(target + 24, mask)
+    store_u32(target + 28, servers_size)
     memcpy(target + REPLY_FIXED_SIZE, networks, 16 * <size_t>network_count)
     return REPLY_FIXED_SIZE + 16 * <size_t>network_count
 
@@ -350,8 +350,7 @@ cdef inline uint8_t* write_server(
     uint8_t* target, bint ip, bint ipx, const uint8_t* name, uint32_t name_size, uint16_t closing
 ) noexcept nogil:
     """One entry and the code unit that closes it; returns the end of both."""
-    cdef uint32_t flags = NO_FLAGS | (1 if ip else 0) | (0x10000 if ipx else 0)
-    memcpy(target, &flags, 4)
+    store_u32(target, NO_FLAGS | (1 if ip else 0) | (0x10000 if ipx else 0))
     memcpy(target + 4, name, name_size)
-    memcpy(target + 4 + name_size, &closing, 2)
+    store_u16(target + 4 + name_size, closing)
     return target + 6 + name_size
