@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from msmqwire.columns import allocated_bytes
 from tests import cpu_time
@@ -24,8 +25,20 @@ settings.register_profile("short", deadline=None, max_examples=100, print_blob=T
 settings.register_profile("long", settings.get_profile("short"), max_examples=300)
 settings.load_profile("short")
 
-# JVMs of tests live for a minute: quick compilation costs less than good code saves
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# JVMs of tests live for minutes: quick compilation costs less than good code saves, and Spark's classes are sound
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+)
+# Files that use the Spark session of the tests
+WITH_SPARK = ("tests/spark/", "tests/test_documentation.py", "tests/cli/test_pipeline.py", "tests/cli/test_replay.py")
+
+
+class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """A file stays in one process; the files with Spark stay together, as each session costs 15 CPU seconds."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if nodeid.startswith(WITH_SPARK) else str(super()._split_scope(nodeid))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,6 +58,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         weights = cpu_time.weights()
         items.sort(key=lambda item: -weights.get(item.nodeid.partition("::")[0], 0))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config) -> OneSpark:
+    """Hand out the files to the processes of xdist."""
+    return OneSpark(config)
 
 
 def pytest_collection_finish() -> None:
