@@ -6,6 +6,8 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,15 +32,21 @@ os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
 )
-# Files that use the Spark session of the tests
-WITH_SPARK = ("tests/spark/", "tests/test_documentation.py", "tests/cli/test_pipeline.py", "tests/cli/test_replay.py")
+
+
+@cache
+def uses_session(file: str) -> bool:
+    """Whether tests of the file request the fixture ``spark``."""
+    text = (Path(__file__).parents[1] / file).read_text("utf-8")
+    return "spark: SparkSession" in text or 'getfixturevalue("spark")' in text
 
 
 class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """A file stays in one process; the files with Spark stay together, as each session costs 15 CPU seconds."""
+    """A file stays in one process; files with the Spark session share it, since each session costs 15 CPU seconds."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith(WITH_SPARK) else str(super()._split_scope(nodeid))
+        file = str(super()._split_scope(nodeid))
+        return "spark" if uses_session(file) else file
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
