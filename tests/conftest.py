@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 from collections import Counter
@@ -108,9 +109,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.ui.showConsoleProgress": "false",
     }
-    session = local_session("msmqwire tests", cores=2, settings=settings)
+    # What a test or an example names relatively is written where the JVM started
+    with contextlib.chdir(tmp_path_factory.mktemp("spark")):
+        session = local_session("msmqwire tests", cores=2, settings=settings)
     yield session
     session.stop()
