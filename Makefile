@@ -121,7 +121,7 @@ mutants: $(DONE)/test build ## change the package in 300 small ways, one at a ti
 	$(PY) -m tests.mutants $(ARGS)
 
 .PHONY: package
-package: $(DONE)/package ## build sdist and wheel, install the wheel with the lowest and newest dependencies, decode
+package: $(DONE)/package build ## build sdist and wheel, install the wheel with the lowest and newest dependencies, decode
 	$(PY) -m tests.packaging
 
 .PHONY: release

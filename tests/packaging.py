@@ -1,7 +1,8 @@
 """Build sdist and wheel, install the wheel without the checkout, and decode an example: ``make package``.
 
-``build`` makes the wheel from the sdist, so the sdist is complete. The wheel is installed twice: with the lowest
-declared version of each dependency, and with the newest. Two builds must be equal, byte for byte.
+The wheel is made from the sdist, so the sdist is complete. It is installed twice: with the lowest declared version of
+each dependency, and with the newest. Two builds must be equal, byte for byte: both archives are packed twice, and the
+extensions are compared with those that the checkout was built with.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,10 +61,26 @@ def run(folder: Path, *command: str | Path) -> str:
     return done.stdout
 
 
-def build(target: Path) -> None:
+def build(folder: Path) -> Path:
     """Build sdist and wheel; the same sources and SOURCE_DATE_EPOCH give the same bytes, at any time and place."""
     os.environ.setdefault("SOURCE_DATE_EPOCH", "1735689600")
-    run(ROOT, sys.executable, "-m", "build", "--outdir", target)
+    run(ROOT, sys.executable, "-m", "build", "--sdist", "--outdir", folder / "dist")
+    (sdist,) = (folder / "dist").iterdir()
+    shutil.unpack_archive(sdist, folder / "sources", filter="data")
+    (sources,) = (folder / "sources").iterdir()
+    run(sources, sys.executable, "-m", "build", "--wheel", "--outdir", folder / "dist")
+    run(ROOT, sys.executable, "-m", "build", "--sdist", "--outdir", folder / "again")
+    # Its extensions are there by now, so this only packs them
+    run(sources, sys.executable, "-m", "build", "--wheel", "--outdir", folder / "again")
+    for archive in (folder / "dist").iterdir():
+        assert archive.read_bytes() == (folder / "again" / archive.name).read_bytes(), archive.name
+    (wheel,) = (folder / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        extensions = [name for name in packed.namelist() if name.endswith(".so")]
+        assert extensions
+        for name in extensions:
+            assert packed.read(name) == (ROOT / name).read_bytes(), name
+    return wheel
 
 
 def environment(folder: Path, name: str, *requirements: str) -> Path:
@@ -97,11 +115,7 @@ def main() -> None:
     """Build, install, decode; any failure ends the program."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        build(folder / "dist")
-        build(folder / "again")
-        for archive in (folder / "dist").iterdir():
-            assert archive.read_bytes() == (folder / "again" / archive.name).read_bytes(), archive.name
-        (wheel,) = map(str, (folder / "dist").glob("*.whl"))
+        wheel = str(build(folder))
         shutil.copy(SAMPLE, folder)
 
         lowest = lowest_versions()
