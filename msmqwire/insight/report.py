@@ -132,17 +132,19 @@ def _overview(summary: Summary, findings: Sequence[Finding]) -> str:
     """The numbers that a reader wants first."""
     totals = summary.records("totals")
     seen = [row[name] for row in totals for name in ("first_seen", "last_seen") if row[name] is not None]
+    # Change notifications are in messages
+    packets = sum(row["rows"] for row in totals if row["in_table"] != "notifications")
     numbers = [
-        # Change notifications are in messages
-        (sum(row["rows"] for row in totals if row["in_table"] != "notifications"), "packet"),
-        (len({row["address"] for row in summary.records("hosts")}), "host"),
-        (len({row["queue"] for row in summary.records("queues")}), "queue"),
-        (sum(row["faults"] for row in totals), "payload with a fault", "payloads with faults"),
-        (len(findings), "finding"),
+        _counted(packets, "packet"),
+        _counted(len({row["address"] for row in summary.records("hosts")}), "host"),
+        _counted(len({row["queue"] for row in summary.records("queues")}), "queue"),
+        _counted(sum(row["faults"] for row in totals), "payload with a fault", "payloads with faults"),
+        _counted(len(findings), "finding"),
     ]
-    text = ", ".join(_counted(*number) for number in numbers)
     high = sum(finding.severity == "high" for finding in findings)
-    return f"{text}{f' ({high:,} high)' if high else ''}{f'; {seen_text(min(seen), max(seen))} UTC' if seen else ''}"
+    worst = f" ({high:,} high)" if high else ""
+    when = f"; {seen_text(min(seen), max(seen))} UTC" if seen else ""
+    return ", ".join(numbers) + worst + when
 
 
 def _counted(number: int, noun: str, nouns: str = "") -> str:
