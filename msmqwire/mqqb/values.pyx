@@ -14,8 +14,8 @@ from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.layout cimport Layout, Source, field_of, largest_number, number_of, store_number
 from msmqwire.mqqb.kernel cimport (
-    ADMIN_QUEUE, BODY, COMPOUND_BODY, DESTINATION_QUEUE, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY_ID, LARGEST_LABEL,
-    PROPERTIES, QUEUE_COUNT, RESPONSE_QUEUE, SECURITY, SECURITY_ID, SENDER, USER, Packet, clear_draft,
+    ADMIN_QUEUE, BODY, COMPOUND_BODY, DESTINATION_QUEUE, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY_ID,
+    LARGEST_LABEL, PROPERTIES, QUEUE_COUNT, RESPONSE_QUEUE, SECURITY, SECURITY_ID, SENDER, USER, Packet, clear_draft,
 )
 from msmqwire.mqqb.messages cimport largest_message, read_message, write_message
 from msmqwire.mqqb.queues cimport (
