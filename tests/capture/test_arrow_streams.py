@@ -12,7 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from benchmarks import bench_streams
+from benchmarks.bench_streams import write_streams
+from benchmarks.messages import user_messages
 from msmqwire import capture, mqsd
 from msmqwire.capture import TABLES
 
@@ -75,10 +76,13 @@ def test_polars_reads_a_batch_as_a_record_batch() -> None:
 def test_few_values_take_little_memory_in_pandas(tmp_path: Path) -> None:
     """Columns of names and addresses are categories: ten columns of 750,000 messages take less than 30 MB."""
     path = tmp_path / "streams.pcap"
-    bench_streams.write_streams(path, bench_streams.packets(5_000))
+    write_streams(path, 25 * list(user_messages(400).split()))
     names = ["file", "src", "dst", "transport", "kind", "destination_queue"]
     columns = [*names, "frame", "time", "src_port", "dst_port"]
-    rows = pa.table(capture.read_table(path, "messages", columns=columns)).to_pandas()
+    with capture.read_table(path, "messages", columns=columns) as reader:
+        rows = pa.table(reader).to_pandas()
+        assert (len(rows), reader.faults.total()) == (10_000, 0)
+        assert rows.notna().all(axis=None)
     assert all(isinstance(rows[name].dtype, pd.CategoricalDtype) for name in names)
     assert rows.memory_usage(deep=True).sum() < 30e6 / 750_000 * len(rows)
 
