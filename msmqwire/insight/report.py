@@ -27,6 +27,7 @@ __all__ = ["page"]
 _MOST_ROWS = 1000
 _LONGEST_TEXT = 300
 _MOST_PAIRS = 60
+_MOST_FRAMES = 10
 _MOST_BARS = 120
 _WIDEST_BAR = 40
 _DOT_SECONDS = 20
@@ -46,8 +47,8 @@ caption { text-align: left; padding: .3rem 0; } td, th { border-bottom: 1px soli
 td, th { text-align: left; vertical-align: top; overflow-wrap: break-word; } td { max-width: min(26rem, 70vw); }
 th { background: var(--soft); white-space: nowrap; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
-th button { all: unset; cursor: pointer; } th button:focus-visible, .scroll:focus-visible, a:focus-visible
-{ outline: 2px solid var(--accent); outline-offset: 2px; }
+th button { all: unset; cursor: pointer; } th button:focus-visible, .scroll:focus-visible, a:focus-visible,
+summary:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 th[aria-sort=ascending] button::after { content: " \\25B2"; }
 th[aria-sort=descending] button::after { content: " \\25BC"; }
 .high { color: var(--high); font-weight: bold; } .bars { max-width: 100%; height: auto; }
@@ -281,18 +282,21 @@ def _traffic(summary: Summary) -> list[ElementTree.Element]:
     """Pairs of hosts with their rows, drawn by Graphviz if it is installed, and as a table."""
     pairs: Counter[tuple[str, str]] = Counter()
     tables: dict[tuple[str, str], Counter[str]] = {}
+    frames: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in summary.records("timeline"):
         if row["in_table"] != "notifications":  # they are in messages
             pairs[row["src"], row["dst"]] += row["rows"]
             tables.setdefault((row["src"], row["dst"]), Counter())[row["in_table"]] += row["rows"]
+            frames.setdefault((row["src"], row["dst"]), []).extend(row["frames"])
     shown = pairs.most_common(_MOST_PAIRS)
     if not shown:
         return [_element("p", {}, "None.")]
     rows = [
-        [src, dst, *(tables[src, dst][name] for name in ("messages", "sessions", "topology"))]
-        for (src, dst), _ in shown
+        [*pair, *(tables[pair][name] for name in ("messages", "sessions", "topology")), _first_frames(frames[pair])]
+        for pair, _ in shown
     ]
-    content = [_table("Packets from one host to another", ["from", "to", "messages", "sessions", "discovery"], rows)]
+    names = ["from", "to", "messages", "sessions", "discovery", "frames"]
+    content = [_table("Packets from one host to another", names, rows)]
     if len(pairs) > len(shown):
         content.append(_element("p", {}, f"The {len(shown)} busiest of {len(pairs):,} pairs."))
     drawing = _drawing(summary, shown)
@@ -303,6 +307,11 @@ def _traffic(summary: Summary) -> list[ElementTree.Element]:
         _element("div", {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": label}, drawing),
         *content,
     ]
+
+
+def _first_frames(frames: Sequence[dict[str, Any]]) -> str:
+    found = {(each["file"], each["frame"]): each for each in frames}
+    return frames_text([found[place] for place in sorted(found)[:_MOST_FRAMES]])
 
 
 def _drawing(summary: Summary, pairs: Sequence[tuple[tuple[str, str], int]]) -> ElementTree.Element | None:
@@ -373,7 +382,8 @@ def _timeline(summary: Summary) -> list[ElementTree.Element]:
     every = "minute" if width == 1 else f"{width:,} minutes"
     label = f"Packets of every {every}, at most {highest:,}, from {_clock(first)} to {_clock(last)} UTC"
     svg = _element("svg", {"viewBox": "0 0 960 112", "class": "bars", "role": "img", "aria-label": label}, *rects)
-    return [_element("p", {}, label + "."), svg]
+    table = _element("details", {}, _element("summary", {}, "As a table"), *_section(summary, "timeline"))
+    return [_element("p", {}, label + "."), svg, table]
 
 
 def _clock(minute: int) -> str:

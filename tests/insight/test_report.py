@@ -83,6 +83,14 @@ def test_the_page_is_complete_and_loads_nothing(tmp_path: Path) -> None:
     assert all(attributes["scope"] == "col" for attributes in headers)
 
 
+def test_hosts_and_minutes_have_their_frames(tmp_path: Path) -> None:
+    text = report(tmp_path / "report.html", EXAMPLES[1])
+    traffic = text[text.index('id="traffic"') : text.index('id="timeline"')]
+    minutes = text[text.index('id="timeline"') : text.index('id="hosts"')]
+    assert "<td>message-session.pcap 2 7 9 14 15</td>" in traffic
+    assert "<td>message-session.pcap 2 7 9</td>" in minutes
+
+
 def test_the_worst_findings_come_first(tmp_path: Path) -> None:
     frames = [datagram(WRITER["PRINTED_REQUEST"]), *stream([WRITER["user_message"](FIRST, SECOND, 3, 1, 0, b"\1\xff")])]
     text = report(tmp_path / "report.html", write(tmp_path / "x.pcap", frames))
