@@ -311,7 +311,9 @@ def _traffic(summary: Summary) -> list[ElementTree.Element]:
 
 def _first_frames(frames: Sequence[dict[str, Any]]) -> str:
     found = {(each["file"], each["frame"]): each for each in frames}
-    return frames_text([found[place] for place in sorted(found)[:_MOST_FRAMES]])
+    return frames_text(
+        [found[place] for place in sorted(found, key=lambda each: (each[0] or "", each[1]))[:_MOST_FRAMES]]
+    )
 
 
 def _drawing(summary: Summary, pairs: Sequence[tuple[tuple[str, str], int]]) -> ElementTree.Element | None:
