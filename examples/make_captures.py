@@ -309,7 +309,7 @@ def local_site() -> list[Frame]:
 
 
 def other_site() -> list[Frame]:
-    """Replies from another site, IPv6, what does not belong on IP, and what cannot be decoded."""
+    """Replies from another site, IPv6, fields that do not belong on IP, and payloads that cannot be decoded."""
     client, server, resolver = "10.30.4.18", "10.20.1.10", "10.30.4.1"
     client6, server6 = "2001:db8:30::18", "2001:db8:20::10"
     second, third, fourth = (UUID(f"7d1c2e90-0b{n:02x}-4a55-8e11-3c9f5d20a4b{n}") for n in (2, 3, 4))

@@ -41,7 +41,7 @@ topology.orderBy("time").select(
 print("messages: a row for every message, out of TCP streams")
 messages.orderBy("time").select("frame", "src", "kind", "destination_queue", "label", "notification").show(truncate=48)
 
-print("notifications: a row for every change that such a message tells of")
+print("notifications: a row for every change in these messages")
 notifications.orderBy("time", "stream_offset", "index").select(
     "frame", "version", "operation", "object", "path_name", col("properties.name").alias("properties")
 ).show(truncate=48)

@@ -18,7 +18,7 @@ spark.sql("""
     GROUP BY ALL ORDER BY directory_server
 """).show()
 
-# Payloads that are in a table already, from wherever.
+# Payloads that are in a table already, from any source.
 payload = bytes.fromhex(
     "0002000003a191f23ce34faba930be3a33e432dd01000000000000000000000062baeae6c6d1db11baac0003ff4e2d22"
 )

@@ -23,6 +23,6 @@ with capture.read_table(sys.argv[1:] or samples, columns=columns) as reader:
                 names = ", ".join(server["name"] for server in row["servers"] or ()) or "of the client's own site"
                 print(f"{request['src']} was answered by {row['src']} after {waited:.1f} ms: {names}")
             elif row["fault"]:
-                print(f"{row['src']} sent {row['dst']} what cannot be decoded: {row['fault']['code']}")
+                print(f"{row['src']} sent {row['dst']} a payload that cannot be decoded: {row['fault']['code']}")
 stats = reader.stats
 print(f"{stats.frames} frames: {reader.rows} of discovery, {stats.other} of other protocols, {stats.damaged} damaged")

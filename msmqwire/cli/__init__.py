@@ -83,7 +83,7 @@ class _Completion(argparse.Action):
             text = script(_parser(SUBCOMMANDS), values)
         except MsmqWireError as error:
             parser.error(str(error))
-        print(text)
+        print(text, flush=True)
         parser.exit()
 
 
@@ -93,8 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     After a signal that asks it to stop, the process cleans up and then ends by that signal, as shells expect.
     """
     given = sys.argv[1:] if arguments is None else arguments
-    options = _parser([word for word in given if not word.startswith("-")][:1]).parse_args(given)
     try:
+        options = _parser([word for word in given if not word.startswith("-")][:1]).parse_args(given)
         with signals.raised():
             status: int = options.run(options)
             return status

@@ -136,7 +136,7 @@ def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
     found = {name: summary.section(name) for name in wanted}
     if format in ("table", "brief"):
         several = len(summary.section("totals")["file"].unique()) > 1
-        found = {name: _for_people(table, files=several) for name, table in found.items()}
+        found = {name: _for_people(table, files=several, routes=format == "table") for name, table in found.items()}
     with open_target(options.output, options.files) as sink:
         _write_tables(sink, format, found, alone=options.table is not None)
     for name in wanted:
@@ -165,11 +165,15 @@ def _write_table(sink: Sink, format: str, table: pa.Table, name: str) -> None:
     writer.finish()
 
 
-def _for_people(table: pa.Table, *, files: bool) -> pa.Table:
-    """Times to the second, frames as text, with the names of ``files`` if wanted; no columns without values."""
+def _for_people(table: pa.Table, *, files: bool, routes: bool) -> pa.Table:
+    """Both times as one column, frames as text, with the names of ``files`` if wanted; no columns without values.
+
+    With ``routes`` the addresses and ports of both ends are one column as well.
+    """
     import pyarrow as pa
 
-    from msmqwire.insight.rows import frames_text
+    from msmqwire.cli.formats.people import route
+    from msmqwire.insight.rows import frames_text, seen_text
 
     columns: dict[str, Any] = {}
     for field in table.schema:
@@ -177,9 +181,19 @@ def _for_people(table: pa.Table, *, files: bool) -> pa.Table:
         if values.null_count == len(values) and len(values):
             continue
         if pa.types.is_timestamp(field.type):
-            times = values.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()
-            values = [time and time.strftime("%Y-%m-%d %H:%M:%S") for time in times]
+            values = values.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()
         elif field.name == "frames":
             values = [frames_text(frames, files=files) for frames in values.to_pylist()]
         columns[field.name] = values
+    if "first_seen" in columns:
+        columns["first_seen"] = list(map(seen_text, columns["first_seen"], columns.pop("last_seen")))
+    if "minute" in columns:
+        columns["minute"] = [f"{minute:%Y-%m-%d %H:%M}" for minute in columns["minute"]]
+    titles = {"first_seen": "seen"}
+    if routes and "src_port" in columns:
+        columns["src"] = list(map(route, table.to_pylist()))
+        titles["src"] = "from → to"
+        for name in ("src_port", "dst", "dst_port"):
+            del columns[name]
+    columns = {titles.get(name, name): values for name, values in columns.items()}
     return pa.table(columns)

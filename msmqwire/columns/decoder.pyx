@@ -137,10 +137,12 @@ cdef int decode_into(
 cdef int report_large(Batch batch, list large) except -1:
     """Let the faults of payloads that were decoded as empty ones, as they are too large, say so."""
     cdef Fault* fault = <Fault*>batch.data("faults")
-    cdef const int32_t* groups = NULL if batch.groups is None else <const int32_t*>batch.groups.data
+    cdef const int32_t* groups = NULL
     cdef size_t payload
     cdef size_t size
     cdef uint32_t row
+    if batch.groups is not None:
+        groups = <const int32_t*>batch.groups.data
     for payload, size in large:
         row = <uint32_t>payload if groups == NULL else <uint32_t>groups[payload]
         while fault.row != row:

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 from msmqwire.insight.explain import CLASSES, FAULTS, explain
 from msmqwire.insight.findings import Finding
-from msmqwire.insight.rows import frames_text
+from msmqwire.insight.rows import frames_text, seen_text
 from msmqwire.insight.sections import SECTIONS
 from msmqwire.insight.summary import Summary, schema
 
@@ -27,9 +27,13 @@ __all__ = ["page"]
 _MOST_ROWS = 1000
 _LONGEST_TEXT = 300
 _MOST_PAIRS = 60
+_MOST_FRAMES = 10
 _MOST_BARS = 120
+_WIDEST_BAR = 40
 _DOT_SECONDS = 20
+_SEVERITIES = ("high", "medium", "low")
 # Controls and marks that change the direction of writing
+_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( – .*)?")
 _UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
 
 _STYLE = """
@@ -40,14 +44,15 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; } a { colo
 nav ul { display: flex; flex-wrap: wrap; gap: .3rem 1rem; list-style: none; padding: 0; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
 caption { text-align: left; padding: .3rem 0; } td, th { border-bottom: 1px solid var(--line); padding: .3rem .6rem; }
-td, th { text-align: left; vertical-align: top; overflow-wrap: break-word; } td { max-width: 26rem; }
+td, th { text-align: left; vertical-align: top; overflow-wrap: break-word; } td { max-width: min(26rem, 70vw); }
 th { background: var(--soft); white-space: nowrap; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
-th button { all: unset; cursor: pointer; } th button:focus-visible, .scroll:focus-visible, a:focus-visible
-{ outline: 2px solid var(--accent); outline-offset: 2px; }
+th button { all: unset; cursor: pointer; } th button:focus-visible, .scroll:focus-visible, a:focus-visible,
+summary:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 th[aria-sort=ascending] button::after { content: " \\25B2"; }
 th[aria-sort=descending] button::after { content: " \\25BC"; }
-.high { color: var(--high); font-weight: bold; } svg { max-width: 100%; height: auto; } svg text { fill: currentColor; }
+.high { color: var(--high); font-weight: bold; } .bars { max-width: 100%; height: auto; }
+svg text { fill: currentColor; } td.time { white-space: nowrap; }
 .bars rect { fill: var(--accent); } .skip { position: absolute; left: -99rem; } .skip:focus { position: static; }
 """
 _SCRIPT = """
@@ -95,7 +100,12 @@ def page(summary: Summary, findings: Sequence[Finding], files: Sequence[str]) ->
     body = _element(
         "body", {},
         _element("a", {"class": "skip", "href": "#main"}, "Skip to the content"),
-        _element("header", {}, _element("h1", {}, "MSMQ report"), _element("p", {}, _subject(files))),
+        _element(
+            "header", {},
+            _element("h1", {}, "MSMQ report"),
+            _element("p", {}, _subject(files)),
+            _element("p", {}, _overview(summary, findings)),
+        ),
         _element("nav", {"aria-label": "Sections"}, _element("ul", {}, *links)),
         _element(
             "main", {"id": "main"},
@@ -119,6 +129,29 @@ def _subject(files: Sequence[str]) -> str:
     return ", ".join(files) if len(files) <= 5 else f"{', '.join(files[:5])} and {len(files) - 5} more captures"
 
 
+def _overview(summary: Summary, findings: Sequence[Finding]) -> str:
+    """The numbers that a reader wants first."""
+    totals = summary.records("totals")
+    seen = [row[name] for row in totals for name in ("first_seen", "last_seen") if row[name] is not None]
+    # Change notifications are in messages
+    packets = sum(row["rows"] for row in totals if row["in_table"] != "notifications")
+    numbers = [
+        _counted(packets, "packet"),
+        _counted(len({row["address"] for row in summary.records("hosts")}), "host"),
+        _counted(len({row["queue"] for row in summary.records("queues")}), "queue"),
+        _counted(sum(row["faults"] for row in totals), "payload with a fault", "payloads with faults"),
+        _counted(len(findings), "finding"),
+    ]
+    high = sum(finding.severity == "high" for finding in findings)
+    worst = f" ({high:,} high)" if high else ""
+    when = f"; {seen_text(min(seen), max(seen))} UTC" if seen else ""
+    return ", ".join(numbers) + worst + when
+
+
+def _counted(number: int, noun: str, nouns: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
 def _element(tag: str, attributes: dict[str, str], *content: Any, raw: bool = False) -> ElementTree.Element:
     """An element with elements and texts in it."""
     made = ElementTree.Element(tag, {name: _text(value) for name, value in attributes.items()})
@@ -139,22 +172,23 @@ def _text(value: Any) -> str:
 def _findings(findings: Sequence[Finding]) -> list[ElementTree.Element]:
     if not findings:
         return [_element("p", {}, "None.")]
-    rows = [
-        [
-            finding.severity, f"{finding.title} ({finding.rule}, {finding.reference})",
-            frames_text([{"file": finding.file, "frame": frame} for frame in finding.frames]),
-            "; ".join(f"{name} {_shown(value)}" for name, value in finding.evidence.items()),
-        ]
-        for finding in findings
-    ]  # fmt: skip
-    return [_table("Findings of msmqwire detect", ["severity", "finding", "frames", "evidence"], rows)]
+    rows = []
+    for finding in sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity)):
+        evidence = dict(finding.evidence)
+        times = (evidence.pop(name) for name in ("first_seen", "last_seen"))
+        seen = seen_text(*(time and datetime.fromisoformat(time) for time in times))
+        frames = frames_text([{"file": finding.file, "frame": frame} for frame in finding.frames])
+        shown = "; ".join(f"{name} {_shown(value)}" for name, value in evidence.items())
+        rows.append([finding.severity, f"{finding.title} ({finding.rule}, {finding.reference})", shown, seen, frames])
+    return [_table("Findings of msmqwire detect", ["severity", "finding", "evidence", "seen", "frames"], rows)]
 
 
 def _section(summary: Summary, name: str) -> list[ElementTree.Element]:
     records = summary.records(name)
     shown = records[:_MOST_ROWS]
     names = [field for field in schema(name).names if any(row[field] is not None for row in shown)]
-    rows = [[_cell(column, row[column]) for column in names] for row in shown]
+    rows = [[_cell(column, row) for column in names if column != "last_seen"] for row in shown]
+    names = ["seen" if column == "first_seen" else column for column in names if column != "last_seen"]
     if name in _MEANINGS:
         names = [*names, "meaning"]
         for row, values in zip(rows, shown, strict=True):
@@ -214,10 +248,15 @@ def _table(caption: str, names: Iterable[str], rows: Sequence[Sequence[Any]]) ->
 def _class(value: Any) -> dict[str, str]:
     if isinstance(value, int):
         return {"class": "number"}
+    if _TIME.fullmatch(value):
+        return {"class": "time"}
     return {"class": "high"} if value == "high" else {}
 
 
-def _cell(name: str, value: Any) -> Any:
+def _cell(name: str, row: dict[str, Any]) -> Any:
+    value = row[name]
+    if name == "first_seen":
+        return seen_text(value, row["last_seen"])
     if name == "frames":
         return frames_text(value)
     # A port or a number of a message is no quantity
@@ -243,22 +282,38 @@ def _traffic(summary: Summary) -> list[ElementTree.Element]:
     """Pairs of hosts with their rows, drawn by Graphviz if it is installed, and as a table."""
     pairs: Counter[tuple[str, str]] = Counter()
     tables: dict[tuple[str, str], Counter[str]] = {}
+    frames: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in summary.records("timeline"):
         if row["in_table"] != "notifications":  # they are in messages
             pairs[row["src"], row["dst"]] += row["rows"]
             tables.setdefault((row["src"], row["dst"]), Counter())[row["in_table"]] += row["rows"]
+            frames.setdefault((row["src"], row["dst"]), []).extend(row["frames"])
     shown = pairs.most_common(_MOST_PAIRS)
     if not shown:
         return [_element("p", {}, "None.")]
     rows = [
-        [src, dst, *(tables[src, dst][name] for name in ("messages", "sessions", "topology"))]
-        for (src, dst), _ in shown
+        [*pair, *(tables[pair][name] for name in ("messages", "sessions", "topology")), _first_frames(frames[pair])]
+        for pair, _ in shown
     ]
-    content = [_table("Packets from one host to another", ["from", "to", "messages", "sessions", "discovery"], rows)]
+    names = ["from", "to", "messages", "sessions", "discovery", "frames"]
+    content = [_table("Packets from one host to another", names, rows)]
     if len(pairs) > len(shown):
         content.append(_element("p", {}, f"The {len(shown)} busiest of {len(pairs):,} pairs."))
     drawing = _drawing(summary, shown)
-    return content if drawing is None else [drawing, *content]
+    if drawing is None:
+        return content
+    label = "Hosts and the packets between them"
+    return [
+        _element("div", {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": label}, drawing),
+        *content,
+    ]
+
+
+def _first_frames(frames: Sequence[dict[str, Any]]) -> str:
+    found = {(each["file"], each["frame"]): each for each in frames}
+    return frames_text(
+        [found[place] for place in sorted(found, key=lambda each: (each[0] or "", each[1]))[:_MOST_FRAMES]]
+    )
 
 
 def _drawing(summary: Summary, pairs: Sequence[tuple[tuple[str, str], int]]) -> ElementTree.Element | None:
@@ -316,7 +371,7 @@ def _timeline(summary: Summary) -> list[ElementTree.Element]:
     for minute, rows in counts.items():
         bars[(minute - first) // width] += rows
     highest, number = max(bars.values()), (last - first) // width + 1
-    step = 960 / number
+    step = min(960 / number, _WIDEST_BAR)
     rects = [
         _element(
             "rect",
@@ -329,7 +384,8 @@ def _timeline(summary: Summary) -> list[ElementTree.Element]:
     every = "minute" if width == 1 else f"{width:,} minutes"
     label = f"Packets of every {every}, at most {highest:,}, from {_clock(first)} to {_clock(last)} UTC"
     svg = _element("svg", {"viewBox": "0 0 960 112", "class": "bars", "role": "img", "aria-label": label}, *rects)
-    return [_element("p", {}, label + "."), svg]
+    table = _element("details", {}, _element("summary", {}, "As a table"), *_section(summary, "timeline"))
+    return [_element("p", {}, label + "."), svg, table]
 
 
 def _clock(minute: int) -> str:

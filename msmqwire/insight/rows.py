@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from msmqwire.insight.groups import integers, numbers, pc
 
-__all__ = ["FRAMES", "Files", "Rows", "frames_text", "guid_text"]
+__all__ = ["FRAMES", "Files", "Rows", "frames_text", "guid_text", "seen_text"]
 
 #: A place is the number of the file times this, and the number of the frame.
 _FILE = 1 << 40
@@ -62,6 +63,16 @@ def frames_text(frames: Iterable[Mapping[str, Any]], *, files: bool = True) -> s
     for each in frames:
         by_file.setdefault(PurePath(each["file"] or "").name, []).append(str(each["frame"]))
     return "; ".join(" ".join([file, *numbers] if files else numbers) for file, numbers in by_file.items())
+
+
+def seen_text(first: datetime | None, last: datetime | None) -> str:
+    """The first and last time of a row as text: to the second, and once if they are equal."""
+    if first is None or last is None:
+        return ""
+    begin, end = f"{first:%Y-%m-%d %H:%M:%S}", f"{last:%Y-%m-%d %H:%M:%S}"
+    if begin == end:
+        return begin
+    return f"{begin} – {end.removeprefix(begin[:11])}"
 
 
 def numbers_from_zero(lists: Any) -> Any:

@@ -298,7 +298,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="dotnet-binary-body",
         severity="medium",
-        title="body written by BinaryFormatter: who reads it may run what it holds",
+        title="body written by BinaryFormatter: a program that deserializes it may run code of the sender",
         reference="https://learn.microsoft.com/dotnet/standard/serialization/binaryformatter-security-guide",
         source="[MS-NRBF] 2.6.1, SerializationHeaderRecord",
         tables=("messages",),

@@ -14,8 +14,8 @@ from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.layout cimport Layout, Source, field_of, largest_number, number_of, store_number
 from msmqwire.mqqb.kernel cimport (
-    ADMIN_QUEUE, BODY, COMPOUND_BODY, DESTINATION_QUEUE, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY_ID, PROPERTIES,
-    QUEUE_COUNT, RESPONSE_QUEUE, SECURITY, SECURITY_ID, SENDER, USER, Packet, clear_draft,
+    ADMIN_QUEUE, BODY, COMPOUND_BODY, DESTINATION_QUEUE, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY_ID,
+    LARGEST_LABEL, PROPERTIES, QUEUE_COUNT, RESPONSE_QUEUE, SECURITY, SECURITY_ID, SENDER, USER, Packet, clear_draft,
 )
 from msmqwire.mqqb.messages cimport largest_message, read_message, write_message
 from msmqwire.mqqb.queues cimport (
@@ -188,6 +188,8 @@ cdef class Builder:
             packed = encodable_text(name, value) if place.type is TEXT else encodable_bytes(name, value)
             if name in SECURITY_DATA and len(packed) > LARGEST_SECURITY_DATA:
                 raise EncodeError(name, f"has {len(packed)} bytes, at most {LARGEST_SECURITY_DATA}")
+            if name == "label" and len(packed) > 2 * LARGEST_LABEL:
+                raise EncodeError(name, f"has {len(packed) // 2} code units, at most {LARGEST_LABEL - 1}")
             (<TextSpan*>(<uint8_t*>&self.draft.packet + place.source.place))[0] = self.append(packed)
         elif place.type is GUID:
             guid_to_bytes(value, name, guid)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 
 import msmqwire as package
 from msmqwire.cli import SUBCOMMANDS
-from tests.cli.support import ROOT, environ, msmqwire
+from tests.cli.support import ROOT, environ, msmqwire, process
 
 _HEAVY = {"numpy", "pyarrow", "rich", "asyncio", "dataclasses", "importlib.metadata", "msmqwire.wire.fault"}
 
@@ -65,6 +67,15 @@ def test_completion(shell: str) -> None:
     script = msmqwire("--completion", shell).stdout.decode()
     assert all(name in script for name in SUBCOMMANDS)
     assert "--columns" in script or shell == "tcsh"
+
+
+def test_completion_into_a_pipe_that_closes() -> None:
+    pytest.importorskip("shtab")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = process("--completion", "bash", stdout=writer)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, b"")
 
 
 def test_completion_without_shtab(monkeypatch: pytest.MonkeyPatch) -> None:

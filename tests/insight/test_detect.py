@@ -131,7 +131,10 @@ def test_the_command(tmp_path: Path) -> None:
     assert "1 finding\n" in errors
     assert run("detect", *EXAMPLES, "-q")[:2] == (0, "")
     assert run("detect", *EXAMPLES, "-q", "--expect", "10.20.0.0/16")[0] == 2
-    assert "body written by BinaryFormatter" in run("detect", path, "-q", "-T", "table")[1]
+    shown = run("detect", path, "-q", "-T", "table")[1]
+    assert "body written by BinaryFormatter" in shown
+    assert "        frames   4\n" in shown
+    assert "        seen     2024-03-04 08:00:00\n" in shown
     assert run("detect")[0] == run("detect", path, "--rules")[0] == 1
     assert len(run("detect", "--rules")[1].splitlines()) == len(RULES)
 

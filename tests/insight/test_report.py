@@ -13,7 +13,7 @@ import pytest
 
 from msmqwire.insight.explain import CLASSES, FAULTS
 from tests.cli.support import run
-from tests.insight.captures import EXAMPLES, FIRST, message, stream, write
+from tests.insight.captures import EXAMPLES, FIRST, SECOND, WRITER, datagram, message, stream, write
 from tests.insight.test_detect import DOTNET
 from tests.system_programs import require_program
 
@@ -81,6 +81,22 @@ def test_the_page_is_complete_and_loads_nothing(tmp_path: Path) -> None:
     headers = [attributes for tag, attributes in page.tags if tag == "th"]
     assert headers
     assert all(attributes["scope"] == "col" for attributes in headers)
+
+
+def test_hosts_and_minutes_have_their_frames(tmp_path: Path) -> None:
+    text = report(tmp_path / "report.html", EXAMPLES[1])
+    traffic = text[text.index('id="traffic"') : text.index('id="timeline"')]
+    minutes = text[text.index('id="timeline"') : text.index('id="hosts"')]
+    assert "<td>message-session.pcap 2 7 9 14 15</td>" in traffic
+    assert "<td>message-session.pcap 2 7 9</td>" in minutes
+
+
+def test_the_worst_findings_come_first(tmp_path: Path) -> None:
+    frames = [datagram(WRITER["PRINTED_REQUEST"]), *stream([WRITER["user_message"](FIRST, SECOND, 3, 1, 0, b"\1\xff")])]
+    text = report(tmp_path / "report.html", write(tmp_path / "x.pcap", frames))
+    assert "2 packets, 1 host, 1 queue, 1 payload with a fault, 2 findings (1 high); 2024-03-04 08:00:00 UTC" in text
+    assert text.index("refused-notification") < text.index("discovery-probe")
+    assert '<td class="time">2024-03-04 08:00:00</td>' in text
 
 
 def test_without_graphviz_there_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,7 +215,7 @@ def test_groups_beyond_a_compaction(monkeypatch: pytest.MonkeyPatch, busy: Path)
         assert found.section(name) == expected.section(name)
 
 
-def test_the_command(tmp_path: Path, busy: Path) -> None:
+def test_the_command(tmp_path: Path, busy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     status, output, errors = run("summary", *EXAMPLES, "-T", "json")
     assert status == 2
     assert {json.loads(line)["table"] for line in output.splitlines()} == SECTIONS.keys() - {"repeated"}
@@ -228,6 +228,12 @@ def test_the_command(tmp_path: Path, busy: Path) -> None:
     assert "busy.pcap" not in output
     _, output, _ = run("summary", busy, *EXAMPLES, "-q", "-T", "table", "--table", "hosts")
     assert "busy.pcap" in output
+    monkeypatch.setenv("COLUMNS", "120")
+    for name in ("queue_managers", "sessions", "discovery"):
+        _, output, _ = run("summary", *EXAMPLES, "-q", "-T", "table", "--table", name)
+        assert "  frames" in output.splitlines()[0]  # a heading: no records
+    _, output, _ = run("summary", busy, "-q", "-T", "brief", "--table", "totals")
+    assert "seen=2024-03-04 08:00:00 – 08:00:02" in output
     for wrong in (["-T", "csv"], ["--table", "nothing"], ["--lake", "lake"]):
         assert run("summary", busy, *wrong)[0] == 1
 

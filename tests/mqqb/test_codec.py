@@ -184,6 +184,8 @@ def test_packets_of_sessions(class_: Any, values: dict[str, Any]) -> None:
         ({"delivery_mode": "fast"}, "delivery_mode"),
         ({"label": "a\0b"}, "label"),
         ({"label": "x" * 250}, "Label"),
+        ({"label": "x" * 251}, "label"),
+        ({"label": "x" * 300}, "label"),
         ({"label": b"x"}, "label"),
         ({"body": "text"}, "body"),
         ({"body": bytes(1 << 22)}, "PacketSize"),
