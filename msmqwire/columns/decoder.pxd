@@ -12,8 +12,8 @@ from msmqwire.wire.transport cimport Transports
 cdef class Decoder:
     """Payloads [start, stop) of a batch, decoded by one thread into columns of their own.
 
-    A protocol's subclass has ``decode``, which writes rows from ``columns.rows`` on, and may prepare and finish. A batch
-    keeps its first decoder: columns with enough room need not be looked up again.
+    A protocol's subclass has ``decode``, which writes rows from ``columns.rows`` on, and may prepare and finish. A
+    batch keeps its first decoder: columns with enough room need not be looked up again.
     """
     cdef Payloads payloads
     cdef Transports transports

@@ -252,7 +252,11 @@ cdef class Payloads:
 
 cdef Payloads decodable(object payloads, object offsets, int threads):
     """What every ``decode_batch`` takes: payloads that one batch can hold, and at least one thread to decode them."""
-    cdef Payloads source = payloads if type(payloads) is Payloads and offsets is None else Payloads.of(payloads, offsets)
+    cdef Payloads source
+    if type(payloads) is Payloads and offsets is None:
+        source = payloads
+    else:
+        source = Payloads.of(payloads, offsets)
     if threads < 1:
         raise ValueError(f"threads={threads} must be at least 1")
     return source
