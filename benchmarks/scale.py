@@ -30,7 +30,7 @@ FULL = Scale(
     slow_rounds=7,
     largest_sample=100_000,
     spark_rows=1_000_000,
-    spark_rounds=5,
+    spark_rounds=3,
 )
 QUICK = Scale(
     rows=100_000,
