@@ -95,7 +95,7 @@ def test_lookup(benchmark: BenchmarkFixture, scale: Scale, report: Report, files
 def _report(report: Report, scale: Scale, title: str, contenders: list[Contender]) -> None:
     """Time all in turn, and report how many times as long as the first the others take."""
     first, *others = contenders
-    rounds = measure(contenders, scale.slow_rounds)
+    rounds = measure(contenders, scale.slow_rounds, least=3, seconds=scale.seconds)
     report.section(title)
     report.heading("times slower", "object")
     report.lines.append(f"  {first.name:{WIDTH}} {1e9 * rounds.per_packet(first.name):10,.0f}")

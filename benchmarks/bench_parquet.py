@@ -104,7 +104,8 @@ def test_compression(
 ) -> None:
     table, path, rows = source
     runs = {name: partial(compressed, path, tmp_path / name, table, name) for name in COMPRESSIONS}
-    rounds = measure([Contender(name, run, rows) for name, run in runs.items()], scale.slow_rounds)
+    contenders = [Contender(name, run, rows) for name, run in runs.items()]
+    rounds = measure(contenders, scale.slow_rounds, least=3, seconds=scale.seconds)
     report.section(
         f"Compression of Parquet ({table}): {rows:,} rows of {path.stat().st_size / rows:.0f} bytes in the capture"
     )

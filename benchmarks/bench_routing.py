@@ -103,7 +103,7 @@ def ratios(
 ) -> dict[str, float]:
     """Time all in turn and report how much longer than the first the others take; the target is for the second."""
     first, *others = contenders
-    rounds = measure(contenders, scale.slow_rounds)
+    rounds = measure(contenders, scale.slow_rounds, least=3, seconds=scale.seconds)
     report.section(title)
     report.heading("times slower", what)
     report.lines.append(f"  {first.name:{WIDTH}} {1e9 * rounds.per_packet(first.name):10,.0f}")

@@ -97,7 +97,12 @@ class Comparison:
         first, report = mine[0][0], self.report
         copies = [memcpy(yardstick, first.packets), blocked_memcpy(yardstick, first.packets, BLOCKED)]
         bounds = [*copies, pure_read(yardstick, first.packets, READ)]
-        fast = measure([*bounds, *(c for c, _ in mine), *arrays], self.scale.rounds)
+        fast = measure(
+            [*bounds, *(c for c, _ in mine), *arrays],
+            self.scale.rounds,
+            least=self.scale.slow_rounds,
+            seconds=self.scale.seconds,
+        )
         slow = measure([first, *loops], self.scale.slow_rounds) if loops else Rounds({})
         wanted = {peer.name: Target(peer.target) for peer in targets if peer.target}
 

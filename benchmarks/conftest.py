@@ -14,6 +14,8 @@ from benchmarks.performance_page import write_page
 from benchmarks.report import Report, machine
 from benchmarks.scale import FULL, QUICK, Scale
 
+LONGEST = 3600
+"""Seconds after which a benchmark fails, on a machine with much else to do."""
 REPORT = pytest.StashKey[Report]()
 
 
@@ -21,6 +23,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """--quick and --write-page."""
     parser.addoption("--quick", action="store_true", help="few rows, only to see that all of it works")
     parser.addoption("--write-page", metavar="FOLDER", help="write performance.md and its plots into the folder")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A benchmark may take longer than a test."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.timeout(LONGEST))
 
 
 def pytest_configure(config: pytest.Config) -> None:

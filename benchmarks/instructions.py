@@ -52,6 +52,19 @@ def decoding(decode: Callable[..., Any], **options: Any) -> Callable[[Path], Wor
     return prepare
 
 
+def small_batches(path: Path) -> Work:
+    """Requests in batches of 100, into columns that are written again."""
+    payloads = saved(path)
+    out = mqsd.decode_batch(payloads, columns=mqsd.REQUEST_COLUMNS)
+    parts = [payloads[start : start + 100] for start in range(0, len(payloads), 100)]
+
+    def work() -> None:
+        for part in parts:
+            mqsd.decode_batch(part, columns=mqsd.REQUEST_COLUMNS, out=out)
+
+    return work
+
+
 def encoding(protocol: Any, columns: Iterable[str] | None = None) -> Callable[[Path], Work]:
     def prepare(path: Path) -> Work:
         batch = protocol.decode_batch(saved(path), columns=columns)
@@ -89,6 +102,7 @@ def tables(path: Path) -> Work:
 # name: the input, and what is done with it
 KINDS: dict[str, tuple[str, Callable[[Path], Work]]] = {
     "requests": ("requests", decoding(mqsd.decode_batch, columns=mqsd.REQUEST_COLUMNS)),
+    "requests in batches of 100": ("requests", small_batches),
     "replies": ("replies", decoding(mqsd.decode_batch, columns=mqsd.REPLY_COLUMNS)),
     "notifications": ("notifications", decoding(mqcn.decode_batch)),
     "messages": ("messages", decoding(mqqb.decode_batch)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import random
 import re
 import statistics
@@ -87,13 +88,16 @@ def measure(
     contenders: Sequence[Contender],
     rounds: int,
     *,
+    least: int = 1,
+    seconds: float = math.inf,
     clock: Callable[[], float] = time.process_time,
     shuffled: bool = False,
 ) -> Rounds:
     """Run the contenders in turn (A B C A B C ...), after a warm-up of each, with the garbage collector off.
 
-    The collector is off in favour of the peers: only they make objects. ``shuffled`` changes the order in every round,
-    for contenders that leave something behind for the next, as garbage in a JVM.
+    After so many ``seconds`` there are no more rounds than ``least``. The collector is off in favour of the peers: only
+    they make objects. ``shuffled`` changes the order in every round, for contenders that leave something behind for the
+    next, as garbage in a JVM.
     """
     result = Rounds({c.name: c.packets for c in contenders}, {c.name: [] for c in contenders})
     for contender in contenders:
@@ -101,8 +105,11 @@ def measure(
     gc.collect()
     enabled = gc.isenabled()
     gc.disable()
+    end = time.monotonic() + seconds
     try:
         for number in range(rounds):
+            if number >= least and time.monotonic() > end:
+                break
             turn = random.Random(number).sample(contenders, len(contenders)) if shuffled else contenders
             for contender in turn:
                 before = clock()

@@ -11,6 +11,8 @@ class Scale:
 
     rows: int
     rounds: int
+    seconds: float
+    """Contenders that take long have as many rounds as fit in so many seconds, and ``slow_rounds`` at least."""
     slow_rounds: int
     largest_sample: int
     spark_rows: int
@@ -21,5 +23,21 @@ class Scale:
         return min(wanted or self.rows, self.rows if not wanted else self.largest_sample)
 
 
-FULL = Scale(rows=1_000_000, rounds=51, slow_rounds=7, largest_sample=100_000, spark_rows=1_000_000, spark_rounds=5)
-QUICK = Scale(rows=100_000, rounds=9, slow_rounds=3, largest_sample=1_000, spark_rows=20_000, spark_rounds=2)
+FULL = Scale(
+    rows=1_000_000,
+    rounds=51,
+    seconds=10,
+    slow_rounds=7,
+    largest_sample=100_000,
+    spark_rows=1_000_000,
+    spark_rounds=3,
+)
+QUICK = Scale(
+    rows=100_000,
+    rounds=9,
+    seconds=1,
+    slow_rounds=3,
+    largest_sample=1_000,
+    spark_rows=20_000,
+    spark_rounds=2,
+)

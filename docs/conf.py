@@ -61,7 +61,7 @@ NAVIGATION = {
     "Packets": ("decoding", "notifications", "messages", "format-names", "columns"),
     "Spark": ("spark", "lake", "cluster"),
     "Protocols": ("discovery", "serving", "notification-roles", "sending", "directory", "routing"),
-    "Look up": ("tables", "conformance", "security", "dependencies", "architecture"),
+    "Look up": ("tables", "performance", "conformance", "security", "dependencies", "architecture"),
 }
 #: The public modules by the title of their group.
 REFERENCE = {

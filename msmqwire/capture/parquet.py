@@ -20,6 +20,8 @@ Compression = Literal["gzip", "brotli", "lz4", "zstd", "snappy", "none"]
 # A row group for each block of a capture would be read slowly and compress badly
 ROW_GROUP_ROWS = 128 * 1024
 ROW_GROUP_BYTES = 16 << 20
+# A larger dictionary leaves the cache, and looking values up in it takes longer than compressing them
+_DICTIONARY_BYTES = 256 << 10
 # The columns by which readers skip row groups and files; statistics of the others only cost time
 _FILTERED = frozenset({"capture", "run", "file", "frame", "time", "time_ns", "first_time", "src", "dst"})
 
@@ -42,6 +44,7 @@ def parquet_writer(file: IO[bytes], schema: pa.Schema, compression: Compression 
         use_dictionary=dictionaries,  # type: ignore[arg-type]  # the stubs lack the list of columns
         column_encoding={name: "DELTA_BINARY_PACKED" for name, kind in kinds.items() if kind == "counted"},
         write_statistics=[name for name in schema.names if name in _FILTERED],
+        dictionary_pagesize_limit=_DICTIONARY_BYTES,
     )
 
 

@@ -61,7 +61,8 @@ class Sink(io.BufferedIOBase):
         if self._calls is None:
             from msmqwire.capture.ordered_calls import OrderedCalls
 
-            self._calls = OrderedCalls(self._jobs, self._jobs)
+            # Two more than threads: else a thread has no work when its call ends before the oldest one
+            self._calls = OrderedCalls(self._jobs, self._jobs + 2)
         self._calls.submit(handle, function, *arguments)
 
     def write_lines(self, data: ReadableBuffer) -> None:

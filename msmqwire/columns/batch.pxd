@@ -25,6 +25,7 @@ cdef class Batch:
     cdef dict names          # path of an enumeration -> names that this batch brings itself
     cdef frozenset selected
     cdef Buffer groups       # int32 offsets of the rows of each payload; None where row i is of payload i
+    cdef object decoder      # the Decoder that knows where the columns are in ``buffers``; None until they are reserved
     cdef size_t length
     cdef size_t fault_count
     cdef size_t holders      # who must not see it overwritten: Arrow consumers, encoders

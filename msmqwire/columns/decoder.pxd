@@ -12,9 +12,9 @@ from msmqwire.wire.transport cimport Transports
 cdef class Decoder:
     """Payloads [start, stop) of a batch, decoded by one thread into columns of their own.
 
-    A protocol's subclass has ``decode``, which writes rows from ``columns.rows`` on, and may prepare and finish.
+    A protocol's subclass has ``decode``, which writes rows from ``columns.rows`` on, and may prepare and finish. A
+    batch keeps its first decoder: columns with enough room need not be looked up again.
     """
-    cdef Batch batch
     cdef Payloads payloads
     cdef Transports transports
     cdef bint strict
@@ -22,6 +22,9 @@ cdef class Decoder:
     cdef size_t start
     cdef size_t stop
     cdef Columns columns
+    cdef size_t most_payloads   # what the columns of a batch's first decoder have room for
+    cdef size_t most_bytes
+    cdef tuple lists            # of the lists among them: path of the items, which of ``columns.lists``
 
     cdef int prepare(self) except -1
     cdef void decode(self) noexcept nogil

@@ -10,9 +10,9 @@ from libc.string cimport memmove
 
 from msmqwire.columns.batch cimport Batch, prepare as prepare_batch
 from msmqwire.columns.layout cimport (
-    LIST, LIST_END, MOST_LISTS, Columns, Items, Layout, Source, copy_columns,
+    LIST, LIST_END, MOST_LISTS, Columns, Items, Layout, Source, clear_counts, copy_columns,
 )
-from msmqwire.columns.payloads cimport Payloads, set_too_large, without_large
+from msmqwire.columns.payloads cimport Payloads, fit_batch, set_too_large, without_large
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.transport cimport Transports
 
@@ -23,7 +23,7 @@ cdef Payloads NOTHING = Payloads(b"", [0])
 
 cdef class Decoder:
     cdef int prepare(self) except -1:
-        """Find what ``decode`` needs from ``columns``; called once for each thread, before any starts."""
+        """Find what ``decode`` needs from ``columns``; called whenever their memory changes."""
         return 0
 
     cdef void decode(self) noexcept nogil:
@@ -91,47 +91,65 @@ cdef void merge(Columns* whole, Decoder part) noexcept:
     whole.rows += rows
 
 
+cdef Decoder first_decoder(Batch batch, Layout layout, type decoder):
+    """The first decoder of a batch: its columns have room for the payloads, and nothing is written in them."""
+    cdef Decoder first = batch.decoder
+    cdef size_t nbytes = <size_t>batch.payloads.nbytes
+    if first is not None and batch.length <= first.most_payloads and nbytes <= first.most_bytes:
+        clear_counts(&first.columns)
+        return first
+    batch.decoder = None  # until all columns have their memory
+    first = decoder.__new__(decoder)
+    layout.reserve(batch, &first.columns)
+    first.most_payloads = batch.length
+    first.most_bytes = nbytes
+    first.lists = tuple([(items, which) for name, items, which in layout.lists if name in batch.selected])
+    first.prepare()
+    batch.decoder = first
+    return first
+
+
 cdef int decode_into(
     Batch batch, Layout layout, type decoder, Transports transports, bint strict, uint32_t options,
     size_t threads,
 ) except -1:
     """Decode the payloads that the batch holds."""
-    cdef Columns whole
-    cdef Decoder part
-    cdef list parts = []
+    cdef Decoder first = first_decoder(batch, layout, decoder)
+    cdef Decoder part = first
+    cdef list others = []
     cdef size_t nbytes = 0
     cdef size_t i
-    layout.reserve(batch, &whole)
     threads = max(min(threads, batch.length), <size_t>1)
-    for i in range(threads):
+    first.payloads = batch.payloads
+    first.transports = transports
+    first.strict = strict
+    first.options = options
+    first.start = 0
+    first.stop = batch.length // threads
+    for i in range(1, threads):
+        nbytes += <size_t>batch.payloads[<Py_ssize_t>part.start:<Py_ssize_t>part.stop].nbytes
         part = decoder.__new__(decoder)
-        part.batch = batch
         part.payloads = batch.payloads
         part.transports = transports
         part.strict = strict
         part.options = options
         part.start = batch.length * i // threads
         part.stop = batch.length * (i + 1) // threads
-        copy_columns(&part.columns, &whole)
+        copy_columns(&part.columns, &first.columns)
         shift(&part.columns, layout.most_rows(part.start, nbytes), part.start, nbytes)
         part.prepare()
-        if i + 1 < threads:
-            nbytes += <size_t>batch.payloads[<Py_ssize_t>part.start:<Py_ssize_t>part.stop].nbytes
-        parts.append(part)
-    run_all(parts)
-    copy_columns(&whole, &(<Decoder>parts[0]).columns)
-    for part in parts[1:]:
-        merge(&whole, part)
-    if whole.groups != NULL:
+        others.append(part)
+    run_all(first, others)
+    for part in others:
+        merge(&first.columns, part)
+    first.payloads = None
+    if first.columns.groups != NULL:
         batch.groups = batch.buffers["groups"]
-    batch.length = whole.rows
-    batch.fault_count = whole.fault_count
-    part = parts[0]
-    copy_columns(&part.columns, &whole)
-    for name, items, which in layout.lists:
-        if name in batch.selected:
-            batch.counts[items] = whole.lists[<size_t>which].count
-    return part.finish(batch)
+    batch.length = first.columns.rows
+    batch.fault_count = first.columns.fault_count
+    for items, which in first.lists:
+        batch.counts[items] = first.columns.lists[<size_t>which].count
+    return first.finish(batch)
 
 
 cdef int report_large(Batch batch, list large) except -1:
@@ -151,15 +169,20 @@ cdef int report_large(Batch batch, list large) except -1:
     return 0
 
 
-cdef int run_all(list parts) except -1:
-    """Run every part to its end, the first one in this thread.
+cdef int run_all(Decoder first, list others) except -1:
+    """Run every decoder to its end, the first one in this thread.
 
     An interrupt is raised after all threads have ended: until then they write into the columns. An interpreter that is
-    ending starts no more threads; then this thread runs all parts.
+    ending starts no more threads; then this thread runs them all.
     """
-    cdef list threads = []
+    cdef list threads
+    if not others:
+        with nogil:
+            first.decode()
+        return 0
+    threads = []
     interrupt = None
-    for part in parts[1:]:
+    for part in others:
         thread = Thread(target=part.run, daemon=True)
         try:
             thread.start()
@@ -168,7 +191,7 @@ cdef int run_all(list parts) except -1:
         except KeyboardInterrupt as error:
             interrupt = error
         threads.append(thread)
-    parts[0].run()
+    first.run()
     for thread in threads:
         while thread.is_alive():
             try:
@@ -185,8 +208,13 @@ cdef Batch decode_payloads(
     int threads, type kind=Batch, uint32_t options=0,
 ):
     """A batch of class ``kind`` with the rows of the payloads: ``out`` written again, or a new one."""
-    cdef list large = []
-    cdef Batch batch = prepare_batch(layout.table, without_large(payloads, large), columns, out, kind)
+    cdef list large = None
+    cdef Payloads decodable = payloads
+    cdef Batch batch
+    if not fit_batch(payloads):
+        large = []
+        decodable = without_large(payloads, large)
+    batch = prepare_batch(layout.table, decodable, columns, out, kind)
     batch.writing = True
     try:
         decode_into(batch, layout, decoder, transports, strict, options, <size_t>threads)

@@ -64,6 +64,15 @@ cdef inline void clear_columns(Columns* columns) noexcept:
     memset(columns, 0, <size_t>(<uint8_t*>columns.sources - <uint8_t*>columns))
 
 
+cdef inline void clear_counts(Columns* columns) noexcept:
+    """The same columns with nothing written."""
+    cdef size_t i
+    columns.rows = 0
+    columns.fault_count = 0
+    for i in range(<size_t>MOST_LISTS):
+        columns.lists[i].count = 0
+
+
 cdef inline void copy_columns(Columns* target, const Columns* columns) noexcept:
     cdef size_t front = <size_t>(<const uint8_t*>columns.sources - <const uint8_t*>columns)
     memcpy(target, columns, front + columns.count * sizeof(Source))

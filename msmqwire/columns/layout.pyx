@@ -331,7 +331,6 @@ cdef class Layout:
         cdef Items* items
         clear_columns(columns)
         columns.stride = self.stride
-        batch.counts = {}
         for name in ("presence", *batch.columns):
             line = self.lines.get(name)
             if line is None:

@@ -57,6 +57,11 @@ cdef class Payloads:
     cdef readonly Py_ssize_t nbytes
 
 
+cdef inline bint fit_batch(Payloads payloads) noexcept:
+    """Whether a batch can hold the payloads, of which none is too large then."""
+    return payloads.nbytes <= LARGEST_PAYLOAD and payloads.table.count < <size_t>0x7FFFFFFF
+
+
 cdef Payloads decodable(object payloads, object offsets, int threads)
 cdef Payloads without_large(Payloads payloads, list large)
 cdef tuple immutable_view(object data)

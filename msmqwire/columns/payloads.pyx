@@ -252,7 +252,11 @@ cdef class Payloads:
 
 cdef Payloads decodable(object payloads, object offsets, int threads):
     """What every ``decode_batch`` takes: payloads that one batch can hold, and at least one thread to decode them."""
-    cdef Payloads source = Payloads.of(payloads, offsets)
+    cdef Payloads source
+    if type(payloads) is Payloads and offsets is None:
+        source = payloads
+    else:
+        source = Payloads.of(payloads, offsets)
     if threads < 1:
         raise ValueError(f"threads={threads} must be at least 1")
     return source
@@ -261,14 +265,10 @@ cdef Payloads decodable(object payloads, object offsets, int threads):
 cdef Payloads without_large(Payloads payloads, list large):
     """The payloads with each one above LARGEST_PAYLOAD empty, its index and size added to ``large``."""
     cdef size_t count = payloads.table.count
-    cdef Buffer spans
-    cdef Span* span
+    cdef Buffer spans = allocate(count * sizeof(Span))
+    cdef Span* span = <Span*>spans.data
     cdef Py_ssize_t nbytes = 0
     cdef size_t i
-    if payloads.nbytes <= LARGEST_PAYLOAD and count < <size_t>0x7FFFFFFF:
-        return payloads
-    spans = allocate(count * sizeof(Span))
-    span = <Span*>spans.data
     for i in range(count):
         span[i] = payload_at(&payloads.table, i)
         if span[i].size > LARGEST_PAYLOAD:

@@ -8,11 +8,22 @@ __all__ = ["TRANSPORT_NAMES", "Transport"]
 TRANSPORT_NAMES = tuple([transport.name.lower() for transport in Transport])
 
 
+cdef dict CODES = {name: code for code, name in enumerate(TRANSPORT_NAMES)}
+cdef tuple alike = tuple([transports_of(code) for code in Transport])
+
+
+cdef Transports transports_of(uint32_t code):
+    """The transports of payloads that one transport carried."""
+    cdef Transports transports = Transports.__new__(Transports)
+    transports.code = code
+    return transports
+
+
 cdef uint32_t transport_code(str transport, tuple accepted) except? 0xFFFFFFFF:
     """The code of a transport's name, which must be in ``accepted``."""
     if transport not in accepted:
         raise ValueError(f"transport={transport!r} is not one of {', '.join(map(repr, accepted))}")
-    return TRANSPORT_NAMES.index(transport)
+    return CODES[transport]
 
 
 cdef Transports parse_transports(object transport, tuple accepted, size_t count):
@@ -23,21 +34,21 @@ cdef Transports parse_transports(object transport, tuple accepted, size_t count)
     ValueError
         The name or a code is not accepted, or the array has another length.
     """
-    cdef Transports parsed = Transports.__new__(Transports)
+    cdef Transports parsed
     cdef const uint8_t[::1] codes
     cdef uint32_t known = 0
     cdef size_t i
     if isinstance(transport, str):
-        parsed.code = transport_code(transport, accepted)
-        return parsed
+        return alike[transport_code(transport, accepted)]
     codes = memoryview(bytes(memoryview(transport).cast("B")))  # what was checked must not change
     if <size_t>codes.shape[0] != count:
         raise ValueError(f"transport has {codes.shape[0]} entries for {count} payloads")
     for name in accepted:
-        known |= 1u << <uint32_t>TRANSPORT_NAMES.index(name)
+        known |= 1u << <uint32_t>CODES[name]
     for i in range(count):
         if codes[i] >= 32 or not known >> codes[i] & 1:
             raise ValueError(f"transport[{i}]={codes[i]} is not the code of one of {', '.join(map(repr, accepted))}")
+    parsed = Transports.__new__(Transports)
     if count:
         parsed.owner = codes
         parsed.codes = &codes[0]
