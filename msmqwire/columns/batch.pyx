@@ -12,24 +12,22 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
-from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed, lasting
+from msmqwire.columns.arrow_nodes cimport distinct_node, fault_node, guid_node, names_node, violations_node
+from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport (
-    TextSpan, Validity, ascii_of_spans, bits_of_bools, bytes_of_spans,
-    ends_of_guids, fault_fields, guid_texts, largest_of, presence_bitmap, rows_of_items, swapped_guids, texts_at,
-    texts_of, texts_of_names, texts_of_spans, validity_of, widened, zeros,
+    TextSpan, ascii_of_spans, bits_of_bools, bytes_of_spans, ends_of_guids, presence_bitmap, rows_of_items,
+    swapped_guids, texts_of_spans, validity_of,
 )
 from msmqwire.columns.distinct cimport distinct_addresses, distinct_format_names
 from msmqwire.columns.payloads cimport Payloads
 from msmqwire.wire.fault cimport Fault, field_name
 from msmqwire.wire.format_name cimport FormatName
-from msmqwire.wire.guid cimport GUID_SIZE
-from msmqwire.wire.simd cimport wire_popcount
 
 import numpy as np
 
 from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown
 from msmqwire.columns.schema import (
-    ADDRESS, ASCII, BOOL, BYTES, FAULT_CODE, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, ListOf, StructOf, index_type
+    ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, ListOf, StructOf
 )
 from msmqwire.columns.views import (
     ADDRESS_DTYPE, FAULT_DTYPE, FORMAT_NAME_DTYPE, SPAN_DTYPE, AsciiColumn, BytesColumn, ListColumn, TextColumn,
@@ -38,18 +36,6 @@ from msmqwire.columns.views import (
 from msmqwire.wire.fault import FAULT_NAMES
 
 __all__ = ["Batch", "FaultEntry"]
-
-# arrow.uuid is an extension type: its name travels in the metadata of the field, in the C data interface's encoding
-cdef bytes UUID_METADATA = b"".join(
-    (
-        (2).to_bytes(4, "little"),
-        *(
-            len(text).to_bytes(4, "little") + text
-            for text in (b"ARROW:extension:name", b"arrow.uuid", b"ARROW:extension:metadata", b"")
-        ),
-    )
-)
-
 
 cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
 
@@ -325,9 +311,20 @@ cdef class Batch:
         form.validity = validity_of(self.buffers.get("presence"), self.table.presence_width, self.length)
         for column in columns:
             if column.name == "fault":
-                root.children.append(fault_node(self, form))
+                root.children.append(
+                    fault_node(
+                        <const Fault*>self.data("faults"), self.fault_count, self.length, self.table.fields,
+                        form.dictionaries,
+                    )
+                )
             elif column.name == "violations":
-                root.children.append(violations_node(self, form.validity))
+                validity, nulls = form.validity.of(DECODED)
+                root.children.append(
+                    violations_node(
+                        <const uint32_t*>self.data("violations"), self.length, validity, nulls,
+                        self.table.violation_names,
+                    )
+                )
             else:
                 validity, nulls = form.validity.of(column.presence or DECODED)
                 root.children.append(
@@ -464,7 +461,7 @@ cdef ArrowNode node_of(
         return node
     if isinstance(type_, Enumeration):
         names = batch.names[path] if path in batch.names else type_.names
-        return names_node(name, type_, buffer, count, validity, nulls, names, form)
+        return names_node(name, type_, buffer, count, validity, nulls, names, form.dictionaries)
     if type_ is TEXT:
         texts = texts_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
         return arrow_node(name, "u", length, validity, nulls, list(texts))
@@ -478,13 +475,13 @@ cdef ArrowNode node_of(
         return arrow_node(name, "u", length, validity, nulls, list(texts))
     if type_ is ADDRESS:
         places, texts = distinct_addresses(buffer.data, count, NULL if validity is None else validity.data)
-        return distinct_node(name, count, validity, nulls, places, texts, form)
+        return distinct_node(name, count, validity, nulls, places, texts, form.dictionaries)
     if type_ is FORMAT_NAME:
         places, texts = distinct_format_names(
             <const FormatName*>buffer.data, count, &batch.payloads.table, row,
             NULL if validity is None else validity.data,
         )
-        return distinct_node(name, count, validity, nulls, places, texts, form)
+        return distinct_node(name, count, validity, nulls, places, texts, form.dictionaries)
     if type_ is BOOL:
         return arrow_node(name, "b", length, validity, nulls, [bits_of_bools(buffer.data, count)])
     if type_ is GUID:
@@ -498,152 +495,3 @@ cdef bint holds_text(object type_):
     if isinstance(type_, StructOf):
         return any(holds_text(member) for _, member in type_.members)
     return type_ is TEXT or type_ is ASCII or type_ is BYTES or type_ is FORMAT_NAME
-
-
-cdef ArrowNode guid_node(Buffer buffer, str name, size_t count, Buffer validity, Py_ssize_t nulls, str guid):
-    cdef ArrowNode node
-    cdef Py_ssize_t length = <Py_ssize_t>count
-    if guid == "text":
-        texts = guid_texts(buffer.data, count, NULL if validity is None else validity.data)
-        return arrow_node(name, "u", length, validity, nulls, list(texts))
-    guids = zeros(count * GUID_SIZE) if nulls == length else swapped_guids(buffer.data, count)
-    node = arrow_node(name, "w:16", length, validity, nulls, [guids])
-    if guid == "uuid":
-        node.metadata = UUID_METADATA
-    return node
-
-
-cdef ArrowNode lasting_node(ArrowNode node):
-    """A node that is never freed."""
-    cdef Buffer buffer
-    for buffer in node.buffers:
-        if buffer is not None:
-            lasting(buffer)
-    return node
-
-
-cdef dict KNOWN_NAMES = {}  # the dictionaries of the enumerations of tables
-
-
-cdef ArrowNode names_node(
-    str name, object type_, Buffer values, size_t count, Buffer validity, Py_ssize_t nulls, tuple names, ArrowForm form
-):
-    """An enumeration: the names that small numbers stand for; a number without a name has empty text."""
-    cdef ArrowNode node
-    cdef Buffer indices = values
-    cdef str index
-    cdef size_t i
-    if not form.dictionaries:
-        texts = list(texts_of_names(values.data, count, names))
-        return arrow_node(name, "u", <Py_ssize_t>count, validity, nulls, texts)
-    if largest_of(values.data, count) >= <size_t>len(names):
-        indices = allocate(count)
-        for i in range(count):
-            indices.data[i] = min(values.data[i], <uint8_t>min(len(names), 255))
-        names = (*names, "") if len(names) < 256 else names
-    index = index_type(type_)
-    if index == "int8":
-        index = "c"
-    elif index == "int16":
-        index, indices = "s", widened(indices.data, count, 2)
-    else:
-        index, indices = "i", widened(indices.data, count, 4)
-    node = arrow_node(name, index, <Py_ssize_t>count, validity, nulls, [indices])
-    if type_.names:
-        node.dictionary = KNOWN_NAMES.get(names)
-    if node.dictionary is None:
-        node.dictionary = arrow_node("", "u", len(names), None, 0, list(texts_of(list(names))))
-        if type_.names:
-            KNOWN_NAMES[names] = lasting_node(node.dictionary)
-    return node
-
-
-cdef ArrowNode distinct_node(
-    str name, size_t count, Buffer validity, Py_ssize_t nulls, Buffer places, tuple texts, ArrowForm form
-):
-    """Texts by their places among the distinct ones."""
-    cdef ArrowNode node
-    cdef Buffer offsets = texts[0]
-    cdef Buffer text = texts[1]
-    cdef Py_ssize_t length = <Py_ssize_t>count
-    cdef Py_ssize_t distinct = <Py_ssize_t>(offsets.size // sizeof(int32_t)) - 1
-    if not form.dictionaries:
-        if not distinct:
-            return arrow_node(name, "u", length, validity, nulls, [zeros((count + 1) * sizeof(int32_t)), text])
-        texts = texts_at(<const uint32_t*>places.data, count, <const int32_t*>offsets.data, text.data)
-        return arrow_node(name, "u", length, validity, nulls, list(texts))
-    node = arrow_node(name, "i", length, validity, nulls, [places])
-    node.dictionary = arrow_node("", "u", distinct, None, 0, [offsets, text])
-    return node
-
-
-cdef ArrowNode fault_node(Batch batch, ArrowForm form):
-    """struct<code, field, offset>, null where there is no fault: the sparse faults spread over all rows."""
-    cdef size_t count = batch.length
-    cdef Py_ssize_t length = <Py_ssize_t>count
-    cdef Py_ssize_t nulls = <Py_ssize_t>(count - batch.fault_count)
-    cdef const Fault* faults = <const Fault*>batch.data("faults")
-    cdef Buffer validity = zeros((count + 7) // 8)
-    cdef Buffer codes = zeros(count)
-    cdef Buffer places = zeros(count * sizeof(uint32_t))
-    cdef Buffer offsets = places
-    cdef list fields = []
-    cdef uint32_t row
-    cdef size_t i
-    if batch.fault_count:
-        validity = allocate_zeroed((count + 7) // 8)
-        codes = allocate_zeroed(count)
-        offsets = allocate_zeroed(count * sizeof(uint32_t))
-        for i in range(batch.fault_count):
-            row = faults[i].row
-            validity.data[row >> 3] |= <uint8_t>(1 << (row & 7))
-            codes.data[row] = <uint8_t>faults[i].code
-            (<uint32_t*>offsets.data)[row] = <uint32_t>faults[i].offset
-        places, fields = fault_fields(faults, batch.fault_count, count, batch.table.fields)
-    cdef ArrowNode node = arrow_node("fault", "+s", length, validity, nulls, [])
-    node.children = [
-        names_node("code", FAULT_CODE, codes, count, validity, nulls, FAULT_NAMES, form),
-        distinct_node("field", count, validity, nulls, places, texts_of(fields), form),
-        arrow_node("offset", "I", length, validity, nulls, [offsets]),
-    ]
-    return node
-
-
-cdef ArrowNode violations_node(Batch batch, Validity rows):
-    cdef size_t count = batch.length
-    cdef const uint32_t* bits = <const uint32_t*>batch.data("violations")
-    cdef Buffer offsets
-    cdef int32_t* end
-    cdef Buffer values
-    cdef size_t i
-    cdef int32_t written = 0
-    cdef uint32_t left = 0
-    cdef uint32_t bit
-    cdef ArrowNode node
-    validity, nulls = rows.of(DECODED)
-    for i in range(count):
-        left |= bits[i]
-    if left:
-        offsets = allocate((count + 1) * sizeof(int32_t))
-        end = <int32_t*>offsets.data
-        end[0] = 0
-        for i in range(count):
-            end[i + 1] = end[i] + <int32_t>wire_popcount(bits[i])
-        values = allocate(<size_t>end[count])
-        for i in range(count):
-            left = bits[i]
-            bit = 0
-            while left:
-                if left & 1:
-                    values.data[written] = <uint8_t>bit
-                    written += 1
-                left >>= 1
-                bit += 1
-    else:
-        offsets = zeros((count + 1) * sizeof(int32_t))
-        values = zeros(0)
-    node = arrow_node("violations", "+l", <Py_ssize_t>count, validity, nulls, [offsets])
-    names = batch.table.violation_names
-    texts = texts_of_names(values.data, <size_t>written, names)
-    node.children.append(arrow_node("item", "u", written, None, 0, list(texts)))
-    return node

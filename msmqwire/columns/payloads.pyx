@@ -150,11 +150,9 @@ cdef class Payloads:
             return from_arrow_array(payloads, BINARY_FORMATS)
         if hasattr(payloads, "__arrow_c_stream__"):
             return from_arrow_stream(payloads, BINARY_FORMATS)
-        if isinstance(payloads, np.ndarray) and payloads.dtype == object:
-            return from_sequence(payloads)
-        if PyObject_CheckBuffer(payloads):
+        if PyObject_CheckBuffer(payloads) and not (isinstance(payloads, np.ndarray) and payloads.dtype == object):
             raise TypeError("one buffer of many payloads needs offsets=; for a single payload use decode()")
-        return from_sequence(payloads)
+        return from_items(payloads, texts=False)
 
     @staticmethod
     def of_texts(texts):
@@ -179,7 +177,7 @@ cdef class Payloads:
             return from_arrow_stream(texts, TEXT_FORMATS)
         if isinstance(texts, (str, bytes)):
             raise TypeError("texts must be many: a list of one, or a column")
-        return from_texts(texts)
+        return from_items(texts, texts=True)
 
     def __len__(self):
         return <Py_ssize_t>self.table.count
@@ -344,7 +342,8 @@ cdef int attach_offsets32(
     return 0
 
 
-cdef Payloads from_sequence(object payloads):
+cdef Payloads from_items(object payloads, bint texts):
+    """A sequence of bytes-like objects and None; with ``texts`` of strings, as their UTF-8, and None."""
     cdef list items = list(payloads)
     cdef Py_ssize_t count = len(items)
     cdef Buffer spans = allocate(<size_t>count * sizeof(Span))
@@ -353,12 +352,21 @@ cdef Payloads from_sequence(object payloads):
     cdef Py_ssize_t i, size
     for i in range(count):
         item = items[i]
-        if PyBytes_CheckExact(item):
-            span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
-            span[i].size = <size_t>PyBytes_GET_SIZE(item)
-        elif item is None:
+        if item is None:
             span[i].data = NULL
-            span[i].size = 0
+            size = 0
+        elif texts:
+            if not isinstance(item, str):
+                raise TypeError(f"text {i} is {type(item).__name__}, not str or None")
+            try:
+                span[i].data = <const uint8_t*>PyUnicode_AsUTF8AndSize(item, &size)
+            except UnicodeEncodeError:  # a lone surrogate is written like any other character
+                item = items[i] = (<str>item).encode("utf-8", "surrogatepass")
+                span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
+                size = PyBytes_GET_SIZE(item)
+        elif PyBytes_CheckExact(item):
+            span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
+            size = PyBytes_GET_SIZE(item)
         elif PyObject_CheckBuffer(item):
             view = PyMemoryView_FromObject(item)
             size = PyMemoryView_GET_BUFFER(view).len
@@ -366,37 +374,10 @@ cdef Payloads from_sequence(object payloads):
                 view, size = immutable_view(item)
             items[i] = view
             span[i].data = address(view)
-            span[i].size = <size_t>size
         else:
             raise TypeError(f"payload {i} is {type(item).__name__}, not bytes-like or None")
-        nbytes += <Py_ssize_t>span[i].size
-    return payloads_of_spans(span, <size_t>count, nbytes, (spans, items))
-
-
-cdef Payloads from_texts(object texts):
-    """Strings as their UTF-8, in which a lone surrogate is written like any other character."""
-    cdef list items = list(texts)
-    cdef Py_ssize_t count = len(items)
-    cdef Buffer spans = allocate(<size_t>count * sizeof(Span))
-    cdef Span* span = <Span*>spans.data
-    cdef Py_ssize_t nbytes = 0
-    cdef Py_ssize_t i, size
-    for i in range(count):
-        item = items[i]
-        if isinstance(item, str):
-            try:
-                span[i].data = <const uint8_t*>PyUnicode_AsUTF8AndSize(item, &size)
-            except UnicodeEncodeError:
-                item = items[i] = (<str>item).encode("utf-8", "surrogatepass")
-                span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
-                size = PyBytes_GET_SIZE(item)
-            span[i].size = <size_t>size
-        elif item is None:
-            span[i].data = NULL
-            span[i].size = 0
-        else:
-            raise TypeError(f"text {i} is {type(item).__name__}, not str or None")
-        nbytes += <Py_ssize_t>span[i].size
+        span[i].size = <size_t>size
+        nbytes += size
     return payloads_of_spans(span, <size_t>count, nbytes, (spans, items))
 
 
