@@ -49,7 +49,7 @@ class FaultEntry(NamedTuple):
 
 
 cdef class Hold:
-    """While one lives its Batch cannot be overwritten: every part of an Arrow export has one, and a running encoder."""
+    """While it exists its Batch cannot be overwritten; parts of Arrow exports and running encoders have one."""
 
     def __cinit__(self, Batch batch):
         batch.readable()
@@ -129,7 +129,7 @@ cdef class Batch:
         else:
             raise KeyError(f"{name!r}: no such column of {self.table.name}; it has {', '.join(self.table.names)}")
         if name not in self.selected:
-            raise KeyError(f"{name!r} was not among the columns asked for: {', '.join(self.columns)}")
+            raise KeyError(f"{name!r} is not among the requested columns: {', '.join(self.columns)}")
         self.readable()
         if name == "fault":
             return self.faults
@@ -177,7 +177,7 @@ cdef class Batch:
         """Bits of the table's violations, shape (n,)."""
         self.readable()
         if "violations" not in self.buffers:
-            raise KeyError("'violations' was not among the columns asked for")
+            raise KeyError("'violations' is not among the requested columns")
         return np.frombuffer(read_only(self.buffers["violations"]), np.uint32, self.length)
 
     def violation_names(self, Py_ssize_t row):
@@ -234,7 +234,7 @@ cdef class Batch:
         return 0
 
     cdef Batch head(self, size_t rows):
-        """The first rows without derived columns, over the same memory: to be used before this batch is written."""
+        """The first rows without derived columns, in the same memory: to be used before this batch is overwritten."""
         cdef Batch batch = Batch.__new__(Batch)
         cdef const Fault* faults = <const Fault*>self.data("faults")
         batch.table, batch.payloads, batch.groups = self.table, self.payloads, self.groups
@@ -259,7 +259,7 @@ cdef class Batch:
         return 0
 
     cdef int derive(self, str column) except -1:
-        """Make what is shown of ``column`` where that is not what the kernel wrote; for the batches of a protocol."""
+        """Make the values of a column that the kernel did not write; batches of protocols override this."""
         return 0
 
     cdef Buffer payloads_of_rows(self):
@@ -278,7 +278,7 @@ cdef class Batch:
         return column in self.selected
 
     cdef uint8_t* reserve(self, str path, size_t size) except NULL:
-        """Room for ``size`` bytes at ``path``: what is there when it is large enough, else a new Buffer."""
+        """Space for ``size`` bytes at ``path``: the existing Buffer if it is large enough, else a new one."""
         cdef Buffer buffer = self.buffers.get(path)
         if buffer is None or buffer.size < size:
             buffer = allocate(size)
@@ -286,7 +286,7 @@ cdef class Batch:
         return buffer.data
 
     cdef uint8_t* reserve_column(self, str column, size_t size) except? NULL:
-        """As ``reserve`` for a column or a part of one; NULL when the column was not asked for."""
+        """As ``reserve`` for a column or a part of one; NULL if the column is not requested."""
         if column.partition("[")[0] not in self.selected:
             return NULL
         return self.reserve(column, size)
@@ -334,7 +334,7 @@ cdef class Batch:
 
 
 cdef class ArrowForm:
-    """A Batch with GUIDs in a form of the reader's choice, and dictionaries or none, for any Arrow consumer."""
+    """A Batch for any Arrow consumer, with GUIDs in one of their forms, and with dictionaries or without."""
 
     def __arrow_c_array__(self, requested_schema=None):
         cdef Hold hold = Hold(self.batch)
@@ -378,7 +378,7 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
     elif batch.table is not table:
         raise ValueError(f"out= is a batch of {batch.table.name}, not of {table.name}")
     elif batch.columns != names:
-        raise ValueError(f"out= has the columns {', '.join(batch.columns)}; asked for are {', '.join(names)}")
+        raise ValueError(f"out= has the columns {', '.join(batch.columns)}; requested are {', '.join(names)}")
     elif batch.holders:
         raise BufferError("out= is held by an Arrow consumer or an encoder: release it or decode into a new Batch")
     else:

@@ -1,8 +1,7 @@
-"""Take payloads as they come: one buffer with offsets, a sequence of bytes-like objects, or Arrow arrays.
+"""Payloads from one buffer with offsets, a sequence of bytes-like objects, or Arrow arrays.
 
-Bytes are not copied where they are known to stay as they are: objects of ``bytes`` and ``str``, and Arrow arrays, whose
-offsets and validity are copied. Bytes of an Arrow array that change all the same give wrong values and nothing worse:
-what is measured in them is measured once.
+Immutable bytes are not copied: objects of ``bytes`` and ``str``, and Arrow arrays, whose offsets and validity are
+copied. If the bytes of an Arrow array change all the same, values are wrong, and no memory outside is read.
 """
 
 from inspect import signature
@@ -30,18 +29,18 @@ cdef const uint8_t* EMPTY = <const uint8_t*>b""
 
 
 cdef tuple immutable_view(object data):
-    """A memoryview of bytes that nothing can change, and their number: of ``data`` itself, or of a copy."""
+    """An immutable memoryview of ``data``, or of a copy, and the number of its bytes."""
     cdef object view = PyMemoryView_FromObject(data)
     if not view.c_contiguous:
         raise ValueError("payload buffers must be contiguous")
-    # A view that is read-only itself may be of memory that others write
+    # The memory of a read-only view may be written through another view
     if not PyBytes_CheckExact(view.obj):
         view = PyMemoryView_FromObject(bytes(view))
     return view, view.nbytes
 
 
 cdef object hold_payload(object data, tuple fields, const uint8_t** start, size_t* size):
-    """What keeps the bytes of one payload alive and as they are; a DecodeError if there are too many for a decoder."""
+    """The owner of the immutable bytes of one payload; a DecodeError if there are too many for a decoder."""
     cdef Fault fault
     if PyBytes_CheckExact(data):
         owner = data
@@ -82,7 +81,7 @@ cdef class Payloads:
     Raises
     ------
     ValueError
-        The offsets fall, or leave the data.
+        The offsets decrease, or are outside the data.
 
     Examples
     --------
@@ -144,7 +143,7 @@ cdef class Payloads:
         if offsets is not None:
             return Payloads(payloads, offsets)
         if isinstance(payloads, Payloads):
-            # An encoder may write its own payloads again; who reads them keeps the memory as it is
+            # An encoder may overwrite its own payloads, unless a slice of them is held
             return payloads if type(payloads) is Payloads else part(payloads, 0, len(payloads))
         if hasattr(payloads, "__arrow_c_array__"):
             return from_arrow_array(payloads, BINARY_FORMATS)
@@ -249,7 +248,7 @@ cdef class Payloads:
 
 
 cdef Payloads decodable(object payloads, object offsets, int threads):
-    """What every ``decode_batch`` takes: payloads that one batch can hold, and at least one thread to decode them."""
+    """The payloads that were passed to ``decode_batch``; refuses a number of threads below 1."""
     cdef Payloads source = Payloads.of(payloads, offsets)
     if threads < 1:
         raise ValueError(f"threads={threads} must be at least 1")
@@ -289,7 +288,7 @@ cdef object payload_view(Payloads payloads, Py_ssize_t i):
 
 
 cdef class Window:
-    """The bytes of one payload, alive as long as somebody looks at them."""
+    """The bytes of one payload; a view of them keeps their owner alive."""
     cdef Span span
     cdef object owner
 
@@ -332,7 +331,7 @@ cdef Payloads payloads_of_spans(const Span* spans, size_t count, Py_ssize_t nbyt
 cdef int attach_offsets32(
     Payloads payloads, const uint8_t* data, const int32_t* offsets, size_t count, object owner
 ) except -1:
-    """Make ``payloads`` those of one buffer with offsets that are known to be good."""
+    """Make ``payloads`` those of one buffer with valid offsets."""
     payloads.table.layout = OFFSETS32
     payloads.table.data = data
     payloads.table.offsets32 = offsets
@@ -416,7 +415,7 @@ cdef str layout_of(const ArrowSchema* schema, dict formats):
 
 
 cdef object values_schema(dict formats):
-    """The schema that a producer of dictionaries is asked for: the values in place of their indices."""
+    """The schema to request of a producer of dictionaries: the values instead of their indices."""
     return schema_capsule(arrow_node("", "u" if formats is TEXT_FORMATS else "z", 0, None, 0, []))
 
 
@@ -578,7 +577,7 @@ cdef Payloads chained(list chunks):
 
 
 cdef ArrowNode payload_node(Payloads payloads, bint empty):
-    """The payloads as one LargeBinary array of their own: an export outlives any reuse of the memory behind."""
+    """A copy of the payloads as one LargeBinary array, since their memory may be reused."""
     cdef size_t count = 0 if empty else payloads.table.count
     cdef Buffer offsets = allocate((count + 1) * sizeof(int64_t))
     cdef Buffer data = allocate(0 if empty else <size_t>payloads.nbytes)

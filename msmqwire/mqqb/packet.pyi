@@ -71,7 +71,7 @@ class UserMessage(MessagePacket):
     kind: Final[Literal["user_message", "order_ack", "final_ack"]]
     """What the packet is: the acknowledgments of transactional messages are messages by their form."""
     packet_size: Final[int]
-    """PacketSize, without a SessionHeader behind the packet."""
+    """PacketSize, without the SessionHeader after the packet."""
     priority: Final[int]
     tracing: Final[bool]
     base_flags: Final[int]

@@ -1,6 +1,6 @@
 """The columns of the messages and sessions tables, and the names that their faults and violations use.
 
-[MS-MQMQ] 2.2.19-2.2.20 for messages, [MS-MQQB] 2.2 for what sessions are made of.
+[MS-MQMQ] 2.2.19-2.2.20 for messages, [MS-MQQB] 2.2 for the packets of sessions.
 """
 
 from __future__ import annotations

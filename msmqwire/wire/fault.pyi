@@ -1,4 +1,4 @@
-"""Faults: the codes by which kernels say what is wrong with a payload."""
+"""Faults: the codes of the errors of payloads."""
 
 from enum import IntEnum
 
