@@ -55,7 +55,7 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
         case "topology":
             return mqsd.encode(_topology(values[0]))
         case "sessions":
-            return mqqb.encode(_session(values[0]))
+            return mqqb.encode(_named(_SESSIONS, values[0], "kind")(**_given(values[0])))
         case "messages":
             return mqqb.encode(_message(values[0]))
         case _:
@@ -107,23 +107,19 @@ def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.Topol
     return packet
 
 
-def _session(values: dict[str, Any]) -> Any:
-    return _named(_SESSIONS, values, "kind")(**{name: value for name, value in values.items() if name not in _DERIVED})
-
-
 def _message(values: dict[str, Any]) -> mqqb.UserMessage:
     """A message; it has an optional header if the row has columns of that header."""
     headers = {}
     for header, kind in _HEADERS.items():
         fields = {field.name for field in dataclasses.fields(kind)} & values.keys()
         if fields:
-            headers[header] = kind(**{name: _frozen(values.pop(name)) for name in fields})
-    plain = {name: value for name, value in values.items() if name not in _DERIVED}
-    return mqqb.UserMessage(**plain, **headers)
+            headers[header] = kind(**{name: values.pop(name) for name in fields})
+    return mqqb.UserMessage(**_given(values), **headers)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    """The values that do not follow from others."""
+    return {name: value for name, value in values.items() if name not in _DERIVED}
 
 
 def _notification(rows: Sequence[dict[str, Any]]) -> mqcn.ChangeNotificationMessage:
