@@ -22,7 +22,6 @@ from msmqwire.columns.schema import (
     Enumeration,
     ListOf,
     Table,
-    manual_rows,
 )
 from msmqwire.discovery.client import TRANSITIONS, Transition
 from msmqwire.formatname.schema import FORMAT_NAMES
@@ -63,7 +62,9 @@ def table(schema: Table) -> Iterator[str]:
     yield ""
     yield f"Source: {schema.section}."
     yield ""
-    yield from manual_rows(schema.all_columns)
+    yield "| column | type | meaning |"
+    yield "|---|---|---|"
+    yield from (f"| `{column.name}` | `{column.type.name}` | {column.about} |" for column in schema.all_columns)
     if schema.violations is not None:
         yield ""
         yield "| violation | rule that is broken |"

@@ -14,7 +14,7 @@ __all__ = ["Checkpoint", "State"]
 
 VERSION = 1
 MAGIC = b"msmqwire checkpoint" + bytes((VERSION,))
-_SEAL = struct.Struct("<I")  # the checksum of all that is behind it, and of the place
+_SEAL = struct.Struct("<I")  # the checksum of the bytes after it, and of the place
 _PLACE = struct.Struct("<QQ")
 _SIZE = struct.Struct("<Q")
 
@@ -31,7 +31,7 @@ class State(NamedTuple):
     finished : bool
         Nothing follows: what was open has been given up.
     files : list of str
-        The files, in front of the one that is read, that the streams refer to.
+        The files before the one that is read that the streams refer to.
     streams : bytes
         For ``state.set_streams``.
     """
@@ -80,7 +80,7 @@ class Checkpoint:
         Raises
         ------
         CaptureError
-            It is damaged, or of another version of this package.
+            It is malformed, or of another version of this package.
         """
         front = len(MAGIC) + _SEAL.size
         if len(self.state) < front or not self.state.startswith(MAGIC[:-1]):
@@ -130,7 +130,7 @@ def _checksum(file: str, offset: int, frames: int, body: bytes) -> int:
 
 
 def _parts(data: bytes) -> list[bytes]:
-    """The parts that stand behind their sizes; three of them at least."""
+    """The parts, each after its size; at least three."""
     parts = []
     at = 0
     while at < len(data):

@@ -71,7 +71,7 @@ class FileLimits:
         file. The file is read up to a claim above it. From 64 KiB to 2 GiB; the default reads whatever ``zstd`` and
         ``xz`` write without special options.
     max_bytes : int, optional
-        Bytes of each file, after decompression, that are read; then the file counts as cut. Default: no limit.
+        Bytes of each file, after decompression, that are read; then the file counts as truncated. Default: no limit.
     interfaces : int
         Interfaces of a section of pcapng that are kept. Frames of later interfaces count as damaged.
     """

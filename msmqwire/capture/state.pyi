@@ -1,4 +1,4 @@
-"""Where a reader is and what it holds, as bytes."""
+"""The state of a reader as bytes."""
 
 from collections.abc import Callable
 

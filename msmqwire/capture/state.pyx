@@ -1,4 +1,4 @@
-"""Where a reader is and what it holds, as bytes: its place in its file, open TCP streams, IP datagrams in fragments.
+"""The state of a reader as bytes: its place in its file, open TCP streams, IP datagrams in fragments.
 
     reader:      of the front of the file: size u16, CRC-32 u32; searching u8, where from u64; section
     section:     byte order u8, begun u8, interfaces
@@ -277,7 +277,7 @@ def damaged_state():
 
 
 cdef int restore_streams(Streams* streams, bytes saved, uint32_t files) except -1:
-    """Restore the streams and datagrams that were saved, and no others; they may refer to so many files."""
+    """Restore the saved streams and datagrams, and no others; they refer to these files."""
     cdef Cursor cursor = cursor_over(saved, <size_t>len(saved))
     cdef uint32_t count = 0
     cdef uint32_t _

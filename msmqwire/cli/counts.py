@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msmqwire.cli.console import counted, say
 
 if TYPE_CHECKING:
-    from msmqwire.capture import CaptureStats
+    from msmqwire.capture import CaptureStats, TablesReader
 
-__all__ = ["is_complete", "report", "report_faults"]
+__all__ = ["report", "report_faults"]
 
 _PROBLEMS_SHOWN = 10
 
@@ -22,14 +23,28 @@ def report_faults(what: str, faults: Mapping[str, int]) -> None:
         say(f"{counted(sum(faults.values()), what)} with faults: {each}")
 
 
-def report(
-    stats: CaptureStats, rows: Mapping[str, int], faults: Mapping[str, int], *, encrypted: int = 0, unread: int = 0
-) -> None:
-    """Print what became of every frame.
+def report(reader: TablesReader, refused: int, *, quiet: bool, payloads: bool = True) -> int:
+    """Print what became of every frame and payload, unless ``quiet``; the exit status of reading.
 
-    ``rows`` counts the rows of each table that was read; ``encrypted`` and ``unread`` count messages that the table
-    ``notifications`` has no rows for.
+    ``refused`` is the number of files that are no captures. If ``payloads`` is false, payloads that cannot be decoded
+    do not count.
     """
+    stats, tables = reader.stats, reader.tables.values()
+    faults: Counter[str] = sum((table.faults for table in tables if payloads), Counter())
+    encrypted = sum(table.encrypted for table in tables if payloads)
+    # The faults of messages that may be notifications are in messages, if that is read
+    unread = sum(table.unread for table in tables if payloads and "messages" not in reader.tables)
+    if not quiet:
+        _report_stats(stats, {table.name: table.rows for table in tables}, faults, encrypted, unread)
+        if refused:
+            say(f"{counted(refused, 'file')} not read")
+    return 0 if _is_complete(stats) and not (faults or encrypted or unread or refused) else 2
+
+
+def _report_stats(
+    stats: CaptureStats, rows: Mapping[str, int], faults: Mapping[str, int], encrypted: int, unread: int
+) -> None:
+    """``encrypted`` and ``unread`` count messages that the table ``notifications`` has no rows for."""
     say(
         f"{counted(stats.frames, 'frame')}: {_counted_rows(rows)}, {stats.other:,} of other protocols, "
         f"{stats.damaged:,} damaged"
@@ -92,7 +107,7 @@ def _report_fragments(stats: CaptureStats) -> None:
     say(text)
 
 
-def is_complete(stats: CaptureStats) -> bool:
+def _is_complete(stats: CaptureStats) -> bool:
     """Whether every byte of the payloads in a capture was read."""
     return not (
         stats.damaged

@@ -24,7 +24,7 @@ from msmqwire.cli.arguments import (
     usable_cores,
 )
 from msmqwire.cli.console import CommandError, counted, optional, say
-from msmqwire.cli.counts import is_complete, report, report_faults
+from msmqwire.cli.counts import report, report_faults
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, TableWriter, chosen_format, table_writer
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import Sink, open_target, standard_output
@@ -211,22 +211,10 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
                 if left == 0:
                     break
             output.finish()
-    return _report(reader, options, refused, limited=left == 0)
-
-
-def _report(reader: TablesReader, options: argparse.Namespace, refused: int, *, limited: bool) -> int:
-    tables = reader.tables.values()
-    faults: Counter[str] = sum((table.faults for table in tables), Counter())
-    encrypted = sum(table.encrypted for table in tables)
-    # The faults of messages that may be notifications are in messages, if that is read
-    unread = 0 if "messages" in reader.tables else sum(table.unread for table in tables)
-    if not options.quiet:
-        report(reader.stats, {each.name: each.rows for each in tables}, faults, encrypted=encrypted, unread=unread)
-        if limited:
-            say(f"stopped after {counted(options.limit, 'row')} (--limit)")
-        if refused:
-            say(f"{counted(refused, 'file')} not read")
-    return 0 if is_complete(reader.stats) and not (faults or encrypted or unread or refused) else 2
+    status = report(reader, refused, quiet=options.quiet)
+    if left == 0 and not options.quiet:
+        say(f"stopped after {counted(options.limit, 'row')} (--limit)")
+    return status
 
 
 def _read_options(

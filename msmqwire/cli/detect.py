@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import add_expected, add_format, add_quiet, add_selection, capture_files, read_options
 from msmqwire.cli.console import CommandError, counted, json_line, optional, printable, say
-from msmqwire.cli.counts import is_complete, report
+from msmqwire.cli.counts import report
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import open_target, standard_output
 
@@ -108,9 +108,7 @@ def detect(options: argparse.Namespace, summary: Summary | None = None) -> tuple
             if summary is not None:
                 summary.add(table, batch)
             show(reader.stats.bytes_read)
-    if not options.quiet:
-        report(reader.stats, {name: each.rows for name, each in reader.tables.items()}, {})
-    return detector, is_complete(reader.stats) and not refused
+    return detector, report(reader, refused, quiet=options.quiet, payloads=False) == 0
 
 
 def _json(findings: Sequence[Finding]) -> list[str]:

@@ -8,20 +8,18 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from msmqwire import mqcn, mqqb, mqsd
+from msmqwire.capture import TABLES
 from msmqwire.capture.options import parse_time
 from msmqwire.columns.schema import BYTES, GUID, TIMESTAMP, DataType, ListOf, StructOf
 from msmqwire.formatname import DirectName
+from msmqwire.mqqb.encode import DERIVED
 
 __all__ = ["Row", "packet_of"]
 
 Row: TypeAlias = Mapping[str, Any]
 
-#: Columns that are derived from others.
-_DERIVED = frozenset({
-    "kind", "packet_size", "sender_id_type", "sender_sid", "body_encrypted", "message_class_name", "message_size",
-    "notification", "base_flags", "user_flags", "transaction_flags", "properties_flags", "internal_flags",
-    "body_type_name", "body_format", "body_text", "compound_body", "trailing",
-})  # fmt: skip
+#: Columns that no packet class takes, since they are derived from others.
+_DERIVED = DERIVED | {"kind"}
 _HEADERS: Mapping[str, type] = {
     "transaction": mqqb.TransactionHeader,
     "security": mqqb.SecurityHeader,
@@ -57,7 +55,7 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
         case "topology":
             return mqsd.encode(_topology(values[0]))
         case "sessions":
-            return mqqb.encode(_session(values[0]))
+            return mqqb.encode(_named(_SESSIONS, values[0], "kind")(**_given(values[0])))
         case "messages":
             return mqqb.encode(_message(values[0]))
         case _:
@@ -68,7 +66,7 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
 def _values(table: str, row: Row) -> dict[str, Any]:
     """The Python values of a row, without nulls."""
     values = {}
-    for column in _TABLES[table].columns:
+    for column in TABLES[table].table.columns:
         if row.get(column.name) is not None:
             try:
                 values[column.name] = _value(column.type, row[column.name])
@@ -83,10 +81,6 @@ def _named(names: Mapping[str, Any], values: Mapping[str, Any], column: str) -> 
     if not isinstance(name, str) or name not in names:
         raise KeyError(column)
     return names[name]
-
-
-_TABLES = {"topology": mqsd.TOPOLOGY, "notifications": mqcn.NOTIFICATIONS, "messages": mqqb.MESSAGES,
-           "sessions": mqqb.SESSIONS}  # fmt: skip
 
 
 def _value(type_: DataType, value: Any) -> Any:
@@ -113,25 +107,19 @@ def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.Topol
     return packet
 
 
-def _session(values: dict[str, Any]) -> Any:
-    return _named(_SESSIONS, values, "kind")(**{name: value for name, value in values.items() if name not in _DERIVED})
-
-
 def _message(values: dict[str, Any]) -> mqqb.UserMessage:
     """A message; it has an optional header if the row has columns of that header."""
     headers = {}
     for header, kind in _HEADERS.items():
         fields = {field.name for field in dataclasses.fields(kind)} & values.keys()
         if fields:
-            headers[header] = kind(**{name: _frozen(values.pop(name)) for name in fields})
-    plain = {
-        name: value for name, value in values.items() if name not in _DERIVED and not name.startswith("acknowledged_")
-    }
-    return mqqb.UserMessage(**plain, **headers)
+            headers[header] = kind(**{name: values.pop(name) for name in fields})
+    return mqqb.UserMessage(**_given(values), **headers)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    """The values that do not follow from others."""
+    return {name: value for name, value in values.items() if name not in _DERIVED}
 
 
 def _notification(rows: Sequence[dict[str, Any]]) -> mqcn.ChangeNotificationMessage:

@@ -18,7 +18,7 @@ from msmqwire.cli.arguments import (
     moment,
 )
 from msmqwire.cli.console import counted, optional, print_json, printable, say
-from msmqwire.cli.counts import is_complete, report
+from msmqwire.cli.counts import report
 from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory
 from msmqwire.cli.spark_session import check_lake, with_spark
 
@@ -91,28 +91,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _replay_captures(options: argparse.Namespace, directory: Directory | None) -> int:
-    from msmqwire.capture import read_table
+    from msmqwire.capture import read_tables
     from msmqwire.notification.replay import COLUMNS, replay
 
     files, refused = capture_files(options.files)
-    with read_table(files, "notifications", columns=COLUMNS, strict=True) as reader:
-        found = replay(reader, at=options.at, directory=directory)
+    with read_tables(files, "notifications", columns={"notifications": COLUMNS}, strict=True) as reader:
+        found = replay((batch for _, batch in reader), at=options.at, directory=directory)
     verdicts = _print(options, found.queues, directory)
+    status = report(reader, refused, quiet=options.quiet)
     if not options.quiet:
-        report(
-            reader.stats,
-            {"notifications": reader.rows},
-            reader.faults,
-            encrypted=reader.encrypted,
-            unread=reader.unread,
-        )
         say(
             f"{counted(found.messages, 'notification message')}: {counted(len(found.queues), 'queue')}, "
             f"{found.disregarded:,} disregarded, {counted(found.machine_changes, 'change')} of machines"
         )
         _say_verdicts(verdicts)
-    lost = reader.faults or reader.encrypted or reader.unread or refused
-    return 0 if is_complete(reader.stats) and not lost else 2
+    return status
 
 
 def _replay_on_spark(options: argparse.Namespace, directory: Directory | None, spark: SparkSession) -> int:

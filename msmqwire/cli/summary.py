@@ -16,7 +16,7 @@ from msmqwire.cli.arguments import (
     read_options,
 )
 from msmqwire.cli.console import CommandError, counted, optional, say
-from msmqwire.cli.counts import is_complete, report
+from msmqwire.cli.counts import report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
 from msmqwire.cli.progress import progress
 from msmqwire.cli.spark_session import check_lake, with_spark
@@ -108,14 +108,7 @@ def _read_captures(options: argparse.Namespace) -> tuple[Summary, int]:
         for table, batch in reader:
             summary.add(table, batch)
             show(reader.stats.bytes_read)
-    faults = sum((each.faults for each in reader.tables.values()), start=type(reader.tables["topology"].faults)())
-    encrypted = reader.tables["notifications"].encrypted
-    if not options.quiet:
-        rows = {name: each.rows for name, each in reader.tables.items()}
-        report(reader.stats, rows, faults, encrypted=encrypted)
-        if refused:
-            say(f"{counted(refused, 'file')} not read")
-    return summary, 0 if is_complete(reader.stats) and not (faults or encrypted or refused) else 2
+    return summary, report(reader, refused, quiet=options.quiet)
 
 
 def _summarize_lake(options: argparse.Namespace, format: str, spark: SparkSession) -> int:

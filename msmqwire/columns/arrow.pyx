@@ -17,7 +17,7 @@ from msmqwire.columns.buffer cimport Buffer
 cdef ArrowNode arrow_node(
     str name, str format, Py_ssize_t length, Buffer validity, Py_ssize_t null_count, list buffers
 ):
-    """A node whose validity bitmap, absent when nothing is null, stands in front of its other buffers."""
+    """A node whose first buffer is its validity bitmap, None if nothing is null."""
     cdef ArrowNode node = ArrowNode.__new__(ArrowNode)
     node.name = name.encode()
     node.format = format.encode()

@@ -12,24 +12,22 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
-from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed, lasting
+from msmqwire.columns.arrow_nodes cimport distinct_node, fault_node, guid_node, names_node, violations_node
+from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport (
-    TextSpan, Validity, ascii_of_spans, bits_of_bools, bytes_of_spans,
-    ends_of_guids, fault_fields, guid_texts, largest_of, presence_bitmap, rows_of_items, swapped_guids, texts_at,
-    texts_of, texts_of_names, texts_of_spans, validity_of, widened, zeros,
+    TextSpan, ascii_of_spans, bits_of_bools, bytes_of_spans, ends_of_guids, presence_bitmap, rows_of_items,
+    swapped_guids, texts_of_spans, validity_of,
 )
 from msmqwire.columns.distinct cimport distinct_addresses, distinct_format_names
 from msmqwire.columns.payloads cimport Payloads
 from msmqwire.wire.fault cimport Fault, field_name
 from msmqwire.wire.format_name cimport FormatName
-from msmqwire.wire.guid cimport GUID_SIZE
-from msmqwire.wire.simd cimport wire_popcount
 
 import numpy as np
 
 from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown
 from msmqwire.columns.schema import (
-    ADDRESS, ASCII, BOOL, BYTES, FAULT_CODE, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, ListOf, StructOf, index_type
+    ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, ListOf, StructOf
 )
 from msmqwire.columns.views import (
     ADDRESS_DTYPE, FAULT_DTYPE, FORMAT_NAME_DTYPE, SPAN_DTYPE, AsciiColumn, BytesColumn, ListColumn, TextColumn,
@@ -38,18 +36,6 @@ from msmqwire.columns.views import (
 from msmqwire.wire.fault import FAULT_NAMES
 
 __all__ = ["Batch", "FaultEntry"]
-
-# arrow.uuid is an extension type: its name travels in the metadata of the field, in the C data interface's encoding
-cdef bytes UUID_METADATA = b"".join(
-    (
-        (2).to_bytes(4, "little"),
-        *(
-            len(text).to_bytes(4, "little") + text
-            for text in (b"ARROW:extension:name", b"arrow.uuid", b"ARROW:extension:metadata", b"")
-        ),
-    )
-)
-
 
 cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
 
@@ -63,7 +49,7 @@ class FaultEntry(NamedTuple):
 
 
 cdef class Hold:
-    """While one lives its Batch cannot be overwritten: every part of an Arrow export has one, and a running encoder."""
+    """While it exists its Batch cannot be overwritten; parts of Arrow exports and running encoders have one."""
 
     def __cinit__(self, Batch batch):
         batch.readable()
@@ -143,7 +129,7 @@ cdef class Batch:
         else:
             raise KeyError(f"{name!r}: no such column of {self.table.name}; it has {', '.join(self.table.names)}")
         if name not in self.selected:
-            raise KeyError(f"{name!r} was not among the columns asked for: {', '.join(self.columns)}")
+            raise KeyError(f"{name!r} is not among the requested columns: {', '.join(self.columns)}")
         self.readable()
         if name == "fault":
             return self.faults
@@ -191,7 +177,7 @@ cdef class Batch:
         """Bits of the table's violations, shape (n,)."""
         self.readable()
         if "violations" not in self.buffers:
-            raise KeyError("'violations' was not among the columns asked for")
+            raise KeyError("'violations' is not among the requested columns")
         return np.frombuffer(read_only(self.buffers["violations"]), np.uint32, self.length)
 
     def violation_names(self, Py_ssize_t row):
@@ -248,7 +234,7 @@ cdef class Batch:
         return 0
 
     cdef Batch head(self, size_t rows):
-        """The first rows without derived columns, over the same memory: to be used before this batch is written."""
+        """The first rows without derived columns, in the same memory: to be used before this batch is overwritten."""
         cdef Batch batch = Batch.__new__(Batch)
         cdef const Fault* faults = <const Fault*>self.data("faults")
         batch.table, batch.payloads, batch.groups = self.table, self.payloads, self.groups
@@ -273,7 +259,7 @@ cdef class Batch:
         return 0
 
     cdef int derive(self, str column) except -1:
-        """Make what is shown of ``column`` where that is not what the kernel wrote; for the batches of a protocol."""
+        """Make the values of a column that the kernel did not write; batches of protocols override this."""
         return 0
 
     cdef Buffer payloads_of_rows(self):
@@ -292,7 +278,7 @@ cdef class Batch:
         return column in self.selected
 
     cdef uint8_t* reserve(self, str path, size_t size) except NULL:
-        """Room for ``size`` bytes at ``path``: what is there when it is large enough, else a new Buffer."""
+        """Space for ``size`` bytes at ``path``: the existing Buffer if it is large enough, else a new one."""
         cdef Buffer buffer = self.buffers.get(path)
         if buffer is None or buffer.size < size:
             buffer = allocate(size)
@@ -300,7 +286,7 @@ cdef class Batch:
         return buffer.data
 
     cdef uint8_t* reserve_column(self, str column, size_t size) except? NULL:
-        """As ``reserve`` for a column or a part of one; NULL when the column was not asked for."""
+        """As ``reserve`` for a column or a part of one; NULL if the column is not requested."""
         if column.partition("[")[0] not in self.selected:
             return NULL
         return self.reserve(column, size)
@@ -325,9 +311,20 @@ cdef class Batch:
         form.validity = validity_of(self.buffers.get("presence"), self.table.presence_width, self.length)
         for column in columns:
             if column.name == "fault":
-                root.children.append(fault_node(self, form))
+                root.children.append(
+                    fault_node(
+                        <const Fault*>self.data("faults"), self.fault_count, self.length, self.table.fields,
+                        form.dictionaries,
+                    )
+                )
             elif column.name == "violations":
-                root.children.append(violations_node(self, form.validity))
+                validity, nulls = form.validity.of(DECODED)
+                root.children.append(
+                    violations_node(
+                        <const uint32_t*>self.data("violations"), self.length, validity, nulls,
+                        self.table.violation_names,
+                    )
+                )
             else:
                 validity, nulls = form.validity.of(column.presence or DECODED)
                 root.children.append(
@@ -337,7 +334,7 @@ cdef class Batch:
 
 
 cdef class ArrowForm:
-    """A Batch with GUIDs in a form of the reader's choice, and dictionaries or none, for any Arrow consumer."""
+    """A Batch for any Arrow consumer, with GUIDs in one of their forms, and with dictionaries or without."""
 
     def __arrow_c_array__(self, requested_schema=None):
         cdef Hold hold = Hold(self.batch)
@@ -381,7 +378,7 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
     elif batch.table is not table:
         raise ValueError(f"out= is a batch of {batch.table.name}, not of {table.name}")
     elif batch.columns != names:
-        raise ValueError(f"out= has the columns {', '.join(batch.columns)}; asked for are {', '.join(names)}")
+        raise ValueError(f"out= has the columns {', '.join(batch.columns)}; requested are {', '.join(names)}")
     elif batch.holders:
         raise BufferError("out= is held by an Arrow consumer or an encoder: release it or decode into a new Batch")
     else:
@@ -464,7 +461,7 @@ cdef ArrowNode node_of(
         return node
     if isinstance(type_, Enumeration):
         names = batch.names[path] if path in batch.names else type_.names
-        return names_node(name, type_, buffer, count, validity, nulls, names, form)
+        return names_node(name, type_, buffer, count, validity, nulls, names, form.dictionaries)
     if type_ is TEXT:
         texts = texts_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
         return arrow_node(name, "u", length, validity, nulls, list(texts))
@@ -478,13 +475,13 @@ cdef ArrowNode node_of(
         return arrow_node(name, "u", length, validity, nulls, list(texts))
     if type_ is ADDRESS:
         places, texts = distinct_addresses(buffer.data, count, NULL if validity is None else validity.data)
-        return distinct_node(name, count, validity, nulls, places, texts, form)
+        return distinct_node(name, count, validity, nulls, places, texts, form.dictionaries)
     if type_ is FORMAT_NAME:
         places, texts = distinct_format_names(
             <const FormatName*>buffer.data, count, &batch.payloads.table, row,
             NULL if validity is None else validity.data,
         )
-        return distinct_node(name, count, validity, nulls, places, texts, form)
+        return distinct_node(name, count, validity, nulls, places, texts, form.dictionaries)
     if type_ is BOOL:
         return arrow_node(name, "b", length, validity, nulls, [bits_of_bools(buffer.data, count)])
     if type_ is GUID:
@@ -498,152 +495,3 @@ cdef bint holds_text(object type_):
     if isinstance(type_, StructOf):
         return any(holds_text(member) for _, member in type_.members)
     return type_ is TEXT or type_ is ASCII or type_ is BYTES or type_ is FORMAT_NAME
-
-
-cdef ArrowNode guid_node(Buffer buffer, str name, size_t count, Buffer validity, Py_ssize_t nulls, str guid):
-    cdef ArrowNode node
-    cdef Py_ssize_t length = <Py_ssize_t>count
-    if guid == "text":
-        texts = guid_texts(buffer.data, count, NULL if validity is None else validity.data)
-        return arrow_node(name, "u", length, validity, nulls, list(texts))
-    guids = zeros(count * GUID_SIZE) if nulls == length else swapped_guids(buffer.data, count)
-    node = arrow_node(name, "w:16", length, validity, nulls, [guids])
-    if guid == "uuid":
-        node.metadata = UUID_METADATA
-    return node
-
-
-cdef ArrowNode lasting_node(ArrowNode node):
-    """A node that is never freed."""
-    cdef Buffer buffer
-    for buffer in node.buffers:
-        if buffer is not None:
-            lasting(buffer)
-    return node
-
-
-cdef dict KNOWN_NAMES = {}  # the dictionaries of the enumerations of tables
-
-
-cdef ArrowNode names_node(
-    str name, object type_, Buffer values, size_t count, Buffer validity, Py_ssize_t nulls, tuple names, ArrowForm form
-):
-    """An enumeration: the names that small numbers stand for; a number without a name has empty text."""
-    cdef ArrowNode node
-    cdef Buffer indices = values
-    cdef str index
-    cdef size_t i
-    if not form.dictionaries:
-        texts = list(texts_of_names(values.data, count, names))
-        return arrow_node(name, "u", <Py_ssize_t>count, validity, nulls, texts)
-    if largest_of(values.data, count) >= <size_t>len(names):
-        indices = allocate(count)
-        for i in range(count):
-            indices.data[i] = min(values.data[i], <uint8_t>min(len(names), 255))
-        names = (*names, "") if len(names) < 256 else names
-    index = index_type(type_)
-    if index == "int8":
-        index = "c"
-    elif index == "int16":
-        index, indices = "s", widened(indices.data, count, 2)
-    else:
-        index, indices = "i", widened(indices.data, count, 4)
-    node = arrow_node(name, index, <Py_ssize_t>count, validity, nulls, [indices])
-    if type_.names:
-        node.dictionary = KNOWN_NAMES.get(names)
-    if node.dictionary is None:
-        node.dictionary = arrow_node("", "u", len(names), None, 0, list(texts_of(list(names))))
-        if type_.names:
-            KNOWN_NAMES[names] = lasting_node(node.dictionary)
-    return node
-
-
-cdef ArrowNode distinct_node(
-    str name, size_t count, Buffer validity, Py_ssize_t nulls, Buffer places, tuple texts, ArrowForm form
-):
-    """Texts by their places among the distinct ones."""
-    cdef ArrowNode node
-    cdef Buffer offsets = texts[0]
-    cdef Buffer text = texts[1]
-    cdef Py_ssize_t length = <Py_ssize_t>count
-    cdef Py_ssize_t distinct = <Py_ssize_t>(offsets.size // sizeof(int32_t)) - 1
-    if not form.dictionaries:
-        if not distinct:
-            return arrow_node(name, "u", length, validity, nulls, [zeros((count + 1) * sizeof(int32_t)), text])
-        texts = texts_at(<const uint32_t*>places.data, count, <const int32_t*>offsets.data, text.data)
-        return arrow_node(name, "u", length, validity, nulls, list(texts))
-    node = arrow_node(name, "i", length, validity, nulls, [places])
-    node.dictionary = arrow_node("", "u", distinct, None, 0, [offsets, text])
-    return node
-
-
-cdef ArrowNode fault_node(Batch batch, ArrowForm form):
-    """struct<code, field, offset>, null where there is no fault: the sparse faults spread over all rows."""
-    cdef size_t count = batch.length
-    cdef Py_ssize_t length = <Py_ssize_t>count
-    cdef Py_ssize_t nulls = <Py_ssize_t>(count - batch.fault_count)
-    cdef const Fault* faults = <const Fault*>batch.data("faults")
-    cdef Buffer validity = zeros((count + 7) // 8)
-    cdef Buffer codes = zeros(count)
-    cdef Buffer places = zeros(count * sizeof(uint32_t))
-    cdef Buffer offsets = places
-    cdef list fields = []
-    cdef uint32_t row
-    cdef size_t i
-    if batch.fault_count:
-        validity = allocate_zeroed((count + 7) // 8)
-        codes = allocate_zeroed(count)
-        offsets = allocate_zeroed(count * sizeof(uint32_t))
-        for i in range(batch.fault_count):
-            row = faults[i].row
-            validity.data[row >> 3] |= <uint8_t>(1 << (row & 7))
-            codes.data[row] = <uint8_t>faults[i].code
-            (<uint32_t*>offsets.data)[row] = <uint32_t>faults[i].offset
-        places, fields = fault_fields(faults, batch.fault_count, count, batch.table.fields)
-    cdef ArrowNode node = arrow_node("fault", "+s", length, validity, nulls, [])
-    node.children = [
-        names_node("code", FAULT_CODE, codes, count, validity, nulls, FAULT_NAMES, form),
-        distinct_node("field", count, validity, nulls, places, texts_of(fields), form),
-        arrow_node("offset", "I", length, validity, nulls, [offsets]),
-    ]
-    return node
-
-
-cdef ArrowNode violations_node(Batch batch, Validity rows):
-    cdef size_t count = batch.length
-    cdef const uint32_t* bits = <const uint32_t*>batch.data("violations")
-    cdef Buffer offsets
-    cdef int32_t* end
-    cdef Buffer values
-    cdef size_t i
-    cdef int32_t written = 0
-    cdef uint32_t left = 0
-    cdef uint32_t bit
-    cdef ArrowNode node
-    validity, nulls = rows.of(DECODED)
-    for i in range(count):
-        left |= bits[i]
-    if left:
-        offsets = allocate((count + 1) * sizeof(int32_t))
-        end = <int32_t*>offsets.data
-        end[0] = 0
-        for i in range(count):
-            end[i + 1] = end[i] + <int32_t>wire_popcount(bits[i])
-        values = allocate(<size_t>end[count])
-        for i in range(count):
-            left = bits[i]
-            bit = 0
-            while left:
-                if left & 1:
-                    values.data[written] = <uint8_t>bit
-                    written += 1
-                left >>= 1
-                bit += 1
-    else:
-        offsets = zeros((count + 1) * sizeof(int32_t))
-        values = zeros(0)
-    node = arrow_node("violations", "+l", <Py_ssize_t>count, validity, nulls, [offsets])
-    names = batch.table.violation_names
-    texts = texts_of_names(values.data, <size_t>written, names)
-    node.children.append(arrow_node("item", "u", written, None, 0, list(texts)))
-    return node

@@ -17,7 +17,7 @@ cdef class Encoded(Payloads):
 
 
 cdef class Encoder:
-    """The rows of a batch on their way back to payloads; a protocol's subclass has these methods."""
+    """Encodes the rows of a batch; a protocol's subclass has these methods."""
     cdef Batch batch
     cdef Columns columns
     cdef const PayloadTable* payloads    # of the batch: texts and blobs stay there

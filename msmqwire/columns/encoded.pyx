@@ -1,4 +1,4 @@
-"""Payloads that an encoder wrote, in memory that it can write again."""
+"""Payloads that an encoder wrote, in memory that can be reused."""
 
 from cpython.ref cimport PyObject
 from libc.stddef cimport size_t
@@ -29,7 +29,7 @@ cdef Encoded reserve_encoded(size_t count, size_t size, Encoded out):
         raise ValueError(f"up to {size} bytes: encode less than 2 GiB at once")
     if out is None:
         out = Encoded.__new__(Encoded)
-    # Slices, views and batches of these payloads hold their owner, and keep what they look at
+    # Slices, views and batches of these payloads hold their owner, so its memory must not change
     held = out.owner is not None and (<PyObject*>out.owner).ob_refcnt > 1
     if held or out.data is None or out.data.size < size:
         out.data = allocate(size)

@@ -1,4 +1,4 @@
-"""GUIDs that stand in a column of their own, 16 bytes each, as text."""
+"""The texts of a column of GUIDs of 16 bytes."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""GUIDs that stand in a column of their own, 16 bytes each, as text."""
+"""The texts of a column of GUIDs of 16 bytes."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t

@@ -1,4 +1,4 @@
-"""Many payloads, wherever they lie, behind one inline accessor."""
+"""Many payloads in any of three layouts, and one inline accessor."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t

@@ -1,4 +1,4 @@
-"""Many payloads, wherever they lie."""
+"""Many payloads, the input of every ``decode_batch``."""
 
 from collections.abc import Iterator
 from typing import Any, overload

@@ -1,8 +1,7 @@
-"""Take payloads as they come: one buffer with offsets, a sequence of bytes-like objects, or Arrow arrays.
+"""Payloads from one buffer with offsets, a sequence of bytes-like objects, or Arrow arrays.
 
-Bytes are not copied where they are known to stay as they are: objects of ``bytes`` and ``str``, and Arrow arrays, whose
-offsets and validity are copied. Bytes of an Arrow array that change all the same give wrong values and nothing worse:
-what is measured in them is measured once.
+Immutable bytes are not copied: objects of ``bytes`` and ``str``, and Arrow arrays, whose offsets and validity are
+copied. If the bytes of an Arrow array change all the same, values are wrong, and no memory outside is read.
 """
 
 from inspect import signature
@@ -30,18 +29,18 @@ cdef const uint8_t* EMPTY = <const uint8_t*>b""
 
 
 cdef tuple immutable_view(object data):
-    """A memoryview of bytes that nothing can change, and their number: of ``data`` itself, or of a copy."""
+    """An immutable memoryview of ``data``, or of a copy, and the number of its bytes."""
     cdef object view = PyMemoryView_FromObject(data)
     if not view.c_contiguous:
         raise ValueError("payload buffers must be contiguous")
-    # A view that is read-only itself may be of memory that others write
+    # The memory of a read-only view may be written through another view
     if not PyBytes_CheckExact(view.obj):
         view = PyMemoryView_FromObject(bytes(view))
     return view, view.nbytes
 
 
 cdef object hold_payload(object data, tuple fields, const uint8_t** start, size_t* size):
-    """What keeps the bytes of one payload alive and as they are; a DecodeError if there are too many for a decoder."""
+    """The owner of the immutable bytes of one payload; a DecodeError if there are too many for a decoder."""
     cdef Fault fault
     if PyBytes_CheckExact(data):
         owner = data
@@ -82,7 +81,7 @@ cdef class Payloads:
     Raises
     ------
     ValueError
-        The offsets fall, or leave the data.
+        The offsets decrease, or are outside the data.
 
     Examples
     --------
@@ -144,17 +143,15 @@ cdef class Payloads:
         if offsets is not None:
             return Payloads(payloads, offsets)
         if isinstance(payloads, Payloads):
-            # An encoder may write its own payloads again; who reads them keeps the memory as it is
+            # An encoder may overwrite its own payloads, unless a slice of them is held
             return payloads if type(payloads) is Payloads else part(payloads, 0, len(payloads))
         if hasattr(payloads, "__arrow_c_array__"):
             return from_arrow_array(payloads, BINARY_FORMATS)
         if hasattr(payloads, "__arrow_c_stream__"):
             return from_arrow_stream(payloads, BINARY_FORMATS)
-        if isinstance(payloads, np.ndarray) and payloads.dtype == object:
-            return from_sequence(payloads)
-        if PyObject_CheckBuffer(payloads):
+        if PyObject_CheckBuffer(payloads) and not (isinstance(payloads, np.ndarray) and payloads.dtype == object):
             raise TypeError("one buffer of many payloads needs offsets=; for a single payload use decode()")
-        return from_sequence(payloads)
+        return from_items(payloads, texts=False)
 
     @staticmethod
     def of_texts(texts):
@@ -179,7 +176,7 @@ cdef class Payloads:
             return from_arrow_stream(texts, TEXT_FORMATS)
         if isinstance(texts, (str, bytes)):
             raise TypeError("texts must be many: a list of one, or a column")
-        return from_texts(texts)
+        return from_items(texts, texts=True)
 
     def __len__(self):
         return <Py_ssize_t>self.table.count
@@ -251,12 +248,9 @@ cdef class Payloads:
 
 
 cdef Payloads decodable(object payloads, object offsets, int threads):
-    """What every ``decode_batch`` takes: payloads that one batch can hold, and at least one thread to decode them."""
-    cdef Payloads source
-    if type(payloads) is Payloads and offsets is None:
-        source = payloads
-    else:
-        source = Payloads.of(payloads, offsets)
+    """The payloads that were passed to ``decode_batch``; refuses a number of threads below 1."""
+    cdef bint ready = type(payloads) is Payloads and offsets is None
+    cdef Payloads source = payloads if ready else Payloads.of(payloads, offsets)
     if threads < 1:
         raise ValueError(f"threads={threads} must be at least 1")
     return source
@@ -291,7 +285,7 @@ cdef object payload_view(Payloads payloads, Py_ssize_t i):
 
 
 cdef class Window:
-    """The bytes of one payload, alive as long as somebody looks at them."""
+    """The bytes of one payload; a view of them keeps their owner alive."""
     cdef Span span
     cdef object owner
 
@@ -334,7 +328,7 @@ cdef Payloads payloads_of_spans(const Span* spans, size_t count, Py_ssize_t nbyt
 cdef int attach_offsets32(
     Payloads payloads, const uint8_t* data, const int32_t* offsets, size_t count, object owner
 ) except -1:
-    """Make ``payloads`` those of one buffer with offsets that are known to be good."""
+    """Make ``payloads`` those of one buffer with valid offsets."""
     payloads.table.layout = OFFSETS32
     payloads.table.data = data
     payloads.table.offsets32 = offsets
@@ -344,7 +338,8 @@ cdef int attach_offsets32(
     return 0
 
 
-cdef Payloads from_sequence(object payloads):
+cdef Payloads from_items(object payloads, bint texts):
+    """A sequence of bytes-like objects and None; with ``texts`` of strings, as their UTF-8, and None."""
     cdef list items = list(payloads)
     cdef Py_ssize_t count = len(items)
     cdef Buffer spans = allocate(<size_t>count * sizeof(Span))
@@ -353,12 +348,21 @@ cdef Payloads from_sequence(object payloads):
     cdef Py_ssize_t i, size
     for i in range(count):
         item = items[i]
-        if PyBytes_CheckExact(item):
-            span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
-            span[i].size = <size_t>PyBytes_GET_SIZE(item)
-        elif item is None:
+        if item is None:
             span[i].data = NULL
-            span[i].size = 0
+            size = 0
+        elif texts:
+            if not isinstance(item, str):
+                raise TypeError(f"text {i} is {type(item).__name__}, not str or None")
+            try:
+                span[i].data = <const uint8_t*>PyUnicode_AsUTF8AndSize(item, &size)
+            except UnicodeEncodeError:  # a lone surrogate is written like any other character
+                item = items[i] = (<str>item).encode("utf-8", "surrogatepass")
+                span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
+                size = PyBytes_GET_SIZE(item)
+        elif PyBytes_CheckExact(item):
+            span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
+            size = PyBytes_GET_SIZE(item)
         elif PyObject_CheckBuffer(item):
             view = PyMemoryView_FromObject(item)
             size = PyMemoryView_GET_BUFFER(view).len
@@ -366,37 +370,10 @@ cdef Payloads from_sequence(object payloads):
                 view, size = immutable_view(item)
             items[i] = view
             span[i].data = address(view)
-            span[i].size = <size_t>size
         else:
             raise TypeError(f"payload {i} is {type(item).__name__}, not bytes-like or None")
-        nbytes += <Py_ssize_t>span[i].size
-    return payloads_of_spans(span, <size_t>count, nbytes, (spans, items))
-
-
-cdef Payloads from_texts(object texts):
-    """Strings as their UTF-8, in which a lone surrogate is written like any other character."""
-    cdef list items = list(texts)
-    cdef Py_ssize_t count = len(items)
-    cdef Buffer spans = allocate(<size_t>count * sizeof(Span))
-    cdef Span* span = <Span*>spans.data
-    cdef Py_ssize_t nbytes = 0
-    cdef Py_ssize_t i, size
-    for i in range(count):
-        item = items[i]
-        if isinstance(item, str):
-            try:
-                span[i].data = <const uint8_t*>PyUnicode_AsUTF8AndSize(item, &size)
-            except UnicodeEncodeError:
-                item = items[i] = (<str>item).encode("utf-8", "surrogatepass")
-                span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
-                size = PyBytes_GET_SIZE(item)
-            span[i].size = <size_t>size
-        elif item is None:
-            span[i].data = NULL
-            span[i].size = 0
-        else:
-            raise TypeError(f"text {i} is {type(item).__name__}, not str or None")
-        nbytes += <Py_ssize_t>span[i].size
+        span[i].size = <size_t>size
+        nbytes += size
     return payloads_of_spans(span, <size_t>count, nbytes, (spans, items))
 
 
@@ -435,7 +412,7 @@ cdef str layout_of(const ArrowSchema* schema, dict formats):
 
 
 cdef object values_schema(dict formats):
-    """The schema that a producer of dictionaries is asked for: the values in place of their indices."""
+    """The schema to request of a producer of dictionaries: the values instead of their indices."""
     return schema_capsule(arrow_node("", "u" if formats is TEXT_FORMATS else "z", 0, None, 0, []))
 
 
@@ -597,7 +574,7 @@ cdef Payloads chained(list chunks):
 
 
 cdef ArrowNode payload_node(Payloads payloads, bint empty):
-    """The payloads as one LargeBinary array of their own: an export outlives any reuse of the memory behind."""
+    """A copy of the payloads as one LargeBinary array, since their memory may be reused."""
     cdef size_t count = 0 if empty else payloads.table.count
     cdef Buffer offsets = allocate((count + 1) * sizeof(int64_t))
     cdef Buffer data = allocate(0 if empty else <size_t>payloads.nbytes)

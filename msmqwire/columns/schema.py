@@ -6,8 +6,8 @@ tables are read off it; nothing else lists columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import IntFlag
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal
@@ -40,6 +40,7 @@ __all__ = [
     "Scalar",
     "StructOf",
     "Table",
+    "present",
 ]
 
 GuidForm = Literal["uuid", "text", "binary"]
@@ -153,6 +154,11 @@ class Column:
     presence: int = 0
     derived: bool = False
     values: Literal["repeated", "counted", "distinct"] = "repeated"
+
+
+def present(presence: int, *columns: Column) -> tuple[Column, ...]:
+    """Columns of one part of a packet: ``presence`` is the bit of those that have no bit of their own."""
+    return tuple([column if column.presence else replace(column, presence=presence) for column in columns])
 
 
 @dataclass(frozen=True)
@@ -270,11 +276,3 @@ def index_type(type_: DataType) -> str:
         # A batch that brings its own names may be put together with others
         return "int8" if 0 < len(type_.names) < 128 else "int16" if type_.names else "int32"
     return "int32" if type_ in (ADDRESS, FORMAT_NAME) else ""
-
-
-def manual_rows(columns: Sequence[Column]) -> Iterator[str]:
-    """The rows of the manual's Markdown table of these columns."""
-    yield "| column | type | meaning |"
-    yield "|---|---|---|"
-    for column in columns:
-        yield f"| `{column.name}` | `{column.type.name}` | {column.about} |"

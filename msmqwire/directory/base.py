@@ -75,13 +75,13 @@ class Filter:
     attribute: str
     value: Any
 
-    symbol: ClassVar[str]
+    compare: ClassVar[Callable[[Any, Any], bool]]
 
     def met_by(self, element: DirectoryObject) -> bool:
         """Whether an element meets the filter."""
         found = getattr(element, self.attribute)
         members = found if isinstance(found, tuple) else () if found is None else (found,)
-        compare, wanted = _COMPARE[self.symbol], comparable(self.value)
+        wanted, compare = comparable(self.value), type(self).compare
         return any(compare(comparable(member), wanted) for member in members)
 
 
@@ -89,14 +89,13 @@ class Equal(Filter):
     """EQUALS."""
 
     __slots__ = ()
-    symbol = "EQUALS"
+    compare = operator.eq
 
 
 class NotEqual(Filter):
     """NOT-EQUALS."""
 
     __slots__ = ()
-    symbol = "NOT-EQUALS"
 
     def met_by(self, element: DirectoryObject) -> bool:
         """Whether an element meets the filter."""
@@ -107,37 +106,28 @@ class LessThan(Filter):
     """LESS-THAN."""
 
     __slots__ = ()
-    symbol = "LESS-THAN"
+    compare = operator.lt
 
 
 class GreaterThan(Filter):
     """GREATER-THAN."""
 
     __slots__ = ()
-    symbol = "GREATER-THAN"
+    compare = operator.gt
 
 
 class LessThanOrEqual(Filter):
     """LESS-THAN-OR-EQUAL."""
 
     __slots__ = ()
-    symbol = "LESS-THAN-OR-EQUAL"
+    compare = operator.le
 
 
 class GreaterThanOrEqual(Filter):
     """GREATER-THAN-OR-EQUAL."""
 
     __slots__ = ()
-    symbol = "GREATER-THAN-OR-EQUAL"
-
-
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "EQUALS": operator.eq,
-    "LESS-THAN": operator.lt,
-    "GREATER-THAN": operator.gt,
-    "LESS-THAN-OR-EQUAL": operator.le,
-    "GREATER-THAN-OR-EQUAL": operator.ge,
-}
+    compare = operator.ge
 
 
 def comparable(value: Any) -> Any:

@@ -93,14 +93,6 @@ class Row:
     unset: Any = REQUIRED
 
 
-def _read_identifier(octets: bytes) -> UUID:
-    return UUID(bytes_le=octets)
-
-
-def _write_identifier(value: UUID) -> bytes:
-    return value.bytes_le
-
-
 def _read_time(octets: bytes) -> int:
     """Seconds since 1970 from a GeneralizedTime as Active Directory writes it, ``20260131235959.0Z``."""
     text = octets.decode("ascii")
@@ -118,7 +110,7 @@ def _one_of(members: Mapping[bytes, Any]) -> Syntax:
 # Booleans are written as 1 and 0 by [MS-MQDSSM], as TRUE and FALSE by LDAP (RFC 4517 3.3.3).
 _BOOLEAN_VALUES = {b"TRUE": True, b"FALSE": False, b"1": True, b"0": False}
 
-IDENTIFIER = Syntax(_read_identifier, _write_identifier)
+IDENTIFIER = Syntax(lambda octets: UUID(bytes_le=octets), lambda value: value.bytes_le)
 TEXT = Syntax(lambda octets: octets.decode("utf-8"), lambda value: value.encode("utf-8"))
 OCTETS = Syntax(bytes)
 NAME = Syntax(lambda octets: octets.decode("utf-8"))

@@ -297,7 +297,7 @@ class DiscoveryServer:
         address = int.from_bytes(inet_pton(AF_INET, host))
         if port == 0 or not _FIRST_SOURCE <= address <= _LAST_SOURCE or host in self.unanswerable:
             return self._refuse(Refusal.SOURCE)
-        allowed = self._is_allowed(address)
+        allowed = any(address >> shift in networks for shift, networks in self._allowed)
         if size < reply.smallest_request and not allowed:
             return self._refuse(Refusal.AMPLIFICATION)
         if not self._networks.take(address, now):
@@ -313,9 +313,6 @@ class DiscoveryServer:
     def _refuse(self, refusal: Refusal) -> Refusal:
         self.counts.refused[refusal] += 1
         return refusal
-
-    def _is_allowed(self, address: int) -> bool:
-        return any(address >> shift in networks for shift, networks in self._allowed)
 
 
 def _rates(policy: Policy) -> tuple[Rate, int, Rate]:

@@ -1,4 +1,5 @@
-from enum import IntEnum, IntFlag
+from enum import IntEnum
+from typing import Any
 
 NameKind: type[IntEnum]
 NameProtocol: type[IntEnum]
@@ -6,16 +7,4 @@ NameQueueType: type[IntEnum]
 NameSuffix: type[IntEnum]
 Field: type[IntEnum]
 Expected: type[IntEnum]
-
-class Presence(IntFlag):
-    HAS_GUID = 2
-    HAS_PRIVATE_ID = 4
-    HAS_PROTOCOL = 8
-    HAS_ADDRESS = 16
-    HAS_PORT = 32
-    HAS_QUEUE_TYPE = 64
-    HAS_QUEUE = 128
-    HAS_SUBQUEUE = 256
-    HAS_SUFFIX = 512
-    HAS_DOMAIN = 1024
-    HAS_ELEMENTS = 2048
+Presence: Any

@@ -10,7 +10,7 @@ from libc.string cimport memchr, memcpy, memset, strlen
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.wire.address cimport AF_INET6, inet_pton
 from msmqwire.wire.fault cimport BAD_TEXT, BAD_TYPE, BAD_VALUE, TOO_LARGE, TRUNCATED, Fault, FaultCode, set_fault
-from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE
+from msmqwire.wire.guid cimport GUID_TEXT_SIZE, HEX_VALUE, parse_guid
 
 from msmqwire.wire.flags import make_flags
 
@@ -39,15 +39,7 @@ cdef enum:
     HEXADECIMAL = 64
     IPV6 = 128
 
-cdef enum:
-    NO_DIGIT = 0x80
-
 cdef uint8_t[256] IN_SET
-cdef uint8_t[256] HEX_VALUE
-
-# The offset in the text of a GUID of the two digits of each byte, in packet order
-cdef uint8_t[16] DIGITS_AT
-DIGITS_AT[:] = [6, 4, 2, 0, 11, 9, 16, 14, 19, 21, 24, 26, 28, 30, 32, 34]
 
 
 cdef int fill_sets() except -1:
@@ -64,9 +56,6 @@ cdef int fill_sets() except -1:
         bits |= HEXADECIMAL if character in "0123456789abcdefABCDEF" else 0
         bits |= IPV6 if character in "0123456789abcdefABCDEF:." else 0
         IN_SET[byte] = bits
-        HEX_VALUE[byte] = int(character, 16) if bits & HEXADECIMAL else NO_DIGIT
-    for byte in (*range(0x21), *range(0x80, 0x100)):
-        HEX_VALUE[byte] = NO_DIGIT
     return 0
 
 
@@ -188,38 +177,15 @@ cdef inline int read_end(Scanner* scanner, Field field, Expected expected) noexc
     return 0
 
 
-cdef int refuse_guid(const Scanner* scanner, Field field) noexcept nogil:
-    """Point at the first character that is wrong in a GUID."""
-    cdef size_t i
-    cdef size_t at
-    for i in range(<size_t>GUID_TEXT_SIZE):
-        at = scanner.at + i
-        if i == 8 or i == 13 or i == 18 or i == 23:
-            if at >= scanner.end or scanner.text[at] != c"-":
-                return refuse_at(scanner, at, BAD_TEXT, field, HYPHEN)
-        elif at >= scanner.end or not IN_SET[scanner.text[at]] & HEXADECIMAL:
-            return refuse_at(scanner, at, BAD_TEXT, field, HEXADECIMAL_DIGIT)
-    return -1
-
-
 cdef inline int read_guid(Scanner* scanner, Field field, uint8_t* guid) noexcept nogil:
     """Guid of 2.1.3, without braces."""
-    cdef const uint8_t* here = scanner.text + scanner.at
-    cdef uint8_t found = 0
-    cdef uint8_t high
-    cdef uint8_t low
-    cdef size_t i
-    if scanner.end - scanner.at < GUID_TEXT_SIZE:
-        return refuse_guid(scanner, field)
-    for i in range(<size_t>GUID_SIZE):
-        high = HEX_VALUE[here[DIGITS_AT[i]]]
-        low = HEX_VALUE[here[DIGITS_AT[i] + 1]]
-        found |= high | low
-        guid[i] = <uint8_t>(high << 4) | low
-    if found & NO_DIGIT or here[8] != c"-" or here[13] != c"-" or here[18] != c"-" or here[23] != c"-":
-        return refuse_guid(scanner, field)
-    scanner.at += GUID_TEXT_SIZE
-    return 0
+    cdef size_t wrong = parse_guid(scanner.text + scanner.at, scanner.end - scanner.at, guid)
+    scanner.at += wrong
+    if wrong == GUID_TEXT_SIZE:
+        return 0
+    if wrong == 8 or wrong == 13 or wrong == 18 or wrong == 23:
+        return refuse(scanner, BAD_TEXT, field, HYPHEN)
+    return refuse(scanner, BAD_TEXT, field, HEXADECIMAL_DIGIT)
 
 
 cdef int read_number(

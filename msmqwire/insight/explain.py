@@ -11,10 +11,10 @@ from functools import cache
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.insight.rules import RULES
 from msmqwire.insight.sections import SECTIONS
-from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.mqqb.message_classes import MEANINGS, MESSAGE_CLASSES
 from msmqwire.properties import PROPERTIES, TYPE_NAMES, Property
 
-__all__ = ["CLASSES", "FAULTS", "Explanation", "explain", "similar"]
+__all__ = ["FAULTS", "Explanation", "explain", "similar"]
 
 #: The codes of faults, in the order of their numbers.
 FAULTS = {
@@ -34,30 +34,6 @@ FAULTS = {
     "bad_signature": "the constant that begins the packet or a part of it is another",
     "bad_header": "a part of the packet has another identifier than the one that belongs there",
     "too_large": "a size is above the limit of the specification, or a payload has 2 GiB or more",
-}
-
-#: The classes of messages, in the order of their numbers.
-CLASSES = {
-    "normal": "a message of an application",
-    "report": "a report that traces the route of another message",
-    "ack_reach_queue": "the message was delivered to its destination queue",
-    "order_ack": "the receiver has the transactional messages up to a number, in their order",
-    "ack_receive": "an application received the message from its queue",
-    "nack_bad_dst_q": "the destination queue is not available to the sender",
-    "nack_deleted": "an administrator deleted the message before it reached its queue",
-    "nack_reach_queue_timeout": "the message did not reach its queue before one of its timers expired",
-    "nack_q_exceed_quota": "the destination queue is full: its quota is exceeded",
-    "nack_access_denied": "the sender may not put messages into the queue",
-    "nack_hop_count_exceeded": "the message passed through more queue managers than the most allowed",
-    "nack_bad_signature": "the signature of the message is not valid",
-    "nack_bad_encryption": "the receiver could not decrypt the message",
-    "nack_not_transactional_q": "a transactional message was sent to a queue that is not transactional",
-    "nack_not_transactional_msg": "a message that is not transactional was sent to a transactional queue",
-    "nack_unsupported_crypto_provider": "the receiver lacks the encryption provider of the message",
-    "nack_q_deleted": "the queue was deleted before the message was received from it",
-    "nack_q_purged": "the queue was purged, and the message with it",
-    "nack_receive_timeout": "the message was in its queue, but not received before its timer expired",
-    "nack_receive_rejected": "the receiving application rejected the message",
 }
 
 
@@ -107,7 +83,7 @@ def _every_name() -> Iterator[Explanation]:
     for row in PROPERTIES:
         yield Explanation("property", row.name, row.object, _of_property(row), row.section)
     for number, name in MESSAGE_CLASSES.items():
-        sentence = f"MessageClass 0x{number:04X}: {CLASSES[name]}"
+        sentence = f"MessageClass 0x{number:04X}: {MEANINGS[name]}"
         yield Explanation("message class", name, "messages", sentence, "[MS-MQMQ] 2.2.18.1.6")
     for name, section in SECTIONS.items():
         yield Explanation("section of a summary", name, "", section.about)

@@ -16,11 +16,12 @@ from datetime import UTC, datetime
 from typing import Any
 from xml.etree import ElementTree
 
-from msmqwire.insight.explain import CLASSES, FAULTS, explain
+from msmqwire.insight.explain import FAULTS, explain
 from msmqwire.insight.findings import Finding
 from msmqwire.insight.rows import frames_text, seen_text
 from msmqwire.insight.sections import SECTIONS
 from msmqwire.insight.summary import Summary, schema
+from msmqwire.mqqb.message_classes import MEANINGS
 
 __all__ = ["page"]
 
@@ -217,7 +218,7 @@ def _meaning_of_problem(problem: dict[str, Any]) -> str:
 
 
 def _meaning_of_class(acknowledgment: dict[str, Any]) -> str:
-    return CLASSES.get(acknowledgment["class"], "")
+    return MEANINGS.get(acknowledgment["class"], "")
 
 
 _MEANINGS = {"problems": _meaning_of_problem, "acknowledgments": _meaning_of_class}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Any, Literal
 from uuid import UUID
@@ -109,29 +110,17 @@ def _lengths(rows: Rows) -> tuple[Any, Any]:
     return unknown, unknown
 
 
-def _envelope(rows: Rows, *, harmless: bool) -> Match:
+def _envelope(_: str, rows: Rows, __: tuple[str, ...], *, harmless: bool) -> Match:
     length, after = _lengths(rows)
     # DataLength counts UTF-16 code units: doubled in 32 bits, the length of a check becomes one that fits the packet
     doubled = numbers(length) * 2
-    fits = (numbers(length) >= _WRAPS) & (doubled % (1 << 32) <= numbers(after)) & ~_nulls(length)
+    fits = (numbers(length) >= _WRAPS) & (doubled % (1 << 32) <= numbers(after)) & (numbers(length.is_valid()) != 0)
     mask = pc.and_(pc.equal(_fault(rows, "field"), _ENVELOPE), _mask(fits if harmless else ~fits))
     return mask, {**_hosts(rows), "length": length}
 
 
-def _nulls(column: Any) -> Any:
-    return numbers(column.is_valid()) == 0
-
-
 def _mask(values: np.ndarray[Any, np.dtype[np.bool_]]) -> Any:
     return pc.not_equal(integers(values.astype(np.int64)), 0)
-
-
-def _check(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
-    return _envelope(rows, harmless=True)
-
-
-def _exploit(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
-    return _envelope(rows, harmless=False)
 
 
 def _overflow(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
@@ -230,7 +219,7 @@ RULES: tuple[Rule, ...] = (
         reference=_CVE,
         source="https://securityintelligence.com/posts/msmq-queuejumper-rce-vulnerability-technical-analysis/",
         tables=("messages",),
-        match=_exploit,
+        match=partial(_envelope, harmless=False),
     ),
     Rule(
         name="queuejumper-check",
@@ -239,7 +228,7 @@ RULES: tuple[Rule, ...] = (
         reference=_CVE,
         source="metasploit-framework: modules/auxiliary/scanner/msmq/cve_2023_21554_queuejumper.rb, message_malformed",
         tables=("messages",),
-        match=_check,
+        match=partial(_envelope, harmless=True),
         # The envelope begins with <se:Env, and DataLength is the 4 bytes before it
         suricata=_LIOR
         + 'content:"|3c 00 73 00 65 00 3a 00 45 00 6e 00 76 00|"; byte_test:4,>,0x7fffffff,-18,relative,little; '

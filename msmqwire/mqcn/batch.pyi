@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,8 +8,7 @@ from msmqwire.columns.batch import Batch
 from msmqwire.mqcn.property_columns import PropertyColumn
 
 class NotificationBatch(Batch):
-    @property
-    def messages(self) -> NDArray[np.int32]: ...
+    messages: Final[NDArray[np.int32]]
     def property(self, propid: int) -> PropertyColumn: ...
 
 def decode_batch(

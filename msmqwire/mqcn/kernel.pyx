@@ -12,7 +12,7 @@ from msmqwire.wire.fault cimport (
     BAD_COMMAND, BAD_COUNT, BAD_NAME, BAD_SIZE, BAD_TERMINATOR, BAD_TEXT, BAD_USE_GUID, BAD_VERSION, TRUNCATED,
     UNKNOWN_PROPERTY, Fault, set_fault,
 )
-from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid
+from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid, parse_guid
 
 from msmqwire.properties.table import by_name
 from msmqwire.wire.flags import make_flags
@@ -255,40 +255,14 @@ cdef bint skip(
     return found == length
 
 
-cdef int hexadecimal_value(uint16_t unit) noexcept nogil:
-    if c"0" <= unit <= c"9":
-        return unit - c"0"
-    if c"a" <= (unit | 0x20) <= c"f" and unit < 0x80:
-        return (unit | 0x20) - c"a" + 10
-    return -1
-
-
-# For each pair of digits, in the order of the text, its byte in packet order
-cdef uint8_t[16] TEXT_ORDER
-TEXT_ORDER[:] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15]
-
-
 cdef size_t read_guid(const uint8_t* text, size_t units, uint8_t* guid) noexcept nogil:
-    """Read a GUID of 36 characters; returns the index of the first wrong character, 36 for none."""
+    """As ``parse_guid``, of code units."""
+    cdef uint8_t[GUID_TEXT_SIZE] digits
     cdef size_t i
-    cdef size_t digit = 0
-    cdef int value
-    cdef uint16_t unit
-    memset(guid, 0, GUID_SIZE)
-    for i in range(<size_t>GUID_TEXT_SIZE):
-        if i >= units:
-            return i
-        unit = load_u16(text + 2 * i)
-        if i == 8 or i == 13 or i == 18 or i == 23:
-            if unit != c"-":
-                return i
-            continue
-        value = hexadecimal_value(unit)
-        if value < 0:
-            return i
-        guid[TEXT_ORDER[digit >> 1]] |= <uint8_t>(value << (0 if digit & 1 else 4))
-        digit += 1
-    return GUID_TEXT_SIZE
+    units = min(units, <size_t>GUID_TEXT_SIZE)
+    for i in range(units):
+        digits[i] = <uint8_t>min(load_u16(text + 2 * i), <uint16_t>0xFF)  # which is no digit
+    return parse_guid(digits, units, guid)
 
 
 cdef int read_body(const uint8_t* data, size_t size, Body* body, Fault* fault) noexcept nogil:

@@ -1,4 +1,4 @@
-"""Message packets by the million: payloads to columns.
+"""Many message packets: from payloads to columns.
 
 A block of packets is read while its headers are in the cache, then its columns are written one after the other, each
 in a loop of its own (``layout.pyx`` lists from which bytes).
@@ -54,7 +54,7 @@ class Notifications(NamedTuple):
     Attributes
     ----------
     payloads : Payloads
-        The bodies that can be read, where they lie: what ``msmqwire.mqcn.decode_batch`` takes.
+        The bodies that can be read, not copied, for ``msmqwire.mqcn.decode_batch``.
     rows : ndarray of uint32
         The message that each body belongs to.
     encrypted : ndarray of uint32
@@ -87,12 +87,12 @@ cdef class MessageBatch(Batch):
     def notifications(self):
         """The bodies of messages to the notify queue, not copied: [MS-MQCN] 1.9, 3.2.1.2.1.
 
-        Nothing is said of who sent them: what the packet says of authentication a sender can forge.
+        Their senders are not authenticated: a sender can forge all that a packet says of authentication.
 
         Raises
         ------
         KeyError
-            The columns ``notification`` and ``body`` were not among those asked for.
+            ``notification`` and ``body`` are not among the requested columns.
         """
         cdef const uint32_t* presence = <const uint32_t*>self.data("presence")
         cdef const uint8_t* form = self.data("notification")
@@ -143,7 +143,7 @@ cdef int derive_column(MessageBatch batch, object column) except -1:
         value = None
         if presence[row] & DECODED:
             span = payload_at(&batch.payloads.table, row)
-            # The bytes may have changed, so that nothing of the first reading holds
+            # The bytes may have changed since they were first read
             if span.data != NULL and read_message(span.data, span.size, False, NULL, &packet, &fault) == 0:
                 value = derived_value(&packet, span.data, column.name)
         presence[row] = presence[row] & ~bit | (0 if value is None else bit)
@@ -267,22 +267,22 @@ def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Bat
     Parameters
     ----------
     payloads
-        What ``Payloads.of`` takes, less than 2 GiB of it: packets, each with the SessionHeader that follows it.
+        As for ``Payloads.of``, less than 2 GiB: packets, each with the SessionHeader that follows it.
     offsets : array of integers, optional
-        Where one bytes-like object is to be cut.
+        The start of each payload in one bytes-like object, and the end of the last.
     strict : bool
-        Fault what a conforming receiver refuses, instead of noting it as a violation.
+        Fault for what a conforming receiver refuses, instead of noting a violation.
     columns : sequence of str, optional
-        Build these only.
+        Build only these columns.
     out : Batch, optional
-        Write here again; what its views show is overwritten.
+        A batch to overwrite, with everything that its views show.
     threads : int
-        Decode in so many chunks at once.
+        The number of threads.
 
     Raises
     ------
     ValueError
-        A column that does not exist, offsets that leave the data, or an ``out`` of other columns.
+        A column that does not exist, offsets outside the data, or an ``out`` with other columns.
     BufferError
         An Arrow consumer still holds ``out``.
     """
@@ -303,7 +303,7 @@ def decode_session_batch(
     payloads, offsets, strict, columns, out, threads
         As for ``decode_batch``.
     transport : {"unknown", "udp", "tcp"} or array of uint8, shape (n,)
-        What carried the packets (0 unknown, 1 UDP, 2 TCP in an array): pings come over UDP, all others over TCP.
+        The transport of the packets (0 unknown, 1 UDP, 2 TCP in an array): pings come over UDP, all others over TCP.
 
     Raises
     ------

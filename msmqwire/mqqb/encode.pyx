@@ -1,4 +1,4 @@
-"""Message packets by the million: columns to payloads."""
+"""Many message packets: from columns to payloads."""
 
 from cython cimport final
 from libc.stddef cimport size_t
@@ -19,7 +19,7 @@ from msmqwire.mqqb.packet import encode
 from msmqwire.mqqb.rules import refusal as broken_rule
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
-__all__ = ["encode_batch"]
+__all__ = ["DERIVED", "encode_batch"]
 
 # Columns that are derived from others, so that a batch to be encoded need not have them
 DERIVED = frozenset((
@@ -109,17 +109,17 @@ cdef class PacketEncoder(Encoder):
 
 
 def encode_batch(packets, *, Encoded out=None):
-    """Write packets behind each other: the inverse of ``decode_batch`` and ``decode_session_batch``.
+    """Encode many packets: the inverse of ``decode_batch`` and ``decode_session_batch``.
 
     Parameters
     ----------
     packets : Batch, or iterable of packets
-        A batch of either table needs all its columns but those that follow from others: ``fault``, ``packet_size``,
+        A batch of either table needs all its columns except those that follow from others: ``fault``, ``packet_size``,
         ``sender_id_type``, ``body_encrypted``, ``message_class_name``, ``message_size``, ``notification``,
         ``compound_body``, ``trailing``, flags as received, derived columns and those of acknowledgments.
     out : Payloads, optional
-        What ``encode_batch`` returned before: its memory is written again, unless a slice, a view or a batch of it
-        is still held.
+        A result of ``encode_batch`` to overwrite. Its memory is reused unless a slice, a view or a batch of it is
+        still held.
 
     Raises
     ------

@@ -1,11 +1,11 @@
-"""Where a message packet ends in a stream of bytes: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 3.1.5.1.2.
+"""The end of a message packet in a stream of bytes: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 3.1.5.1.2.
 
 A packet begins with its BaseHeader:
 
     0 VersionNumber u8 0x10 | 1 Reserved u8 | 2 Flags u16 | 4 Signature "LIOR" | 8 PacketSize u32
     12 TimeToReachQueue u32
 
-PacketSize counts the packet without a SessionHeader behind it; a SessionAck, which is internal, counts its own.
+PacketSize does not count the SessionHeader after a packet, except in a SessionAck, which is internal.
 """
 
 from libc.stddef cimport size_t
@@ -23,8 +23,8 @@ cdef enum:
     FLAG_SESSION = 1 << 4            # SH
 
 cdef enum Framing:
-    FRAMED           # a whole packet lies here
-    INCOMPLETE       # what lies here may be the beginning of one
+    FRAMED           # a complete packet
+    INCOMPLETE       # perhaps the beginning of a packet
     NOT_A_PACKET
 
 
@@ -36,8 +36,8 @@ cdef inline bint has_session_header(const uint8_t* base_header) noexcept nogil:
 cdef inline Framing frame_packet(const uint8_t* data, size_t available, size_t* total) noexcept nogil:
     """Look for a packet at ``data``.
 
-    ``total`` becomes the bytes that the packet takes; of a BaseHeader that is itself cut, the bytes needed to tell;
-    it is left alone where no packet begins here. A cut BaseHeader is judged by the bytes that are there.
+    ``total`` becomes the size of the packet, or of the BaseHeader if that is truncated; it is not set if no packet
+    begins here. A truncated BaseHeader is judged by the available bytes.
     """
     cdef uint32_t size
     cdef size_t i

@@ -25,7 +25,7 @@ _BODY_ENCRYPTED = 1 << 5
 
 @dataclass(frozen=True, kw_only=True)
 class TransactionHeader:
-    """Where a transactional message stands in its sequence: [MS-MQMQ] 2.2.20.5.
+    """The place of a transactional message in its sequence: [MS-MQMQ] 2.2.20.5.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class TransactionHeader:
 
 @dataclass(frozen=True, kw_only=True)
 class SecurityHeader:
-    """What a sender says of itself: [MS-MQMQ] 2.2.20.6. None of it is verified, and nothing is concluded from it.
+    """What a sender claims of itself: [MS-MQMQ] 2.2.20.6. None of it is verified.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class SecurityHeader:
 
 @dataclass(frozen=True, kw_only=True)
 class SoapHeader:
-    """What an application sent over HTTP beside its message: [MS-MQMQ] 2.2.20.7."""
+    """The SOAP header and body that a message over HTTP carries beside its own body: [MS-MQMQ] 2.2.20.7."""
 
     soap_header: str = ""
     soap_body: str = ""
@@ -138,7 +138,7 @@ class MultiQueueFormatHeader:
 
 @dataclass(frozen=True, kw_only=True)
 class SessionHeader:
-    """What a sender acknowledges of the session, and where it stands in it itself: [MS-MQMQ] 2.2.20.4."""
+    """The packets of the session that a sender acknowledges, and the number of its own: [MS-MQMQ] 2.2.20.4."""
 
     ack_sequence_number: int = 0
     recoverable_msg_ack_seq_number: int = 0

@@ -1,4 +1,4 @@
-"""What the modules of MS-MQQB share: the numbers of fields, violations and presence, and the record of a packet."""
+"""Declarations of all modules of MS-MQQB: fields, violations, presence, and the record of a packet."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t

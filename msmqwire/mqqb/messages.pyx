@@ -1,4 +1,4 @@
-"""UserMessage packets: what readers seldom need (acknowledgments, SOAP, faults of strict decoding), and the writer.
+"""UserMessage packets: rare parts of the reader (acknowledgments, SOAP, faults of strict decoding), and the writer.
 
 The writer depends on the values of a packet only: reserved bits and all padding are zero, lengths and the flags that
 say which headers are present are derived, and the packet is a multiple of four bytes long.
@@ -257,7 +257,7 @@ cdef int read_http(
 
 
 cdef int read_soap(const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault) noexcept nogil:
-    """SoapHeader: [MS-MQMQ] 2.2.20.7. Decision: nothing is aligned in it; nothing is said of it."""
+    """SoapHeader: [MS-MQMQ] 2.2.20.7. Decision: it has no padding; the specification does not say."""
     if read_soap_section(
         data, size, at, SOAP_HEADER_ID, Field.SoapHeader, Field.SoapHeader_Header, SOAP_HEADER, packet, fault
     ) != 0:
@@ -385,7 +385,7 @@ cdef uint8_t* put_properties(
     const uint8_t* start, uint8_t* target, const Packet* packet, const uint8_t* payload
 ) noexcept nogil:
     cdef uint32_t units = packet.parts[LABEL].length // 2
-    # A label that was read without its U+0000 may have no room for one
+    # A label that was read without its U+0000 may have no space for one
     cdef uint32_t length = min(units + 1, <uint32_t>LARGEST_LABEL) if units else 0
     put(target, packet.sections[PROPERTIES], PROPERTIES_HEADER_SIZE)
     target[0] = target[0] & PROPERTIES_KEPT

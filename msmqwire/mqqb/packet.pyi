@@ -1,4 +1,4 @@
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from typing_extensions import Buffer
@@ -18,8 +18,7 @@ Transport = Literal["unknown", "udp", "tcp"]
 BodyFormat = Literal["empty", "encrypted", "xml", "text", "value", "dotnet_binary", "binary"]
 
 class MessagePacket:
-    @property
-    def violations(self) -> tuple[str, ...]: ...
+    violations: Final[tuple[str, ...]]
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -69,137 +68,76 @@ class UserMessage(MessagePacket):
         multi_queue: MultiQueueFormatHeader | None = None,
         session: SessionHeader | None = None,
     ) -> None: ...
-    @property
-    def kind(self) -> Literal["user_message", "order_ack", "final_ack"]:
-        """What the packet is: the acknowledgments of transactional messages are messages by their form."""
-    @property
-    def packet_size(self) -> int:
-        """PacketSize, without a SessionHeader behind the packet."""
-    @property
-    def priority(self) -> int: ...
-    @property
-    def tracing(self) -> bool: ...
-    @property
-    def base_flags(self) -> int: ...
-    @property
-    def user_flags(self) -> int: ...
-    @property
-    def transaction_flags(self) -> int | None: ...
-    @property
-    def properties_flags(self) -> int: ...
-    @property
-    def time_to_reach_queue(self) -> int: ...
-    @property
-    def source_queue_manager(self) -> UUID: ...
-    @property
-    def queue_manager_address(self) -> UUID: ...
-    @property
-    def time_to_be_received(self) -> int: ...
-    @property
-    def sent_time(self) -> int: ...
-    @property
-    def message_id(self) -> int: ...
-    @property
-    def hop_count(self) -> int: ...
-    @property
-    def delivery_mode(self) -> str | None: ...
-    @property
-    def negative_source_journaling(self) -> bool: ...
-    @property
-    def positive_source_journaling(self) -> bool: ...
-    @property
-    def sent_over_http(self) -> bool: ...
-    @property
-    def destination_queue(self) -> FormatName | str | None: ...
-    @property
-    def admin_queue(self) -> FormatName | str | None: ...
-    @property
-    def response_queue(self) -> FormatName | str | None: ...
-    @property
-    def connector_type(self) -> UUID | None: ...
-    @property
-    def positive_arrival_ack(self) -> bool: ...
-    @property
-    def positive_receive_ack(self) -> bool: ...
-    @property
-    def negative_arrival_ack(self) -> bool: ...
-    @property
-    def negative_receive_ack(self) -> bool: ...
-    @property
-    def label(self) -> str:
-        """Label to its first U+0000; lone surrogates stay lone surrogates."""
-    @property
-    def message_class(self) -> int: ...
-    @property
-    def message_class_name(self) -> str | None: ...
-    @property
-    def correlation_guid(self) -> UUID: ...
-    @property
-    def correlation_ordinal(self) -> int: ...
-    @property
-    def body_type(self) -> int: ...
-    @property
-    def body_type_name(self) -> str | None: ...
-    @property
-    def body_format(self) -> BodyFormat: ...
-    @property
-    def body_text(self) -> str | None: ...
-    @property
-    def application_tag(self) -> int: ...
-    @property
-    def message_size(self) -> int: ...
-    @property
-    def allocation_body_size(self) -> int: ...
-    @property
-    def privacy_level(self) -> int: ...
-    @property
-    def hash_algorithm(self) -> int: ...
-    @property
-    def encryption_algorithm(self) -> int: ...
-    @property
-    def extension_data(self) -> memoryview: ...
-    @property
-    def body(self) -> memoryview:
-        """MessageBody: a view of the packet's bytes."""
-    @property
-    def debug_queue(self) -> UUID | None: ...
-    @property
-    def srmp_envelope(self) -> str | None: ...
-    @property
-    def trailing(self) -> memoryview | None: ...
-    @property
-    def notification(self) -> Literal["plain", "encrypted"] | None:
-        """Whether the body is a change notification, and can be read: [MS-MQCN] 3.2.1.2.1."""
-    @property
-    def transaction(self) -> TransactionHeader | None: ...
-    @property
-    def security(self) -> SecurityHeader | None: ...
-    @property
-    def compound(self) -> CompoundMessageHeader | None: ...
-    @property
-    def soap(self) -> SoapHeader | None: ...
-    @property
-    def multi_queue(self) -> MultiQueueFormatHeader | None: ...
-    @property
-    def session(self) -> SessionHeader | None: ...
-    @property
-    def acknowledged(self) -> Acknowledgment | None: ...
+    kind: Final[Literal["user_message", "order_ack", "final_ack"]]
+    """What the packet is: the acknowledgments of transactional messages are messages by their form."""
+    packet_size: Final[int]
+    """PacketSize, without the SessionHeader after the packet."""
+    priority: Final[int]
+    tracing: Final[bool]
+    base_flags: Final[int]
+    user_flags: Final[int]
+    transaction_flags: Final[int | None]
+    properties_flags: Final[int]
+    time_to_reach_queue: Final[int]
+    source_queue_manager: Final[UUID]
+    queue_manager_address: Final[UUID]
+    time_to_be_received: Final[int]
+    sent_time: Final[int]
+    message_id: Final[int]
+    hop_count: Final[int]
+    delivery_mode: Final[str | None]
+    negative_source_journaling: Final[bool]
+    positive_source_journaling: Final[bool]
+    sent_over_http: Final[bool]
+    destination_queue: Final[FormatName | str | None]
+    admin_queue: Final[FormatName | str | None]
+    response_queue: Final[FormatName | str | None]
+    connector_type: Final[UUID | None]
+    positive_arrival_ack: Final[bool]
+    positive_receive_ack: Final[bool]
+    negative_arrival_ack: Final[bool]
+    negative_receive_ack: Final[bool]
+    label: Final[str]
+    """Label to its first U+0000; lone surrogates stay lone surrogates."""
+    message_class: Final[int]
+    message_class_name: Final[str | None]
+    correlation_guid: Final[UUID]
+    correlation_ordinal: Final[int]
+    body_type: Final[int]
+    body_type_name: Final[str | None]
+    body_format: Final[BodyFormat]
+    body_text: Final[str | None]
+    application_tag: Final[int]
+    message_size: Final[int]
+    allocation_body_size: Final[int]
+    privacy_level: Final[int]
+    hash_algorithm: Final[int]
+    encryption_algorithm: Final[int]
+    extension_data: Final[memoryview]
+    body: Final[memoryview]
+    """MessageBody: a view of the packet's bytes."""
+    debug_queue: Final[UUID | None]
+    srmp_envelope: Final[str | None]
+    trailing: Final[memoryview | None]
+    notification: Final[Literal["plain", "encrypted"] | None]
+    """Whether the body is a change notification, and can be read: [MS-MQCN] 3.2.1.2.1."""
+    transaction: Final[TransactionHeader | None]
+    security: Final[SecurityHeader | None]
+    compound: Final[CompoundMessageHeader | None]
+    soap: Final[SoapHeader | None]
+    multi_queue: Final[MultiQueueFormatHeader | None]
+    session: Final[SessionHeader | None]
+    acknowledged: Final[Acknowledgment | None]
 
 class SessionPacket(MessagePacket):
-    @property
-    def kind(self) -> str:
-        """``"ping"``, ``"establish_connection"``, ``"connection_parameters"`` or ``"session_ack"``."""
-    @property
-    def packet_size(self) -> int | None:
-        """PacketSize; None for a ping."""
-    @property
-    def refused(self) -> bool: ...
-    @property
-    def base_flags(self) -> int | None: ...
-    @property
-    def internal_flags(self) -> int | None: ...
-    @property
-    def trailing(self) -> memoryview | None: ...
+    kind: Final[str]
+    """``"ping"``, ``"establish_connection"``, ``"connection_parameters"`` or ``"session_ack"``."""
+    packet_size: Final[int | None]
+    """PacketSize; None for a ping."""
+    refused: Final[bool]
+    base_flags: Final[int | None]
+    internal_flags: Final[int | None]
+    trailing: Final[memoryview | None]
 
 class EstablishConnection(SessionPacket):
     def __init__(
@@ -211,25 +149,18 @@ class EstablishConnection(SessionPacket):
         operating_system: int = 0x0310,
         refused: bool = False,
     ) -> None: ...
-    @property
-    def client_guid(self) -> UUID: ...
-    @property
-    def server_guid(self) -> UUID: ...
-    @property
-    def time_stamp(self) -> int: ...
-    @property
-    def operating_system(self) -> int: ...
+    client_guid: Final[UUID]
+    server_guid: Final[UUID]
+    time_stamp: Final[int]
+    operating_system: Final[int]
 
 class ConnectionParameters(SessionPacket):
     def __init__(
         self, *, recoverable_ack_timeout: int, ack_timeout: int, window_size: int, refused: bool = False
     ) -> None: ...
-    @property
-    def recoverable_ack_timeout(self) -> int: ...
-    @property
-    def ack_timeout(self) -> int: ...
-    @property
-    def window_size(self) -> int: ...
+    recoverable_ack_timeout: Final[int]
+    ack_timeout: Final[int]
+    window_size: Final[int]
 
 class SessionAck(SessionPacket):
     def __init__(
@@ -243,29 +174,20 @@ class SessionAck(SessionPacket):
         window_size: int,
         refused: bool = False,
     ) -> None: ...
-    @property
-    def ack_sequence_number(self) -> int: ...
-    @property
-    def recoverable_msg_ack_seq_number(self) -> int: ...
-    @property
-    def recoverable_msg_ack_flags(self) -> int: ...
-    @property
-    def user_msg_sequence_number(self) -> int: ...
-    @property
-    def recoverable_msg_seq_number(self) -> int: ...
-    @property
-    def window_size(self) -> int: ...
+    ack_sequence_number: Final[int]
+    recoverable_msg_ack_seq_number: Final[int]
+    recoverable_msg_ack_flags: Final[int]
+    user_msg_sequence_number: Final[int]
+    recoverable_msg_seq_number: Final[int]
+    window_size: Final[int]
 
 class Ping(SessionPacket):
     def __init__(
         self, *, cookie: int, queue_manager: UUID, initiator_is_client: bool = False, refused: bool = False
     ) -> None: ...
-    @property
-    def cookie(self) -> int: ...
-    @property
-    def queue_manager(self) -> UUID: ...
-    @property
-    def initiator_is_client(self) -> bool: ...
+    cookie: Final[int]
+    queue_manager: Final[UUID]
+    initiator_is_client: Final[bool]
 
 def decode(
     data: Buffer, *, strict: bool = False, transport: Transport = "unknown"

@@ -136,7 +136,7 @@ cdef enum:
 
 
 cdef class MessagePacket:
-    """What all packets have in common.
+    """The base class of all packets.
 
     A packet compares, hashes, prints and pickles as a value; reserved bytes and padding are not part of it. It keeps
     the bytes it was decoded from alive.
@@ -195,12 +195,12 @@ cdef class MessagePacket:
 
 
 cdef class UserMessage(MessagePacket):
-    """A message on its way: [MS-MQMQ] 2.2.20.
+    """A message: [MS-MQMQ] 2.2.20.
 
     Attributes are called as the columns of the messages table are, those of an optional header stand together in an
     object that is None when the packet lacks the header. Queues are format names of ``msmqwire.formatname``, text
     where a direct name is none, and None where the packet has none or does not say its host. Without a
-    MessagePropertiesHeader, what stands in it is None.
+    MessagePropertiesHeader, the attributes of its fields are None.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ cdef class UserMessage(MessagePacket):
     Raises
     ------
     EncodeError
-        What the specification does not let a sender send.
+        The specification does not let a sender send the packet.
 
     Examples
     --------
@@ -335,7 +335,7 @@ cdef int put_group(Builder builder, str name, object group) except -1:
 
 
 cdef class SessionPacket(MessagePacket):
-    """What the packets of sessions have in common."""
+    """The base class of the packets of sessions."""
 
     def __getattr__(self, str name):
         if name in SESSION_READABLE or name in SESSION_DEFAULTS[kind_of(type(self))]:
@@ -472,14 +472,14 @@ def decode(data, *, bint strict=False, str transport="unknown"):
         One packet, with the SessionHeader that follows it if there is one. It is viewed
         where it is ``bytes``, else copied.
     strict : bool
-        Fault what a conforming receiver refuses, instead of noting it as a violation.
+        Fault for what a conforming receiver refuses, instead of noting a violation.
     transport : {"unknown", "udp", "tcp"}
-        What carried the packet: pings come over UDP, all others over TCP. Where it is unknown the signature decides.
+        The transport of the packet: pings come over UDP, all others over TCP. If it is unknown the signature decides.
 
     Raises
     ------
     DecodeError
-        With code, field and offset of the first thing wrong.
+        With code, field and offset of the first fault.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from msmqwire.wire.format_name cimport (
 )
 from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_unlikely
 
-# How UserHeader.Flags says where a queue is (DQ, AQ, RQ)
+# The codes of queues in UserHeader.Flags (DQ, AQ, RQ)
 cdef enum QueueCode:
     QUEUE_NONE = 0
     QUEUE_SAME_AS_ADMIN = 1
@@ -33,7 +33,7 @@ cdef uint16_t[QUEUE_COUNT] ADDRESS_IDS
 
 
 cdef inline size_t units_to_null(const uint8_t* data, size_t size, size_t at, size_t units) noexcept nogil:
-    """How many of the code units at ``at`` stand in front of the first U+0000; ``units`` when none is there.
+    """The number of code units at ``at`` before the first U+0000; ``units`` if there is none.
 
     ``size`` bytes may be read: with 32 of them left, sixteen code units are searched at a time.
     """
@@ -126,7 +126,7 @@ cdef inline int read_queue(
     return 0
 
 
-# Where the names of a MultiQueueFormatHeader are written, and how many may be; names beyond these are left out
+# Arrays for the names of a MultiQueueFormatHeader and their sizes; further names are left out
 cdef struct QueueLists:
     FormatName* names[QUEUE_COUNT]
     size_t most[QUEUE_COUNT]

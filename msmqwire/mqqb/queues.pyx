@@ -41,9 +41,10 @@ cdef int read_element(
     const uint8_t* data, size_t start, size_t end, size_t* at, uint32_t field, uint32_t item, FormatName* name,
     Fault* fault,
 ) noexcept nogil:
-    """An MQFFormatNameElement of the header that lies from ``start`` to ``end``: [MS-MQMQ] 2.2.18.1.4.
+    """An MQFFormatNameElement of the header from ``start`` to ``end``: [MS-MQMQ] 2.2.18.1.4.
 
-    Decision: a public name begins at a multiple of 4, like private names and distribution lists; nothing is said of it.
+    Decision: a public name begins at a multiple of 4, like private names and distribution lists; the specification does
+    not say.
     """
     cdef size_t here = at[0]
     cdef size_t value

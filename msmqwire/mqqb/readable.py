@@ -8,45 +8,23 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
+from msmqwire.errors import DecodeError
+from msmqwire.propvariant.readable import read_sid
+
 __all__ = ["BODY_FORMATS", "BODY_TYPES", "read_body", "sid_text"]
 
 BODY_FORMATS = ("empty", "encrypted", "xml", "text", "value", "dotnet_binary", "binary")
 
+# By the number of the first of each run
 _BASE_TYPES = {
-    0: "VT_EMPTY",
-    1: "VT_NULL",
-    2: "VT_I2",
-    3: "VT_I4",
-    4: "VT_R4",
-    5: "VT_R8",
-    6: "VT_CY",
-    7: "VT_DATE",
-    8: "VT_BSTR",
-    9: "VT_DISPATCH",
-    10: "VT_ERROR",
-    11: "VT_BOOL",
-    12: "VT_VARIANT",
-    13: "VT_UNKNOWN",
-    14: "VT_DECIMAL",
-    16: "VT_I1",
-    17: "VT_UI1",
-    18: "VT_UI2",
-    19: "VT_UI4",
-    20: "VT_I8",
-    21: "VT_UI8",
-    22: "VT_INT",
-    23: "VT_UINT",
-    30: "VT_LPSTR",
-    31: "VT_LPWSTR",
-    64: "VT_FILETIME",
-    65: "VT_BLOB",
-    66: "VT_STREAM",
-    67: "VT_STORAGE",
-    68: "VT_STREAMED_OBJECT",
-    69: "VT_STORED_OBJECT",
-    70: "VT_BLOB_OBJECT",
-    71: "VT_CF",
-    72: "VT_CLSID",
+    first + place: f"VT_{name}"
+    for first, names in (
+        (0, "EMPTY NULL I2 I4 R4 R8 CY DATE BSTR DISPATCH ERROR BOOL VARIANT UNKNOWN DECIMAL"),
+        (16, "I1 UI1 UI2 UI4 I8 UI8 INT UINT"),
+        (30, "LPSTR LPWSTR"),
+        (64, "FILETIME BLOB STREAM STORAGE STREAMED_OBJECT STORED_OBJECT BLOB_OBJECT CF CLSID"),
+    )
+    for place, name in enumerate(names.split())
 }
 _VECTOR = 0x1000
 # [MS-MQMQ] 2.2.12 and [MS-OLEPS] 2.15; 768 is what the BinaryMessageFormatter of .NET writes
@@ -148,8 +126,9 @@ def sid_text(sid: bytes) -> str | None:
     >>> sid_text(bytes.fromhex("010200000000000520000000" "20020000"))
     'S-1-5-32-544'
     """
-    if len(sid) < 8 or sid[0] != 1 or sid[1] > 15 or len(sid) != 8 + 4 * sid[1]:
+    if len(sid) < 2 or len(sid) != 8 + 4 * sid[1]:
         return None
-    authority = int.from_bytes(sid[2:8], "big")
-    shown = str(authority) if authority < 1 << 32 else f"0x{authority:012x}"
-    return "-".join(["S-1", shown, *map(str, struct.unpack_from(f"<{sid[1]}I", sid, 8))])
+    try:
+        return read_sid(sid, 0, "SecurityID")
+    except DecodeError:
+        return None

@@ -1,6 +1,6 @@
-"""The rules whose breach is a violation of a message packet: field, section and requirement of each.
+"""The rules of the violations of message packets: field, section and requirement of each.
 
-Violations of both tables with the same name are breaches of the same rule.
+A violation with the same name in both tables breaks the same rule.
 """
 
 from __future__ import annotations

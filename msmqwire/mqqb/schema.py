@@ -1,6 +1,6 @@
 """The columns of the messages and sessions tables, and the names that their faults and violations use.
 
-[MS-MQMQ] 2.2.19-2.2.20 for messages, [MS-MQQB] 2.2 for what sessions are made of.
+[MS-MQMQ] 2.2.19-2.2.20 for messages, [MS-MQQB] 2.2 for the packets of sessions.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from msmqwire.columns.schema import (
     Enumeration,
     ListOf,
     Table,
+    present,
 )
 from msmqwire.mqqb.kernel import Field, Presence, SessionPresence, Violation
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
@@ -82,34 +83,29 @@ MESSAGES = Table(
         Column("admin_queue", FORMAT_NAME, "AdminQueue: where acknowledgments go", Presence.HAS_ADMIN),
         Column("response_queue", FORMAT_NAME, "ResponseQueue: where answers go", Presence.HAS_RESPONSE),
         Column("connector_type", GUID, "ConnectorType", Presence.HAS_CONNECTOR_TYPE),
-        Column(
-            "first_message", BOOL, "TransactionHeader.Flags.FM: the first of its transaction", Presence.HAS_TRANSACTION
-        ),
-        Column(
-            "last_message", BOOL, "TransactionHeader.Flags.LM: the last of its transaction", Presence.HAS_TRANSACTION
-        ),
-        Column("final_ack_required", BOOL, "TransactionHeader.Flags.FA", Presence.HAS_TRANSACTION),
-        Column("transaction_id", UINT32, "TransactionHeader.Flags.ID, 20 bits", Presence.HAS_TRANSACTION),
-        Column(
-            "tx_sequence_id",
-            UINT64,
-            "TxSequenceID: ordinal in the low half, time stamp in the high",
+        *present(
             Presence.HAS_TRANSACTION,
+            Column("first_message", BOOL, "TransactionHeader.Flags.FM: the first of its transaction"),
+            Column("last_message", BOOL, "TransactionHeader.Flags.LM: the last of its transaction"),
+            Column("final_ack_required", BOOL, "TransactionHeader.Flags.FA"),
+            Column("transaction_id", UINT32, "TransactionHeader.Flags.ID, 20 bits"),
+            Column("tx_sequence_id", UINT64, "TxSequenceID: ordinal in the low half, time stamp in the high"),
+            Column("transaction_flags", UINT32, "TransactionHeader.Flags as received"),
+            Column("tx_sequence_number", UINT32, "TxSequenceNumber, from 1"),
+            Column("previous_tx_sequence_number", UINT32, "PreviousTxSequenceNumber, 0 for none"),
         ),
-        Column("transaction_flags", UINT32, "TransactionHeader.Flags as received", Presence.HAS_TRANSACTION),
-        Column("tx_sequence_number", UINT32, "TxSequenceNumber, from 1", Presence.HAS_TRANSACTION),
-        Column("previous_tx_sequence_number", UINT32, "PreviousTxSequenceNumber, 0 for none", Presence.HAS_TRANSACTION),
         Column("connector_queue_manager", GUID, "ConnectorQMGuid", Presence.HAS_CONNECTOR_QM),
-        Column(
-            "security_flags", UINT16, "SecurityHeader.Flags as received: a sender can set any", Presence.HAS_SECURITY
+        *present(
+            Presence.HAS_SECURITY,
+            Column("security_flags", UINT16, "SecurityHeader.Flags as received: a sender can set any"),
+            Column(
+                "sender_id_type",
+                Enumeration(SENDER_ID_TYPES),
+                "SecurityHeader.Flags.ST; null if another",
+                Presence.HAS_SENDER_ID_TYPE,
+            ),
+            Column("body_encrypted", BOOL, "SecurityHeader.Flags.EB"),
         ),
-        Column(
-            "sender_id_type",
-            Enumeration(SENDER_ID_TYPES),
-            "SecurityHeader.Flags.ST; null if another",
-            Presence.HAS_SENDER_ID_TYPE,
-        ),
-        Column("body_encrypted", BOOL, "SecurityHeader.Flags.EB", Presence.HAS_SECURITY),
         Column("security_id", BYTES, "SecurityID: a SID, or the GUID of a queue manager", Presence.HAS_SECURITY_ID),
         Column(
             "sender_sid",
@@ -122,53 +118,44 @@ MESSAGES = Table(
         Column("signature", BYTES, "SecurityData.Signature; it has not been verified", Presence.HAS_SIGNATURE),
         Column("sender_certificate", BYTES, "SenderCert", Presence.HAS_SENDER_CERT),
         Column("provider_info", BYTES, "ProviderInfo", Presence.HAS_PROVIDER_INFO),
-        Column("positive_arrival_ack", BOOL, "MessagePropertiesHeader.Flags.PA", Presence.HAS_PROPERTIES),
-        Column("positive_receive_ack", BOOL, "MessagePropertiesHeader.Flags.PR", Presence.HAS_PROPERTIES),
-        Column("negative_arrival_ack", BOOL, "MessagePropertiesHeader.Flags.NA", Presence.HAS_PROPERTIES),
-        Column("negative_receive_ack", BOOL, "MessagePropertiesHeader.Flags.NR", Presence.HAS_PROPERTIES),
-        Column("properties_flags", UINT8, "MessagePropertiesHeader.Flags as received", Presence.HAS_PROPERTIES),
-        Column("label", TEXT, "Label, to its first U+0000", Presence.HAS_PROPERTIES),
-        Column("message_class", UINT16, "MessageClass", Presence.HAS_PROPERTIES),
-        Column(
-            "message_class_name",
-            Enumeration(tuple(MESSAGE_CLASSES.values())),
-            "MessageClass by name, without MQMSG_CLASS_; null if it has none",
-            Presence.HAS_MESSAGE_CLASS,
-        ),
-        Column(
-            "correlation_guid",
-            GUID,
-            "CorrelationID, the first 16 bytes: of an acknowledgment the source",
+        *present(
             Presence.HAS_PROPERTIES,
-        ),
-        Column(
-            "correlation_ordinal",
-            UINT32,
-            "CorrelationID, the last 4 bytes: of an acknowledgment the MessageID",
-            Presence.HAS_PROPERTIES,
-        ),
-        Column("body_type", UINT32, "BodyType, a VARTYPE", Presence.HAS_PROPERTIES),
-        Column(
-            "body_type_name",
-            Enumeration(tuple(BODY_TYPES.values())),
-            "BodyType by name; null if it has none",
-            Presence.HAS_BODY_TYPE_NAME,
-            derived=True,
-        ),
-        Column("application_tag", UINT32, "ApplicationTag", Presence.HAS_PROPERTIES),
-        Column("message_size", UINT32, "MessageSize, the bytes of the body", Presence.HAS_PROPERTIES),
-        Column("allocation_body_size", UINT32, "AllocationBodySize", Presence.HAS_PROPERTIES),
-        Column("privacy_level", UINT32, "PrivacyLevel: 0 none, 1 40-bit, 3 128-bit, 5 AES", Presence.HAS_PROPERTIES),
-        Column("hash_algorithm", UINT32, "HashAlgorithm", Presence.HAS_PROPERTIES),
-        Column("encryption_algorithm", UINT32, "EncryptionAlgorithm", Presence.HAS_PROPERTIES),
-        Column("extension_data", BYTES, "ExtensionData", Presence.HAS_PROPERTIES),
-        Column("body", BYTES, "MessageBody", Presence.HAS_PROPERTIES),
-        Column(
-            "body_format",
-            Enumeration(BODY_FORMATS),
-            "kind of the body, by BodyType and its bytes",
-            Presence.HAS_PROPERTIES,
-            derived=True,
+            Column("positive_arrival_ack", BOOL, "MessagePropertiesHeader.Flags.PA"),
+            Column("positive_receive_ack", BOOL, "MessagePropertiesHeader.Flags.PR"),
+            Column("negative_arrival_ack", BOOL, "MessagePropertiesHeader.Flags.NA"),
+            Column("negative_receive_ack", BOOL, "MessagePropertiesHeader.Flags.NR"),
+            Column("properties_flags", UINT8, "MessagePropertiesHeader.Flags as received"),
+            Column("label", TEXT, "Label, to its first U+0000"),
+            Column("message_class", UINT16, "MessageClass"),
+            Column(
+                "message_class_name",
+                Enumeration(tuple(MESSAGE_CLASSES.values())),
+                "MessageClass by name, without MQMSG_CLASS_; null if it has none",
+                Presence.HAS_MESSAGE_CLASS,
+            ),
+            Column("correlation_guid", GUID, "CorrelationID, the first 16 bytes: of an acknowledgment the source"),
+            Column(
+                "correlation_ordinal", UINT32, "CorrelationID, the last 4 bytes: of an acknowledgment the MessageID"
+            ),
+            Column("body_type", UINT32, "BodyType, a VARTYPE"),
+            Column(
+                "body_type_name",
+                Enumeration(tuple(BODY_TYPES.values())),
+                "BodyType by name; null if it has none",
+                Presence.HAS_BODY_TYPE_NAME,
+                derived=True,
+            ),
+            Column("application_tag", UINT32, "ApplicationTag"),
+            Column("message_size", UINT32, "MessageSize, the bytes of the body"),
+            Column("allocation_body_size", UINT32, "AllocationBodySize"),
+            Column("privacy_level", UINT32, "PrivacyLevel: 0 none, 1 40-bit, 3 128-bit, 5 AES"),
+            Column("hash_algorithm", UINT32, "HashAlgorithm"),
+            Column("encryption_algorithm", UINT32, "EncryptionAlgorithm"),
+            Column("extension_data", BYTES, "ExtensionData"),
+            Column("body", BYTES, "MessageBody"),
+            Column(
+                "body_format", Enumeration(BODY_FORMATS), "kind of the body, by BodyType and its bytes", derived=True
+            ),
         ),
         Column(
             "body_text",
@@ -179,52 +166,48 @@ MESSAGES = Table(
         ),
         Column("debug_queue", GUID, "DebugHeader.QueueIdentifier: the queue for reports", Presence.HAS_DEBUG_QUEUE),
         Column("srmp_envelope", TEXT, "SRMPEnvelopeHeader.Data, to its first U+0000", Presence.HAS_SRMP_ENVELOPE),
-        Column("http_body", BYTES, "CompoundMessageHeader.Data, the HTTP request", Presence.HAS_COMPOUND),
-        Column("message_body_size", UINT32, "CompoundMessageHeader.MessageBodySize", Presence.HAS_COMPOUND),
-        Column("message_body_offset", UINT32, "CompoundMessageHeader.MessageBodyOffset", Presence.HAS_COMPOUND),
-        Column("compound_body", BYTES, "the message body in http_body", Presence.HAS_COMPOUND),
-        Column("soap_header", TEXT, "SoapHeader.Header, to its first U+0000", Presence.HAS_SOAP),
-        Column("soap_body", TEXT, "SoapHeader.Body, to its first U+0000", Presence.HAS_SOAP),
-        Column(
-            "destination_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Destination", Presence.HAS_MULTI_QUEUE
+        *present(
+            Presence.HAS_COMPOUND,
+            Column("http_body", BYTES, "CompoundMessageHeader.Data, the HTTP request"),
+            Column("message_body_size", UINT32, "CompoundMessageHeader.MessageBodySize"),
+            Column("message_body_offset", UINT32, "CompoundMessageHeader.MessageBodyOffset"),
+            Column("compound_body", BYTES, "the message body in http_body"),
         ),
-        Column("admin_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Administration", Presence.HAS_MULTI_QUEUE),
-        Column("response_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Response", Presence.HAS_MULTI_QUEUE),
-        Column("multi_queue_signature", BYTES, "MultiQueueFormatHeader.Signature", Presence.HAS_MULTI_QUEUE),
-        Column("ack_sequence_number", UINT16, "SessionHeader.AckSequenceNumber", Presence.HAS_SESSION),
-        Column(
-            "recoverable_msg_ack_seq_number", UINT16, "SessionHeader.RecoverableMsgAckSeqNumber", Presence.HAS_SESSION
+        *present(
+            Presence.HAS_SOAP,
+            Column("soap_header", TEXT, "SoapHeader.Header, to its first U+0000"),
+            Column("soap_body", TEXT, "SoapHeader.Body, to its first U+0000"),
         ),
-        Column("recoverable_msg_ack_flags", UINT32, "SessionHeader.RecoverableMsgAckFlags", Presence.HAS_SESSION),
-        Column("user_msg_sequence_number", UINT16, "SessionHeader.UserMsgSequenceNumber", Presence.HAS_SESSION),
-        Column("recoverable_msg_seq_number", UINT16, "SessionHeader.RecoverableMsgSeqNumber", Presence.HAS_SESSION),
-        Column("window_size", UINT16, "SessionHeader.WindowSize", Presence.HAS_SESSION),
-        Column(
-            "acknowledged_tx_sequence_id",
-            UINT64,
-            "acknowledgments: TxSequenceID of the body",
+        *present(
+            Presence.HAS_MULTI_QUEUE,
+            Column("destination_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Destination"),
+            Column("admin_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Administration"),
+            Column("response_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Response"),
+            Column("multi_queue_signature", BYTES, "MultiQueueFormatHeader.Signature"),
+        ),
+        *present(
+            Presence.HAS_SESSION,
+            Column("ack_sequence_number", UINT16, "SessionHeader.AckSequenceNumber"),
+            Column("recoverable_msg_ack_seq_number", UINT16, "SessionHeader.RecoverableMsgAckSeqNumber"),
+            Column("recoverable_msg_ack_flags", UINT32, "SessionHeader.RecoverableMsgAckFlags"),
+            Column("user_msg_sequence_number", UINT16, "SessionHeader.UserMsgSequenceNumber"),
+            Column("recoverable_msg_seq_number", UINT16, "SessionHeader.RecoverableMsgSeqNumber"),
+            Column("window_size", UINT16, "SessionHeader.WindowSize"),
+        ),
+        *present(
             Presence.HAS_ACKNOWLEDGED,
+            Column("acknowledged_tx_sequence_id", UINT64, "acknowledgments: TxSequenceID of the body"),
+            Column("acknowledged_tx_sequence_number", UINT32, "acknowledgments: TxSequenceNumber of the body"),
+            Column(
+                "acknowledged_previous_tx_sequence_number",
+                UINT32,
+                "acknowledgments: TxPreviousSequenceNumber of the body",
+            ),
         ),
-        Column(
-            "acknowledged_tx_sequence_number",
-            UINT32,
-            "acknowledgments: TxSequenceNumber of the body",
-            Presence.HAS_ACKNOWLEDGED,
-        ),
-        Column(
-            "acknowledged_previous_tx_sequence_number",
-            UINT32,
-            "acknowledgments: TxPreviousSequenceNumber of the body",
-            Presence.HAS_ACKNOWLEDGED,
-        ),
-        Column(
-            "acknowledged_source_queue_manager",
-            GUID,
-            "final acknowledgment: SourceGUID of the body",
+        *present(
             Presence.HAS_FINAL_ACK,
-        ),
-        Column(
-            "acknowledged_message_id", UINT32, "final acknowledgment: MessageID of the body", Presence.HAS_FINAL_ACK
+            Column("acknowledged_source_queue_manager", GUID, "final acknowledgment: SourceGUID of the body"),
+            Column("acknowledged_message_id", UINT32, "final acknowledgment: MessageID of the body"),
         ),
         Column(
             "notification",
@@ -244,48 +227,41 @@ SESSIONS = Table(
     section="[MS-MQQB] 2.2",
     columns=(
         Column("kind", Enumeration(SESSION_KINDS), "which packet"),
-        Column("packet_size", UINT32, "PacketSize; null for a ping", SessionPresence.IS_PACKET),
-        Column("base_flags", UINT16, "BaseHeader.Flags as received", SessionPresence.IS_PACKET),
-        Column("internal_flags", UINT16, "InternalHeader.Flags as received", SessionPresence.IS_PACKET),
-        Column("cookie", UINT32, "ping: Cookie, which the answer repeats", SessionPresence.IS_PING),
-        Column("queue_manager", GUID, "ping: QMGuid", SessionPresence.IS_PING),
-        Column("initiator_is_client", BOOL, "ping: Flags.RC, the initiator is not a server", SessionPresence.IS_PING),
-        Column("refused", BOOL, "ping: Flags.RF; else InternalHeader.Flags.CS"),
-        Column("client_guid", GUID, "connection: ClientGuid", SessionPresence.IS_ESTABLISH),
-        Column("server_guid", GUID, "connection: ServerGuid, zeros for a direct name", SessionPresence.IS_ESTABLISH),
-        Column("time_stamp", UINT32, "connection: TimeStamp in milliseconds", SessionPresence.IS_ESTABLISH),
-        Column("operating_system", UINT16, "connection: OperatingSystem", SessionPresence.IS_ESTABLISH),
-        Column(
-            "recoverable_ack_timeout",
-            UINT32,
-            "parameters: RecoverableAckTimeout in milliseconds",
-            SessionPresence.IS_PARAMETERS,
+        *present(
+            SessionPresence.IS_PACKET,
+            Column("packet_size", UINT32, "PacketSize; null for a ping"),
+            Column("base_flags", UINT16, "BaseHeader.Flags as received"),
+            Column("internal_flags", UINT16, "InternalHeader.Flags as received"),
         ),
-        Column("ack_timeout", UINT32, "parameters: AckTimeout in milliseconds", SessionPresence.IS_PARAMETERS),
+        *present(
+            SessionPresence.IS_PING,
+            Column("cookie", UINT32, "ping: Cookie, which the answer repeats"),
+            Column("queue_manager", GUID, "ping: QMGuid"),
+            Column("initiator_is_client", BOOL, "ping: Flags.RC, the initiator is not a server"),
+        ),
+        Column("refused", BOOL, "ping: Flags.RF; else InternalHeader.Flags.CS"),
+        *present(
+            SessionPresence.IS_ESTABLISH,
+            Column("client_guid", GUID, "connection: ClientGuid"),
+            Column("server_guid", GUID, "connection: ServerGuid, zeros for a direct name"),
+            Column("time_stamp", UINT32, "connection: TimeStamp in milliseconds"),
+            Column("operating_system", UINT16, "connection: OperatingSystem"),
+        ),
+        *present(
+            SessionPresence.IS_PARAMETERS,
+            Column("recoverable_ack_timeout", UINT32, "parameters: RecoverableAckTimeout in milliseconds"),
+            Column("ack_timeout", UINT32, "parameters: AckTimeout in milliseconds"),
+        ),
         Column(
             "window_size", UINT16, "parameters and acknowledgment: WindowSize in messages", SessionPresence.HAS_WINDOW
         ),
-        Column("ack_sequence_number", UINT16, "acknowledgment: AckSequenceNumber", SessionPresence.IS_SESSION_ACK),
-        Column(
-            "recoverable_msg_ack_seq_number",
-            UINT16,
-            "acknowledgment: RecoverableMsgAckSeqNumber",
+        *present(
             SessionPresence.IS_SESSION_ACK,
-        ),
-        Column(
-            "recoverable_msg_ack_flags",
-            UINT32,
-            "acknowledgment: RecoverableMsgAckFlags",
-            SessionPresence.IS_SESSION_ACK,
-        ),
-        Column(
-            "user_msg_sequence_number", UINT16, "acknowledgment: UserMsgSequenceNumber", SessionPresence.IS_SESSION_ACK
-        ),
-        Column(
-            "recoverable_msg_seq_number",
-            UINT16,
-            "acknowledgment: RecoverableMsgSeqNumber",
-            SessionPresence.IS_SESSION_ACK,
+            Column("ack_sequence_number", UINT16, "acknowledgment: AckSequenceNumber"),
+            Column("recoverable_msg_ack_seq_number", UINT16, "acknowledgment: RecoverableMsgAckSeqNumber"),
+            Column("recoverable_msg_ack_flags", UINT32, "acknowledgment: RecoverableMsgAckFlags"),
+            Column("user_msg_sequence_number", UINT16, "acknowledgment: UserMsgSequenceNumber"),
+            Column("recoverable_msg_seq_number", UINT16, "acknowledgment: RecoverableMsgSeqNumber"),
         ),
         Column("trailing", BYTES, "bytes that belong to no known field", SessionPresence.HAS_TRAILING_BYTES),
     ),

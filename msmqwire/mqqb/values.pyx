@@ -40,7 +40,7 @@ from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
 
 cdef class Place:
-    """Where the values of a column come from, and what they are."""
+    """The source and the type of the values of a column."""
     cdef Source source
     cdef uint32_t presence
     cdef object type
@@ -92,7 +92,7 @@ cdef object derived_value(const Packet* packet, const uint8_t* data, str name):
 
 
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session):
-    """What the packet over the bytes ``data`` of ``owner`` has in a column; None where that is null."""
+    """The value that a packet, whose bytes are ``data`` of ``owner``, has in a column; None where that is null."""
     cdef Place place = (SESSION_PLACES if session else MESSAGE_PLACES).get(name)
     cdef TextSpan span
     cdef uint64_t number
@@ -143,7 +143,7 @@ cdef tuple queues_of(const Packet* packet, const uint8_t* data, size_t queue):
     memset(&lists, 0, sizeof(lists))
     lists.names[queue] = <FormatName*>names.data
     lists.most[queue] = packet.list_counts[queue]
-    # It was read before, and nothing can change it, so it is good
+    # The bytes were read before and cannot change, so this cannot fail
     read_message(data, packet.extent, False, &lists, &second_read, &fault)
     return tuple([queue_of(&lists.names[queue][k], data) for k in range(packet.list_counts[queue])])
 
@@ -159,9 +159,9 @@ cdef object format_name_of(object name, str field):
         except FormatNameError as error:
             raise EncodeError(field, f"{name!r} is not a format name: {error}") from None
     if not isinstance(name, (DirectName, DistributionListName, PrivateName, PublicName)):
-        raise EncodeError(field, f"{name!r} is not a format name that a packet has a place for")
+        raise EncodeError(field, f"{name!r} is of a kind that a packet cannot carry")
     if not isinstance(name, DirectName) and (getattr(name, "suffix", None) or getattr(name, "domain", None)):
-        raise EncodeError(field, f"a packet has no place for what follows the GUID of {name}")
+        raise EncodeError(field, f"a packet cannot carry the part of {name} after its GUID")
     return name
 
 
@@ -180,7 +180,7 @@ cdef class Builder:
         return span
 
     cdef int put(self, str name, object value) except -1:
-        """Put the value of a column where the column's values come from, and say that it is there."""
+        """Store the value of a column in the draft, and set its presence."""
         cdef Place place = (SESSION_PLACES if self.session else MESSAGE_PLACES)[name]
         cdef uint8_t[16] guid
         self.draft.packet.presence |= place.presence
@@ -226,7 +226,7 @@ cdef class Builder:
         cdef const FormatName* admin = &self.draft.packet.queues[ADMIN_QUEUE]
         name = format_name_of(name, field)
         if isinstance(name, DistributionListName):
-            raise EncodeError(field, "a distribution list stands in a MultiQueueFormatHeader only")
+            raise EncodeError(field, "a distribution list can be in a MultiQueueFormatHeader only")
         record[0] = self.record_of(name)
         if record.form == DIRECT_NAME:
             record.code = QUEUE_DIRECT
@@ -269,7 +269,7 @@ cdef class Builder:
         return 0
 
     cdef bytes packed(self):
-        """The packet that was put together."""
+        """The bytes of the packet."""
         cdef FormatName* lists[QUEUE_COUNT]
         cdef size_t queue
         if self.session:

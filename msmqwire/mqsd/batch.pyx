@@ -1,4 +1,4 @@
-"""MS-MQSD packets by the million: payloads to columns."""
+"""Many MS-MQSD packets: from payloads to columns."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
@@ -153,24 +153,24 @@ def decode_batch(
     Parameters
     ----------
     payloads
-        What ``Payloads.of`` takes, less than 2 GiB of it. About 16,000 rows at a time into the same ``out`` is fastest.
+        As for ``Payloads.of``, less than 2 GiB. About 16,000 rows at a time into the same ``out`` is fastest.
     offsets : array of integers, optional
-        Where one bytes-like object is to be cut.
+        The start of each payload in one bytes-like object, and the end of the last.
     strict : bool
-        Fault what a conforming receiver discards, instead of noting it as a violation.
+        Fault for what a conforming receiver discards, instead of noting a violation.
     transport : {"unknown", "udp", "ipx"} or array of uint8, shape (n,)
-        What carried the packets (0 unknown, 1 UDP, 2 IPX in an array).
+        The transport of the packets (0 unknown, 1 UDP, 2 IPX in an array).
     columns : sequence of str, optional
-        Build these only, e.g. ``mqsd.REQUEST_COLUMNS``.
+        Build only these columns, e.g. ``mqsd.REQUEST_COLUMNS``.
     out : Batch, optional
-        Write here again; what its views show is overwritten.
+        A batch to overwrite, with everything that its views show.
     threads : int
-        Decode in so many chunks at once.
+        The number of threads.
 
     Raises
     ------
     ValueError
-        A column that does not exist, offsets that leave the data, or an ``out`` of other columns.
+        A column that does not exist, offsets outside the data, or an ``out`` with other columns.
     BufferError
         An Arrow consumer still holds ``out``.
     """

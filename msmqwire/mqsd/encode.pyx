@@ -1,4 +1,4 @@
-"""MS-MQSD packets by the million: columns to payloads."""
+"""Many MS-MQSD packets: from columns to payloads."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
@@ -152,16 +152,16 @@ cdef class TopologyEncoder(Encoder):
 
 
 def encode_batch(packets, *, Encoded out=None):
-    """Write packets behind each other: the inverse of ``decode_batch``.
+    """Encode many packets: the inverse of ``decode_batch``.
 
     Parameters
     ----------
     packets : Batch, or iterable of packets
-        A batch needs ``type``, ``violations`` and the columns of the packets it holds, as
-        ``mqsd.REQUEST_COLUMNS`` names them.
+        A batch needs ``type``, ``violations`` and the columns of its packets, such as
+        ``mqsd.REQUEST_COLUMNS``.
     out : Payloads, optional
-        What ``encode_batch`` returned before: its memory is written again, unless a slice, a view or a batch of it
-        is still held.
+        A result of ``encode_batch`` to overwrite. Its memory is reused unless a slice, a view or a batch of it is
+        still held.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -14,12 +14,9 @@ class DirectoryServiceServer(NamedTuple):
     ipx: bool = False
 
 class TopologyPacket:
-    @property
-    def version(self) -> int: ...
-    @property
-    def reserved(self) -> int: ...
-    @property
-    def violations(self) -> tuple[str, ...]: ...
+    version: Final[int]
+    reserved: Final[int]
+    violations: Final[tuple[str, ...]]
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -32,16 +29,11 @@ class TopologyClientRequest(TopologyPacket):
         site_id: UUID,
         ipx_networks: Sequence[int] | NDArray[np.integer] = (),
     ) -> None: ...
-    @property
-    def type(self) -> Literal["request"]: ...
-    @property
-    def enterprise_id(self) -> UUID: ...
-    @property
-    def request_id(self) -> UUID: ...
-    @property
-    def site_id(self) -> UUID: ...
-    @property
-    def ipx_networks(self) -> NDArray[np.uint32]: ...
+    type: Final[Literal["request"]]
+    enterprise_id: Final[UUID]
+    request_id: Final[UUID]
+    site_id: Final[UUID]
+    ipx_networks: Final[NDArray[np.uint32]]
 
 class TopologyServerReply(TopologyPacket):
     def __init__(
@@ -53,18 +45,12 @@ class TopologyServerReply(TopologyPacket):
         responding_site_id: UUID | None = None,
         servers: Iterable[DirectoryServiceServer | tuple[str, bool, bool]] = (),
     ) -> None: ...
-    @property
-    def type(self) -> Literal["reply"]: ...
-    @property
-    def correlation_id(self) -> UUID: ...
-    @property
-    def connected_network_mask(self) -> int: ...
-    @property
-    def connected_networks(self) -> NDArray[np.uint8]: ...
-    @property
-    def responding_site_id(self) -> UUID | None: ...
-    @property
-    def servers(self) -> tuple[DirectoryServiceServer, ...]: ...
+    type: Final[Literal["reply"]]
+    correlation_id: Final[UUID]
+    connected_network_mask: Final[int]
+    connected_networks: Final[NDArray[np.uint8]]
+    responding_site_id: Final[UUID | None]
+    servers: Final[tuple[DirectoryServiceServer, ...]]
 
 def decode(
     data: Buffer, *, strict: bool = False, transport: Transport = "unknown"

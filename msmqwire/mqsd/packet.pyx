@@ -27,7 +27,7 @@ from msmqwire.mqsd.schema import FIELDS, TRANSPORTS, Violation
 
 __all__ = ["DirectoryServiceServer", "TopologyClientRequest", "TopologyServerReply", "decode", "encode"]
 
-# What a packet reads before it has bytes of its own: __new__ can be called without __init__
+# The bytes of a packet before __init__, which need not be called
 cdef uint8_t[64] NO_PACKET
 memset(NO_PACKET, 0, sizeof(NO_PACKET))
 
@@ -49,7 +49,7 @@ class DirectoryServiceServer(NamedTuple):
 
 
 cdef class TopologyPacket:
-    """What requests and replies have in common: [MS-MQSD] 2.2.1.
+    """The base class of requests and replies: [MS-MQSD] 2.2.1.
 
     A packet compares, hashes, prints and pickles as a value. It keeps the bytes it was decoded from alive.
     """
@@ -102,6 +102,9 @@ cdef class TopologyPacket:
 
     def __hash__(self):
         return hash((self.header.violations, self.described()))
+
+    def __reduce__(self):
+        return restore, (bytes(self.owner), self.transport)
 
 
 cdef class TopologyClientRequest(TopologyPacket):
@@ -177,9 +180,6 @@ cdef class TopologyClientRequest(TopologyPacket):
             f"TopologyClientRequest(enterprise_id={self.enterprise_id!r}, request_id={self.request_id!r}, "
             f"site_id={self.site_id!r}{ipx})"
         )
-
-    def __reduce__(self):
-        return restore, (bytes(self.owner), self.transport)
 
 
 cdef class TopologyServerReply(TopologyPacket):
@@ -293,9 +293,6 @@ cdef class TopologyServerReply(TopologyPacket):
             f"connected_networks=[{networks}]{mask}{remote})"
         )
 
-    def __reduce__(self):
-        return restore, (bytes(self.owner), self.transport)
-
 
 cdef int attach(TopologyPacket packet, bytes data) except -1:
     """Give a packet under construction the bytes just written for it."""
@@ -319,14 +316,14 @@ def decode(data, *, bint strict=False, str transport="unknown"):
     data : bytes-like
         One datagram. It is viewed where it is ``bytes``, else copied.
     strict : bool
-        Fault what a conforming receiver discards, instead of noting it as a violation.
+        Fault for what a conforming receiver discards, instead of noting a violation.
     transport : {"unknown", "udp", "ipx"}
-        What carried the packet; some rules depend on it.
+        The transport of the packet; some rules depend on it.
 
     Raises
     ------
     DecodeError
-        With code, field and offset of the first thing wrong.
+        With code, field and offset of the first fault.
 
     Examples
     --------
@@ -387,7 +384,7 @@ cdef str violated_field(uint32_t violations):
 
 
 def restore(bytes data, str transport):
-    """Unpickle a packet: what it says depends on its bytes and on the transport they came over."""
+    """Unpickle a packet: its violations depend on its transport."""
     return decode(data, transport=transport)
 
 

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Queue
-from msmqwire.mqcn import Violation
+from msmqwire.mqcn import NOTIFICATIONS, Violation
 from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_QUEUE, first_values, judge, rule_against_pathname
 from msmqwire.notification.audit import Rule
 from msmqwire.properties import PROPID_Q_QMID
@@ -42,24 +42,7 @@ __all__ = [
 Row: TypeAlias = Mapping[str, Any]
 
 #: The columns of the notifications table, read from captures, that a replay needs.
-COLUMNS = (
-    "file",
-    "frame",
-    "time",
-    "src",
-    "dst",
-    "version",
-    "index",
-    "operation",
-    "object",
-    "object_guid",
-    "path_name",
-    "master_guid",
-    "domain_controller",
-    "properties",
-    "fault",
-    "violations",
-)
+COLUMNS = ("file", "frame", "time", "src", "dst", *NOTIFICATIONS.names)
 
 _VALUE_MEMBERS = ("id", "int", "text", "bytes", "guid")
 #: The violations for which a message is disregarded, by their names in the table.

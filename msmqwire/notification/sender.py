@@ -270,7 +270,7 @@ class Sender:
             return [
                 self._notification(each.queue_manager, _event(each, self.domain_controller))
                 for each in changes
-                if _differs(each)
+                if not isinstance(each, QueueUpdate | QueueManagerUpdate) or _modified(each.old, each.new)
             ]
         assert self.master is not None
         updates: dict[UUID, list[NotificationUpdate]] = {}
@@ -303,10 +303,6 @@ def _modified(old: Queue | QueueManager, new: Queue | QueueManager) -> set[str]:
     for attribute in before.keys() ^ after.keys():
         raise EncodeError(attribute, f"{display_name(new)}: was not read both before and after the change")
     return {attribute for attribute, value in after.items() if value != before[attribute]}
-
-
-def _differs(change: Change) -> bool:
-    return not isinstance(change, QueueUpdate | QueueManagerUpdate) or bool(_modified(change.old, change.new))
 
 
 def _event(change: Change, domain_controller: str) -> ChangeNotificationMessage:

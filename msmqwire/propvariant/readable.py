@@ -16,7 +16,7 @@ from msmqwire.errors import DecodeError
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Ace", "SecurityDescriptor", "TransportAddress", "addresses", "security_descriptor"]
+__all__ = ["Ace", "SecurityDescriptor", "TransportAddress", "addresses", "read_sid", "security_descriptor"]
 
 _ACE_TYPES = {0: "allow", 1: "deny", 2: "audit", 3: "alarm"}
 _ADDRESS_TYPES = {1: ("ip", 4), 2: ("ip_ras", 4), 3: ("ipx", 10), 5: ("foreign", 16)}
@@ -64,7 +64,7 @@ def _read(form: str, data: bytes, at: int, field: str) -> tuple[int, ...]:
     return struct.unpack_from(form, data, at)
 
 
-def _sid(data: bytes, at: int, field: str) -> str:
+def read_sid(data: bytes, at: int, field: str) -> str:
     """The text of a SID: [MS-DTYP] 2.4.2."""
     revision, count = _read("<BB", data, at, field)
     if revision != 1:
@@ -87,7 +87,7 @@ def _ace(data: bytes, at: int, end: int, field: str) -> tuple[Ace, int]:
         return Ace(str(kind), flags, None, None), at + size
     inside = data[: at + size]
     (mask,) = _read("<I", inside, at + 4, field)
-    return Ace(_ACE_TYPES[kind], flags, mask, _sid(inside, at + 8, field)), at + size
+    return Ace(_ACE_TYPES[kind], flags, mask, read_sid(inside, at + 8, field)), at + size
 
 
 def _acl(data: bytes, at: int, field: str) -> tuple[Ace, ...]:
@@ -129,8 +129,8 @@ def security_descriptor(value: Buffer) -> SecurityDescriptor:
     if revision != 1:
         raise DecodeError("bad_version", "Revision", 0, f"is {revision}, must be 1")
     return SecurityDescriptor(
-        _sid(data, owner, "OwnerSid") if owner else None,
-        _sid(data, group, "GroupSid") if group else None,
+        read_sid(data, owner, "OwnerSid") if owner else None,
+        read_sid(data, group, "GroupSid") if group else None,
         _acl(data, dacl, "Dacl") if dacl and control & _DACL_PRESENT else None,
         _acl(data, sacl, "Sacl") if sacl and control & _SACL_PRESENT else None,
         control,

@@ -8,18 +8,15 @@ from uuid import UUID
 
 from msmqwire.directory import Directory, Equal, Queue, QueueManager
 from msmqwire.directory.base import comparable
+from msmqwire.directory.elements import NIL
+from msmqwire.directory.ldap_connection import parent
 from msmqwire.errors import DirectoryError, FormatNameError
 from msmqwire.formatname import ConnectorName, DirectName, FormatName, PrivateName, PublicName, parse
 
 __all__ = ["DestinationInfo", "get_destination_info", "host_of"]
 
-NIL = UUID(int=0)
-
 _QUEUE = ("identifier", "pathname", "qualified_pathname", "full_path")
 _QUEUE_MANAGER = ("identifier", "computer_name")
-
-#: The rest of a distinguished name after its first part, which a comma ends unless a backslash escapes it (RFC 4514).
-_PARENT = re.compile(r"(?:[^,\\]|\\.)*,(?P<parent>.+)", re.DOTALL)
 
 #: //host:port/MSMQ, where the host may be an IPv6 address in brackets ([MS-MQMQ] 2.1.2).
 _HTTP_ADDRESS = re.compile(r"//(?P<host>\[[^\]]*\]|[^:/]*)")
@@ -119,8 +116,8 @@ def _destination_of_queue(identifier: UUID, directory: Directory | None, literal
 
 def _queue_manager_of(queue: Queue, directory: Directory) -> QueueManager | None:
     """The queue manager above a queue in the tree of the directory; without a tree, the one named by its path."""
-    if path := _PARENT.fullmatch(queue.full_path):
-        return directory.read_directory(QueueManager, [Equal("full_path", path["parent"])], _QUEUE_MANAGER)
+    if path := parent(queue.full_path):
+        return directory.read_directory(QueueManager, [Equal("full_path", path)], _QUEUE_MANAGER)
     computer = _computer(queue.pathname)
     # A directory that cannot search by name may answer with other machines as well ([MS-MQDSSM] 3.1.6.4).
     machines = directory.read_all(QueueManager, [Equal("computer_name", computer)], _QUEUE_MANAGER)

@@ -1,4 +1,4 @@
-"""Network addresses as a column holds them, and their text."""
+"""Network addresses in columns, and their text."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t

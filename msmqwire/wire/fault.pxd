@@ -1,4 +1,4 @@
-"""What is wrong with a payload, where, and how a kernel says so without raising."""
+"""Faults: the error of a payload and its place, which kernels return instead of raising."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t

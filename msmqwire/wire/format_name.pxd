@@ -1,4 +1,4 @@
-"""Format names of queues as a column holds them, and their text: [MS-MQMQ] 2.1, 2.2.6."""
+"""Format names of queues in columns, and their text: [MS-MQMQ] 2.1, 2.2.6."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
@@ -22,7 +22,7 @@ cdef struct FormatName:
     uint8_t code        # what UserHeader.Flags says of it (DQ, AQ or RQ), or its FormatType
     uint16_t reserved
     uint32_t number     # of a private queue
-    uint32_t offset     # a direct name: where it stands in the payload, in bytes, without its U+0000
+    uint32_t offset     # a direct name: its bytes in the payload, without its U+0000
     uint32_t length
     uint8_t[16] guid    # of a public queue, of a private queue's host, of a distribution list
 

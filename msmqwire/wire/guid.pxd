@@ -1,5 +1,6 @@
 """GUIDs in packet order ([MS-DTYP] 2.3.4.2): copies, RFC 9562 byte order and text, 16 bytes at a time."""
 
+from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
 
@@ -8,6 +9,11 @@ from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_hexadecimal
 cdef enum:
     GUID_SIZE = 16
     GUID_TEXT_SIZE = 36
+    NO_DIGIT = 0x80
+
+
+# The value of a hexadecimal digit in either case; NO_DIGIT for all other bytes
+cdef uint8_t[256] HEX_VALUE
 
 
 cdef inline void swap_guid(const uint8_t* source, uint8_t* target) noexcept nogil:
@@ -44,5 +50,6 @@ cdef inline void format_guid(const uint8_t* source, uint8_t* target) noexcept no
     memcpy(target + 24, digits + 20, 12)
 
 
+cdef size_t parse_guid(const uint8_t* text, size_t size, uint8_t* guid) noexcept nogil
 cdef object guid_from_bytes(const uint8_t* source)
 cdef int guid_to_bytes(object guid, str field, uint8_t* target) except -1

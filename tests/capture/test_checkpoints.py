@@ -516,7 +516,7 @@ def test_another_file_in_its_place(some_checkpoint: Checkpoint) -> None:
     with pytest.raises(CaptureError, match="it begins with other bytes"):
         read(path, resume=some_checkpoint)
     path.write_bytes(data[:-1])
-    with pytest.raises(CaptureError, match=f"has {len(data) - 1} bytes, and reading is to go on at {len(data)}"):
+    with pytest.raises(CaptureError, match=f"has {len(data) - 1} bytes, and reading is to resume at {len(data)}"):
         read(path, resume=some_checkpoint)
     with pytest.raises(CaptureError, match=f"before the checkpoint {len(data)}"):
         read(path, stop=some_checkpoint)
@@ -556,7 +556,7 @@ def test_a_pipe_cannot_be_taken_up_again(some_checkpoint: Checkpoint) -> None:
     with open(outlet, "rb") as pipe, open(inlet, "wb") as other:
         other.write(Path(some_checkpoint.file).read_bytes())
         other.close()
-        with pytest.raises(ValueError, match="pipe: is a pipe: reading cannot go on inside it"):
+        with pytest.raises(ValueError, match="pipe: is a pipe: reading cannot resume inside it"):
             read(Named(pipe, "pipe"), resume=made)
 
 

@@ -95,7 +95,7 @@ def test_a_stream_cut_anywhere(form: str) -> None:
             continue
         assert rows == ROWS[: len(rows)]
         assert stats.cut_files == 1
-        assert stats.problems[-1].what.startswith(f"the {form} stream is cut")
+        assert stats.problems[-1].what.startswith(f"the {form} stream is truncated")
         assert stats.problems[-1].offset == stats.bytes_read
         seen.add(len(rows))
     assert max(seen) >= len(ROWS) // 2
@@ -117,7 +117,7 @@ def test_bytes_behind_a_stream_are_damage() -> None:
     rows, stats = read(gzip.compress(DATA) + b"something else")
     assert rows == ROWS
     assert stats.cut_files == 1
-    assert "damaged behind" in stats.problems[0].what
+    assert "malformed after" in stats.problems[0].what
 
 
 def test_the_next_file_is_read_behind_a_cut_one(tmp_path: Path) -> None:

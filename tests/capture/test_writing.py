@@ -79,8 +79,8 @@ def test_what_no_frame_can_have() -> None:
     [
         ((HERE.src, 1, SIX.dst, 1), "one version of IP"),
         (("here", 1, HERE.dst, 1), "'here'"),
-        ((HERE.src, -1, HERE.dst, 1), "-1 is no port"),
-        ((HERE.src, 1, HERE.dst, 1 << 16), "65536 is no port"),
+        ((HERE.src, -1, HERE.dst, 1), "-1 is not a port"),
+        ((HERE.src, 1, HERE.dst, 1 << 16), "65536 is not a port"),
     ],
 )
 def test_who_sends_to_whom_is_checked(ends: tuple[str, int, str, int], complaint: str) -> None:

@@ -185,7 +185,7 @@ def test_a_place_that_no_frame_can_have(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     for wrong, complaint in (
         ({"dst": "::1"}, "one version of IP"),
-        ({"src_port": -1}, "line 1: -1 is no port"),
+        ({"src_port": -1}, "line 1: -1 is not a port"),
         ({"src": "x"}, "'x'"),
     ):
         path.write_text(json.dumps({**row, **wrong}))

@@ -15,11 +15,10 @@ from msmqwire.columns import Table
 from msmqwire.columns.schema import UINT32, Column
 from msmqwire.formatname import kernel as formatname_kernel
 from msmqwire.mqcn import kernel as mqcn_kernel
-from msmqwire.mqcn import property_columns as mqcn_properties
 from msmqwire.mqqb import kernel as mqqb_kernel
 from msmqwire.mqqb import sessions as mqqb_sessions
 from msmqwire.mqsd import kernel as mqsd_kernel
-from msmqwire.wire import fault, transport
+from msmqwire.wire import transport
 
 TABLES: list[tuple[Table, Any]] = [
     (mqsd.TOPOLOGY, mqsd_kernel.Field),
@@ -29,16 +28,11 @@ TABLES: list[tuple[Table, Any]] = [
     (formatname.FORMAT_NAMES, formatname_kernel.Field),
 ]
 ENUMERATIONS = [
-    (fault, "FaultCode"),
     (transport, "Transport"),
     (mqsd_kernel, "Violation"),
     (mqqb_kernel, "Violation"),
     (mqqb_sessions, "SessionViolation"),
     (mqcn_kernel, "Violation"),
-    (mqcn_kernel, "Presence"),
-    (mqcn_kernel, "PropertySet"),
-    (mqcn_properties, "Member"),
-    (formatname_kernel, "Presence"),
 ]
 
 

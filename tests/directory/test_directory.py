@@ -137,7 +137,7 @@ def test_the_bits_of_directory_servers() -> None:
         (Enterprise, [Equal("old_directory", False)]),
         (Enterprise, [Equal("non_ldap_capable_queue_manager_notification", True)]),
     ],
-    ids=lambda value: ",".join(f"{each.attribute} {each.symbol} {each.value!r}" for each in value)
+    ids=lambda value: ",".join(f"{each.attribute} {type(each).__name__} {each.value!r}" for each in value)
     if isinstance(value, list)
     else value.__name__,
 )  # fmt: skip

@@ -64,16 +64,16 @@ def test_the_first_object_that_meets_all_filters(enterprise: MemoryDirectory) ->
 @row("DR-02")
 def test_the_operators(enterprise: MemoryDirectory) -> None:
     expected = {
-        "EQUALS": [4],
-        "NOT-EQUALS": [5, 3, 3],
-        "LESS-THAN": [3, 3],
-        "GREATER-THAN": [5],
-        "LESS-THAN-OR-EQUAL": [3, 4, 3],
-        "GREATER-THAN-OR-EQUAL": [5, 4],
+        "Equal": [4],
+        "NotEqual": [5, 3, 3],
+        "LessThan": [3, 3],
+        "GreaterThan": [5],
+        "LessThanOrEqual": [3, 4, 3],
+        "GreaterThanOrEqual": [5, 4],
     }
     operators = directory.Filter.__subclasses__()
     found = {
-        each.symbol: [link.actual_cost for link in enterprise.read_all(RoutingLink, [each("actual_cost", 4)])]
+        each.__name__: [link.actual_cost for link in enterprise.read_all(RoutingLink, [each("actual_cost", 4)])]
         for each in operators
     }
     assert found == expected

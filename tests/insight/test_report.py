@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from msmqwire.insight.explain import CLASSES, FAULTS
+from msmqwire.insight.explain import FAULTS
+from msmqwire.mqqb.message_classes import MEANINGS
 from tests.cli.support import run
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, WRITER, datagram, message, stream, write
 from tests.insight.test_detect import DOTNET
@@ -60,7 +61,7 @@ def hostile(tmp_path: Path) -> Path:
 def test_problems_and_acknowledgments_have_their_meaning(tmp_path: Path) -> None:
     rejected = message(FIRST, "OS:host\\admin", message_class=0x8003)
     text = Page(report(tmp_path / "page.html", write(tmp_path / "x.pcap", stream([rejected])), *EXAMPLES)).text
-    assert CLASSES["nack_q_exceed_quota"] in text
+    assert MEANINGS["nack_q_exceed_quota"] in text
     assert FAULTS["bad_count"] in text
 
 

@@ -1,4 +1,4 @@
-"""Compressed captures, read as what they hold: the form is told by the first bytes, never by the name of the file."""
+"""Decompression of captures; the first bytes determine the format, never the name of the file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Streams:
         self._stream = begin()
 
     def readinto1(self, buffer: memoryview) -> int:
-        """Fill the buffer with what one step gives; 0 at the end.
+        """Fill the buffer with the output of one step; 0 at the end.
 
         Raises
         ------
@@ -115,12 +115,12 @@ RATIO_COUNTS_FROM = 64 << 20
 
 
 def form_of(first: bytes) -> str | None:
-    """The name of the form that a file with these first bytes is compressed in, None when it is not."""
+    """The name of the compression format of a file with these first bytes; None if it is not compressed."""
     return next((name for magic, (name, _) in _FORMS.items() if first.startswith(magic)), None)
 
 
 class Decompressed:
-    """The bytes that a compressed file holds, one call a part; several compressed streams may follow each other.
+    """The decompressed bytes of a file, a part with each call; several compressed streams may follow each other.
 
     Attributes
     ----------
@@ -148,10 +148,10 @@ class Decompressed:
         try:
             count = self._reader.readinto1(view)
         except EOFError:
-            self.damage = f"the {self._form} stream is cut: what it holds goes on behind {self._given} bytes"
+            self.damage = f"the {self._form} stream is truncated after {self._given} decompressed bytes"
             return 0
         except OSError as error:
-            if error.errno is not None:  # the disk's fault, and not the data's
+            if error.errno is not None:  # an error of the disk, not of the data
                 raise
             return self._damaged(error)
         except Exception as error:  # each library has a type of its own
@@ -163,8 +163,8 @@ class Decompressed:
         return count
 
     def _damaged(self, error: Exception) -> int:
-        self.damage = f"the {self._form} stream is damaged behind {self._given} bytes of what it holds: {error}"
-        if "memory" in str(error).lower():  # the words of both libraries that have a limit
+        self.damage = f"the {self._form} stream is malformed after {self._given} decompressed bytes: {error}"
+        if "memory" in str(error).lower():  # so do both libraries that have a limit
             self.damage += f"; the limit is {self._memory} bytes (FileLimits.memory)"
         return 0
 

@@ -257,7 +257,7 @@ cdef class FileReader:
         return True
 
     cdef bint continues(self, const Rows* rows, size_t held) except -1:
-        """Whether the rows go on in another window: they are few, and so are the bytes of this window's payloads."""
+        """Whether to add the rows of another window: there are few rows, and few bytes of payloads in this window."""
         cdef size_t most = self.pool.block_size
         return (
             self.ready is not None and <size_t>(rows.next - rows.spans) < FULL_BLOCK and rows.nbytes <= most
@@ -455,7 +455,7 @@ cdef class FileReader:
             block.capture = compact_columns(columns.batch, block.payloads, self.pool.most_rows)
         else:
             block.capture = prepare(self.pool.table, block.payloads, self.pool.columns, columns.batch)
-        block.capture.payloads = self.pool.nothing  # where a payload came from can be kept without keeping the payload
+        block.capture.payloads = self.pool.nothing  # rows of capture columns can be kept without their payloads
         block.capture.names["file"] = (self.name, *[self.streams.files[rows.files[i]] for i in range(rows.file_count)])
         paths = [encapsulation_names(rows.paths[i]) for i in range(rows.path_count)]
         block.capture.names["encapsulation"] = ("", *paths)

@@ -1,4 +1,4 @@
-"""What ``capture.open`` is given, as files to be read one after the other."""
+"""The sources that ``capture.open`` takes, as files to be read one after the other."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ STANDARD_INPUT = "-"
 
 
 class OpenFile:
-    """A file to be read: its name as rows show it, and its bytes, decompressed if need be.
+    """A file to be read: its display name, and its bytes, decompressed if necessary.
 
-    ``read_into`` fills a writable buffer with what there is and gives the number of bytes, 0 at the end, which may be a
-    limit that is met.
+    ``read_into`` fills a writable buffer with available bytes and returns their number, 0 at the end of the file or at
+    a limit.
     """
 
     def __init__(self, name: str, file: Any, *, ours: bool, limits: FileLimits | None = None) -> None:
@@ -69,7 +69,7 @@ class OpenFile:
 
     @property
     def seekable(self) -> bool:
-        """Whether reading can go on inside it: it is no pipe and not compressed."""
+        """Whether reading can resume inside it: it is neither a pipe nor compressed."""
         return self._decompressed is None and self._start is not None
 
     def ready(self) -> bool:
@@ -84,7 +84,7 @@ class OpenFile:
             return False
 
     def seek(self, offset: int) -> None:
-        """Go on elsewhere: so many bytes behind where reading began.
+        """Resume at an offset, which counts from where reading began.
 
         Raises
         ------
@@ -95,10 +95,10 @@ class OpenFile:
         """
         if self._decompressed is not None or self._start is None:
             kind = "a pipe" if self._decompressed is None else "compressed"
-            raise ValueError(f"{self.name}: is {kind}: reading cannot go on inside it")
+            raise ValueError(f"{self.name}: is {kind}: reading cannot resume inside it")
         size = self._file.seek(0, io.SEEK_END) - self._start
         if size < offset:
-            raise CaptureError(f"{self.name}: has {size} bytes, and reading is to go on at {offset}")
+            raise CaptureError(f"{self.name}: has {size} bytes, and reading is to resume at {offset}")
         self._file.seek(self._start + offset)
         if self._bounded is not None:
             self._bounded.given = offset
@@ -111,13 +111,13 @@ class OpenFile:
 
 
 class CapturedFrames:
-    """Frames that were taken out of captures; what reads captures reads them as if they were still there.
+    """Frames that were taken out of captures, to be read like captures.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
         The columns ``file``, ``frame``, ``time``, ``link``, ``offset`` and ``data`` of ``read_frames``, in the order of
-        the captures and of the frames in them; needs pyarrow. What is not there, no row needs.
+        the captures and of the frames in them; needs pyarrow. Frames that no row needs can be left out.
     """
 
     name = "<frames>"
@@ -162,7 +162,7 @@ class CapturedFrames:
 
 
 class Bounded:
-    """The first bytes of a file, up to a limit; ``damage`` says when there were more."""
+    """The first bytes of a file, up to a limit; ``damage`` says if the file has more."""
 
     def __init__(self, read_into: Callable[[memoryview], int], most: int) -> None:
         self.given = 0
@@ -183,7 +183,7 @@ class Bounded:
 
 
 class _Peeked(io.RawIOBase):
-    """A file whose first bytes were looked at, and are given again: a pipe has no way back."""
+    """A file whose first bytes were read and are returned again: a pipe cannot seek."""
 
     def __init__(self, read_into: Callable[[memoryview], int]) -> None:
         self.first = b""
@@ -200,7 +200,7 @@ class _Peeked(io.RawIOBase):
         return True
 
     def forget(self) -> None:
-        """Read what the file gives next."""
+        """Forget the first bytes: the file is at another offset."""
         self._left = b""
 
     def readinto(self, view: Any) -> int:
@@ -213,7 +213,7 @@ class _Peeked(io.RawIOBase):
 
 
 def _reader(file: Any) -> Callable[[memoryview], int]:
-    """One read for each call, straight into the buffer where the file can do that."""
+    """A function that reads once, straight into the buffer if the file can do that."""
     for method in ("readinto1", "readinto"):
         if hasattr(file, method):
             return getattr(file, method)  # type: ignore[no-any-return]
@@ -221,7 +221,7 @@ def _reader(file: Any) -> Callable[[memoryview], int]:
     def read_into(view: memoryview) -> int:
         data = file.read(len(view))
         if not isinstance(data, bytes):
-            raise TypeError(f"a capture is read from binary files; this one gave {type(data).__name__}")
+            raise TypeError(f"a capture is read from binary files; this one returned {type(data).__name__}")
         view[: len(data)] = data
         return len(data)
 
@@ -233,12 +233,12 @@ def _is_seekable(file: Any) -> bool:
 
 
 def shown_name(name: str) -> str:
-    """The name of a file as rows show it."""
+    """The display name of a file."""
     return os.fsencode(name).decode(errors="replace")
 
 
 class SourceFile(NamedTuple):
-    """The name of a file as rows show it, and what opens it."""
+    """The display name of a file, and the function that opens it."""
 
     name: str
     open: Callable[[FileLimits], OpenFile | CapturedFrames]

@@ -18,19 +18,19 @@ _LARGEST_FRAME = 65535
 _TCP, _UDP = 6, 17
 _SYN, _PSH, _ACK = 0x02, 0x08, 0x10
 _HOP_LIMIT = 64
-#: Bytes of a stream in one frame: an Ethernet frame holds them behind the headers of IPv6 and TCP.
+#: Bytes of a stream in one frame: with the headers of IPv6 and TCP they fit in an Ethernet frame.
 _SEGMENT = 1440
 _MOST_IN_DATAGRAM = 65507
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Who sends to whom: addresses, both of IPv4 or both of IPv6, as text, and ports.
+    """Sender and receiver: addresses, both of IPv4 or both of IPv6, as text, and ports.
 
     Raises
     ------
     ValueError
-        They are not.
+        The addresses or ports are not valid.
     """
 
     src: str
@@ -43,7 +43,7 @@ class Flow:
             raise ValueError(f"{self.src} and {self.dst} are not of one version of IP")
         for port in (self.src_port, self.dst_port):
             if not isinstance(port, int) or port not in range(1 << 16):
-                raise ValueError(f"{port} is no port")
+                raise ValueError(f"{port} is not a port")
 
     @property
     def reverse(self) -> Flow:
@@ -52,10 +52,10 @@ class Flow:
 
 
 class CaptureWriter:
-    """Writes frames behind each other, without a link layer (LINKTYPE_RAW).
+    """Writes frames without a link layer (LINKTYPE_RAW).
 
-    A connection begins with the three packets that open it, so that a reader knows where its streams begin, when the
-    first bytes of either are written. None ends.
+    The first bytes of a stream are preceded by the three packets that open its connection, so that a reader knows
+    where both streams begin. No connection is closed.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class CaptureWriter:
         Raises
         ------
         ValueError
-            The payload is too large for a datagram, or the time is none that a capture can have.
+            The payload is too large for a datagram, or a capture cannot have the time.
         """
         if len(payload) > _MOST_IN_DATAGRAM:
             raise ValueError(f"{len(payload):,} bytes do not fit in a datagram")
@@ -98,12 +98,12 @@ class CaptureWriter:
         self._frame(time, flow, _UDP, header, 6, payload)
 
     def stream(self, time: int, flow: Flow, data: bytes) -> None:
-        """Write bytes of a TCP stream, behind those of the same flow before, in as many frames as they take.
+        """Write the next bytes of a TCP stream, in as many frames as necessary.
 
         Raises
         ------
         ValueError
-            The time is none that a capture can have.
+            A capture cannot have the time.
         """
         if flow not in self._written:
             self._open(time, flow)

@@ -104,7 +104,7 @@ cdef inline int unsupported(Packet* found, Unsupported what) noexcept nogil:
 cdef inline int enter(
     Layer* layer, Packet* found, Encapsulation encapsulation, size_t header, uint32_t type
 ) noexcept nogil:
-    """Go on to the header of ``type`` after that of an encapsulation, whose ``header`` bytes are there."""
+    """Enter an encapsulation, whose ``header`` bytes were captured: the next header is of ``type``."""
     if found.path >> (PATH_BITS * (MOST_ENCAPSULATIONS - 1)):
         return unsupported(found, TOO_DEEP)
     found.path = found.path << PATH_BITS | <uint32_t>encapsulation
@@ -114,7 +114,7 @@ cdef inline int enter(
 
 
 cdef inline bint has(const Layer* layer, Packet* found, size_t header) noexcept nogil:
-    """Whether so many bytes are there; otherwise ``found`` says what is missing."""
+    """Whether ``header`` more bytes were captured; if not, ``found`` has the number that is missing."""
     if header > layer.captured - layer.position:
         short_of(found, ENCAPSULATION_CUT, header, layer.captured - layer.position)
         return False

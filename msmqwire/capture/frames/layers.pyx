@@ -63,7 +63,7 @@ cdef inline bint is_tag(uint32_t type) noexcept nogil:
 
 
 cdef int read_tags(Layer* layer, Packet* found) noexcept nogil:
-    """Skip VLAN tags, any number of them; leaves the EtherType, or the length that stands in its place."""
+    """Skip VLAN tags, any number of them; leaves the EtherType, or the length in its place."""
     while is_tag(layer.type):
         if 4 > layer.captured - layer.position:
             return short_of(found, LINK_CUT, layer.position + 4, layer.captured)
