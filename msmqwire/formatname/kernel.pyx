@@ -189,17 +189,16 @@ cdef inline int read_end(Scanner* scanner, Field field, Expected expected) noexc
 
 
 cdef int refuse_guid(const Scanner* scanner, Field field) noexcept nogil:
-    """Point at the first character that is wrong in a GUID."""
+    """Point at the first character that is wrong in a GUID; at the last one if it has become right since."""
+    cdef size_t at = scanner.at
+    cdef bint hyphen = False
     cdef size_t i
-    cdef size_t at
     for i in range(<size_t>GUID_TEXT_SIZE):
         at = scanner.at + i
-        if i == 8 or i == 13 or i == 18 or i == 23:
-            if at >= scanner.end or scanner.text[at] != c"-":
-                return refuse_at(scanner, at, BAD_TEXT, field, HYPHEN)
-        elif at >= scanner.end or not IN_SET[scanner.text[at]] & HEXADECIMAL:
-            return refuse_at(scanner, at, BAD_TEXT, field, HEXADECIMAL_DIGIT)
-    return -1
+        hyphen = i == 8 or i == 13 or i == 18 or i == 23
+        if at >= scanner.end or (scanner.text[at] != c"-" if hyphen else not IN_SET[scanner.text[at]] & HEXADECIMAL):
+            break
+    return refuse_at(scanner, at, BAD_TEXT, field, HYPHEN if hyphen else HEXADECIMAL_DIGIT)
 
 
 cdef inline int read_guid(Scanner* scanner, Field field, uint8_t* guid) noexcept nogil:

@@ -39,6 +39,13 @@ def flows() -> Iterator[bytes]:
     return (segment(b"", 1, 2, source=number & 0xFFFF, src=f"10.0.{number >> 16}.1") for number in count())
 
 
+def heads() -> Iterator[bytes]:
+    """Streams that are all open before the first byte of a packet comes in each."""
+    for payload in (b"", b"\x10"):
+        for number in range(4000):
+            yield segment(payload, 1, 0 if payload else 2, source=number)
+
+
 def datagrams() -> Iterator[bytes]:
     """The last parts of datagrams of 60,000 bytes."""
     for number in count():
@@ -52,6 +59,7 @@ FAMILIES = {
         (pieces, 700),
         (packets, 40_000),
         (flows, 200_000),
+        (heads, 8_000),
         (datagrams, 1_000),
     )
 }
