@@ -1,8 +1,11 @@
 """Which lines and branches of the kernels the tests reach: ``make coverage``.
 
 A kernel is a function declared ``nogil`` in a ``.pyx`` or ``.pxd``. The tests run on extensions that count executions;
-gcov gives the counts by line of C, and comments of Cython map them to its lines. Functions with the GIL are left out:
-most of their branches are Cython's own error handling.
+gcov gives the counts by line of C, and comments of Cython map them to its lines.
+
+A branch is ours if a line of ours decides it. It counts once, however many modules an inline function was compiled
+into. Left out are Cython's own: functions with the GIL, most of whose branches are the handling of errors, and lines of
+C that name something of Python's.
 """
 
 from __future__ import annotations
@@ -90,7 +93,7 @@ def origins(source: Path) -> dict[int, tuple[str, int]]:
         mark = re.match(r'\s*/\* "([^"]+)":(\d+)$', line)
         if mark:
             current = mark[1], int(mark[2])
-        elif inside and current:
+        elif inside and current and not re.search(r"\bPy[A-Z_]|__Pyx_|__PYX_", line):
             found[number] = current
     return found
 
