@@ -5,7 +5,8 @@ gcov gives the counts by line of C, and comments of Cython map them to its lines
 
 A branch is ours if a line of ours decides it. It counts once, however many modules an inline function was compiled
 into. Left out are Cython's own: functions with the GIL, most of whose branches are the handling of errors, and lines of
-C that name something of Python's.
+C that name something of Python's. Left out as well is a line below a comment that says that bytes have changed since
+they were read: no test can change them at that moment.
 """
 
 from __future__ import annotations
@@ -134,10 +135,12 @@ def report() -> tuple[float, float]:
     for path in sorted((ROOT / "msmqwire").rglob("*.p[yx][xd]")):
         name = str(path.relative_to(ROOT))
         lines = found.get(name, Lines())
+        source = ["", *path.read_text("utf-8").splitlines()]
         missed: list[str] = []
         numbers = [0, 0, 0, 0]
         for function, first, end in kernels(path):
             inside = {line: count for line, count in lines.counts.items() if first < line < end}
+            inside = {line: count for line, count in inside.items() if "changed since" not in source[line - 1]}
             sides = {place: count for place, count in lines.branches.items() if first < place[0] < end}
             numbers[0] += sum(count > 0 for count in inside.values())
             numbers[1] += len(inside)

@@ -101,7 +101,7 @@ def test_parts_that_cannot_be() -> None:
 def test_a_last_part_before_others() -> None:
     rows, stats = read(build.pcap([PARTS[-1], part(0, 8)]))
     assert (rows, stats.incomplete_datagrams, stats.damaged) == ([], 1, 0)
-    ended_early = part(0, 64, more=False)
+    ended_early = part(8, 64, more=False)
     rows, stats = read(build.pcap([PARTS[1], ended_early]))
     assert (rows, stats.damaged) == ([], 1)
 

@@ -460,7 +460,7 @@ def test_pieces_of_many_files(tmp_path: Path) -> None:
     paths = []
     for number in range(600):
         path = tmp_path / f"{number:03}.pcap"
-        frames = [segment(b"", 0, SYN)] * (number == 0) + [segment(message(b"%04d" % number), 21 + 20 * number)]
+        frames = [segment(b"", 0, SYN)] * (number == 0) + [segment(message(b"%04d" % number) * 2, 41 + 40 * number)]
         path.write_bytes(build.pcap(frames))
         paths.append(path)
     names = []
@@ -468,7 +468,7 @@ def test_pieces_of_many_files(tmp_path: Path) -> None:
         for block in blocks:
             names += [Path(name).name for name in block.capture.to_arrow()["file"].to_pylist()]
             assert [bytes(payload or b"")[16:] for payload in block.payloads]
-    assert names == [path.name for path in paths]
+    assert names == [path.name for path in paths for _ in range(2)]
     check(blocks.stats)
 
 
@@ -521,6 +521,9 @@ def test_kinds_of_packets() -> None:
         assert sessions == [SESSION] * 3
         assert (streams.framed, streams.unselected) == (len(data), 4)
     assert found(frames, packets=())[0] == [b"x"]
+    repeated = [segment(SESSION[:30], 1), segment(SESSION[10:30], 11), segment(SESSION[30:], 31)]
+    packets, streams = found(repeated, packets="message")
+    assert (packets, streams.uncompared, streams.duplicate) == ([], 1, 20)
     with pytest.raises(ValueError, match="unknown kind of packet 'messages'; known: message, session"):
         found(frames, packets=["messages"])
 

@@ -234,7 +234,9 @@ def test_acknowledgments() -> None:
         packets[other] = data
     name, longer = (text.encode("utf-16-le") for text in ("OS:" + "1" * 60, "TCP:" + "1" * 59))
     queue = f"DIRECT={name.decode('utf-16-le')}\\PRIVATE$\\order_queue$"
-    about = {"label": "QM Ordering Ack", "message_class": 0xFF, "body": bytes(36), "destination_queue": queue}
-    packets["longer"] = mqqb.encode(mqqb.UserMessage(**about)).replace(name, longer)
+    about = {"label": "QM Ordering Ack", "priority": 0, "message_class": 0xFF, "body": bytes(36)}
+    packets["longer"] = mqqb.encode(mqqb.UserMessage(destination_queue=queue, **about)).replace(name, longer)
+    final = packets["final-ack"]
+    packets["of an unknown class"] = final[:70] + b"\1" + final[71:]
     for data in packets.values():
         assert_packet(decode(data), reference.read(data, table_of(data)))
