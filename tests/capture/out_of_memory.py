@@ -67,22 +67,22 @@ FAMILIES = {
 
 def main(name: str, room: int) -> None:
     frames, most = FAMILIES[name]
-    file = tempfile.TemporaryFile(buffering=0)  # reading it takes no memory
-    file.write(build.pcap(islice(frames, most)))
-    file.seek(0)
-    limits = capture.StreamLimits(ahead=1 << 30, memory=1 << 30, streams=1 << 20)
-    with capture.open(file, limits=limits, columns=()) as blocks, open("/proc/self/statm") as sizes:
-        ctypes.CDLL(None).malloc_trim(0)  # what was freed would be used first
-        used = int(sizes.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + (room << 20), resource.RLIM_INFINITY))
-        try:
-            for _ in blocks:
-                pass
-        except MemoryError as error:
-            os.write(1, str(error).encode())
-        else:
-            os.write(1, b"%d %d" % (blocks.stats.incomplete_datagrams, blocks.stats.damaged))
-        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    with tempfile.TemporaryFile(buffering=0) as file:  # reading it takes no memory
+        file.write(build.pcap(islice(frames, most)))
+        file.seek(0)
+        limits = capture.StreamLimits(ahead=1 << 30, memory=1 << 30, streams=1 << 20)
+        with capture.open(file, limits=limits, columns=()) as blocks, open("/proc/self/statm") as sizes:
+            ctypes.CDLL(None).malloc_trim(0)  # what was freed would be used first
+            used = int(sizes.read().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + (room << 20), resource.RLIM_INFINITY))
+            try:
+                for _ in blocks:
+                    pass
+            except MemoryError as error:
+                os.write(1, str(error).encode())
+            else:
+                os.write(1, b"%d %d" % (blocks.stats.incomplete_datagrams, blocks.stats.damaged))
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 if __name__ == "__main__":
