@@ -47,10 +47,17 @@ BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
         ["-fsanitize=address,undefined"],
         {},
     ),
-    "coverage": (["-O0", "-w", "--coverage"], ["--coverage"], {}),
+    # One copy of each inline function, whose branches are counted once and not in every caller
+    "coverage": (["-O0", "-w", "--coverage", "-UCYTHON_INLINE"], ["--coverage"], {}),
     "fuzz": (
         [
-            *("-O1", "-g", "-w", "-fsanitize=fuzzer-no-link,address,undefined", "-fsanitize-trap=undefined"),
+            *(
+                "-O1",
+                "-gline-tables-only",
+                "-w",
+                "-fsanitize=fuzzer-no-link,address,undefined",
+                "-fsanitize-trap=undefined",
+            ),
             f"-fsanitize-coverage-ignorelist={HERE / 'fuzz' / 'coverage_ignorelist.txt'}",
         ],
         ["-fsanitize=address"],

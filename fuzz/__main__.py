@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -103,7 +104,7 @@ def build_kernels(clang: str, module: str) -> None:
 def compile_command(clang: str) -> list[str]:
     """The compiler with the flags and include folders of kernel targets."""
     folders = ["-I", str(ROOT), "-I", str(BUILD), "-I", sysconfig.get_path("include")]
-    return [clang, "-g", "-O1", "-w", *SANITIZE, *folders]
+    return [clang, "-gline-tables-only", "-O1", "-w", *SANITIZE, *folders]
 
 
 def build_kernel_target(clang: str, target: str) -> None:
@@ -174,7 +175,7 @@ def fuzz(
         f"-artifact_prefix={regressions}/",
         f"-seed={effort.seed}",
     ]
-    done = 0
+    done, edges = 0, 0
     begin = time.monotonic()
     for bound in (f"-max_total_time={effort.seconds}", None):
         if bound is None:
@@ -185,11 +186,12 @@ def fuzz(
         result = subprocess.run(arguments, cwd=ROOT, env=environment(preload), capture_output=True, text=True)
         counted = re.search(r"stat::number_of_executed_units:\s*(\d+)", result.stderr)
         done += int(counted.group(1)) if counted else 0
+        edges = max(edges, *map(int, re.findall(r" cov: (\d+) ", result.stderr)), 0)
         if result.returncode:
             print(result.stderr[-4000:], file=sys.stderr)
             print(f"{name}: FAILED; the input is in {regressions}: fix the parser, and rename the file after the fault")
             return False
-    print(f"{name}: {done:,} executions in {time.monotonic() - begin:.0f} s", flush=True)
+    print(f"{name}: {done:,} executions in {time.monotonic() - begin:.0f} s, {edges:,} edges", flush=True)
     if done < executions:
         print(f"{name}: FAILED, fewer than {executions:,} executions")
     return done >= executions and (not effort.merge or merge(name, [*command, *LIMITS], target, preload))
@@ -222,9 +224,9 @@ def main() -> int:
     """Build, then fuzz every target; return 0 when each reached its executions without a failure."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("targets", nargs="*", help=f"any of {', '.join(TARGETS)}; default: all")
-    parser.add_argument("--seconds", type=int, default=10, help="time for each target (default %(default)s)")
-    parser.add_argument("--kernel-executions", type=int, default=1_000_000, help="at least (default %(default)s)")
-    parser.add_argument("--surface-executions", type=int, default=200_000, help="at least (default %(default)s)")
+    parser.add_argument("--seconds", type=int, default=6, help="time for each target (default %(default)s)")
+    parser.add_argument("--kernel-executions", type=int, default=500_000, help="at least (default %(default)s)")
+    parser.add_argument("--surface-executions", type=int, default=100_000, help="at least (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the random inputs; 0: another each time (default 1)")
     parser.add_argument("--replay", action="store_true", help="run the inputs of the corpus only")
     parser.add_argument("--merge", action="store_true", help="add inputs that reach further to the corpus")
@@ -247,11 +249,16 @@ def main() -> int:
     with ThreadPoolExecutor(options.parallel) as pool:
         for built in [pool.submit(build_kernels, clang, module) for module in dict.fromkeys(map(kernels, native))]:
             built.result()
-        print(f"built in {time.monotonic() - begin:.0f} s", flush=True)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        building = used.ru_utime + used.ru_stime
+        print(f"built in {time.monotonic() - begin:.0f} s, {building:.0f} CPU seconds", flush=True)
         # The surface targets run longer: started first, they leave no core idle at the end
         jobs = [pool.submit(fuzz_surface, target, effort) for target in chosen]
         jobs += [pool.submit(fuzz_kernel, clang, target, effort) for target in native]
-    return 0 if all(job.result() for job in jobs) else 1
+        passed = all(job.result() for job in jobs)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{used.ru_utime + used.ru_stime - building:,.0f} CPU seconds without the build", flush=True)
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

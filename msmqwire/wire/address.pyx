@@ -92,11 +92,9 @@ cdef size_t format_ipx(const uint8_t* address, uint8_t* target) noexcept nogil:
 
 
 cdef size_t format_address(const uint8_t* address, uint8_t* target) noexcept nogil:
-    """Write the text and return its length, at most LONGEST_ADDRESS_TEXT; nothing for a row without an address."""
+    """Write the text and return its length, at most LONGEST_ADDRESS_TEXT."""
     if address[ADDRESS_FAMILY_AT] == IPV4:
         return format_ipv4(address, target)
     if address[ADDRESS_FAMILY_AT] == IPV6:
         return format_ipv6(address, target)
-    if address[ADDRESS_FAMILY_AT] == IPX:
-        return format_ipx(address, target)
-    return 0
+    return format_ipx(address, target)

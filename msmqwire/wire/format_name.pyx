@@ -31,7 +31,7 @@ cdef size_t put_guid(const char* keyword, const uint8_t* guid, uint8_t* target) 
 
 
 cdef size_t format_format_name(const FormatName* name, const uint8_t* payload, uint8_t* target) noexcept nogil:
-    """Write the text and return its length, at most ``largest_format_name_text``; nothing where there is no name."""
+    """Write the text and return its length, at most ``largest_format_name_text``."""
     cdef size_t written
     if name.form == PUBLIC_QUEUE:
         return put_guid("PUBLIC=", name.guid, target)
@@ -41,7 +41,5 @@ cdef size_t format_format_name(const FormatName* name, const uint8_t* payload, u
         written = put_guid("PRIVATE=", name.guid, target)
         target[written] = c"\\"
         return written + 1 + put_number(name.number, target + written + 1)
-    if name.form == DIRECT_NAME:
-        memcpy(target, <const char*>"DIRECT=", 7)
-        return 7 + utf16_to_utf8(payload + name.offset, name.length // 2, target + 7)
-    return 0
+    memcpy(target, <const char*>"DIRECT=", 7)
+    return 7 + utf16_to_utf8(payload + name.offset, name.length // 2, target + 7)

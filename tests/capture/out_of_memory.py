@@ -1,16 +1,16 @@
 """Read a capture with less memory than its open streams or datagrams need; run by test_limits.py.
 
-Run as ``python -m tests.capture.out_of_memory FAMILY MEBIBYTES``; prints "MemoryError", or how many
-datagrams were incomplete and how many frames malformed.
+Run as ``python -m tests.capture.out_of_memory FAMILY MEBIBYTES``; prints the MemoryError, or how many datagrams were
+incomplete and how many frames malformed.
 """
 
 from __future__ import annotations
 
 import ctypes
-import io
 import os
 import resource
 import sys
+import tempfile
 from collections.abc import Iterator
 from itertools import count, islice
 
@@ -39,6 +39,13 @@ def flows() -> Iterator[bytes]:
     return (segment(b"", 1, 2, source=number & 0xFFFF, src=f"10.0.{number >> 16}.1") for number in count())
 
 
+def heads() -> Iterator[bytes]:
+    """Streams that are all open before the first byte of a packet comes in each."""
+    for payload in (b"", b"\x10"):
+        for number in range(4000):
+            yield segment(payload, 2, 0, source=number) if payload else segment(b"", 1, 2, source=number)
+
+
 def datagrams() -> Iterator[bytes]:
     """The last parts of datagrams of 60,000 bytes."""
     for number in count():
@@ -52,6 +59,7 @@ FAMILIES = {
         (pieces, 700),
         (packets, 40_000),
         (flows, 200_000),
+        (heads, 8_000),
         (datagrams, 1_000),
     )
 }
@@ -59,19 +67,22 @@ FAMILIES = {
 
 def main(name: str, room: int) -> None:
     frames, most = FAMILIES[name]
-    data = build.pcap(islice(frames, most))
-    limits = capture.StreamLimits(ahead=1 << 30, memory=1 << 30, streams=1 << 20)
-    with capture.open(io.BytesIO(data), limits=limits, columns=()) as blocks, open("/proc/self/statm") as sizes:
-        ctypes.CDLL(None).malloc_trim(0)  # what was freed would be used first
-        used = int(sizes.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + (room << 20), resource.RLIM_INFINITY))
-        try:
-            for _ in blocks:
-                pass
-        except MemoryError:
-            os.write(1, b"MemoryError")
-        else:
-            os.write(1, b"%d %d" % (blocks.stats.incomplete_datagrams, blocks.stats.damaged))
+    with tempfile.TemporaryFile(buffering=0) as file:  # reading it takes no memory
+        file.write(build.pcap(islice(frames, most)))
+        file.seek(0)
+        limits = capture.StreamLimits(ahead=1 << 30, memory=1 << 30, streams=1 << 20)
+        with capture.open(file, limits=limits, columns=()) as blocks, open("/proc/self/statm") as sizes:
+            ctypes.CDLL(None).malloc_trim(0)  # what was freed would be used first
+            used = int(sizes.read().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + (room << 20), resource.RLIM_INFINITY))
+            try:
+                for _ in blocks:
+                    pass
+            except MemoryError as error:
+                os.write(1, str(error).encode())
+            else:
+                os.write(1, b"%d %d" % (blocks.stats.incomplete_datagrams, blocks.stats.damaged))
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 if __name__ == "__main__":

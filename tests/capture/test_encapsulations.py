@@ -358,3 +358,8 @@ def test_tshark_sees_the_same(name: str, tmp_path: Path) -> None:
     path.write_bytes(build.pcap([frame], link=link))
     ((ports, payloads),) = wireshark.fields(path, ["udp.dstport", "udp.payload"], occurrence="l")
     assert (ports, bytes.fromhex(payloads)) == ("1801", b"payload")
+
+
+def test_rows_without_the_column() -> None:
+    with capture.open(io.BytesIO(build.pcap([ip(47, gre(0x0800, IPV4))])), columns=["frame"]) as blocks:
+        assert [block.capture["frame"].tolist() for block in blocks] == [[1]]

@@ -101,7 +101,7 @@ def test_parts_that_cannot_be() -> None:
 def test_a_last_part_before_others() -> None:
     rows, stats = read(build.pcap([PARTS[-1], part(0, 8)]))
     assert (rows, stats.incomplete_datagrams, stats.damaged) == ([], 1, 0)
-    ended_early = part(0, 64, more=False)
+    ended_early = part(8, 64, more=False)
     rows, stats = read(build.pcap([PARTS[1], ended_early]))
     assert (rows, stats.damaged) == ([], 1)
 
@@ -226,6 +226,55 @@ def test_first_frame_is_the_one_with_the_first_byte() -> None:
         (block,) = blocks
     assert block.capture["first_frame"].tolist() == [2]
     assert block.capture["frame"].tolist() == [4]
+
+
+def test_first_frames_of_more_parts_than_are_remembered() -> None:
+    """A part that came after 48 others is taken for the first that came."""
+    frames = [part(at, at + 8) for at in range(0, len(DATAGRAM), 8)]
+    for order, first in ((frames, 2), (frames[::-1], 1)):
+        with capture.open(io.BytesIO(build.pcap(order))) as blocks:
+            assert [block.capture["first_frame"].tolist()[-1] for block in blocks] == [first]
+
+
+def test_more_datagrams_in_fragments_than_a_block_has_room_for() -> None:
+    bodies = [build.udp(b"%d" % number * 4) for number in range(1100)]
+    frames = [
+        part(*ends, number=number, body=body) for number, body in enumerate(bodies) for ends in ((0, 8), (8, len(body)))
+    ]
+    rows, stats = read(build.pcap(frames))
+    assert [(row.frame, row.payload) for row in rows] == [(2 * i + 2, body[8:]) for i, body in enumerate(bodies)]
+    assert (stats.payloads, stats.fragments) == (1100, 1100)
+
+
+def test_a_segment_in_fragments_after_a_full_block() -> None:
+    small = build.message()
+    body = build.tcp(small * 400, 1)
+    filling = [build.segment(small * count, 51200 * i, source=1) for i, count in enumerate([3200] * 5 + [100])]
+    frames = [
+        build.ethernet(
+            build.IPV4,
+            build.ipv4(body[at : at + 3200], build.TCP, fragment=at // 8 | (0x2000 if at + 3200 < len(body) else 0)),
+        )
+        for at in range(0, len(body), 3200)
+    ]
+    rows, stats = read(build.pcap([*filling, *frames]), block_size=1 << 22)
+    assert [row.stream_offset for row in rows[16100:]] == list(range(0, 6400, 16))
+    assert (stats.segments, stats.fragments) == (7, 2)
+
+
+@pytest.mark.parametrize("kind", [build.IPV4, 0x8137])
+def test_datagrams_in_fragments_are_selected(kind: int) -> None:
+    """By what the datagram holds, here a packet in GRE."""
+    inner = build.ipx(PAYLOAD, target=build.PORT) if kind == 0x8137 else build.ipv4(DATAGRAM)
+    body = struct.pack(">HH", 0, kind) + inner
+    frames = [
+        build.ethernet(build.IPV4, build.ipv4(body[start:end], 47, fragment=start // 8 | more))
+        for start, end, more in ((0, 512, 0x2000), (512, len(body), 0))
+    ]
+    (row,), _ = read(build.pcap(frames))
+    assert row.payload == PAYLOAD
+    rows, stats = read(build.pcap(frames), until=0)
+    assert (rows, stats.other, stats.fragments) == ([], 1, 1)
 
 
 def test_a_segment_in_fragments() -> None:

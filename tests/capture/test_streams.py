@@ -415,6 +415,36 @@ def test_room_is_asked_for_behind_streams_that_end() -> None:
         assert stats.streams.packets == len(rows)
 
 
+FULL = 16384 + 2  # packets in streams that a block has room for
+HELD = [segment(b"", 999, SYN, source=2), *(segment(message() * 100, 1017 + 1601 * i, source=2) for i in range(4))]
+ROOM_IS_NEEDED = {
+    "reset": (segment(b"", 8000, RST, source=2), {}),
+    "evicted": (segment(PACKETS[0], 0, source=3), {"streams": 1}),
+    "begun again": (segment(PACKETS[0], 70000, source=2), {}),
+    "answered": (
+        segment(b"", 5, SYN | ACK, 1801, 2, src="10.0.0.2", dst="10.0.0.1", acknowledged=70000),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("cause", ROOM_IS_NEEDED)
+def test_streams_that_end_in_a_full_block(cause: str) -> None:
+    """Their packets come in the next block; nothing is lost, and none comes twice."""
+    last, limits = ROOM_IS_NEEDED[cause]
+    frames = [*HELD, segment(b"", 69999, SYN, source=2), last, segment(PACKETS[1], 70000 + len(PACKETS[0]), source=2)]
+    for room, form in ((3, build.pcap), (150, build.pcapng)):
+        fill = [segment(message() * 3200, 51200 * i, source=1) for i in range(5)]
+        fill.append(segment(message() * (FULL - room - 5 * 3200), 51200 * 5, source=1))
+        options = {"limits": capture.StreamLimits(**limits), "block_size": 1 << 22}
+        expected, alone = read(form([segment(message(), 0, source=1), *frames]), **options)
+        rows, stats = read(form([*fill, *frames]), **options)
+        shown, wanted = ([row[2:7] + row[8:] for row in each if row.src_port != 1] for each in (rows, expected))
+        assert shown == wanted
+        assert len(shown) >= 400
+        assert (stats.streams.gaps, stats.streams.streams) == (alone.streams.gaps, alone.streams.streams)
+
+
 def test_what_memory_is_taken_for_an_eviction_is_read_to_its_end() -> None:
     """It goes on in the next block, even if what it gave up made room enough."""
     pieces = [segment(message() * 4000, 17 + 64000 * i, source=2) for i in range(5)]
@@ -430,7 +460,7 @@ def test_pieces_of_many_files(tmp_path: Path) -> None:
     paths = []
     for number in range(600):
         path = tmp_path / f"{number:03}.pcap"
-        frames = [segment(b"", 0, SYN)] * (number == 0) + [segment(message(b"%04d" % number), 21 + 20 * number)]
+        frames = [segment(b"", 0, SYN)] * (number == 0) + [segment(message(b"%04d" % number) * 2, 41 + 40 * number)]
         path.write_bytes(build.pcap(frames))
         paths.append(path)
     names = []
@@ -438,7 +468,7 @@ def test_pieces_of_many_files(tmp_path: Path) -> None:
         for block in blocks:
             names += [Path(name).name for name in block.capture.to_arrow()["file"].to_pylist()]
             assert [bytes(payload or b"")[16:] for payload in block.payloads]
-    assert names == [path.name for path in paths]
+    assert names == [path.name for path in paths for _ in range(2)]
     check(blocks.stats)
 
 
@@ -491,6 +521,9 @@ def test_kinds_of_packets() -> None:
         assert sessions == [SESSION] * 3
         assert (streams.framed, streams.unselected) == (len(data), 4)
     assert found(frames, packets=())[0] == [b"x"]
+    repeated = [segment(SESSION[:30], 1), segment(SESSION[10:30], 11), segment(SESSION[30:], 31)]
+    packets, streams = found(repeated, packets="message")
+    assert (packets, streams.uncompared, streams.duplicate) == ([], 1, 20)
     with pytest.raises(ValueError, match="unknown kind of packet 'messages'; known: message, session"):
         found(frames, packets=["messages"])
 

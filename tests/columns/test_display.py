@@ -48,6 +48,7 @@ def test_text_of_a_packet_is_escaped() -> None:
     text = mqqb.decode_batch([HOSTILE], columns=["label"])._repr_html_()
     assert "&lt;script&gt;&amp;" in text
     assert "<script" not in text
+    assert "more columns" not in text
 
 
 def test_the_first_rows_are_those_of_the_batch() -> None:

@@ -11,8 +11,9 @@ import pytest
 from msmqwire import mqqb
 from msmqwire.errors import EncodeError
 from msmqwire.formatname import PrivateName
+from tests import vectors
 from tests.contract.checklist import row
-from tests.mqqb.packets import decode
+from tests.mqqb.packets import assert_packet, decode, table_of
 from tests.mqqb.rows import decode_batch
 from tests.reference import mqqb as reference
 
@@ -222,3 +223,20 @@ def test_pings() -> None:
         assert (ping.initiator_is_client, ping.refused) == (bool(flags & 1), bool(flags & 2))
     for size in range(24):
         assert fault(data[:size], transport="udp") == ("truncated", "Ping", 0)
+
+
+def test_acknowledgments() -> None:
+    """Not those to a name that holds no address: [MS-MQQB] 2.2.4, 2.2.5."""
+    packets = {vector.name: vector.data for vector in vectors.load("mqqb") if "-ack" in vector.name}
+    address = "10.20.1.25"
+    for other in ("10.20.1.2\u0661", "10.20.1.2\0", "10.20.1.2:", "1" * 10):
+        data = packets["order-ack-tcp"].replace(address.encode("utf-16-le"), other.encode("utf-16-le"))
+        packets[other] = data
+    name, longer = (text.encode("utf-16-le") for text in ("OS:" + "1" * 60, "TCP:" + "1" * 59))
+    queue = f"DIRECT={name.decode('utf-16-le')}\\PRIVATE$\\order_queue$"
+    about = {"label": "QM Ordering Ack", "priority": 0, "message_class": 0xFF, "body": bytes(36)}
+    packets["longer"] = mqqb.encode(mqqb.UserMessage(destination_queue=queue, **about)).replace(name, longer)
+    final = packets["final-ack"]
+    packets["of an unknown class"] = final[:70] + b"\1" + final[71:]
+    for data in packets.values():
+        assert_packet(decode(data), reference.read(data, table_of(data)))
