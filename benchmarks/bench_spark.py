@@ -24,6 +24,7 @@ from benchmarks.messages import user_messages
 from benchmarks.ratios import Contender, FamilyClock, Rounds, measure, status_bytes
 from benchmarks.report import Report, Target
 from benchmarks.scale import Scale
+from msmqwire.capture import TABLES
 from msmqwire.spark import pipeline
 from msmqwire.spark.session import local_session
 from msmqwire.spark.streams import read_streams
@@ -41,6 +42,8 @@ ALONE = "one process alone, the same columns"
 WHOLE, SINK = "data source, whole table", "data source, whole table, to write.parquet"
 STREAMS = "read_streams, whole table"
 PIPELINE, WRITTEN = "pipeline, whole table", "one process alone, whole table, to Parquet"
+MIXED, MIXED_ALONE = "pipeline, mixed traffic, all tables", "one process alone, mixed traffic, all tables"
+MANY = "pipeline, captures of 100 kB, all tables"
 COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 TARGETS = (
@@ -48,7 +51,7 @@ TARGETS = (
     (ARROW, PANDAS, Target(1.4)),
     (ARROW, OBJECTS, None),
     (SOURCE, MAP, Target(1.35)),
-    (PIPELINE, SINK, Target(2.5)),
+    (PIPELINE, SINK, Target(8)),
     (PIPELINE, WRITTEN, Target(0.6)),
 )
 
@@ -177,6 +180,43 @@ def test_forms(
     for name in (SOURCE, WHOLE, SINK, PIPELINE, ALONE, WRITTEN):
         throughput(benchmark, report, rounds, name, payloads.capture_size / payloads.rows)
     benchmark.pedantic(runs[SOURCE], rounds=2)
+
+
+def test_pipeline(
+    benchmark: BenchmarkFixture,
+    scale: Scale,
+    report: Report,
+    spark: SparkSession,
+    payloads: forms.Payloads,
+    tmp_path: Path,
+) -> None:
+    """What a row and a capture cost in the pipeline: discovery packets, mixed traffic, and many small captures."""
+    mixed, small = tmp_path / "mixed", tmp_path / "small"
+    rows = forms.write_mixed(mixed, scale.spark_rows)
+    captures = forms.write_small(small, scale.spark_rows // 500)
+    everything = tuple(TABLES)
+    contenders = [
+        Contender(PIPELINE, into_folder(partial(run_pipeline, spark, payloads.captures)), payloads.rows),
+        Contender(MIXED, into_folder(partial(run_pipeline, spark, mixed, tables=everything)), rows),
+        Contender(MIXED_ALONE, into_folder(partial(forms.write_tables, mixed)), rows),
+        Contender(MANY, into_folder(partial(run_pipeline, spark, small, tables=everything)), captures),
+    ]
+    rounds = measure(contenders, scale.spark_rounds, clock=CLOCK, shuffled=True)
+    size = sum(path.stat().st_size for path in mixed.iterdir())
+    report.section(f"Pipeline: {rows:,} rows of mixed traffic of {mebibytes(size)}, {captures:,} captures of 100 kB")
+    for name, unit, target in (
+        (PIPELINE, "us a row", Target(0.8, at_most=True)),
+        (MIXED, "us a row", Target(3.0, at_most=True)),
+        (MANY, "ms a capture", Target(3.0, at_most=True)),
+    ):
+        cost = rounds.per_packet(name) * (1e6 if unit == "us a row" else 1e3)
+        report.figure(name, f"{cost:.2f} {unit}  {target.verdict(cost) if report.judge else target}")
+        benchmark.extra_info[f"{name}, {unit}"] = cost
+    report.heading("times dearer", "row")
+    ratio, target = rounds.times_faster(MIXED_ALONE, MIXED), Target(1.3, at_most=True)
+    report.ratio(rounds, MIXED, ratio, rounds.spread(MIXED_ALONE, MIXED), target, "than alone")
+    benchmark.extra_info[f"{MIXED}, times {MIXED_ALONE}"] = ratio
+    benchmark.pedantic(contenders[0].run, rounds=1)
 
 
 def with_setting(spark: SparkSession, name: str, value: str, run: Callable[[], None]) -> Callable[[], None]:

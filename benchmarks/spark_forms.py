@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 import uuid
 from collections.abc import Sequence
@@ -18,8 +19,11 @@ from pyspark.sql.functions import bit_xor, col, count, pandas_udf, udf, xxhash64
 from pyspark.sql.types import StructType
 
 from benchmarks import workloads
+from benchmarks.bench_streams import write_streams
+from benchmarks.messages import user_messages
 from msmqwire import mqsd
-from msmqwire.capture import read_table
+from msmqwire.capture import read_table, read_tables
+from msmqwire.capture.parquet import parquet_writer
 from msmqwire.spark import functions
 from msmqwire.spark.source.scan import Scan, ScanOptions
 
@@ -27,6 +31,7 @@ FILES = 4
 ONE_IN = 1_000
 CUT = 30
 SMALL_ROWS = 2_500
+SMALL_BYTES = 100_000
 ROW_GROUP = 1 << 17
 FRAME_HEADERS = np.dtype(workloads.FRAME.descr[:-1])
 PACKETS = "type string, request_id string, fault string"
@@ -126,6 +131,11 @@ def records(rng: np.random.Generator, payloads: pa.Array) -> list[bytes]:
 
 def write_others(path: Path, rows: int) -> None:
     """Write a capture of frames of another protocol: TCP segments to port 443, of 54 bytes to 1,514."""
+    write_capture(path, other_records(rows))
+
+
+def other_records(rows: int) -> list[bytes]:
+    """The records of these frames."""
     rng = np.random.default_rng(workloads.SEED)
     # What a header of TCP has behind the eight bytes that one of UDP has
     rest = struct.pack(">IBBHHH", 1, 0x50, 0x10, 0xFFFF, 0, 0)
@@ -135,7 +145,75 @@ def write_others(path: Path, rows: int) -> None:
     frames["protocol"], frames["dst_port"] = 6, 443
     headers = frames.view(f"V{frames.itemsize}").tolist()
     content = rng.bytes(1460)
-    write_capture(path, [header + rest + content[:size] for header, size in zip(headers, sizes.tolist(), strict=True)])
+    return [header + rest + content[:size] for header, size in zip(headers, sizes.tolist(), strict=True)]
+
+
+def write_mixed(folder: Path, frames: int) -> int:
+    """Write captures of mixed traffic; the number of rows in them, of all tables.
+
+    Of the frames, 3 in 10 are discovery packets, about 15 in 100 are segments of messages and their acknowledgments,
+    the others are of other protocols.
+    """
+    folder.mkdir()
+    for number in range(FILES):
+        rng = np.random.default_rng(workloads.SEED + number)
+        count = frames // FILES
+        streams = folder / "streams.pcap"
+        write_streams(streams, user_messages(count // 20, workloads.SEED + number).split())
+        messages = split_records(streams.read_bytes())
+        streams.unlink()
+        discovery = records(rng, packets(rng, 3 * count // 10)["payload"].combine_chunks())
+        kinds = [messages, discovery, other_records(count - len(messages) - len(discovery))]
+        order = rng.permutation(np.repeat(range(len(kinds)), [len(kind) for kind in kinds]))
+        nexts = [iter(kind) for kind in kinds]
+        write_capture(folder / f"{number}.pcap", [next(nexts[kind]) for kind in order])
+    return write_tables(folder, None)
+
+
+def write_small(folder: Path, captures: int) -> int:
+    """Write captures of 100 kB of mixed traffic; their number."""
+    mixed = folder.with_name("whole")
+    write_mixed(mixed, 180 * captures)
+    found = [record for path in sorted(mixed.iterdir()) for record in split_records(path.read_bytes())]
+    shutil.rmtree(mixed)
+    folder.mkdir()
+    number, size, waiting = 0, 0, []
+    for record in found:
+        waiting.append(record)
+        size += len(record)
+        if size >= SMALL_BYTES:
+            write_capture(folder / f"{number:05}.pcap", waiting)
+            number, size, waiting = number + 1, 0, []
+        if number == captures:
+            break
+    return number
+
+
+def split_records(capture: bytes) -> list[bytes]:
+    """The records of a pcap file."""
+    found, start = [], len(workloads.PCAP_HEADER)
+    while start < len(capture):
+        (size,) = struct.unpack_from("<I", capture, start + 8)
+        found.append(capture[start : start + 16 + size])
+        start += 16 + size
+    return found
+
+
+def write_tables(captures: Path, folder: Path | None) -> int:
+    """All tables in this process, a Parquet file for each and each capture, unless ``folder`` is None; their rows."""
+    rows = 0
+    for path in captures.iterdir():
+        batches: dict[str, list[pa.RecordBatch]] = {}
+        with read_tables(path, guid="text", dictionaries=False) as reader:
+            for table, batch in reader:
+                rows += len(batch)
+                if folder is not None:
+                    batches.setdefault(table, []).append(batch)
+        for table, read in batches.items():
+            target = folder / f"{path.stem}.{table}.parquet"
+            with target.open("wb") as file, parquet_writer(file, read[0].schema, "snappy") as writer:
+                writer.write_table(pa.Table.from_batches(read), row_group_size=ROW_GROUP)
+    return rows
 
 
 def digest(packets: DataFrame) -> set[tuple[object, ...]]:

@@ -147,12 +147,13 @@ def _split(name: str, columns: Iterable[str] | None) -> tuple[tuple[str, ...], t
     """The requested columns in the order of the table: those of the capture, and those of the protocol."""
     known = table_columns(name)
     wanted = known if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
-    unknown = [column for column in wanted if column not in known]
+    names, chosen = frozenset(known), frozenset(wanted)
+    unknown = [column for column in wanted if column not in names]
     if unknown:
         raise ValueError(f"{name} has no column {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
     return (
-        tuple(column for column in CAPTURE.names if column in wanted),
-        tuple(column for column in _kind(name).table.names if column in wanted),
+        tuple(column for column in CAPTURE.names if column in chosen),
+        tuple(column for column in _kind(name).table.names if column in chosen),
     )
 
 

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, TextIO
 from msmqwire.cli.console import CommandError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from _typeshed import ReadableBuffer
 
     from msmqwire.capture.ordered_calls import OrderedCalls
@@ -37,6 +38,7 @@ else:
 
 
 _BUFFER = 1 << 18
+_ROWS_AT_ONCE = 1 << 12
 # The path of an open file by its descriptor
 _OPEN_FILE = "/proc/self/fd/{}"
 
@@ -65,8 +67,13 @@ class Sink(io.BufferedIOBase):
             self._calls = OrderedCalls(self._jobs, self._jobs + 2)
         self._calls.submit(handle, function, *arguments)
 
-    def write_lines(self, data: ReadableBuffer) -> None:
-        """Write complete lines, for readers that wait for them."""
+    def write_lines(self, function: Callable[[Any], ReadableBuffer], rows: pa.RecordBatch) -> None:
+        """Write the lines that a function makes of rows, at once, for readers that wait for them."""
+        # Text takes many times the memory of its rows while it is made
+        for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
+            self.submit(self._write_at_once, function, rows.slice(start, _ROWS_AT_ONCE))
+
+    def _write_at_once(self, data: ReadableBuffer) -> None:
         self.write(data)
         self.flush()
 

@@ -225,12 +225,13 @@ class Table:
         if names is None:
             return self.all_columns
         wanted = (names,) if isinstance(names, str) else tuple(names)
-        unknown = [name for name in wanted if name not in self.names]
+        known, chosen = frozenset(self.names), frozenset(wanted)
+        unknown = [name for name in wanted if name not in known]
         if unknown:
             raise ValueError(
                 f"{', '.join(map(repr, unknown))}: no such column of {self.name}; it has {', '.join(self.names)}"
             )
-        return tuple(column for column in self.all_columns if column.name in wanted)
+        return tuple(column for column in self.all_columns if column.name in chosen)
 
     def arrow_schema(
         self, names: Iterable[str] | None = None, *, guid: GuidForm = "binary", dictionaries: bool = True

@@ -24,7 +24,7 @@ from msmqwire.mqqb.kernel cimport (
 from msmqwire.mqqb.messages cimport read_message
 from msmqwire.mqqb.queues cimport QueueLists
 from msmqwire.mqqb.sessions cimport read_session
-from msmqwire.mqqb.values cimport derived_value
+from msmqwire.mqqb.values cimport OF_BODY, derived_value
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_prefetch, wire_unlikely
@@ -121,37 +121,51 @@ cdef class MessageBatch(Batch):
         return Notifications(bodies, rows, to_notify_queue[~plain].astype(np.uint32))
 
     cdef int derive(self, str column) except -1:
-        if column in DERIVED and column not in self.counts:
-            derive_column(self, DERIVED[column])
-            self.counts[column] = self.length
+        if column not in DERIVED or column in self.counts:
+            return 0
+        if column not in OF_BODY:
+            return put_derived(self, column, derived(self, column))
+        # To tell the format of a body is to read its text
+        pairs = derived(self, "body")
+        for place, name in enumerate(OF_BODY):
+            if name in self.selected:
+                put_derived(self, name, [None if pair is None else pair[place] for pair in pairs])
         return 0
 
 
-cdef int derive_column(MessageBatch batch, object column) except -1:
-    """Make a derived column, and its presence, by reading the messages a second time."""
-    cdef uint32_t* presence = <uint32_t*>batch.data("presence")
-    cdef uint32_t bit = <uint32_t>column.presence & ~<uint32_t>HAS_PROPERTIES
-    cdef dict numbers = None
+cdef list derived(MessageBatch batch, str name):
+    """The ``derived_value`` of each row, by reading the messages a second time."""
+    cdef const uint32_t* presence = <const uint32_t*>batch.data("presence")
     cdef list values = []
     cdef Packet packet
     cdef Fault fault
     cdef Span span
     cdef size_t row
-    if isinstance(column.type, Enumeration):
-        numbers = {name: number for number, name in enumerate(column.type.names)}
     for row in range(batch.length):
         value = None
         if presence[row] & DECODED:
             span = payload_at(&batch.payloads.table, row)
             # The bytes may have changed since they were first read
             if span.data != NULL and read_message(span.data, span.size, False, NULL, &packet, &fault) == 0:
-                value = derived_value(&packet, span.data, column.name)
-        presence[row] = presence[row] & ~bit | (0 if value is None else bit)
+                value = derived_value(&packet, span.data, name)
         values.append(value)
-    if numbers is None:
-        put_texts(batch, column.name, values)
+    return values
+
+
+cdef int put_derived(MessageBatch batch, str name, list values) except -1:
+    """Make a derived column, and its presence, of its values."""
+    cdef object column = DERIVED[name]
+    cdef uint32_t* presence = <uint32_t*>batch.data("presence")
+    cdef uint32_t bit = <uint32_t>column.presence & ~<uint32_t>HAS_PROPERTIES
+    cdef size_t row
+    for row in range(batch.length):
+        presence[row] = presence[row] & ~bit | (0 if values[row] is None else bit)
+    if isinstance(column.type, Enumeration):
+        numbers = {value: number for number, value in enumerate(column.type.names)}
+        batch.buffers[name] = buffer_of_bytes(bytes([numbers.get(value, 0) for value in values]))
     else:
-        batch.buffers[column.name] = buffer_of_bytes(bytes([numbers.get(value, 0) for value in values]))
+        put_texts(batch, name, values)
+    batch.counts[name] = batch.length
     return 0
 
 

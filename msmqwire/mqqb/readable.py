@@ -6,6 +6,7 @@ import re
 import struct
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from uuid import UUID
 
 from msmqwire.errors import DecodeError
@@ -46,6 +47,8 @@ _BSTR, _LPSTR, _LPWSTR, _CLSID = 8, 30, 31, 72
 _DOTNET_BINARY = re.compile(rb"\x00.{8}\x01\x00{7}", re.DOTALL)
 _CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"<\0", "utf-16-le"))
+
+_FIRST_OF_MARKS = bytes(mark[0] for mark, _ in _MARKS)
 
 
 def read_body(body: bytes, body_type: int, encrypted: bool) -> tuple[str, str | None]:
@@ -110,7 +113,9 @@ def _time_after(epoch: datetime, **elapsed: float) -> str | None:
 
 
 def _untyped_text(body: bytes) -> str | None:
-    encoding = next((name for mark, name in _MARKS if body.startswith(mark)), "utf-8")
+    encoding = "utf-8"
+    if body[0] in _FIRST_OF_MARKS:
+        encoding = next((name for mark, name in _MARKS if body.startswith(mark)), encoding)
     try:
         text = body.decode(encoding).removeprefix("\ufeff").rstrip("\0")
     except UnicodeDecodeError:
@@ -118,6 +123,7 @@ def _untyped_text(body: bytes) -> str | None:
     return None if not text or _CONTROL.search(text) else text
 
 
+@lru_cache(maxsize=4096)
 def sid_text(sid: bytes) -> str | None:
     """A SID as text; None when it is not valid: [MS-DTYP] 2.4.2.
 

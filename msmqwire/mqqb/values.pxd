@@ -7,6 +7,9 @@ from msmqwire.columns.convert cimport TextSpan
 from msmqwire.mqqb.kernel cimport Draft, Packet
 from msmqwire.wire.format_name cimport FormatName
 
+# The derived columns that are read together
+cdef tuple OF_BODY
+
 cdef object derived_value(const Packet* packet, const uint8_t* data, str name)
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session)
 cdef object format_name_of(object name, str field)

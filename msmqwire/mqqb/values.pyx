@@ -58,6 +58,7 @@ cdef dict MESSAGE_PLACES = {
 }
 cdef dict SESSION_PLACES = {column.name: Place(column, SESSION_LAYOUT) for column in SESSIONS.columns}
 
+OF_BODY = ("body_format", "body_text")
 cdef tuple SECURITY_DATA = ("security_id", "encryption_key", "signature", "sender_certificate")
 
 cdef enum:
@@ -75,7 +76,7 @@ cdef bytes part_of(const Packet* packet, const uint8_t* data, size_t part):
 
 
 cdef object derived_value(const Packet* packet, const uint8_t* data, str name):
-    """The value of a derived column; None where that is null."""
+    """The value of a derived column, or of those ``OF_BODY`` as a tuple; None where that is null."""
     cdef bint encrypted
     if name == "sender_sid":
         if not packet.presence & HAS_SECURITY_ID or packet.derived[SENDER] != SENDER_IS_SID:
@@ -88,7 +89,7 @@ cdef object derived_value(const Packet* packet, const uint8_t* data, str name):
         return BODY_TYPES.get(body_type)
     encrypted = load_u32(packet.sections[PROPERTIES] + 40) != 0 or packet.sections[SECURITY][0] & BODY_ENCRYPTED != 0
     body = part_of(packet, data, BODY if packet.parts[BODY].length else COMPOUND_BODY)
-    return read_body(body, body_type, encrypted)[name == "body_text"]
+    return read_body(body, body_type, encrypted)
 
 
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session):
@@ -96,6 +97,9 @@ cdef object value_of(const Packet* packet, object owner, const uint8_t* data, st
     cdef Place place = (SESSION_PLACES if session else MESSAGE_PLACES).get(name)
     cdef TextSpan span
     cdef uint64_t number
+    if place is None and name in OF_BODY:
+        pair = derived_value(packet, data, "body")
+        return None if pair is None else pair[OF_BODY.index(name)]
     if place is None:
         return derived_value(packet, data, name)
     if place.presence and not packet.presence & place.presence:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from msmqwire.cli.console import CommandError
-from msmqwire.cli.target import open_target
+from msmqwire.cli.formats import table_writer
+from msmqwire.cli.target import Sink, open_target
 from tests.cli.support import ROOT
 
 KILLED = """
@@ -93,3 +97,22 @@ def test_permissions_and_failures(tmp_path: Path, files: str) -> None:
     assert path.stat().st_mode & 0o777 == 0o640
     assert list(tmp_path.iterdir()) == [path]
     assert files
+
+
+@pytest.mark.parametrize("name", ["csv", "json"])
+def test_text_is_made_of_some_thousand_rows_at_a_time(name: str) -> None:
+    """Text takes many times the memory of its rows while it is made."""
+    written: list[bytes] = []
+
+    class Pieces(io.BytesIO):
+        def write(self, data: Any) -> int:
+            written.append(bytes(data))
+            return len(data)
+
+    rows = pa.record_batch({"name": ["a;b", None, "c"] * 10_000, "numbers": [[1], [], [2, 3]] * 10_000})
+    sink = Sink(Pieces(), "-")
+    writer = table_writer(name, sink, rows.schema)
+    writer.write(rows)
+    writer.finish()
+    assert b"".join(written).count(b"\n") == len(rows) + (name == "csv")
+    assert max(piece.count(b"\n") for piece in written) < 5000

@@ -54,6 +54,32 @@ def settled(root: Path) -> Lake:
     return Lake(Storage.of(root))
 
 
+def test_a_run_lists_no_log_that_it_knows(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log is longer with every run, and to open a table or to update it lists all of it."""
+    lake = Path(shutil.copytree(first, tmp_path / "lake"))
+    listed: list[str] = []
+    open_table, update = DeltaTable.__init__, DeltaTable.update_incremental
+
+    def opened(self: DeltaTable, table_uri: str | Path, *arguments: Any, **named: Any) -> None:
+        listed.append(Path(table_uri).name)
+        open_table(self, table_uri, *arguments, **named)
+
+    def updated(self: DeltaTable) -> None:
+        listed.append("update")
+        update(self)
+
+    monkeypatch.setattr(DeltaTable, "__init__", opened)
+    monkeypatch.setattr(DeltaTable, "update_incremental", updated)
+    run(lake, {**FIRST, "e": 4})
+    assert Counter(listed) == {"accounting": 1, "topology": 1, "faults": 1}
+    settled(lake).create(["messages"])
+    again = settled(lake)
+    listed.clear()
+    again.create(["messages"])
+    assert not listed
+    assert contents(lake) == expected({**FIRST, "e": 4})
+
+
 def test_runs_add_and_replace(first: Path, tmp_path: Path) -> None:
     lake = Path(shutil.copytree(first, tmp_path / "lake"))
     run(lake, SECOND)

@@ -25,7 +25,7 @@ class Writer:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write an object a row."""
-        self._sink.submit(self._sink.write_lines, self._lines, batch)
+        self._sink.write_lines(self._lines, batch)
 
     def finish(self) -> None:
         """Lines need no end."""

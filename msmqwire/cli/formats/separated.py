@@ -31,7 +31,7 @@ class Writer:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a record a row."""
-        self._sink.submit(self._sink.write_lines, self._records, batch)
+        self._sink.write_lines(self._records, batch)
 
     def finish(self) -> None:
         """Records need no end."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.files.sources import OpenFile
@@ -198,10 +199,7 @@ class Known(NamedTuple):
 
 
 #: The columns of ``accounting`` that tell what a lake knows.
-KNOWN = (
-    "capture", "run", "file", "name", "key", "length", "size", "modified_ns", "settings", "duplicate_of", "problem",
-    "replaces",
-)  # fmt: skip
+KNOWN = (*Known._fields, "file", "replaces")
 
 
 class KnownCaptures:
@@ -212,9 +210,11 @@ class KnownCaptures:
 
     def __init__(self) -> None:
         self.numbers: set[int] = set()
-        self._columns: dict[str, list[Any]] = {name: [] for name in KNOWN}
+        self._columns: dict[str, list[Any]] = {name: [] for name in KNOWN if name != "replaces"}
         self._by_key: dict[str, int] = {}
-        self._by_name: dict[str, list[int]] = {}
+        # The last row of a name, and for each row the one before it
+        self._by_name: dict[str, int] = {}
+        self._previous: list[int | None] = []
         self._replaced: set[int] = set()
 
     def add(self, rows: pa.Table) -> None:
@@ -225,25 +225,35 @@ class KnownCaptures:
             # Many times as fast as to_pylist, but it makes numbers with nulls into floats
             fast = column.null_count == 0 or column.type in (pa.string(), pa.binary())
             values += column.to_numpy().tolist() if fast else column.to_pylist()
-        columns = self._columns
-        for replaced in columns["replaces"][start:]:
-            self._replaced.update(replaced)
-        for number in range(start, len(columns["capture"])):
-            name = columns["name"][number]
-            # The name of a file need not be text
-            name = columns["name"][number] = columns["file"][number] if name is None else os.fsdecode(name)
-            self.numbers.add(columns["capture"][number])
-            self._by_name.setdefault(name, []).append(number)
-            if columns["duplicate_of"][number] is None and columns["problem"][number] is None:
-                self._by_key[columns["key"][number]] = number
+        columns, by_name = self._columns, self._by_name
+        replaced: Any = pc.list_flatten(rows["replaces"])
+        self._replaced.update(replaced.to_pylist())
+        self.numbers.update(columns["capture"][start:])
+        names = zip(columns["file"][start:], columns["name"][start:], strict=True)
+        # The name of a file need not be text
+        columns["name"][start:] = [file if name is None else os.fsdecode(name) for file, name in names]
+        for number, name in enumerate(columns["name"][start:], start):
+            self._previous.append(by_name.get(name))
+            by_name[name] = number
+        kinds = zip(columns["key"][start:], columns["duplicate_of"][start:], columns["problem"][start:], strict=True)
+        self._by_key.update(
+            {
+                key: number
+                for number, (key, duplicate_of, problem) in enumerate(kinds, start)
+                if duplicate_of is None and problem is None
+            }
+        )
 
     def _row(self, number: int) -> Known | None:
         row = Known(*(self._columns[name][number] for name in Known._fields))
         return None if row.capture in self._replaced else row
 
     def _named(self, name: str) -> list[Known]:
-        found = map(self._row, self._by_name.get(name, ()))
-        return [row for row in found if row is not None]
+        rows, number = [], self._by_name.get(name)
+        while number is not None:
+            rows.append(self._row(number))
+            number = self._previous[number]
+        return [row for row in reversed(rows) if row is not None]
 
     def capture(self, key: str | None) -> Known | None:
         """The capture with this key."""

@@ -166,7 +166,7 @@ class Lake:
     def create(self, tables: Iterable[str]) -> None:
         """Make tables that are missing, so that they can be read though they have no rows."""
         for name in tables:
-            _ = self._tables[name].delta
+            self._tables[name].create()
 
     def commit(self, groups: Iterable[Group], compression: Compression, *, overwrite_before: int = 0) -> list[Group]:
         """Make captures part of the lake, in place of what it had of them, as one run.

@@ -28,6 +28,8 @@ NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 _ROW_GROUP_ROWS = 1 << 15
 _ROW_GROUP_BYTES = 16 << 20
 _MOST_OPEN = 16
+# Batches with fewer rows, on average, are put together before they are converted
+_FEW_ROWS = 512
 # The columns whose least and greatest values a table has of each of its files, so that readers pass over files
 _STATISTICS = ("capture", "run", "file", "time", "first_time", "src", "dst")
 
@@ -103,7 +105,11 @@ class DayFiles:
         if not self._waiting:
             return
         captures = pa.array(np.repeat(self._captures, [len(batch) for batch in self._waiting]))
-        rows = pa.Table.from_batches(self._waiting).combine_chunks().append_column("capture", captures)
+        rows = pa.Table.from_batches(self._waiting)
+        # To convert a column costs as much for few rows as for some hundred, and to copy them costs more for many
+        if self._rows < _FEW_ROWS * len(self._waiting):
+            rows = rows.combine_chunks()
+        rows = rows.append_column("capture", captures)
         self._waiting, self._captures = [], []
         self._rows = self._bytes = 0
         rows = convert(rows, self._columns)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import count, takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -51,6 +52,8 @@ class LakeTable:
         self.name = name
         self._storage = storage
         self._delta: DeltaTable | None = None
+        self._is_stale = False
+        self._run_at: tuple[int, int] | None = None
 
     @property
     def delta(self) -> DeltaTable:
@@ -61,6 +64,9 @@ class LakeTable:
         LakeError
             It has other columns.
         """
+        if self._delta is not None and self._is_stale:
+            self._delta.update_incremental()
+            self._is_stale = False
         if self._delta is None:
             self._delta = self._opened() or self._created()
             # Lists and maps may name their items otherwise
@@ -101,10 +107,17 @@ class LakeTable:
             self._delta = self._opened()
         return self._delta is not None
 
+    def create(self) -> None:
+        """Make the table where there is none, without a look at one that is there."""
+        first, checkpoint = self._log_entry(0), f"{self.name}/_delta_log/_last_checkpoint"
+        if self._delta is None and not (self._storage.exists(first) or self._storage.exists(checkpoint)):
+            _ = self.delta
+
     def refresh(self) -> None:
         """Look at the table as it is now."""
-        if self._delta is not None:
-            self._delta.update_incremental()
+        # To update the table lists its log, which takes longer with each commit
+        if self._delta is not None and self._storage.exists(self._log_entry(self._delta.version() + 1)):
+            self._is_stale = True
 
     def at_version(self, version: int) -> DeltaTable:
         """The table as it was."""
@@ -113,7 +126,10 @@ class LakeTable:
     @property
     def run(self) -> int:
         """The number of the last run whose files are in the table."""
-        return self.delta.transaction_version(_APPLICATION) or 0
+        delta = self.delta
+        if self._run_at is None or self._run_at[0] != delta.version():
+            self._run_at = delta.version(), delta.transaction_version(_APPLICATION) or 0
+        return self._run_at[1]
 
     def add(self, files: Sequence[WrittenFile], run: int, notes: Mapping[str, str] | None = None) -> bool:
         """Add the files of a run in one transaction; False when another process has made a run's since the last look.
@@ -144,7 +160,7 @@ class LakeTable:
             )  # fmt: skip
         except CommitFailedError:
             return False
-        self.refresh()
+        self._is_stale = True
         self._sync_log(before)
         return True
 
@@ -231,15 +247,23 @@ class LakeTable:
                 found = "is missing" if size is None else f"has {size} bytes, not {file.size}"
                 raise LakeError(f"{self._storage.path(self.name)}/{file.path}: {found}, but a run has committed it")
 
+    def _log_entry(self, version: int) -> str:
+        return f"{self.name}/_delta_log/{version:020}.json"
+
+    def _log_after(self, version: int) -> Iterator[str]:
+        """The entries of the log after a version."""
+        return takewhile(self._storage.exists, map(self._log_entry, count(version + 1)))
+
     def _sync_log(self, before: int) -> None:
         """Make the entries of the log after a version durable."""
-        versions = range(before + 1, self.delta.version() + 1)
-        self._storage.sync([f"{self.name}/_delta_log/{version:020}.json" for version in versions])
+        if self._storage.is_local:
+            self._storage.sync(self._log_after(before))
 
     def _sync_rewritten(self, before: int) -> None:
         """Make the files durable that deltalake itself has written after a version, and the entries of the log."""
-        versions = range(before + 1, self.delta.version() + 1)
-        entries = [self._storage.read(f"{self.name}/_delta_log/{version:020}.json") for version in versions]
+        if not self._storage.is_local:
+            return
+        entries = map(self._storage.read, self._log_after(before))
         actions = [json.loads(line) for entry in entries for line in entry.splitlines()]
         added = [unquote(action["add"]["path"]) for action in actions if "add" in action]
         self._storage.sync([f"{self.name}/{path}" for path in added])
