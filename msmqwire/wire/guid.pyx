@@ -42,7 +42,8 @@ cdef size_t parse_guid(const uint8_t* text, size_t size, uint8_t* guid) noexcept
             guid[i] = <uint8_t>(high << 4) | low
         if not found & NO_DIGIT and text[8] == text[13] == text[18] == text[23] == c"-":
             return GUID_TEXT_SIZE
-    for i in range(min(size, <size_t>GUID_TEXT_SIZE)):
+    size = min(size, <size_t>GUID_TEXT_SIZE)
+    for i in range(size):
         if i == 8 or i == 13 or i == 18 or i == 23:
             if text[i] != c"-":
                 return i
