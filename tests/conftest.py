@@ -111,8 +111,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.showConsoleProgress": "false",
     }
-    # What a test or an example names relatively is written where the JVM started
-    with contextlib.chdir(tmp_path_factory.mktemp("spark")):
+    # What an example names relatively, workers read and write where the JVM started
+    folder = tmp_path_factory.mktemp("spark")
+    (folder / "examples").symlink_to(Path(__file__).parents[1] / "examples")
+    with contextlib.chdir(folder):
         session = local_session("msmqwire tests", cores=2, settings=settings)
     yield session
     session.stop()
