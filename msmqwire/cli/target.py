@@ -38,7 +38,7 @@ else:
 
 
 _BUFFER = 1 << 18
-_ROWS_AT_ONCE = 1 << 12
+_ROWS_AT_ONCE = 1 << 14
 # The path of an open file by its descriptor
 _OPEN_FILE = "/proc/self/fd/{}"
 
