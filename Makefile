@@ -101,7 +101,7 @@ instructions: $(DONE)/bench build ## count the instructions a row of every kerne
 	$(PY) -m benchmarks.instructions $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(DONE)/fuzz ## fuzz every parser for 6 s at least (needs clang; ARGS="topology --seconds 3600" for longer)
+fuzz: $(DONE)/fuzz ## fuzz every parser for 10 s at least (needs clang; ARGS="topology --seconds 3600" for longer)
 	$(PY) -m fuzz $(ARGS)
 
 .PHONY: fuzz-replay

@@ -224,9 +224,9 @@ def main() -> int:
     """Build, then fuzz every target; return 0 when each reached its executions without a failure."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("targets", nargs="*", help=f"any of {', '.join(TARGETS)}; default: all")
-    parser.add_argument("--seconds", type=int, default=6, help="time for each target (default %(default)s)")
-    parser.add_argument("--kernel-executions", type=int, default=500_000, help="at least (default %(default)s)")
-    parser.add_argument("--surface-executions", type=int, default=100_000, help="at least (default %(default)s)")
+    parser.add_argument("--seconds", type=int, default=10, help="time for each target (default %(default)s)")
+    parser.add_argument("--kernel-executions", type=int, default=1_000_000, help="at least (default %(default)s)")
+    parser.add_argument("--surface-executions", type=int, default=200_000, help="at least (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the random inputs; 0: another each time (default 1)")
     parser.add_argument("--replay", action="store_true", help="run the inputs of the corpus only")
     parser.add_argument("--merge", action="store_true", help="add inputs that reach further to the corpus")
