@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -30,8 +29,6 @@ from msmqwire.spark.source.remote import StorageOptions
 from msmqwire.spark.source.scan import Scan, ScanOptions
 
 __all__ = ["Cut", "Cutting", "Decoded", "Decoding", "Identifying", "Measuring", "Numbered", "Stage"]
-
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 _Rows: TypeAlias = Iterator[tuple[str, pa.RecordBatch]]
 #: A source, the number of its capture, and the lengths of small captures that were known under its name.
@@ -64,20 +61,7 @@ class Stage(Sent):
             for number in map(int, batch.column(0).to_numpy()):
                 start, end = self.places[number : number + 2]
                 part = json.loads(self.storage.read(self.parts, start, end - start))
-                with _rare_collections():
-                    result = self.work(part)
-                yield pa.record_batch({"result": [result]})
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Let Python look for reference cycles less often, which takes a sixth of the time of reading small captures."""
-    usual = gc.get_threshold()
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
+                yield pa.record_batch({"result": [self.work(part)]})
 
 
 @dataclass(frozen=True)
