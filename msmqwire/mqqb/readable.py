@@ -48,8 +48,6 @@ _DOTNET_BINARY = re.compile(rb"\x00.{8}\x01\x00{7}", re.DOTALL)
 _CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"<\0", "utf-16-le"))
 
-_FIRST_OF_MARKS = bytes(mark[0] for mark, _ in _MARKS)
-
 
 def read_body(body: bytes, body_type: int, encrypted: bool) -> tuple[str, str | None]:
     """The format of a body, one of ``BODY_FORMATS``, and its text; None where it has none.
@@ -113,9 +111,7 @@ def _time_after(epoch: datetime, **elapsed: float) -> str | None:
 
 
 def _untyped_text(body: bytes) -> str | None:
-    encoding = "utf-8"
-    if body[0] in _FIRST_OF_MARKS:
-        encoding = next((name for mark, name in _MARKS if body.startswith(mark)), encoding)
+    encoding = next((name for mark, name in _MARKS if body.startswith(mark)), "utf-8")
     try:
         text = body.decode(encoding).removeprefix("\ufeff").rstrip("\0")
     except UnicodeDecodeError:
