@@ -249,8 +249,7 @@ cdef class Payloads:
 
 cdef Payloads decodable(object payloads, object offsets, int threads):
     """The payloads that were passed to ``decode_batch``; refuses a number of threads below 1."""
-    cdef bint ready = type(payloads) is Payloads and offsets is None
-    cdef Payloads source = payloads if ready else Payloads.of(payloads, offsets)
+    cdef Payloads source = Payloads.of(payloads, offsets)
     if threads < 1:
         raise ValueError(f"threads={threads} must be at least 1")
     return source
