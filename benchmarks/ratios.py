@@ -96,8 +96,8 @@ def measure(
     """Run the contenders in turn (A B C A B C ...), after a warm-up of each, with the garbage collector off.
 
     After so many ``seconds`` there are no more rounds than ``least``. The collector is off in favour of the peers: only
-    they make objects. ``shuffled`` changes the order in every round, for contenders that leave something behind for the
-    next, as garbage in a JVM.
+    they make objects. ``shuffled`` changes the order in every round: a JVM may collect the garbage of one contender
+    while the next one runs.
     """
     result = Rounds({c.name: c.packets for c in contenders}, {c.name: [] for c in contenders})
     for contender in contenders:

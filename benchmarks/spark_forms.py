@@ -200,7 +200,10 @@ def split_records(capture: bytes) -> list[bytes]:
 
 
 def write_tables(captures: Path, folder: Path | None) -> int:
-    """All tables in this process, a Parquet file for each and each capture, unless ``folder`` is None; their rows."""
+    """Decode all tables in this process, into a Parquet file for each table of each capture; the number of rows.
+
+    Without a folder nothing is written.
+    """
     rows = 0
     for path in captures.iterdir():
         batches: dict[str, list[pa.RecordBatch]] = {}
