@@ -15,8 +15,6 @@ from msmqwire.cli.progress import progress
 from msmqwire.cli.target import open_target, standard_output
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from msmqwire.insight import Summary
     from msmqwire.insight.findings import Detector, Finding
 
@@ -116,14 +114,10 @@ def _json(findings: Sequence[Finding]) -> list[str]:
 
 
 def _for_people(findings: Sequence[Finding]) -> list[str]:
-    from msmqwire.insight.rows import seen_text
-
     lines = []
     for finding in findings:
-        evidence = dict(finding.evidence)
-        seen = seen_text(*(_time(evidence.pop(name)) for name in ("first_seen", "last_seen")))
         place = {"file": finding.file, "frames": " ".join(map(str, finding.frames))}
-        values = {name: _shown(value) for name, value in (place | evidence | {"seen": seen}).items() if value}
+        values = {name: _shown(value) for name, value in (place | finding.readable()).items() if value}
         longest = max(map(len, values))
         lines.append(f"{finding.severity:6}  {finding.rule}: {finding.title} ({finding.reference})\n")
         lines += [f"        {name:{longest}}  {printable(value)}\n" for name, value in values.items()]
@@ -175,10 +169,3 @@ def _seconds(time: str | None) -> str | None:
 
     whole, _, fraction = time.rstrip("Z").partition(".")
     return f"{int(datetime.fromisoformat(whole + '+00:00').timestamp())}.{fraction[:6]}"
-
-
-def _time(text: str | None) -> datetime | None:
-    """A time of a finding, to the microsecond."""
-    from datetime import datetime
-
-    return None if text is None else datetime.fromisoformat(text)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from msmqwire.capture import ReadOptions, TablesReader
 from msmqwire.insight.groups import Groups, integers, numbers, pc
-from msmqwire.insight.rows import Files, Rows, guid_text, plain
+from msmqwire.insight.rows import Files, Rows, guid_text, plain, seen_text
 from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, Rule
 
 if TYPE_CHECKING:
@@ -47,6 +47,13 @@ class Finding:
     frames: list[int]
     evidence: dict[str, Any]
     reference: str
+
+    def readable(self) -> dict[str, Any]:
+        """The evidence with both times as one text, ``seen``, to the second."""
+        evidence = dict(self.evidence)
+        times = (evidence.pop(name) for name in ("first_seen", "last_seen"))
+        evidence["seen"] = seen_text(*(time and datetime.fromisoformat(time) for time in times))
+        return evidence
 
 
 class CapturedRows(TablesReader):

@@ -175,9 +175,8 @@ def _findings(findings: Sequence[Finding]) -> list[ElementTree.Element]:
         return [_element("p", {}, "None.")]
     rows = []
     for finding in sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity)):
-        evidence = dict(finding.evidence)
-        times = (evidence.pop(name) for name in ("first_seen", "last_seen"))
-        seen = seen_text(*(time and datetime.fromisoformat(time) for time in times))
+        evidence = finding.readable()
+        seen = evidence.pop("seen")
         frames = frames_text([{"file": finding.file, "frame": frame} for frame in finding.frames])
         shown = "; ".join(f"{name} {_shown(value)}" for name, value in evidence.items())
         rows.append([finding.severity, f"{finding.title} ({finding.rule}, {finding.reference})", shown, seen, frames])
