@@ -65,6 +65,10 @@ SANITIZE = ["-fsanitize=address,undefined", "-fsanitize-trap=undefined"]
 LIMITS = ["-timeout=5", "-rss_limit_mb=512", "-malloc_limit_mb=64"]
 
 
+class FailedError(Exception):
+    """A target failed: what it printed, and which one it is."""
+
+
 class Effort(NamedTuple):
     """The time and the least number of executions of each target."""
 
@@ -143,30 +147,31 @@ def environment(preload: str | None = None) -> dict[str, str]:
     return {**os.environ, **python, "ASAN_OPTIONS": asan, **({"LD_PRELOAD": preload} if preload else {})}
 
 
-def fuzz_kernel(clang: str, target: str, effort: Effort) -> bool:
+def fuzz_kernel(clang: str, target: str, effort: Effort) -> None:
     """Build and fuzz the kernel target."""
     build_kernel_target(clang, target)
     command = [str(BUILD / target), f"-max_len={TARGETS[target].kernel_longest}"]
-    return fuzz(f"kernel {target}", command, target, effort, effort.kernel_executions)
+    fuzz(f"kernel {target}", command, target, effort, effort.kernel_executions)
 
 
-def fuzz_surface(target: str, effort: Effort) -> bool:
+def fuzz_surface(target: str, effort: Effort) -> None:
     """Fuzz the Python surface under atheris, which must be loaded before extensions built with AddressSanitizer."""
     import atheris
 
     command = [sys.executable, "-m", "fuzz.surface", target, f"-max_len={TARGETS[target].surface_longest}"]
     preload = str(Path(atheris.path()) / "asan_with_fuzzer.so")
-    return fuzz(f"surface {target}", command, target, effort, effort.surface_executions, preload)
+    fuzz(f"surface {target}", command, target, effort, effort.surface_executions, preload)
 
 
 def fuzz(
     name: str, command: list[str], target: str, effort: Effort, executions: int, preload: str | None = None
-) -> bool:
-    """Fuzz one target for its time, then until its number of executions; return whether it passed."""
+) -> None:
+    """Fuzz one target for its time, then until its number of executions; raise FailedError when it fails."""
     executions = int(executions * TARGETS[target].share)
     regressions = HERE / "corpus" / target
     if effort.replay:
-        return replay(name, [*command, *LIMITS], regressions, preload)
+        replay(name, [*command, *LIMITS], regressions, preload)
+        return
     dictionary = HERE / "dictionaries" / f"{target}.dict"
     fixed = [
         *LIMITS,
@@ -188,36 +193,37 @@ def fuzz(
         done += int(counted.group(1)) if counted else 0
         edges = max(edges, *map(int, re.findall(r" cov: (\d+) ", result.stderr)), 0)
         if result.returncode:
-            print(result.stderr[-4000:], file=sys.stderr)
-            print(f"{name}: FAILED; the input is in {regressions}: fix the parser, and rename the file after the fault")
-            return False
+            # What Python raised is on stdout; libFuzzer ends with the input in base64
+            raise FailedError(
+                f"{result.stdout[-4000:]}\n{result.stderr[-4000:]}\n"
+                f"{name}: FAILED; the input is in {regressions}: fix the parser, and rename the file after the fault"
+            )
     print(f"{name}: {done:,} executions in {time.monotonic() - begin:.0f} s, {edges:,} edges", flush=True)
     if done < executions:
-        print(f"{name}: FAILED, fewer than {executions:,} executions")
-    return done >= executions and (not effort.merge or merge(name, [*command, *LIMITS], target, preload))
+        raise FailedError(f"{name}: FAILED, fewer than {executions:,} executions")
+    if effort.merge:
+        merge(name, [*command, *LIMITS], target, preload)
 
 
-def replay(name: str, command: list[str], regressions: Path, preload: str | None) -> bool:
+def replay(name: str, command: list[str], regressions: Path, preload: str | None) -> None:
     """Run every input of the corpus once."""
     inputs = sorted(map(str, regressions.iterdir()))
     result = subprocess.run([*command, *inputs], cwd=ROOT, env=environment(preload), capture_output=True, text=True)
     done = len(re.findall(r"^Executed .* in \d+ ms$", result.stderr, re.MULTILINE))
-    if result.returncode or done != len(inputs):
-        print(result.stderr[-4000:], file=sys.stderr)
     print(f"{name}: {done} of {len(inputs)} inputs", flush=True)
-    return not result.returncode and done == len(inputs) > 0
+    if result.returncode or not done == len(inputs) > 0:
+        raise FailedError(f"{result.stdout[-4000:]}\n{result.stderr[-4000:]}\n{name}: FAILED")
 
 
-def merge(name: str, command: list[str], target: str, preload: str | None) -> bool:
+def merge(name: str, command: list[str], target: str, preload: str | None) -> None:
     """Add the inputs to the corpus that reach code no input of the corpus reaches."""
     regressions = HERE / "corpus" / target
     before = len(list(regressions.iterdir()))
     arguments = [*command, "-merge=1", str(regressions), str(seeds(target))]
     result = subprocess.run(arguments, cwd=ROOT, env=environment(preload), capture_output=True, text=True)
-    if result.returncode:
-        print(result.stderr[-4000:], file=sys.stderr)
     print(f"{name}: {len(list(regressions.iterdir())) - before} new inputs in {regressions.relative_to(ROOT)}")
-    return result.returncode == 0
+    if result.returncode:
+        raise FailedError(f"{result.stderr[-4000:]}\n{name}: FAILED to merge")
 
 
 def main() -> int:
@@ -255,10 +261,14 @@ def main() -> int:
         # The surface targets run longer: started first, they leave no core idle at the end
         jobs = [pool.submit(fuzz_surface, target, effort) for target in chosen]
         jobs += [pool.submit(fuzz_kernel, clang, target, effort) for target in native]
-        passed = all(job.result() for job in jobs)
+        failures = [error for job in jobs if (error := job.exception()) is not None]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{used.ru_utime + used.ru_stime - building:,.0f} CPU seconds without the build", flush=True)
-    return 0 if passed else 1
+    for error in failures:
+        if not isinstance(error, FailedError):
+            raise error
+        print(error, file=sys.stderr)
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

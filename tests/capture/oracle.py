@@ -73,7 +73,8 @@ class Reader:
                 self.result.fragments += 1
             elif isinstance(packet[0], Segment):
                 self.result.segments += 1
-                self.found(self.result.streams.take(packet[0], self.result.frames, time))
+                segment = packet[0]._replace(encapsulation=packet[1])
+                self.found(self.result.streams.take(segment, self.result.frames, time))
             else:
                 self.result.rows.append(Row(self.result.frames, time, *packet[0], encapsulation=packet[1]))
 
@@ -131,8 +132,8 @@ class Reader:
     def found(self, packets: Iterable[Found]) -> None:
         """Packets out of streams."""
         for packet in packets:
-            row = Row(packet.frame, packet.time, *packet[3:8], packet.first_frame, packet.offset)
-            self.result.rows.append(row)
+            place = packet.first_frame, packet.offset, packet.encapsulation
+            self.result.rows.append(Row(packet.frame, packet.time, *packet[3:8], *place))
 
     def lose(self, at: int, candidates: Iterator[int]) -> int:
         """The next place where a record may begin, else the end."""

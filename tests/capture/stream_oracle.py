@@ -31,6 +31,7 @@ class Segment(NamedTuple):
     payload: bytes
     missing: int = 0
     acknowledged: int = 0
+    encapsulation: str | None = None
 
 
 class Found(NamedTuple):
@@ -45,6 +46,7 @@ class Found(NamedTuple):
     dst_port: int
     payload: bytes
     offset: int
+    encapsulation: str | None
 
 
 Origin = tuple[int, int | None]  # the frame of a byte, and its time
@@ -82,6 +84,7 @@ class Stream:
     searching: bool = False
     ended: bool = False
     unanswered: int | None = None  # where a SYN that is not answered yet says that the stream begins
+    encapsulation: str | None = None  # of the last segment
 
     def ahead(self, sequence: int) -> int:
         """How far a sequence number is from the next byte in order."""
@@ -94,6 +97,7 @@ class Stream:
 
     def take(self, segment: Segment, sequence: int, frame: int, time: int | None) -> list[Found]:
         """The packets that a segment completes."""
+        self.encapsulation = segment.encapsulation
         ahead = self.ahead(sequence)
         if segment.flags & RST:  # what it carries is not of the stream
             self.account["bytes"] += len(segment.payload)
@@ -167,7 +171,7 @@ class Stream:
         (frame, time), (first, _) = max(self.origins, key=itemgetter(0)), self.origins[0]
         payload = bytes(self.open)
         self.forget()
-        return Found(frame, first, time, *self.ends, payload, self.position - len(payload))
+        return Found(frame, first, time, *self.ends, payload, self.position - len(payload), self.encapsulation)
 
     def forget(self) -> None:
         """No packet is open."""

@@ -292,12 +292,17 @@ def test_streams_and_fragments_inside() -> None:
     one = udp(4789, vxlan(build.segment(halves[0], 1)))
     two = ip(47, gre(0x0800, build.segment(halves[1], 101)[14:]))
     pieces = [ip(47, gre(0x6558, piece)) for piece in PARTS]
-    rows, stats = read(build.pcap([one, *pieces, two]))
+    third = udp(4789, vxlan(build.segment(message, 1 + len(message))))
+    data = build.pcap([one, *pieces, two, third, build.segment(message, 1 + 2 * len(message))])
+    rows, stats = read(data)
     assert [(row.frame, row.payload, row.encapsulation) for row in rows] == [
         (5, PAYLOAD, "gre"),
         (6, message, "gre"),
+        (7, message, "vxlan"),
+        (8, message, None),
     ]
-    assert (stats.fragments, stats.streams.packets) == (3, 1)
+    assert rows == oracle.read(data, {1801}).rows
+    assert (stats.fragments, stats.streams.packets) == (3, 3)
 
 
 def cut(packet: bytes, size: int) -> list[bytes]:
