@@ -56,7 +56,8 @@ test: check $(DONE)/venv ## run the tests but the long ones (ARGS="-k name" pass
 build: $(DONE)/built ## build the extensions in place
 
 .PHONY: lint
-lint: $(DONE)/lint build ## check style and types of Python and Cython
+lint: check $(DONE)/venv ## check style and types of Python and Cython
+	$(INSTALLED) $(DONE)/lint $(DONE)/built
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
@@ -81,7 +82,8 @@ docs: $(DONE)/test build ## write the manual's generated pages, then run every e
 	$(PY) -m pytest tests/test_documentation.py $(ARGS)
 
 .PHONY: manual
-manual: $(DONE)/manual build ## write the manual with its reference to build/manual, as pages for a browser
+manual: check $(DONE)/venv ## write the manual with its reference to build/manual, as pages for a browser
+	$(INSTALLED) $(DONE)/manual $(DONE)/built
 	$(PY) -m sphinx --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs build/manual
 
 .PHONY: interop
