@@ -49,7 +49,7 @@ cdef struct Items:
 
 # Where the requested columns are, and how much has been written
 cdef struct Columns:
-    size_t stride       # bytes of a record
+    size_t stride       # bytes from a record to the next
     size_t rows
     size_t count
     Items lists[MOST_LISTS]
@@ -129,4 +129,4 @@ cdef inline uint8_t* field_of(const Source* source, const void* record) noexcept
 cdef uint64_t largest_number(const Source* source) noexcept nogil
 cdef uint64_t number_of(const Source* source, const void* record) noexcept nogil
 cdef void store_number(const Source* source, void* record, uint64_t number) noexcept nogil
-cdef void load_row(const Columns* columns, size_t row, void* record) noexcept nogil
+cdef void load_rows(const Columns* columns, size_t row, size_t count, void* records) noexcept nogil

@@ -11,43 +11,111 @@ from msmqwire.columns.schema import UINT32, ListOf, Scalar, StructOf
 
 
 cdef inline void copy_fields(
-    const Source* source, const uint8_t* record, size_t stride, size_t count, uint8_t* target, size_t width
+    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
 ) noexcept nogil:
-    """``width`` is a constant wherever this is called, here and below."""
-    cdef const uint8_t* place = record + source.place
+    """Fields of ``count`` records to the values of a column, or, with ``load``, the values to the fields.
+
+    ``width`` and ``load`` are constants wherever this is called, here and below.
+    """
+    cdef uint8_t* place = record + source.place
     cdef size_t offset = source.offset
+    cdef uint8_t* field
     cdef size_t i
     for i in range(count):
-        memcpy(target + width * i, (<const uint8_t* const*>place)[0] + offset, width)
+        field = (<uint8_t* const*>place)[0] + offset
+        if load:
+            memcpy(field, values + width * i, width)
+        else:
+            memcpy(values + width * i, field, width)
         place += stride
 
 
 cdef inline void copy_values(
-    const Source* source, const uint8_t* record, size_t stride, size_t count, uint8_t* target, size_t width
+    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
 ) noexcept nogil:
-    cdef const uint8_t* place = record + source.place
+    cdef uint8_t* place = record + source.place
     cdef size_t i
     for i in range(count):
-        memcpy(target + width * i, place, width)
+        if load:
+            memcpy(place, values + width * i, width)
+        else:
+            memcpy(values + width * i, place, width)
         place += stride
 
 
-cdef inline void put_bits(
-    const Source* source, const uint8_t* record, size_t stride, size_t count, uint8_t* target
+cdef inline void copy_bits(
+    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
 ) noexcept nogil:
-    cdef const uint8_t* place = record + source.place
+    """The bits of a column; those that are loaded must be zero in their fields."""
+    cdef uint8_t* place = record + source.place
     cdef size_t offset = source.offset
     cdef uint32_t shift = source.shift
     cdef uint32_t mask = source.mask
+    cdef uint32_t bits
+    cdef uint8_t* field
     cdef size_t i
-    if source.width == 1:
-        for i in range(count):
-            target[i] = <uint8_t>(load_u32((<const uint8_t* const*>place)[0] + offset) >> shift & mask)
-            place += stride
+    for i in range(count):
+        field = (<uint8_t* const*>place)[0] + offset
+        bits = load_u32(field)
+        if load:
+            store_u32(field, bits | <uint32_t>(values[i] if width == 1 else load_u32(values + 4 * i)) << shift)
+        elif width == 1:
+            values[i] = <uint8_t>(bits >> shift & mask)
+        else:
+            store_u32(values + 4 * i, bits >> shift & mask)
+        place += stride
+
+
+cdef inline void copy_seconds(
+    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, bint load
+) noexcept nogil:
+    cdef int64_t* times = <int64_t*>values
+    cdef uint8_t* field
+    cdef size_t i
+    for i in range(count):
+        field = field_of(source, record + stride * i)
+        if load:
+            store_u32(field, <uint32_t>(<uint64_t>times[i] // NANOSECONDS))
+        else:
+            times[i] = <int64_t>load_u32(field) * NANOSECONDS
+
+
+cdef inline void copy_column(
+    const Source* source, uint8_t* record, size_t stride, size_t count, size_t row, bint load
+) noexcept nogil:
+    """The rows of a column that is no list, from ``row`` on, out of records or into them."""
+    cdef uint8_t* values = source.column + source.width * row
+    if source.form == COPY:
+        if source.width == 4:
+            copy_fields(source, record, stride, count, values, 4, load)
+        elif source.width == 16:
+            copy_fields(source, record, stride, count, values, 16, load)
+        elif source.width == 2:
+            copy_fields(source, record, stride, count, values, 2, load)
+        elif source.width == 8:
+            copy_fields(source, record, stride, count, values, 8, load)
+        else:
+            copy_fields(source, record, stride, count, values, 1, load)
+    elif source.form == BITS:
+        if source.width == 1:
+            copy_bits(source, record, stride, count, values, 1, load)
+        else:
+            copy_bits(source, record, stride, count, values, 4, load)
+    elif source.form == VALUE:
+        if source.width == 8:
+            copy_values(source, record, stride, count, values, 8, load)
+        elif source.width == 1:
+            copy_values(source, record, stride, count, values, 1, load)
+        elif source.width == 4:
+            copy_values(source, record, stride, count, values, 4, load)
+        elif source.width == 32:
+            copy_values(source, record, stride, count, values, 32, load)
+        elif source.width == 16:
+            copy_values(source, record, stride, count, values, 16, load)
+        else:
+            copy_values(source, record, stride, count, values, 2, load)
     else:
-        for i in range(count):
-            (<uint32_t*>target)[i] = load_u32((<const uint8_t* const*>place)[0] + offset) >> shift & mask
-            place += stride
+        copy_seconds(source, record, stride, count, values, load)
 
 
 cdef inline void put_list(
@@ -79,48 +147,20 @@ cdef inline void put_list(
 
 
 cdef inline void put_column(
-    const Source* source, const uint8_t* records, size_t stride, size_t count, size_t row, Items* lists
+    const Source* source, uint8_t* records, size_t stride, size_t count, size_t row, Items* lists
 ) noexcept nogil:
-    cdef uint8_t* target = source.column + source.width * row
-    cdef size_t i
-    if source.form == COPY:
-        if source.width == 4:
-            copy_fields(source, records, stride, count, target, 4)
-        elif source.width == 16:
-            copy_fields(source, records, stride, count, target, 16)
-        elif source.width == 2:
-            copy_fields(source, records, stride, count, target, 2)
-        elif source.width == 8:
-            copy_fields(source, records, stride, count, target, 8)
-        else:
-            copy_fields(source, records, stride, count, target, 1)
-    elif source.form == BITS:
-        put_bits(source, records, stride, count, target)
-    elif source.form == VALUE:
-        if source.width == 8:
-            copy_values(source, records, stride, count, target, 8)
-        elif source.width == 1:
-            copy_values(source, records, stride, count, target, 1)
-        elif source.width == 4:
-            copy_values(source, records, stride, count, target, 4)
-        elif source.width == 32:
-            copy_values(source, records, stride, count, target, 32)
-        elif source.width == 16:
-            copy_values(source, records, stride, count, target, 16)
-        else:
-            copy_values(source, records, stride, count, target, 2)
-    elif source.form == LIST:
+    cdef uint8_t* ends = source.column + source.width * row
+    if source.form == LIST:
         if source.offset == 0:
-            put_list(source, records, stride, count, target, &lists[source.list], 0)
+            put_list(source, records, stride, count, ends, &lists[source.list], 0)
         elif lists[source.list].widths[0] == 16:
-            put_list(source, records, stride, count, target, &lists[source.list], 16)
+            put_list(source, records, stride, count, ends, &lists[source.list], 16)
         else:
-            put_list(source, records, stride, count, target, &lists[source.list], 4)
+            put_list(source, records, stride, count, ends, &lists[source.list], 4)
     elif source.form == LIST_END:
-        copy_values(source, records, stride, count, target + 4, 4)
+        copy_values(source, records, stride, count, ends + 4, 4, False)
     else:
-        for i in range(count):
-            (<int64_t*>target)[i] = <int64_t>load_u32(field_of(source, records + stride * i)) * NANOSECONDS
+        copy_column(source, records, stride, count, row, False)
 
 
 cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept nogil:
@@ -128,7 +168,7 @@ cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept
     cdef size_t i
     for i in range(columns.count):
         put_column(
-            &columns.sources[i], <const uint8_t*>records, columns.stride, count, columns.rows, columns.lists
+            &columns.sources[i], <uint8_t*>records, columns.stride, count, columns.rows, columns.lists
         )
     columns.rows += count
 
@@ -210,44 +250,25 @@ cdef void store_number(const Source* source, void* record, uint64_t number) noex
         memcpy(at, &number, 4 if source.form == SECONDS else source.width)
 
 
-cdef inline void copy(uint8_t* target, const uint8_t* value, uint32_t width) noexcept nogil:
-    if width == 4:
-        memcpy(target, value, 4)
-    elif width == 16:
-        memcpy(target, value, 16)
-    elif width == 8:
-        memcpy(target, value, 8)
-    elif width == 1:
-        target[0] = value[0]
-    elif width == 32:
-        memcpy(target, value, 32)
-    else:
-        memcpy(target, value, 2)
+cdef void load_rows(const Columns* columns, size_t row, size_t count, void* records) noexcept nogil:
+    """Load the values of rows, column by column, into records whose sections can be written and are zero.
 
-
-cdef void load_row(const Columns* columns, size_t row, void* record) noexcept nogil:
-    """Load the values of a row, as they were decoded, into a record whose sections can be written."""
+    Of a list only the count is loaded.
+    """
     cdef const Source* source
-    cdef const uint8_t* value
-    cdef uint8_t* field
-    cdef uint32_t number
+    cdef const uint8_t* ends
+    cdef uint8_t* place
     cdef size_t i
+    cdef size_t j
     for i in range(columns.count):
         source = &columns.sources[i]
-        value = source.column + source.width * row
-        if source.form == COPY:
-            copy(field_of(source, record), value, source.width)
-        elif source.form == BITS:
-            number = value[0] if source.width == 1 else load_u32(value)
-            field = field_of(source, record)
-            store_u32(field, load_u32(field) | number << source.shift)
-        elif source.form == VALUE:
-            copy(<uint8_t*>record + source.place, value, source.width)
-        elif source.form == LIST:
-            (<uint32_t*>(<uint8_t*>record + source.place))[0] = load_u32(value + 4) - load_u32(value)
-        else:
-            bits = <uint32_t>(<uint64_t>((<const int64_t*>value)[0]) // NANOSECONDS)
-            memcpy(field_of(source, record), &bits, 4)
+        if source.form != LIST:
+            copy_column(source, <uint8_t*>records, columns.stride, count, row, True)
+            continue
+        ends = source.column + 4 * row
+        place = <uint8_t*>records + source.place
+        for j in range(count):
+            store_u32(place + columns.stride * j, load_u32(ends + 4 * j + 4) - load_u32(ends + 4 * j))
 
 
 # --- Layouts ---

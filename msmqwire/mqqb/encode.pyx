@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
-from msmqwire.columns.layout cimport LIST, Layout, load_row
+from msmqwire.columns.layout cimport LIST, Layout, load_rows
 from msmqwire.columns.payloads cimport payload_at
 from msmqwire.mqqb.kernel cimport QUEUE_COUNT, Draft, Packet, Violation, clear_draft
 from msmqwire.mqqb.messages cimport LARGEST_HEADERS, write_message
@@ -31,14 +31,17 @@ DERIVED = frozenset((
 
 cdef enum:
     LARGEST_ELEMENT = 24    # of a list of queues, without the text of a direct name
+    DRAFTS = 8              # packets that are loaded together: they stay in the first cache
 
 
 cdef class PacketEncoder(Encoder):
     cdef bint sessions
-    cdef Draft draft
+    cdef const int32_t* list_ends[QUEUE_COUNT]
+    cdef Draft drafts[DRAFTS]
 
     def __cinit__(self, Batch batch):
         cdef Layout layout = SESSION_LAYOUT if batch.table is SESSIONS else MESSAGE_LAYOUT
+        cdef size_t i
         self.sessions = batch.table is SESSIONS
         missing = [name for name in batch.table.names if name not in DERIVED and not batch.wants(name)]
         if missing:
@@ -51,44 +54,43 @@ cdef class PacketEncoder(Encoder):
             ],
             &self.columns,
         )
+        self.columns.stride = sizeof(Draft)
+        for i in range(self.columns.count):
+            if self.columns.sources[i].form == LIST:
+                self.list_ends[self.columns.sources[i].list] = <const int32_t*>self.columns.sources[i].column
 
     cdef size_t write(self, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil:
         cdef size_t at = 0
-        cdef size_t size
-        cdef size_t row
+        cdef size_t first = 0
+        cdef size_t count, size, i
         offsets[0] = 0
-        for row in range(rows):
-            size = self.write_row(row, data + at)
-            if wire_unlikely(size == 0):
-                return row
-            at += size
-            offsets[row + 1] = <int32_t>at
+        while first < rows:
+            count = min(rows - first, <size_t>DRAFTS)
+            for i in range(count):
+                clear_draft(&self.drafts[i])
+            load_rows(&self.columns, first, count, self.drafts)
+            for i in range(count):
+                size = self.write_packet(&self.drafts[i].packet, first + i, data + at)
+                if wire_unlikely(size == 0):
+                    return first + i
+                at += size
+                offsets[first + i + 1] = <int32_t>at
+            first += count
         return rows
 
     @final
-    cdef inline size_t write_row(self, size_t row, uint8_t* target) noexcept nogil:
-        """Write a row and return its size; 0 when it is refused."""
-        cdef Packet* packet = &self.draft.packet
-        clear_draft(&self.draft)
-        load_row(&self.columns, row, packet)
+    cdef inline size_t write_packet(self, const Packet* packet, size_t row, uint8_t* target) noexcept nogil:
+        """Write the packet of a row and return its size; 0 when it is refused."""
+        cdef FormatName* lists[QUEUE_COUNT]
+        cdef size_t i
         if wire_unlikely(
             not packet.presence & DECODED or packet.violations & ~<uint32_t>Violation.UNRESOLVED_QUEUE
         ):
             return 0
         if self.sessions:
             return write_session(packet, target)
-        return self.write_lists_and_message(packet, row, target)
-
-    @final
-    cdef inline size_t write_lists_and_message(self, const Packet* packet, size_t row, uint8_t* target) noexcept nogil:
-        cdef FormatName* lists[QUEUE_COUNT]
-        cdef size_t queue
-        cdef size_t i
-        for i in range(self.columns.count):
-            if self.columns.sources[i].form == LIST:
-                queue = self.columns.sources[i].list
-                lists[queue] = <FormatName*>self.columns.lists[queue].members[0]
-                lists[queue] += (<const int32_t*>self.columns.sources[i].column)[row]
+        for i in range(<size_t>QUEUE_COUNT):
+            lists[i] = <FormatName*>self.columns.lists[i].members[0] + self.list_ends[i][row]
         return write_message(packet, payload_at(self.payloads, row).data, lists, target)
 
     cdef size_t largest(self, Batch batch) except? 0:
