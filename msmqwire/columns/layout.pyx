@@ -6,8 +6,13 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.columns.batch cimport Batch
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64, store_u32
+from msmqwire.wire.simd cimport wire_prefetch
 
 from msmqwire.columns.schema import UINT32, ListOf, Scalar, StructOf
+
+
+cdef enum:
+    FEW_COLUMNS = 16  # that are read or written side by side: processors foresee which bytes are next
 
 
 cdef inline void copy_fields(
@@ -46,19 +51,20 @@ cdef inline void copy_values(
 cdef inline void copy_bits(
     const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
 ) noexcept nogil:
-    """The bits of a column; those that are loaded must be zero in their fields."""
     cdef uint8_t* place = record + source.place
     cdef size_t offset = source.offset
     cdef uint32_t shift = source.shift
     cdef uint32_t mask = source.mask
-    cdef uint32_t bits
+    cdef uint32_t others = ~(mask << shift)
+    cdef uint32_t bits, value
     cdef uint8_t* field
     cdef size_t i
     for i in range(count):
         field = (<uint8_t* const*>place)[0] + offset
         bits = load_u32(field)
         if load:
-            store_u32(field, bits | <uint32_t>(values[i] if width == 1 else load_u32(values + 4 * i)) << shift)
+            value = values[i] if width == 1 else load_u32(values + 4 * i)
+            store_u32(field, bits & others | (value & mask) << shift)
         elif width == 1:
             values[i] = <uint8_t>(bits >> shift & mask)
         else:
@@ -163,10 +169,20 @@ cdef inline void put_column(
         copy_column(source, records, stride, count, row, False)
 
 
+cdef inline void prefetch_values(const Source* source, size_t row, size_t count) noexcept nogil:
+    """Load rows of a column, which may be beyond its end, into the cache before they are needed."""
+    cdef const uint8_t* values = source.column + source.width * row
+    cdef size_t at
+    for at in range(0, source.width * count, 64):  # a cache line at a time
+        wire_prefetch(values + at)
+
+
 cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept nogil:
     """Write the next ``count`` rows, column by column."""
     cdef size_t i
     for i in range(columns.count):
+        if columns.count > FEW_COLUMNS:
+            prefetch_values(&columns.sources[i], columns.rows + count, count)
         put_column(
             &columns.sources[i], <uint8_t*>records, columns.stride, count, columns.rows, columns.lists
         )
@@ -251,7 +267,7 @@ cdef void store_number(const Source* source, void* record, uint64_t number) noex
 
 
 cdef void load_rows(const Columns* columns, size_t row, size_t count, void* records) noexcept nogil:
-    """Load the values of rows, column by column, into records whose sections can be written and are zero.
+    """Load the values of rows, column by column, into records whose sections can be written.
 
     Of a list only the count is loaded.
     """
@@ -262,6 +278,7 @@ cdef void load_rows(const Columns* columns, size_t row, size_t count, void* reco
     cdef size_t j
     for i in range(columns.count):
         source = &columns.sources[i]
+        prefetch_values(source, row + count, count)
         if source.form != LIST:
             copy_column(source, <uint8_t*>records, columns.stride, count, row, True)
             continue

@@ -4,6 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from msmqwire.wire.fault cimport Fault
+from msmqwire.wire.simd cimport wire_prefetch
 
 cdef enum:
     LARGEST_PAYLOAD = 0x7FFFFFFF  # offsets in a payload have 32 bits
@@ -49,6 +50,16 @@ cdef inline Span payload_at(const PayloadTable* table, size_t i) noexcept nogil:
             span.data = NULL
             span.size = 0
     return span
+
+
+cdef inline void prefetch_payload(const PayloadTable* table, size_t i, size_t count, size_t most) noexcept nogil:
+    """Load the first bytes of payload ``i`` of ``count``, at most ``most``, into the cache before they are needed."""
+    cdef Span span
+    cdef size_t at
+    if i < count:
+        span = payload_at(table, i)
+        for at in range(0, min(span.size, most), 64):  # a cache line at a time
+            wire_prefetch(span.data + at)
 
 
 cdef class Payloads:

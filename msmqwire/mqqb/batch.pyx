@@ -16,7 +16,7 @@ from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
 from msmqwire.columns.layout cimport put_fault, put_rows
 from msmqwire.columns.payloads cimport (
-    Payloads, PayloadTable, Span, decodable, payload_at, payloads_of_spans
+    Payloads, PayloadTable, Span, decodable, payload_at, payloads_of_spans, prefetch_payload
 )
 from msmqwire.mqqb.kernel cimport (
     HAS_MULTI_QUEUE, HAS_NOTIFICATION, HAS_PROPERTIES, PLAIN, QUEUE_COUNT, Packet, clear_packet
@@ -27,7 +27,7 @@ from msmqwire.mqqb.sessions cimport read_session
 from msmqwire.mqqb.values cimport OF_BODY, derived_value
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.format_name cimport FormatName
-from msmqwire.wire.simd cimport wire_prefetch, wire_unlikely
+from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire.transport cimport Transports, parse_transports, transport_at
 
 import numpy as np
@@ -44,8 +44,7 @@ cdef dict DERIVED = {column.name: column for column in MESSAGES.columns if colum
 cdef enum:
     BLOCK = 32          # packets that are read before their columns are written
     AHEAD = 12          # packets between the one that is read and the one that is fetched
-    CACHE_LINE = 64
-    FETCHED = 5         # lines at the start of a packet, where its headers are
+    FETCHED = 320       # bytes at the start of a packet, where its headers are
 
 
 class Notifications(NamedTuple):
@@ -184,15 +183,6 @@ cdef int put_texts(Batch batch, str name, list values) except -1:
     return 0
 
 
-cdef inline void fetch(const PayloadTable* payloads, size_t row, size_t stop) noexcept nogil:
-    cdef Span span
-    cdef size_t line
-    if row < stop:
-        span = payload_at(payloads, row)
-        for line in range(<size_t>FETCHED):
-            wire_prefetch(span.data + CACHE_LINE * line)
-
-
 cdef inline void decode_rows(Decoder part, bint sessions) noexcept nogil:
     """Decode the payloads of a part; ``sessions`` is a constant wherever this is called."""
     cdef PayloadTable source = part.payloads.table
@@ -206,7 +196,7 @@ cdef inline void decode_rows(Decoder part, bint sessions) noexcept nogil:
     while row < part.stop:
         count = min(<size_t>BLOCK, part.stop - row)
         for i in range(count):
-            fetch(&source, row + i + AHEAD, part.stop)
+            prefetch_payload(&source, row + i + AHEAD, part.stop, FETCHED)
             span = payload_at(&source, row + i)
             if wire_unlikely(span.data == NULL):
                 clear_packet(&packets[i])

@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
 from msmqwire.columns.layout cimport LIST, Layout, load_rows
-from msmqwire.columns.payloads cimport payload_at
+from msmqwire.columns.payloads cimport payload_at, prefetch_payload
 from msmqwire.mqqb.kernel cimport QUEUE_COUNT, Draft, Packet, Violation, clear_draft
 from msmqwire.mqqb.messages cimport LARGEST_HEADERS, write_message
 from msmqwire.mqqb.sessions cimport LARGEST_SESSION, write_session
@@ -31,13 +31,14 @@ DERIVED = frozenset((
 
 cdef enum:
     LARGEST_ELEMENT = 24    # of a list of queues, without the text of a direct name
-    DRAFTS = 8              # packets that are loaded together: they stay in the first cache
+    BLOCK = 32              # rows that are loaded before their packets are written
+    FETCHED = 2048          # bytes at the start of a payload, out of which a packet is written
 
 
 cdef class PacketEncoder(Encoder):
     cdef bint sessions
     cdef const int32_t* list_ends[QUEUE_COUNT]
-    cdef Draft drafts[DRAFTS]
+    cdef Draft[BLOCK] drafts
 
     def __cinit__(self, Batch batch):
         cdef Layout layout = SESSION_LAYOUT if batch.table is SESSIONS else MESSAGE_LAYOUT
@@ -55,6 +56,8 @@ cdef class PacketEncoder(Encoder):
             &self.columns,
         )
         self.columns.stride = sizeof(Draft)
+        for i in range(<size_t>BLOCK):
+            clear_draft(&self.drafts[i])
         for i in range(self.columns.count):
             if self.columns.sources[i].form == LIST:
                 self.list_ends[self.columns.sources[i].list] = <const int32_t*>self.columns.sources[i].column
@@ -65,11 +68,10 @@ cdef class PacketEncoder(Encoder):
         cdef size_t count, size, i
         offsets[0] = 0
         while first < rows:
-            count = min(rows - first, <size_t>DRAFTS)
-            for i in range(count):
-                clear_draft(&self.drafts[i])
+            count = min(rows - first, <size_t>BLOCK)
             load_rows(&self.columns, first, count, self.drafts)
             for i in range(count):
+                prefetch_payload(self.payloads, first + i + 1, rows, FETCHED)
                 size = self.write_packet(&self.drafts[i].packet, first + i, data + at)
                 if wire_unlikely(size == 0):
                     return first + i
