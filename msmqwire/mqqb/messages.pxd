@@ -52,7 +52,7 @@ cdef enum:
     CLASS_BITS_UNUSED = 0x1E00         # of MessageClass: outside of 0xE1FF
     SHA_1 = 0x8004
     HASH_ALGORITHMS = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 11 | 1 << 13    # from 0x8001
-    MEANT_BASE_FLAGS = 0x013F          # the bits of BaseHeader.Flags that are not reserved
+    FLAGS_OF_NO_ACK = 0x011F           # bits of BaseHeader.Flags; DH only if the DebugHeader has a queue
 
 
 cdef enum:
@@ -388,7 +388,7 @@ cdef inline int read_message(
     if wire_unlikely(strict and packet.violations & DISCARDABLE):
         return message_violation_fault(data, size, packet, fault)
     packet.presence |= DECODED
-    if wire_unlikely(packet.parts[BODY].length == ACK_BODY_SIZE and not base & MEANT_BASE_FLAGS):
+    if wire_unlikely(packet.parts[BODY].length == ACK_BODY_SIZE and not base & FLAGS_OF_NO_ACK):
         recognise_ack(data, packet)
     return 0
 

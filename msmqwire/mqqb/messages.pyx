@@ -112,6 +112,7 @@ cdef bint is_conforming_ack(const uint8_t* data, const Packet* packet) noexcept 
     if (
         flags & ACK_FLAGS_CLEAR or properties[0] & ACKNOWLEDGMENTS or load_u32(properties + 24) != 0
         or number == 0 or previous + 1 == 0 or load_u32(data + 12) != <uint32_t>FOR_EVER
+        or load_u16(data + 2) & FLAG_DEBUG
     ):
         return False
     if packet.derived[KIND] == ORDER_ACK:
@@ -130,7 +131,7 @@ cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil:
     cdef size_t i
     if message_class != ORDER_ACK_CLASS and not (message_class >= FIRST_FINAL_ACK_CLASS and delivery == 1):
         return
-    if packet.parts[LABEL].length != 2 * ACK_LABEL_UNITS:
+    if packet.parts[LABEL].length != 2 * ACK_LABEL_UNITS or packet.presence & HAS_DEBUG_QUEUE:
         return
     for i in range(<size_t>ACK_LABEL_UNITS):
         if load_u16(label + 2 * i) != <uint16_t>ACK_LABEL[i]:

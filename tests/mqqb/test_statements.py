@@ -238,5 +238,12 @@ def test_acknowledgments() -> None:
     packets["longer"] = mqqb.encode(mqqb.UserMessage(destination_queue=queue, **about)).replace(name, longer)
     final = packets["final-ack"]
     packets["of an unknown class"] = final[:70] + b"\1" + final[71:]
+    ack = packets["order-ack-tcp"]
+    for name, header in {"that says nothing": bytes(4), "with a queue": b"\1\0\0\0" + bytes(16)}.items():
+        begin = ack[:2] + struct.pack("<H", 0x20) + ack[4:8] + struct.pack("<I", len(ack + header))
+        packets[f"a DebugHeader {name}"] = begin + ack[12:] + header
     for data in packets.values():
         assert_packet(decode(data), reference.read(data, table_of(data)))
+    found = mqqb.decode(packets["a DebugHeader that says nothing"])
+    assert (found.kind, found.violations) == ("order_ack", ("acknowledgment",))
+    assert mqqb.decode(packets["a DebugHeader with a queue"]).kind == "user_message"

@@ -448,7 +448,10 @@ class _UserMessage(Framed):
     def acknowledgment(self) -> None:
         """OrderAck and FinalAck packets, [MS-MQQB] 2.2.4 and 2.2.5."""
         destination, body = self.values["destination_queue"], self.values["body"].data
-        if self.flags & NOT_RESERVED or self.values["label"].text != ACK_LABEL or len(body) != ACK_SIZE:
+        if self.values["label"].text != ACK_LABEL or len(body) != ACK_SIZE:
+            return
+        # A DebugHeader without a queue says nothing, and is not written again
+        if self.flags & NOT_RESERVED & ~0x20 or "debug_queue" in self.values:
             return
         if not _addresses(destination, ORDER_QUEUE, _is_order_queue):
             return
@@ -465,7 +468,7 @@ class _UserMessage(Framed):
             acknowledged_tx_sequence_number=number,
             acknowledged_previous_tx_sequence_number=previous,
         )
-        others = self.user_flags & 0x12DFE31F
+        others = self.user_flags & 0x12DFE31F or self.flags & 0x20
         said = any(self.values[f"{sign}_{when}_ack"] for sign, when in _ACKS) or self.values["body_type"]
         forever = self.time_to_reach_queue == 0xFFFFFFFF
         if self.values["kind"] == "final_ack":
