@@ -29,6 +29,7 @@ from tests.cli.support import (
     msmqwire,
     plain_rows,
     refused,
+    reply_from,
 )
 from tests.cli.terminal import Terminal, start
 
@@ -90,6 +91,14 @@ def test_tables_without_rows_are_named() -> None:
     text = msmqwire("decode", OTHER, "-T", "table").stdout.decode()
     assert headings(text) == ["topology"]
     assert "no rows of notifications, messages, sessions\n" in text
+
+
+@pytest.mark.parametrize(("name", "apart"), [("b" * 12, ", "), ("b" * 13, r" *\n *")])
+def test_a_list_longer_than_a_guid_has_a_line_for_each_item(name: str, apart: str, tmp_path: Path) -> None:
+    path = tmp_path / "two-servers.pcapng"
+    path.write_bytes(capture([reply_from("a" * 12, name)]))
+    text = msmqwire("decode", path, "-T", "table").stdout.decode()
+    assert re.search(rf"a{{12}} \(ip\){apart}{name} \(ip\)", text)
 
 
 @pytest.mark.parametrize("table", list(TABLES))

@@ -105,6 +105,15 @@ def test_draw_without_graphviz(tmp_path: Path) -> None:
     assert not (tmp_path / "e.svg").exists()
 
 
+def test_graphviz_that_fails(tmp_path: Path) -> None:
+    program = tmp_path / "dot"
+    program.write_text("#!/bin/sh\necho no fonts >&2\nexit 3\n")
+    program.chmod(0o755)
+    done = msmqwire("directory", "draw", ENTERPRISE, "-o", tmp_path / "e.svg", env={"PATH": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (1, b"msmqwire: dot failed: no fonts\n")
+    assert not (tmp_path / "e.svg").exists()
+
+
 def test_usage() -> None:
     assert msmqwire("directory").returncode == 1
     assert b"check" in msmqwire("directory", "--help").stdout

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from msmqwire import Payloads, mqqb
+from msmqwire import Payloads, formatname, mqqb, mqsd
 from tests.columns.formats import FORMATS, Format
 
 HOSTILE = mqqb.encode(mqqb.UserMessage(label="<script>&\"'", body=b"x" * 1000))
@@ -55,6 +55,19 @@ def test_the_first_rows_are_those_of_the_batch() -> None:
     batch = mqqb.decode_batch([HOSTILE, b"", None] * 20, columns=["label", "fault", "violations"])
     assert batch._repr_html_().count("truncated") == 3
     assert batch["label"].text(57) == "<script>&\"'"
+    assert formatname.parse_batch([r"DIRECT=OS:srv1\orders"])["queue"].text(0) == "orders"
+
+
+def test_more_columns_than_a_page_shows() -> None:
+    text = mqqb.decode_batch([HOSTILE])._repr_html_()
+    assert text.count("<th>") == 12
+    assert "more columns with values" in text
+
+
+def test_names_of_types() -> None:
+    names = {column.name: column.type.name for column in mqsd.TOPOLOGY.all_columns}
+    assert names["connected_networks"] == "list<uuid>"
+    assert names["servers"] == "list<struct<name: string, ip: bool, ipx: bool>>"
 
 
 def test_payloads_pickle_and_batches_say_why_not() -> None:

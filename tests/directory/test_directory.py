@@ -230,3 +230,9 @@ def test_site_gates(directory: Directory) -> None:
     assert {each.computer_name for each in gates[ZURICH]} == {"ZURGATE1", "ZURGATE2"}
     assert [each.computer_name for each in gates[BASEL]] == ["BASGATE"]
     assert uuid4() not in gates
+
+
+def test_an_element_equals_elements_of_its_class_only(memory: MemoryDirectory) -> None:
+    (site, *_) = memory.read_all(Site)
+    assert site == copy.copy(site)
+    assert site.__eq__(site.identifier) is NotImplemented

@@ -81,3 +81,22 @@ def test_reply_dtype_views_the_fixed_part() -> None:
     fixed = mqsd.REPLY_DTYPE.names[2:]  # type: ignore[index]
     assert [int(view[name]) for name in fixed] == [1, 0, 18]
     assert fixed == ("connected_network_count", "connected_network_mask", "directory_service_server_size")
+
+
+def test_memory_for_servers_follows_from_the_smallest() -> None:
+    correlation_id, network, site = (uuid.UUID(int=number) for number in range(3))
+    sizes = [
+        len(
+            mqsd.encode(
+                mqsd.TopologyServerReply(
+                    correlation_id=correlation_id,
+                    connected_networks=[network],
+                    responding_site_id=site,
+                    servers=[("a", True, False)] * count,
+                )
+            )
+        )
+        for count in (1, 2)
+    ]
+    (servers,) = (column.type for column in mqsd.TOPOLOGY.all_columns if column.name == "servers")
+    assert servers.smallest == sizes[1] - sizes[0]

@@ -263,6 +263,14 @@ def test_broadcast_addresses_are_refused_from_the_start() -> None:
         assert service.server.receive(V1, ("127.255.255.255", 1801), 0) is Refusal.SOURCE
 
 
+def test_broadcast_addresses_are_learned_without_psutil(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psutil", None)  # as if it were not installed
+    with running(DiscoveryService(server(), [LOOPBACK])) as service, client() as asking:
+        asking.sendto(V1, service.addresses[0])
+        assert asking.recvfrom(2048)[0] == V3
+        assert service.server.unanswerable == frozenset()
+
+
 @row("SDS-08")
 def test_after_a_send_error_the_socket_is_reopened_and_if_it_cannot_be_the_server_ends() -> None:
     opener = Opener(FailingSocket, socket.socket, FailingSocket)
