@@ -34,11 +34,11 @@ def messages(scale: Scale) -> Workload:
 def test_decode_messages(compare: Comparison, messages: Workload) -> None:
     mine = {
         OURS: (peers.decoder(messages, peers.COMPARED), None),
-        ALL_COLUMNS: (peers.decoder(messages, None), None),
+        ALL_COLUMNS: (peers.decoder(messages, None), 0.7),
     }
     title = "Decode user messages, a tenth of them change notifications"
     compare.packets(title, messages, checked_decoder, mine, loops=LOOPS)
 
 
 def test_encode_messages(compare: Comparison, messages: Workload) -> None:
-    compare.packets("Encode user messages", messages, checked_encoder, {OURS: (peers.encoder(messages), None)})
+    compare.packets("Encode user messages", messages, checked_encoder, {OURS: (peers.encoder(messages), 0.45)})

@@ -56,7 +56,7 @@ cdef class PacketEncoder(Encoder):
             &self.columns,
         )
         self.columns.stride = sizeof(Draft)
-        for i in range(<size_t>BLOCK):
+        for i in range(min(<size_t>BLOCK, batch.length)):
             clear_draft(&self.drafts[i])
         for i in range(self.columns.count):
             if self.columns.sources[i].form == LIST:
