@@ -22,10 +22,11 @@ from typing import Any, Literal, get_args
 
 from pyspark.sql import SparkSession
 
-from msmqwire.capture import TABLES, ReadOptions, StreamStats
+from msmqwire.capture import TABLES, ReadOptions
 from msmqwire.capture.files.sources import shown_name
+from msmqwire.capture.stats import FrameCounts
 from msmqwire.spark.executors import sent
-from msmqwire.spark.lake.accounting import COUNTS, AccountingRow, SourceAccount, check_files
+from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount, check_files
 from msmqwire.spark.lake.captures import Identity
 from msmqwire.spark.lake.commit import RUNS, Group, Lake
 from msmqwire.spark.lake.dayfiles import Compression
@@ -54,8 +55,6 @@ _FEWEST_OF_A_CHUNK = 256
 # Numbers of captures count from 2024 on
 _EPOCH_MS = 1_704_067_200_000
 _RANDOM_BITS = 22
-# The attributes that a summary adds up
-_TOTALS = ("bytes", *(name for name in COUNTS if name != "bytes_skipped"), "streams", "encrypted", "unread")
 
 
 @dataclass(frozen=True)
@@ -68,17 +67,18 @@ class Progress:
 
 
 @dataclass
-class Summary:
+class Summary(FrameCounts):
     """What a run did; printed, it is the report for the person who started it.
 
     Attributes
     ----------
-    sources, bytes, frames, payloads, segments, fragments, other, unsupported, damaged, cut_files : int
+    sources, bytes, encrypted, unread : int
         Totals of the sources that this run decoded; their rows are in the lake now.
-    incomplete_datagrams, fragment_conflicts, invalid_times, encrypted, unread : int
-    unsupported_links, unsupported_encapsulations : Counter
+    frames, payloads, segments, fragments, other, unsupported, damaged, bytes_skipped : int
+    incomplete_datagrams, fragment_conflicts, invalid_times, cut_files : int
+    unsupported_links, unsupported_encapsulations : dict of str to int
     streams : StreamStats
-        Likewise.
+        Likewise, as in ``CaptureStats``.
     known : int
         Sources that were in the lake already.
     rows, faults : Counter
@@ -92,20 +92,6 @@ class Summary:
 
     sources: int = 0
     bytes: int = 0
-    frames: int = 0
-    payloads: int = 0
-    segments: int = 0
-    fragments: int = 0
-    other: int = 0
-    unsupported: int = 0
-    damaged: int = 0
-    cut_files: int = 0
-    incomplete_datagrams: int = 0
-    fragment_conflicts: int = 0
-    invalid_times: int = 0
-    unsupported_links: Counter[str] = field(default_factory=Counter)
-    unsupported_encapsulations: Counter[str] = field(default_factory=Counter)
-    streams: StreamStats = field(default_factory=StreamStats)
     encrypted: int = 0
     unread: int = 0
     known: int = 0
@@ -121,10 +107,10 @@ class Summary:
             self.problems.append(account.problem)
             return
         self.sources += 1
-        for name in _TOTALS:
-            setattr(self, name, getattr(self, name) + getattr(account, name))
-        self.unsupported_links.update(account.unsupported_links)
-        self.unsupported_encapsulations.update(account.unsupported_encapsulations)
+        self.bytes += account.bytes
+        self.encrypted += account.encrypted
+        self.unread += account.unread
+        self.count_in(account)
         self.rows.update(account.rows)
         self.faults.update(account.faults)
 
@@ -135,7 +121,7 @@ class Summary:
         Frames of unsupported link types are among them, frames with unsupported encapsulations are not.
         """
         datagrams = self.incomplete_datagrams + self.fragment_conflicts
-        frames = self.damaged + self.unsupported_links.total()
+        frames = self.damaged + sum(self.unsupported_links.values())
         return frames + datagrams + self.streams.problems + self._unread_messages + self.cut_files
 
     @property
