@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import secrets
 import threading
 import time
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, count
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from pyspark.sql import SparkSession
 
@@ -27,17 +28,18 @@ from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.stats import FrameCounts
 from msmqwire.spark.executors import sent
 from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount, check_files
-from msmqwire.spark.lake.captures import Identity
+from msmqwire.spark.lake.captures import Identity, identify, measure
 from msmqwire.spark.lake.commit import RUNS, Group, Lake
 from msmqwire.spark.lake.dayfiles import Compression
 from msmqwire.spark.lake.storage import LakeOptions, Storage
-from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Identifying, Measuring, Numbered, Stage
+from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Numbered, Reading, Stage
 from msmqwire.spark.source.files import SourceFile, find_files
 from msmqwire.spark.source.remote import StorageOptions
 from msmqwire.spark.source.scan import ScanOptions
 
 __all__ = ["PipelineMode", "Progress", "Summary", "run"]
 
+Result = TypeVar("Result")
 PipelineMode = Literal["PERMISSIVE", "FAILFAST"]
 # Sources are put together into parts of so many bytes, with so many for opening one, but not into fewer parts than this
 # unless they are smaller than what a task costs before its first row
@@ -348,10 +350,9 @@ class _Run:
         """Identify files; those that are no captures, pipes or gone stay without an identity."""
         known, options = self.lake.known, self.options.storage_options
         named = [(file.name, known.small_lengths(file.name)) for file in files if file.size]
-        found: dict[str, dict[str, Any]] = {}
-        for result in self._on_workers(Identifying(options), _chunks(named)):
-            found.update(json.loads(result))
-        self.identities = {name: Identity(**values) for name, values in found.items()}
+        self.identities = {}
+        for found in self._on_workers(Reading(identify, options), _chunks(named)):
+            self.identities.update(found)
         # The length of a compressed capture tells whether it has grown, and takes reading all of it
         keys = Counter(identity.key for identity in self.identities.values())
         unmeasured = [
@@ -359,11 +360,9 @@ class _Run:
             for name, identity in self.identities.items()
             if identity.length is None and (keys[identity.key] > 1 or known.capture(identity.key))
         ]
-        lengths: dict[str, int] = {}
-        for result in self._on_workers(Measuring(options), [[name] for name in unmeasured]):
-            lengths.update(json.loads(result))
-        for name, length in lengths.items():
-            self.identities[name] = replace(self.identities[name], length=length)
+        for lengths in self._on_workers(Reading(measure, options), [[(name,)] for name in unmeasured]):
+            for name, length in lengths.items():
+                self.identities[name] = replace(self.identities[name], length=length)
 
     def _is_known(self, identity: Identity) -> bool:
         return not self.overwrite_before and self.lake.known.holds(identity.key, identity.length or 0, self.settings)
@@ -380,7 +379,7 @@ class _Run:
     def _decode(self, decoding: Decoding, parts: Sequence[Sequence[SourceFile]]) -> None:
         for start in range(0, len(parts), _PARTS_OF_A_COMMIT):
             tasks = [list(map(self._numbered, part)) for part in parts[start : start + _PARTS_OF_A_COMMIT]]
-            self._add(Decoded.from_json(result) for result in self._on_workers(decoding, tasks))
+            self._add(self._on_workers(decoding, tasks))
 
     def _numbered(self, file: SourceFile) -> Numbered:
         return file.name, next(self.numbers), self.lake.known.small_lengths(file.name)
@@ -401,8 +400,7 @@ class _Run:
         """Cut the large captures."""
         work = Cutting(self.lake.storage, self.scratch, self.options, _PART_BYTES, self.digest)
         results = self._on_workers(work, [[self._numbered(file)] for file in files if file.size > _LARGE_BYTES])
-        cuts = [Cut.from_dict(values) for result in results for values in json.loads(result)]
-        return {cut.account.file: cut for cut in cuts}
+        return {cut.account.file: cut for cuts in results for cut in cuts}
 
     def _decode_parts(self, decoding: Decoding, cuts: Mapping[str, Cut]) -> set[str]:
         """Decode what was cut; the names of files that have changed meanwhile, of which nothing is kept."""
@@ -417,7 +415,7 @@ class _Run:
                 for one in waiting
                 for at in range(one.parts)
             ]
-            results = iter([Decoded.from_json(result) for result in self._on_workers(decoding.part, parts)])
+            results = iter(self._on_workers(decoding.part, parts))
             for one in waiting:
                 decoded = [next(results) for _ in range(one.parts)]
                 if self._has_changed(one.account.file):
@@ -436,7 +434,7 @@ class _Run:
             return True
         return [(one.size, one.modified_ns) for one in found] != [(file.size, file.modified_ns)]
 
-    def _on_workers(self, work: Callable[[Any], str], parts: Sequence[Any]) -> list[str]:
+    def _on_workers(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> list[Result]:
         """What ``work`` gives for each part."""
         if not parts:
             return []
@@ -446,7 +444,7 @@ class _Run:
             file.write(b"".join(texts))
         stage = Stage(self.lake.storage, name, [0, *accumulate(map(len, texts))], work)
         numbers = self.spark.range(0, len(parts), 1, len(parts))
-        return [row.result for row in numbers.mapInArrow(sent(stage.run), "result string").collect()]
+        return [pickle.loads(row.result) for row in numbers.mapInArrow(sent(stage.run), "result binary").collect()]
 
     def _add(self, results: Iterable[Decoded]) -> None:
         """Take what tasks have decoded, and commit it, unless all or nothing is wanted."""

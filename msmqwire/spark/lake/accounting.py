@@ -6,7 +6,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
 
 import pyarrow as pa
 
@@ -200,12 +199,6 @@ class SourceAccount(FrameCounts):
                 if not TABLES[table].in_messages
             ),
         )
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> SourceAccount:
-        """What ``dataclasses.asdict`` gave, perhaps by way of JSON."""
-        losses = [(offset, what) for offset, what in values["losses"]]
-        return cls(**{**values, "losses": losses, "streams": StreamStats(**values["streams"])})
 
 
 def check_files(accounts: Iterable[SourceAccount], files: Iterable[WrittenFile]) -> None:
