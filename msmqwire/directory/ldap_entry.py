@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic
 from uuid import UUID
 
-from msmqwire.directory.base import InvalidObjectError
+from msmqwire.directory.base import InvalidObjectError, Problem
 from msmqwire.directory.elements import (
     REFERENCES,
     DirectoryObject,
@@ -211,4 +211,4 @@ def _queue_name(entry: Entry) -> str:
 
 
 def _wrong(entry: Entry, attribute: str, what: str, *, dangling: bool = False) -> InvalidObjectError:
-    return InvalidObjectError(entry.name, attribute, what, dangling=dangling)
+    return InvalidObjectError(Problem(entry.name, attribute, what), dangling=dangling)
