@@ -54,7 +54,8 @@ class Files:
         structs = pa.StructArray.from_arrays(
             [names.take(integers(flat // _FILE)), integers(flat % _FILE)], ["file", "frame"]
         )
-        return pa.ListArray.from_arrays(numbers_from_zero(places), structs)
+        offsets = numbers(places.offsets)
+        return pa.ListArray.from_arrays(integers(offsets - offsets[0]).cast(pa.int32()), structs)
 
 
 def frames_text(frames: Iterable[Mapping[str, Any]], *, files: bool = True) -> str:
@@ -73,12 +74,6 @@ def seen_text(first: datetime | None, last: datetime | None) -> str:
     if begin == end:
         return begin
     return f"{begin} – {end.removeprefix(begin[:11])}"
-
-
-def numbers_from_zero(lists: Any) -> Any:
-    """The offsets of lists in their flattened items."""
-    offsets = numbers(lists.offsets)
-    return integers(offsets - offsets[0]).cast(pa.int32())
 
 
 class Rows:

@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from msmqwire.capture import TABLES, ReadOptions
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.stats import FrameCounts
+from msmqwire.errors import counted
 from msmqwire.spark.executors import sent
 from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount, check_files
 from msmqwire.spark.lake.captures import Identity, identify, measure
@@ -132,12 +133,12 @@ class Summary(FrameCounts):
         return 0 if "messages" in self.rows else self.unread
 
     def __str__(self) -> str:
-        rows = ", ".join(_counted(count, f"row of {table}", f"rows of {table}") for table, count in self.rows.items())
+        rows = ", ".join(counted(count, f"row of {table}", f"rows of {table}") for table, count in self.rows.items())
         lines = [
-            f"{_counted(self.sources, 'capture')}, {_counted(self.bytes, 'byte')} in {self.seconds:.1f} s: "
+            f"{counted(self.sources, 'capture')}, {counted(self.bytes, 'byte')} in {self.seconds:.1f} s: "
             f"{rows or 'no rows'}",
             *(self._contents() if self.sources else ()),
-            *([f"{_counted(self.known, 'capture')} already in the lake"] if self.known else []),
+            *([f"{counted(self.known, 'capture')} already in the lake"] if self.known else []),
             *(f"not read: {problem}" for problem in self.problems),
             *(f"the same content as another: {shown_name(file)}" for file in self.duplicates),
         ]
@@ -145,45 +146,40 @@ class Summary(FrameCounts):
 
     def _contents(self) -> Iterator[str]:
         yield (
-            f"{_counted(self.frames, 'frame')}: {_counted(self.payloads, 'datagram')}, "
-            f"{_counted(self.segments, 'TCP segment')}, {_counted(self.fragments, 'fragment')}, "
+            f"{counted(self.frames, 'frame')}: {counted(self.payloads, 'datagram')}, "
+            f"{counted(self.segments, 'TCP segment')}, {counted(self.fragments, 'fragment')}, "
             f"{self.other:,} of other protocols, {self.damaged:,} that cannot be read"
         )
         for name, number in self.unsupported_links.items():
-            yield f"{_counted(number, 'frame')} of link type {name}, not read"
+            yield f"{counted(number, 'frame')} of link type {name}, not read"
         for name, number in self.unsupported_encapsulations.items():
-            yield f"{_counted(number, 'frame')} in an encapsulation that is not read: {name}"
+            yield f"{counted(number, 'frame')} in an encapsulation that is not read: {name}"
         yield from self._losses()
         faults = ", ".join(f"{code} {count:,}" for code, count in self.faults.most_common())
-        yield _counted(self.faults.total(), "fault") + (f": {faults}" if faults else "")
+        yield counted(self.faults.total(), "fault") + (f": {faults}" if faults else "")
 
     def _losses(self) -> Iterator[str]:
         streams = self.streams
         if streams.problems:
             yield (
-                f"TCP streams: {_counted(streams.missing, 'byte')} missing in {_counted(streams.gaps, 'gap')}, "
-                f"{_counted(streams.skipped, 'byte')} of no whole packet, {_counted(streams.conflicts, 'conflict')}, "
-                f"{_counted(streams.uncompared, 'segment')} not compared, {streams.evictions:,} forgotten"
+                f"TCP streams: {counted(streams.missing, 'byte')} missing in {counted(streams.gaps, 'gap')}, "
+                f"{counted(streams.skipped, 'byte')} of no whole packet, {counted(streams.conflicts, 'conflict')}, "
+                f"{counted(streams.uncompared, 'segment')} not compared, {streams.evictions:,} forgotten"
             )
         if self.incomplete_datagrams or self.fragment_conflicts:
             whole = "datagram that is not whole", "datagrams that are not whole"
             yield (
-                f"IP fragments: {_counted(self.incomplete_datagrams, *whole)}, "
-                f"{_counted(self.fragment_conflicts, 'conflict')}"
+                f"IP fragments: {counted(self.incomplete_datagrams, *whole)}, "
+                f"{counted(self.fragment_conflicts, 'conflict')}"
             )
         if self.invalid_times:
-            yield f"{_counted(self.invalid_times, 'frame')} with a fraction of a second that is a second or more"
+            yield f"{counted(self.invalid_times, 'frame')} with a fraction of a second that is a second or more"
         if self.cut_files:
-            yield _counted(self.cut_files, "compressed capture that is cut", "compressed captures that are cut")
+            yield counted(self.cut_files, "compressed capture that is cut", "compressed captures that are cut")
         if self._unread_messages:
-            yield _counted(self.unread, "message that cannot be decoded", "messages that cannot be decoded")
+            yield counted(self.unread, "message that cannot be decoded", "messages that cannot be decoded")
         if self.encrypted:
-            yield _counted(self.encrypted, "message with encrypted changes", "messages with encrypted changes")
-
-
-def _counted(count: int, one: str, several: str | None = None) -> str:
-    """A number of things, in words."""
-    return f"{count:,} {one if count == 1 else several or one + 's'}"
+            yield counted(self.encrypted, "message with encrypted changes", "messages with encrypted changes")
 
 
 def run(
