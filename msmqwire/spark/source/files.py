@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from msmqwire.spark.source.remote import Entry, RemoteStore, StorageOptions
 
-__all__ = ["SourceFile", "check_paths", "expand", "find_files", "open_source", "opened"]
+__all__ = ["SourceFile", "check_paths", "find_files", "open_source", "opened"]
 
 HIDDEN = (".", "_")
 
@@ -36,16 +36,6 @@ class SourceFile:
     name: str
     size: int
     modified_ns: int | None = field(default=None, compare=False)
-
-
-def expand(
-    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    *,
-    recursive: bool = False,
-    storage_options: StorageOptions | None = None,
-) -> tuple[str, ...]:
-    """The names of ``find_files``."""
-    return tuple(file.name for file in find_files(sources, recursive=recursive, storage_options=storage_options))
 
 
 def find_files(
