@@ -25,13 +25,13 @@ from pyspark.sql import SparkSession
 
 from msmqwire.capture import TABLES, ReadOptions
 from msmqwire.capture.files.sources import shown_name
+from msmqwire.capture.parquet import Compression
 from msmqwire.capture.stats import FrameCounts
 from msmqwire.errors import counted
 from msmqwire.spark.executors import sent
 from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount, check_files
 from msmqwire.spark.lake.captures import Identity, identify, measure
 from msmqwire.spark.lake.commit import RUNS, Group, Lake
-from msmqwire.spark.lake.dayfiles import Compression
 from msmqwire.spark.lake.storage import LakeOptions, Storage
 from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Numbered, Reading, Stage
 from msmqwire.spark.source.files import SourceFile, find_files
@@ -230,7 +230,7 @@ def run(
     again : bool
         Decode captures though the lake has them, with these tables and ports, and replace their rows.
     progress : callable, optional
-        Is told how far decoding has come, a few times a second, from another thread.
+        Called with the progress of decoding a few times a second, from another thread.
 
     Raises
     ------
@@ -381,7 +381,7 @@ class _Run:
         return file.name, next(self.numbers), self.lake.known.small_lengths(file.name)
 
     def _orphans(self, copies: Sequence[SourceFile]) -> list[SourceFile]:
-        """Copies of what has turned out to be something else, or no capture."""
+        """Copies of files that were decoded as another capture, or turned out to be none."""
         there = {account.key for decoded in self.decoded for account in decoded.accounts}
         orphans = []
         for file in copies:
@@ -399,7 +399,7 @@ class _Run:
         return {cut.account.file: cut for cuts in results for cut in cuts}
 
     def _decode_parts(self, decoding: Decoding, cuts: Mapping[str, Cut]) -> set[str]:
-        """Decode what was cut; the names of files that have changed meanwhile, of which nothing is kept."""
+        """Decode the parts of captures; the names of files that have changed meanwhile: their parts are dropped."""
         changed: set[str] = set()
         waiting: list[Cut] = []
         for number, cut in enumerate(cuts.values(), 1):
@@ -431,7 +431,7 @@ class _Run:
         return [(one.size, one.modified_ns) for one in found] != [(file.size, file.modified_ns)]
 
     def _on_workers(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> list[Result]:
-        """What ``work`` gives for each part."""
+        """The results of ``work`` for each part, from tasks."""
         if not parts:
             return []
         name = f"{self.scratch}/{uuid.uuid4().hex}"
@@ -443,7 +443,7 @@ class _Run:
         return [pickle.loads(row.result) for row in numbers.mapInArrow(sent(stage.run), "result binary").collect()]
 
     def _add(self, results: Iterable[Decoded]) -> None:
-        """Take what tasks have decoded, and commit it, unless all or nothing is wanted."""
+        """Check the results of tasks, and commit them unless the mode is FAILFAST, which commits once at the end."""
         for result in results:
             read = [account for account in result.accounts if account.problem is None]
             for account in read:
@@ -454,7 +454,7 @@ class _Run:
             self.waiting += self._commit()
 
     def _commit(self) -> list[SourceFile]:
-        """Make what tasks have decoded part of the lake; the files that are to be decoded again."""
+        """Commit the results of tasks; the files that are to be decoded again."""
         groups = [Group([self._row(account) for account in one.accounts], one.files) for one in self.decoded]
         again, self.waiting, self.decoded = self.waiting, [], []
         refused = self.lake.commit(groups, self.compression, overwrite_before=self.overwrite_before)
@@ -500,7 +500,7 @@ class _Run:
 
 
 def _numbers() -> Iterator[int]:
-    """Numbers for captures, that no other run has: the time in milliseconds, and a random number where to begin."""
+    """Numbers for captures that no other run has: they count up from the time in milliseconds and random bits."""
     start = (time.time_ns() // 1_000_000 - _EPOCH_MS) << _RANDOM_BITS
     return count(start + secrets.randbits(_RANDOM_BITS))
 
@@ -531,7 +531,7 @@ def _parts(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
 def _reported(
     progress: Callable[[Progress], None] | None, storage: Storage, folder: str, total: int
 ) -> Iterator[str | None]:
-    """Report how many captures are done, going by the files whose names tell it, which tasks make in this folder."""
+    """Report how many captures are decoded; tasks create files in this folder whose names have the numbers."""
     if progress is None:
         yield None
         return

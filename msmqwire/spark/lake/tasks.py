@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 from msmqwire.capture import Checkpoint, checkpoints
 from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.files.sources import shown_name
+from msmqwire.capture.parquet import Compression
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.lake.accounting import SourceAccount
 from msmqwire.spark.lake.captures import CapturedFile
-from msmqwire.spark.lake.dayfiles import Compression, DayFiles, WrittenFile
+from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
 from msmqwire.spark.lake.schemas import FAULTS, file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn
@@ -32,6 +33,7 @@ from msmqwire.spark.source.scan import Scan, ScanOptions
 __all__ = ["Cut", "Cutting", "Decoded", "Decoding", "Numbered", "Reading", "Stage"]
 
 _Rows: TypeAlias = Iterator[tuple[str, pa.RecordBatch]]
+_Read: TypeAlias = Callable[[Scan, SourceAccount], _Rows]
 #: A source, the number of its capture, and the lengths of small captures that were known under its name.
 Numbered: TypeAlias = tuple[str, int, list[int]]
 
@@ -48,7 +50,7 @@ class Stage(Sent):
     places : list of int
         Where in the file each part begins, and where the last one ends.
     work : callable
-        What is done with a part.
+        The function that is called with each part.
     """
 
     storage: Storage
@@ -84,14 +86,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a task made of a part of the sources: an account for each, and the files with the rows of all."""
+    """The result of a task: an account of each of its sources, and the files with the rows of all of them."""
 
     accounts: list[SourceAccount]
     files: list[WrittenFile]
 
 
 class _SpoiledError(Exception):
-    """Reading has failed where rows of the source are written already."""
+    """Reading has failed after rows of the source were written."""
 
     def __init__(self, account: SourceAccount) -> None:
         super().__init__(account)
@@ -152,9 +154,7 @@ class Decoding:
     def _checkpoint(self, folder: str, number: int) -> Checkpoint:
         return Checkpoint.from_bytes(self.storage.read(f"{folder}/{number}"))
 
-    def _decoded(
-        self, sources: Sequence[Numbered], read: Callable[[Scan, SourceAccount], _Rows], captures: int
-    ) -> Decoded:
+    def _decoded(self, sources: Sequence[Numbered], read: _Read, captures: int) -> Decoded:
         spoiled: dict[str, SourceAccount] = {}
         while True:
             name = uuid.uuid4().hex
@@ -173,7 +173,7 @@ class Decoding:
     def _written(
         self,
         sources: Sequence[Numbered],
-        read: Callable[[Scan, SourceAccount], _Rows],
+        read: _Read,
         name: str,
         spoiled: Mapping[str, SourceAccount],
     ) -> Decoded:
@@ -197,7 +197,7 @@ class Decoding:
     def _account(
         self,
         account: SourceAccount,
-        read: Callable[[Scan, SourceAccount], _Rows],
+        read: _Read,
         writers: Mapping[str, DayFiles],
     ) -> SourceAccount:
         """Write the rows of a source, and complete its account."""
@@ -216,7 +216,7 @@ class Decoding:
             raise _SpoiledError(unread)
         return unread
 
-    def _rows(self, account: SourceAccount, read: Callable[[Scan, SourceAccount], _Rows]) -> _Rows:
+    def _rows(self, account: SourceAccount, read: _Read) -> _Rows:
         """Read a source; its account is complete at the end, also where it cannot be read."""
         scan = Scan(self.options, self.columns)
         try:
@@ -235,7 +235,7 @@ class Decoding:
             try:
                 yield from scan.rows(file)  # type: ignore[arg-type]
             except CaptureError as error:
-                # What is no capture has a size and a digest all the same
+                # A file that is no capture has a size and a digest, too
                 account.problem = str(error)
             file.finish()
             account.digest, account.bytes = file.digest, file.bytes
@@ -265,12 +265,12 @@ class Cut:
     parts: int
 
     def joined(self, parts: Sequence[Decoded]) -> Decoded:
-        """What its parts come to.
+        """The capture as decoded in these parts.
 
         Raises
         ------
         AccountingError
-            They are not what the pass found.
+            Their counts are not those that the pass found.
         """
         found = self.account
         names = ("file", "capture", "key", "length", "grown_from", "digest", "bytes")
