@@ -112,6 +112,15 @@ class FrameCounts:
     unsupported_encapsulations: dict[str, int] = field(default_factory=dict)
     streams: StreamStats = field(default_factory=StreamStats)
 
+    @property
+    def lost(self) -> int:
+        """How many things cannot be read: frames, IP datagrams, places in streams, ends of files.
+
+        Frames of unsupported link types are among them, frames with unsupported encapsulations are not.
+        """
+        frames = self.damaged + sum(self.unsupported_links.values())
+        return frames + self.incomplete_datagrams + self.fragment_conflicts + self.streams.problems + self.cut_files
+
     def count_in(self, more: FrameCounts) -> None:
         """Add these counts of another object."""
         for item in fields(FrameCounts):

@@ -119,13 +119,8 @@ class Summary(FrameCounts):
 
     @property
     def lost(self) -> int:
-        """How many things cannot be read: frames, IP datagrams, places in streams, messages, ends of files.
-
-        Frames of unsupported link types are among them, frames with unsupported encapsulations are not.
-        """
-        datagrams = self.incomplete_datagrams + self.fragment_conflicts
-        frames = self.damaged + sum(self.unsupported_links.values())
-        return frames + datagrams + self.streams.problems + self._unread_messages + self.cut_files
+        """How many things cannot be read, as in ``CaptureStats``; and messages."""
+        return super().lost + self._unread_messages
 
     @property
     def _unread_messages(self) -> int:
