@@ -11,7 +11,6 @@ __all__ = [
     "FormatNameError",
     "MsmqWireError",
     "RoutingError",
-    "counted",
     "missing",
 ]
 
