@@ -41,7 +41,8 @@ class OpenFile:
         self._ours = ours
         self._decompressed: Decompressed | None = None
         try:
-            self._start = file.tell() if _is_seekable(file) else None
+            seekable = hasattr(file, "seekable") and file.seekable()
+            self._start = file.tell() if seekable else None
             self._peeked = peeked = _Peeked(_reader(file))
             form = form_of(peeked.first)
             if form is not None:
@@ -208,10 +209,6 @@ def _reader(file: Any) -> Callable[[memoryview], int]:
         return len(data)
 
     return read_into
-
-
-def _is_seekable(file: Any) -> bool:
-    return hasattr(file, "seekable") and bool(file.seekable())
 
 
 def shown_name(name: str) -> str:

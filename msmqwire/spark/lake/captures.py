@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
+from msmqwire.capture.files.compression import form_of
 from msmqwire.capture.files.sources import OpenFile
 from msmqwire.spark.source.files import SourceFile, open_source
 from msmqwire.spark.source.remote import StorageOptions
@@ -172,7 +172,7 @@ class CapturedFile:
             The lengths of small captures that were known under this name.
         """
         head = bytes(self._head)
-        if form_of(head[:LONGEST_MAGIC]) is None:
+        if form_of(head) is None:
             return identity_of(self.name, head, self.bytes, lengths)
         found = identify(self.name, self._storage_options, lengths)
         return found if found.length is not None else replace(found, length=length)

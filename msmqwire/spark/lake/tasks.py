@@ -1,4 +1,4 @@
-"""What workers do for the pipeline: identify captures, and decode captures into files of the lake."""
+"""The tasks of the pipeline: identify captures, and decode captures into files of the lake."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import Checkpoint, checkpoints
-from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.parquet import Compression
 from msmqwire.errors import CaptureError
@@ -26,7 +25,7 @@ from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
 from msmqwire.spark.lake.schemas import FAULTS, file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn
-from msmqwire.spark.source.files import open_source, opened
+from msmqwire.spark.source.files import is_compressed, opened
 from msmqwire.spark.source.remote import StorageOptions
 from msmqwire.spark.source.scan import Scan, ScanOptions
 
@@ -123,7 +122,7 @@ class Decoding:
 
     @cached_property
     def columns(self) -> dict[str, tuple[SparkColumn, ...]]:
-        """Those of each table."""
+        """The columns of each table."""
         return {table: self.options.columns(table) for table in self.options.tables}
 
     def __call__(self, sources: Sequence[Numbered]) -> Decoded:
@@ -323,9 +322,8 @@ class Cutting:
     def _cut(self, account: SourceAccount, lengths: Sequence[int]) -> Cut:
         source, options = account.file, self.options
         folder = f"{self.scratch}/{uuid.uuid4().hex}"
-        with open_source(source, options.storage_options) as file:
-            if form_of(file.read(LONGEST_MAGIC)) is not None:
-                return Cut(account, folder, 1)
+        if is_compressed(source, options.storage_options):
+            return Cut(account, folder, 1)
         parts = 0
         with (
             CapturedFile(source, options.storage_options, digest=self.digest) as captured,
