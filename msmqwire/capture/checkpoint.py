@@ -20,14 +20,14 @@ _SIZE = struct.Struct("<Q")
 
 
 class State(NamedTuple):
-    """What a reader needs to resume at a checkpoint, beside the place.
+    """The state of a reader at a checkpoint, beside the place.
 
     Attributes
     ----------
     reading : bytes
         A digest of the options that the state depends on: ports, packets and limits.
     reader : bytes
-        Where it is in its file, for ``state.resume_reader``; empty before a file, and after one.
+        Its place in its file, for ``state.resume_reader``; empty before a file, and after one.
     finished : bool
         The capture has ended: streams and datagrams that were open have been given up.
     files : list of str

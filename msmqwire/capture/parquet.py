@@ -50,7 +50,7 @@ def parquet_writer(file: IO[bytes], schema: pa.Schema, compression: Compression 
 
 @cache
 def _values() -> dict[str, str]:
-    """What the values of the columns of all tables are like, those in Spark's types included."""
+    """The kind of values of the columns of all tables, Spark's columns included; see ``Column.values``."""
     found: dict[str, str] = {}
     for column in (*CAPTURE.columns, *(column for kind in TABLES.values() for column in kind.table.columns)):
         kind = column.values

@@ -27,7 +27,7 @@ _LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)( *, *\d+)?\]|-cluster\[ *\d+ *, *\d+
 # Masters that this process connects to, and their usual ports
 _SERVERS = {"spark": 7077, "sc": 15002}
 _CONNECTING_SECONDS = 5
-# What takes longer than this is announced
+# A wait that takes longer is announced
 _SILENT_SECONDS = 5
 _INTERVAL = 0.1
 

@@ -42,15 +42,15 @@ __all__ = ["PipelineMode", "Progress", "Summary", "run"]
 
 Result = TypeVar("Result")
 PipelineMode = Literal["PERMISSIVE", "FAILFAST"]
-# Sources are put together into parts of so many bytes, with so many for opening one, but not into fewer parts than this
-# unless they are smaller than what a task costs before its first row
+# Sources are put together into parts of at most _PART_BYTES, counting _OPENING_BYTES for opening each; where that gives
+# fewer than _FEW_PARTS parts, into smaller ones, but not below _SMALLEST_PART_BYTES, which starting a task costs
 _PART_BYTES = 128 << 20
 _SMALLEST_PART_BYTES = 64 << 20
 _OPENING_BYTES = 1 << 20
 _FEW_PARTS = 64
-# Parts that are decoded before there is a commit; what a killed run loses
+# Parts that are decoded before a commit; a killed run loses at most these
 _PARTS_OF_A_COMMIT = 1000
-# What is larger than so many bytes is read once to be cut into parts, which tasks decode side by side
+# A larger capture is read once to cut it into parts, which tasks decode in parallel
 _LARGE_BYTES = 2 * _PART_BYTES
 _INTERVAL = 0.2
 # Captures that a task identifies at least
@@ -477,7 +477,7 @@ class _Run:
         return AccountingRow(account, file.size, file.modified_ns, self.settings)
 
     def _note_copies(self, files: Sequence[SourceFile]) -> None:
-        """Note the files whose captures are in the lake under another name or time: the next run does not open them."""
+        """Commit rows for files whose captures the lake has under another name or time, so that no run opens them."""
         known = self.lake.known
         rows = []
         for file in files:
@@ -501,13 +501,13 @@ def _numbers() -> Iterator[int]:
 
 
 def _chunks(items: Sequence[Any]) -> list[Sequence[Any]]:
-    """Items put together for tasks that take little time for each."""
+    """Chunks of items for tasks, when an item takes little time."""
     size = max(_FEWEST_OF_A_CHUNK, -(-len(items) // _FEW_PARTS))
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def _parts(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
-    """Files that follow each other put together for tasks: neither many small tasks nor few big ones."""
+    """Consecutive files put together for tasks: neither many small tasks nor few large ones."""
     size = sum(_OPENING_BYTES + file.size for file in files)
     most = max(_SMALLEST_PART_BYTES, min(_PART_BYTES, size // _FEW_PARTS))
     parts: list[list[SourceFile]] = []

@@ -1,4 +1,4 @@
-"""The counts of one capture: what became of its frames, and whether the numbers agree; and the table of them."""
+"""The account of one capture: the counts of its frames and rows, whether they agree, and the table of accounts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("faults", pa.map_(pa.string(), pa.int64())),
     ("losses", pa.list_(pa.struct([("offset", pa.int64()), ("what", pa.string())]))),
     ("problem", pa.string()),
-    # What the lake knows a capture by, and what became of the rows that it had before
+    # For ``KnownCaptures``, and the rows that this row replaces
     ("duplicate_of", pa.int64()),
     ("replaces", pa.list_(pa.int64())),
     ("key", pa.string()),
@@ -61,7 +61,7 @@ class AccountingError(MsmqWireError):
 
 @dataclass
 class SourceAccount(FrameCounts):
-    """What a task found in one source, beside the counts of its frames, which are those of ``CaptureStats``.
+    """The result of decoding one source, with the counts of frames of ``CaptureStats``.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class SourceAccount(FrameCounts):
     problem: str | None = None
 
     def identify(self, identity: Identity) -> None:
-        """Take over what tells the source from others."""
+        """Set the fields that identify the source."""
         self.key, self.length, self.grown_from = identity.key, identity.length or 0, identity.grown_from
 
     def unread_because(self, problem: str) -> SourceAccount:
@@ -137,7 +137,7 @@ class SourceAccount(FrameCounts):
         return self.streams.packets - self.streams.unselected
 
     def add(self, part: SourceAccount) -> None:
-        """Count in what was found in a part of the source."""
+        """Add the account of a part of the source."""
         self.seen(part.first_ns, part.last_ns)
         self.count_in(part)
         for name in ("claimed", "encrypted", "unread"):
@@ -147,7 +147,7 @@ class SourceAccount(FrameCounts):
         self.losses = [*self.losses, *part.losses][:MAX_PROBLEMS]
 
     def agree(self, found: SourceAccount) -> None:
-        """Compare what was counted in parts with what was found in one pass over the frames.
+        """Compare the counts of all parts with those of one pass over the frames.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class SourceAccount(FrameCounts):
         _agree(self.file, *((f"{name} in parts", ours[name], "in one pass", theirs[name]) for name in names))
 
     def take(self, stats: CaptureStats, tables: Mapping[str, TableRows], claimed: int) -> None:
-        """Take over what became of the frames, and of the payloads in them."""
+        """Set the counts of frames, payloads and rows to those of a reader."""
         self.count_in(stats)
         self.losses = [(problem.offset, problem.what) for problem in stats.problems]
         self.claimed = claimed
@@ -202,7 +202,7 @@ class SourceAccount(FrameCounts):
 
 
 def check_files(accounts: Iterable[SourceAccount], files: Iterable[WrittenFile]) -> None:
-    """Compare the rows that sources are said to have with those in the files that were written of them.
+    """Compare the rows that accounts have with the rows in the files that were written.
 
     Raises
     ------

@@ -52,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a run changes.
+    """The changes of a run.
 
     Attributes
     ----------

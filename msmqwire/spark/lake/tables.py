@@ -20,7 +20,7 @@ from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
 from msmqwire.spark.lake.schemas import table_schema
 from msmqwire.spark.lake.storage import Storage
 
-__all__ = ["RUN", "LakeError", "LakeTable", "is_inside"]
+__all__ = ["RUN", "LakeError", "LakeTable"]
 
 # The name under which transactions number themselves, so that none is made twice
 _APPLICATION = "msmqwire"
@@ -212,7 +212,7 @@ class LakeTable:
         delta = self.delta if version is None else self.at_version(version)
         files = pa.table(delta.get_add_actions(flatten=True))
         for path in map(str, files["path"].to_pylist()):
-            if not is_inside(path):
+            if not _is_inside(path):
                 raise LakeError(f"{self._storage.path(self.name)}: its log names {path!r}, which is not in the table")
         return files
 
@@ -270,7 +270,7 @@ class LakeTable:
         self._sync_log(before)
 
 
-def is_inside(name: str) -> bool:
+def _is_inside(name: str) -> bool:
     """Whether a name that was read from a file is a relative path that does not leave its folder."""
     return not (":" in name or "%" in name or "\\" in name) and all(
         part not in ("", ".", "..") for part in name.split("/")
