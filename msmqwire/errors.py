@@ -1,4 +1,4 @@
-"""The exceptions of the package; ``MsmqWireError`` is the base of them all."""
+"""The exceptions of the package, ``MsmqWireError`` the base of them all; and parts of messages."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ __all__ = [
 ]
 
 _SHOWN_CHARACTERS = 40  # of a name, before the offending character
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number and its noun, in the singular or the plural."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def missing(package: str, purpose: str) -> str:

@@ -20,16 +20,16 @@ _SIZE = struct.Struct("<Q")
 
 
 class State(NamedTuple):
-    """What a reader needs to resume at a checkpoint, beside the place.
+    """The state of a reader at a checkpoint, beside the place.
 
     Attributes
     ----------
     reading : bytes
-        Stands for what is read: the ports, the packets and the limits of streams.
+        A digest of the options that the state depends on: ports, packets and limits.
     reader : bytes
-        Where it is in its file, for ``state.resume_reader``; empty before a file, and after one.
+        Its place in its file, for ``state.resume_reader``; empty before a file, and after one.
     finished : bool
-        Nothing follows: what was open has been given up.
+        The capture has ended: streams and datagrams that were open have been given up.
     files : list of str
         The files before the one that is read that the streams refer to.
     streams : bytes
@@ -69,13 +69,13 @@ class Checkpoint:
 
     @classmethod
     def of(cls, file: str, offset: int, frames: int, state: State) -> Checkpoint:
-        """Put a state into the form that ``opened`` reads."""
+        """A checkpoint with this state, encoded as ``opened`` reads it."""
         parts = [state.reading, state.reader, state.streams, *(name.encode() for name in state.files)]
         body = LAYOUT + bytes((state.finished,)) + b"".join(_SIZE.pack(len(part)) + part for part in parts)
         return cls(file, offset, frames, MAGIC + _SEAL.pack(_checksum(file, offset, frames, body)) + body)
 
     def opened(self) -> State:
-        """What is in ``state``.
+        """Decode ``state``.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Checkpoint:
         return State(reading, reader, finished, [name.decode(errors="replace") for name in files], streams)
 
     def to_bytes(self) -> bytes:
-        """All of it as bytes."""
+        """The checkpoint as bytes, for ``from_bytes``."""
         name = self.file.encode()
         return _PLACE.pack(self.offset, self.frames) + _SIZE.pack(len(name)) + name + self.state
 

@@ -15,7 +15,16 @@ from msmqwire.capture.schema import TRANSPORTS, FileLimits, StreamLimits
 from msmqwire.capture.tcp.packets import PACKET_KINDS
 from msmqwire.columns.schema import GuidForm
 
-__all__ = ["Ports", "ReadKeywords", "ReadOptions", "nanoseconds", "parse_network", "parse_ports", "parse_time"]
+__all__ = [
+    "Ports",
+    "ReadKeywords",
+    "ReadOptions",
+    "nanoseconds",
+    "parse_network",
+    "parse_ports",
+    "parse_time",
+    "time_text",
+]
 
 Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
 Columns: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
@@ -200,6 +209,12 @@ def parse_time(text: str) -> int:
     if not -(1 << 63) <= found < 1 << 63:
         raise ValueError(f"{text!r} is not between the years 1678 and 2262, the range of capture times")
     return found
+
+
+def time_text(time: int) -> str:
+    """The time that ``parse_time`` reads back, from nanoseconds since 1970: UTC with all nine digits."""
+    seconds, below = divmod(time, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{below:09}Z"
 
 
 def parse_ports(text: str) -> frozenset[int]:

@@ -13,9 +13,9 @@ from msmqwire.capture.schema import CAPTURE
 from msmqwire.capture.tables import TABLES
 from msmqwire.columns.schema import BYTES, TIMESTAMP
 
-__all__ = ["ROW_GROUP_BYTES", "ROW_GROUP_ROWS", "parquet_writer"]
+__all__ = ["ROW_GROUP_BYTES", "ROW_GROUP_ROWS", "Compression", "parquet_writer"]
 
-Compression = Literal["gzip", "brotli", "lz4", "zstd", "snappy", "none"]
+Compression = Literal["snappy", "zstd", "lz4", "gzip", "brotli", "none"]
 
 # A row group for each block of a capture would be read slowly and compress badly
 ROW_GROUP_ROWS = 128 * 1024
@@ -50,7 +50,7 @@ def parquet_writer(file: IO[bytes], schema: pa.Schema, compression: Compression 
 
 @cache
 def _values() -> dict[str, str]:
-    """What the values of the columns of all tables are like, those in Spark's types included."""
+    """The kind of values of the columns of all tables, Spark's columns included; see ``Column.values``."""
     found: dict[str, str] = {}
     for column in (*CAPTURE.columns, *(column for kind in TABLES.values() for column in kind.table.columns)):
         kind = column.values

@@ -49,7 +49,7 @@ class ClosingIterator(Iterator[Item]):
         """Close the file that is being read. What was returned stays valid; the iterator has ended."""
 
     def _contents(self) -> str:
-        """What is read, as ``repr`` shows it."""
+        """The counts that ``repr`` shows."""
         return f"{self.stats.payloads:,} datagrams"
 
     def __repr__(self) -> str:

@@ -118,7 +118,7 @@ CAPTURE = Table(
     ),
 )
 
-# What reading a frame elsewhere needs, beside its bytes, which are the payload of its row
+# The columns that reading a frame elsewhere needs, beside its bytes, which are the payload of its row
 FRAMES = Table(
     name="frames",
     section="the capture file",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msmqwire.capture.frames.frame import (
     LINK_NAMES,
@@ -14,7 +14,7 @@ from msmqwire.capture.frames.frame import (
     UNSUPPORTED_ENCAPSULATIONS,
 )
 
-__all__ = ["CaptureStats", "Problem", "StreamStats", "add_counts"]
+__all__ = ["CaptureStats", "FrameCounts", "Problem", "StreamStats", "add_counts"]
 
 
 def add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
@@ -92,8 +92,44 @@ class StreamStats:
         return self.gaps + self.conflicts + self.uncompared + self.no_packet + self.unfinished + self.evictions
 
 
+@dataclass(kw_only=True)
+class FrameCounts:
+    """The counts of ``CaptureStats`` that a lake keeps of each capture, and that the summary of a run adds up."""
+
+    frames: int = 0
+    payloads: int = 0
+    segments: int = 0
+    fragments: int = 0
+    other: int = 0
+    unsupported: int = 0
+    damaged: int = 0
+    incomplete_datagrams: int = 0
+    fragment_conflicts: int = 0
+    invalid_times: int = 0
+    cut_files: int = 0
+    bytes_skipped: int = 0
+    unsupported_links: dict[str, int] = field(default_factory=dict)
+    unsupported_encapsulations: dict[str, int] = field(default_factory=dict)
+    streams: StreamStats = field(default_factory=StreamStats)
+
+    @property
+    def lost(self) -> int:
+        """How many things cannot be read: frames, IP datagrams, places in streams, ends of files.
+
+        Frames of unsupported link types are among them, frames with unsupported encapsulations are not.
+        """
+        frames = self.damaged + sum(self.unsupported_links.values())
+        return frames + self.incomplete_datagrams + self.fragment_conflicts + self.streams.problems + self.cut_files
+
+    def count_in(self, more: FrameCounts) -> None:
+        """Add these counts of another object."""
+        for item in fields(FrameCounts):
+            one, other = getattr(self, item.name), getattr(more, item.name)
+            setattr(self, item.name, add_counts(one, other) if isinstance(one, dict) else one + other)
+
+
 @dataclass
-class CaptureStats:
+class CaptureStats(FrameCounts):
     """Counts of the frames of a capture; two of these can be added.
 
     Always ``frames == payloads + segments + fragments + other + unsupported + damaged``.
@@ -135,34 +171,18 @@ class CaptureStats:
         The first 100 problems of frames, files and streams.
     """
 
-    frames: int = 0
-    payloads: int = 0
-    segments: int = 0
-    other: int = 0
-    unsupported: int = 0
-    unsupported_links: dict[str, int] = field(default_factory=dict)
-    unsupported_encapsulations: dict[str, int] = field(default_factory=dict)
-    damaged: int = 0
-    fragments: int = 0
-    incomplete_datagrams: int = 0
-    fragment_conflicts: int = 0
-    invalid_times: int = 0
-    cut_files: int = 0
     bytes_read: int = 0
-    bytes_skipped: int = 0
-    streams: StreamStats = field(default_factory=StreamStats)
     problems: list[Problem] = field(default_factory=list)
 
     def __add__(self, more: CaptureStats) -> CaptureStats:
         """The sums of both."""
         if not isinstance(more, CaptureStats):
             return NotImplemented
-        both: dict[str, Any] = {}
-        for item in fields(self):
-            one, other = getattr(self, item.name), getattr(more, item.name)
-            both[item.name] = add_counts(one, other) if isinstance(one, dict) else one + other
-        both["problems"] = both["problems"][:MAX_PROBLEMS]
-        return CaptureStats(**both)
+        problems = [*self.problems, *more.problems][:MAX_PROBLEMS]
+        both = CaptureStats(bytes_read=self.bytes_read + more.bytes_read, problems=problems)
+        both.count_in(self)
+        both.count_in(more)
+        return both
 
     def count_link(self, link: int, frames: int) -> None:
         """Count frames of a link type that is not supported."""

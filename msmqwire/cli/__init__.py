@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from msmqwire import __version__
 from msmqwire.cli import signals
-from msmqwire.cli.console import describe_os_error, printable, say
+from msmqwire.cli.console import describe_error, printable, say
 from msmqwire.errors import MsmqWireError
 
 __all__ = ["command", "main"]
@@ -106,10 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_standard_output()
         # Windows has no SIGPIPE
         return signals.die_of(signal.SIGPIPE) if hasattr(signal, "SIGPIPE") else 1
-    except OSError as error:
-        say(f"msmqwire: {describe_os_error(error)}")
-    except MsmqWireError as error:
-        say(f"msmqwire: {error}")
+    except (OSError, MsmqWireError) as error:
+        say(f"msmqwire: {describe_error(error)}")
     _drop_standard_output()
     return 1
 

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.console import CommandError, describe_os_error, say
+from msmqwire.cli.console import CommandError, describe_error, say
 from msmqwire.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ __all__ = [
     "add_captures_or_lake",
     "add_expected",
     "add_format",
+    "add_output",
     "add_ports",
     "add_quiet",
     "add_selection",
@@ -47,6 +48,11 @@ def add_format(parser: argparse.ArgumentParser, formats: Sequence[str], default:
     note = f"default: {default}" if default else "see below"
     text = f"the format to write: {', '.join(formats)} ({note})"
     parser.add_argument("-T", "--format", choices=formats, default=default, metavar="FORMAT", help=text)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add ``-o``, the file to write."""
+    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
 
 
 def add_ports(parser: argparse.ArgumentParser) -> None:
@@ -247,7 +253,7 @@ def capture_files(names: Sequence[str]) -> tuple[list[str], int]:
         except (OSError, CaptureError, CommandError) as error:
             if len(names) == 1:
                 raise
-            say(f"msmqwire: {describe_os_error(error) if isinstance(error, OSError) else error}")
+            say(f"msmqwire: {describe_error(error)}")
     if not found:
         raise CommandError(f"none of the {len(names):,} files is a capture")
     return found, len(names) - len(found)

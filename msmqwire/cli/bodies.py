@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ _ROWS = 4096
 _BYTES = 16 << 20
 
 
-class BodyReader(Iterator[pa.RecordBatch]):
+class BodyReader:
     """The rows of the table ``notifications`` after the columns ``file`` and, for Parquet, ``row``: [MS-MQCN] 2.2.4.
 
     Attributes
@@ -74,42 +75,42 @@ class BodyReader(Iterator[pa.RecordBatch]):
         )
         self.faults: Counter[str] = Counter()
         self.messages = self.bytes_read = self.rows = 0
-        self._batches = self._read()
 
-    def __next__(self) -> pa.RecordBatch:
-        return next(self._batches)
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The rows of all files; they can be read once."""
+        for is_table, names in groupby(self._files, self._tables.__contains__):
+            if is_table:
+                for name in names:
+                    yield from self._read_table(name)
+            else:
+                yield from self._read_files(names)
 
-    def _read(self) -> Iterator[pa.RecordBatch]:
+    def _read_files(self, files: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """Decode the bodies of many small files together."""
-        bodies: list[bytes] = []
         names: list[str] = []
+        bodies: list[bytes] = []
         held = 0
-        for name in self._files:
-            if name in self._tables:
-                if bodies:
-                    yield self._decoded(Payloads.of(bodies), names, None)
-                    bodies, names, held = [], [], 0
-                yield from self._read_table(name)
-                continue
-            bodies.append(_body(name))
+        for name in files:
             names.append(name)
+            bodies.append(_body(name))
             held += len(bodies[-1])
             self.bytes_read += len(bodies[-1])
             if len(bodies) >= _ROWS or held >= _BYTES:
-                yield self._decoded(Payloads.of(bodies), names, None)
-                bodies, names, held = [], [], 0
+                yield self._decoded(names, bodies)
+                names, bodies, held = [], [], 0
         if bodies:
-            yield self._decoded(Payloads.of(bodies), names, None)
+            yield self._decoded(names, bodies)
 
     def _read_table(self, name: str) -> Iterator[pa.RecordBatch]:
         row = 0
         for payloads in _payloads(name):
-            yield self._decoded(Payloads.of(payloads), [name], row)
+            yield self._decoded([name], payloads, row)
             row += len(payloads)
         self.bytes_read += os.path.getsize(name)
 
-    def _decoded(self, bodies: Payloads, names: Sequence[str], first: int | None) -> pa.RecordBatch:
+    def _decoded(self, names: Sequence[str], payloads: Any, first: int | None = None) -> pa.RecordBatch:
         """The rows of bodies from several files, or from one Parquet file whose row ``first`` is the first body."""
+        bodies = Payloads.of(payloads)
         batch = mqcn.decode_batch(bodies, columns=self._columns, strict=self._strict)
         self.messages += len(bodies)
         self.rows += len(batch)

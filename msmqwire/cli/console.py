@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from msmqwire.errors import MsmqWireError
+from msmqwire.errors import MsmqWireError, counted
 
 __all__ = [
     "UNPRINTABLE",
     "CommandError",
     "counted",
-    "describe_os_error",
+    "describe_error",
     "json_line",
     "optional",
     "print_json",
@@ -49,8 +49,10 @@ def say(text: str) -> None:
             print(printable(text), file=sys.stderr, flush=True)
 
 
-def describe_os_error(error: OSError) -> str:
-    """An error of the system as one line, the file first."""
+def describe_error(error: OSError | MsmqWireError) -> str:
+    """An error as one line; of an error of the system, the file first."""
+    if not isinstance(error, OSError):
+        return str(error)
     reason = error.strerror or str(error) or type(error).__name__
     return f"{error.filename}: {reason}" if error.filename else reason
 
@@ -69,11 +71,6 @@ def optional(module: str, purpose: str) -> ModuleType:
         from msmqwire.errors import missing
 
         raise CommandError(missing(module.partition(".")[0], purpose)) from None
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """A number and its noun, in the singular or the plural."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:

@@ -38,7 +38,8 @@ def report(reader: TablesReader, refused: int, *, quiet: bool, payloads: bool = 
         _report_stats(stats, {table.name: table.rows for table in tables}, faults, encrypted, unread)
         if refused:
             say(f"{counted(refused, 'file')} not read")
-    return 0 if _is_complete(stats) and not (faults or encrypted or unread or refused) else 2
+    lost = stats.lost or stats.bytes_skipped or stats.problems
+    return 2 if lost or faults or encrypted or unread or refused else 0
 
 
 def _report_stats(
@@ -105,17 +106,3 @@ def _report_fragments(stats: CaptureStats) -> None:
     if stats.fragment_conflicts:
         text += f", {counted(stats.fragment_conflicts, 'conflict')}"
     say(text)
-
-
-def _is_complete(stats: CaptureStats) -> bool:
-    """Whether every byte of the payloads in a capture was read."""
-    return not (
-        stats.damaged
-        or stats.unsupported_links
-        or stats.bytes_skipped
-        or stats.incomplete_datagrams
-        or stats.fragment_conflicts
-        or stats.cut_files
-        or stats.streams.problems
-        or stats.problems
-    )

@@ -8,11 +8,12 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import (
     add_format,
+    add_output,
     add_quiet,
     add_selection,
     capture_files,
@@ -25,14 +26,14 @@ from msmqwire.cli.arguments import (
 )
 from msmqwire.cli.console import CommandError, counted, optional, say
 from msmqwire.cli.counts import report, report_faults
-from msmqwire.cli.formats import FORMATS, ONE_TABLE, TableWriter, chosen_format, table_writer
+from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
 from msmqwire.cli.progress import progress
-from msmqwire.cli.target import Sink, open_target, standard_output
+from msmqwire.cli.target import Sink, is_terminal, open_target
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from msmqwire.capture import ReadOptions, TablesReader
+    from msmqwire.capture import ReadOptions
 
 __all__ = ["add", "run"]
 
@@ -101,7 +102,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--hex", action="store_true", help="FILE is one payload in hexadecimal; table shows the field of each byte"
     )
     add_format(parser, FORMATS)
-    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
+    add_output(parser)
     parser.add_argument("--table", metavar="NAME", help="the table to write, see below")
     parser.add_argument("--columns", type=column_names, metavar="A,B", help="only these columns, in this order")
     parser.add_argument("-n", "--limit", type=count, metavar="N", help="stop after N rows")
@@ -123,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
     """Decode; the exit status."""
     optional("pyarrow", "msmqwire decode")
     _check(options)
-    format = chosen_format(options.format, options.output, terminal=options.output == "-" and _is_terminal())
+    format = chosen_format(options.format, options.output)
     if options.guid == "binary" and format != "parquet":
         raise CommandError(f"--guid binary is for Parquet; {format} shows GUIDs as text")
     if format == "table":
@@ -136,21 +137,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
+    given = vars(options) | {"kind": None if options.kind == "capture" else options.kind}
     if options.hex:
-        given = {"kind": options.kind != "capture", "columns": options.columns, "limit": options.limit}
-        given |= {name: getattr(options, name) for name in ("jobs", "ports", "addresses", "since", "until")}
-        for name, value in given.items():
-            if value not in (None, False, []):
-                raise CommandError(f"--{'address' if name == 'addresses' else name} is not for --hex")
-    if options.kind != "capture":
-        for name in ("table", "jobs", "ports", "addresses", "since", "until"):
-            if getattr(options, name) not in (None, []):
-                option = "address" if name == "addresses" else name
-                raise CommandError(f"--{option} is for captures, not for --kind {options.kind}")
-
-
-def _is_terminal() -> bool:
-    return standard_output().isatty()
+        names, refusal = ["kind", "columns", "limit"], "is not for --hex"
+    elif given["kind"]:
+        names, refusal = ["table"], f"is for captures, not for --kind {options.kind}"
+    else:
+        return
+    for name in (*names, "jobs", "ports", "addresses", "since", "until"):
+        if given[name] not in (None, []):
+            raise CommandError(f"--{'address' if name == 'addresses' else name} {refusal}")
 
 
 def _tables(options: argparse.Namespace, format: str) -> list[str]:
@@ -192,20 +188,21 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
         _announce_wait(names)
     with (
         read_tables(names, tables, reading) as reader,
-        progress(names, wanted=not (options.quiet or _shows_rows(options))) as show,
+        progress(names, wanted=not (options.quiet or is_terminal(options.output))) as show,
         open_target(options.output, names, jobs) as sink,
     ):
+        schemas = {name: _ordered(reader.tables[name].schema, options.columns) for name in written}
         output: _OneByOne | _AsRead = (
-            _OneByOne(reader, format, sink, written, options.columns)
+            _OneByOne(schemas, format, sink, options.columns)
             if waits or len(tables) > len(written)
-            else _AsRead(reader, format, sink, options.columns)
+            else _AsRead(schemas, format, sink)
         )
         with contextlib.closing(output):
             left = options.limit
             for name, batch in reader:
-                if left is not None and name in written:
-                    batch = batch.slice(0, left)
-                    left -= batch.num_rows
+                if name in written:
+                    batch = batch.select(schemas[name].names).slice(0, left)
+                    left = None if left is None else left - batch.num_rows
                 output.write(name, batch)
                 show(reader.stats.bytes_read)
                 if left == 0:
@@ -239,24 +236,17 @@ def _jobs(options: argparse.Namespace, names: Sequence[str]) -> int:
     return options.jobs or usable_cores()
 
 
-def _shows_rows(options: argparse.Namespace) -> bool:
-    return options.output == "-" and _is_terminal()
-
-
 class _AsRead:
     """Writes rows as they are read; rows of several tables say which table they belong to."""
 
-    def __init__(self, reader: TablesReader, format: str, sink: Sink, columns: Sequence[str] | None) -> None:
-        tables = reader.tables
-        self._writers: dict[str, TableWriter] = {}
-        self._order: dict[str, Sequence[str]] = {}
-        for name, table in tables.items():
-            self._order[name] = columns or table.schema.names
-            schema = _ordered(table.schema, self._order[name])
-            self._writers[name] = table_writer(format, sink, schema, table=name if len(tables) > 1 else "")
+    def __init__(self, schemas: Mapping[str, pa.Schema], format: str, sink: Sink) -> None:
+        several = len(schemas) > 1
+        self._writers = {
+            name: table_writer(format, sink, schema, table=name if several else "") for name, schema in schemas.items()
+        }
 
     def write(self, name: str, batch: pa.RecordBatch) -> None:
-        self._writers[name].write(batch.select(self._order[name]))
+        self._writers[name].write(batch)
 
     def finish(self) -> None:
         for writer in self._writers.values():
@@ -276,13 +266,12 @@ class _OneByOne:
     """
 
     def __init__(
-        self, reader: TablesReader, format: str, sink: Sink, written: Sequence[str], columns: Sequence[str] | None
+        self, schemas: Mapping[str, pa.Schema], format: str, sink: Sink, columns: Sequence[str] | None
     ) -> None:
         from msmqwire.cli.spool import Spool
 
-        self._reader, self._format, self._sink = reader, format, sink
-        self._columns = columns
-        self._spools = {name: Spool(reader.tables[name].schema) for name in written}
+        self._schemas, self._format, self._sink, self._columns = schemas, format, sink, columns
+        self._spools = {name: Spool(schema) for name, schema in schemas.items()}
         self._rows: Counter[str] = Counter()
 
     def write(self, name: str, batch: pa.RecordBatch) -> None:
@@ -306,8 +295,10 @@ class _OneByOne:
             self._sink.write(b"no rows\n")
 
     def _write_only(self, name: str) -> None:
-        others = [f"{other} ({self._rows[other]:,})" for other in self._reader.tables if self._rows[other]]
+        from msmqwire.capture import TABLES
+
         if self._rows.total() > self._rows[name]:
+            others = [f"{other} ({self._rows[other]:,})" for other in TABLES if self._rows[other]]
             raise CommandError(
                 f"{self._format} holds one table, and these have rows: {', '.join(others)}; choose one with --table, "
                 "or use -T json"
@@ -315,10 +306,9 @@ class _OneByOne:
         self._write(name)
 
     def _write(self, name: str) -> None:
-        order = self._columns or self._reader.tables[name].schema.names
-        writer = table_writer(self._format, self._sink, _ordered(self._reader.tables[name].schema, order))
+        writer = table_writer(self._format, self._sink, self._schemas[name])
         for batch in self._spools[name]:
-            writer.write(batch.select(order))
+            writer.write(batch)
         writer.finish()
 
     def close(self) -> None:
@@ -327,10 +317,11 @@ class _OneByOne:
             spool.close()
 
 
-def _ordered(schema: Any, names: Sequence[str]) -> pa.Schema:
+def _ordered(schema: Any, names: Sequence[str] | None) -> pa.Schema:
+    """The requested columns in their order; all columns by default."""
     import pyarrow as pa
 
-    return pa.schema([schema.field(name) for name in names])
+    return pa.schema([schema.field(name) for name in names]) if names else schema
 
 
 def _announce_wait(names: Sequence[str]) -> None:
@@ -352,27 +343,22 @@ def _decode_bodies(options: argparse.Namespace, format: str) -> int:
 
     files = input_files(options.files, "body")
     reader = BodyReader(files, columns=options.columns, guid=options.guid, strict=options.strict)
-    order = options.columns or reader.schema.names
+    schema = _ordered(reader.schema, options.columns)
     with (
-        progress(files, wanted=not (options.quiet or _shows_rows(options))) as show,
+        progress(files, wanted=not (options.quiet or is_terminal(options.output))) as show,
         open_target(options.output, files) as sink,
     ):
-        writer = table_writer(format, sink, _ordered(reader.schema, order))
-        for batch in _limited(reader, options.limit):
-            writer.write(batch.select(order))
+        writer = table_writer(format, sink, schema)
+        left = options.limit
+        for batch in reader:
+            batch = batch.select(schema.names).slice(0, left)
+            writer.write(batch)
             show(reader.bytes_read)
+            left = None if left is None else left - batch.num_rows
+            if left == 0:
+                break
         writer.finish()
     if not options.quiet:
         say(f"{counted(reader.messages, 'message')}: {counted(reader.rows, 'row')}")
         report_faults("message", reader.faults)
     return 2 if reader.faults else 0
-
-
-def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """The first rows of batches."""
-    for batch in batches:
-        yield batch if limit is None else batch.slice(0, limit)
-        if limit is not None:
-            limit -= batch.num_rows
-            if limit <= 0:
-                return

@@ -6,13 +6,22 @@ import argparse
 import dataclasses
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_expected, add_format, add_quiet, add_selection, capture_files, read_options
+from msmqwire.cli.arguments import (
+    add_expected,
+    add_format,
+    add_output,
+    add_quiet,
+    add_selection,
+    capture_files,
+    read_options,
+)
 from msmqwire.cli.console import CommandError, counted, json_line, optional, printable, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.progress import progress
-from msmqwire.cli.target import open_target, standard_output
+from msmqwire.cli.target import is_terminal, open_target
 
 if TYPE_CHECKING:
     from msmqwire.insight import Summary
@@ -49,7 +58,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suricata", action="store_true", help="write the rules for Suricata instead")
     parser.add_argument("--rules", action="store_true", help="list the rules instead")
     add_format(parser, FORMATS)
-    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
+    add_output(parser)
     add_selection(parser)
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -64,8 +73,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("name captures")
     detector, complete = detect(options)
     findings = detector.findings()
-    terminal = options.output == "-" and standard_output().isatty()
-    format = options.format or ("table" if terminal else "json")
+    format = options.format or ("table" if is_terminal(options.output) else "json")
     with open_target(options.output, options.files) as sink:
         for line in {"table": _for_people, "json": _json, "zeek": _zeek}[format](findings):
             sink.write(line.encode("utf-8", "replace"))
@@ -163,9 +171,4 @@ def _zeek_cell(value: Any) -> str:
 
 
 def _seconds(time: str | None) -> str | None:
-    if time is None:
-        return None
-    from datetime import datetime
-
-    whole, _, fraction = time.rstrip("Z").partition(".")
-    return f"{int(datetime.fromisoformat(whole + '+00:00').timestamp())}.{fraction[:6]}"
+    return None if time is None else f"{datetime.fromisoformat(time).timestamp():.6f}"

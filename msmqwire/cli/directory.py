@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from msmqwire.cli.arguments import add_format
-from msmqwire.cli.console import CommandError, print_json, printable, say
+from msmqwire.cli.arguments import add_format, add_output
+from msmqwire.cli.console import CommandError, counted, print_json, printable, say
 from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, is_url, open_directory
 from msmqwire.cli.target import open_target
 
@@ -47,7 +48,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     checking.set_defaults(run=check)
     drawing = _command(commands, "draw", "draw the sites of an enterprise and the costs of their links", _DRAW_EPILOG)
     add_format(drawing, ("dot", "svg"))
-    drawing.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
+    add_output(drawing)
     drawing.set_defaults(run=draw)
 
 
@@ -69,10 +70,10 @@ def check(options: argparse.Namespace) -> int:
     findings = [*document.problems, *findings_of(document.objects)]
     for finding in findings:
         if options.format == "json":
-            print_json({"object": finding.object, "attribute": finding.attribute, "what": finding.what})
+            print_json(dataclasses.asdict(finding))
         else:
             print(printable(str(finding)))
-    say(f"{len(document.objects):,} objects: {len(findings) or 'no'} {'finding' if len(findings) == 1 else 'findings'}")
+    say(f"{len(document.objects):,} objects: {counted(len(findings), 'finding') if findings else 'no findings'}")
     return 2 if findings else 0
 
 
@@ -80,9 +81,9 @@ def draw(options: argparse.Namespace) -> int:
     """Draw a directory; the exit status."""
     from msmqwire.directory.drawing import draw as drawing_of
 
-    suffix = "" if options.output == "-" else Path(options.output).suffix.lower()
-    format = options.format or {"": "dot", ".dot": "dot", ".gv": "dot", ".svg": "svg"}.get(suffix)
-    if format is None or (not options.format and options.output != "-" and not suffix):
+    suffix = "-" if options.output == "-" else Path(options.output).suffix.lower()
+    format = options.format or {"-": "dot", ".dot": "dot", ".gv": "dot", ".svg": "svg"}.get(suffix)
+    if format is None:
         raise CommandError(f"-o {options.output}: the name has no known format; end it in .svg, .dot or .gv")
     drawing = drawing_of(open_directory(options.file)).encode("utf-8")
     if format == "svg":

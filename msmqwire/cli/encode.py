@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_format, add_quiet, input_file
+from msmqwire.cli.arguments import add_format, add_output, add_quiet, input_file
 from msmqwire.cli.console import CommandError, counted, say
-from msmqwire.cli.target import open_target, standard_output
+from msmqwire.cli.target import is_terminal, open_target
 
 if TYPE_CHECKING:
     from msmqwire.cli.packets import Row
@@ -63,7 +63,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--table", choices=_TABLES, default="topology", help="the table of rows that name none (default: topology)"
     )
     add_format(parser, ("pcap", "hex"), "pcap")
-    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
+    add_output(parser)
     add_quiet(parser)
     parser.set_defaults(run=run)
 
@@ -88,10 +88,16 @@ class _Packet:
         """Whether it cannot be written."""
         return self.transport == "ipx" or any(row.get("fault") or row.get("violations") for row in self.rows)
 
+    def encoded(self) -> bytes:
+        """Its bytes; errors as in ``packet_of``."""
+        from msmqwire.cli.packets import packet_of
+
+        return packet_of(self.table, self.rows)
+
 
 def run(options: argparse.Namespace) -> int:
     """Encode; the exit status."""
-    if options.format == "pcap" and options.output == "-" and standard_output().isatty():
+    if options.format == "pcap" and is_terminal(options.output):
         raise CommandError("a capture is not for a terminal: name a file with -o, redirect the output, or use -T hex")
     with _opened(options.file) as file:
         packets = list(_packets(_rows(file, options)))
@@ -103,7 +109,8 @@ def run(options: argparse.Namespace) -> int:
             _write_capture(sink, written, options.file)
         else:
             for packet in written:
-                sink.write(_encoded(packet, options.file).hex().encode() + b"\n")
+                with _errors_of(packet, options.file):
+                    sink.write(packet.encoded().hex().encode() + b"\n")
     left_out = sum(len(packet.rows) for packet in packets if packet.is_left_out)
     if not options.quiet:
         say(
@@ -181,7 +188,7 @@ def _write_capture(sink: Sink, packets: Iterable[_Packet], name: str) -> None:
     for time, packet in _in_order(packets, name):
         with _errors_of(packet, name):
             write = writer.datagram if packet.transport == "udp" else writer.stream
-            write(time, Flow(**_place(packet.rows[0])), _encoded(packet, name))
+            write(time, Flow(**_place(packet.rows[0])), packet.encoded())
 
 
 def _place(row: Row) -> dict[str, Any]:
@@ -206,13 +213,6 @@ def _in_order(packets: Iterable[_Packet], name: str) -> list[tuple[int, _Packet]
     return [(order[0], packet) for order, packet in timed]
 
 
-def _encoded(packet: _Packet, name: str) -> bytes:
-    from msmqwire.cli.packets import packet_of
-
-    with _errors_of(packet, name):
-        return packet_of(packet.table, packet.rows)
-
-
 @contextlib.contextmanager
 def _errors_of(packet: _Packet, name: str) -> Iterator[None]:
     """Raise errors of a row with its line in the file."""
@@ -221,9 +221,7 @@ def _errors_of(packet: _Packet, name: str) -> Iterator[None]:
     where = f"{name}: line {packet.line}"
     try:
         yield
-    except EncodeError as error:
-        raise CommandError(f"{where}: {error}") from None
     except KeyError as error:
         raise CommandError(f"{where}: {error.args[0]} is missing or has an unknown name") from None
-    except (ValueError, TypeError, AttributeError) as error:
+    except (EncodeError, ValueError, TypeError, AttributeError) as error:
         raise CommandError(f"{where}: {error}") from None

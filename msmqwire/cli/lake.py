@@ -33,13 +33,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = _EPILOG
     actions = parser.add_subparsers(required=True, metavar="ACTION", dest="action")
-    for name, text in (
-        ("optimize", "merge the small files of every table into large ones"),
-        ("vacuum", "delete the files that no table has had for some time"),
-        ("history", "list the runs, the last one first"),
-        ("check", "compare the files and rows of every table with accounting"),
+    for act, name, text in (
+        (_optimize, "optimize", "merge the small files of every table into large ones"),
+        (_vacuum, "vacuum", "delete the files that no table has had for some time"),
+        (_history, "history", "list the runs, the last one first"),
+        (_check, "check", "compare the files and rows of every table with accounting"),
     ):
         action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        action.set_defaults(act=act)
         action.add_argument("lake", metavar="LAKE", help="the folder or URI of the lake")
         if name == "vacuum":
             action.add_argument(
@@ -53,8 +54,8 @@ def run(options: argparse.Namespace) -> int:
     """Look after a lake; the exit status."""
     for module in ("pyspark", "deltalake"):
         optional(module, "msmqwire lake")
-    actions = {"optimize": _optimize, "vacuum": _vacuum, "history": _history, "check": _check}
-    return actions[options.action](options)
+    status: int = options.act(options)
+    return status
 
 
 def _optimize(options: argparse.Namespace) -> int:

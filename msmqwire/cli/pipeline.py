@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     optional("pyspark", "msmqwire pipeline")
     optional("deltalake", "msmqwire pipeline")
     from msmqwire.capture import TABLES
-    from msmqwire.spark.source.files import expand
+    from msmqwire.spark.source.files import find_files
 
     options.tables = options.tables or list(TABLES)
     for table in options.tables:
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
             raise CommandError(f"--tables {table}: no such table; there is {', '.join(TABLES)}")
     # Spark takes seconds to start
     try:
-        expand(options.sources, recursive=options.recursive)
+        find_files(options.sources, recursive=options.recursive)
     except ValueError as error:
         raise CommandError(str(error)) from None
     return with_spark(options.master, partial(_run, options))

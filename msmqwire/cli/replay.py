@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -170,6 +169,8 @@ def _show(notified: NotifiedQueue | None, comparison: Comparison | None) -> None
 
 
 def _lines(notified: NotifiedQueue) -> Iterator[str]:
+    from msmqwire.capture.options import time_text
+
     values = notified.queue.attributes()
     name = _name(notified.queue)
     yield f"{notified.machine}  {name}  {_STATES[notified.exists]}"
@@ -179,7 +180,8 @@ def _lines(notified: NotifiedQueue) -> Iterator[str]:
     for event in notified.history:
         outcome = event.operation if event.applied else f"{event.operation}, ignored"
         where = f"{event.file} frame {event.frame}, from {event.source}, {event.origin}"
-        yield f"  {_time(event.time)} {outcome}: {where}" + (f": {_listed(event.notified)}" if event.notified else "")
+        when = "at an unknown time" if event.time is None else time_text(event.time)
+        yield f"  {when} {outcome}: {where}" + (f": {_listed(event.notified)}" if event.notified else "")
 
 
 def _comparison_lines(comparison: Comparison) -> Iterator[str]:
@@ -225,10 +227,12 @@ def _as_json(notified: NotifiedQueue | None, comparison: Comparison | None) -> d
 
 
 def _event_as_json(event: Event) -> dict[str, Any]:
+    from msmqwire.capture.options import time_text
+
     return {
         "operation": event.operation,
         "applied": event.applied,
-        "time": None if event.time is None else _time(event.time),
+        "time": None if event.time is None else time_text(event.time),
         "file": event.file,
         "frame": event.frame,
         "source": event.source,
@@ -239,10 +243,3 @@ def _event_as_json(event: Event) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
-
-
-def _time(nanoseconds: int | None) -> str:
-    if nanoseconds is None:
-        return "at an unknown time"
-    seconds, fraction = divmod(nanoseconds, 1_000_000_000)
-    return f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09}Z"

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import add_format
-from msmqwire.cli.console import print_json, print_table
+from msmqwire.cli.console import counted, print_json, print_table
 from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, find_machine, open_directory, site_names
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _show(directory: Directory, route: Route) -> None:
         rule = f"{hop.rule} (or {others})" if others else str(hop.rule)
         rows.append([str(number), hop.target.computer_name, _sites(directory, hop.target), cost, rule])
     print_table(rows)
-    print(f"{len(route.hops)} {'hop' if len(route.hops) == 1 else 'hops'}, cost {route.cost:,}", flush=True)
+    print(f"{counted(len(route.hops), 'hop')}, cost {route.cost:,}", flush=True)
 
 
 def _sites(directory: Directory, machine: QueueManager) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from msmqwire.cli.console import counted, describe_os_error
+from msmqwire.cli.console import counted, describe_error
 from msmqwire.cli.enterprise import LDAP_EPILOG
 from msmqwire.errors import MsmqWireError
 
@@ -174,8 +174,7 @@ def _apply(configured: SiteFile, service: DiscoveryService) -> None:
 def _log_error(error: OSError | MsmqWireError, service: DiscoveryService) -> None:
     from msmqwire.net.discovery_server import Event
 
-    reason = describe_os_error(error) if isinstance(error, OSError) else str(error)
-    _LOG.error(Event("not_reloaded", reason=reason, addresses=_listening(service)))
+    _LOG.error(Event("not_reloaded", reason=describe_error(error), addresses=_listening(service)))
 
 
 # --- Output ---

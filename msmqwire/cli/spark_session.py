@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msmqwire.cli import signals
-from msmqwire.cli.console import CommandError, describe_os_error, optional, printable, say
+from msmqwire.cli.console import CommandError, describe_error, optional, printable, say
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ _LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)( *, *\d+)?\]|-cluster\[ *\d+ *, *\d+
 # Masters that this process connects to, and their usual ports
 _SERVERS = {"spark": 7077, "sc": 15002}
 _CONNECTING_SECONDS = 5
-# What takes longer than this is announced
+# A wait that takes longer is announced
 _SILENT_SECONDS = 5
 _INTERVAL = 0.1
 
@@ -119,7 +119,7 @@ def _check_master(option: str, master: str) -> None:
             with socket.create_connection(address, _CONNECTING_SECONDS):
                 return
         except OSError as error:
-            refusals.append(f"{server}: {describe_os_error(error)}")
+            refusals.append(f"{server}: {describe_error(error)}")
     if refusals:
         raise CommandError(f"{shown}: no Spark can be reached: {', '.join(refusals)}")
     raise CommandError(f"{shown}: is not a Spark: local[4], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://URL")

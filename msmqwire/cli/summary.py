@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msmqwire.cli.arguments import (
     add_captures_or_lake,
     add_format,
+    add_output,
     add_quiet,
     add_selection,
     capture_files,
@@ -20,7 +21,7 @@ from msmqwire.cli.counts import report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
 from msmqwire.cli.progress import progress
 from msmqwire.cli.spark_session import check_lake, with_spark
-from msmqwire.cli.target import open_target, standard_output
+from msmqwire.cli.target import open_target
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +68,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_captures_or_lake(parser)
     add_format(parser, FORMATS)
-    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
+    add_output(parser)
     parser.add_argument("--table", metavar="NAME", help="only this table, see below")
     add_selection(parser)
     add_quiet(parser)
@@ -82,8 +83,7 @@ def run(options: argparse.Namespace) -> int:
     check_captures_or_lake(options)
     if options.table is not None and options.table not in SECTIONS:
         raise CommandError(f"--table {options.table}: no such table; there is {', '.join(SECTIONS)}")
-    terminal = options.output == "-" and standard_output().isatty()
-    format = chosen_format(options.format, options.output, terminal=terminal)
+    format = chosen_format(options.format, options.output)
     if format in ONE_TABLE and options.table is None:
         raise CommandError(f"{format} holds one table; name it with --table: {', '.join(SECTIONS)}")
     if format == "table":

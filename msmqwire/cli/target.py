@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from msmqwire.capture.ordered_calls import OrderedCalls
 
-__all__ = ["Sink", "errors_of", "open_target", "standard_output"]
+__all__ = ["Sink", "errors_of", "is_terminal", "open_target", "standard_output"]
 
 if sys.platform == "win32":
     _WRITE = os.O_WRONLY | os.O_NOINHERIT
@@ -140,6 +140,11 @@ def standard_output() -> TextIO:
     if stream is None:
         raise CommandError("standard output is closed; name a file with -o")
     return stream
+
+
+def is_terminal(output: str) -> bool:
+    """Whether an output is a terminal; errors as in ``standard_output``."""
+    return output == "-" and standard_output().isatty()
 
 
 @contextlib.contextmanager

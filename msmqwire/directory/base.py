@@ -35,10 +35,33 @@ __all__ = [
     "LessThan",
     "LessThanOrEqual",
     "NotEqual",
+    "Problem",
     "comparable",
     "matches",
     "site_gates",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error of an object.
+
+    Attributes
+    ----------
+    object : str
+        Table and number or name of the object.
+    attribute : str
+        Empty for an error of the complete object.
+    what : str
+        The description of the error.
+    """
+
+    object: str
+    attribute: str
+    what: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.object, self.attribute, self.what) if part)
 
 
 class InvalidObjectError(DirectoryError):
@@ -46,15 +69,14 @@ class InvalidObjectError(DirectoryError):
 
     Attributes
     ----------
-    object, attribute, what : str
-        The name of the object, its attribute, and the error.
+    problem : Problem
     dangling : bool
         Whether the attribute names a missing object.
     """
 
-    def __init__(self, object: str, attribute: str, what: str, *, dangling: bool = False) -> None:
-        super().__init__(f"{object}: {attribute}: {what}")
-        self.object, self.attribute, self.what, self.dangling = object, attribute, what, dangling
+    def __init__(self, problem: Problem, *, dangling: bool = False) -> None:
+        super().__init__(str(problem))
+        self.problem, self.dangling = problem, dangling
 
 
 @dataclass(frozen=True, slots=True)

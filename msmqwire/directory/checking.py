@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
-from msmqwire.directory.base import Directory, InvalidObjectError, comparable, site_gates
-from msmqwire.directory.document import Document, Problem
+from msmqwire.directory.base import Directory, InvalidObjectError, Problem, comparable, site_gates
+from msmqwire.directory.document import Document
 from msmqwire.directory.elements import (
-    ELEMENTS,
     NAME_ATTRIBUTES,
     REFERENCES,
+    TABLES,
     DirectoryObject,
     Enterprise,
     Queue,
@@ -21,8 +21,6 @@ from msmqwire.directory.elements import (
 )
 
 __all__ = ["check", "read_objects"]
-
-_TABLES = {element: table for table, element in ELEMENTS.items()}
 
 #: The valid costs of a routing link ([MS-MQDMPR] 3.1.1.8).
 _COSTS = range(1, 1_000_000)
@@ -57,7 +55,7 @@ def read_objects(directory: Directory) -> Document:
             try:
                 each = next(found, None)
             except InvalidObjectError as error:
-                problems.append(Problem(error.object, error.attribute, error.what))
+                problems.append(error.problem)
                 continue
             if each is None:
                 break
@@ -83,7 +81,7 @@ class _Enterprise:
             name = " - ".join(end.name if end else "?" for end in ends)
         else:
             name = getattr(each, NAME_ATTRIBUTES[type(each)])
-        return f"{_TABLES[type(each)]} {name or each.identifier}"
+        return f"{TABLES[type(each)]} {name or each.identifier}"
 
 
 def _duplicates(enterprise: _Enterprise) -> Iterator[Problem]:
@@ -113,7 +111,7 @@ def _dangling(enterprise: _Enterprise) -> Iterator[Problem]:
             for identifier in value if isinstance(value, tuple) else (value,):
                 target = REFERENCES[attribute]
                 if (target, identifier) not in enterprise.identifiers:
-                    yield Problem(enterprise.title(each), attribute, f"there is no {_TABLES[target]} {identifier}")
+                    yield Problem(enterprise.title(each), attribute, f"there is no {TABLES[target]} {identifier}")
     hosts = {comparable(machine.computer_name) for machine in enterprise.machines.values()}
     for queue in enterprise.queues:
         host = queue.pathname.partition("\\")[0]

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from msmqwire.directory.base import comparable
+from msmqwire.directory.base import Problem, comparable
 from msmqwire.directory.elements import (
     ELEMENTS,
     NAME_ATTRIBUTES,
     REFERENCES,
+    TABLES,
     DirectoryObject,
     DirectoryServerType,
     OperatingSystemType,
@@ -29,34 +30,12 @@ from msmqwire.directory.elements import (
 )
 from msmqwire.errors import DirectoryError
 
-__all__ = ["Document", "Problem", "read_document"]
+__all__ = ["Document", "read_document"]
 
 _IDENTIFIER = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
 
 #: Marks a value that could not be read.
 _NOTHING: Any = object()
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """An error of an object.
-
-    Attributes
-    ----------
-    object : str
-        Table and number or name of the object.
-    attribute : str
-        Empty for an error of the complete object.
-    what : str
-        The description of the error.
-    """
-
-    object: str
-    attribute: str
-    what: str
-
-    def __str__(self) -> str:
-        return ": ".join(part for part in (self.object, self.attribute, self.what) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +150,8 @@ class _Reader:
             return UUID(given)
         found = self.named[target].get(comparable(given), ()) if isinstance(given, str) else ()
         if len(found) != 1:
-            kind = next(table for table, each in ELEMENTS.items() if each is target)
             how_many = "no" if not found else "more than one"
-            raise ValueError(f"{given!r} is not an identifier, and is the name of {how_many} {kind}")
+            raise ValueError(f"{given!r} is not an identifier, and is the name of {how_many} {TABLES[target]}")
         return UUID(next(iter(found)))
 
     def _report(self, title: str, attribute: str, what: str) -> None:

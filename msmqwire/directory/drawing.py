@@ -6,6 +6,7 @@ from collections import Counter
 
 from msmqwire.directory.base import Directory, site_gates
 from msmqwire.directory.elements import Enterprise, QueueManager, RoutingLink, Site
+from msmqwire.errors import counted
 
 __all__ = ["draw"]
 
@@ -47,7 +48,7 @@ def draw(directory: Directory) -> str:
         names = [gate.computer_name for gate in gates.get(site.identifier, ())]
         shown = [*names[:_GATES_SHOWN], *([f"and {len(names) - _GATES_SHOWN} more"] if names[_GATES_SHOWN:] else [])]
         count = population[site.identifier]
-        text = "\n".join([site.name, *shown, "1 machine" if count == 1 else f"{count:,} machines"])
+        text = "\n".join([site.name, *shown, counted(count, "machine")])
         dashed = ', style = "rounded,dashed"' if site.foreign_site or not names else ""
         lines.append(f"  {_quoted(str(site.identifier))} [label = {_quoted(text)}{dashed}];")
     for link in links:

@@ -16,6 +16,7 @@ __all__ = [
     "NAME_ATTRIBUTES",
     "NIL",
     "REFERENCES",
+    "TABLES",
     "UNLIMITED",
     "ConnectedNetwork",
     "DirectoryObject",
@@ -324,6 +325,9 @@ ELEMENTS: dict[str, type[DirectoryObject]] = {
     "routing_link": RoutingLink,
     "queue": Queue,
 }
+
+#: The names of the elements, by class.
+TABLES: dict[type[DirectoryObject], str] = {element: table for table, element in ELEMENTS.items()}
 
 #: The attribute that names an object for people.
 NAME_ATTRIBUTES: dict[type[DirectoryObject], str] = {

@@ -105,7 +105,7 @@ class _BoundedSocket:
 
 
 class _Limits:
-    """What is left for one answer."""
+    """The seconds and bytes that are left for one answer."""
 
     def __init__(self, seconds: float, octets: int) -> None:
         self._deadline = time.monotonic() + seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic
 from uuid import UUID
 
-from msmqwire.directory.base import InvalidObjectError
+from msmqwire.directory.base import InvalidObjectError, Problem
 from msmqwire.directory.elements import (
     REFERENCES,
     DirectoryObject,
@@ -99,12 +99,12 @@ class EntryReader(Generic[Element]):
         except (ValueError, KeyError):
             raise _wrong(entry, row.name, f"{octets[0][:64]!r} is not a valid {name}") from None
         if row.syntax is NAME:
-            # A missing routing server is skipped; a missing site or gate is an error ([MS-MQDSSM] 3.1.6.11).
-            missing_ok = name.endswith("routing_server_identifier_list")
-            read = self._resolved(entry, name, read, missing_ok)
+            read = self._resolved(entry, name, read)
         return tuple(read) if self._element.is_list(name) else read[0]
 
-    def _resolved(self, entry: Entry, attribute: str, names: list[str], missing_ok: bool) -> list[UUID]:
+    def _resolved(self, entry: Entry, attribute: str, names: list[str]) -> list[UUID]:
+        # A missing routing server is skipped; a missing site or gate is an error ([MS-MQDSSM] 3.1.6.11).
+        missing_ok = attribute.endswith("routing_server_identifier_list")
         others = self._others[REFERENCES[attribute]]
         identifiers = [_identifier(others.get(name)) for name in names]
         for name, identifier in zip(names, identifiers, strict=True):
@@ -211,4 +211,4 @@ def _queue_name(entry: Entry) -> str:
 
 
 def _wrong(entry: Entry, attribute: str, what: str, *, dangling: bool = False) -> InvalidObjectError:
-    return InvalidObjectError(entry.name, attribute, what, dangling=dangling)
+    return InvalidObjectError(Problem(entry.name, attribute, what), dangling=dangling)

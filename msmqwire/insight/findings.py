@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from msmqwire.capture import ReadOptions, TablesReader
+from msmqwire.capture.options import time_text
 from msmqwire.insight.groups import Groups, integers, numbers, pc
 from msmqwire.insight.rows import Files, Rows, guid_text, plain, seen_text
 from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, Rule
@@ -160,7 +161,8 @@ class Detector:
             rows, frames = _joined(rule.several, rows, frames)
         for row, places in zip(rows, frames, strict=True):
             file = places[0]["file"]
-            seen = {name: _time(row.pop(name)) for name in ("first_seen", "last_seen")}
+            times = {name: row.pop(name) for name in ("first_seen", "last_seen")}
+            seen = {name: None if time is None else time_text(time) for name, time in times.items()}
             evidence = {name: value for name, value in row.items() if name != "rows" and value is not None}
             yield Finding(
                 rule=rule.name,
@@ -180,26 +182,12 @@ def _joined(several: str, rows: list[dict[str, Any]], frames: list[Any]) -> tupl
         same = tuple(value for name, value in row.items() if name not in (several, "rows", "first_seen", "last_seen"))
         found.setdefault(same, []).append(at)
     groups = [group for group in found.values() if len(group) > 1]
-    made = [
-        {
-            **rows[group[0]],
-            several: sorted(rows[at][several] for at in group),
-            "rows": sum(rows[at]["rows"] for at in group),
-            "first_seen": min(
-                (rows[at]["first_seen"] for at in group if rows[at]["first_seen"] is not None), default=None
-            ),
-            "last_seen": max(
-                (rows[at]["last_seen"] for at in group if rows[at]["last_seen"] is not None), default=None
-            ),
-        }
-        for group in groups
-    ]
+    made = []
+    for group in groups:
+        values = {name: [rows[at][name] for at in group if rows[at][name] is not None] for name in rows[group[0]]}
+        joined = {several: sorted(values[several]), "rows": sum(values["rows"])}
+        joined |= {"first_seen": min(values["first_seen"], default=None)}
+        joined |= {"last_seen": max(values["last_seen"], default=None)}
+        made.append({**rows[group[0]], **joined})
     # The first frame of each value shows it
     return made, [[frames[at][0] for at in group] for group in groups]
-
-
-def _time(nanoseconds: int | None) -> str | None:
-    if nanoseconds is None:
-        return None
-    seconds, rest = divmod(nanoseconds, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"

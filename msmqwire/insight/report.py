@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 from xml.etree import ElementTree
 
+from msmqwire.errors import counted
 from msmqwire.insight.explain import FAULTS, explain
 from msmqwire.insight.findings import Finding
 from msmqwire.insight.rows import frames_text, seen_text
@@ -33,8 +34,8 @@ _MOST_BARS = 120
 _WIDEST_BAR = 40
 _DOT_SECONDS = 20
 _SEVERITIES = ("high", "medium", "low")
-# Controls and marks that change the direction of writing
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( – .*)?")
+# Controls and marks that change the direction of writing
 _UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
 
 _STYLE = """
@@ -137,20 +138,16 @@ def _overview(summary: Summary, findings: Sequence[Finding]) -> str:
     # Change notifications are in messages
     packets = sum(row["rows"] for row in totals if row["in_table"] != "notifications")
     numbers = [
-        _counted(packets, "packet"),
-        _counted(len({row["address"] for row in summary.records("hosts")}), "host"),
-        _counted(len({row["queue"] for row in summary.records("queues")}), "queue"),
-        _counted(sum(row["faults"] for row in totals), "payload with a fault", "payloads with faults"),
-        _counted(len(findings), "finding"),
+        counted(packets, "packet"),
+        counted(len({row["address"] for row in summary.records("hosts")}), "host"),
+        counted(len({row["queue"] for row in summary.records("queues")}), "queue"),
+        counted(sum(row["faults"] for row in totals), "payload with a fault", "payloads with faults"),
+        counted(len(findings), "finding"),
     ]
     high = sum(finding.severity == "high" for finding in findings)
     worst = f" ({high:,} high)" if high else ""
     when = f"; {seen_text(min(seen), max(seen))} UTC" if seen else ""
     return ", ".join(numbers) + worst + when
-
-
-def _counted(number: int, noun: str, nouns: str = "") -> str:
-    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def _element(tag: str, attributes: dict[str, str], *content: Any, raw: bool = False) -> ElementTree.Element:

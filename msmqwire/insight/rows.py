@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from msmqwire.columns.guids import guid_texts
 from msmqwire.insight.groups import integers, numbers, pc
 
 __all__ = ["FRAMES", "Files", "Rows", "frames_text", "guid_text", "seen_text"]
@@ -54,7 +55,8 @@ class Files:
         structs = pa.StructArray.from_arrays(
             [names.take(integers(flat // _FILE)), integers(flat % _FILE)], ["file", "frame"]
         )
-        return pa.ListArray.from_arrays(numbers_from_zero(places), structs)
+        offsets = numbers(places.offsets)
+        return pa.ListArray.from_arrays(integers(offsets - offsets[0]).cast(pa.int32()), structs)
 
 
 def frames_text(frames: Iterable[Mapping[str, Any]], *, files: bool = True) -> str:
@@ -73,12 +75,6 @@ def seen_text(first: datetime | None, last: datetime | None) -> str:
     if begin == end:
         return begin
     return f"{begin} – {end.removeprefix(begin[:11])}"
-
-
-def numbers_from_zero(lists: Any) -> Any:
-    """The offsets of lists in their flattened items."""
-    offsets = numbers(lists.offsets)
-    return integers(offsets - offsets[0]).cast(pa.int32())
 
 
 class Rows:
@@ -147,8 +143,6 @@ def guid_text(column: Any) -> Any:
     """GUIDs as canonical text, from text or from 16 bytes."""
     if not pa.types.is_fixed_size_binary(column.type):
         return column
-    digits = [None if value is None else value.hex() for value in column.to_pylist()]
-    texts = [
-        None if text is None else f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}" for text in digits
-    ]
-    return pa.array(texts, pa.string())
+    # pyarrow's stubs do not know the array interface
+    texts: Any = guid_texts(column.cast(pa.binary()))
+    return pa.array(texts)

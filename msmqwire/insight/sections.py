@@ -223,7 +223,7 @@ def _of_messages(rows: Rows) -> Contribution:
     is_forwarded = pc.greater(rows["hop_count"], 0)
     yield "hosts", rows.table(decoded, address=sender, role="queue_manager", evidence="message")
     yield "hosts", rows.table(is_forwarded, address=sender, role="router", evidence="forwarded message")
-    yield "queue_managers", _manager(rows, "message")
+    yield "queue_managers", _manager("messages", rows, "message")
     yield from _queues(rows)
     classes = rows["message_class"]
     yield (
@@ -248,7 +248,7 @@ def _of_messages(rows: Rows) -> Contribution:
         ),
     )
     header = pc.if_else(rows["ack_sequence_number"].is_valid(), _SESSION_HEADER_SIZE, 0)
-    yield from _session(rows, pc.add(rows["packet_size"].cast(pa.int64()), header), 1, 0)
+    yield from _session(rows, pc.add(rows["packet_size"].cast(pa.int64()), header), 1, pa.scalar(0))
 
 
 def _queues(rows: Rows) -> Contribution:
@@ -269,7 +269,7 @@ def _queues(rows: Rows) -> Contribution:
 def _of_sessions(rows: Rows) -> Contribution:
     kind, sender = rows["kind"], rows["src"]
     yield "hosts", rows.table(kind.is_valid(), address=sender, role="queue_manager", evidence=kind)
-    yield "queue_managers", _manager(rows, kind)
+    yield "queue_managers", _manager("sessions", rows, kind)
     yield from _session(rows, rows["packet_size"].cast(pa.int64()), 0, rows["refused"])
 
 
@@ -287,8 +287,8 @@ def own_managers(table: str, rows: Rows) -> tuple[Any, Any]:
     return guid, pc.fill_null(pc.and_(shown, pc.not_equal(guid, nobody)), False)
 
 
-def _manager(rows: Rows, evidence: Any) -> pa.Table:
-    guid, shown = own_managers("messages" if isinstance(evidence, str) else "sessions", rows)
+def _manager(table: str, rows: Rows, evidence: Any) -> pa.Table:
+    guid, shown = own_managers(table, rows)
     return rows.table(
         shown, queue_manager=guid, address=rows["src"], name=pa.scalar(None, pa.string()), evidence=evidence
     )
@@ -307,7 +307,7 @@ def _session(rows: Rows, size: Any, messages: int, refused: Any) -> Contribution
             dst_port=rows["dst_port"],
             messages=pa.scalar(messages, pa.int64()),
             bytes=size,
-            refused=pa.scalar(0, pa.int64()) if isinstance(refused, int) else pc.fill_null(refused.cast(pa.int64()), 0),
+            refused=pc.fill_null(refused.cast(pa.int64()), 0),
             faults=rows["fault"].is_valid().cast(pa.int64()),
             start=start,
             end=pc.add(start, size),

@@ -9,7 +9,6 @@ import struct
 import sys
 import uuid
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import ParamSpec, Self, TypedDict, Unpack
 
 from msmqwire.discovery.client import (
@@ -131,9 +130,7 @@ class Discoverer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
 

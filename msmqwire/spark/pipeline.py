@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import secrets
 import threading
 import time
@@ -18,35 +19,38 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, count
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from pyspark.sql import SparkSession
 
-from msmqwire.capture import TABLES, ReadOptions, StreamStats
+from msmqwire.capture import TABLES, ReadOptions
 from msmqwire.capture.files.sources import shown_name
+from msmqwire.capture.parquet import Compression
+from msmqwire.capture.stats import FrameCounts
+from msmqwire.errors import counted
 from msmqwire.spark.executors import sent
-from msmqwire.spark.lake.accounting import COUNTS, AccountingRow, SourceAccount, check_files
-from msmqwire.spark.lake.captures import Identity
+from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount, check_files
+from msmqwire.spark.lake.captures import Identity, identify, measure
 from msmqwire.spark.lake.commit import RUNS, Group, Lake
-from msmqwire.spark.lake.dayfiles import Compression
 from msmqwire.spark.lake.storage import LakeOptions, Storage
-from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Identifying, Measuring, Numbered, Stage
+from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Numbered, Reading, Stage
 from msmqwire.spark.source.files import SourceFile, find_files
 from msmqwire.spark.source.remote import StorageOptions
 from msmqwire.spark.source.scan import ScanOptions
 
 __all__ = ["PipelineMode", "Progress", "Summary", "run"]
 
+Result = TypeVar("Result")
 PipelineMode = Literal["PERMISSIVE", "FAILFAST"]
-# Sources are put together into parts of so many bytes, with so many for opening one, but not into fewer parts than this
-# unless they are smaller than what a task costs before its first row
+# Sources are put together into parts of at most _PART_BYTES, counting _OPENING_BYTES for opening each; where that gives
+# fewer than _FEW_PARTS parts, into smaller ones, but not below _SMALLEST_PART_BYTES, which starting a task costs
 _PART_BYTES = 128 << 20
 _SMALLEST_PART_BYTES = 64 << 20
 _OPENING_BYTES = 1 << 20
 _FEW_PARTS = 64
-# Parts that are decoded before there is a commit; what a killed run loses
+# Parts that are decoded before a commit; a killed run loses at most these
 _PARTS_OF_A_COMMIT = 1000
-# What is larger than so many bytes is read once to be cut into parts, which tasks decode side by side
+# A larger capture is read once to cut it into parts, which tasks decode in parallel
 _LARGE_BYTES = 2 * _PART_BYTES
 _INTERVAL = 0.2
 # Captures that a task identifies at least
@@ -54,8 +58,6 @@ _FEWEST_OF_A_CHUNK = 256
 # Numbers of captures count from 2024 on
 _EPOCH_MS = 1_704_067_200_000
 _RANDOM_BITS = 22
-# The attributes that a summary adds up
-_TOTALS = ("bytes", *(name for name in COUNTS if name != "bytes_skipped"), "streams", "encrypted", "unread")
 
 
 @dataclass(frozen=True)
@@ -68,17 +70,18 @@ class Progress:
 
 
 @dataclass
-class Summary:
+class Summary(FrameCounts):
     """What a run did; printed, it is the report for the person who started it.
 
     Attributes
     ----------
-    sources, bytes, frames, payloads, segments, fragments, other, unsupported, damaged, cut_files : int
+    sources, bytes, encrypted, unread : int
         Totals of the sources that this run decoded; their rows are in the lake now.
-    incomplete_datagrams, fragment_conflicts, invalid_times, encrypted, unread : int
-    unsupported_links, unsupported_encapsulations : Counter
+    frames, payloads, segments, fragments, other, unsupported, damaged, bytes_skipped : int
+    incomplete_datagrams, fragment_conflicts, invalid_times, cut_files : int
+    unsupported_links, unsupported_encapsulations : dict of str to int
     streams : StreamStats
-        Likewise.
+        Likewise, as in ``CaptureStats``.
     known : int
         Sources that were in the lake already.
     rows, faults : Counter
@@ -92,20 +95,6 @@ class Summary:
 
     sources: int = 0
     bytes: int = 0
-    frames: int = 0
-    payloads: int = 0
-    segments: int = 0
-    fragments: int = 0
-    other: int = 0
-    unsupported: int = 0
-    damaged: int = 0
-    cut_files: int = 0
-    incomplete_datagrams: int = 0
-    fragment_conflicts: int = 0
-    invalid_times: int = 0
-    unsupported_links: Counter[str] = field(default_factory=Counter)
-    unsupported_encapsulations: Counter[str] = field(default_factory=Counter)
-    streams: StreamStats = field(default_factory=StreamStats)
     encrypted: int = 0
     unread: int = 0
     known: int = 0
@@ -121,22 +110,17 @@ class Summary:
             self.problems.append(account.problem)
             return
         self.sources += 1
-        for name in _TOTALS:
-            setattr(self, name, getattr(self, name) + getattr(account, name))
-        self.unsupported_links.update(account.unsupported_links)
-        self.unsupported_encapsulations.update(account.unsupported_encapsulations)
+        self.bytes += account.bytes
+        self.encrypted += account.encrypted
+        self.unread += account.unread
+        self.count_in(account)
         self.rows.update(account.rows)
         self.faults.update(account.faults)
 
     @property
     def lost(self) -> int:
-        """How many things cannot be read: frames, IP datagrams, places in streams, messages, ends of files.
-
-        Frames of unsupported link types are among them, frames with unsupported encapsulations are not.
-        """
-        datagrams = self.incomplete_datagrams + self.fragment_conflicts
-        frames = self.damaged + self.unsupported_links.total()
-        return frames + datagrams + self.streams.problems + self._unread_messages + self.cut_files
+        """How many things cannot be read, as in ``CaptureStats``; and messages."""
+        return super().lost + self._unread_messages
 
     @property
     def _unread_messages(self) -> int:
@@ -144,12 +128,12 @@ class Summary:
         return 0 if "messages" in self.rows else self.unread
 
     def __str__(self) -> str:
-        rows = ", ".join(_counted(count, f"row of {table}", f"rows of {table}") for table, count in self.rows.items())
+        rows = ", ".join(counted(count, f"row of {table}", f"rows of {table}") for table, count in self.rows.items())
         lines = [
-            f"{_counted(self.sources, 'capture')}, {_counted(self.bytes, 'byte')} in {self.seconds:.1f} s: "
+            f"{counted(self.sources, 'capture')}, {counted(self.bytes, 'byte')} in {self.seconds:.1f} s: "
             f"{rows or 'no rows'}",
             *(self._contents() if self.sources else ()),
-            *([f"{_counted(self.known, 'capture')} already in the lake"] if self.known else []),
+            *([f"{counted(self.known, 'capture')} already in the lake"] if self.known else []),
             *(f"not read: {problem}" for problem in self.problems),
             *(f"the same content as another: {shown_name(file)}" for file in self.duplicates),
         ]
@@ -157,45 +141,40 @@ class Summary:
 
     def _contents(self) -> Iterator[str]:
         yield (
-            f"{_counted(self.frames, 'frame')}: {_counted(self.payloads, 'datagram')}, "
-            f"{_counted(self.segments, 'TCP segment')}, {_counted(self.fragments, 'fragment')}, "
+            f"{counted(self.frames, 'frame')}: {counted(self.payloads, 'datagram')}, "
+            f"{counted(self.segments, 'TCP segment')}, {counted(self.fragments, 'fragment')}, "
             f"{self.other:,} of other protocols, {self.damaged:,} that cannot be read"
         )
         for name, number in self.unsupported_links.items():
-            yield f"{_counted(number, 'frame')} of link type {name}, not read"
+            yield f"{counted(number, 'frame')} of link type {name}, not read"
         for name, number in self.unsupported_encapsulations.items():
-            yield f"{_counted(number, 'frame')} in an encapsulation that is not read: {name}"
+            yield f"{counted(number, 'frame')} in an encapsulation that is not read: {name}"
         yield from self._losses()
         faults = ", ".join(f"{code} {count:,}" for code, count in self.faults.most_common())
-        yield _counted(self.faults.total(), "fault") + (f": {faults}" if faults else "")
+        yield counted(self.faults.total(), "fault") + (f": {faults}" if faults else "")
 
     def _losses(self) -> Iterator[str]:
         streams = self.streams
         if streams.problems:
             yield (
-                f"TCP streams: {_counted(streams.missing, 'byte')} missing in {_counted(streams.gaps, 'gap')}, "
-                f"{_counted(streams.skipped, 'byte')} of no whole packet, {_counted(streams.conflicts, 'conflict')}, "
-                f"{_counted(streams.uncompared, 'segment')} not compared, {streams.evictions:,} forgotten"
+                f"TCP streams: {counted(streams.missing, 'byte')} missing in {counted(streams.gaps, 'gap')}, "
+                f"{counted(streams.skipped, 'byte')} of no whole packet, {counted(streams.conflicts, 'conflict')}, "
+                f"{counted(streams.uncompared, 'segment')} not compared, {streams.evictions:,} forgotten"
             )
         if self.incomplete_datagrams or self.fragment_conflicts:
             whole = "datagram that is not whole", "datagrams that are not whole"
             yield (
-                f"IP fragments: {_counted(self.incomplete_datagrams, *whole)}, "
-                f"{_counted(self.fragment_conflicts, 'conflict')}"
+                f"IP fragments: {counted(self.incomplete_datagrams, *whole)}, "
+                f"{counted(self.fragment_conflicts, 'conflict')}"
             )
         if self.invalid_times:
-            yield f"{_counted(self.invalid_times, 'frame')} with a fraction of a second that is a second or more"
+            yield f"{counted(self.invalid_times, 'frame')} with a fraction of a second that is a second or more"
         if self.cut_files:
-            yield _counted(self.cut_files, "compressed capture that is cut", "compressed captures that are cut")
+            yield counted(self.cut_files, "compressed capture that is cut", "compressed captures that are cut")
         if self._unread_messages:
-            yield _counted(self.unread, "message that cannot be decoded", "messages that cannot be decoded")
+            yield counted(self.unread, "message that cannot be decoded", "messages that cannot be decoded")
         if self.encrypted:
-            yield _counted(self.encrypted, "message with encrypted changes", "messages with encrypted changes")
-
-
-def _counted(count: int, one: str, several: str | None = None) -> str:
-    """A number of things, in words."""
-    return f"{count:,} {one if count == 1 else several or one + 's'}"
+            yield counted(self.encrypted, "message with encrypted changes", "messages with encrypted changes")
 
 
 def run(
@@ -246,7 +225,7 @@ def run(
     again : bool
         Decode captures though the lake has them, with these tables and ports, and replace their rows.
     progress : callable, optional
-        Is told how far decoding has come, a few times a second, from another thread.
+        Called with the progress of decoding a few times a second, from another thread.
 
     Raises
     ------
@@ -362,10 +341,9 @@ class _Run:
         """Identify files; those that are no captures, pipes or gone stay without an identity."""
         known, options = self.lake.known, self.options.storage_options
         named = [(file.name, known.small_lengths(file.name)) for file in files if file.size]
-        found: dict[str, dict[str, Any]] = {}
-        for result in self._on_workers(Identifying(options), _chunks(named)):
-            found.update(json.loads(result))
-        self.identities = {name: Identity(**values) for name, values in found.items()}
+        self.identities = {}
+        for found in self._on_workers(Reading(identify, options), _chunks(named)):
+            self.identities.update(found)
         # The length of a compressed capture tells whether it has grown, and takes reading all of it
         keys = Counter(identity.key for identity in self.identities.values())
         unmeasured = [
@@ -373,11 +351,9 @@ class _Run:
             for name, identity in self.identities.items()
             if identity.length is None and (keys[identity.key] > 1 or known.capture(identity.key))
         ]
-        lengths: dict[str, int] = {}
-        for result in self._on_workers(Measuring(options), [[name] for name in unmeasured]):
-            lengths.update(json.loads(result))
-        for name, length in lengths.items():
-            self.identities[name] = replace(self.identities[name], length=length)
+        for lengths in self._on_workers(Reading(measure, options), [[(name,)] for name in unmeasured]):
+            for name, length in lengths.items():
+                self.identities[name] = replace(self.identities[name], length=length)
 
     def _is_known(self, identity: Identity) -> bool:
         return not self.overwrite_before and self.lake.known.holds(identity.key, identity.length or 0, self.settings)
@@ -394,13 +370,13 @@ class _Run:
     def _decode(self, decoding: Decoding, parts: Sequence[Sequence[SourceFile]]) -> None:
         for start in range(0, len(parts), _PARTS_OF_A_COMMIT):
             tasks = [list(map(self._numbered, part)) for part in parts[start : start + _PARTS_OF_A_COMMIT]]
-            self._add(Decoded.from_json(result) for result in self._on_workers(decoding, tasks))
+            self._add(self._on_workers(decoding, tasks))
 
     def _numbered(self, file: SourceFile) -> Numbered:
         return file.name, next(self.numbers), self.lake.known.small_lengths(file.name)
 
     def _orphans(self, copies: Sequence[SourceFile]) -> list[SourceFile]:
-        """Copies of what has turned out to be something else, or no capture."""
+        """Copies of files that were decoded as another capture, or turned out to be none."""
         there = {account.key for decoded in self.decoded for account in decoded.accounts}
         orphans = []
         for file in copies:
@@ -415,11 +391,10 @@ class _Run:
         """Cut the large captures."""
         work = Cutting(self.lake.storage, self.scratch, self.options, _PART_BYTES, self.digest)
         results = self._on_workers(work, [[self._numbered(file)] for file in files if file.size > _LARGE_BYTES])
-        cuts = [Cut.from_dict(values) for result in results for values in json.loads(result)]
-        return {cut.account.file: cut for cut in cuts}
+        return {cut.account.file: cut for cuts in results for cut in cuts}
 
     def _decode_parts(self, decoding: Decoding, cuts: Mapping[str, Cut]) -> set[str]:
-        """Decode what was cut; the names of files that have changed meanwhile, of which nothing is kept."""
+        """Decode the parts of captures; the names of files that have changed meanwhile: their parts are dropped."""
         changed: set[str] = set()
         waiting: list[Cut] = []
         for number, cut in enumerate(cuts.values(), 1):
@@ -431,7 +406,7 @@ class _Run:
                 for one in waiting
                 for at in range(one.parts)
             ]
-            results = iter([Decoded.from_json(result) for result in self._on_workers(decoding.part, parts)])
+            results = iter(self._on_workers(decoding.part, parts))
             for one in waiting:
                 decoded = [next(results) for _ in range(one.parts)]
                 if self._has_changed(one.account.file):
@@ -450,8 +425,8 @@ class _Run:
             return True
         return [(one.size, one.modified_ns) for one in found] != [(file.size, file.modified_ns)]
 
-    def _on_workers(self, work: Callable[[Any], str], parts: Sequence[Any]) -> list[str]:
-        """What ``work`` gives for each part."""
+    def _on_workers(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> list[Result]:
+        """The results of ``work`` for each part, from tasks."""
         if not parts:
             return []
         name = f"{self.scratch}/{uuid.uuid4().hex}"
@@ -460,10 +435,10 @@ class _Run:
             file.write(b"".join(texts))
         stage = Stage(self.lake.storage, name, [0, *accumulate(map(len, texts))], work)
         numbers = self.spark.range(0, len(parts), 1, len(parts))
-        return [row.result for row in numbers.mapInArrow(sent(stage.run), "result string").collect()]
+        return [pickle.loads(row.result) for row in numbers.mapInArrow(sent(stage.run), "result binary").collect()]
 
     def _add(self, results: Iterable[Decoded]) -> None:
-        """Take what tasks have decoded, and commit it, unless all or nothing is wanted."""
+        """Check the results of tasks, and commit them unless the mode is FAILFAST, which commits once at the end."""
         for result in results:
             read = [account for account in result.accounts if account.problem is None]
             for account in read:
@@ -474,7 +449,7 @@ class _Run:
             self.waiting += self._commit()
 
     def _commit(self) -> list[SourceFile]:
-        """Make what tasks have decoded part of the lake; the files that are to be decoded again."""
+        """Commit the results of tasks; the files that are to be decoded again."""
         groups = [Group([self._row(account) for account in one.accounts], one.files) for one in self.decoded]
         again, self.waiting, self.decoded = self.waiting, [], []
         refused = self.lake.commit(groups, self.compression, overwrite_before=self.overwrite_before)
@@ -502,7 +477,7 @@ class _Run:
         return AccountingRow(account, file.size, file.modified_ns, self.settings)
 
     def _note_copies(self, files: Sequence[SourceFile]) -> None:
-        """Note the files whose captures are in the lake under another name or time: the next run does not open them."""
+        """Commit rows for files whose captures the lake has under another name or time, so that no run opens them."""
         known = self.lake.known
         rows = []
         for file in files:
@@ -520,19 +495,19 @@ class _Run:
 
 
 def _numbers() -> Iterator[int]:
-    """Numbers for captures, that no other run has: the time in milliseconds, and a random number where to begin."""
+    """Numbers for captures that no other run has: they count up from the time in milliseconds and random bits."""
     start = (time.time_ns() // 1_000_000 - _EPOCH_MS) << _RANDOM_BITS
     return count(start + secrets.randbits(_RANDOM_BITS))
 
 
 def _chunks(items: Sequence[Any]) -> list[Sequence[Any]]:
-    """Items put together for tasks that take little time for each."""
+    """Chunks of items for tasks, when an item takes little time."""
     size = max(_FEWEST_OF_A_CHUNK, -(-len(items) // _FEW_PARTS))
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def _parts(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
-    """Files that follow each other put together for tasks: neither many small tasks nor few big ones."""
+    """Consecutive files put together for tasks: neither many small tasks nor few large ones."""
     size = sum(_OPENING_BYTES + file.size for file in files)
     most = max(_SMALLEST_PART_BYTES, min(_PART_BYTES, size // _FEW_PARTS))
     parts: list[list[SourceFile]] = []
@@ -551,7 +526,7 @@ def _parts(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
 def _reported(
     progress: Callable[[Progress], None] | None, storage: Storage, folder: str, total: int
 ) -> Iterator[str | None]:
-    """Report how many captures are done, going by the files whose names tell it, which tasks make in this folder."""
+    """Report how many captures are decoded; tasks create files in this folder whose names have the numbers."""
     if progress is None:
         yield None
         return

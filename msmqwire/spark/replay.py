@@ -109,7 +109,8 @@ class _Replay(Sent):
 
     def queues(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The queues of a partition, whose rows are sorted by machine and time."""
-        messages = messages_of(batch.rename_columns(_with_time(batch.schema.names)) for batch in batches)
+        names = ["time" if name == "time_ns" else name for name in _NEEDED]
+        messages = messages_of(batch.rename_columns(names) for batch in batches)
         for _, of_machine in groupby(messages, key=lambda message: message.machine):
             queues = NotifiedQueues(self.directory)
             for message in of_machine:
@@ -117,10 +118,6 @@ class _Replay(Sent):
             rows = (_row(queue) for queue in queues)
             while some := list(islice(rows, _ROWS)):
                 yield pa.RecordBatch.from_pylist(some, schema=_SCHEMA)
-
-
-def _with_time(names: list[str]) -> list[str]:
-    return ["time" if name == "time_ns" else name for name in names]
 
 
 # In a row, a null attribute is an attribute that no notification set, and GUIDs are text
@@ -164,11 +161,11 @@ def _notified_queue(row: Row) -> NotifiedQueue:
         queue_manager=None if row.queue_manager is None else UUID(row.queue_manager),
         exists=row.exists,
         queue=Queue.of(_values(row)),
-        history=tuple(_told_event(event) for event in row.history),
+        history=tuple(_event(event) for event in row.history),
     )
 
 
-def _told_event(row: Row) -> Event:
+def _event(row: Row) -> Event:
     return Event(
         operation=row.operation,
         applied=row.applied,

@@ -93,12 +93,10 @@ def change_last_result(monkeypatch: pytest.MonkeyPatch, change: Callable[[Decode
     """Change the last of the results that tasks send back to the driver."""
     on_workers = pipeline._Run._on_workers
 
-    def changed(self: pipeline._Run, work: Callable[[Any], str], parts: Sequence[Any]) -> list[str]:
+    def changed(self: pipeline._Run, work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
         results = on_workers(self, work, parts)
         if isinstance(getattr(work, "__self__", work), Decoding) and results:
-            decoded = Decoded.from_json(results[-1])
-            change(decoded)
-            results[-1] = decoded.to_json()
+            change(results[-1])
         return results
 
     monkeypatch.setattr(pipeline._Run, "_on_workers", changed)

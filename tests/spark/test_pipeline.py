@@ -5,11 +5,9 @@ from __future__ import annotations
 import datetime
 import gzip
 import io
-import json
 import random
 import shutil
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -246,7 +244,6 @@ def test_counts_that_do_not_add_up_are_refused(wrong: dict[str, Any], message: s
     account = SourceAccount("some.pcap", **right)  # type: ignore[arg-type]
     account.check()
     check_files([account], parts)
-    assert SourceAccount.from_dict(json.loads(json.dumps(asdict(account)))) == account
     account = SourceAccount("some.pcap", **{**right, **wrong})
     with pytest.raises(AccountingError, match=f"some.pcap: {message}"):  # noqa: PT012 (one or the other)
         account.check()

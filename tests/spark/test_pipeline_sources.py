@@ -20,7 +20,7 @@ from msmqwire.errors import CaptureError
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.captures import HEAD, CapturedFile, small_key
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.lake.tasks import Decoded, Decoding
+from msmqwire.spark.lake.tasks import Decoding
 from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.spark.captures import CAPTURES, LOCAL, OTHER, SESSION, large, packets, write_capture
 from tests.spark.lakes import accounts, files_of, read, rows, wanted
@@ -238,7 +238,7 @@ def test_reading_that_fails_in_the_middle(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Scan, "rows", failing)
     work = Decoding(Storage.of(tmp_path), ScanOptions(), "snappy", "done")
-    decoded = Decoded.from_json(work([(name, number, []) for number, name in enumerate(names)]))
+    decoded = work([(name, number, []) for number, name in enumerate(names)])
     assert [account.problem for account in decoded.accounts] == [None, "the disk is on fire", None]
     assert [account.rows.get("topology") for account in decoded.accounts] == [2, None, 2]
     (file,) = [file for file in decoded.files if file.table == "topology"]

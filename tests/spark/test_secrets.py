@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from msmqwire.spark.lake.captures import measure
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.lake.tasks import Decoding, Identifying, Measuring
+from msmqwire.spark.lake.tasks import Decoding, Reading
 from msmqwire.spark.source.options import SourceOptions
 from msmqwire.spark.source.scan import ScanOptions
 from tests.spark.captures import ROOT
@@ -25,8 +26,7 @@ OPTIONS = {"secret_key": SECRET}
         ScanOptions(storage_options=OPTIONS),
         SourceOptions.of({"path": "captures", "storageOptions": f'{{"secret_key": "{SECRET}"}}'}),
         Storage.of("s3://lake", OPTIONS),
-        Identifying(OPTIONS),
-        Measuring(OPTIONS),
+        Reading(measure, OPTIONS),
         Decoding(Storage.of("s3://lake", OPTIONS), ScanOptions(storage_options=OPTIONS), "snappy", "done"),
     ],
     ids=lambda shown: type(shown).__name__,

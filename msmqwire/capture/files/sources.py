@@ -33,11 +33,7 @@ STANDARD_INPUT = "-"
 
 
 class OpenFile:
-    """A file to be read: its display name, and its bytes, decompressed if necessary.
-
-    ``read_into`` fills a writable buffer with available bytes and returns their number, 0 at the end of the file or at
-    a limit.
-    """
+    """A file to be read: its display name, and its bytes, decompressed if necessary."""
 
     def __init__(self, name: str, file: Any, *, ours: bool, limits: FileLimits | None = None) -> None:
         self.name = shown_name(name)
@@ -45,7 +41,8 @@ class OpenFile:
         self._ours = ours
         self._decompressed: Decompressed | None = None
         try:
-            self._start = file.tell() if _is_seekable(file) else None
+            seekable = hasattr(file, "seekable") and file.seekable()
+            self._start = file.tell() if seekable else None
             self._peeked = peeked = _Peeked(_reader(file))
             form = form_of(peeked.first)
             if form is not None:
@@ -53,19 +50,27 @@ class OpenFile:
         except BaseException:
             self.close()
             raise
-        self.read_into: Callable[[memoryview], int] = (
-            peeked.readinto if self._decompressed is None else self._decompressed.read_into
-        )
-        self._bounded: Bounded | None = None
-        if limits is not None and limits.max_bytes is not None:
-            self._bounded = Bounded(self.read_into, limits.max_bytes)
-            self.read_into = self._bounded.read_into
+        self._read_into = peeked.readinto if self._decompressed is None else self._decompressed.read_into
+        self._most = None if limits is None else limits.max_bytes
+        self._given = 0
+        self._cut = ""
 
     @property
     def damage(self) -> str:
         """Why the file was not read to its end; empty when nothing is wrong."""
-        bounded, decompressed = self._bounded, self._decompressed
-        return (bounded and bounded.damage) or ("" if decompressed is None else decompressed.damage)
+        return self._cut or ("" if self._decompressed is None else self._decompressed.damage)
+
+    def read_into(self, view: memoryview) -> int:
+        """Fill a writable buffer with available bytes; their number, 0 at the end of the file or at the limit."""
+        if self._most is None:
+            return self._read_into(view)
+        if self._given < self._most:
+            count = self._read_into(view[: self._most - self._given])
+            self._given += count or 0
+            return count
+        if not self._cut and self._read_into(memoryview(bytearray(1))):
+            self._cut = f"reading ended at the limit of max_bytes={self._most}; the file has more"
+        return 0
 
     @property
     def seekable(self) -> bool:
@@ -100,8 +105,7 @@ class OpenFile:
         if size < offset:
             raise CaptureError(f"{self.name}: has {size} bytes, and reading is to resume at {offset}")
         self._file.seek(self._start + offset)
-        if self._bounded is not None:
-            self._bounded.given = offset
+        self._given = offset
         self._peeked.forget()
 
     def close(self) -> None:
@@ -161,27 +165,6 @@ class CapturedFrames:
         """Nothing was opened."""
 
 
-class Bounded:
-    """The first bytes of a file, up to a limit; ``damage`` says if the file has more."""
-
-    def __init__(self, read_into: Callable[[memoryview], int], most: int) -> None:
-        self.given = 0
-        self.damage = ""
-        self._read_into = read_into
-        self._most = most
-
-    def read_into(self, view: memoryview) -> int:
-        """Fill the buffer; 0 at the end of the file or at the limit."""
-        left = self._most - self.given
-        if left > 0:
-            count = self._read_into(view[:left])
-            self.given += count or 0
-            return count
-        if not self.damage and self._read_into(memoryview(bytearray(1))):
-            self.damage = f"reading ended at the limit of max_bytes={self._most}; the file has more"
-        return 0
-
-
 class _Peeked(io.RawIOBase):
     """A file whose first bytes were read and are returned again: a pipe cannot seek."""
 
@@ -226,10 +209,6 @@ def _reader(file: Any) -> Callable[[memoryview], int]:
         return len(data)
 
     return read_into
-
-
-def _is_seekable(file: Any) -> bool:
-    return hasattr(file, "seekable") and bool(file.seekable())
 
 
 def shown_name(name: str) -> str:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from msmqwire.cli.console import CommandError
+from msmqwire.cli.target import is_terminal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,14 +36,15 @@ class TableWriter(Protocol):
         """Write the end of the output; without it the output is incomplete."""
 
 
-def chosen_format(format: str | None, output: str, *, terminal: bool) -> str:
+def chosen_format(format: str | None, output: str) -> str:
     """The format to write: that of ``-T``, or of the name of the file, or of the kind of standard output.
 
     Raises
     ------
     CommandError
-        The name of the file has no format, or the format is not for a terminal.
+        The name of the file has no format, or the format is not for a terminal, or there is no standard output.
     """
+    terminal = is_terminal(output)
     if format is None and output != "-":
         suffix = os.path.splitext(output)[1].lower()
         if suffix not in _SUFFIXES:

@@ -1,4 +1,4 @@
-"""The counts of one capture: what became of its frames, and whether the numbers agree; and the table of them."""
+"""The account of one capture: the counts of its frames and rows, whether they agree, and the table of accounts."""
 
 from __future__ import annotations
 
@@ -6,36 +6,21 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
 
 import pyarrow as pa
 
 from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.frames.frame import MAX_PROBLEMS
-from msmqwire.capture.stats import add_counts
+from msmqwire.capture.stats import FrameCounts, add_counts
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.captures import Identity, Known
 from msmqwire.spark.lake.dayfiles import WrittenFile
 
-__all__ = ["ACCOUNTING", "COUNTS", "AccountingError", "AccountingRow", "SourceAccount", "check_files"]
+__all__ = ["ACCOUNTING", "AccountingError", "AccountingRow", "SourceAccount", "check_files"]
 
-# Attributes that an account has in common with CaptureStats
-COUNTS = (
-    "frames",
-    "payloads",
-    "segments",
-    "fragments",
-    "other",
-    "unsupported",
-    "damaged",
-    "bytes_skipped",
-    "incomplete_datagrams",
-    "fragment_conflicts",
-    "invalid_times",
-    "cut_files",
-)
-_NAMED = ("unsupported_links", "unsupported_encapsulations")  # likewise, counts by name
+_COUNTS = tuple(item.name for item in fields(FrameCounts) if item.type == "int")
+_NAMED = tuple(item.name for item in fields(FrameCounts) if item.default_factory is dict)
 _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("capture", pa.int64()),
     ("run", pa.int64()),
@@ -45,7 +30,7 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("bytes_skipped", pa.int64()),
     ("first_time", pa.timestamp("us", "UTC")),
     ("last_time", pa.timestamp("us", "UTC")),
-    *((name, pa.int64()) for name in COUNTS if name != "bytes_skipped"),
+    *((name, pa.int64()) for name in _COUNTS if name != "bytes_skipped"),
     *((name, pa.map_(pa.string(), pa.int64())) for name in _NAMED),
     ("streams", pa.struct([(item.name, pa.int64()) for item in fields(StreamStats)])),
     ("packets", pa.int64()),
@@ -55,7 +40,7 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("faults", pa.map_(pa.string(), pa.int64())),
     ("losses", pa.list_(pa.struct([("offset", pa.int64()), ("what", pa.string())]))),
     ("problem", pa.string()),
-    # What the lake knows a capture by, and what became of the rows that it had before
+    # For ``KnownCaptures``, and the rows that this row replaces
     ("duplicate_of", pa.int64()),
     ("replaces", pa.list_(pa.int64())),
     ("key", pa.string()),
@@ -75,8 +60,8 @@ class AccountingError(MsmqWireError):
 
 
 @dataclass
-class SourceAccount:
-    """What a task found in one source.
+class SourceAccount(FrameCounts):
+    """The result of decoding one source, with the counts of frames of ``CaptureStats``.
 
     Attributes
     ----------
@@ -96,11 +81,6 @@ class SourceAccount:
         How many bytes were read.
     first_ns, last_ns : int or None
         The times of its rows.
-    frames, payloads, segments, fragments, other, unsupported, damaged, bytes_skipped : int
-    incomplete_datagrams, fragment_conflicts, invalid_times, cut_files : int
-    unsupported_links, unsupported_encapsulations : dict
-        As in ``CaptureStats``.
-    streams : StreamStats
     packets : int
         Packets out of TCP streams that were given to tables.
     given : dict
@@ -128,21 +108,6 @@ class SourceAccount:
     bytes: int = 0
     first_ns: int | None = None
     last_ns: int | None = None
-    frames: int = 0
-    payloads: int = 0
-    segments: int = 0
-    fragments: int = 0
-    other: int = 0
-    unsupported: int = 0
-    unsupported_links: dict[str, int] = field(default_factory=dict)
-    unsupported_encapsulations: dict[str, int] = field(default_factory=dict)
-    damaged: int = 0
-    bytes_skipped: int = 0
-    incomplete_datagrams: int = 0
-    fragment_conflicts: int = 0
-    invalid_times: int = 0
-    cut_files: int = 0
-    streams: StreamStats = field(default_factory=StreamStats)
     given: dict[str, int] = field(default_factory=dict)
     claimed: int = 0
     encrypted: int = 0
@@ -153,7 +118,7 @@ class SourceAccount:
     problem: str | None = None
 
     def identify(self, identity: Identity) -> None:
-        """Take over what tells the source from others."""
+        """Set the fields that identify the source."""
         self.key, self.length, self.grown_from = identity.key, identity.length or 0, identity.grown_from
 
     def unread_because(self, problem: str) -> SourceAccount:
@@ -172,16 +137,17 @@ class SourceAccount:
         return self.streams.packets - self.streams.unselected
 
     def add(self, part: SourceAccount) -> None:
-        """Count in what was found in a part of the source."""
+        """Add the account of a part of the source."""
         self.seen(part.first_ns, part.last_ns)
-        for name in (*COUNTS, "streams", "claimed", "encrypted", "unread"):
+        self.count_in(part)
+        for name in ("claimed", "encrypted", "unread"):
             setattr(self, name, getattr(self, name) + getattr(part, name))
-        for name in ("given", "rows", "faults", *_NAMED):
+        for name in ("given", "rows", "faults"):
             setattr(self, name, add_counts(getattr(self, name), getattr(part, name)))
         self.losses = [*self.losses, *part.losses][:MAX_PROBLEMS]
 
     def agree(self, found: SourceAccount) -> None:
-        """Compare what was counted in parts with what was found in one pass over the frames.
+        """Compare the counts of all parts with those of one pass over the frames.
 
         Raises
         ------
@@ -189,14 +155,12 @@ class SourceAccount:
             They do not agree.
         """
         ours, theirs = ({**asdict(one), **asdict(one.streams)} for one in (self, found))
-        names = (*COUNTS, *(item.name for item in fields(StreamStats)))
+        names = (*_COUNTS, *(item.name for item in fields(StreamStats)))
         _agree(self.file, *((f"{name} in parts", ours[name], "in one pass", theirs[name]) for name in names))
 
     def take(self, stats: CaptureStats, tables: Mapping[str, TableRows], claimed: int) -> None:
-        """Take over what became of the frames, and of the payloads in them."""
-        for name in (*COUNTS, *_NAMED):
-            setattr(self, name, getattr(stats, name))
-        self.streams = stats.streams
+        """Set the counts of frames, payloads and rows to those of a reader."""
+        self.count_in(stats)
         self.losses = [(problem.offset, problem.what) for problem in stats.problems]
         self.claimed = claimed
         self.given = {name: table.payloads for name, table in tables.items()}
@@ -236,15 +200,9 @@ class SourceAccount:
             ),
         )
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> SourceAccount:
-        """What ``dataclasses.asdict`` gave, perhaps by way of JSON."""
-        losses = [(offset, what) for offset, what in values["losses"]]
-        return cls(**{**values, "losses": losses, "streams": StreamStats(**values["streams"])})
-
 
 def check_files(accounts: Iterable[SourceAccount], files: Iterable[WrittenFile]) -> None:
-    """Compare the rows that sources are said to have with those in the files that were written of them.
+    """Compare the rows that accounts have with the rows in the files that were written.
 
     Raises
     ------

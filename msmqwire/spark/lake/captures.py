@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
+from msmqwire.capture.files.compression import form_of
 from msmqwire.capture.files.sources import OpenFile
 from msmqwire.spark.source.files import SourceFile, open_source
 from msmqwire.spark.source.remote import StorageOptions
@@ -28,16 +28,16 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Identity:
-    """What tells a capture from others.
+    """Identifies a capture.
 
     Attributes
     ----------
     key : str
-        The digest of its beginning, or of all of it and its name.
+        The digest of its beginning, or of a small capture the digest of its bytes and its name.
     length : int or None
-        Its bytes after decompression; None where that would take reading all of it.
+        Its bytes after decompression; None if only reading all of it would tell.
     grown_from : list of str
-        Keys of small captures that it has grown from, of those that were asked about.
+        The keys that it had when it had one of the given lengths.
     """
 
     key: str
@@ -89,25 +89,25 @@ def measure(name: str, storage_options: StorageOptions) -> int:
     CaptureError, OSError
         It cannot be decompressed or read.
     """
-    room = memoryview(bytearray(_BLOCK))
+    block = memoryview(bytearray(_BLOCK))
     length = 0
     with open_source(name, storage_options) as file:
         opened = OpenFile(name, file, ours=False)
-        while count := opened.read_into(room):
+        while count := opened.read_into(block):
             length += count
     return length
 
 
 def _filled(file: OpenFile, size: int) -> bytes:
-    room = memoryview(bytearray(size))
+    found = memoryview(bytearray(size))
     count = 0
-    while count < size and (more := file.read_into(room[count:])):
+    while count < size and (more := file.read_into(found[count:])):
         count += more
-    return bytes(room[:count])
+    return bytes(found[:count])
 
 
 class CapturedFile:
-    """A source that is read once, and knows what was read of it: so rows and identity are of the same bytes.
+    """A source that is read once and identified by the bytes that were read, the same that its rows come from.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class CapturedFile:
 
     def readinto(self, view: memoryview) -> int:
         """Read into a buffer; how many bytes there were."""
-        # What is written after the end was met is for the next run: there are no rows of it
+        # Bytes that are written after the end was reached have no rows: the next run reads them
         count = 0 if self._ended else self._file.readinto(view) or 0
         self._ended = not count
         if len(self._head) < HEAD:
@@ -151,35 +151,35 @@ class CapturedFile:
         return count
 
     def finish(self) -> None:
-        """Read what is left, so that ``bytes`` and ``digest`` are of the complete file."""
+        """Read the remaining bytes, so that ``bytes`` and ``digest`` count the complete file."""
         rest = memoryview(bytearray(_BLOCK))
         while self.readinto(rest):
             pass
 
     @property
     def digest(self) -> str | None:
-        """SHA-256 of what was read, where it was requested."""
+        """SHA-256 of the bytes that were read, if it was requested."""
         return None if self._hash is None else self._hash.hexdigest()
 
     def identity(self, length: int, lengths: Iterable[int] = ()) -> Identity:
-        """The identity of what was read.
+        """The identity of the bytes that were read.
 
         Parameters
         ----------
         length : int
-            The bytes of it after decompression.
+            Their number after decompression.
         lengths : iterable of int
-            Of small captures that were known under this name.
+            The lengths of small captures that were known under this name.
         """
         head = bytes(self._head)
-        if form_of(head[:LONGEST_MAGIC]) is None:
+        if form_of(head) is None:
             return identity_of(self.name, head, self.bytes, lengths)
         found = identify(self.name, self._storage_options, lengths)
         return found if found.length is not None else replace(found, length=length)
 
 
 class Known(NamedTuple):
-    """A row of ``accounting``, as far as it tells what a lake knows."""
+    """The columns of a row of ``accounting`` that decide whether a file is read again."""
 
     capture: int
     run: int
@@ -198,14 +198,14 @@ class Known(NamedTuple):
         return self.duplicate_of is None and self.problem is None
 
 
-#: The columns of ``accounting`` that tell what a lake knows.
+#: The columns of ``accounting`` that ``KnownCaptures`` takes.
 KNOWN = (*Known._fields, "file", "replaces")
 
 
 class KnownCaptures:
-    """What a lake knows, by what it is looked up by.
+    """The captures that a lake knows, by key and by name.
 
-    A run looks up few of all the captures of a lake, so a row becomes a ``Known`` only when it is looked up.
+    A run looks up few of the captures of a lake, so a row becomes a ``Known`` only when it is looked up.
     """
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ class KnownCaptures:
         self._replaced: set[int] = set()
 
     def add(self, rows: pa.Table) -> None:
-        """Add rows of ``accounting``, its columns ``KNOWN``; rows that they replace are known no more."""
+        """Add rows of ``accounting`` with the columns ``KNOWN``; the rows that they replace are forgotten."""
         start = len(self._columns["capture"])
         for name, values in self._columns.items():
             column = rows[name]
@@ -261,7 +261,7 @@ class KnownCaptures:
         return None if number is None else self._row(number)
 
     def noted(self, file: SourceFile) -> Known | None:
-        """The row of a file of this size and time, be it a copy of another."""
+        """The row of a file with this size and time, also if it is a copy of another file."""
         stamp = file.size, file.modified_ns
         rows = (row for row in reversed(self._named(file.name)) if row.problem is None)
         return next((row for row in rows if (row.size, row.modified_ns) == stamp), None)
@@ -274,7 +274,7 @@ class KnownCaptures:
         return noted is not None and self.holds(noted.key, noted.length, settings)
 
     def holds(self, key: str | None, length: int, settings: str) -> bool:
-        """Whether a capture is known with as many bytes or more, and was decoded with these settings."""
+        """Whether a capture is known with at least ``length`` bytes, and was decoded with these settings."""
         found = self.capture(key)
         return found is not None and found.settings == settings and found.length >= length
 
@@ -287,7 +287,7 @@ class KnownCaptures:
         return next((row for row in self._named(name) if row.problem is not None), None)
 
     def replaced_by(self, name: str, key: str | None, grown_from: Sequence[str]) -> list[Known]:
-        """The rows whose place another row takes: the same capture, and whatever else was noted of the file."""
+        """The rows that a new row replaces: those of the same capture, and others of the file that are no captures."""
         found = [self.capture(one) for one in (key, *grown_from)]
         others = (row for row in self._named(name) if not row.is_capture)
         return list(dict.fromkeys([*(row for row in found if row is not None), *others]))

@@ -23,9 +23,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
+from msmqwire.capture.parquet import Compression
 from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow
 from msmqwire.spark.lake.captures import KNOWN, Known, KnownCaptures
-from msmqwire.spark.lake.dayfiles import Compression, WrittenFile, statistics
+from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
 from msmqwire.spark.lake.schemas import LAKE_TABLES
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeError, LakeTable
@@ -51,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a run changes.
+    """The changes of a run.
 
     Attributes
     ----------
@@ -95,7 +96,7 @@ _LINKS = ("latest", "previous")
 
 
 class Lake:
-    """A lake, as of the moment it was looked at last.
+    """A lake, as it was when ``accounting`` was last read.
 
     Attributes
     ----------
@@ -169,9 +170,10 @@ class Lake:
             self._tables[name].create()
 
     def commit(self, groups: Iterable[Group], compression: Compression, *, overwrite_before: int = 0) -> list[Group]:
-        """Make captures part of the lake, in place of what it had of them, as one run.
+        """Make captures part of the lake as one run; their rows replace those that the lake had of them.
 
-        Other runs may commit meanwhile: what they have made known is left out. So is what two groups have.
+        Other runs may commit meanwhile. A group with a capture that they have committed, or that an earlier group has,
+        is left out.
 
         Parameters
         ----------
@@ -179,17 +181,17 @@ class Lake:
         compression : str
             Of the file of ``accounting``.
         overwrite_before : int
-            Replace captures of runs up to this one, though the lake has all that is in them.
+            Replace captures of runs up to this one, even if the lake has all their bytes.
 
         Returns
         -------
         list of Group
-            Those with a capture that is left out. None of their captures is in the lake by this commit, since their
-            files have the rows of all of them: decode the other captures again.
+            Those that are left out, with all their captures, since the captures of a group share files. Decode the
+            captures that the lake does not have again.
         """
         waiting = list(groups)
         while True:
-            # To settle and to merge files is to look at accounting, where another run may have been committed since
+            # Settling and merging files read accounting again; another run may have committed meanwhile
             if self._accounting.run != self.run:
                 self._look()
             kept, refused = self._chosen(waiting, overwrite_before)
@@ -218,7 +220,7 @@ class Lake:
             table = self.table(name)
             table.refresh()
             plans = []
-            # A table that has nothing of a run has no transaction of it: what matters is the last run that changes it
+            # A run has a transaction only in tables that it changes, so the plans of a table are linked
             while run > table.run:
                 plans.append(self._read_plan(plan))
                 run, plan = plans[-1].previous.get(name, (0, ""))
@@ -235,7 +237,7 @@ class Lake:
             table.refresh()
 
     def _look(self) -> None:
-        """Look at ``accounting`` as it is now, and settle."""
+        """Read the current ``accounting``, and settle."""
         _ = self._accounting.delta
         self._accounting.refresh()
         self._known = None
@@ -280,7 +282,7 @@ class Lake:
         return plan
 
     def _chosen(self, groups: Iterable[Group], overwrite_before: int) -> tuple[list[Group], list[Group]]:
-        """The groups that are new, with the rows that theirs replace; and those with a capture that is known by now."""
+        """The groups that are new, with the rows that they replace; and those with a capture that is known now."""
         kept, refused = [], []
         taken: set[str | None] = set()
         for group in groups:
@@ -311,7 +313,7 @@ class Lake:
         return found.run <= overwrite_before
 
     def _is_news(self, row: AccountingRow) -> bool:
-        """Whether ``accounting`` does not say the same of a file that has no rows."""
+        """Whether the row of a file without rows differs from what ``accounting`` has."""
         noted = self.known.problem(row.account.file)
         if row.account.problem is None:
             file = SourceFile(row.account.file, row.size, row.modified_ns)
@@ -360,7 +362,7 @@ class Lake:
         return WrittenFile("accounting", path, size, len(values), statistics(writer.writer.metadata))
 
     def _tables_of(self, captures: Collection[int]) -> dict[str, list[int]]:
-        """The tables that captures have rows in, with the numbers of those that have."""
+        """By table, the numbers of the captures that have rows in it."""
         if not captures:
             return {}
         found = self._read_accounting(["capture", "rows", "faults"])

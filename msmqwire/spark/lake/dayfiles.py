@@ -7,22 +7,20 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from msmqwire.capture.parquet import parquet_writer
+from msmqwire.capture.parquet import Compression, parquet_writer
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn, arrow_schema, convert
 
-__all__ = ["NO_DAY", "Compression", "DayFiles", "WrittenFile", "statistics"]
+__all__ = ["NO_DAY", "DayFiles", "WrittenFile", "statistics"]
 
-Compression = Literal["snappy", "zstd", "lz4", "gzip", "brotli", "none"]
-
-# Hive's name for the partition of what has no day; readers take it for null
+# Hive's name for the partition of rows without a day; readers read it as null
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 # Smaller than those of one file: a task writes the files of several tables at a time
 _ROW_GROUP_ROWS = 1 << 15
@@ -58,16 +56,16 @@ class WrittenFile:
 class DayFiles:
     """Writes the rows of one table into a Parquet file for each day, by their column ``time``.
 
-    Rows wait until there are enough of them for a row group, since converting and writing few rows costs as much as
-    many. A capture whose times jump about opens few files at once:
-    a day that comes back after its file was closed gets another one. The names of the files begin with ``name``.
+    Rows wait until they fill a row group, since converting and writing few rows costs as much as many. Few files are
+    open at once: rows of a day whose file was closed before get another file. The names of the files begin with
+    ``name``.
     """
 
     def __init__(
         self, storage: Storage, table: str, columns: Sequence[SparkColumn], compression: Compression, name: str
     ) -> None:
         self.files: list[WrittenFile] = []
-        #: What the lake has for each of the files, from the moment it is created.
+        #: The path of each file in the lake, from the moment that the file is created.
         self.names: list[str] = []
         self._storage = storage
         self._table = table
@@ -137,7 +135,7 @@ class DayFiles:
 
 
 def statistics(metadata: pq.FileMetaData) -> str:
-    """What a Delta table says of a file: the number of its rows, and the least and greatest values of some columns."""
+    """The statistics of a file in a Delta table: the number of its rows, least and greatest values of some columns."""
     names = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
     least: dict[str, Any] = {}
     greatest: dict[str, Any] = {}

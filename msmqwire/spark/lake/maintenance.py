@@ -1,4 +1,4 @@
-"""What keeps a lake fast and small, and tells whether it is sound."""
+"""Maintenance of a lake: merge small files, delete files, list runs, check files and rows."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def vacuum(
     dry_run: bool = False,
     lake_options: LakeOptions | None = None,
 ) -> list[str]:
-    """Delete the files that no table has had for some time, and what killed runs have left.
+    """Delete the files that no table has had for some time, and the files that killed runs have left.
 
-    Kept are the files of every table as the runs of the last ``hours`` left it, so that ``read(..., run=...)`` gives
-    them, and files of runs under way: of the last 24 hours where ``hours`` is less.
+    The files of every table as the runs of the last ``hours`` left it are kept, so that ``read(..., run=...)`` can read
+    them; and files of runs under way: those of the last 24 hours if ``hours`` is less.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def vacuum(
         removed = set(table.expired(hours))
         for path in table.expired(hours, orphans=True):
             file = f"{name}/{path}"
-            # What the log has never named may be of a run that has not committed yet
+            # A file that the log has never named may be of a run that has not committed yet
             age = 0 if path in removed else max(hours, _UNDER_WAY_HOURS) * _HOUR
             if file in written and written[file] <= now - age:
                 gone.append(file)

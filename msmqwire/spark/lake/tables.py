@@ -20,17 +20,17 @@ from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
 from msmqwire.spark.lake.schemas import table_schema
 from msmqwire.spark.lake.storage import Storage
 
-__all__ = ["RUN", "LakeError", "LakeTable", "is_inside"]
+__all__ = ["RUN", "LakeError", "LakeTable"]
 
 # The name under which transactions number themselves, so that none is made twice
 _APPLICATION = "msmqwire"
-#: What the commits of a run have its number under, in the history of a table.
+#: The key of the number of a run in the history of a table.
 RUN = "msmqwire.run"
 # With more commits than this after it, a checkpoint of the log is written
 _CHECKPOINT_INTERVAL = "20"
 # Cleaning up reads the names of the whole log, so it is left to compact
 _NO_CLEANUP = PostCommitHookProperties(cleanup_expired_logs=False)
-# A commit that others came before is made again so often: each time, one of them has succeeded
+# How often a commit is repeated that lost to another one; each time, another process has succeeded
 _ATTEMPTS = 1000
 _NAME = r"[0-9a-f]{32}(-[0-9]+)?\.parquet"
 _WRITTEN = re.compile(rf"day=([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{NO_DAY})/{_NAME}|{_NAME}")
@@ -41,7 +41,7 @@ class LakeError(MsmqWireError):
 
 
 class LakeTable:
-    """A Delta table, as of the moment it was looked at last.
+    """A Delta table, as it was when its log was last read.
 
     Attributes
     ----------
@@ -108,13 +108,13 @@ class LakeTable:
         return self._delta is not None
 
     def create(self) -> None:
-        """Make the table where there is none, without a look at one that is there."""
+        """Create the table if it does not exist; a table that exists is not read."""
         first, checkpoint = self._log_entry(0), f"{self.name}/_delta_log/_last_checkpoint"
         if self._delta is None and not (self._storage.exists(first) or self._storage.exists(checkpoint)):
             _ = self.delta
 
     def refresh(self) -> None:
-        """Look at the table as it is now."""
+        """Use the current version of the table."""
         # To update the table lists its log, which takes longer with each commit
         if self._delta is not None and self._storage.exists(self._log_entry(self._delta.version() + 1)):
             self._is_stale = True
@@ -132,7 +132,7 @@ class LakeTable:
         return self._run_at[1]
 
     def add(self, files: Sequence[WrittenFile], run: int, notes: Mapping[str, str] | None = None) -> bool:
-        """Add the files of a run in one transaction; False when another process has made a run's since the last look.
+        """Add the files of a run in one transaction; False if another process has added those of a run meanwhile.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class LakeTable:
         return True
 
     def delete(self, captures: Collection[int], run: int) -> None:
-        """Delete the rows of captures; what others commit meanwhile stays."""
+        """Delete the rows of captures; commits of others meanwhile stay."""
         if not captures:
             return
         predicate = (
@@ -212,7 +212,7 @@ class LakeTable:
         delta = self.delta if version is None else self.at_version(version)
         files = pa.table(delta.get_add_actions(flatten=True))
         for path in map(str, files["path"].to_pylist()):
-            if not is_inside(path):
+            if not _is_inside(path):
                 raise LakeError(f"{self._storage.path(self.name)}: its log names {path!r}, which is not in the table")
         return files
 
@@ -270,8 +270,8 @@ class LakeTable:
         self._sync_log(before)
 
 
-def is_inside(name: str) -> bool:
-    """Whether a name that a file says is that of a file below a folder, and no way out of it."""
+def _is_inside(name: str) -> bool:
+    """Whether a name that was read from a file is a relative path that does not leave its folder."""
     return not (":" in name or "%" in name or "\\" in name) and all(
         part not in ("", ".", "..") for part in name.split("/")
     )

@@ -1,12 +1,13 @@
-"""What workers do for the pipeline: identify captures, and decode captures into files of the lake."""
+"""The tasks of the pipeline: identify captures, and decode captures into files of the lake."""
 
 from __future__ import annotations
 
 import json
+import pickle
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -14,23 +15,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import Checkpoint, checkpoints
-from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.files.sources import shown_name
+from msmqwire.capture.parquet import Compression
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.lake.accounting import SourceAccount
-from msmqwire.spark.lake.captures import CapturedFile, identify, measure
-from msmqwire.spark.lake.dayfiles import Compression, DayFiles, WrittenFile
+from msmqwire.spark.lake.captures import CapturedFile
+from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
 from msmqwire.spark.lake.schemas import FAULTS, file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn
-from msmqwire.spark.source.files import open_source, opened
+from msmqwire.spark.source.files import is_compressed, opened
 from msmqwire.spark.source.remote import StorageOptions
 from msmqwire.spark.source.scan import Scan, ScanOptions
 
-__all__ = ["Cut", "Cutting", "Decoded", "Decoding", "Identifying", "Measuring", "Numbered", "Stage"]
+__all__ = ["Cut", "Cutting", "Decoded", "Decoding", "Numbered", "Reading", "Stage"]
 
 _Rows: TypeAlias = Iterator[tuple[str, pa.RecordBatch]]
+_Read: TypeAlias = Callable[[Scan, SourceAccount], _Rows]
 #: A source, the number of its capture, and the lengths of small captures that were known under its name.
 Numbered: TypeAlias = tuple[str, int, list[int]]
 
@@ -47,80 +49,50 @@ class Stage(Sent):
     places : list of int
         Where in the file each part begins, and where the last one ends.
     work : callable
-        What is done with a part; it gives text.
+        The function that is called with each part.
     """
 
     storage: Storage
     parts: str
     places: list[int]
-    work: Callable[[Any], str]
+    work: Callable[[Any], Any]
 
     def run(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The results of the parts whose numbers come in."""
+        """The results of the parts whose numbers come in, pickled."""
         for batch in numbers:
             for number in map(int, batch.column(0).to_numpy()):
                 start, end = self.places[number : number + 2]
                 part = json.loads(self.storage.read(self.parts, start, end - start))
-                yield pa.record_batch({"result": [self.work(part)]})
+                yield pa.record_batch({"result": [pickle.dumps(self.work(part))]})
 
 
 @dataclass(frozen=True)
-class Identifying:
-    """Identifies sources: a JSON object of ``Identity`` by name, without those that cannot be read."""
+class Reading:
+    """Calls a function of ``captures`` for each of some sources: the results by name, without unreadable sources."""
 
+    function: Callable[..., Any]
     storage_options: StorageOptions = field(repr=False)
 
-    def __call__(self, sources: Sequence[tuple[str, list[int]]]) -> str:
-        """Identify sources, each with the lengths of small captures that were known under its name."""
+    def __call__(self, sources: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        """The results for sources, each with the further arguments of the function."""
         found = {}
-        for source, lengths in sources:
-            try:
-                found[source] = asdict(identify(source, self.storage_options, lengths))
-            except (CaptureError, OSError):
-                # Decoding fails likewise, and reports it
-                continue
-        return json.dumps(found)
-
-
-@dataclass(frozen=True)
-class Measuring:
-    """Measures compressed sources: a JSON object of lengths by name, without those that cannot be read."""
-
-    storage_options: StorageOptions = field(repr=False)
-
-    def __call__(self, sources: Sequence[str]) -> str:
-        """Measure the sources."""
-        found = {}
-        for source in sources:
-            try:
-                found[source] = measure(source, self.storage_options)
-            except (CaptureError, OSError):
-                continue
-        return json.dumps(found)
+        for source, *arguments in sources:
+            # Decoding fails likewise, and reports it
+            with suppress(CaptureError, OSError):
+                found[source] = self.function(source, self.storage_options, *arguments)
+        return found
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a task made of a part of the sources: an account for each, and the files with the rows of all."""
+    """The result of a task: an account of each of its sources, and the files with the rows of all of them."""
 
     accounts: list[SourceAccount]
     files: list[WrittenFile]
 
-    def to_json(self) -> str:
-        """As a task sends it to the driver."""
-        # Without the copies that asdict makes
-        return json.dumps(self, default=vars)
-
-    @classmethod
-    def from_json(cls, text: str) -> Decoded:
-        """What ``to_json`` gave."""
-        values = json.loads(text)
-        accounts = [SourceAccount.from_dict(account) for account in values["accounts"]]
-        return cls(accounts, [WrittenFile(**file) for file in values["files"]])
-
 
 class _SpoiledError(Exception):
-    """Reading has failed where rows of the source are written already."""
+    """Reading has failed after rows of the source were written."""
 
     def __init__(self, account: SourceAccount) -> None:
         super().__init__(account)
@@ -150,11 +122,11 @@ class Decoding:
 
     @cached_property
     def columns(self) -> dict[str, tuple[SparkColumn, ...]]:
-        """Those of each table."""
+        """The columns of each table."""
         return {table: self.options.columns(table) for table in self.options.tables}
 
-    def __call__(self, sources: Sequence[Numbered]) -> str:
-        """Decode the sources; ``Decoded`` as JSON.
+    def __call__(self, sources: Sequence[Numbered]) -> Decoded:
+        """Decode the sources.
 
         Raises
         ------
@@ -164,8 +136,8 @@ class Decoding:
         lengths = {source: known for source, _, known in sources}
         return self._decoded(sources, partial(self._whole, lengths=lengths), len(sources))
 
-    def part(self, part: tuple[str, int, str, int, int]) -> str:
-        """Decode a part of a source; ``Decoded`` as JSON, with the account of the part.
+    def part(self, part: tuple[str, int, str, int, int]) -> Decoded:
+        """Decode a part of a source; the account is that of the part.
 
         Parameters
         ----------
@@ -181,7 +153,7 @@ class Decoding:
     def _checkpoint(self, folder: str, number: int) -> Checkpoint:
         return Checkpoint.from_bytes(self.storage.read(f"{folder}/{number}"))
 
-    def _decoded(self, sources: Sequence[Numbered], read: Callable[[Scan, SourceAccount], _Rows], captures: int) -> str:
+    def _decoded(self, sources: Sequence[Numbered], read: _Read, captures: int) -> Decoded:
         spoiled: dict[str, SourceAccount] = {}
         while True:
             name = uuid.uuid4().hex
@@ -195,12 +167,12 @@ class Decoding:
                 frames = sum(account.frames for account in decoded.accounts)
                 with self.storage.create(f"{self.marks}/{name}-{captures}-{frames}"):
                     pass
-            return decoded.to_json()
+            return decoded
 
     def _written(
         self,
         sources: Sequence[Numbered],
-        read: Callable[[Scan, SourceAccount], _Rows],
+        read: _Read,
         name: str,
         spoiled: Mapping[str, SourceAccount],
     ) -> Decoded:
@@ -224,7 +196,7 @@ class Decoding:
     def _account(
         self,
         account: SourceAccount,
-        read: Callable[[Scan, SourceAccount], _Rows],
+        read: _Read,
         writers: Mapping[str, DayFiles],
     ) -> SourceAccount:
         """Write the rows of a source, and complete its account."""
@@ -243,7 +215,7 @@ class Decoding:
             raise _SpoiledError(unread)
         return unread
 
-    def _rows(self, account: SourceAccount, read: Callable[[Scan, SourceAccount], _Rows]) -> _Rows:
+    def _rows(self, account: SourceAccount, read: _Read) -> _Rows:
         """Read a source; its account is complete at the end, also where it cannot be read."""
         scan = Scan(self.options, self.columns)
         try:
@@ -262,7 +234,7 @@ class Decoding:
             try:
                 yield from scan.rows(file)  # type: ignore[arg-type]
             except CaptureError as error:
-                # What is no capture has a size and a digest all the same
+                # A file that is no capture has a size and a digest, too
                 account.problem = str(error)
             file.finish()
             account.digest, account.bytes = file.digest, file.bytes
@@ -291,18 +263,13 @@ class Cut:
     folder: str
     parts: int
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Cut:
-        """What ``dataclasses.asdict`` gave, perhaps by way of JSON."""
-        return cls(SourceAccount.from_dict(values["account"]), values["folder"], values["parts"])
-
     def joined(self, parts: Sequence[Decoded]) -> Decoded:
-        """What its parts come to.
+        """The capture as decoded in these parts.
 
         Raises
         ------
         AccountingError
-            They are not what the pass found.
+            Their counts are not those that the pass found.
         """
         found = self.account
         names = ("file", "capture", "key", "length", "grown_from", "digest", "bytes")
@@ -318,7 +285,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Cutting:
-    """Cuts large captures, and identifies them, in one pass over the frames of each: a list of ``Cut`` as JSON.
+    """Cuts large captures, and identifies them, in one pass over the frames of each.
 
     Those that cannot be cut or read are left out.
 
@@ -339,7 +306,7 @@ class Cutting:
     size: int
     digest: bool = False
 
-    def __call__(self, sources: Sequence[Numbered]) -> str:
+    def __call__(self, sources: Sequence[Numbered]) -> list[Cut]:
         """Cut the sources."""
         cuts = []
         for source, capture, lengths in sources:
@@ -349,15 +316,14 @@ class Cutting:
                 # Decoding fails likewise, and reports it
                 continue
             if cut.parts > 1:
-                cuts.append(asdict(cut))
-        return json.dumps(cuts)
+                cuts.append(cut)
+        return cuts
 
     def _cut(self, account: SourceAccount, lengths: Sequence[int]) -> Cut:
         source, options = account.file, self.options
         folder = f"{self.scratch}/{uuid.uuid4().hex}"
-        with open_source(source, options.storage_options) as file:
-            if form_of(file.read(LONGEST_MAGIC)) is not None:
-                return Cut(account, folder, 1)
+        if is_compressed(source, options.storage_options):
+            return Cut(account, folder, 1)
         parts = 0
         with (
             CapturedFile(source, options.storage_options, digest=self.digest) as captured,

@@ -12,9 +12,10 @@ from fnmatch import fnmatchcase
 from typing import IO
 from urllib.parse import unquote
 
+from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
 from msmqwire.spark.source.remote import Entry, RemoteStore, StorageOptions
 
-__all__ = ["SourceFile", "check_paths", "expand", "find_files", "open_source", "opened"]
+__all__ = ["SourceFile", "check_paths", "find_files", "is_compressed", "open_source", "opened"]
 
 HIDDEN = (".", "_")
 
@@ -36,16 +37,6 @@ class SourceFile:
     name: str
     size: int
     modified_ns: int | None = field(default=None, compare=False)
-
-
-def expand(
-    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    *,
-    recursive: bool = False,
-    storage_options: StorageOptions | None = None,
-) -> tuple[str, ...]:
-    """The names of ``find_files``."""
-    return tuple(file.name for file in find_files(sources, recursive=recursive, storage_options=storage_options))
 
 
 def find_files(
@@ -108,6 +99,18 @@ def open_source(name: str, storage_options: StorageOptions | None = None) -> IO[
     if "://" in name:
         return RemoteStore(name, storage_options).open(name)  # type: ignore[return-value] # a RawIOBase is one
     return open(name, "rb", buffering=0)
+
+
+def is_compressed(name: str, storage_options: StorageOptions | None = None) -> bool:
+    """Whether a file of ``find_files`` is compressed, by its first bytes.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened or read.
+    """
+    with open_source(name, storage_options) as file:
+        return form_of(file.read(LONGEST_MAGIC)) is not None
 
 
 @contextmanager

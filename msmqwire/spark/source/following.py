@@ -410,9 +410,9 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
     def _listed(self) -> tuple[SourceFile, ...]:
         """The files in the order of their names, without files that are being copied or compressed."""
         try:
-            begun = {_plain(file.name) for file in self._found()}
+            begun = {_plain(file.name) for file in self.options.files()}
             # Sizes are of a second listing: a file that the first listed before a later name was finished by then
-            files = [file for file in self._found() if _plain(file.name) in begun]
+            files = [file for file in self.options.files() if _plain(file.name) in begun]
         except FileNotFoundError as error:
             self._warn_once(f"{error}: waiting for one")
             return ()
@@ -422,9 +422,6 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
             for file in files
             if not file.name.endswith(UNFINISHED) and (file.name == _plain(file.name) or _plain(file.name) not in names)
         )
-
-    def _found(self) -> tuple[SourceFile, ...]:
-        return self.options.files()
 
     def _called(self, files: Iterable[SourceFile], names: Set[str]) -> tuple[SourceFile, ...]:
         """The files under their known names, although they may have been compressed since."""

@@ -11,10 +11,9 @@ from itertools import accumulate
 from pyspark.sql.datasource import InputPartition
 
 from msmqwire.capture import Checkpoint, checkpoints
-from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
-from msmqwire.spark.source.files import SourceFile, open_source, opened
+from msmqwire.spark.source.files import SourceFile, is_compressed, opened
 from msmqwire.spark.source.options import SourceOptions
 
 __all__ = ["SPLIT_SIZE", "CapturePart", "CapturePartition", "plan", "tasks_of"]
@@ -97,7 +96,9 @@ def tasks_of(files: Sequence[SourceFile], options: SourceOptions) -> list[Captur
 
     def parts_of(file: SourceFile) -> list[CapturePart]:
         try:
-            return [_unsplit(file)] if _is_compressed(file, options) else split([file], size, options)
+            return (
+                [_unsplit(file)] if is_compressed(file.name, options.storage_options) else split([file], size, options)
+            )
         except (CaptureError, OSError):
             if options.ignore_corrupt_files:
                 return [_unsplit(file)]  # reading fails likewise, and reports it
@@ -148,8 +149,3 @@ def pack(parts: Iterable[CapturePart], size: int) -> Iterator[CapturePartition]:
 def _unsplit(file: SourceFile, *following: SourceFile) -> CapturePart:
     size = sum(one.size for one in (file, *following))
     return CapturePart(file.name, size, following=tuple(one.name for one in following))
-
-
-def _is_compressed(file: SourceFile, options: SourceOptions) -> bool:
-    with open_source(file.name, options.storage_options) as source:
-        return form_of(source.read(LONGEST_MAGIC)) is not None
