@@ -80,6 +80,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After each file, leave out what it imported and keeps."""
+    if nextitem is None or nextitem.path != item.path:
+        pytest_collection_finish()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     """End with the number of tests that were skipped, by reason."""
