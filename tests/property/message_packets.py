@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from msmqwire import mqqb
 from msmqwire.formatname import DistributionListName, FormatName, PrivateName, PublicName
-from tests.property.notifications import texts
+from tests.property.notifications import edit, texts
 
 # Few, so that a private queue's host is often one that the packet names
 guids = st.sampled_from([uuid.UUID(int=k) for k in range(4)]) | st.uuids()
@@ -189,17 +189,7 @@ def payloads(draw: st.DrawFn) -> bytes:
     else:
         head = draw(st.sampled_from((b"", b"\x10\0\3\0LIOR", b"\x10\0\x1b\0LIOR", b"\0\0HU")))
         data = bytearray(head + draw(st.binary(max_size=120)))
-    for _ in range(draw(st.integers(0, 3))):
-        edit = draw(st.integers(0, 3))
-        at = draw(st.integers(0, len(data)))
-        if edit == 0:
-            del data[at:]
-        elif edit == 1:
-            data += draw(st.binary(max_size=20))
-        elif edit == 2:
-            data[at : at + 4] = draw(st.sampled_from((0, 1, 4, 16, 0x7FFFFFFF, 0xFFFFFFFF))).to_bytes(4, "little")
-        elif at < len(data):
-            data[at] = draw(st.integers(0, 255))
+    edit(draw, data, (0, 1, 4, 16, 0x7FFFFFFF, 0xFFFFFFFF))
     if len(data) >= 16 and draw(st.booleans()):
         data[8:12] = len(data).to_bytes(4, "little")
     return bytes(data)

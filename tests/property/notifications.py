@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -118,6 +119,21 @@ messages = _messages(conforming_updates())
 any_messages = _messages(any_updates())
 
 
+def edit(draw: st.DrawFn, data: bytearray, numbers: Sequence[int]) -> None:
+    """Up to three edits: the end cut off, bytes behind it, one of the numbers somewhere, a byte changed."""
+    for _ in range(draw(st.integers(0, 3))):
+        kind = draw(st.integers(0, 3))
+        at = draw(st.integers(0, len(data)))
+        if kind == 0:
+            del data[at:]
+        elif kind == 1:
+            data += draw(st.binary(max_size=20))
+        elif kind == 2:
+            data[at : at + 4] = draw(st.sampled_from(numbers)).to_bytes(4, "little")
+        elif at < len(data):
+            data[at] = draw(st.integers(0, 255))
+
+
 @st.composite
 def payloads(draw: st.DrawFn) -> bytes:
     """A message with a few edits, or bytes that begin like one."""
@@ -126,17 +142,5 @@ def payloads(draw: st.DrawFn) -> bytes:
     else:
         head = draw(st.sampled_from((b"", b"\1\1", b"\1\1\1\1" + bytes(56), b"\2\1", b"\2\1<\0N\0")))
         data = bytearray(head + draw(st.binary(max_size=120)))
-    for _ in range(draw(st.integers(0, 3))):
-        edit = draw(st.integers(0, 3))
-        at = draw(st.integers(0, len(data)))
-        if edit == 0:
-            del data[at:]
-        elif edit == 1:
-            data += draw(st.binary(max_size=20))
-        elif edit == 2:
-            data[at : at + 4] = draw(st.sampled_from((0, 1, 100, 105, 1404, 0x7FFFFFFF, 0xFFFFFFFF))).to_bytes(
-                4, "little"
-            )
-        elif at < len(data):
-            data[at] = draw(st.integers(0, 255))
+    edit(draw, data, (0, 1, 100, 105, 1404, 0x7FFFFFFF, 0xFFFFFFFF))
     return bytes(data)
