@@ -43,6 +43,8 @@ run: check $(DONE)/venv ## decode the sample captures through Spark on local[*] 
 
 # Files are handed out heaviest first: tests/conftest.py sorts them by their recorded CPU seconds
 PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+# Without its caches, each process of pytest would rewrite and compile all tests again
+unexport PYTHONDONTWRITEBYTECODE
 LONG := -m "long or hypothesis" --hypothesis-profile long
 
 .PHONY: test

@@ -255,6 +255,12 @@ def simple_packet(frame: bytes, order: str = "<", *, original: int | None = None
     return block(3, struct.pack(order + "I", len(frame) if original is None else original) + frame, order)
 
 
+def interface_per_frame(frames: Iterable[tuple[int, bytes]]) -> bytes:
+    """A pcapng file of frames, each with its link type."""
+    blocks = (interface(link=link) + packet(frame, number=number) for number, (link, frame) in enumerate(frames))
+    return section() + b"".join(blocks)
+
+
 def pcapng(frames: Iterable[bytes], order: str = "<", **description: int) -> bytes:
     """A whole file of one section and one interface."""
     blocks = (packet(frame, order, stamp=START // 1000 + 1000 * n) for n, frame in enumerate(frames))

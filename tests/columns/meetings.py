@@ -1,4 +1,4 @@
-"""Threads that meet at one batch: ``python -m tests.columns.meetings TABLE write|read``.
+"""Threads that meet at one batch: ``python -m tests.columns.meetings TABLE``.
 
 Losing may kill the process, so that they meet in one of their own.
 """
@@ -91,5 +91,6 @@ def write_and_read(kind: Format, seconds: float = 4) -> None:
 
 
 if __name__ == "__main__":
-    wanted, meeting = sys.argv[1:]
-    {"write": write_and_write, "read": write_and_read}[meeting](next(each for each in FORMATS if str(each) == wanted))
+    wanted = next(each for each in FORMATS if str(each) == sys.argv[1])
+    write_and_write(wanted)
+    write_and_read(wanted)

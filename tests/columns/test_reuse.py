@@ -124,11 +124,10 @@ def test_a_refused_call_leaves_the_batch_as_it_was(kind: Format, options: dict[s
     kind.assert_rows(payloads_of(kind), out)
 
 
-@pytest.mark.parametrize("meeting", ["write", "read"])
 @each_format
-def test_threads_cannot_meet_in_a_batch(kind: Format, meeting: str) -> None:
+def test_threads_cannot_meet_in_a_batch(kind: Format) -> None:
     """The kernel runs without the GIL: who comes while it writes is refused, to write as to export."""
-    run("-m", "tests.columns.meetings", str(kind), meeting)
+    run("-m", "tests.columns.meetings", str(kind))
 
 
 OUT_OF_MEMORY = """
@@ -140,11 +139,11 @@ from tests.columns.formats import FORMATS
 faulthandler.enable()
 kind = next(each for each in FORMATS if str(each) == sys.argv[1])
 few, small = Payloads.of([kind.whole[0]] * 10), kind.whole[1]
-count = 100_000_000 // len(small)
+count = 25_000_000 // len(small)
 many = Payloads(small * count, np.arange(count + 1) * len(small))
 unlimited = resource.getrlimit(resource.RLIMIT_AS)
 failed = 0
-for megabytes in range(5, 400, 25):
+for megabytes in range(2, 98, 6):
     out = kind.decode_batch(few)
     rows = len(out)
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

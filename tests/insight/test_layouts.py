@@ -22,10 +22,10 @@ CONNECTION = (
 
 def cases() -> list[Any]:
     found = []
-    for format in ("mqsd", "mqqb"):
-        for vector in load(format):
-            table = "topology" if format == "mqsd" else vector.table
-            row = TABLES[table].decode_batch([vector.data]).to_arrow(guid="binary").to_pylist()[0]
+    for table in ("topology", *sorted({vector.table for vector in load("mqqb")})):
+        vectors = load("mqsd") if table == "topology" else [v for v in load("mqqb") if v.table == table]
+        rows = TABLES[table].decode_batch([vector.data for vector in vectors]).to_arrow(guid="binary").to_pylist()
+        for vector, row in zip(vectors, rows, strict=True):
             if row["fault"] is None:
                 layout = "ping" if row.get("kind") == "ping" else table
                 found.append(pytest.param(layout, vector.data, row, id=vector.name))

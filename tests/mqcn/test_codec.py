@@ -21,7 +21,6 @@ from tests.vectors import Vector, get, load
 
 VECTORS = load("mqcn")
 C1, C2, C3 = (get("mqcn", name).data for name in ("C1-delete", "C2-change-queue", "C3-body"))
-EXAMPLES = [C1, C2, C3, get("mqcn", "create-queue").data, get("mqcn", "change-machine-with-riders").data]
 BOTH = (False, True)
 
 
@@ -120,26 +119,6 @@ def _type(propid: int) -> str:
     return propvariant.TYPE_OF[propid]
 
 
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda data: np.frombuffer(data, np.uint8)])
-@pytest.mark.parametrize("data", EXAMPLES, ids=len)
-def test_takes_any_bytes_like(data: bytes, kind: Any) -> None:
-    assert mqcn.decode(kind(data)) == mqcn.decode(data)
-    assert mqcn.decode(memoryview(b"x" + data)[1:]) == mqcn.decode(data)
-
-
-@pytest.mark.parametrize("wrong", [None, "abc", 5, [1, 2], object()])
-def test_takes_nothing_else(wrong: Any) -> None:
-    with pytest.raises(TypeError):
-        mqcn.decode(wrong)
-
-
-def test_options_are_by_name_only() -> None:
-    with pytest.raises(TypeError):
-        mqcn.decode(C1, True)  # type: ignore[call-arg]
-    with pytest.raises(TypeError):
-        mqcn.encode(mqcn.decode(C3), False)  # type: ignore[call-arg]
-
-
 # --- messages are values ---
 
 CANONICAL = [vector for vector in VECTORS if vector.canonical]
@@ -234,26 +213,6 @@ def test_a_view_keeps_the_callers_buffer() -> None:
     del update
     gc.collect()
     assert sys.getrefcount(data) == before
-
-
-def test_a_writable_buffer_is_copied() -> None:
-    original = get("mqcn", "create-queue").data
-    for data in (bytearray(original), np.frombuffer(bytearray(original), np.uint8)):
-        message = mqcn.decode(data)  # type: ignore[arg-type]
-        memoryview(data).cast("B")[:] = bytes(len(original))  # type: ignore[arg-type]
-        assert message == mqcn.decode(original)
-        assert mqcn.encode(message) == original
-
-
-def test_decoding_leaves_nothing_behind() -> None:
-    for original in EXAMPLES:
-        data, cut = bytes(bytearray(original)), bytes(bytearray(original[:-3]))
-        before = sys.getrefcount(data), sys.getrefcount(cut)
-        for _ in range(50):
-            mqcn.encode(mqcn.decode(data))
-            assert isinstance(decode(cut), reference.Fault)
-        gc.collect()
-        assert (sys.getrefcount(data), sys.getrefcount(cut)) == before
 
 
 # --- errors speak ---

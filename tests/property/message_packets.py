@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from msmqwire import mqqb
 from msmqwire.formatname import DistributionListName, FormatName, PrivateName, PublicName
-from tests.property.notifications import texts
+from tests.property.notifications import edit, texts
 
 # Few, so that a private queue's host is often one that the packet names
 guids = st.sampled_from([uuid.UUID(int=k) for k in range(4)]) | st.uuids()
@@ -32,7 +32,8 @@ direct_names = st.sampled_from(
     )
 ) | _names.map("DIRECT=OS:srv\\{}".format)
 queues: st.SearchStrategy[FormatName | str] = private_names | st.builds(PublicName, guids) | direct_names
-
+_queue_or_none = st.none() | queues
+_guid_or_none = st.none() | guids
 
 transactions = st.builds(
     mqqb.TransactionHeader,
@@ -42,7 +43,7 @@ transactions = st.builds(
     last_message=_flags,
     final_ack_required=_flags,
     transaction_id=st.integers(0, 0xFFFFF),
-    connector_queue_manager=st.none() | guids,
+    connector_queue_manager=_guid_or_none,
 )
 sessions = st.builds(
     mqqb.SessionHeader,
@@ -85,12 +86,21 @@ def securities(draw: st.DrawFn, encrypted: bool) -> mqqb.SecurityHeader:
     )
 
 
+_addresses = guids.filter(lambda guid: guid.int != 0)
+_classes = st.sampled_from((0, 0, 1, 2, 0xFF, 0x4000, 0x8003)) | u16.map(0xE1FF.__and__)
+_bodies = _small | st.binary(min_size=36, max_size=36)
+_securities = [st.none() | securities(encrypted) for encrypted in (False, True)]
+_soap = st.none() | st.builds(mqqb.SoapHeader, soap_header=texts, soap_body=texts)
+_multi_queues = st.none() | multi_queues
+_sessions = st.none() | sessions
+
+
 @st.composite
 def user_messages(draw: st.DrawFn) -> mqqb.UserMessage:
     """Any message that a queue manager may send."""
     options: dict[str, Any] = {}
-    destination = draw(st.none() | queues)
-    address = draw(guids.filter(lambda guid: guid.int != 0))
+    destination = draw(_queue_or_none)
+    address = draw(_addresses)
     if isinstance(destination, PrivateName):
         destination = PrivateName(address, destination.private_id)
     elif not isinstance(destination, PublicName):
@@ -102,7 +112,6 @@ def user_messages(draw: st.DrawFn) -> mqqb.UserMessage:
     else:
         options["priority"] = draw(st.integers(0, 7))
         options["delivery_mode"] = draw(st.sampled_from(("express", "recoverable")))
-    body = draw(_small)
     for name in (
         "tracing", "negative_source_journaling", "positive_source_journaling", "positive_arrival_ack",
         "positive_receive_ack", "negative_arrival_ack", "negative_receive_ack",
@@ -116,29 +125,29 @@ def user_messages(draw: st.DrawFn) -> mqqb.UserMessage:
     privacy = draw(st.sampled_from((0, 0, 1, 3, 5)))
     ciphers = {1: (0x6602, 0x6801), 3: (0x6602, 0x6801), 5: (0x660E, 0x660F, 0x6610)}
     options["encryption_algorithm"] = draw(st.sampled_from(ciphers.get(privacy, ciphers[1] + ciphers[5])))
-    admin = draw(st.none() | queues)
+    admin = draw(_queue_or_none)
     if admin is not None:
         options["negative_arrival_ack"] = True
     return mqqb.UserMessage(
         destination_queue=destination,
         admin_queue=admin,
-        response_queue=draw(st.none() | queues),
+        response_queue=draw(_queue_or_none),
         source_queue_manager=draw(guids),
         queue_manager_address=address,
         hop_count=draw(st.integers(0, 0x1D)),
-        connector_type=draw(st.none() | guids),
+        connector_type=draw(_guid_or_none),
         label=draw(labels),
-        message_class=draw(st.sampled_from((0, 0, 1, 2, 0xFF, 0x4000, 0x8003)) | u16.map(0xE1FF.__and__)),
+        message_class=draw(_classes),
         hash_algorithm=draw(st.sampled_from((0x8001, 0x8002, 0x8003, 0x8004, 0x800C, 0x800E))),
         correlation_guid=draw(guids),
-        body=draw(st.just(body) | st.binary(min_size=36, max_size=36)),
+        body=draw(_bodies),
         privacy_level=privacy,
         extension_data=draw(_small),
-        debug_queue=draw(st.none() | guids),
-        security=draw(st.none() | securities(privacy != 0)),
-        soap=draw(st.none() | st.builds(mqqb.SoapHeader, soap_header=texts, soap_body=texts)),
-        multi_queue=draw(st.none() | multi_queues),
-        session=draw(st.none() | sessions),
+        debug_queue=draw(_guid_or_none),
+        security=draw(_securities[privacy != 0]),
+        soap=draw(_soap),
+        multi_queue=draw(_multi_queues),
+        session=draw(_sessions),
         **options,
     )
 
@@ -180,17 +189,7 @@ def payloads(draw: st.DrawFn) -> bytes:
     else:
         head = draw(st.sampled_from((b"", b"\x10\0\3\0LIOR", b"\x10\0\x1b\0LIOR", b"\0\0HU")))
         data = bytearray(head + draw(st.binary(max_size=120)))
-    for _ in range(draw(st.integers(0, 3))):
-        edit = draw(st.integers(0, 3))
-        at = draw(st.integers(0, len(data)))
-        if edit == 0:
-            del data[at:]
-        elif edit == 1:
-            data += draw(st.binary(max_size=20))
-        elif edit == 2:
-            data[at : at + 4] = draw(st.sampled_from((0, 1, 4, 16, 0x7FFFFFFF, 0xFFFFFFFF))).to_bytes(4, "little")
-        elif at < len(data):
-            data[at] = draw(st.integers(0, 255))
+    edit(draw, data, (0, 1, 4, 16, 0x7FFFFFFF, 0xFFFFFFFF))
     if len(data) >= 16 and draw(st.booleans()):
         data[8:12] = len(data).to_bytes(4, "little")
     return bytes(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -53,30 +54,36 @@ _middles = st.sampled_from(("\\", "\\private$\\", "\\PRIVATE$\\", "\\system$;", 
 path_names = st.tuples(st.text(_visible, min_size=1, max_size=256), _middles, _queue_names).map("".join)
 
 
-def _valued(ids: list[int]) -> st.SearchStrategy[list[tuple[int, Any]]]:
-    return st.tuples(*(st.tuples(st.just(i), VALUES[propvariant.TYPE_OF[i]]) for i in ids)).map(list)
+_commands = st.sampled_from(reference.COMMANDS)
+_every_order = st.permutations(sorted(reference.CREATE))
+_ids = st.lists(st.sampled_from(sorted(propvariant.TYPE_OF)), max_size=8)
 
 
-def _sets(required: frozenset[int], allowed: frozenset[int]) -> st.SearchStrategy[list[int]]:
+def _valued(draw: st.DrawFn, ids: list[int]) -> list[tuple[int, Any]]:
+    return [(propid, draw(VALUES[propvariant.TYPE_OF[propid]])) for propid in ids]
+
+
+@st.composite
+def _sets(draw: st.DrawFn, required: frozenset[int], allowed: frozenset[int]) -> list[int]:
     """The required ones and any others, with a required one in front: it says what the object is."""
-    first = st.sampled_from(sorted(required))
-    chosen = st.sets(st.sampled_from(sorted(allowed - required)))
-    return st.tuples(first, chosen).flatmap(
-        lambda pair: st.permutations(sorted((required | pair[1]) - {pair[0]})).map(lambda rest: [pair[0], *rest])
-    )
+    first = draw(st.sampled_from(sorted(required)))
+    chosen = draw(st.sets(st.sampled_from(sorted(allowed - required))))
+    return [first, *draw(st.permutations(sorted((required | chosen) - {first})))]
+
+
+_changed = _sets(reference.QUEUE_KEY, reference.QUEUE) | _sets(reference.MACHINE_KEY, reference.MACHINE)
 
 
 @st.composite
 def conforming_updates(draw: st.DrawFn) -> mqcn.NotificationUpdate:
     """Any update that a directory service may send: [MS-MQCN] 3.3.5.2."""
-    command = draw(st.sampled_from(reference.COMMANDS))
+    command = draw(_commands)
     if command == "delete":
         properties = [(1403, 1), (1404, 1)]
     elif command == "create":
-        properties = draw(st.permutations(sorted(reference.CREATE)).flatmap(_valued))
+        properties = _valued(draw, draw(_every_order))
     else:
-        queue = _sets(reference.QUEUE_KEY, reference.QUEUE)
-        properties = draw((queue | _sets(reference.MACHINE_KEY, reference.MACHINE)).flatmap(_valued))
+        properties = _valued(draw, draw(_changed))
     create = command == "create"
     return mqcn.NotificationUpdate(
         command=command,  # type: ignore[arg-type]
@@ -91,13 +98,12 @@ def conforming_updates(draw: st.DrawFn) -> mqcn.NotificationUpdate:
 def any_updates(draw: st.DrawFn) -> mqcn.NotificationUpdate:
     """Any update that can be sized: every PROPID, in any number and order."""
     use_guid = draw(st.booleans())
-    ids = draw(st.lists(st.sampled_from(sorted(propvariant.TYPE_OF)), max_size=8))
     return mqcn.NotificationUpdate(
-        command=draw(st.sampled_from(reference.COMMANDS)),
+        command=draw(_commands),
         path_name=None if use_guid else draw(path_names),
         guid_identifier=draw(guids) if use_guid else None,
         guid_master_id=draw(guids),
-        properties=draw(_valued(ids)),
+        properties=_valued(draw, draw(_ids)),
     )
 
 
@@ -113,6 +119,21 @@ messages = _messages(conforming_updates())
 any_messages = _messages(any_updates())
 
 
+def edit(draw: st.DrawFn, data: bytearray, numbers: Sequence[int]) -> None:
+    """Up to three edits: the end cut off, bytes behind it, one of the numbers somewhere, a byte changed."""
+    for _ in range(draw(st.integers(0, 3))):
+        kind = draw(st.integers(0, 3))
+        at = draw(st.integers(0, len(data)))
+        if kind == 0:
+            del data[at:]
+        elif kind == 1:
+            data += draw(st.binary(max_size=20))
+        elif kind == 2:
+            data[at : at + 4] = draw(st.sampled_from(numbers)).to_bytes(4, "little")
+        elif at < len(data):
+            data[at] = draw(st.integers(0, 255))
+
+
 @st.composite
 def payloads(draw: st.DrawFn) -> bytes:
     """A message with a few edits, or bytes that begin like one."""
@@ -121,17 +142,5 @@ def payloads(draw: st.DrawFn) -> bytes:
     else:
         head = draw(st.sampled_from((b"", b"\1\1", b"\1\1\1\1" + bytes(56), b"\2\1", b"\2\1<\0N\0")))
         data = bytearray(head + draw(st.binary(max_size=120)))
-    for _ in range(draw(st.integers(0, 3))):
-        edit = draw(st.integers(0, 3))
-        at = draw(st.integers(0, len(data)))
-        if edit == 0:
-            del data[at:]
-        elif edit == 1:
-            data += draw(st.binary(max_size=20))
-        elif edit == 2:
-            data[at : at + 4] = draw(st.sampled_from((0, 1, 100, 105, 1404, 0x7FFFFFFF, 0xFFFFFFFF))).to_bytes(
-                4, "little"
-            )
-        elif at < len(data):
-            data[at] = draw(st.integers(0, 255))
+    edit(draw, data, (0, 1, 100, 105, 1404, 0x7FFFFFFF, 0xFFFFFFFF))
     return bytes(data)
