@@ -139,11 +139,11 @@ from tests.columns.formats import FORMATS
 faulthandler.enable()
 kind = next(each for each in FORMATS if str(each) == sys.argv[1])
 few, small = Payloads.of([kind.whole[0]] * 10), kind.whole[1]
-count = 25_000_000 // len(small)
+count = 100_000_000 // len(small)
 many = Payloads(small * count, np.arange(count + 1) * len(small))
 unlimited = resource.getrlimit(resource.RLIMIT_AS)
 failed = 0
-for megabytes in range(2, 98, 6):
+for megabytes in range(5, 400, 25):
     out = kind.decode_batch(few)
     rows = len(out)
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

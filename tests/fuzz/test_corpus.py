@@ -20,8 +20,8 @@ def test_every_input_is_replayed(target: str) -> None:
     for path in inputs:
         try:
             TARGETS[target](path.read_bytes())
-        except BaseException as exc:
-            exc.add_note(f"with the input {path}")
+        except Exception as error:
+            error.add_note(f"with the input {path}")
             raise
 
 
