@@ -69,9 +69,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: -weights.get(item.nodeid.partition("::")[0], 0))
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSpark:
-    """Hand out the files to the processes of xdist."""
-    return OneSpark(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSpark | None:
+    """Hand out the files to the processes of xdist; the long tests are worth a session in each of them."""
+    return None if config.option.markexpr.startswith("long") else OneSpark(config, log)
 
 
 def pytest_collection_finish() -> None:
