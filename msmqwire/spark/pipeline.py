@@ -342,8 +342,13 @@ class _Run:
         known, options = self.lake.known, self.options.storage_options
         named = [(file.name, known.small_lengths(file.name)) for file in files if file.size]
         self.identities = {}
-        for found in self._on_workers(Reading(identify, options), _chunks(named)):
-            self.identities.update(found)
+        identifying = Reading(identify, options)
+        if len(named) <= _FEWEST_OF_A_CHUNK:
+            # A job would take longer
+            self.identities = identifying(named)
+        else:
+            for found in self._on_workers(identifying, _chunks(named)):
+                self.identities.update(found)
         # The length of a compressed capture tells whether it has grown, and takes reading all of it
         keys = Counter(identity.key for identity in self.identities.values())
         unmeasured = [

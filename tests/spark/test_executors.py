@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import subprocess
 import sys
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 import msmqwire
 from msmqwire.spark.executors import cloudpickle, sent
+from msmqwire.spark.functions import decode_frame
 from msmqwire.spark.functions.decoder import Decoder, GuidFormatter, TableFunction
 from msmqwire.spark.source.datasource import MsmqDataSource, registered
 from tests.spark.captures import ROOT
@@ -65,6 +70,19 @@ def test_objects_are_refused(tmp_path: Path, version: str | None, found: str) ->
         )
         assert done.returncode == 1, use
         assert re.fullmatch(said(found), done.stderr.decode().splitlines()[-1]), use
+
+
+def test_workers_do_not_walk_the_package_after_each_task(spark: SparkSession) -> None:
+    """Spark's workers collect garbage then; the modules that a task has imported are left out."""
+    payloads = spark.createDataFrame([(b"payload",)], "payload binary")
+    decode_frame(payloads, "payload", "topology").collect()
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.record_batch({"frozen": [gc.get_freeze_count()]})
+
+    counts = spark.range(0, 8, 1, 1).mapInArrow(count, "frozen long").collect()
+    assert min(row.frozen for row in counts) > 10_000
 
 
 JOB = """

@@ -66,8 +66,15 @@ def test_a_file_name_that_is_used_again(spark: SparkSession, tmp_path: Path) -> 
     assert rows(lake)[str(ring), 3] == 2
 
 
-def test_a_source_is_its_content(spark: SparkSession, tmp_path: Path) -> None:
-    """A copy adds nothing, in this run or in the next; touched, renamed and read from elsewhere it is the same."""
+@pytest.mark.parametrize("at_once", [256, 1])
+def test_a_source_is_its_content(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """A copy adds nothing, in this run or in the next; touched, renamed and read from elsewhere it is the same.
+
+    The driver identifies few captures, and tasks many.
+    """
+    monkeypatch.setattr(pipeline, "_FEWEST_OF_A_CHUNK", at_once)
     lake, first, copy, second = (tmp_path / name for name in ("lake", "first.pcap", "copy.pcap", "second.pcap.gz"))
     write_capture(first, large(packets(3)))
     shutil.copy(first, copy)
