@@ -362,8 +362,10 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
                 self._calls.settle()
             elif self._end is not None:
                 self._calls.close()
-                end, self._end = self._end, None
-                raise end
+                try:
+                    raise self._end
+                finally:
+                    self._end = None  # its traceback holds this reader
         return self._ready.popleft()
 
     def _read_ahead(self) -> None:

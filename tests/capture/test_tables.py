@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import io
 import re
 import subprocess
 import sys
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -284,6 +286,23 @@ def test_memory_does_not_grow() -> None:
             del batch
     assert len(seen) > 5
     assert seen[3] == seen[-2]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("most", [None, 1])
+def test_memory_returns_at_once(jobs: int, most: int | None) -> None:
+    """Read to the end or left early: nothing waits for the garbage collector."""
+    data = build.pcap([build.plain(REQUEST)] * 40_000)
+    gc.collect()
+    gc.disable()
+    before = allocated_bytes()
+    try:
+        with capture.read_tables(io.BytesIO(data), ("topology", "messages"), jobs=jobs) as reader:
+            assert sum(len(batch) for _, batch in islice(reader, most)) > 1_000
+        del reader
+        assert allocated_bytes() == before
+    finally:
+        gc.enable()
 
 
 def test_what_does_not_exist() -> None:
