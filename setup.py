@@ -71,9 +71,15 @@ BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {
 # the constants of each caller, which costs a fifth more instructions.
 INLINE = ("CYTHON_INLINE", "inline __attribute__((always_inline))")
 
-# Loops over many payloads: -O3 saves messages 8% of the instructions, and nothing in other modules. Those of the
-# layout are a few instructions each: unrolled they take a tenth fewer.
-LOOPS = {"batch": ["-O3"], "decoder": ["-O3"], "encode": ["-O3"], "layout": ["-O3", "-funroll-loops"]}
+# Loops over many payloads: -O3 saves messages 8% of the instructions, looks at 16 bytes of a text at a time, and saves
+# nothing in other modules. Those of the layout are a few instructions each: unrolled they take a tenth fewer.
+LOOPS = {
+    "batch": ["-O3"],
+    "decoder": ["-O3"],
+    "derived": ["-O3"],
+    "encode": ["-O3"],
+    "layout": ["-O3", "-funroll-loops"],
+}
 
 
 def chosen_build() -> tuple[list[str], list[str], dict[str, bool]]:

@@ -7,24 +7,24 @@ in a loop of its own (``layout.pyx`` lists from which bytes).
 from typing import Any, NamedTuple
 
 from libc.stddef cimport size_t
-from libc.stdint cimport INT32_MAX, int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memset
 
-from msmqwire.columns.batch cimport DECODED, Batch
-from msmqwire.columns.buffer cimport Buffer, allocate, buffer_of_bytes
+from msmqwire.columns.batch cimport Batch
+from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
 from msmqwire.columns.layout cimport put_fault, put_rows
 from msmqwire.columns.payloads cimport (
     Payloads, PayloadTable, Span, decodable, payload_at, payloads_of_spans, prefetch_payload
 )
+from msmqwire.mqqb.derived cimport derive_column
 from msmqwire.mqqb.kernel cimport (
-    HAS_MULTI_QUEUE, HAS_NOTIFICATION, HAS_PROPERTIES, PLAIN, QUEUE_COUNT, Packet, clear_packet
+    HAS_MULTI_QUEUE, HAS_NOTIFICATION, PLAIN, QUEUE_COUNT, Packet, clear_packet
 )
 from msmqwire.mqqb.messages cimport read_message
 from msmqwire.mqqb.queues cimport QueueLists
 from msmqwire.mqqb.sessions cimport read_session
-from msmqwire.mqqb.values cimport OF_BODY, derived_value
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely
@@ -32,7 +32,6 @@ from msmqwire.wire.transport cimport Transports, parse_transports, transport_at
 
 import numpy as np
 
-from msmqwire.columns.schema import Enumeration
 from msmqwire.mqqb.layout import MESSAGE_LAYOUT, SESSION_LAYOUT
 from msmqwire.mqqb.schema import MESSAGES, TRANSPORTS
 
@@ -120,67 +119,9 @@ cdef class MessageBatch(Batch):
         return Notifications(bodies, rows, to_notify_queue[~plain].astype(np.uint32))
 
     cdef int derive(self, str column) except -1:
-        if column not in DERIVED or column in self.counts:
-            return 0
-        if column not in OF_BODY:
-            return put_derived(self, column, derived(self, column))
-        # To tell the format of a body is to read its text
-        pairs = derived(self, "body")
-        for place, name in enumerate(OF_BODY):
-            if name in self.selected:
-                put_derived(self, name, [None if pair is None else pair[place] for pair in pairs])
+        if column in DERIVED and column not in self.counts:
+            derive_column(self, DERIVED[column])
         return 0
-
-
-cdef list derived(MessageBatch batch, str name):
-    """The ``derived_value`` of each row, by reading the messages a second time."""
-    cdef const uint32_t* presence = <const uint32_t*>batch.data("presence")
-    cdef list values = []
-    cdef Packet packet
-    cdef Fault fault
-    cdef Span span
-    cdef size_t row
-    for row in range(batch.length):
-        value = None
-        if presence[row] & DECODED:
-            span = payload_at(&batch.payloads.table, row)
-            # The bytes may have changed since they were first read
-            if span.data != NULL and read_message(span.data, span.size, False, NULL, &packet, &fault) == 0:
-                value = derived_value(&packet, span.data, name)
-        values.append(value)
-    return values
-
-
-cdef int put_derived(MessageBatch batch, str name, list values) except -1:
-    """Make a derived column, and its presence, of its values."""
-    cdef object column = DERIVED[name]
-    cdef uint32_t* presence = <uint32_t*>batch.data("presence")
-    cdef uint32_t bit = <uint32_t>column.presence & ~<uint32_t>HAS_PROPERTIES
-    cdef size_t row
-    for row in range(batch.length):
-        presence[row] = presence[row] & ~bit | (0 if values[row] is None else bit)
-    if isinstance(column.type, Enumeration):
-        numbers = {value: number for number, value in enumerate(column.type.names)}
-        batch.buffers[name] = buffer_of_bytes(bytes([numbers.get(value, 0) for value in values]))
-    else:
-        put_texts(batch, name, values)
-    batch.counts[name] = batch.length
-    return 0
-
-
-cdef int put_texts(Batch batch, str name, list values) except -1:
-    cdef list texts = [b"" if value is None else value.encode("utf-8") for value in values]
-    cdef int32_t* ends = <int32_t*>batch.reserve(name, sizeof(int32_t) * (<size_t>len(texts) + 1))
-    cdef size_t written = 0
-    cdef size_t row
-    if sum(map(len, texts)) > INT32_MAX:
-        raise OverflowError(f"the texts of {name} exceed an Arrow string array; decode in smaller batches")
-    ends[0] = 0
-    for row in range(<size_t>len(texts)):
-        written += <size_t>len(texts[row])
-        ends[row + 1] = <int32_t>written
-    batch.buffers[name + ".text"] = buffer_of_bytes(b"".join(texts))
-    return 0
 
 
 cdef inline void decode_rows(Decoder part, bint sessions) noexcept nogil:

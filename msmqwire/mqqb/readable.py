@@ -12,7 +12,7 @@ from uuid import UUID
 from msmqwire.errors import DecodeError
 from msmqwire.propvariant.readable import read_sid
 
-__all__ = ["BODY_FORMATS", "BODY_TYPES", "read_body", "sid_text"]
+__all__ = ["BODY_FORMATS", "BODY_TYPES", "UTF16_TYPES", "VALUE_SIZES", "read_body", "sid_text"]
 
 BODY_FORMATS = ("empty", "encrypted", "xml", "text", "value", "dotnet_binary", "binary")
 
@@ -42,7 +42,11 @@ _STRUCTS = {
         21: "Q", 22: "i", 23: "I", 64: "Q",
     }.items()
 }  # fmt: skip
-_BSTR, _LPSTR, _LPWSTR, _CLSID = 8, 30, 31, 72
+_CLSID = 72
+# BSTR and LPWSTR
+UTF16_TYPES = (8, 31)
+# By the type, the bytes of a body that may be a value
+VALUE_SIZES = {**{code: layout.size for code, layout in _STRUCTS.items()}, _CLSID: 16}
 # SerializationHeaderRecord: type 0, two ids, version 1.0 ([MS-NRBF] 2.6.1)
 _DOTNET_BINARY = re.compile(rb"\x00.{8}\x01\x00{7}", re.DOTALL)
 _CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -69,7 +73,7 @@ def read_body(body: bytes, body_type: int, encrypted: bool) -> tuple[str, str | 
     if _DOTNET_BINARY.match(body):
         return "dotnet_binary", None
     text: str | None
-    if body_type in (_BSTR, _LPWSTR) and len(body) % 2 == 0:
+    if body_type in UTF16_TYPES and len(body) % 2 == 0:
         text = body.decode("utf-16-le", "replace").rstrip("\0")
     else:
         text = _value(body, body_type)

@@ -1,14 +1,35 @@
 """Values of packets as Python objects: read from a packet, and built into one."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.mqqb.kernel cimport Draft, Packet
+from msmqwire.mqqb.kernel cimport BODY, COMPOUND_BODY, PROPERTIES, SECURITY, Draft, Packet
+from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.format_name cimport FormatName
+
+cdef enum:
+    SENDER_IS_SID = 1               # ST of SecurityHeader.Flags
+    BODY_ENCRYPTED = 1 << 5         # EB
 
 # The derived columns that are read together
 cdef tuple OF_BODY
+
+
+cdef inline uint32_t body_type_of(const Packet* packet) noexcept nogil:
+    """BodyType of a packet with properties."""
+    return load_u32(packet.sections[PROPERTIES] + 24)
+
+
+cdef inline bint is_encrypted(const Packet* packet) noexcept nogil:
+    """Whether the body of a packet with properties is encrypted: PrivacyLevel and EB."""
+    return load_u32(packet.sections[PROPERTIES] + 40) != 0 or packet.sections[SECURITY][0] & BODY_ENCRYPTED != 0
+
+
+cdef inline size_t body_part(const Packet* packet) noexcept nogil:
+    """The part of a packet that is its body."""
+    return BODY if packet.parts[BODY].length else COMPOUND_BODY
+
 
 cdef object derived_value(const Packet* packet, const uint8_t* data, str name)
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session)

@@ -14,8 +14,8 @@ from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.layout cimport Layout, Source, field_of, largest_number, number_of, store_number
 from msmqwire.mqqb.kernel cimport (
-    ADMIN_QUEUE, BODY, COMPOUND_BODY, DESTINATION_QUEUE, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY_ID,
-    LARGEST_LABEL, PROPERTIES, QUEUE_COUNT, RESPONSE_QUEUE, SECURITY, SECURITY_ID, SENDER, USER, Packet, clear_draft,
+    ADMIN_QUEUE, DESTINATION_QUEUE, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY_ID, LARGEST_LABEL, QUEUE_COUNT,
+    RESPONSE_QUEUE, SECURITY_ID, SENDER, USER, Packet, clear_draft,
 )
 from msmqwire.mqqb.messages cimport largest_message, read_message, write_message
 from msmqwire.mqqb.queues cimport (
@@ -23,7 +23,6 @@ from msmqwire.mqqb.queues cimport (
     QUEUE_SAME_AS_ADMIN, QueueLists,
 )
 from msmqwire.mqqb.sessions cimport LARGEST_SESSION, write_session
-from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.format_name cimport (
     DIRECT_NAME, DISTRIBUTION_LIST, PRIVATE_QUEUE, PUBLIC_QUEUE, FormatName
@@ -64,8 +63,6 @@ cdef tuple SECURITY_DATA = ("security_id", "encryption_key", "signature", "sende
 cdef enum:
     LARGEST_DIRECT_NAME = 0xFFFC    # bytes: Count has 16 bits and counts a U+0000
     LARGEST_SECURITY_DATA = 0xFFFF  # of all but ProviderInfo
-    SENDER_IS_SID = 1               # ST of SecurityHeader.Flags
-    BODY_ENCRYPTED = 1 << 5         # EB
 
 
 # --- Out of a packet ---
@@ -77,19 +74,15 @@ cdef bytes part_of(const Packet* packet, const uint8_t* data, size_t part):
 
 cdef object derived_value(const Packet* packet, const uint8_t* data, str name):
     """The value of a derived column, or of those ``OF_BODY`` as a tuple; None where that is null."""
-    cdef bint encrypted
     if name == "sender_sid":
         if not packet.presence & HAS_SECURITY_ID or packet.derived[SENDER] != SENDER_IS_SID:
             return None
         return sid_text(part_of(packet, data, SECURITY_ID))
     if not packet.presence & HAS_PROPERTIES:
         return None
-    body_type = load_u32(packet.sections[PROPERTIES] + 24)
     if name == "body_type_name":
-        return BODY_TYPES.get(body_type)
-    encrypted = load_u32(packet.sections[PROPERTIES] + 40) != 0 or packet.sections[SECURITY][0] & BODY_ENCRYPTED != 0
-    body = part_of(packet, data, BODY if packet.parts[BODY].length else COMPOUND_BODY)
-    return read_body(body, body_type, encrypted)
+        return BODY_TYPES.get(body_type_of(packet))
+    return read_body(part_of(packet, data, body_part(packet)), body_type_of(packet), is_encrypted(packet))
 
 
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session):

@@ -6,11 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql.types import StringType
 
 from msmqwire import Payloads, mqqb
 from msmqwire.columns import allocated_bytes
 from msmqwire.errors import EncodeError
+from msmqwire.mqqb.readable import BODY_TYPES, read_body
 from msmqwire.spark.schema import spark_columns
 from tests.mqqb.messages import F7
 from tests.vectors import get
@@ -19,6 +22,9 @@ DERIVED = ("sender_sid", "body_type_name", "body_format", "body_text")
 REQUEST = b"POST /msmq HTTP/1.1\r\n\r\nMessage--"
 COMPOUND = mqqb.CompoundMessageHeader(http_body=REQUEST, message_body_size=7, message_body_offset=23)
 SID = bytes.fromhex("01020000000000052000000020020000")
+
+
+_NUMBERS = st.integers(0, 2**32 - 1)
 
 
 def message(text: str = "Größe", **values: Any) -> bytes:
@@ -99,6 +105,58 @@ def test_what_is_no_sid_has_no_text(sid: bytes) -> None:
 def test_large_authorities_of_a_sid_are_hexadecimal(authority: int, text: str) -> None:
     sid = b"\1\1" + authority.to_bytes(6, "big") + b"\x09\0\0\0"
     assert mqqb.SecurityHeader(security_flags=1, security_id=sid).sender_sid == text
+
+
+_UNITS = st.text(st.characters(codec="utf-8"), max_size=20)
+_SPACE = st.sampled_from(["", "\ufeff", " \t\r\n", "\ufeff \ufeff"])
+_TEXTS = st.builds(
+    "{}{}{}".format, _SPACE, st.sampled_from(["", "<", "{"]), _UNITS | st.text("az 9\t\n\x7f", max_size=40)
+)
+_BODIES = st.one_of(
+    st.binary(max_size=40),
+    st.builds(
+        lambda text, encoding, end: text.encode(encoding, "surrogatepass") + bytes(end),
+        _TEXTS,
+        st.sampled_from(["utf-8", "utf-16-le", "utf-16-be", "utf-8-sig"]),
+        st.integers(0, 3),
+    ),
+    st.binary(max_size=17).map(lambda tail: b"\0" + bytes(8) + b"\1" + bytes(7) + tail),
+    st.lists(st.sampled_from([b"\0\xd8", b"\0\xdc", b"a\0", b"\0\0"])).map(b"".join),
+)
+_TYPES = st.sampled_from([*BODY_TYPES, 0x0400, 0x10FF, 0x1100, 2**32 - 1]) | st.sampled_from([0, 8, 31])
+
+
+@given(st.lists(st.tuples(_BODIES, _TYPES, st.booleans()), max_size=8))
+def test_bodies_of_a_batch_read_as_one_alone(bodies: list[tuple[bytes, int, bool]]) -> None:
+    """The kernel reads most of them itself."""
+    packets = [
+        mqqb.encode(mqqb.UserMessage(body=body, body_type=body_type, privacy_level=int(encrypted)))
+        for body, body_type, encrypted in bodies
+    ]
+    batch = mqqb.decode_batch(packets).to_arrow(dictionaries=False)
+    batch.validate(full=True)
+    found = zip(*(batch[name].to_pylist() for name in ("body_format", "body_text", "body_type_name")), strict=True)
+    assert list(found) == [(*read_body(*body), BODY_TYPES.get(body[1])) for body in bodies]
+
+
+@given(
+    st.lists(
+        st.tuples(st.binary(min_size=6, max_size=6), st.lists(_NUMBERS, max_size=15), st.sampled_from([0, 0, 1, 2])),
+        max_size=4,
+    )
+)
+def test_sids_of_a_batch_read_as_one_alone(sids: list[tuple[bytes, list[int], int]]) -> None:
+    """Some are of another revision, and some have another number of parts than they say."""
+    packets = []
+    for authority, numbers, broken in sids:
+        sid = bytes([1, len(numbers)]) + authority + b"".join(number.to_bytes(4, "little") for number in numbers)
+        packet = message(security=mqqb.SecurityHeader(security_flags=1, security_id=sid))
+        other = bytes([sid[0] + (broken == 1), sid[1] ^ (broken == 2)]) + sid[2:]
+        packets.append(packet.replace(sid, other, 1))
+    found = mqqb.decode_batch(packets).to_arrow()["sender_sid"].to_pylist()
+    read = [mqqb.decode(packet) for packet in packets]
+    assert found == [packet.security.sender_sid for packet in read]  # type: ignore[union-attr]
+    assert [text is None for text in found] == [broken > 0 for *_, broken in sids]
 
 
 # --- Messages sent over HTTP ---
