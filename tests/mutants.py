@@ -37,7 +37,10 @@ ROOT = Path(__file__).parent.parent
 EXPLAINED = Path(__file__).with_suffix(".toml")
 COPIED = ("msmqwire", "tests", "examples", "docs", "pyspark_msmq", "setup.py", "pyproject.toml", "README.md")
 # Packages without a folder of tests; what starts the package (__init__, __main__) is tested by `make package`
-TESTED_BY = {"wire": {"formatname", "propvariant", "mqsd", "mqcn", "mqqb"}, "errors": {"formatname", "mqsd", "routing"}}
+TESTED_BY = {
+    "wire": {"wire", "formatname", "propvariant", "mqsd", "mqcn", "mqqb"},
+    "errors": {"formatname", "mqsd", "routing", "insight"},
+}
 TIMEOUT = 600  # seconds; a mutant that never ends is killed
 MEMORY = 12 << 30
 
@@ -221,7 +224,7 @@ def tests_of(package: str, path: str) -> list[str]:
     texts = {test: test.read_text("utf-8") for test in sorted((ROOT / "tests").rglob("test_*.py"))}
     folders = TESTED_BY.get(package, {package})
     names_it = re.compile(rf"\b(?:{'|'.join(folders)})\b")
-    shared = {"property", "reference"}
+    shared = {"property", "reference", "columns"}
     seconds, stem = weights(), re.compile(rf"\b{Path(path).stem}\b")
     own: list[tuple[bool, float, str]] = []
     for test, text in texts.items():

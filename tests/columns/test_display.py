@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from msmqwire import Payloads, formatname, mqqb, mqsd
+from msmqwire.columns.display import names_shown
 from tests.columns.formats import FORMATS, Format
 
 HOSTILE = mqqb.encode(mqqb.UserMessage(label="<script>&\"'", body=b"x" * 1000))
@@ -26,6 +27,12 @@ class Tags(HTMLParser):
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         self.tags.add(tag)
         self.rows += tag == "tr"
+
+
+def test_five_names_of_columns_are_shown() -> None:
+    names = ["file", "frame", "time", "src", "dst"]
+    assert names_shown(names) == "5 columns (file, frame, time, src, dst)"
+    assert names_shown([*names, "type"]) == "6 columns (file, frame, time, src, dst, ...)"
 
 
 @pytest.mark.parametrize("kind", FORMATS, ids=str)

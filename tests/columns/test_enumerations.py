@@ -12,7 +12,7 @@ import pytest
 
 from msmqwire import formatname, mqcn, mqqb, mqsd
 from msmqwire.columns import Table
-from msmqwire.columns.schema import UINT32, Column
+from msmqwire.columns.schema import UINT32, Column, Enumeration, index_type
 from msmqwire.formatname import kernel as formatname_kernel
 from msmqwire.mqcn import kernel as mqcn_kernel
 from msmqwire.mqqb import kernel as mqqb_kernel
@@ -34,6 +34,13 @@ ENUMERATIONS = [
     (mqqb_sessions, "SessionViolation"),
     (mqcn_kernel, "Violation"),
 ]
+
+
+@pytest.mark.parametrize(("names", "index"), [(0, "int32"), (1, "int8"), (127, "int8"), (128, "int16")])
+def test_the_indices_of_a_dictionary_reach_all_names(names: int, index: str) -> None:
+    """An enumeration without names gets them from its batch. Arrow's indices have a sign."""
+    enumeration = Enumeration(tuple(map(str, range(names))))
+    assert (enumeration.name, index_type(enumeration)) == ("string", index)
 
 
 @pytest.mark.parametrize(("table", "field"), TABLES)

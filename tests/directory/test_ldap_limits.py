@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from msmqwire.directory import Equal, LdapDirectory, MemoryDirectory, Queue, QueueManager, Site
+from msmqwire.directory.ldap_connection import _Limits
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
 
 #: The bytes that a server sends for one search, given the number of the request.
@@ -140,6 +141,14 @@ def test_bytes_are_counted_while_they_arrive() -> None:
 
     with pytest.raises(DirectoryError, match="an answer of more than 65,536 bytes"):
         read(huge, byte_limit=65_536)
+
+
+def test_an_answer_may_have_as_many_bytes_as_are_allowed() -> None:
+    limits = _Limits(60, 10)
+    limits.take(4)
+    limits.take(6)
+    with pytest.raises(OSError, match="an answer of more than 10 bytes"):
+        limits.take(1)
 
 
 def drip(number: int) -> Iterator[bytes]:

@@ -247,3 +247,9 @@ def test_acknowledgments() -> None:
     found = mqqb.decode(packets["a DebugHeader that says nothing"])
     assert (found.kind, found.violations) == ("order_ack", ("acknowledgment",))
     assert mqqb.decode(packets["a DebugHeader with a queue"]).kind == "user_message"
+
+
+def test_each_violation_says_the_rule_that_it_breaks() -> None:
+    for table in (mqqb.MESSAGES, mqqb.SESSIONS):
+        assert tuple(name for name, _ in table.rules) == table.violation_names
+    assert dict(mqqb.MESSAGES.rules)["hop_count"] == ("UserHeader.Flags: RC is at most 0x1D ([MS-MQMQ] 2.2.19.2)")

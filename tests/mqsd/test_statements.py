@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from msmqwire import mqsd
-from msmqwire.errors import EncodeError
+from msmqwire.errors import DecodeError, EncodeError
 from tests.contract.checklist import row
 from tests.mqsd.rows import decode, reply, request
 from tests.reference.mqsd import TRANSPORTS, Fault, Transport
@@ -210,6 +210,8 @@ def test_mask_is_zero_on_ip() -> None:
         data = reply_bytes([B], mask=mask)
         assert mqsd.decode(data, transport="udp").violations == ("mask_nonzero_on_ip",)
         assert fault(data, strict=True, transport="udp") == ("bad_value", "ConnectedNetworkMask", 24)
+    with pytest.raises(DecodeError, match=r"is 0x80000000$"):
+        mqsd.decode(reply_bytes([B], mask=0x80000000), strict=True, transport="udp")
     assert mqsd.decode(reply_bytes([B]), strict=True, transport="udp").violations == ()
     assert mqsd.encode(make_reply())[24:28] == bytes(4)
 

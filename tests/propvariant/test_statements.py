@@ -195,6 +195,10 @@ def test_counts_are_checked_before_anything_is_reserved() -> None:
                 assert fault(vt, struct.pack("<I", count) + bytes(17)) == "bad_count"
         for count in (9, 0x80000000, 0xFFFFFFFF):
             assert fault(VT_LPWSTR | VT_VECTOR, struct.pack("<I", count) + bytes(17)) == "bad_count"
+        for vt, width in ((VT_BLOB, 1), (VT_CLSID | VT_VECTOR, 16), (VT_LPWSTR | VT_VECTOR, 2)):
+            most = 17 // width
+            with pytest.raises(DecodeError, match=f"bad_count.* is {most + 1}, can be at most {most}$"):
+                propvariant.decode(vt, struct.pack("<I", most + 1) + bytes(17))
         for propid in (1101, 205, 207, 223):
             with pytest.raises(DecodeError, match=r"bad_count: PropertyValue\[0\] at byte 65"):
                 mqcn.decode(update_of([propid], "ffffffff" + "00" * 40))

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
@@ -26,6 +28,7 @@ from msmqwire.spark.lake.accounting import AccountingError, SourceAccount, check
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
 from msmqwire.spark.lake.schemas import file_columns
 from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.source.files import SourceFile
 from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.capture import build
 from tests.reference import mqsd_cases
@@ -124,6 +127,26 @@ def test_failfast_shows_the_packet_of_a_stream(tmp_path: Path, content: bytes | 
     scan = Scan(ScanOptions(("topology", "messages"), "FAILFAST"))
     with pytest.raises(DecodeError, match=rf"frame 1 of .*bad\.pcap, {shown}"):
         list(scan.batches(source))
+
+
+def test_readers_can_leave_out_files_by_their_statistics(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline.run(spark, [*CAPTURES, SESSION], tmp_path)
+    for name in ("topology", "messages"):
+        files = pa.table(DeltaTable(tmp_path / name).get_add_actions(flatten=True)).to_pylist()
+        assert files
+        for file in files:
+            rows = pq.ParquetFile(tmp_path / name / file["path"]).read()
+            for column in ("capture", "file", "time", "src", "dst"):
+                found = pc.min_max(rows[column]).as_py()
+                assert (file[f"min.{column}"], file[f"max.{column}"]) == (found["min"], found["max"]), column
+                assert file[f"null_count.{column}"] == rows[column].null_count
+
+
+def test_small_captures_are_put_together_for_a_task() -> None:
+    """Opening one counts as a MiB, and a part has 64 of them at least."""
+    for captures, parts in ((64, 1), (65, 2), (128, 2), (129, 3)):
+        files = [SourceFile(f"{number}.pcap", 0) for number in range(captures)]
+        assert [len(part) for part in pipeline._parts(files)] == [64] * (parts - 1) + [captures - 64 * (parts - 1)]
 
 
 def test_running_again_reads_nothing(spark: SparkSession, tmp_path: Path) -> None:

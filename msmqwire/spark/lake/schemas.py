@@ -32,8 +32,11 @@ LAKE_TABLES = (*TABLES, "faults")
 
 
 def file_columns(table: str) -> tuple[SparkColumn, ...]:
-    """The columns of the files of one of ``LAKE_TABLES``."""
-    return (*(FAULTS if table == "faults" else ScanOptions((table,)).columns(table)), _CAPTURE_NUMBER)
+    """The columns of the files of one of ``LAKE_TABLES``.
+
+    The number of the capture is the first: readers of Delta tables look at the statistics of the first 32 columns.
+    """
+    return (_CAPTURE_NUMBER, *(FAULTS if table == "faults" else ScanOptions((table,)).columns(table)))
 
 
 def file_schema(table: str) -> pa.Schema:
