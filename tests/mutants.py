@@ -223,7 +223,8 @@ def tests_of(package: str, path: str) -> list[str]:
     """The test files of a package: those that name the module first, then the lightest."""
     texts = {test: test.read_text("utf-8") for test in sorted((ROOT / "tests").rglob("test_*.py"))}
     folders = TESTED_BY.get(package, {package})
-    names_it = re.compile(rf"\b(?:{'|'.join(folders)})\b")
+    of_all_kernels = {"each_format"} if path.endswith((".pyx", ".pxd")) else set()
+    names_it = re.compile(rf"\b(?:{'|'.join(folders | of_all_kernels)})\b")
     shared = {"property", "reference", "columns"}
     seconds, stem = weights(), re.compile(rf"\b{Path(path).stem}\b")
     own: list[tuple[bool, float, str]] = []
