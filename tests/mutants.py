@@ -38,7 +38,8 @@ EXPLAINED = Path(__file__).with_suffix(".toml")
 COPIED = ("msmqwire", "tests", "examples", "docs", "pyspark_msmq", "setup.py", "pyproject.toml", "README.md")
 # Packages without a folder of tests; what starts the package (__init__, __main__) is tested by `make package`
 TESTED_BY = {
-    "wire": {"wire", "formatname", "propvariant", "mqsd", "mqcn", "mqqb"},
+    "cli": {"cli", "insight"},
+    "wire": {"wire", "capture", "formatname", "propvariant", "mqsd", "mqcn", "mqqb"},
     "errors": {"formatname", "mqsd", "routing", "insight"},
 }
 TIMEOUT = 600  # seconds; a mutant that never ends is killed
@@ -117,7 +118,7 @@ def python_mutants(path: str, source: bytes) -> Iterator[Mutant]:
                 yield Mutant(path, begin, end, str(not node.value))
             case ast.Constant(value=int()):
                 yield Mutant(path, begin, end, f"({source[begin:end].decode()} + 1)")
-            case ast.Return(value=ast.expr()):
+            case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
                 yield Mutant(path, begin, end, "return None")
             case ast.Raise() | ast.Expr(value=ast.Call()):
                 yield Mutant(path, begin, end, "pass")

@@ -74,7 +74,7 @@ def main(name: str, room: int) -> None:
         with capture.open(file, limits=limits, columns=()) as blocks, open("/proc/self/statm") as sizes:
             ctypes.CDLL(None).malloc_trim(0)  # what was freed would be used first
             used = int(sizes.read().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (used + (room << 20), resource.RLIM_INFINITY))
+            resource.setrlimit(resource.RLIMIT_AS, (used + (room << 20), resource.getrlimit(resource.RLIMIT_AS)[1]))
             try:
                 for _ in blocks:
                     pass

@@ -91,6 +91,15 @@ def test_the_server_of_these_tests_is_understood() -> None:
     assert read(lambda number: iter([entry(number), entry(number), done(number)])) == ["North", "North"]
 
 
+def test_a_server_that_does_not_name_its_root_is_refused() -> None:
+    with (
+        server(lambda number: iter([entry(number), done(number)])) as url,
+        LdapDirectory(url) as directory,
+        pytest.raises(DirectoryError, match=f"{url}.* does not name its root domain: pass base="),
+    ):
+        directory.read_all(Site, attributes=["name"])
+
+
 @pytest.mark.parametrize(
     ("code", "name"), [(3, "timeLimitExceeded"), (4, "sizeLimitExceeded"), (11, "adminLimitExceeded"), (10, "referral")]
 )

@@ -420,6 +420,11 @@ def test_t3_keeps_what_an_earlier_network_said(literal: bool) -> None:
     assert result.connected_networks == (() if literal else (NEAR,))
 
 
+def test_a_client_is_not_literal_unless_it_is_told_so() -> None:
+    assert not DiscoveryClient().literal
+    assert DiscoveryClient(literal=True).literal
+
+
 @row("SDC-21")
 @pytest.mark.parametrize("literal", [False, True])
 def test_c_with_nothing_before_it(literal: bool) -> None:

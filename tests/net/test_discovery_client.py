@@ -342,6 +342,27 @@ def test_one_of_two_gives_up() -> None:
         run(main)
 
 
+def test_a_watcher_that_fails_ends_the_run() -> None:
+    """Its exception reaches the caller, and the next call sends a new request."""
+    seen: list[Action] = []
+
+    def watch(action: Action) -> None:
+        seen.append(action)
+        if len(seen) == 2:
+            raise ArithmeticError("watching")
+
+    async def main(_: Loop) -> None:
+        async with Discoverer(networks=[A], port=port, watch=watch) as discoverer:
+            with pytest.raises(ArithmeticError, match="watching"):
+                await discoverer.get_directory_server_list()
+            assert (await discoverer.get_directory_server_list()).found
+        assert [type(action) for action in seen[2:4]] == [WaitUntil, Send]
+
+    with servers(own_site) as (port, requests):
+        run(main)
+    assert len(requests[0]) == 1
+
+
 def test_everybody_gives_up_and_asks_again() -> None:
     """Sockets are closed with the last who waits; a reply that was marked by then does not count."""
     heard: list[Action] = []
