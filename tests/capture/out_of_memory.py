@@ -74,7 +74,8 @@ def main(name: str, room: int) -> None:
         with capture.open(file, limits=limits, columns=()) as blocks, open("/proc/self/statm") as sizes:
             ctypes.CDLL(None).malloc_trim(0)  # what was freed would be used first
             used = int(sizes.read().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (used + (room << 20), resource.getrlimit(resource.RLIMIT_AS)[1]))
+            before = resource.getrlimit(resource.RLIMIT_AS)
+            resource.setrlimit(resource.RLIMIT_AS, (used + (room << 20), before[1]))
             try:
                 for _ in blocks:
                     pass
@@ -82,7 +83,7 @@ def main(name: str, room: int) -> None:
                 os.write(1, str(error).encode())
             else:
                 os.write(1, b"%d %d" % (blocks.stats.incomplete_datagrams, blocks.stats.damaged))
-            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 if __name__ == "__main__":
