@@ -8,9 +8,9 @@ from libc.stddef cimport size_t
 from libc.stdint cimport INT32_MAX, int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.columns.batch cimport DECODED, Batch
+from msmqwire.columns.batch cimport DECODED, Batch, Hold
 from msmqwire.columns.buffer cimport Buffer, allocate
-from msmqwire.columns.payloads cimport PayloadTable, Span, payload_at
+from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqqb.kernel cimport HAS_PROPERTIES, HAS_SECURITY_ID, SECURITY_ID, SENDER, Packet
 from msmqwire.mqqb.messages cimport read_message
 from msmqwire.mqqb.values cimport OF_BODY, SENDER_IS_SID, body_part, body_type_of, derived_value, is_encrypted
@@ -84,7 +84,10 @@ fill_tables()
 cdef int derive_column(Batch batch, object column) except -1:
     """Make the values of a derived column; those ``OF_BODY`` are made together."""
     cdef Rows rows
-    rows.payloads = &batch.payloads.table
+    # Meanwhile no other thread decodes into the batch, or releases its payloads
+    cdef Hold _hold = Hold(batch)
+    cdef Payloads payloads = batch.payloads
+    rows.payloads = &payloads.table
     rows.presence = <const uint32_t*>batch.data("presence")
     rows.count = batch.length
     cdef Buffer numbers = allocate(rows.count)
@@ -171,7 +174,7 @@ cdef void find_sids(const Rows* rows, Origin* origins) noexcept nogil:
 
 
 cdef void find_bodies(const Rows* rows, uint8_t* formats, Origin* origins) noexcept nogil:
-    """The format of each body and what its text is made of; with text that is not XML, the format may still be XML."""
+    """The format of each body, TEXT also where it may turn out to be another, and what its text is made of."""
     cdef Packet packet
     cdef const uint8_t* data
     cdef size_t row
@@ -229,14 +232,14 @@ cdef bint may_have_mark(const uint8_t* body, size_t size) noexcept nogil:
 cdef uint8_t kinds_of_bytes(const uint8_t* body, size_t size) noexcept nogil:
     """Whether there are control characters but HT, LF and CR, and bytes beyond ASCII."""
     cdef uint8_t control = 0
-    cdef uint8_t all = 0
+    cdef uint8_t every = 0
     cdef uint8_t byte
     cdef size_t i
     for i in range(size):
         byte = body[i]
         control |= ((byte < 0x20) & (byte != 9) & (byte != 10) & (byte != 13)) | (byte == 0x7F)
-        all |= byte
-    return <uint8_t>((CONTROL if control else 0) | (BEYOND_ASCII if all & 0x80 else 0))
+        every |= byte
+    return <uint8_t>((CONTROL if control else 0) | (BEYOND_ASCII if every & 0x80 else 0))
 
 
 cdef list read_bodies(const Rows* rows, uint8_t* formats, Origin* origins):
