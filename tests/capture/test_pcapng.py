@@ -221,6 +221,7 @@ def test_a_section_with_another_magic_is_no_capture() -> None:
         (build.block(6, bytes(16)), "a block of 28 bytes; the length must be at least 32"),
         (build.block(6, b""), "a block of 12 bytes; the length must be at least 32"),
         (build.simple_packet(FRAME, original=0xFFFFFFFF), "a frame of 4294967295 bytes in a block with space for 48"),
+        (build.simple_packet(FRAME, original=49), "a frame of 49 bytes in a block with space for 48"),
         (build.block(3, b""), "a block of 12 bytes; the length must be at least 16"),
         (build.block(1, b"\1\0\0\0"), "a block of 16 bytes; the length must be at least 20"),
     ],
