@@ -226,7 +226,7 @@ def tests_of(package: str, path: str) -> list[str]:
     folders = TESTED_BY.get(package, {package})
     of_all_kernels = {"each_format"} if path.endswith((".pyx", ".pxd")) else set()
     names_it = re.compile(rf"\b(?:{'|'.join(folders | of_all_kernels)})\b")
-    shared = {"property", "reference", "columns"}
+    shared = {"property", "reference", "columns", "tests"}
     seconds, stem = weights(), re.compile(rf"\b{Path(path).stem}\b")
     own: list[tuple[bool, float, str]] = []
     for test, text in texts.items():

@@ -145,10 +145,9 @@ def statistics(metadata: pq.FileMetaData) -> str:
             continue
         column = names.index(name)
         groups = range(metadata.num_row_groups)
-        found: list[Any] = [metadata.row_group(group).column(column).statistics for group in groups]
-        # pyarrow crashes where statistics are compared with None by ==
-        if any(one is None for one in found):
-            continue
+        # A row group without rows has none; pyarrow crashes where they are compared with None by ==
+        read: list[Any] = [metadata.row_group(group).column(column).statistics for group in groups]
+        found = [one for one in read if one is not None]
         nulls[name] = sum(one.null_count for one in found)
         valued = [one for one in found if one.num_values]
         # Of very long text Parquet says nothing
