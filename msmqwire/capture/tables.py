@@ -27,6 +27,7 @@ from msmqwire.capture.schema import (
 from msmqwire.capture.tcp.packets import PACKET_KINDS
 from msmqwire.capture.tcp.streams import packet_kinds
 from msmqwire.columns import Batch, Payloads, Table
+from msmqwire.columns.batch import joined, take_rows
 from msmqwire.columns.schema import GuidForm
 from msmqwire.wire.fault import FAULT_NAMES
 from msmqwire.wire.transport import Transport
@@ -145,8 +146,13 @@ def table_options(
 
 def _split(name: str, columns: Iterable[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The requested columns in the order of the table: those of the capture, and those of the protocol."""
+    return _columns(name, None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns))
+
+
+@lru_cache(maxsize=64)
+def _columns(name: str, chosen_names: tuple[str, ...] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     known = table_columns(name)
-    wanted = known if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
+    wanted = known if chosen_names is None else chosen_names
     names, chosen = frozenset(known), frozenset(wanted)
     unknown = [column for column in wanted if column not in names]
     if unknown:
@@ -272,12 +278,12 @@ class TableRows:
         """Let ``decode`` write the batch again, once no Arrow consumer holds it."""
         (self._messages if self.kind.in_messages else self._batches).give_back(decoded)
 
-    def rows_of(self, decoded: Batch, first: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch that ``decode`` returned; ``first`` has the capture columns of its payloads."""
+    def rows_of(self, decoded: Batch, capture: Batch) -> pa.RecordBatch:
+        """The rows of a batch that ``decode`` returned; ``capture`` has the capture columns of its payloads."""
         if not self.kind.in_messages:
             with self._counting:
                 self.payloads += len(decoded)
-            return self._rows_of(decoded, first)
+            return self._rows_of(decoded, capture)
         assert isinstance(decoded, mqqb.MessageBatch)
         found = decoded.notifications()
         with self._counting:
@@ -286,22 +292,19 @@ class TableRows:
             self.unread += len(decoded.faults)
         batch = self._batches.decode(found.payloads)
         assert isinstance(batch, mqcn.NotificationBatch)
-        rows = self._rows_of(batch, first.take(np.repeat(found.rows, np.diff(batch.messages))))
+        changes = np.repeat(found.rows, np.diff(batch.messages)).astype(np.uint32)
+        rows = self._rows_of(batch, take_rows(capture, changes, self.first))
         self._batches.give_back(batch)
         return rows
 
-    def _rows_of(self, batch: Batch, first: pa.RecordBatch) -> pa.RecordBatch:
-        import pyarrow as pa
-
+    def _rows_of(self, batch: Batch, capture: Batch) -> pa.RecordBatch:
         faults = list(map(FAULT_NAMES.__getitem__, batch.faults["code"].tolist()))
         with self._counting:
             self.rows += len(batch)
             self.faults.update(faults)
-        if not self._last:
-            return first
-        last = batch.to_arrow(guid=self._guid, dictionaries=self._dictionaries)
+        rows = joined(capture, batch, guid=self._guid, dictionaries=self._dictionaries)
         batch.forget_payloads()  # rows that are kept do not keep what was read
-        return pa.RecordBatch.from_arrays([*first.columns, *last.columns], schema=self.schema)
+        return rows
 
     def _transport(self, transports: NDArray[np.uint8] | None) -> dict[str, Any]:
         """The argument of the decoder, if it has one."""
@@ -401,12 +404,11 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
 
     def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of a block; called in a thread where there are several jobs."""
-        first = block.capture.to_arrow(dictionaries=self._dictionaries)
         if len(self.tables) == 1:
             (table,) = self.tables.values()
             self._count(len(block))
             batch = table.decode(block.payloads, block.transports)
-            yield table.name, table.rows_of(batch, first)
+            yield table.name, table.rows_of(batch, block.capture)
             table.give_back(batch)
             return
         transports = np.full(len(block), Transport.UDP, np.uint8) if block.transports is None else block.transports
@@ -419,14 +421,14 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
             claimed |= chosen
             if not chosen.any():
                 continue
-            columns, payloads, carriers = first.select(table.first), block.payloads, block.transports
-            if not chosen.all():
-                rows = np.flatnonzero(chosen).astype(np.uint32)
-                columns, payloads, carriers = columns.take(rows), payloads.take(rows), transports[rows]
+            rows = np.flatnonzero(chosen).astype(np.uint32)
+            capture, payloads, carriers = take_rows(block.capture, rows, table.first), block.payloads, block.transports
+            if len(rows) < len(block):
+                payloads, carriers = payloads.take(rows), transports[rows]
             decoder = self._decoders[table.name]
             if decoder.name not in decoded:
                 decoded[decoder.name] = decoder.decode(payloads, carriers)
-            yield table.name, table.rows_of(decoded[decoder.name], columns)
+            yield table.name, table.rows_of(decoded[decoder.name], capture)
         for name, batch in decoded.items():
             self.tables[name].give_back(batch)
         self._count(int(np.count_nonzero(claimed)))

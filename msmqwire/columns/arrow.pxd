@@ -41,7 +41,6 @@ cdef extern from "msmqwire/columns/arrow_c_data.h" nogil:
 
 
 cdef class ArrowNode:
-    """One array of an export: its type, its buffers and its children."""
     cdef bytes format
     cdef bytes name
     cdef bytes metadata
@@ -55,3 +54,4 @@ cdef class ArrowNode:
 cdef ArrowNode arrow_node(str name, str format, Py_ssize_t length, Buffer validity, Py_ssize_t null_count, list buffers)
 cdef object schema_capsule(ArrowNode node)
 cdef object array_capsule(ArrowNode node, object holder)
+cdef object record_batch(ArrowNode node, object holder, dict schemas, tuple key)

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.string cimport memcpy
 
-from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
+from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, record_batch, schema_capsule
 from msmqwire.columns.arrow_nodes cimport distinct_node, fault_node, guid_node, names_node, violations_node
 from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport (
@@ -35,7 +36,7 @@ from msmqwire.columns.views import (
 )
 from msmqwire.wire.fault import FAULT_NAMES
 
-__all__ = ["Batch", "FaultEntry"]
+__all__ = ["Batch", "FaultEntry", "joined", "take_rows"]
 
 cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
 
@@ -197,9 +198,9 @@ cdef class Batch:
         dictionaries : bool
             Enumerations, addresses, files and queues are dictionaries of their values; if false, strings.
         """
-        import pyarrow as pa
-
-        return pa.record_batch(arrow_form(self, guid, dictionaries))
+        cdef ArrowForm form = arrow_form(self, guid, dictionaries)
+        cdef Hold hold = Hold(self)
+        return record_batch(self.arrow_tree(form), hold, self.table.arrow_schemas, (self.columns, guid, dictionaries))
 
     def __arrow_c_schema__(self):
         _hold = Hold(self)
@@ -352,6 +353,18 @@ cdef ArrowForm arrow_form(Batch batch, str guid, bint dictionaries):
     return form
 
 
+def joined(Batch first, Batch last, *, str guid, bint dictionaries):
+    """The columns of two batches of the same rows, one behind the other, as one pyarrow.RecordBatch."""
+    cdef tuple holds = (Hold(first), Hold(last))
+    cdef ArrowNode root
+    if first.length != last.length:
+        raise ValueError(f"a batch has {first.length} rows, the other {last.length}")
+    root = first.arrow_tree(arrow_form(first, guid, dictionaries))
+    root.children += last.arrow_tree(arrow_form(last, guid, dictionaries)).children
+    key = first.table.name, first.columns, last.columns, guid, dictionaries
+    return record_batch(root, holds, last.table.arrow_schemas, key)
+
+
 cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, type kind=Batch):
     """A Batch to be written, of the class ``kind``: ``out`` when it fits, else a new one.
 
@@ -385,6 +398,41 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
         batch.readable()
     batch.hold_payloads(payloads)
     return batch
+
+
+def take_rows(Batch batch, const uint32_t[::1] rows, tuple columns):
+    """Some rows of some columns as a new Batch: of columns with one value a row that is not in the payloads."""
+    cdef Batch taken = prepare(batch.table, NO_PAYLOADS, columns, None)
+    cdef Py_ssize_t i
+    for i in range(rows.shape[0]):
+        if rows[i] >= batch.length:
+            raise IndexError(f"row {rows[i]} of {batch.length}")
+    taken.length = <size_t>rows.shape[0]
+    taken.names = batch.names
+    widths = {column.name: getattr(column.type, "width", 1) for column in batch.table.select(columns)}
+    if "presence" in batch.buffers:
+        widths["presence"] = batch.table.presence_width
+    for path, width in widths.items():
+        gather(taken.reserve(path, taken.length * <size_t>width), batch.data(path), rows, width)
+    return taken
+
+
+cdef void gather(uint8_t* target, const uint8_t* values, const uint32_t[::1] rows, size_t width) noexcept nogil:
+    """Copy the values of some rows; the common widths as one number."""
+    cdef size_t count = <size_t>rows.shape[0]
+    cdef size_t i
+    if width == 1:
+        for i in range(count):
+            target[i] = values[rows[i]]
+    elif width == 2:
+        for i in range(count):
+            memcpy(target + 2 * i, values + 2 * <size_t>rows[i], 2)
+    elif width == 8:
+        for i in range(count):
+            memcpy(target + 8 * i, values + 8 * <size_t>rows[i], 8)
+    else:
+        for i in range(count):
+            memcpy(target + width * i, values + width * rows[i], width)
 
 
 # --- numpy views ---

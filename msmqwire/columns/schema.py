@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntFlag
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Literal
+from functools import cache, cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from msmqwire.wire.fault import FAULT_NAMES
 
@@ -161,7 +161,7 @@ def present(presence: int, *columns: Column) -> tuple[Column, ...]:
     return tuple([column if column.presence else replace(column, presence=presence) for column in columns])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """The columns of one table, in order, and the names its faults and violations use.
 
@@ -214,6 +214,11 @@ class Table:
         """Names of the violations, by bit."""
         return () if self.violations is None else tuple(flag.name.lower() for flag in self.violations if flag.name)
 
+    @cached_property
+    def arrow_schemas(self) -> dict[tuple[Any, ...], pa.Schema]:
+        """The schemas of record batches that were made, by what they depend on; filled by the Arrow export."""
+        return {}
+
     def select(self, names: Iterable[str] | None) -> tuple[Column, ...]:
         """The columns called ``names``, in the table's order; all of them for None.
 
@@ -222,16 +227,7 @@ class Table:
         ValueError
             A name is not a column of this table.
         """
-        if names is None:
-            return self.all_columns
-        wanted = (names,) if isinstance(names, str) else tuple(names)
-        known, chosen = frozenset(self.names), frozenset(wanted)
-        unknown = [name for name in wanted if name not in known]
-        if unknown:
-            raise ValueError(
-                f"{', '.join(map(repr, unknown))}: no such column of {self.name}; it has {', '.join(self.names)}"
-            )
-        return tuple(column for column in self.all_columns if column.name in chosen)
+        return _select(self, None if names is None else (names,) if isinstance(names, str) else tuple(names))
 
     def arrow_schema(
         self, names: Iterable[str] | None = None, *, guid: GuidForm = "binary", dictionaries: bool = True
@@ -240,6 +236,19 @@ class Table:
         import pyarrow as pa
 
         return pa.schema([(column.name, arrow_type(column.type, guid, dictionaries)) for column in self.select(names)])
+
+
+@lru_cache(maxsize=256)  # several times for every small capture
+def _select(table: Table, wanted: tuple[str, ...] | None) -> tuple[Column, ...]:
+    if wanted is None:
+        return table.all_columns
+    known, chosen = frozenset(table.names), frozenset(wanted)
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise ValueError(
+            f"{', '.join(map(repr, unknown))}: no such column of {table.name}; it has {', '.join(table.names)}"
+        )
+    return tuple(column for column in table.all_columns if column.name in chosen)
 
 
 @cache

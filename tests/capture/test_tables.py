@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import io
+import random
 import re
 import subprocess
 import sys
@@ -13,12 +14,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from msmqwire import capture, mqqb, mqsd
 from msmqwire.columns import allocated_bytes
+from msmqwire.columns.batch import take_rows
 from tests.capture import build
+from tests.capture.traffic import conversation
 from tests.vectors import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -250,6 +254,22 @@ def test_notifications_of_messages() -> None:
     assert Counter(row["frame"] for row in found)[1] == 1
     assert (reader.unread, reader.encrypted) == (1, 1)
     assert reader.stats.streams.packets == 5
+
+
+def test_rows_of_capture_columns_are_taken() -> None:
+    """Of every width, of names that the batch brings itself, and of columns that are null in some rows."""
+    rng = random.Random(4)
+    data = build.pcap([*conversation(rng, 80), build.plain(b"a datagram")])
+    with capture.open(io.BytesIO(data)) as reader:
+        (block,) = reader
+    columns = block.capture.columns
+    assert len(set(block.capture["transport"].tolist())) == 2
+    expected = block.capture.to_arrow(dictionaries=False)
+    for rows in ([], [0], range(len(block)), [rng.randrange(len(block)) for _ in range(300)]):
+        taken = take_rows(block.capture, np.array(rows, np.uint32), columns[1:])
+        assert taken.to_arrow(dictionaries=False).equals(expected.select(columns[1:]).take(pa.array(rows, pa.uint32())))
+    with pytest.raises(IndexError, match=f"row {len(block)} of {len(block)}"):
+        take_rows(block.capture, np.array([len(block)], np.uint32), columns)
 
 
 def test_ports() -> None:

@@ -6,12 +6,14 @@ import ctypes
 import gc
 import threading
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from msmqwire.columns import allocated_bytes
+from msmqwire.columns.batch import joined
 from msmqwire.columns.schema import ListOf, Scalar
 from tests.columns import arrow_consumer
 from tests.columns.formats import Format, each_format
@@ -27,6 +29,7 @@ def payloads_of(kind: Format) -> list[bytes | None]:
 @each_format
 def test_the_schema_is_the_tables(kind: Format, guid: Any, dictionaries: bool) -> None:
     for payloads in (payloads_of(kind), [], [None]):
+        kind.table.arrow_schemas.clear()  # so that each export is imported with its own schema
         table = kind.decode_batch(payloads).to_arrow(guid=guid, dictionaries=dictionaries)
         assert isinstance(table, pa.RecordBatch)
         assert table.schema.equals(kind.table.arrow_schema(guid=guid, dictionaries=dictionaries), check_metadata=True)
@@ -39,6 +42,29 @@ def test_guids_are_bytes_by_default(kind: Format) -> None:
     table = batch.to_arrow()
     assert table.equals(pa.record_batch(batch))
     assert table.equals(batch.to_arrow(guid="binary"))
+
+
+@pytest.mark.parametrize("dictionaries", [True, False])
+@each_format
+def test_two_batches_are_joined(kind: Format, dictionaries: bool) -> None:
+    names = kind.table.names
+    first, last = (kind.decode_batch(payloads_of(kind), columns=some) for some in (names[:5], names[5:]))
+    rows = joined(first, last, guid="text", dictionaries=dictionaries)
+    assert rows.equals(kind.decode_batch(payloads_of(kind)).to_arrow(guid="text", dictionaries=dictionaries))
+    for batch in (first, last):
+        with pytest.raises(BufferError, match="Arrow"):
+            kind.decode_batch([], columns=batch.columns, out=batch)
+    del rows
+    last = kind.decode_batch([], columns=last.columns, out=last)
+    with pytest.raises(ValueError, match=r"a batch has \d+ rows, the other 0"):
+        joined(first, last, guid="text", dictionaries=dictionaries)
+
+
+@each_format
+def test_readers_of_ever_other_columns_keep_few_schemas(kind: Format) -> None:
+    for columns in combinations(kind.table.names[:12], 2):
+        kind.decode_batch([], columns=columns).to_arrow()
+    assert len(kind.table.arrow_schemas) <= 64
 
 
 @each_format
