@@ -114,6 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command() -> NoReturn:
     """Run the program ``msmqwire``."""
+    # numpy's threads for matrices, of which there are none here, wait busily for 50 ms when they start
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     status = main()
     # Threads of deltalake sometimes abort an interpreter that is ending
     if "deltalake" in sys.modules:

@@ -35,6 +35,17 @@ def test_help_and_version_import_little(arguments: list[str]) -> None:
     assert chosen == {*SUBCOMMANDS} & {*arguments}
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not list the threads of a process")
+def test_numpy_starts_no_threads() -> None:
+    count = "print(len(os.listdir('/proc/self/task')), 'numpy' in sys.modules)"
+    program = (
+        f"import atexit, os, sys; atexit.register(lambda: {count}); from msmqwire.cli import command;"
+        " sys.argv = ['msmqwire', 'resolve', 'DIRECT=OS:host']; command()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environ(), timeout=60)
+    assert done.stdout.splitlines()[-1] == "1 True", done.stderr
+
+
 def test_the_package_imports_its_names_when_they_are_used() -> None:
     modules = imported("import msmqwire")
     assert not modules & {"numpy", "argparse"}
