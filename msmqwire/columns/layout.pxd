@@ -2,7 +2,7 @@
 
 A kernel describes every row in a structure of its own, a *record*, which begins with ``presence`` (u32), ``violations``
 (u32) and an array of *sections*: addresses from which fixed fields are loaded. A section that a row lacks points to
-zeros, so that loading needs no test.
+zeros, so that loading needs no test. The values of parts that a row lacks are zeros, too.
 """
 
 from libc.stddef cimport size_t
@@ -35,6 +35,7 @@ cdef struct Source:
     uint32_t mask
     uint32_t list       # which of ``Columns.lists``
     uint32_t width      # bytes of a value in the column
+    uint32_t presence   # a record without this bit has only zeros for the column; 0: it may have any value
     uint8_t* column
 
 
@@ -90,6 +91,7 @@ cdef class Layout:
     cdef readonly object table
     cdef dict sources       # column -> its line: form, place and what else the form needs
     cdef dict written       # column -> the type that the kernel writes, where it is not the type that a table shows
+    cdef dict presence      # column -> ``Source.presence`` where it is not 0
     cdef dict lines         # column -> Line
     cdef tuple lists        # of list columns: name, path of the items, which of ``Columns.lists``
     cdef size_t stride

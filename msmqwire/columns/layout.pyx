@@ -8,7 +8,7 @@ from msmqwire.columns.batch cimport Batch
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64, store_u32
 from msmqwire.wire.simd cimport wire_prefetch
 
-from msmqwire.columns.schema import UINT32, ListOf, Scalar, StructOf
+from msmqwire.columns.schema import FORMAT_NAME, UINT32, ListOf, Scalar, StructOf
 
 
 cdef enum:
@@ -152,6 +152,36 @@ cdef inline void put_list(
     items.count = total
 
 
+cdef inline uint32_t presence_of(const uint8_t* records, size_t stride, size_t count) noexcept nogil:
+    """The bits of presence that at least one of the records has."""
+    cdef uint32_t presence = 0
+    cdef size_t i
+    for i in range(count):
+        presence |= load_u32(records + stride * i)
+    return presence
+
+
+cdef inline bint is_absent(const Source* source, uint32_t presence) noexcept nogil:
+    """Whether none of the records that have these bits of presence together has a value for the column."""
+    return source.presence and not source.presence & presence
+
+
+cdef inline void put_ends(uint8_t* ends, size_t end, size_t count) noexcept nogil:
+    """The ends of ``count`` empty lists."""
+    cdef size_t i
+    for i in range(count):
+        (<int32_t*>ends)[i + 1] = <int32_t>end
+
+
+cdef inline void put_absent(const Source* source, size_t count, size_t row, const Items* lists) noexcept nogil:
+    """The rows of a column for which no record has a value."""
+    cdef uint8_t* values = source.column + source.width * row
+    if source.form == LIST:
+        put_ends(values, lists[source.list].count, count)
+    else:
+        memset(values, 0, source.width * count)
+
+
 cdef inline void put_column(
     const Source* source, uint8_t* records, size_t stride, size_t count, size_t row, Items* lists
 ) noexcept nogil:
@@ -179,10 +209,16 @@ cdef inline void prefetch_values(const Source* source, size_t row, size_t count)
 
 cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept nogil:
     """Write the next ``count`` rows, column by column."""
+    cdef uint32_t presence = 0xFFFFFFFF
     cdef size_t i
+    if columns.count > FEW_COLUMNS:
+        presence = presence_of(<const uint8_t*>records, columns.stride, count)
     for i in range(columns.count):
         if columns.count > FEW_COLUMNS:
             prefetch_values(&columns.sources[i], columns.rows + count, count)
+        if is_absent(&columns.sources[i], presence):
+            put_absent(&columns.sources[i], count, columns.rows, columns.lists)
+            continue
         put_column(
             &columns.sources[i], <uint8_t*>records, columns.stride, count, columns.rows, columns.lists
         )
@@ -269,8 +305,10 @@ cdef void store_number(const Source* source, void* record, uint64_t number) noex
 cdef void load_rows(const Columns* columns, size_t row, size_t count, void* records) noexcept nogil:
     """Load the values of rows, column by column, into records whose sections can be written.
 
-    Of a list only the count is loaded.
+    Of a list only the count is loaded. A column for which none of the rows has a value is not loaded: what the records
+    have there is left from other rows. The presence is the first of the columns.
     """
+    cdef uint32_t presence = 0xFFFFFFFF
     cdef const Source* source
     cdef const uint8_t* ends
     cdef uint8_t* place
@@ -278,9 +316,13 @@ cdef void load_rows(const Columns* columns, size_t row, size_t count, void* reco
     cdef size_t j
     for i in range(columns.count):
         source = &columns.sources[i]
+        if is_absent(source, presence):
+            continue
         prefetch_values(source, row + count, count)
         if source.form != LIST:
             copy_column(source, <uint8_t*>records, columns.stride, count, row, True)
+            if i == 0:
+                presence = presence_of(<const uint8_t*>records, columns.stride, count)
             continue
         ends = source.column + 4 * row
         place = <uint8_t*>records + source.place
@@ -318,6 +360,11 @@ cdef class Layout:
             "violations": UINT32,
             **(written or {}),
         }
+        # Neither the ends of lists are zeros, nor a format name that is null because it is unresolved
+        self.presence = {
+            column.name: column.presence for column in table.columns
+            if column.name in sources and sources[column.name][0] != LIST_END and column.type is not FORMAT_NAME
+        }
         self.stride = stride
         self.smallest_row = smallest_row
         for name, (form, _, *others) in sources.items():
@@ -350,6 +397,7 @@ cdef class Layout:
         source.width = <uint32_t>(
             self.table.presence_width if column == "presence" else width_of(self.written[column])
         )
+        source.presence = self.presence.get(column, 0)
         line.source = source
         if form == LIST or form == LIST_END:
             line.members = members_of(column, self.written[column].item)

@@ -8,7 +8,7 @@ from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
 from msmqwire.columns.layout cimport LIST, Layout, load_rows
 from msmqwire.columns.payloads cimport payload_at, prefetch_payload
-from msmqwire.mqqb.kernel cimport QUEUE_COUNT, Draft, Packet, Violation, clear_draft
+from msmqwire.mqqb.kernel cimport HAS_MULTI_QUEUE, QUEUE_COUNT, Draft, Packet, Violation, clear_draft
 from msmqwire.mqqb.messages cimport LARGEST_HEADERS, write_message
 from msmqwire.mqqb.sessions cimport LARGEST_SESSION, write_session
 from msmqwire.wire.format_name cimport FormatName
@@ -91,8 +91,9 @@ cdef class PacketEncoder(Encoder):
             return 0
         if self.sessions:
             return write_session(packet, target)
-        for i in range(<size_t>QUEUE_COUNT):
-            lists[i] = <FormatName*>self.columns.lists[i].members[0] + self.list_ends[i][row]
+        if wire_unlikely(packet.presence & HAS_MULTI_QUEUE):
+            for i in range(<size_t>QUEUE_COUNT):
+                lists[i] = <FormatName*>self.columns.lists[i].members[0] + self.list_ends[i][row]
         return write_message(packet, payload_at(self.payloads, row).data, lists, target)
 
     cdef size_t largest(self, Batch batch) except? 0:

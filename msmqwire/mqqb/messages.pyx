@@ -15,7 +15,7 @@ from msmqwire.mqqb.kernel cimport (
     CRYPTO_PROVIDER, DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE, ENCRYPTION_ALGORITHM,
     ENCRYPTION_KEY, EXTENSION_DATA, FINAL, FINAL_ACK, FLAG_DEBUG, FLAG_TRACING, FOR_EVER, HASH_ALGORITHM,
     HAS_ACKNOWLEDGED, HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_FINAL_ACK,
-    HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY, HAS_SESSION, HAS_SOAP, HAS_SRMP_ENVELOPE, HAS_TRANSACTION,
+    HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY, HAS_SECURITY_ID, HAS_SESSION, HAS_SOAP, HAS_SRMP_ENVELOPE, HAS_TRANSACTION,
     HTTP_BODY, KIND, LABEL, LARGEST_LABEL, MESSAGE_CLASS_VALUE, MULTI_QUEUE_SIGNATURE, NO_MESSAGE_CLASS, ORDER_ACK,
     PART_COUNT, PRIVACY_LEVEL, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, QUEUE_COUNT, RESERVED_FLAGS,
     RESERVED_PROPERTIES, RESPONSE_QUEUE, SECURITY, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER_CERT, SESSION,
@@ -23,7 +23,8 @@ from msmqwire.mqqb.kernel cimport (
     SOAP_TERMINATOR, SRMP_ENVELOPE, SRMP_ENVELOPE_HEADER_SIZE, SRMP_ENVELOPE_TERMINATOR, TRAILING_BYTES,
     TRANSACTION, TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT,
     USER_DESTINATION_SHIFT, USER_FLAGS_AT, USER_HEADER_SIZE, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES,
-    USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, first_extra_byte, skip_padding,
+    USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, first_extra_byte, padded,
+    skip_padding,
 )
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER
@@ -299,11 +300,15 @@ cdef inline uint8_t* put(uint8_t* target, const uint8_t* source, size_t size) no
 
 
 cdef inline uint8_t* pad(const uint8_t* start, uint8_t* target) noexcept nogil:
-    """Zeros up to a multiple of four bytes from ``start``."""
-    while <size_t>(target - start) & 3:
-        target[0] = 0
-        target += 1
-    return target
+    """Zeros up to a multiple of four bytes from ``start``; the four bytes at ``target`` can be overwritten."""
+    store_u32(target, 0)
+    return <uint8_t*>start + padded(<size_t>(target - start))
+
+
+cdef inline uint8_t* put_part(
+    uint8_t* target, const Packet* packet, size_t part, const uint8_t* payload
+) noexcept nogil:
+    return put(target, payload + packet.parts[part].offset, packet.parts[part].length)
 
 
 cdef inline uint8_t* put_text(uint8_t* target, const uint8_t* payload, TextSpan text) noexcept nogil:
@@ -369,16 +374,21 @@ cdef uint8_t* put_transaction(uint8_t* target, const Packet* packet) noexcept no
 cdef uint8_t* put_security(
     const uint8_t* start, uint8_t* target, const Packet* packet, const uint8_t* payload
 ) noexcept nogil:
+    cdef uint8_t* header = target
+    cdef uint32_t[5] sizes
     cdef size_t part
-    store_u16(target, load_u16(packet.sections[SECURITY]) & SECURITY_KEPT)
-    store_u16(target + 2, packet.parts[SECURITY_ID].length)
-    store_u16(target + 4, packet.parts[ENCRYPTION_KEY].length)
-    store_u16(target + 6, packet.parts[SIGNATURE].length)
-    store_u32(target + 8, packet.parts[SENDER_CERT].length)
-    store_u32(target + 12, packet.parts[PROVIDER_INFO].length)
     target += SECURITY_HEADER_SIZE
     for part in range(<size_t>PROVIDER_INFO + 1):
-        target = pad(start, put(target, payload + packet.parts[part].offset, packet.parts[part].length))
+        sizes[part] = 0
+        if packet.presence & <uint32_t>HAS_SECURITY_ID << part:
+            sizes[part] = packet.parts[part].length
+            target = pad(start, put_part(target, packet, part, payload))
+    store_u16(header, load_u16(packet.sections[SECURITY]) & SECURITY_KEPT)
+    store_u16(header + 2, sizes[SECURITY_ID])
+    store_u16(header + 4, sizes[ENCRYPTION_KEY])
+    store_u16(header + 6, sizes[SIGNATURE])
+    store_u32(header + 8, sizes[SENDER_CERT])
+    store_u32(header + 12, sizes[PROVIDER_INFO])
     return target
 
 
@@ -397,9 +407,9 @@ cdef uint8_t* put_properties(
     if length > units:
         store_u16(target, 0)
         target += 2
-    target = put(target, payload + packet.parts[EXTENSION_DATA].offset, packet.parts[EXTENSION_DATA].length)
-    target = put(target, payload + packet.parts[BODY].offset, packet.parts[BODY].length)
-    return pad(start, target)
+    if packet.parts[EXTENSION_DATA].length:
+        target = put_part(target, packet, EXTENSION_DATA, payload)
+    return pad(start, put_part(target, packet, BODY, payload))
 
 
 cdef uint8_t* put_debug(uint8_t* target, const Packet* packet) noexcept nogil:
@@ -420,9 +430,7 @@ cdef uint8_t* put_compound(uint8_t* target, const Packet* packet, const uint8_t*
     put(target, packet.sections[COMPOUND], COMPOUND_HEADER_SIZE)
     store_u32(target, COMPOUND_HEADER_ID)
     store_u32(target + 4, packet.parts[HTTP_BODY].length)
-    return put(
-        target + COMPOUND_HEADER_SIZE, payload + packet.parts[HTTP_BODY].offset, packet.parts[HTTP_BODY].length
-    )
+    return put_part(target + COMPOUND_HEADER_SIZE, packet, HTTP_BODY, payload)
 
 
 cdef uint8_t* put_soap(uint8_t* target, const Packet* packet, const uint8_t* payload) noexcept nogil:
@@ -469,9 +477,7 @@ cdef uint8_t* put_multi_queue(
         store_u32(start, <size_t>(target - start))
     store_u32(target, SIGNATURE_HEADER_ID)
     store_u32(target + 4, packet.parts[MULTI_QUEUE_SIGNATURE].length)
-    return put(
-        target + 8, payload + packet.parts[MULTI_QUEUE_SIGNATURE].offset, packet.parts[MULTI_QUEUE_SIGNATURE].length
-    )
+    return put_part(target + 8, packet, MULTI_QUEUE_SIGNATURE, payload)
 
 
 cdef size_t largest_message(const Packet* packet, FormatName** lists) noexcept nogil:
