@@ -21,6 +21,7 @@ cdef enum Form:
     LIST_END    # a list whose items the reader writes: their running number (u32) in the record
 
 cdef enum:
+    LARGEST_BLOCK = 32  # records that are written to columns, or loaded from them, at a time
     MOST_COLUMNS = 96
     MOST_LISTS = 4
     MOST_MEMBERS = 4
@@ -37,6 +38,7 @@ cdef struct Source:
     uint32_t width      # bytes of a value in the column
     uint32_t presence   # a record without this bit has only zeros for the column; 0: it may have any value
     uint8_t* column
+    size_t zeros        # rows at the start of the column, perhaps of an earlier decoding, that are known to be zeros
 
 
 # The items of a list column: one buffer for each member
@@ -72,6 +74,13 @@ cdef inline void clear_counts(Columns* columns) noexcept:
     columns.fault_count = 0
     for i in range(<size_t>MOST_LISTS):
         columns.lists[i].count = 0
+
+
+cdef inline void forget_zeros(Columns* columns) noexcept:
+    """Before others write into the columns."""
+    cdef size_t i
+    for i in range(columns.count):
+        columns.sources[i].zeros = 0
 
 
 cdef inline void copy_columns(Columns* target, const Columns* columns) noexcept:

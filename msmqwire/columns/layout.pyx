@@ -8,7 +8,7 @@ from msmqwire.columns.batch cimport Batch
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64, store_u32
 from msmqwire.wire.simd cimport wire_prefetch
 
-from msmqwire.columns.schema import FORMAT_NAME, UINT32, ListOf, Scalar, StructOf
+from msmqwire.columns.schema import UINT32, ListOf, Scalar, StructOf
 
 
 cdef enum:
@@ -48,28 +48,65 @@ cdef inline void copy_values(
         place += stride
 
 
-cdef inline void copy_bits(
-    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
+# Some words of a block of records, in which columns of bits stand together
+cdef struct Words:
+    const Source* source    # a column whose bits are in the words; NULL: none yet
+    uint32_t mask           # bits of the words that were loaded from columns
+    uint32_t[LARGEST_BLOCK] values
+
+
+cdef inline bint in_words(const Words* words, const Source* source) noexcept nogil:
+    return words.source != NULL and words.source.place == source.place and words.source.offset == source.offset
+
+
+cdef inline void put_bits(
+    const Source* source, const uint8_t* record, size_t stride, size_t count, uint8_t* values, Words* words
 ) noexcept nogil:
-    cdef uint8_t* place = record + source.place
-    cdef size_t offset = source.offset
+    """Bits of ``count`` records to the values of a column; columns of the same word stand one after the other."""
     cdef uint32_t shift = source.shift
     cdef uint32_t mask = source.mask
-    cdef uint32_t others = ~(mask << shift)
-    cdef uint32_t bits, value
+    cdef size_t i
+    if not in_words(words, source):
+        words.source = source
+        for i in range(count):
+            words.values[i] = load_u32(field_of(source, record + stride * i))
+    if source.width == 1:
+        for i in range(count):
+            values[i] = <uint8_t>(words.values[i] >> shift & mask)
+    else:
+        for i in range(count):
+            store_u32(values + 4 * i, words.values[i] >> shift & mask)
+
+
+cdef inline void flush_words(const Words* words, uint8_t* record, size_t stride, size_t count) noexcept nogil:
+    """The bits that were loaded from columns to the fields of records, whose other bits stay."""
     cdef uint8_t* field
     cdef size_t i
-    for i in range(count):
-        field = (<uint8_t* const*>place)[0] + offset
-        bits = load_u32(field)
-        if load:
-            value = values[i] if width == 1 else load_u32(values + 4 * i)
-            store_u32(field, bits & others | (value & mask) << shift)
-        elif width == 1:
-            values[i] = <uint8_t>(bits >> shift & mask)
-        else:
-            store_u32(values + 4 * i, bits >> shift & mask)
-        place += stride
+    if words.source != NULL:
+        for i in range(count):
+            field = field_of(words.source, record + stride * i)
+            store_u32(field, load_u32(field) & ~words.mask | words.values[i])
+
+
+cdef inline void load_bits(
+    const Source* source, uint8_t* record, size_t stride, size_t count, const uint8_t* values, Words* words
+) noexcept nogil:
+    """The values of a column to bits of words, which are stored when a column of another word follows."""
+    cdef uint32_t shift = source.shift
+    cdef uint32_t mask = source.mask
+    cdef size_t i
+    if not in_words(words, source):
+        flush_words(words, record, stride, count)
+        words.source = source
+        words.mask = 0
+        memset(words.values, 0, sizeof(words.values))
+    words.mask |= mask << shift
+    if source.width == 1:
+        for i in range(count):
+            words.values[i] |= (values[i] & mask) << shift
+    else:
+        for i in range(count):
+            words.values[i] |= (load_u32(values + 4 * i) & mask) << shift
 
 
 cdef inline void copy_seconds(
@@ -89,7 +126,7 @@ cdef inline void copy_seconds(
 cdef inline void copy_column(
     const Source* source, uint8_t* record, size_t stride, size_t count, size_t row, bint load
 ) noexcept nogil:
-    """The rows of a column that is no list, from ``row`` on, out of records or into them."""
+    """The rows of a column that is no list and no bits, from ``row`` on, out of records or into them."""
     cdef uint8_t* values = source.column + source.width * row
     if source.form == COPY:
         if source.width == 4:
@@ -102,11 +139,6 @@ cdef inline void copy_column(
             copy_fields(source, record, stride, count, values, 8, load)
         else:
             copy_fields(source, record, stride, count, values, 1, load)
-    elif source.form == BITS:
-        if source.width == 1:
-            copy_bits(source, record, stride, count, values, 1, load)
-        else:
-            copy_bits(source, record, stride, count, values, 4, load)
     elif source.form == VALUE:
         if source.width == 8:
             copy_values(source, record, stride, count, values, 8, load)
@@ -173,20 +205,27 @@ cdef inline void put_ends(uint8_t* ends, size_t end, size_t count) noexcept nogi
         (<int32_t*>ends)[i + 1] = <int32_t>end
 
 
-cdef inline void put_absent(const Source* source, size_t count, size_t row, const Items* lists) noexcept nogil:
-    """The rows of a column for which no record has a value."""
+cdef inline void put_absent(Source* source, size_t count, size_t row, const Items* lists) noexcept nogil:
+    """The rows of a column for which no record has a value: what is zeros already is not written again."""
     cdef uint8_t* values = source.column + source.width * row
     if source.form == LIST:
-        put_ends(values, lists[source.list].count, count)
-    else:
+        if lists[source.list].count:
+            put_ends(values, lists[source.list].count, count)
+            source.zeros = min(source.zeros, row)
+            return
+        values += source.width
+    if row + count > source.zeros:
         memset(values, 0, source.width * count)
+        source.zeros = row + count if row <= source.zeros else source.zeros
 
 
 cdef inline void put_column(
-    const Source* source, uint8_t* records, size_t stride, size_t count, size_t row, Items* lists
+    const Source* source, uint8_t* records, size_t stride, size_t count, size_t row, Items* lists, Words* words
 ) noexcept nogil:
     cdef uint8_t* ends = source.column + source.width * row
-    if source.form == LIST:
+    if source.form == BITS:
+        put_bits(source, records, stride, count, ends, words)
+    elif source.form == LIST:
         if source.offset == 0:
             put_list(source, records, stride, count, ends, &lists[source.list], 0)
         elif lists[source.list].widths[0] == 16:
@@ -208,20 +247,24 @@ cdef inline void prefetch_values(const Source* source, size_t row, size_t count)
 
 
 cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept nogil:
-    """Write the next ``count`` rows, column by column."""
+    """Write the next ``count`` rows, at most ``LARGEST_BLOCK``, column by column."""
     cdef uint32_t presence = 0xFFFFFFFF
+    cdef size_t row = columns.rows
+    cdef Source* source
+    cdef Words words
     cdef size_t i
+    words.source = NULL
     if columns.count > FEW_COLUMNS:
         presence = presence_of(<const uint8_t*>records, columns.stride, count)
     for i in range(columns.count):
-        if columns.count > FEW_COLUMNS:
-            prefetch_values(&columns.sources[i], columns.rows + count, count)
-        if is_absent(&columns.sources[i], presence):
-            put_absent(&columns.sources[i], count, columns.rows, columns.lists)
+        source = &columns.sources[i]
+        if is_absent(source, presence):
+            put_absent(source, count, row, columns.lists)
             continue
-        put_column(
-            &columns.sources[i], <uint8_t*>records, columns.stride, count, columns.rows, columns.lists
-        )
+        if columns.count > FEW_COLUMNS:
+            prefetch_values(source, row + count, count)
+        source.zeros = min(source.zeros, row)
+        put_column(source, <uint8_t*>records, columns.stride, count, row, columns.lists, &words)
     columns.rows += count
 
 
@@ -303,7 +346,7 @@ cdef void store_number(const Source* source, void* record, uint64_t number) noex
 
 
 cdef void load_rows(const Columns* columns, size_t row, size_t count, void* records) noexcept nogil:
-    """Load the values of rows, column by column, into records whose sections can be written.
+    """Load the values of rows, at most ``LARGEST_BLOCK``, column by column, into records whose sections can be written.
 
     Of a list only the count is loaded. A column for which none of the rows has a value is not loaded: what the records
     have there is left from other rows. The presence is the first of the columns.
@@ -312,13 +355,20 @@ cdef void load_rows(const Columns* columns, size_t row, size_t count, void* reco
     cdef const Source* source
     cdef const uint8_t* ends
     cdef uint8_t* place
+    cdef Words words
     cdef size_t i
     cdef size_t j
+    words.source = NULL
     for i in range(columns.count):
         source = &columns.sources[i]
         if is_absent(source, presence):
             continue
         prefetch_values(source, row + count, count)
+        if source.form == BITS:
+            load_bits(
+                source, <uint8_t*>records, columns.stride, count, source.column + source.width * row, &words
+            )
+            continue
         if source.form != LIST:
             copy_column(source, <uint8_t*>records, columns.stride, count, row, True)
             if i == 0:
@@ -328,6 +378,7 @@ cdef void load_rows(const Columns* columns, size_t row, size_t count, void* reco
         place = <uint8_t*>records + source.place
         for j in range(count):
             store_u32(place + columns.stride * j, load_u32(ends + 4 * j + 4) - load_u32(ends + 4 * j))
+    flush_words(&words, <uint8_t*>records, columns.stride, count)
 
 
 # --- Layouts ---
@@ -348,7 +399,7 @@ cdef size_t width_of(object type_) except? 0:
 
 
 cdef class Layout:
-    def __init__(self, table, dict sources, size_t stride, *, dict written=None, size_t smallest_row=0):
+    def __init__(self, table, dict sources, size_t stride, *, dict written=None, dict presence=None, size_t smallest_row=0):
         self.table = table
         self.sources = {
             **sources,
@@ -360,10 +411,12 @@ cdef class Layout:
             "violations": UINT32,
             **(written or {}),
         }
-        # Neither the ends of lists are zeros, nor a format name that is null because it is unresolved
         self.presence = {
-            column.name: column.presence for column in table.columns
-            if column.name in sources and sources[column.name][0] != LIST_END and column.type is not FORMAT_NAME
+            **{
+                column.name: column.presence for column in table.columns
+                if not column.derived and sources[column.name][0] != LIST_END
+            },
+            **(presence or {}),
         }
         self.stride = stride
         self.smallest_row = smallest_row

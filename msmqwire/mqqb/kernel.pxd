@@ -156,6 +156,8 @@ cpdef enum Presence:
     HAS_BODY_TEXT = 1 << 27
     HAS_BODY_TYPE_NAME = 1 << 28
     HAS_SENDER_SID = 1 << 29
+    # RQ is not 0: without HAS_RESPONSE, the queue is on an unknown host
+    HAS_RESPONSE_CODE = 1 << 30
 
 
 cpdef enum SessionPresence:
@@ -268,6 +270,7 @@ cdef enum UserFlag:
     USER_DESTINATION_SHIFT = 10
     USER_ADMIN_SHIFT = 13
     USER_RESPONSE_SHIFT = 16
+    USER_REPLY_QUEUES = 7 << 13 | 7 << 16
     USER_SECURITY = 1 << 19
     USER_TRANSACTION = 1 << 20
     USER_PROPERTIES = 1 << 21
@@ -338,7 +341,8 @@ cdef inline void clear_packet(Packet* packet) noexcept nogil:
     packet.multi_queue_at = 0
     memset(packet.parts, 0, LABEL * sizeof(TextSpan))
     memset(&packet.parts[LABEL], 0, (PART_COUNT - LABEL) * sizeof(TextSpan))
-    memset(packet.queues, 0, sizeof(packet.queues))
+    for i in range(<size_t>QUEUE_COUNT):
+        memset(&packet.queues[i], 0, sizeof(FormatName))
     memset(packet.list_counts, 0, sizeof(packet.list_counts))
 
 

@@ -14,7 +14,8 @@ from msmqwire.mqqb.kernel cimport (
     BASE, BODY, COMPOUND, COMPOUND_BODY, COMPOUND_HEADER_ID, COMPOUND_HEADER_SIZE, CONNECTOR, CONNECTOR_QM,
     CRYPTO_PROVIDER, DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE, ENCRYPTION_ALGORITHM,
     ENCRYPTION_KEY, EXTENSION_DATA, FINAL, FINAL_ACK, FLAG_DEBUG, FLAG_TRACING, FOR_EVER, HASH_ALGORITHM,
-    HAS_ACKNOWLEDGED, HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_FINAL_ACK,
+    HAS_ACKNOWLEDGED, HAS_ADMIN, HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE,
+    HAS_DESTINATION, HAS_FINAL_ACK, HAS_RESPONSE_CODE,
     HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY, HAS_SECURITY_ID, HAS_SESSION, HAS_SOAP, HAS_SRMP_ENVELOPE, HAS_TRANSACTION,
     HTTP_BODY, KIND, LABEL, LARGEST_LABEL, MESSAGE_CLASS_VALUE, MULTI_QUEUE_SIGNATURE, NO_MESSAGE_CLASS, ORDER_ACK,
     PART_COUNT, PRIVACY_LEVEL, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, QUEUE_COUNT, RESERVED_FLAGS,
@@ -340,11 +341,9 @@ cdef uint8_t* put_queue(
 cdef uint8_t* put_user_header(
     const uint8_t* start, uint8_t* target, const Packet* packet, const uint8_t* payload
 ) noexcept nogil:
+    cdef uint8_t* header = target
     cdef uint32_t flags = load_u32(packet.sections[USER] + USER_FLAGS_AT) & USER_KEPT
     flags |= <uint32_t>packet.derived[DELIVERY] << USER_DELIVERY_SHIFT
-    flags |= <uint32_t>packet.queues[DESTINATION_QUEUE].code << USER_DESTINATION_SHIFT
-    flags |= <uint32_t>packet.queues[ADMIN_QUEUE].code << USER_ADMIN_SHIFT
-    flags |= <uint32_t>packet.queues[RESPONSE_QUEUE].code << USER_RESPONSE_SHIFT
     flags |= USER_SECURITY if packet.presence & HAS_SECURITY else 0
     flags |= USER_TRANSACTION if packet.presence & HAS_TRANSACTION else 0
     flags |= USER_PROPERTIES if packet.presence & HAS_PROPERTIES else 0
@@ -353,11 +352,17 @@ cdef uint8_t* put_user_header(
     flags |= USER_SOAP if packet.presence & HAS_SOAP else 0
     flags |= USER_HTTP if packet.presence & (HAS_SRMP_ENVELOPE | HAS_COMPOUND) else 0
     put(target, packet.sections[USER], USER_FLAGS_AT)
-    store_u32(target + USER_FLAGS_AT, flags)
     target += USER_HEADER_SIZE
-    target = put_queue(start, target, &packet.queues[DESTINATION_QUEUE], payload)
-    target = put_queue(start, target, &packet.queues[ADMIN_QUEUE], payload)
-    target = put_queue(start, target, &packet.queues[RESPONSE_QUEUE], payload)
+    if packet.presence & HAS_DESTINATION:
+        flags |= <uint32_t>packet.queues[DESTINATION_QUEUE].code << USER_DESTINATION_SHIFT
+        target = put_queue(start, target, &packet.queues[DESTINATION_QUEUE], payload)
+    if packet.presence & HAS_ADMIN:
+        flags |= <uint32_t>packet.queues[ADMIN_QUEUE].code << USER_ADMIN_SHIFT
+        target = put_queue(start, target, &packet.queues[ADMIN_QUEUE], payload)
+    if packet.presence & HAS_RESPONSE_CODE:
+        flags |= <uint32_t>packet.queues[RESPONSE_QUEUE].code << USER_RESPONSE_SHIFT
+        target = put_queue(start, target, &packet.queues[RESPONSE_QUEUE], payload)
+    store_u32(header + USER_FLAGS_AT, flags)
     if packet.presence & HAS_CONNECTOR_TYPE:
         target = put(target, packet.sections[CONNECTOR], 16)
     return target
