@@ -49,6 +49,30 @@ def test_every_truncation_and_tail() -> None:
             assert_rows(payloads, table, strict=strict)  # type: ignore[arg-type]
 
 
+def raw_values(batch: Batch) -> dict[str, Any]:
+    """What the memory of the columns holds, in null rows as well."""
+    views = {column.name: batch[column.name] for column in batch.table.columns if not column.derived}
+    parts = {
+        f"{name}.{part}": getattr(view, part).tolist()
+        for name, view in views.items()
+        for part in ("offset", "length", "offsets")
+        if hasattr(view, part)
+    }
+    return parts | {name: repr(view.tolist()) for name, view in views.items() if isinstance(view, np.ndarray)}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_without_a_part_after_rows_with_it(threads: int) -> None:
+    plain = mqqb.encode(mqqb.UserMessage(body=b"hello"))
+    out: Any = None
+    for counts in ((100, 0, 0), (70, 40, 90), (0, 5, 95), (33, 0, 0), (100, 1, 99), (200, 0, 0), (0, 300, 0)):
+        payloads = [plain] * counts[0] + [WHOLE] * counts[1] + [plain] * counts[2]
+        out = mqqb.decode_batch(payloads, out=out, threads=threads)
+        assert raw_values(out) == raw_values(mqqb.decode_batch(payloads))
+        assert [bytes(packet) for packet in mqqb.encode_batch(out)] == payloads
+        threads = 3 - threads
+
+
 # --- Hostile ---
 
 
