@@ -20,19 +20,20 @@ cdef inline void copy_fields(
 ) noexcept nogil:
     """Fields of ``count`` records to the values of a column, or, with ``load``, the values to the fields.
 
+    Records that are loaded have sections of their own, ``stride`` bytes apart as the records are.
     ``width`` and ``load`` are constants wherever this is called, here and below.
     """
     cdef uint8_t* place = record + source.place
     cdef size_t offset = source.offset
-    cdef uint8_t* field
+    cdef uint8_t* field = field_of(source, record)
     cdef size_t i
     for i in range(count):
-        field = (<uint8_t* const*>place)[0] + offset
         if load:
             memcpy(field, values + width * i, width)
+            field += stride
         else:
-            memcpy(values + width * i, field, width)
-        place += stride
+            memcpy(values + width * i, (<uint8_t* const*>place)[0] + offset, width)
+            place += stride
 
 
 cdef inline void copy_values(
@@ -80,12 +81,14 @@ cdef inline void put_bits(
 
 cdef inline void flush_words(const Words* words, uint8_t* record, size_t stride, size_t count) noexcept nogil:
     """The bits that were loaded from columns to the fields of records, whose other bits stay."""
+    cdef uint32_t others = ~words.mask
     cdef uint8_t* field
     cdef size_t i
     if words.source != NULL:
+        field = field_of(words.source, record)
         for i in range(count):
-            field = field_of(words.source, record + stride * i)
-            store_u32(field, load_u32(field) & ~words.mask | words.values[i])
+            store_u32(field, load_u32(field) & others | words.values[i])
+            field += stride
 
 
 cdef inline void load_bits(
@@ -113,14 +116,13 @@ cdef inline void copy_seconds(
     const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, bint load
 ) noexcept nogil:
     cdef int64_t* times = <int64_t*>values
-    cdef uint8_t* field
+    cdef uint8_t* field = field_of(source, record)
     cdef size_t i
     for i in range(count):
-        field = field_of(source, record + stride * i)
         if load:
-            store_u32(field, <uint32_t>(<uint64_t>times[i] // NANOSECONDS))
+            store_u32(field + stride * i, <uint32_t>(<uint64_t>times[i] // NANOSECONDS))
         else:
-            times[i] = <int64_t>load_u32(field) * NANOSECONDS
+            times[i] = <int64_t>load_u32(field_of(source, record + stride * i)) * NANOSECONDS
 
 
 cdef inline void copy_column(
@@ -346,7 +348,7 @@ cdef void store_number(const Source* source, void* record, uint64_t number) noex
 
 
 cdef void load_rows(const Columns* columns, size_t row, size_t count, void* records) noexcept nogil:
-    """Load the values of rows, at most ``LARGEST_BLOCK``, column by column, into records whose sections can be written.
+    """Load the values of rows, at most ``LARGEST_BLOCK``, column by column, into records with sections of their own.
 
     Of a list only the count is loaded. A column for which none of the rows has a value is not loaded: what the records
     have there is left from other rows. The presence is the first of the columns.

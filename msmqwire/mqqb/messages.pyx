@@ -37,6 +37,7 @@ from msmqwire.mqqb.queues cimport (
 from msmqwire.wire.cursor cimport load_u16, load_u32, store_u16, store_u32
 from msmqwire.wire.fault cimport BAD_FLAG, BAD_HEADER, BAD_SIZE, TRUNCATED, Fault, set_fault
 from msmqwire.wire.format_name cimport DIRECT_NAME, PRIVATE_QUEUE, FormatName
+from msmqwire.wire.simd cimport wire_unlikely
 
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 
@@ -294,6 +295,9 @@ cdef enum:
     SECURITY_KEPT = 0x0FFF
     PROPERTIES_KEPT = 0xF
 
+cdef enum:
+    RARE_HEADERS = HAS_SRMP_ENVELOPE | HAS_COMPOUND | HAS_SOAP | HAS_MULTI_QUEUE
+
 
 cdef inline uint8_t* put(uint8_t* target, const uint8_t* source, size_t size) noexcept nogil:
     memcpy(target, source, size)
@@ -347,10 +351,10 @@ cdef uint8_t* put_user_header(
     flags |= USER_SECURITY if packet.presence & HAS_SECURITY else 0
     flags |= USER_TRANSACTION if packet.presence & HAS_TRANSACTION else 0
     flags |= USER_PROPERTIES if packet.presence & HAS_PROPERTIES else 0
-    flags |= USER_CONNECTOR_TYPE if packet.presence & HAS_CONNECTOR_TYPE else 0
-    flags |= USER_MULTI_QUEUE if packet.presence & HAS_MULTI_QUEUE else 0
-    flags |= USER_SOAP if packet.presence & HAS_SOAP else 0
-    flags |= USER_HTTP if packet.presence & (HAS_SRMP_ENVELOPE | HAS_COMPOUND) else 0
+    if wire_unlikely(packet.presence & RARE_HEADERS):
+        flags |= USER_MULTI_QUEUE if packet.presence & HAS_MULTI_QUEUE else 0
+        flags |= USER_SOAP if packet.presence & HAS_SOAP else 0
+        flags |= USER_HTTP if packet.presence & (HAS_SRMP_ENVELOPE | HAS_COMPOUND) else 0
     put(target, packet.sections[USER], USER_FLAGS_AT)
     target += USER_HEADER_SIZE
     if packet.presence & HAS_DESTINATION:
@@ -362,9 +366,10 @@ cdef uint8_t* put_user_header(
     if packet.presence & HAS_RESPONSE_CODE:
         flags |= <uint32_t>packet.queues[RESPONSE_QUEUE].code << USER_RESPONSE_SHIFT
         target = put_queue(start, target, &packet.queues[RESPONSE_QUEUE], payload)
-    store_u32(header + USER_FLAGS_AT, flags)
     if packet.presence & HAS_CONNECTOR_TYPE:
+        flags |= USER_CONNECTOR_TYPE
         target = put(target, packet.sections[CONNECTOR], 16)
+    store_u32(header + USER_FLAGS_AT, flags)
     return target
 
 
@@ -516,6 +521,24 @@ cdef uint8_t* put_session_header(uint8_t* target, const Packet* packet) noexcept
     return target + 2
 
 
+cdef uint8_t* put_optional_headers(
+    const uint8_t* start, uint8_t* target, uint32_t base, const Packet* packet, const uint8_t* payload,
+    FormatName** lists,
+) noexcept nogil:
+    """The headers after the MessagePropertiesHeader, which few packets have."""
+    if base & FLAG_DEBUG:
+        target = put_debug(target, packet)
+    if packet.presence & HAS_SRMP_ENVELOPE:
+        target = put_envelope(start, target, packet, payload)
+    if packet.presence & HAS_COMPOUND:
+        target = put_compound(target, packet, payload)
+    if packet.presence & HAS_SOAP:
+        target = put_soap(target, packet, payload)
+    if packet.presence & HAS_MULTI_QUEUE:
+        target = put_multi_queue(target, packet, payload, lists)
+    return target
+
+
 cdef size_t write_message(
     const Packet* packet, const uint8_t* payload, FormatName** lists, uint8_t* target
 ) noexcept nogil:
@@ -537,16 +560,8 @@ cdef size_t write_message(
         target = put_security(start, target, packet, payload)
     if packet.presence & HAS_PROPERTIES:
         target = put_properties(start, target, packet, payload)
-    if base & FLAG_DEBUG:
-        target = put_debug(target, packet)
-    if packet.presence & HAS_SRMP_ENVELOPE:
-        target = put_envelope(start, target, packet, payload)
-    if packet.presence & HAS_COMPOUND:
-        target = put_compound(target, packet, payload)
-    if packet.presence & HAS_SOAP:
-        target = put_soap(target, packet, payload)
-    if packet.presence & HAS_MULTI_QUEUE:
-        target = put_multi_queue(target, packet, payload, lists)
+    if wire_unlikely(base & FLAG_DEBUG or packet.presence & RARE_HEADERS):
+        target = put_optional_headers(start, target, base, packet, payload, lists)
     target = pad(start, target)
     put_base_header(<uint8_t*>start, base, <size_t>(target - start), load_u32(packet.sections[BASE] + 12))
     if packet.presence & HAS_SESSION:
