@@ -21,7 +21,7 @@ cdef enum Form:
     LIST_END    # a list whose items the reader writes: their running number (u32) in the record
 
 cdef enum:
-    LARGEST_BLOCK = 32  # records that are written to columns, or loaded from them, at a time
+    LARGEST_BLOCK = 64  # records that are written to columns, or loaded from them, at a time
     MOST_COLUMNS = 96
     MOST_LISTS = 4
     MOST_MEMBERS = 4

@@ -265,7 +265,7 @@ cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept
             continue
         if columns.count > FEW_COLUMNS:
             prefetch_values(source, row + count, count)
-        source.zeros = min(source.zeros, row)
+            source.zeros = min(source.zeros, row)
         put_column(source, <uint8_t*>records, columns.stride, count, row, columns.lists, &words)
     columns.rows += count
 

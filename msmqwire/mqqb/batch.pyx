@@ -41,7 +41,7 @@ cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
 cdef dict DERIVED = {column.name: column for column in MESSAGES.columns if column.derived}
 
 cdef enum:
-    BLOCK = 32          # packets that are read before their columns are written
+    BLOCK = 64          # packets that are read before their columns are written
     AHEAD = 12          # packets between the one that is read and the one that is fetched
     FETCHED = 320       # bytes at the start of a packet, where its headers are
 
