@@ -401,7 +401,9 @@ cdef size_t width_of(object type_) except? 0:
 
 
 cdef class Layout:
-    def __init__(self, table, dict sources, size_t stride, *, dict written=None, dict presence=None, size_t smallest_row=0):
+    def __init__(
+        self, table, dict sources, size_t stride, *, dict written=None, dict presence=None, size_t smallest_row=0
+    ):
         self.table = table
         self.sources = {
             **sources,

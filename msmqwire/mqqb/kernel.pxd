@@ -328,7 +328,7 @@ cdef uint8_t[BLANK_SIZE] BLANK
 
 
 cdef inline void clear_packet(Packet* packet) noexcept nogil:
-    """Clear a packet field by field: GCC clears a few words with stores, and a large structure with slow string moves."""
+    """Clear a packet field by field: GCC clears a large structure with a string instruction, which is slow."""
     cdef size_t i
     packet.presence = 0
     packet.violations = 0

@@ -15,8 +15,7 @@ from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.layout cimport Layout, Source, field_of, largest_number, number_of, store_number
 from msmqwire.mqqb.kernel cimport (
     ADMIN_QUEUE, DESTINATION_QUEUE, HAS_ADMIN, HAS_DESTINATION, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_RESPONSE_CODE,
-    HAS_SECURITY_ID, LARGEST_LABEL, QUEUE_COUNT,
-    RESPONSE_QUEUE, SECURITY_ID, SENDER, USER, Packet, clear_draft,
+    HAS_SECURITY_ID, LARGEST_LABEL, QUEUE_COUNT, RESPONSE_QUEUE, SECURITY_ID, SENDER, USER, Packet, clear_draft,
 )
 from msmqwire.mqqb.messages cimport largest_message, read_message, write_message
 from msmqwire.mqqb.queues cimport (
