@@ -10,7 +10,7 @@ from libc.string cimport memmove
 
 from msmqwire.columns.batch cimport Batch, prepare as prepare_batch
 from msmqwire.columns.layout cimport (
-    LIST, LIST_END, MOST_LISTS, Columns, Items, Layout, Source, clear_counts, copy_columns,
+    LIST, LIST_END, MOST_LISTS, Columns, Items, Layout, Source, clear_counts, copy_columns, forget_zeros,
 )
 from msmqwire.columns.payloads cimport Payloads, fit_batch, set_too_large, without_large
 from msmqwire.wire.fault cimport Fault
@@ -126,6 +126,8 @@ cdef int decode_into(
     first.options = options
     first.start = 0
     first.stop = batch.length // threads
+    if threads > 1:
+        forget_zeros(&first.columns)
     for i in range(1, threads):
         nbytes += <size_t>batch.payloads[<Py_ssize_t>part.start:<Py_ssize_t>part.stop].nbytes
         part = decoder.__new__(decoder)

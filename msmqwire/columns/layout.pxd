@@ -2,7 +2,7 @@
 
 A kernel describes every row in a structure of its own, a *record*, which begins with ``presence`` (u32), ``violations``
 (u32) and an array of *sections*: addresses from which fixed fields are loaded. A section that a row lacks points to
-zeros, so that loading needs no test.
+zeros, so that loading needs no test. The values of parts that a row lacks are zeros, too.
 """
 
 from libc.stddef cimport size_t
@@ -21,6 +21,7 @@ cdef enum Form:
     LIST_END    # a list whose items the reader writes: their running number (u32) in the record
 
 cdef enum:
+    LARGEST_BLOCK = 64  # records that are written to columns, or loaded from them, at a time
     MOST_COLUMNS = 96
     MOST_LISTS = 4
     MOST_MEMBERS = 4
@@ -35,7 +36,9 @@ cdef struct Source:
     uint32_t mask
     uint32_t list       # which of ``Columns.lists``
     uint32_t width      # bytes of a value in the column
+    uint32_t presence   # a record without this bit has only zeros for the column; 0: it may have any value
     uint8_t* column
+    size_t zeros        # rows at the start of the column, perhaps of an earlier decoding, that are known to be zeros
 
 
 # The items of a list column: one buffer for each member
@@ -73,6 +76,13 @@ cdef inline void clear_counts(Columns* columns) noexcept:
         columns.lists[i].count = 0
 
 
+cdef inline void forget_zeros(Columns* columns) noexcept:
+    """Before others write into the columns."""
+    cdef size_t i
+    for i in range(columns.count):
+        columns.sources[i].zeros = 0
+
+
 cdef inline void copy_columns(Columns* target, const Columns* columns) noexcept:
     cdef size_t front = <size_t>(<const uint8_t*>columns.sources - <const uint8_t*>columns)
     memcpy(target, columns, front + columns.count * sizeof(Source))
@@ -90,6 +100,7 @@ cdef class Layout:
     cdef readonly object table
     cdef dict sources       # column -> its line: form, place and what else the form needs
     cdef dict written       # column -> the type that the kernel writes, where it is not the type that a table shows
+    cdef dict presence      # column -> ``Source.presence`` where it is not 0
     cdef dict lines         # column -> Line
     cdef tuple lists        # of list columns: name, path of the items, which of ``Columns.lists``
     cdef size_t stride

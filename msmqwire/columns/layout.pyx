@@ -20,19 +20,20 @@ cdef inline void copy_fields(
 ) noexcept nogil:
     """Fields of ``count`` records to the values of a column, or, with ``load``, the values to the fields.
 
+    Records that are loaded have sections of their own, ``stride`` bytes apart as the records are.
     ``width`` and ``load`` are constants wherever this is called, here and below.
     """
     cdef uint8_t* place = record + source.place
     cdef size_t offset = source.offset
-    cdef uint8_t* field
+    cdef uint8_t* field = field_of(source, record)
     cdef size_t i
     for i in range(count):
-        field = (<uint8_t* const*>place)[0] + offset
         if load:
             memcpy(field, values + width * i, width)
+            field += stride
         else:
-            memcpy(values + width * i, field, width)
-        place += stride
+            memcpy(values + width * i, (<uint8_t* const*>place)[0] + offset, width)
+            place += stride
 
 
 cdef inline void copy_values(
@@ -48,48 +49,86 @@ cdef inline void copy_values(
         place += stride
 
 
-cdef inline void copy_bits(
-    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
+# Some words of a block of records, in which columns of bits stand together
+cdef struct Words:
+    const Source* source    # a column whose bits are in the words; NULL: none yet
+    uint32_t mask           # bits of the words that were loaded from columns
+    uint32_t[LARGEST_BLOCK] values
+
+
+cdef inline bint in_words(const Words* words, const Source* source) noexcept nogil:
+    return words.source != NULL and words.source.place == source.place and words.source.offset == source.offset
+
+
+cdef inline void put_bits(
+    const Source* source, const uint8_t* record, size_t stride, size_t count, uint8_t* values, Words* words
 ) noexcept nogil:
-    cdef uint8_t* place = record + source.place
-    cdef size_t offset = source.offset
+    """Bits of ``count`` records to the values of a column; columns of the same word stand one after the other."""
     cdef uint32_t shift = source.shift
     cdef uint32_t mask = source.mask
-    cdef uint32_t others = ~(mask << shift)
-    cdef uint32_t bits, value
+    cdef size_t i
+    if not in_words(words, source):
+        words.source = source
+        for i in range(count):
+            words.values[i] = load_u32(field_of(source, record + stride * i))
+    if source.width == 1:
+        for i in range(count):
+            values[i] = <uint8_t>(words.values[i] >> shift & mask)
+    else:
+        for i in range(count):
+            store_u32(values + 4 * i, words.values[i] >> shift & mask)
+
+
+cdef inline void flush_words(const Words* words, uint8_t* record, size_t stride, size_t count) noexcept nogil:
+    """The bits that were loaded from columns to the fields of records, whose other bits stay."""
+    cdef uint32_t others = ~words.mask
     cdef uint8_t* field
     cdef size_t i
-    for i in range(count):
-        field = (<uint8_t* const*>place)[0] + offset
-        bits = load_u32(field)
-        if load:
-            value = values[i] if width == 1 else load_u32(values + 4 * i)
-            store_u32(field, bits & others | (value & mask) << shift)
-        elif width == 1:
-            values[i] = <uint8_t>(bits >> shift & mask)
-        else:
-            store_u32(values + 4 * i, bits >> shift & mask)
-        place += stride
+    if words.source != NULL:
+        field = field_of(words.source, record)
+        for i in range(count):
+            store_u32(field, load_u32(field) & others | words.values[i])
+            field += stride
+
+
+cdef inline void load_bits(
+    const Source* source, uint8_t* record, size_t stride, size_t count, const uint8_t* values, Words* words
+) noexcept nogil:
+    """The values of a column to bits of words, which are stored when a column of another word follows."""
+    cdef uint32_t shift = source.shift
+    cdef uint32_t mask = source.mask
+    cdef size_t i
+    if not in_words(words, source):
+        flush_words(words, record, stride, count)
+        words.source = source
+        words.mask = 0
+        memset(words.values, 0, sizeof(words.values))
+    words.mask |= mask << shift
+    if source.width == 1:
+        for i in range(count):
+            words.values[i] |= (values[i] & mask) << shift
+    else:
+        for i in range(count):
+            words.values[i] |= (load_u32(values + 4 * i) & mask) << shift
 
 
 cdef inline void copy_seconds(
     const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, bint load
 ) noexcept nogil:
     cdef int64_t* times = <int64_t*>values
-    cdef uint8_t* field
+    cdef uint8_t* field = field_of(source, record)
     cdef size_t i
     for i in range(count):
-        field = field_of(source, record + stride * i)
         if load:
-            store_u32(field, <uint32_t>(<uint64_t>times[i] // NANOSECONDS))
+            store_u32(field + stride * i, <uint32_t>(<uint64_t>times[i] // NANOSECONDS))
         else:
-            times[i] = <int64_t>load_u32(field) * NANOSECONDS
+            times[i] = <int64_t>load_u32(field_of(source, record + stride * i)) * NANOSECONDS
 
 
 cdef inline void copy_column(
     const Source* source, uint8_t* record, size_t stride, size_t count, size_t row, bint load
 ) noexcept nogil:
-    """The rows of a column that is no list, from ``row`` on, out of records or into them."""
+    """The rows of a column that is no list and no bits, from ``row`` on, out of records or into them."""
     cdef uint8_t* values = source.column + source.width * row
     if source.form == COPY:
         if source.width == 4:
@@ -102,11 +141,6 @@ cdef inline void copy_column(
             copy_fields(source, record, stride, count, values, 8, load)
         else:
             copy_fields(source, record, stride, count, values, 1, load)
-    elif source.form == BITS:
-        if source.width == 1:
-            copy_bits(source, record, stride, count, values, 1, load)
-        else:
-            copy_bits(source, record, stride, count, values, 4, load)
     elif source.form == VALUE:
         if source.width == 8:
             copy_values(source, record, stride, count, values, 8, load)
@@ -152,11 +186,48 @@ cdef inline void put_list(
     items.count = total
 
 
+cdef inline uint32_t presence_of(const uint8_t* records, size_t stride, size_t count) noexcept nogil:
+    """The bits of presence that at least one of the records has."""
+    cdef uint32_t presence = 0
+    cdef size_t i
+    for i in range(count):
+        presence |= load_u32(records + stride * i)
+    return presence
+
+
+cdef inline bint is_absent(const Source* source, uint32_t presence) noexcept nogil:
+    """Whether none of the records that have these bits of presence together has a value for the column."""
+    return source.presence and not source.presence & presence
+
+
+cdef inline void put_ends(uint8_t* ends, size_t end, size_t count) noexcept nogil:
+    """The ends of ``count`` empty lists."""
+    cdef size_t i
+    for i in range(count):
+        (<int32_t*>ends)[i + 1] = <int32_t>end
+
+
+cdef inline void put_absent(Source* source, size_t count, size_t row, const Items* lists) noexcept nogil:
+    """The rows of a column for which no record has a value: what is zeros already is not written again."""
+    cdef uint8_t* values = source.column + source.width * row
+    if source.form == LIST:
+        if lists[source.list].count:
+            put_ends(values, lists[source.list].count, count)
+            source.zeros = min(source.zeros, row)
+            return
+        values += source.width
+    if row + count > source.zeros:
+        memset(values, 0, source.width * count)
+        source.zeros = row + count if row <= source.zeros else source.zeros
+
+
 cdef inline void put_column(
-    const Source* source, uint8_t* records, size_t stride, size_t count, size_t row, Items* lists
+    const Source* source, uint8_t* records, size_t stride, size_t count, size_t row, Items* lists, Words* words
 ) noexcept nogil:
     cdef uint8_t* ends = source.column + source.width * row
-    if source.form == LIST:
+    if source.form == BITS:
+        put_bits(source, records, stride, count, ends, words)
+    elif source.form == LIST:
         if source.offset == 0:
             put_list(source, records, stride, count, ends, &lists[source.list], 0)
         elif lists[source.list].widths[0] == 16:
@@ -178,14 +249,24 @@ cdef inline void prefetch_values(const Source* source, size_t row, size_t count)
 
 
 cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept nogil:
-    """Write the next ``count`` rows, column by column."""
+    """Write the next ``count`` rows, at most ``LARGEST_BLOCK``, column by column."""
+    cdef uint32_t presence = 0xFFFFFFFF
+    cdef size_t row = columns.rows
+    cdef Source* source
+    cdef Words words
     cdef size_t i
+    words.source = NULL
+    if columns.count > FEW_COLUMNS:
+        presence = presence_of(<const uint8_t*>records, columns.stride, count)
     for i in range(columns.count):
+        source = &columns.sources[i]
+        if is_absent(source, presence):
+            put_absent(source, count, row, columns.lists)
+            continue
         if columns.count > FEW_COLUMNS:
-            prefetch_values(&columns.sources[i], columns.rows + count, count)
-        put_column(
-            &columns.sources[i], <uint8_t*>records, columns.stride, count, columns.rows, columns.lists
-        )
+            prefetch_values(source, row + count, count)
+            source.zeros = min(source.zeros, row)
+        put_column(source, <uint8_t*>records, columns.stride, count, row, columns.lists, &words)
     columns.rows += count
 
 
@@ -267,25 +348,39 @@ cdef void store_number(const Source* source, void* record, uint64_t number) noex
 
 
 cdef void load_rows(const Columns* columns, size_t row, size_t count, void* records) noexcept nogil:
-    """Load the values of rows, column by column, into records whose sections can be written.
+    """Load the values of rows, at most ``LARGEST_BLOCK``, column by column, into records with sections of their own.
 
-    Of a list only the count is loaded.
+    Of a list only the count is loaded. A column for which none of the rows has a value is not loaded: what the records
+    have there is left from other rows. The presence is the first of the columns.
     """
+    cdef uint32_t presence = 0xFFFFFFFF
     cdef const Source* source
     cdef const uint8_t* ends
     cdef uint8_t* place
+    cdef Words words
     cdef size_t i
     cdef size_t j
+    words.source = NULL
     for i in range(columns.count):
         source = &columns.sources[i]
+        if is_absent(source, presence):
+            continue
         prefetch_values(source, row + count, count)
+        if source.form == BITS:
+            load_bits(
+                source, <uint8_t*>records, columns.stride, count, source.column + source.width * row, &words
+            )
+            continue
         if source.form != LIST:
             copy_column(source, <uint8_t*>records, columns.stride, count, row, True)
+            if i == 0:
+                presence = presence_of(<const uint8_t*>records, columns.stride, count)
             continue
         ends = source.column + 4 * row
         place = <uint8_t*>records + source.place
         for j in range(count):
             store_u32(place + columns.stride * j, load_u32(ends + 4 * j + 4) - load_u32(ends + 4 * j))
+    flush_words(&words, <uint8_t*>records, columns.stride, count)
 
 
 # --- Layouts ---
@@ -306,7 +401,9 @@ cdef size_t width_of(object type_) except? 0:
 
 
 cdef class Layout:
-    def __init__(self, table, dict sources, size_t stride, *, dict written=None, size_t smallest_row=0):
+    def __init__(
+        self, table, dict sources, size_t stride, *, dict written=None, dict presence=None, size_t smallest_row=0
+    ):
         self.table = table
         self.sources = {
             **sources,
@@ -317,6 +414,13 @@ cdef class Layout:
             **{column.name: column.type for column in table.columns if not column.derived},
             "violations": UINT32,
             **(written or {}),
+        }
+        self.presence = {
+            **{
+                column.name: column.presence for column in table.columns
+                if not column.derived and sources[column.name][0] != LIST_END
+            },
+            **(presence or {}),
         }
         self.stride = stride
         self.smallest_row = smallest_row
@@ -350,6 +454,7 @@ cdef class Layout:
         source.width = <uint32_t>(
             self.table.presence_width if column == "presence" else width_of(self.written[column])
         )
+        source.presence = self.presence.get(column, 0)
         line.source = source
         if form == LIST or form == LIST_END:
             line.members = members_of(column, self.written[column].item)

@@ -52,6 +52,14 @@ cdef inline Span payload_at(const PayloadTable* table, size_t i) noexcept nogil:
     return span
 
 
+cdef inline void prefetch_lines(const uint8_t* start, size_t size) noexcept nogil:
+    """Load bytes into the cache before they are needed, two cache lines at a time."""
+    cdef size_t at
+    for at in range(0, size, 128):
+        wire_prefetch(start + at)
+        wire_prefetch(start + at + 64)
+
+
 cdef inline void prefetch_payload(const PayloadTable* table, size_t i, size_t count, size_t most) noexcept nogil:
     """Load the first bytes of payload ``i`` of ``count``, at most ``most``, into the cache before they are needed."""
     cdef Span span

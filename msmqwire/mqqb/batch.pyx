@@ -16,7 +16,7 @@ from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
 from msmqwire.columns.layout cimport put_fault, put_rows
 from msmqwire.columns.payloads cimport (
-    Payloads, PayloadTable, Span, decodable, payload_at, payloads_of_spans, prefetch_payload
+    Payloads, PayloadTable, Span, decodable, payload_at, payloads_of_spans, prefetch_lines
 )
 from msmqwire.mqqb.derived cimport derive_column
 from msmqwire.mqqb.kernel cimport (
@@ -41,7 +41,7 @@ cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
 cdef dict DERIVED = {column.name: column for column in MESSAGES.columns if column.derived}
 
 cdef enum:
-    BLOCK = 32          # packets that are read before their columns are written
+    BLOCK = 64          # packets that are read before their columns are written
     AHEAD = 12          # packets between the one that is read and the one that is fetched
     FETCHED = 320       # bytes at the start of a packet, where its headers are
 
@@ -137,7 +137,9 @@ cdef inline void decode_rows(Decoder part, bint sessions) noexcept nogil:
     while row < part.stop:
         count = min(<size_t>BLOCK, part.stop - row)
         for i in range(count):
-            prefetch_payload(&source, row + i + AHEAD, part.stop, FETCHED)
+            if row + i + AHEAD < part.stop:
+                span = payload_at(&source, row + i + AHEAD)
+                prefetch_lines(span.data, min(span.size, <size_t>FETCHED))
             span = payload_at(&source, row + i)
             if wire_unlikely(span.data == NULL):
                 clear_packet(&packets[i])

@@ -7,8 +7,8 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
 from msmqwire.columns.layout cimport LIST, Layout, load_rows
-from msmqwire.columns.payloads cimport payload_at, prefetch_payload
-from msmqwire.mqqb.kernel cimport QUEUE_COUNT, Draft, Packet, Violation, clear_draft
+from msmqwire.columns.payloads cimport Span, payload_at, prefetch_lines
+from msmqwire.mqqb.kernel cimport HAS_MULTI_QUEUE, QUEUE_COUNT, Draft, Packet, Violation, clear_draft
 from msmqwire.mqqb.messages cimport LARGEST_HEADERS, write_message
 from msmqwire.mqqb.sessions cimport LARGEST_SESSION, write_session
 from msmqwire.wire.format_name cimport FormatName
@@ -32,7 +32,9 @@ DERIVED = frozenset((
 cdef enum:
     LARGEST_ELEMENT = 24    # of a list of queues, without the text of a direct name
     BLOCK = 32              # rows that are loaded before their packets are written
+    AHEAD = 2               # packets between the one that is written and the one whose payload is fetched
     FETCHED = 2048          # bytes at the start of a payload, out of which a packet is written
+    AHEAD_BYTES = 4096      # between the end of a packet and the bytes that are fetched to be written
 
 
 cdef class PacketEncoder(Encoder):
@@ -66,15 +68,20 @@ cdef class PacketEncoder(Encoder):
         cdef size_t at = 0
         cdef size_t first = 0
         cdef size_t count, size, i
+        cdef Span ahead
         offsets[0] = 0
         while first < rows:
             count = min(rows - first, <size_t>BLOCK)
             load_rows(&self.columns, first, count, self.drafts)
             for i in range(count):
-                prefetch_payload(self.payloads, first + i + 1, rows, FETCHED)
+                if first + i + AHEAD < rows:
+                    ahead = payload_at(self.payloads, first + i + AHEAD)
+                    prefetch_lines(ahead.data, min(ahead.size, <size_t>FETCHED))
                 size = self.write_packet(&self.drafts[i].packet, first + i, data + at)
                 if wire_unlikely(size == 0):
                     return first + i
+                # Memory that is written for the first time in a while is read before
+                prefetch_lines(data + at + AHEAD_BYTES, size)
                 at += size
                 offsets[first + i + 1] = <int32_t>at
             first += count
@@ -91,8 +98,9 @@ cdef class PacketEncoder(Encoder):
             return 0
         if self.sessions:
             return write_session(packet, target)
-        for i in range(<size_t>QUEUE_COUNT):
-            lists[i] = <FormatName*>self.columns.lists[i].members[0] + self.list_ends[i][row]
+        if wire_unlikely(packet.presence & HAS_MULTI_QUEUE):
+            for i in range(<size_t>QUEUE_COUNT):
+                lists[i] = <FormatName*>self.columns.lists[i].members[0] + self.list_ends[i][row]
         return write_message(packet, payload_at(self.payloads, row).data, lists, target)
 
     cdef size_t largest(self, Batch batch) except? 0:

@@ -19,17 +19,17 @@ from msmqwire.mqqb.kernel cimport (
     DELIVERY, DELIVERY_MODE, DESTINATION_QUEUE, DISCARDABLE, ENCRYPTED, ENCRYPTION_KEY, EXPRESS_TRANSACTION,
     EXTENSION_DATA, FLAG_DEBUG, FLAG_TRACING, HAS_ADMIN, HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE,
     HAS_DEBUG_QUEUE, HAS_DELIVERY_MODE, HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES,
-    HAS_RESPONSE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_SRMP_ENVELOPE, HAS_TRAILING,
-    HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL, LARGEST_SENDER_CERT, MESSAGE_CLASS,
-    MISSING_DEBUG_HEADER, MISSING_PROPERTIES, NOTIFICATION, NO_MESSAGE_CLASS, NO_SECURITY_DATA, PLAIN,
+    HAS_RESPONSE, HAS_RESPONSE_CODE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_SRMP_ENVELOPE,
+    HAS_TRAILING, HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL, LARGEST_SENDER_CERT,
+    MESSAGE_CLASS, MISSING_DEBUG_HEADER, MISSING_PROPERTIES, NOTIFICATION, NO_MESSAGE_CLASS, NO_SECURITY_DATA, PLAIN,
     PREVIOUS_TX_SEQUENCE_NUMBER, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, QUEUE_MANAGER_ADDRESS,
     RESERVED_BASE, RESERVED_DEBUG, RESERVED_FLAGS, RESERVED_SECURITY, RESERVED_TRANSACTION, RESERVED_USER,
     RESPONSE_QUEUE, SECURITY, SECURITY_FLAGS, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID,
     SENT_OVER_HTTP, SESSION, SIGNATURE, TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY,
     TX_SEQUENCE_NUMBER, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT,
-    USER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT,
-    USER_SECURITY, USER_SOAP, USER_TRANSACTION, WINDOW_SIZE, Field, Packet, Violation, clear_packet, read_base_header,
-    set_trailing, skip_padding,
+    USER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_REPLY_QUEUES,
+    USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, WINDOW_SIZE, Field, Packet, Violation,
+    clear_packet, read_base_header, set_trailing, skip_padding,
 )
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
 from msmqwire.mqqb.queues cimport (
@@ -79,6 +79,27 @@ cdef inline uint32_t named(const FormatName* name, uint32_t bit) noexcept nogil:
     return bit if name.form != NO_QUEUE and name.form != UNRESOLVED_QUEUE else 0
 
 
+cdef inline int read_reply_queues(
+    const uint8_t* data, size_t size, size_t* at, uint32_t flags, Packet* packet, Fault* fault
+) noexcept nogil:
+    """AdminQueue and ResponseQueue, of which at least one is there."""
+    if read_queue(
+        data, size, at, flags >> USER_ADMIN_SHIFT & 7, ADMIN_QUEUE, Field.AdminQueue, packet, fault
+    ) != 0:
+        return -1
+    if read_queue(
+        data, size, at, flags >> USER_RESPONSE_SHIFT & 7, RESPONSE_QUEUE, Field.ResponseQueue, packet, fault
+    ) != 0:
+        return -1
+    packet.presence |= (
+        named(&packet.queues[ADMIN_QUEUE], HAS_ADMIN) | named(&packet.queues[RESPONSE_QUEUE], HAS_RESPONSE)
+        | (HAS_RESPONSE_CODE if flags >> USER_RESPONSE_SHIFT & 7 else 0)
+    )
+    if packet.queues[RESPONSE_QUEUE].form == UNRESOLVED_QUEUE:
+        packet.violations |= Violation.UNRESOLVED_QUEUE
+    return 0
+
+
 cdef inline int read_user_header(
     const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
 ) noexcept nogil:
@@ -99,13 +120,8 @@ cdef inline int read_user_header(
         data, size, at, flags >> USER_DESTINATION_SHIFT & 7, DESTINATION_QUEUE, Field.DestinationQueue, packet, fault
     ) != 0:
         return -1
-    if read_queue(
-        data, size, at, flags >> USER_ADMIN_SHIFT & 7, ADMIN_QUEUE, Field.AdminQueue, packet, fault
-    ) != 0:
-        return -1
-    if read_queue(
-        data, size, at, flags >> USER_RESPONSE_SHIFT & 7, RESPONSE_QUEUE, Field.ResponseQueue, packet, fault
-    ) != 0:
+    packet.presence |= named(&packet.queues[DESTINATION_QUEUE], HAS_DESTINATION)
+    if flags & USER_REPLY_QUEUES and read_reply_queues(data, size, at, flags, packet, fault) != 0:
         return -1
     if flags & USER_CONNECTOR_TYPE:
         if wire_unlikely(size - at[0] < 16):
@@ -113,12 +129,6 @@ cdef inline int read_user_header(
         packet.sections[CONNECTOR] = data + at[0]
         packet.presence |= HAS_CONNECTOR_TYPE
         at[0] += 16
-    packet.presence |= (
-        named(&packet.queues[DESTINATION_QUEUE], HAS_DESTINATION) | named(&packet.queues[ADMIN_QUEUE], HAS_ADMIN)
-        | named(&packet.queues[RESPONSE_QUEUE], HAS_RESPONSE)
-    )
-    if wire_unlikely(packet.queues[RESPONSE_QUEUE].form == UNRESOLVED_QUEUE):
-        packet.violations |= Violation.UNRESOLVED_QUEUE
     if wire_unlikely(
         flags >> USER_DESTINATION_SHIFT & 7
         and (load_u64(packet.sections[USER] + 16) | load_u64(packet.sections[USER] + 24) != 0)

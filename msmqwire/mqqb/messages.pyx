@@ -10,20 +10,21 @@ from libc.string cimport memcpy
 
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.mqqb.kernel cimport (
-    ACKNOWLEDGED, ACKNOWLEDGMENT, ADDRESS_HEADER_FIXED_SIZE, ADMIN_QUEUE, ADMIN_QUEUE_FLAGS, ALLOCATION_BODY_SIZE,
-    BASE, BODY, COMPOUND, COMPOUND_BODY, COMPOUND_HEADER_ID, COMPOUND_HEADER_SIZE, CONNECTOR, CONNECTOR_QM,
-    CRYPTO_PROVIDER, DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE, ENCRYPTION_ALGORITHM,
-    ENCRYPTION_KEY, EXTENSION_DATA, FINAL, FINAL_ACK, FLAG_DEBUG, FLAG_TRACING, FOR_EVER, HASH_ALGORITHM,
-    HAS_ACKNOWLEDGED, HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_FINAL_ACK,
-    HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY, HAS_SESSION, HAS_SOAP, HAS_SRMP_ENVELOPE, HAS_TRANSACTION,
-    HTTP_BODY, KIND, LABEL, LARGEST_LABEL, MESSAGE_CLASS_VALUE, MULTI_QUEUE_SIGNATURE, NO_MESSAGE_CLASS, ORDER_ACK,
-    PART_COUNT, PRIVACY_LEVEL, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, QUEUE_COUNT, RESERVED_FLAGS,
-    RESERVED_PROPERTIES, RESPONSE_QUEUE, SECURITY, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER_CERT, SESSION,
-    SIGNATURE, SIGNATURE_HEADER_ID, SOAP_BODY, SOAP_BODY_ID, SOAP_HEADER, SOAP_HEADER_ID, SOAP_SECTION_SIZE,
-    SOAP_TERMINATOR, SRMP_ENVELOPE, SRMP_ENVELOPE_HEADER_SIZE, SRMP_ENVELOPE_TERMINATOR, TRAILING_BYTES,
-    TRANSACTION, TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT,
-    USER_DESTINATION_SHIFT, USER_FLAGS_AT, USER_HEADER_SIZE, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES,
-    USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, first_extra_byte, skip_padding,
+    ACKNOWLEDGED, ACKNOWLEDGMENT, ADDRESS_HEADER_FIXED_SIZE, ADMIN_QUEUE, ADMIN_QUEUE_FLAGS, ALLOCATION_BODY_SIZE, BASE,
+    BODY, COMPOUND, COMPOUND_BODY, COMPOUND_HEADER_ID, COMPOUND_HEADER_SIZE, CONNECTOR, CONNECTOR_QM, CRYPTO_PROVIDER,
+    DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE, ENCRYPTION_ALGORITHM, ENCRYPTION_KEY, EXTENSION_DATA,
+    FINAL, FINAL_ACK, FLAG_DEBUG, FLAG_TRACING, FOR_EVER, HASH_ALGORITHM, HAS_ACKNOWLEDGED, HAS_ADMIN, HAS_COMPOUND,
+    HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_DESTINATION, HAS_FINAL_ACK, HAS_MULTI_QUEUE,
+    HAS_PROPERTIES, HAS_RESPONSE_CODE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SESSION, HAS_SOAP, HAS_SRMP_ENVELOPE,
+    HAS_TRANSACTION, HTTP_BODY, KIND, LABEL, LARGEST_LABEL, MESSAGE_CLASS_VALUE, MULTI_QUEUE_SIGNATURE,
+    NO_MESSAGE_CLASS, ORDER_ACK, PART_COUNT, PRIVACY_LEVEL, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO,
+    QUEUE_COUNT, RESERVED_FLAGS, RESERVED_PROPERTIES, RESPONSE_QUEUE, SECURITY, SECURITY_HEADER_SIZE, SECURITY_ID,
+    SENDER_CERT, SESSION, SIGNATURE, SIGNATURE_HEADER_ID, SOAP_BODY, SOAP_BODY_ID, SOAP_HEADER, SOAP_HEADER_ID,
+    SOAP_SECTION_SIZE, SOAP_TERMINATOR, SRMP_ENVELOPE, SRMP_ENVELOPE_HEADER_SIZE, SRMP_ENVELOPE_TERMINATOR,
+    TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE,
+    USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_FLAGS_AT, USER_HEADER_SIZE, USER_HTTP, USER_MULTI_QUEUE,
+    USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, first_extra_byte,
+    padded, skip_padding,
 )
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER
@@ -35,6 +36,7 @@ from msmqwire.mqqb.queues cimport (
 from msmqwire.wire.cursor cimport load_u16, load_u32, store_u16, store_u32
 from msmqwire.wire.fault cimport BAD_FLAG, BAD_HEADER, BAD_SIZE, TRUNCATED, Fault, set_fault
 from msmqwire.wire.format_name cimport DIRECT_NAME, PRIVATE_QUEUE, FormatName
+from msmqwire.wire.simd cimport wire_unlikely
 
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 
@@ -292,6 +294,9 @@ cdef enum:
     SECURITY_KEPT = 0x0FFF
     PROPERTIES_KEPT = 0xF
 
+cdef enum:
+    RARE_HEADERS = HAS_SRMP_ENVELOPE | HAS_COMPOUND | HAS_SOAP | HAS_MULTI_QUEUE
+
 
 cdef inline uint8_t* put(uint8_t* target, const uint8_t* source, size_t size) noexcept nogil:
     memcpy(target, source, size)
@@ -299,11 +304,15 @@ cdef inline uint8_t* put(uint8_t* target, const uint8_t* source, size_t size) no
 
 
 cdef inline uint8_t* pad(const uint8_t* start, uint8_t* target) noexcept nogil:
-    """Zeros up to a multiple of four bytes from ``start``."""
-    while <size_t>(target - start) & 3:
-        target[0] = 0
-        target += 1
-    return target
+    """Zeros up to a multiple of four bytes from ``start``; the four bytes at ``target`` can be overwritten."""
+    store_u32(target, 0)
+    return <uint8_t*>start + padded(<size_t>(target - start))
+
+
+cdef inline uint8_t* put_part(
+    uint8_t* target, const Packet* packet, size_t part, const uint8_t* payload
+) noexcept nogil:
+    return put(target, payload + packet.parts[part].offset, packet.parts[part].length)
 
 
 cdef inline uint8_t* put_text(uint8_t* target, const uint8_t* payload, TextSpan text) noexcept nogil:
@@ -335,26 +344,31 @@ cdef uint8_t* put_queue(
 cdef uint8_t* put_user_header(
     const uint8_t* start, uint8_t* target, const Packet* packet, const uint8_t* payload
 ) noexcept nogil:
+    cdef uint8_t* header = target
     cdef uint32_t flags = load_u32(packet.sections[USER] + USER_FLAGS_AT) & USER_KEPT
     flags |= <uint32_t>packet.derived[DELIVERY] << USER_DELIVERY_SHIFT
-    flags |= <uint32_t>packet.queues[DESTINATION_QUEUE].code << USER_DESTINATION_SHIFT
-    flags |= <uint32_t>packet.queues[ADMIN_QUEUE].code << USER_ADMIN_SHIFT
-    flags |= <uint32_t>packet.queues[RESPONSE_QUEUE].code << USER_RESPONSE_SHIFT
     flags |= USER_SECURITY if packet.presence & HAS_SECURITY else 0
     flags |= USER_TRANSACTION if packet.presence & HAS_TRANSACTION else 0
     flags |= USER_PROPERTIES if packet.presence & HAS_PROPERTIES else 0
-    flags |= USER_CONNECTOR_TYPE if packet.presence & HAS_CONNECTOR_TYPE else 0
-    flags |= USER_MULTI_QUEUE if packet.presence & HAS_MULTI_QUEUE else 0
-    flags |= USER_SOAP if packet.presence & HAS_SOAP else 0
-    flags |= USER_HTTP if packet.presence & (HAS_SRMP_ENVELOPE | HAS_COMPOUND) else 0
+    if wire_unlikely(packet.presence & RARE_HEADERS):
+        flags |= USER_MULTI_QUEUE if packet.presence & HAS_MULTI_QUEUE else 0
+        flags |= USER_SOAP if packet.presence & HAS_SOAP else 0
+        flags |= USER_HTTP if packet.presence & (HAS_SRMP_ENVELOPE | HAS_COMPOUND) else 0
     put(target, packet.sections[USER], USER_FLAGS_AT)
-    store_u32(target + USER_FLAGS_AT, flags)
     target += USER_HEADER_SIZE
-    target = put_queue(start, target, &packet.queues[DESTINATION_QUEUE], payload)
-    target = put_queue(start, target, &packet.queues[ADMIN_QUEUE], payload)
-    target = put_queue(start, target, &packet.queues[RESPONSE_QUEUE], payload)
+    if packet.presence & HAS_DESTINATION:
+        flags |= <uint32_t>packet.queues[DESTINATION_QUEUE].code << USER_DESTINATION_SHIFT
+        target = put_queue(start, target, &packet.queues[DESTINATION_QUEUE], payload)
+    if packet.presence & HAS_ADMIN:
+        flags |= <uint32_t>packet.queues[ADMIN_QUEUE].code << USER_ADMIN_SHIFT
+        target = put_queue(start, target, &packet.queues[ADMIN_QUEUE], payload)
+    if packet.presence & HAS_RESPONSE_CODE:
+        flags |= <uint32_t>packet.queues[RESPONSE_QUEUE].code << USER_RESPONSE_SHIFT
+        target = put_queue(start, target, &packet.queues[RESPONSE_QUEUE], payload)
     if packet.presence & HAS_CONNECTOR_TYPE:
+        flags |= USER_CONNECTOR_TYPE
         target = put(target, packet.sections[CONNECTOR], 16)
+    store_u32(header + USER_FLAGS_AT, flags)
     return target
 
 
@@ -369,16 +383,21 @@ cdef uint8_t* put_transaction(uint8_t* target, const Packet* packet) noexcept no
 cdef uint8_t* put_security(
     const uint8_t* start, uint8_t* target, const Packet* packet, const uint8_t* payload
 ) noexcept nogil:
+    cdef uint8_t* header = target
+    cdef uint32_t[5] sizes
     cdef size_t part
-    store_u16(target, load_u16(packet.sections[SECURITY]) & SECURITY_KEPT)
-    store_u16(target + 2, packet.parts[SECURITY_ID].length)
-    store_u16(target + 4, packet.parts[ENCRYPTION_KEY].length)
-    store_u16(target + 6, packet.parts[SIGNATURE].length)
-    store_u32(target + 8, packet.parts[SENDER_CERT].length)
-    store_u32(target + 12, packet.parts[PROVIDER_INFO].length)
     target += SECURITY_HEADER_SIZE
     for part in range(<size_t>PROVIDER_INFO + 1):
-        target = pad(start, put(target, payload + packet.parts[part].offset, packet.parts[part].length))
+        sizes[part] = 0
+        if packet.presence & <uint32_t>HAS_SECURITY_ID << part:
+            sizes[part] = packet.parts[part].length
+            target = pad(start, put_part(target, packet, part, payload))
+    store_u16(header, load_u16(packet.sections[SECURITY]) & SECURITY_KEPT)
+    store_u16(header + 2, sizes[SECURITY_ID])
+    store_u16(header + 4, sizes[ENCRYPTION_KEY])
+    store_u16(header + 6, sizes[SIGNATURE])
+    store_u32(header + 8, sizes[SENDER_CERT])
+    store_u32(header + 12, sizes[PROVIDER_INFO])
     return target
 
 
@@ -397,9 +416,9 @@ cdef uint8_t* put_properties(
     if length > units:
         store_u16(target, 0)
         target += 2
-    target = put(target, payload + packet.parts[EXTENSION_DATA].offset, packet.parts[EXTENSION_DATA].length)
-    target = put(target, payload + packet.parts[BODY].offset, packet.parts[BODY].length)
-    return pad(start, target)
+    if packet.parts[EXTENSION_DATA].length:
+        target = put_part(target, packet, EXTENSION_DATA, payload)
+    return pad(start, put_part(target, packet, BODY, payload))
 
 
 cdef uint8_t* put_debug(uint8_t* target, const Packet* packet) noexcept nogil:
@@ -420,9 +439,7 @@ cdef uint8_t* put_compound(uint8_t* target, const Packet* packet, const uint8_t*
     put(target, packet.sections[COMPOUND], COMPOUND_HEADER_SIZE)
     store_u32(target, COMPOUND_HEADER_ID)
     store_u32(target + 4, packet.parts[HTTP_BODY].length)
-    return put(
-        target + COMPOUND_HEADER_SIZE, payload + packet.parts[HTTP_BODY].offset, packet.parts[HTTP_BODY].length
-    )
+    return put_part(target + COMPOUND_HEADER_SIZE, packet, HTTP_BODY, payload)
 
 
 cdef uint8_t* put_soap(uint8_t* target, const Packet* packet, const uint8_t* payload) noexcept nogil:
@@ -469,9 +486,7 @@ cdef uint8_t* put_multi_queue(
         store_u32(start, <size_t>(target - start))
     store_u32(target, SIGNATURE_HEADER_ID)
     store_u32(target + 4, packet.parts[MULTI_QUEUE_SIGNATURE].length)
-    return put(
-        target + 8, payload + packet.parts[MULTI_QUEUE_SIGNATURE].offset, packet.parts[MULTI_QUEUE_SIGNATURE].length
-    )
+    return put_part(target + 8, packet, MULTI_QUEUE_SIGNATURE, payload)
 
 
 cdef size_t largest_message(const Packet* packet, FormatName** lists) noexcept nogil:
@@ -505,6 +520,24 @@ cdef uint8_t* put_session_header(uint8_t* target, const Packet* packet) noexcept
     return target + 2
 
 
+cdef uint8_t* put_optional_headers(
+    const uint8_t* start, uint8_t* target, uint32_t base, const Packet* packet, const uint8_t* payload,
+    FormatName** lists,
+) noexcept nogil:
+    """The headers after the MessagePropertiesHeader, which few packets have."""
+    if base & FLAG_DEBUG:
+        target = put_debug(target, packet)
+    if packet.presence & HAS_SRMP_ENVELOPE:
+        target = put_envelope(start, target, packet, payload)
+    if packet.presence & HAS_COMPOUND:
+        target = put_compound(target, packet, payload)
+    if packet.presence & HAS_SOAP:
+        target = put_soap(target, packet, payload)
+    if packet.presence & HAS_MULTI_QUEUE:
+        target = put_multi_queue(target, packet, payload, lists)
+    return target
+
+
 cdef size_t write_message(
     const Packet* packet, const uint8_t* payload, FormatName** lists, uint8_t* target
 ) noexcept nogil:
@@ -526,16 +559,8 @@ cdef size_t write_message(
         target = put_security(start, target, packet, payload)
     if packet.presence & HAS_PROPERTIES:
         target = put_properties(start, target, packet, payload)
-    if base & FLAG_DEBUG:
-        target = put_debug(target, packet)
-    if packet.presence & HAS_SRMP_ENVELOPE:
-        target = put_envelope(start, target, packet, payload)
-    if packet.presence & HAS_COMPOUND:
-        target = put_compound(target, packet, payload)
-    if packet.presence & HAS_SOAP:
-        target = put_soap(target, packet, payload)
-    if packet.presence & HAS_MULTI_QUEUE:
-        target = put_multi_queue(target, packet, payload, lists)
+    if wire_unlikely(base & FLAG_DEBUG or packet.presence & RARE_HEADERS):
+        target = put_optional_headers(start, target, base, packet, payload, lists)
     target = pad(start, target)
     put_base_header(<uint8_t*>start, base, <size_t>(target - start), load_u32(packet.sections[BASE] + 12))
     if packet.presence & HAS_SESSION:

@@ -135,5 +135,16 @@ cdef struct QueueLists:
 cdef int read_multi_queue(
     const uint8_t* data, size_t size, size_t* at, QueueLists* lists, Packet* packet, Fault* fault
 ) noexcept nogil
-cdef bint is_notify_queue(const uint8_t* data, const FormatName* name) noexcept nogil
+cdef bint ends_as_notify_queue(const uint8_t* data, const FormatName* name) noexcept nogil
+
+
+cdef inline bint is_notify_queue(const uint8_t* data, const FormatName* name) noexcept nogil:
+    """Whether change notifications go here: [MS-MQCN] 1.9, 3.2.1.2.1."""
+    if name.form == PRIVATE_QUEUE:
+        return name.number == NOTIFY_QUEUE_NUMBER
+    if name.form != DIRECT_NAME or name.length == 0 or data[name.offset + name.length - 2] != c"$":
+        return False
+    return ends_as_notify_queue(data, name)
+
+
 cdef bint is_order_queue(const uint8_t* data, const FormatName* name) noexcept nogil

@@ -197,11 +197,8 @@ cdef bint ends_with(const uint8_t* data, const FormatName* name, const char* tex
     return units >= count and is_text(data + name.offset + 2 * (units - count), text, count)
 
 
-cdef bint is_notify_queue(const uint8_t* data, const FormatName* name) noexcept nogil:
-    """Whether change notifications go here: [MS-MQCN] 1.9, 3.2.1.2.1."""
-    if name.form == PRIVATE_QUEUE:
-        return name.number == NOTIFY_QUEUE_NUMBER
-    return name.form == DIRECT_NAME and ends_with(data, name, NOTIFY_QUEUE)
+cdef bint ends_as_notify_queue(const uint8_t* data, const FormatName* name) noexcept nogil:
+    return ends_with(data, name, NOTIFY_QUEUE)
 
 
 cdef bint is_order_queue(const uint8_t* data, const FormatName* name) noexcept nogil:

@@ -76,18 +76,18 @@ cdef inline int read_ping(const uint8_t* data, size_t size, bint strict, Packet*
         return set_fault(fault, TRUNCATED, Field.Ping, 0, PING_SIZE, size)
     if load_u16(data + 2) != PING_SIGNATURE:
         return set_fault(fault, BAD_SIGNATURE, Field.Ping_Signature, 2, PING_SIGNATURE, load_u16(data + 2))
+    packet.extent = PING_SIZE
+    packet.end = PING_SIZE
     if size > PING_SIZE:
         packet.violations |= TRAILING_BYTES
         packet.presence |= HAS_TRAILING_BYTES
+        set_trailing(packet, PING_SIZE, size)
         if strict:
             return set_fault(fault, BAD_SIZE, Field.Ping, PING_SIZE, PING_SIZE, size)
     packet.derived[KIND] = PING
     packet.derived[REFUSED] = data[0] >> 1 & 1
     packet.sections[PINGED] = data
-    packet.extent = PING_SIZE
-    packet.end = PING_SIZE
     packet.presence |= DECODED | IS_PING
-    set_trailing(packet, PING_SIZE, size)
     return 0
 
 

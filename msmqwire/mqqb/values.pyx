@@ -14,8 +14,8 @@ from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.layout cimport Layout, Source, field_of, largest_number, number_of, store_number
 from msmqwire.mqqb.kernel cimport (
-    ADMIN_QUEUE, DESTINATION_QUEUE, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_SECURITY_ID, LARGEST_LABEL, QUEUE_COUNT,
-    RESPONSE_QUEUE, SECURITY_ID, SENDER, USER, Packet, clear_draft,
+    ADMIN_QUEUE, DESTINATION_QUEUE, HAS_ADMIN, HAS_DESTINATION, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_RESPONSE_CODE,
+    HAS_SECURITY_ID, LARGEST_LABEL, QUEUE_COUNT, RESPONSE_QUEUE, SECURITY_ID, SENDER, USER, Packet, clear_draft,
 )
 from msmqwire.mqqb.messages cimport largest_message, read_message, write_message
 from msmqwire.mqqb.queues cimport (
@@ -58,6 +58,10 @@ cdef dict MESSAGE_PLACES = {
 cdef dict SESSION_PLACES = {column.name: Place(column, SESSION_LAYOUT) for column in SESSIONS.columns}
 
 OF_BODY = ("body_format", "body_text")
+cdef uint32_t[QUEUE_COUNT] QUEUE_PRESENCE
+QUEUE_PRESENCE[DESTINATION_QUEUE] = HAS_DESTINATION
+QUEUE_PRESENCE[ADMIN_QUEUE] = HAS_ADMIN
+QUEUE_PRESENCE[RESPONSE_QUEUE] = HAS_RESPONSE_CODE
 cdef tuple SECURITY_DATA = ("security_id", "encryption_key", "signature", "sender_certificate")
 
 cdef enum:
@@ -239,6 +243,7 @@ cdef class Builder:
             record.code = QUEUE_ON_ADMIN_HOST
         else:
             record.code = QUEUE_ELSEWHERE
+        self.draft.packet.presence |= QUEUE_PRESENCE[queue]
         return 0
 
     cdef int put_queues(self, object destination, object admin, object response) except -1:
@@ -250,6 +255,7 @@ cdef class Builder:
         if response is not None and response == admin:
             self.draft.packet.queues[RESPONSE_QUEUE] = self.draft.packet.queues[ADMIN_QUEUE]
             self.draft.packet.queues[RESPONSE_QUEUE].code = QUEUE_SAME_AS_ADMIN
+            self.draft.packet.presence |= QUEUE_PRESENCE[RESPONSE_QUEUE]
         elif response is not None:
             self.put_queue(RESPONSE_QUEUE, response, "response_queue")
         return 0

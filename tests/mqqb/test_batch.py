@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 from typing import Any
 
@@ -47,6 +48,32 @@ def test_every_truncation_and_tail() -> None:
         payloads = [data[:size] for size in range(len(data))] + [data + bytes(size) for size in range(9)]
         for strict in BOTH:
             assert_rows(payloads, table, strict=strict)  # type: ignore[arg-type]
+
+
+def raw_values(batch: Batch) -> dict[str, Any]:
+    """What the memory of the columns holds, in null rows as well."""
+    views = {column.name: batch[column.name] for column in batch.table.columns if not column.derived}
+    parts = {
+        f"{name}.{part}": getattr(view, part).tolist()
+        for name, view in views.items()
+        for part in ("offset", "length", "offsets")
+        if hasattr(view, part)
+    }
+    return parts | {name: repr(view.tolist()) for name, view in views.items() if isinstance(view, np.ndarray)}
+
+
+@pytest.mark.parametrize("threads", [(1,), (2,), (1, 2)])
+def test_rows_without_a_part_after_rows_with_it(threads: tuple[int, ...]) -> None:
+    security = mqqb.SecurityHeader(security_flags=1, security_id=b"\1\1" + bytes(10))
+    plain = [mqqb.encode(mqqb.UserMessage(body=b"hello")), mqqb.encode(mqqb.UserMessage(security=security))]
+    out: Any = None
+    # Pairs of plain messages, then full messages, then pairs again
+    cases = ((50, 0, 0), (35, 40, 45), (0, 5, 48), (17, 0, 0), (50, 1, 50), (100, 0, 0), (0, 300, 0), (100, 0, 0))
+    for (before, full, after), count in zip(cases, itertools.cycle(threads), strict=False):
+        payloads = plain * before + [WHOLE] * full + plain * after
+        out = mqqb.decode_batch(payloads, out=out, threads=count)
+        assert raw_values(out) == raw_values(mqqb.decode_batch(payloads))
+        assert [bytes(packet) for packet in mqqb.encode_batch(out)] == payloads
 
 
 # --- Hostile ---
