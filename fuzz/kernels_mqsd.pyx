@@ -9,7 +9,8 @@ from libc.string cimport memcmp, memcpy, memset
 from fuzz.checks cimport exact_copy, must
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.mqsd.kernel cimport (
-    COMMA, HAS_REQUEST, ServerColumns, Topology, read_topology, write_reply, write_request, write_server,
+    CLOSING_SIZE, FLAGS_SIZE, HAS_REQUEST, REPLY_FIXED_SIZE, ServerColumns, Topology, read_topology, write_flags,
+    write_reply, write_request,
 )
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.transport cimport Transport
@@ -62,24 +63,24 @@ cdef void rewritten(const uint8_t* data, const Reading* reading, const ServerCol
     """A packet without violations is written byte for byte as it was."""
     cdef const Topology* packet = &reading.packet
     cdef uint8_t* target = <uint8_t*>malloc(packet.described)
-    cdef uint8_t* at
     cdef size_t written
     cdef size_t i
     if packet.presence & HAS_REQUEST:
         written = write_request(target, data + 4, data + 20, data + 36, packet.ipx_networks, packet.ipx_count)
     else:
-        written = write_reply(
-            target, data + 4, packet.networks, packet.network_count, mask_of(data), packet.servers_size
-        )
+        write_reply(target, data + 4, packet.network_count, mask_of(data), packet.servers_size)
+        written = REPLY_FIXED_SIZE + 16 * <size_t>packet.network_count
+        memcpy(target + REPLY_FIXED_SIZE, packet.networks, 16 * <size_t>packet.network_count)
         if packet.servers_size:
             memcpy(target + written, packet.servers - 16, 16)
-            at = target + written + 16
+            written += 16
+            # Entries are neighbours: what is between their names is two bytes that close one, and flags
             for i in range(reading.entries):
-                at = write_server(
-                    at, columns.ip[i], columns.ipx[i], data + columns.names[i].offset, columns.names[i].length,
-                    COMMA if i + 1 < reading.entries else 0,
-                )
-            written = <size_t>(at - target)
+                written += FLAGS_SIZE
+                must(columns.names[i].offset == written)
+                write_flags(target + written - FLAGS_SIZE, columns.ip[i], columns.ipx[i])
+                memcpy(target + written, data + written, columns.names[i].length + CLOSING_SIZE)
+                written += columns.names[i].length + CLOSING_SIZE
     must(written == packet.described)
     must(memcmp(target, data, written) == 0)
     free(target)

@@ -273,7 +273,7 @@ cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept
 cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept nogil:
     """Write ``count`` rows that are alike: all zeros but for values of one byte, without items in their lists.
 
-    Columns of a section whose address is NULL are left to the caller.
+    Columns of a section whose address is NULL are left to the caller, and lists whose count in the record is not 0.
     """
     cdef const uint8_t* at
     cdef const Source* source
@@ -285,6 +285,8 @@ cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept
         source = &columns.sources[i]
         at = <const uint8_t*>record + source.place
         if source.form == LIST or source.form == LIST_END:
+            if load_u32(at) != 0:
+                continue
             end = <int32_t>columns.lists[source.list].count
             ends = <int32_t*>source.column + columns.rows + 1  # a local copy, which no store can change
             for row in range(count):

@@ -1,8 +1,8 @@
 """Many MS-MQSD packets: from payloads to columns."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset
 
 from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.convert cimport TextSpan
@@ -12,8 +12,9 @@ from msmqwire.columns.layout cimport (
 )
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, decodable, payload_at
 from msmqwire.mqsd.kernel cimport (
-    HAS_REQUEST, HEADER, IPX_NETWORKS, NETWORKS, REPLY_FIELDS, REQUEST_FIELDS, RESPONDING_SITE, SERVERS,
-    ServerColumns, Topology, clear_topology, is_plain_request, read_topology,
+    HAS_REMOTE, HAS_REPLY, HAS_REQUEST, HEADER, IPX_NETWORKS, NETWORKS, REPLY, REPLY_FIELDS, REQUEST_FIELDS,
+    RESPONDING_SITE, SERVERS, ServerColumns, Topology, clear_topology, copy_networks, is_plain_request,
+    read_plain_reply, read_topology,
 )
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
@@ -55,12 +56,24 @@ cdef class TopologyDecoder(Decoder):
     cdef uint8_t* enterprise_id     # NULL where a column is not requested
     cdef uint8_t* request_id
     cdef uint8_t* site_id
+    cdef uint8_t* correlation_id
+    cdef uint8_t* mask
+    cdef int32_t* network_ends
+    cdef uint8_t* networks
+    cdef uint8_t* responding_site_id
+    cdef int32_t* server_ends
     cdef ServerColumns servers
 
     cdef int prepare(self) except -1:
         self.enterprise_id = self.column("enterprise_id")
         self.request_id = self.column("request_id")
         self.site_id = self.column("site_id")
+        self.correlation_id = self.column("correlation_id")
+        self.mask = self.column("connected_network_mask")
+        self.network_ends = <int32_t*>self.column("connected_networks")
+        self.networks = self.columns.lists[NETWORKS].members[0]
+        self.responding_site_id = self.column("responding_site_id")
+        self.server_ends = <int32_t*>self.column("servers")
         self.servers.names = <TextSpan*>self.columns.lists[SERVERS].members[0]
         self.servers.ip = self.columns.lists[SERVERS].members[1]
         self.servers.ipx = self.columns.lists[SERVERS].members[2]
@@ -99,7 +112,59 @@ cdef class TopologyDecoder(Decoder):
             clear_topology(&packet)
             packet.presence = DECODED | HAS_REQUEST
             packet.sections[REQUEST_FIELDS] = NULL
+            packet.servers_end = 0
             fill_rows(&self.columns, &packet, row - start)
+        return row
+
+    cdef size_t put_plain_replies(self, size_t row) noexcept nogil:
+        """Write the plain replies from ``row`` on; the row after the last of them.
+
+        They come from another site and have no mask and no violation. In a long run they need no record: their columns
+        are written while they are read.
+        """
+        cdef PayloadTable source = self.payloads.table
+        cdef const uint8_t* codes = self.transports.codes
+        cdef uint32_t transport = self.transports.code
+        cdef Py_ssize_t shift = <Py_ssize_t>self.columns.rows - <Py_ssize_t>row
+        cdef uint8_t* correlation_id = self.correlation_id + 16 * shift
+        cdef uint8_t* site_id = self.responding_site_id + 16 * shift
+        cdef int32_t* network_ends = self.network_ends + shift + 1
+        cdef int32_t* server_ends = self.server_ends + shift + 1
+        cdef uint8_t* networks = self.networks
+        cdef ServerColumns servers = self.servers
+        cdef size_t network = self.columns.lists[NETWORKS].count
+        cdef size_t entries = self.columns.lists[SERVERS].count
+        cdef size_t start = row
+        cdef size_t stop = self.stop
+        cdef Topology packet    # never in memory, as no function that is not inline is given its address
+        cdef Topology alike
+        cdef Fault fault
+        cdef Span span
+        while row < stop:
+            span = payload_at(&source, row)
+            if codes != NULL:
+                transport = codes[row]
+            if not read_plain_reply(span.data, span.size, transport, &servers, &entries, &packet, &fault):
+                break
+            memcpy(correlation_id + 16 * row, span.data + 4, 16)
+            copy_networks(networks + 16 * network, &packet, span.size)
+            network += packet.network_count
+            network_ends[row] = <int32_t>network
+            memcpy(site_id + 16 * row, packet.sections[RESPONDING_SITE], 16)
+            server_ends[row] = <int32_t>entries
+            row += 1
+        if row != start:
+            self.columns.lists[NETWORKS].count = network
+            self.columns.lists[SERVERS].count = entries
+            memset(self.mask + 4 * self.columns.rows, 0, 4 * (row - start))
+            clear_topology(&alike)
+            alike.presence = DECODED | HAS_REPLY | HAS_REMOTE
+            alike.type = REPLY - 1
+            alike.sections[REPLY_FIELDS] = NULL
+            alike.sections[RESPONDING_SITE] = NULL
+            alike.network_count = 1
+            alike.servers_end = 1
+            fill_rows(&self.columns, &alike, row - start)
         return row
 
     cdef size_t put_block(self, size_t row) noexcept nogil:
@@ -135,10 +200,16 @@ cdef class TopologyDecoder(Decoder):
         cdef bint requests = (
             self.enterprise_id != NULL or self.request_id != NULL or self.site_id != NULL
         )
+        cdef bint replies = (
+            self.correlation_id != NULL and self.mask != NULL and self.network_ends != NULL
+            and self.responding_site_id != NULL and self.server_ends != NULL
+        )
         cdef size_t row = self.start
         while row < self.stop:
             if requests:
                 row = self.put_plain_requests(row)
+            if replies:
+                row = self.put_plain_replies(row)
             if row < self.stop:
                 row = self.put_block(row)
 

@@ -9,8 +9,10 @@ from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
 from msmqwire.columns.payloads cimport PayloadTable, payload_at
 from msmqwire.mqsd.kernel cimport (
-    COMMA, IPX_NETWORKS_AT, REQUEST, SERVERS_SIZE_AT, Field, ServerColumns, write_reply, write_request, write_server
+    CLOSING_SIZE, FLAGS_SIZE, IPX_NETWORKS_AT, REPLY_FIXED_SIZE, REQUEST, SERVERS_SIZE_AT, Field, ServerColumns,
+    write_flags, write_reply, write_request,
 )
+from msmqwire.wire.cursor cimport store_u32
 from msmqwire.wire.simd cimport wire_unlikely
 
 from msmqwire.errors import EncodeError
@@ -40,6 +42,7 @@ cdef struct Rows:
     const uint32_t* mask
     const int32_t* network_ends
     const uint8_t* networks
+    size_t network_count           # of all rows
     const uint8_t* site
     const int32_t* server_ends
     ServerColumns servers
@@ -49,30 +52,35 @@ cdef inline size_t write_reply_row(
     const Rows* rows, size_t row, const uint8_t* payload, uint8_t* target
 ) noexcept nogil:
     cdef size_t network = <size_t>rows.network_ends[row]
+    cdef size_t count = <size_t>rows.network_ends[row + 1] - network
     cdef size_t server = <size_t>rows.server_ends[row]
     cdef size_t last = <size_t>rows.server_ends[row + 1]
-    cdef const TextSpan* name
-    cdef uint8_t* site
-    cdef uint8_t* at
-    cdef uint32_t servers_size
-    site = target + write_reply(
-        target, rows.guids[3] + 16 * row, rows.networks + 16 * network,
-        <uint32_t>(<size_t>rows.network_ends[row + 1] - network), rows.mask[row], 0,
-    )
+    cdef const TextSpan* names = rows.servers.names
+    cdef uint8_t* array
+    cdef size_t first
+    cdef size_t size
+    write_reply(target, rows.guids[3] + 16 * row, <uint32_t>count, rows.mask[row], 0)
+    # Four at once, of which what follows is written over those too many; ``largest`` leaves room
+    if count <= 4 and network + 4 <= rows.network_count:
+        memcpy(target + REPLY_FIXED_SIZE, rows.networks + 16 * network, 64)
+    else:
+        memcpy(target + REPLY_FIXED_SIZE, rows.networks + 16 * network, 16 * count)
+    array = target + REPLY_FIXED_SIZE + 16 * count
     if server == last:
-        return <size_t>(site - target)
-    memcpy(site, rows.site + 16 * row, 16)
-    at = site + 16
+        return <size_t>(array - target)
+    memcpy(array, rows.site + 16 * row, 16)
+    array += 16
+    # The entries of a row are neighbours in its payload, so that their names and what closes them are copied together
+    first = names[server].offset - FLAGS_SIZE
+    size = names[last - 1].offset + names[last - 1].length + CLOSING_SIZE - first
+    memcpy(array, payload + first, size)
     while server < last:
-        name = &rows.servers.names[server]
-        at = write_server(
-            at, rows.servers.ip[server], rows.servers.ipx[server], payload + name.offset, name.length, COMMA
+        write_flags(
+            array + (names[server].offset - FLAGS_SIZE - first), rows.servers.ip[server], rows.servers.ipx[server]
         )
         server += 1
-    at[-2] = 0  # the last entry is closed by U+0000
-    servers_size = <uint32_t>(at - site - 16)
-    memcpy(target + SERVERS_SIZE_AT, &servers_size, 4)
-    return <size_t>(at - target)
+    store_u32(target + SERVERS_SIZE_AT, size)
+    return <size_t>(array + size - target)
 
 
 cdef inline size_t write_row(
@@ -111,6 +119,7 @@ cdef class TopologyEncoder(Encoder):
         rows.mask = <const uint32_t*>batch.data("connected_network_mask")
         rows.network_ends = <const int32_t*>batch.data("connected_networks")
         rows.networks = batch.data("connected_networks[]")
+        rows.network_count = batch.counts.get("connected_networks[]", 0)
         rows.site = batch.data("responding_site_id")
         rows.server_ends = <const int32_t*>batch.data("servers")
         rows.servers.names = <TextSpan*>batch.data("servers[].name")

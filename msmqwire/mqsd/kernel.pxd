@@ -11,12 +11,12 @@
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from msmqwire.columns.batch cimport DECODED
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.wire.cursor cimport load_u16, load_u32, store_u16, store_u32
+from msmqwire.wire.cursor cimport load_u32, store_u32
 from msmqwire.wire.fault cimport BAD_COUNT, BAD_SIZE, BAD_VALUE, TRUNCATED, Fault, set_fault
 from msmqwire.wire.simd cimport wire_find_in_block, wire_lowest_bit, wire_popcount, wire_unlikely
 from msmqwire.wire.transport cimport Transport
@@ -75,6 +75,8 @@ cdef enum:
     SERVERS_SIZE_AT = 28
     MAX_NETWORKS = 32       # of either array
     SMALLEST_SERVER_ARRAY = 8
+    FLAGS_SIZE = 4          # in front of a name
+    CLOSING_SIZE = 2        # behind it
     COMMA = 0x002C
     NO_FLAGS = 0x00300030   # the code units "0" "0", IP flag first
     FLAG_BITS = 0x00010001
@@ -241,36 +243,46 @@ cdef inline int read_servers(
     an array that is not valid goes to ``server_array_fault``.
     """
     cdef ServerColumns out = columns[0]  # a local copy, so that no store to a column can be thought to change it
-    cdef size_t units = size >> 1
-    cdef size_t start = 0  # of the entry
-    cdef size_t block = 0
+    cdef const uint8_t* data = array - at
+    cdef size_t rest = size >> 1
+    cdef uint32_t block = <uint32_t>at
+    cdef size_t name = at + FLAGS_SIZE  # of the entry, in the payload
+    cdef uint32_t end
+    cdef int32_t length
     cdef size_t here = entry[0]
-    cdef size_t end
     cdef uint64_t closings
     cdef uint64_t nulls
+    cdef uint32_t count
     cdef uint32_t flags
-    while block < units:
-        closings = wire_find_in_block(array, units, block, COMMA, &nulls)
+    cdef uint32_t all_flags = 0     # together, as a branch for each entry would cost more
+    while True:
+        count = <uint32_t>min(rest, <size_t>64)
+        closings = wire_find_in_block(data + block, count, COMMA, &nulls)
         # The last code unit is U+0000, and no other is
-        if wire_unlikely(nulls != (<uint64_t>1 << (units - block - 1) if units - block <= 64 else 0)):
+        if wire_unlikely(nulls != (<uint64_t>1 << (count - 1) if rest <= 64 else 0)):
             return server_array_fault(array, size, at, fault)
         closings |= nulls
         while closings:
-            end = block + wire_lowest_bit(closings)
+            end = block + 2 * wire_lowest_bit(closings)
             closings &= closings - 1
-            if wire_unlikely(end < start + 3):
+            length = <int32_t>(end - <uint32_t>name)
+            if wire_unlikely(length < 2):
                 return server_array_fault(array, size, at, fault)
-            flags = load_u32(array + 2 * start)
-            if wire_unlikely((flags & ~<uint32_t>FLAG_BITS) != NO_FLAGS):
-                return server_array_fault(array, size, at, fault)
+            flags = load_u32(data + name - FLAGS_SIZE) ^ NO_FLAGS
+            all_flags |= flags
             if out.names != NULL:
-                out.names[here].offset = <uint32_t>(at + 2 * start + 4)
-                out.names[here].length = <uint32_t>(2 * (end - start) - 4)
-                out.ip[here] = flags & 1
-                out.ipx[here] = <uint8_t>(flags >> 16) & 1
+                out.names[here].offset = <uint32_t>name
+                out.names[here].length = <uint32_t>length
+                out.ip[here] = <uint8_t>flags
+                out.ipx[here] = <uint8_t>(flags >> 16)
             here += 1
-            start = end + 1
-        block += 64
+            name = <size_t>end + CLOSING_SIZE + FLAGS_SIZE
+        if rest <= 64:
+            break
+        block += 128
+        rest -= 64
+    if wire_unlikely(all_flags & ~<uint32_t>FLAG_BITS):
+        return server_array_fault(array, size, at, fault)
     entry[0] = here
     return 0
 
@@ -309,6 +321,38 @@ cdef inline int read_topology(
     return 0
 
 
+cdef inline bint read_plain_reply(
+    const uint8_t* data, size_t size, uint32_t transport, const ServerColumns* columns, size_t* entry,
+    Topology* packet, Fault* fault,
+) noexcept nogil:
+    """Read a reply from another site without any violation or mask; False, with nothing written, for all else."""
+    if (
+        size < REPLY_FIXED_SIZE or load_u32(data) != REPLY << 8 or load_u32(data + 24) != 0
+        or load_u32(data + 28) == 0 or transport == Transport.IPX
+    ):
+        return False
+    packet.violations = 0
+    return (
+        read_reply(data, size, transport, packet, fault) == 0
+        and packet.presence & HAS_REMOTE
+        and packet.violations == 0
+        and read_servers(
+            packet.servers, packet.servers_size, <size_t>(packet.servers - data), columns, entry, fault
+        ) == 0
+    )
+
+
+cdef inline void copy_networks(uint8_t* target, const Topology* packet, size_t size) noexcept nogil:
+    """The ConnectedNetworkArray of a packet of ``size`` bytes to a column, which has a place for every 16 of them.
+
+    Up to four are copied as four where that stays in packet and column.
+    """
+    if packet.network_count <= 4 and size >= REPLY_FIXED_SIZE + 64:
+        memcpy(target, packet.networks, 64)
+    else:
+        memcpy(target, packet.networks, 16 * <size_t>packet.network_count)
+
+
 cdef inline void write_header(uint8_t* target, PacketType type) noexcept nogil:
     target[0] = 0  # Version
     target[1] = <uint8_t>type
@@ -332,25 +376,17 @@ cdef inline size_t write_request(
     return IPX_NETWORKS_AT + 4 * <size_t>network_count
 
 
-cdef inline size_t write_reply(
-    uint8_t* target, const uint8_t* correlation_id, const uint8_t* networks, uint32_t network_count, uint32_t mask,
-    uint32_t servers_size,
+cdef inline void write_reply(
+    uint8_t* target, const uint8_t* correlation_id, uint32_t network_count, uint32_t mask, uint32_t servers_size
 ) noexcept nogil:
-    """A TopologyServerReply up to its RespondingSiteID, which begins at the size returned."""
+    """A TopologyServerReply up to its ConnectedNetworkArray."""
     write_header(target, REPLY)
     memcpy(target + 4, correlation_id, 16)
     store_u32(target + 20, network_count)
     store_u32(target + 24, mask)
-    store_u32(target + 28, servers_size)
-    memcpy(target + REPLY_FIXED_SIZE, networks, 16 * <size_t>network_count)
-    return REPLY_FIXED_SIZE + 16 * <size_t>network_count
+    store_u32(target + SERVERS_SIZE_AT, servers_size)
 
 
-cdef inline uint8_t* write_server(
-    uint8_t* target, bint ip, bint ipx, const uint8_t* name, uint32_t name_size, uint16_t closing
-) noexcept nogil:
-    """One entry and the code unit that closes it; returns the end of both."""
-    store_u32(target, NO_FLAGS | (1 if ip else 0) | (0x10000 if ipx else 0))
-    memcpy(target + 4, name, name_size)
-    store_u16(target + 4 + name_size, closing)
-    return target + 6 + name_size
+cdef inline void write_flags(uint8_t* target, uint8_t ip, uint8_t ipx) noexcept nogil:
+    """The two flags, 0 or 1, with which an entry of a server array begins."""
+    store_u32(target, NO_FLAGS | ip | <uint32_t>ipx << 16)

@@ -241,8 +241,11 @@ cdef class TopologyServerReply(TopologyPacket):
         cdef Py_ssize_t size = REPLY_FIXED_SIZE + len(networks) + (16 + len(array) if array else 0)
         cdef bytes packed = PyBytes_FromStringAndSize(NULL, size)
         cdef uint8_t* target = <uint8_t*>PyBytes_AS_STRING(packed)
-        target += write_reply(target, guids, <const uint8_t*>networks, count, mask, <uint32_t>len(array))
+        write_reply(target, guids, count, mask, <uint32_t>len(array))
+        target += REPLY_FIXED_SIZE
+        memcpy(target, <const uint8_t*>networks, <size_t>len(networks))
         if array:
+            target += len(networks)
             memcpy(target, guids + 16, 16)
             memcpy(target + 16, <const uint8_t*>array, <size_t>len(array))
         attach(self, packed)

@@ -103,36 +103,32 @@ static inline uint32_t wire_units_outside(const uint8_t *units, uint16_t first, 
 #endif
 }
 
-/* As wire_find_units for `unit` in bits 0 to 15, and for U+0000 in bits 16 to 31. */
-static inline uint32_t wire_find_unit_or_null(const uint8_t *units, uint16_t unit) {
+/* Bit i is set when code unit i of the 16 at `units` equals `unit`, below 0x7F; of `nulls`: it is U+0000. */
+static inline uint64_t wire_find_unit_and_nulls(const uint8_t *units, uint16_t unit, uint64_t *nulls) {
 #if defined(MSMQWIRE_SSE2)
-    const __m128i wanted = _mm_set1_epi16((short)unit), zero = _mm_setzero_si128();
     const __m128i low = _mm_loadu_si128((const __m128i *)(const void *)units);
     const __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(units + 16));
-    const __m128i found = _mm_packs_epi16(_mm_cmpeq_epi16(low, wanted), _mm_cmpeq_epi16(high, wanted));
-    const __m128i nulls = _mm_packs_epi16(_mm_cmpeq_epi16(low, zero), _mm_cmpeq_epi16(high, zero));
-    return (uint32_t)_mm_movemask_epi8(found) | (uint32_t)_mm_movemask_epi8(nulls) << 16;
+    const __m128i narrow = _mm_packs_epi16(low, high); /* others saturate to 0x7F or 0x80 */
+    *nulls = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(narrow, _mm_setzero_si128()));
+    return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(narrow, _mm_set1_epi8((char)unit)));
 #else
-    return wire_find_units(units, unit, unit) | wire_find_units(units, 0, 0) << 16;
+    *nulls = wire_find_units(units, 0, 0);
+    return wire_find_units(units, unit, unit);
 #endif
 }
 
-/* Bit i of the result: code unit block + i of `count` equals `unit`; of `nulls`: it is U+0000. Up to 64 of them.
+/* Bit i of the result: code unit i of `count`, at most 64, equals `unit`, below 0x7F; of `nulls`: it is U+0000.
  * The last sixteen are loaded so that they end with the array: 32 bytes in front of it must be readable. */
-static inline uint64_t wire_find_in_block(
-    const uint8_t *array, size_t count, size_t block, uint16_t unit, uint64_t *nulls) {
-    const size_t stop = count - block < 64 ? count - block : 64;
-    uint64_t found = 0, zeros = 0;
-    size_t i = 0;
-    for (; i + 16 <= stop; i += 16) {
-        const uint32_t both = wire_find_unit_or_null(array + 2 * (block + i), unit);
-        found |= (uint64_t)(both & 0xFFFF) << i;
-        zeros |= (uint64_t)(both >> 16) << i;
+static inline uint64_t wire_find_in_block(const uint8_t *array, uint32_t count, uint16_t unit, uint64_t *nulls) {
+    uint64_t found = 0, zeros = 0, more;
+    uint32_t i = 0;
+    for (; i + 16 <= count; i += 16) {
+        found |= wire_find_unit_and_nulls(array + 2 * i, unit, &more) << i;
+        zeros |= more << i;
     }
-    if (i < stop) {
-        const uint32_t both = wire_find_unit_or_null(array + 2 * count - 32, unit);
-        found |= (uint64_t)((both & 0xFFFF) >> (16 - (stop - i))) << i;
-        zeros |= (uint64_t)((both >> 16) >> (16 - (stop - i))) << i;
+    if (i < count) {
+        found |= wire_find_unit_and_nulls(array + 2 * count - 32, unit, &more) >> (16 - (count - i)) << i;
+        zeros |= more >> (16 - (count - i)) << i;
     }
     *nulls = zeros;
     return found;

@@ -8,6 +8,7 @@ import random
 import struct
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -156,6 +157,50 @@ def test_text_of_every_length(length: int) -> None:
 def _reply(*names: bytes) -> bytes:
     array = b",\0".join("10".encode("utf-16-le") + name for name in names) + b"\0\0"
     return V3[:28] + struct.pack("<I", len(array)) + V3[32:64] + array
+
+
+# --- runs of replies ---
+
+
+def _replies() -> list[bytes]:
+    """Replies with 1-6 networks and an array of 4-200 code units in entries of all lengths, in one run."""
+    rng = random.Random(5)
+    replies = []
+    for units in range(4, 200):
+        ends = [4 * i + 3 for i in range(units // 4 - 1) if rng.random() < 0.4]
+        names = [b"\x2c\x2c" * (end - start - 3) for start, end in pairwise([0, *[end + 1 for end in ends], units])]
+        networks = 1 + units % 6
+        reply = _reply(*names)
+        head = V3[:4] + rng.randbytes(16) + struct.pack("<I", networks) + reply[24:32]
+        replies.append(head + rng.randbytes(16 * networks + 16) + reply[64:])
+    return replies
+
+
+REPLIES = _replies()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_runs_of_replies(threads: int) -> None:
+    """Wherever a run of replies ends, and whatever ends it."""
+    others = [V1, V2, b"", V3[:66], V3 + b"\0", V3[:24] + b"\1" + V3[25:], b"\1" + V3[1:]]
+    mixed = [data for i, reply in enumerate(REPLIES) for data in (reply, *others[i % 50 :][:1])]
+    assert_columns(mqsd.decode_batch(mixed, threads=threads), read_all(mixed))
+    batch = mqsd.decode_batch(REPLIES, columns=mqsd.REPLY_COLUMNS, threads=threads)
+    assert len(batch.faults) == 0
+    assert contents(mqsd.encode_batch(batch)) == REPLIES
+
+
+@pytest.mark.parametrize("unit", [0, 0x2C, 0x30, 0x012C, 0x2C00, 0x2C2C, 0x7F00, 0x8000, 0xFF2C, 0xFFFF])
+def test_every_code_unit_of_a_server_array(unit: int) -> None:
+    """A unit that closes an entry, or looks as if it did, at each place of arrays of one block, two and three."""
+    payloads = [
+        reply[:at] + struct.pack("<H", unit) + reply[at + 2 :]
+        for reply in (REPLIES[i] for i in (2, 36, 60, 61, 130))
+        for at in range(48 + 16 * reply[20], len(reply), 2)
+    ]
+    batch = mqsd.decode_batch(payloads)
+    assert_columns(batch, read_all(payloads))
+    assert fault_entries(mqsd.decode_batch(payloads, columns=("servers", "fault"))) == fault_entries(batch)
 
 
 # --- hostile counts ---
