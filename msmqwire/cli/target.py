@@ -54,7 +54,7 @@ class Sink(io.BufferedIOBase):
         self._file = file
         self._position = 0
         self._abandoned = False
-        self._jobs = jobs
+        self.jobs = jobs
         self._calls: OrderedCalls | None = None
         self.name = name
 
@@ -64,7 +64,7 @@ class Sink(io.BufferedIOBase):
             from msmqwire.capture.ordered_calls import OrderedCalls
 
             # Two more than threads: else a thread has no work when its call ends before the oldest one
-            self._calls = OrderedCalls(self._jobs, self._jobs + 2)
+            self._calls = OrderedCalls(self.jobs, self.jobs + 2)
         self._calls.submit(handle, function, *arguments)
 
     def write_lines(self, function: Callable[[Any], ReadableBuffer], rows: pa.RecordBatch) -> None:
