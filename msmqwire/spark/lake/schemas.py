@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pyarrow as pa
 from pyspark.sql.types import LongType
 
@@ -31,6 +33,7 @@ FAULTS = spark_columns(
 LAKE_TABLES = (*TABLES, "faults")
 
 
+@cache
 def file_columns(table: str) -> tuple[SparkColumn, ...]:
     """The columns of the files of one of ``LAKE_TABLES``.
 
