@@ -34,7 +34,7 @@ valgrind, whose predictor is simpler than that of a processor; bytes are those o
 | requests | {instructions[requests]:.0f} | 0.1 | 52 | 58 |
 | replies | {instructions[replies]:.0f} | 3.0 | 199 | 135 |
 | notifications | {instructions[notifications]:,.0f} | 9.0 | 484 | about 310 |
-| messages, all columns | {instructions[messages]:,.0f} | 6.5 | 949 | 498 |
+| messages, all columns | {instructions[messages]:,.0f} | 6.5 | 949 | about 230 |
 
 - Requests have one size and no lists, so the three GUIDs are copied at the speed of memory.
 - Of the instructions of a reply, 70% find the names in the list of servers, 128 bytes at a time, and write the place
@@ -43,8 +43,9 @@ valgrind, whose predictor is simpler than that of a processor; bytes are those o
 - Of the instructions of a notification, 60% walk over the properties. The size of a property says where the next one
   begins, so they are read one after the other. A fifth judges path names and sets of properties, and a fifth writes
   rows.
-- Of the instructions of a message, half write its 88 columns and half read the headers, of which each says whether and
-  where the next one is.
+- Of the instructions of a message, 60% read the headers, of which each says whether and where the next one is, and 40%
+  write its 88 columns. Values that no message of a block has, and that are zeros from the last use of the batch, are
+  not written again. Half of the time is that of memory, and more than half when messages are encoded.
 """
 
 
