@@ -42,12 +42,22 @@ def uses_session(file: str) -> bool:
     return "spark: SparkSession" in text or 'getfixturevalue("spark")' in text
 
 
-class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """A file stays in one process; files with the Spark session share it, since each session costs 15 CPU seconds."""
+class TwoSparks(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """A file stays in one process; files with the Spark session share two, since each session costs 15 CPU seconds.
+
+    With one session for all of them, the other processes would wait for its tests at the end.
+    """
+
+    def __init__(self, config: pytest.Config, log: object) -> None:
+        super().__init__(config, log)
+        self._sessions: dict[str, int] = {}
 
     def _split_scope(self, nodeid: str) -> str:
         file = str(super()._split_scope(nodeid))
-        return "spark" if uses_session(file) else file
+        if not uses_session(file):
+            return file
+        # The heaviest files come first, so that both get about the same work
+        return f"spark {self._sessions.setdefault(file, len(self._sessions) % 2)}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,9 +79,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: -weights.get(item.nodeid.partition("::")[0], 0))
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSpark | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> TwoSparks | None:
     """Hand out the files to the processes of xdist; the long tests are worth a session in each of them."""
-    return None if config.option.markexpr.startswith("long") else OneSpark(config, log)
+    return None if config.option.markexpr.startswith("long") else TwoSparks(config, log)
 
 
 def pytest_collection_finish() -> None:
