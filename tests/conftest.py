@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
+from msmqwire.cli.arguments import usable_cores
 from msmqwire.columns import allocated_bytes
 from tests import cpu_time
 from tests.system_programs import require_program
@@ -79,9 +80,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: -weights.get(item.nodeid.partition("::")[0], 0))
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> TwoSparks | None:
-    """Hand out the files to the processes of xdist; the long tests are worth a session in each of them."""
-    return None if config.option.markexpr.startswith("long") else TwoSparks(config, log)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores, since many tests wait: for Spark, sockets and other programs."""
+    return usable_cores() + 1
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> TwoSparks:
+    """Hand out the files to the processes of xdist."""
+    return TwoSparks(config, log)
 
 
 def pytest_collection_finish() -> None:
