@@ -54,6 +54,8 @@ __all__ = [
 # Of the senders and of the receivers of payloads
 PortColumns: TypeAlias = "tuple[NDArray[np.uint16], NDArray[np.uint16]]"
 MOST_BATCHES = 4
+# Not the members of the enumeration: numpy asks those for attributes, and drops the exception of a signal meanwhile
+_UDP, _TCP = int(Transport.UDP), int(Transport.TCP)
 _IN_MESSAGES = {"body", "notification"}  # the columns of messages that identify notifications
 
 
@@ -241,7 +243,7 @@ class TableRows:
         self.kind = _kind(name)
         self.first, self._last = _split(name, columns)
         self.schema = _arrow_schema(name, self.first, self._last, options.guid, options.dictionaries)
-        self._ports = _ports_of(self.kind, options)
+        self._ports = {int(Transport[name.upper()]): ports for name, ports in _ports_of(self.kind, options).items()}
         self._packets = sum(PACKET_KINDS[packet] for packet in self.kind.packets)
         self.payloads = self.rows = self.encrypted = self.unread = 0
         self.faults: Counter[str] = Counter()
@@ -257,9 +259,9 @@ class TableRows:
         wanted = np.zeros(len(transports), np.bool_)
         for transport, numbers in self._ports.items():
             is_ours = _is_among(numbers)
-            here = transports == Transport[transport.upper()]
+            here = transports == transport
             here &= is_ours[ports[0]] | is_ours[ports[1]]
-            if transport == "tcp":
+            if transport == _TCP:
                 here &= kinds & self._packets != 0
             wanted |= here
         return wanted
@@ -411,7 +413,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
             yield table.name, table.rows_of(batch, block.capture)
             table.give_back(batch)
             return
-        transports = np.full(len(block), Transport.UDP, np.uint8) if block.transports is None else block.transports
+        transports = np.full(len(block), _UDP, np.uint8) if block.transports is None else block.transports
         kinds = packet_kinds(block.payloads)
         ports = (block.capture["src_port"], block.capture["dst_port"])
         claimed = np.zeros(len(block), np.bool_)
