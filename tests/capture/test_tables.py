@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from enum import EnumType
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,20 @@ def test_messages_are_decoded_once(monkeypatch: pytest.MonkeyPatch, options: dic
     columns = options.pop("columns", {})
     for name in found:
         assert found[name] == rows(path, table=name, columns=columns.get(name), **options)
+
+
+def test_no_signal_is_lost_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """numpy asks members of enumerations for attributes, and drops what Python raises meanwhile for a signal."""
+    asked: list[str] = []
+
+    def ask(_: type, name: str) -> object:
+        asked.append(name)
+        raise AttributeError(name)
+
+    monkeypatch.setattr(EnumType, "__getattr__", ask, raising=False)
+    with capture.read_tables(io.BytesIO(build.pcap([build.plain(b"")])), capture.TABLES) as reader:
+        assert [name for name, _ in reader] == ["topology"]
+    assert not asked
 
 
 def test_columns_of_several_tables() -> None:
