@@ -10,8 +10,8 @@ from fuzz.checks cimport exact_copy, mix, must
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.mqcn.kernel cimport (
     COUNT_AT, DISCARDABLE, HEADER_SIZE, IDS_AT, NO_UPDATES, RESERVED_AT, SMALLEST_PROPERTY, TRAILING_BYTES, Body,
-    PropertyColumns, Update, largest_body, no_update, property_entries, read_body, read_header, read_update,
-    violation_fault, write_body, write_update_head,
+    PropertyColumns, Update, largest_body, no_update, read_body, read_header, read_update, violation_fault, write_body,
+    write_update_head,
 )
 from msmqwire.properties.lookup cimport KIND_COUNT
 from msmqwire.propvariant.codec cimport COUNT_SIZE, value_fault, value_size
@@ -63,12 +63,8 @@ cdef void read_updates(const uint8_t* data, size_t size, Notification* found) no
     for _ in range(data[1]):
         start = again = at
         first = counted = properties
-        found.status = read_update(
-            data, size, &at, property_entries, &columns, &properties, True, &update, &found.fault
-        )
-        must(found.status == read_update(
-            data, size, &again, property_entries, &none, &counted, False, &bare, &found.fault
-        ))
+        found.status = read_update(data, size, &at, &columns, &properties, True, &update, &found.fault)
+        must(found.status == read_update(data, size, &again, &none, &counted, False, &bare, &found.fault))
         must(at == again and properties == counted)
         if found.status != 0:
             must(at == start and properties == first)
@@ -106,7 +102,7 @@ cdef void check_update(
     cdef size_t k
     none.ids = NULL
     none.values = NULL
-    must(read_update(alone, size, &at, property_entries, &none, &properties, False, &same, &fault) == 0)
+    must(read_update(alone, size, &at, &none, &properties, False, &same, &fault) == 0)
     must(at == size)
     mix_update(&here, update, base)
     mix_update(&there, &same, 0)

@@ -18,7 +18,8 @@ from msmqwire.columns.payloads cimport PayloadTable, Span, decodable, payload_at
 from msmqwire.mqcn.kernel cimport (
     CHANGE, CREATE, DELETE, DISCARDABLE, HAS_BODY, HAS_CHANGE, HAS_GUID, HAS_OBJECT, HAS_PATH, HAS_UPDATE, HEADER_SIZE,
     MACHINE, NO_OBJECT, NO_UPDATES, QUEUE, SMALLEST_PROPERTY, SMALLEST_UPDATE, TRAILING_BYTES, Body, PropertyColumns,
-    Update, no_update, property_entries, read_body, read_header, read_update, violation_fault,
+    Update, no_update, read_body, read_header, read_update_head, read_update_properties,
+    violation_fault,
 )
 from msmqwire.mqcn.property_columns cimport derive_members, gather_property
 from msmqwire.wire.fault cimport Fault
@@ -87,29 +88,31 @@ cdef inline void put_bare(Change* change, uint32_t version, uint32_t violations,
     change.version = <uint8_t>version
 
 
-cdef inline void put_update(
-    Change* change, uint32_t index, const uint8_t* data, const Update* update, size_t properties
-) noexcept nogil:
-    change.presence = DECODED | HAS_CHANGE | HAS_UPDATE | (HAS_OBJECT if update.object != NO_OBJECT else 0)
-    change.violations = update.violations
-    change.path_name.offset = 0
-    change.path_name.length = 0
-    if update.use_guid:
-        change.presence |= HAS_GUID
-        change.sections[OBJECT_GUID] = data + update.identifier_at
-    else:
-        change.presence |= HAS_PATH
-        change.sections[OBJECT_GUID] = ZEROS
-        change.path_name.offset = <uint32_t>update.identifier_at
-        change.path_name.length = <uint32_t>(update.identifier_size - 2)
-    change.sections[MASTER_GUID] = data + update.master_at
-    change.domain_controller.offset = 0
-    change.domain_controller.length = 0
-    change.properties_end = <uint32_t>properties
+cdef inline void set_head(Change* change, uint32_t index, const uint8_t* data, const Update* update) noexcept nogil:
     change.version = 1
     change.index = <uint8_t>index
     change.operation = <uint8_t>update.command
-    change.object = <uint8_t>(update.object - (update.object != NO_OBJECT))
+    change.sections[OBJECT_GUID] = ZEROS
+    change.sections[MASTER_GUID] = data + update.master_at
+    change.path_name.offset = 0
+    change.path_name.length = 0
+    change.domain_controller.offset = 0
+    change.domain_controller.length = 0
+    if update.use_guid:
+        change.sections[OBJECT_GUID] = data + update.identifier_at
+    else:
+        change.path_name.offset = <uint32_t>update.identifier_at
+        change.path_name.length = <uint32_t>(update.identifier_size - 2)
+
+
+cdef inline void set_rest(Change* change, const Update* update, size_t properties) noexcept nogil:
+    cdef uint32_t has_object = update.object != NO_OBJECT
+    change.presence = (
+        DECODED | HAS_CHANGE | HAS_UPDATE | has_object * HAS_OBJECT | (HAS_GUID if update.use_guid else HAS_PATH)
+    )
+    change.object = <uint8_t>(update.object - has_object)
+    change.properties_end = <uint32_t>properties
+    change.violations = update.violations
 
 
 cdef void put_body(Change* change, const uint8_t* guid, const Body* body, size_t properties) noexcept nogil:
@@ -133,17 +136,14 @@ cdef tuple COLUMNS = (
 )
 
 
-cdef inline void put_row(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
-    """Write a row; ``all_`` is a constant: whether every column is requested."""
-    to.at[0][row] = <uint8_t>change.presence
+cdef inline void put_head(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
+    """Write what a row has from the head of an update; ``all_`` is a constant: whether every column is requested."""
     if all_ or to.at[1] != NULL:
         to.at[1][row] = change.version
     if all_ or to.at[2] != NULL:
         to.at[2][row] = change.index
     if all_ or to.at[3] != NULL:
         to.at[3][row] = change.operation
-    if all_ or to.at[4] != NULL:
-        to.at[4][row] = change.object
     if all_ or to.at[5] != NULL:
         memcpy(to.at[5] + 16 * row, change.sections[OBJECT_GUID], 16)
     if all_ or to.at[6] != NULL:
@@ -152,33 +152,50 @@ cdef inline void put_row(const Targets* to, size_t row, const Change* change, bi
         memcpy(to.at[7] + 16 * row, change.sections[MASTER_GUID], 16)
     if all_ or to.at[8] != NULL:
         (<TextSpan*>to.at[8])[row] = change.domain_controller
+
+
+cdef inline void put_rest(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
+    """Write what a row has from its properties."""
+    to.at[0][row] = <uint8_t>change.presence
+    if all_ or to.at[4] != NULL:
+        to.at[4][row] = change.object
     if all_ or to.at[9] != NULL:
         (<uint32_t*>to.at[9])[row + 1] = change.properties_end
     if all_ or to.at[10] != NULL:
         (<uint32_t*>to.at[10])[row] = change.violations
 
 
+cdef inline void put_row(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
+    put_head(to, row, change, all_)
+    put_rest(to, row, change, all_)
+
+
 cdef inline int read_updates(
     const uint8_t* data, size_t size, bint strict, const Targets* to, const PropertyColumns* items, size_t* row,
-    size_t* properties, bint all_, bint wanted, Fault* fault,
+    size_t* properties, bint all_, bint wanted, Update* update, Fault* fault,
 ) noexcept nogil:
     """Write the rows of a message of version 1. 0, or -1 with ``fault`` set and rows that do not count."""
-    cdef Update update = no_update()
     cdef Change change
+    cdef Change bare
     cdef size_t at = HEADER_SIZE
     cdef uint32_t count = data[1]
     cdef uint32_t found = 0
     cdef uint32_t i
     for i in range(count):
-        if read_update(data, size, &at, property_entries, items, properties, wanted, &update, fault) != 0:
+        if read_update_head(data, size, at, update, fault) != 0:
             return -1
+        set_head(&change, i, data, update)
+        # Written before the properties are read, which need the registers
+        put_head(to, row[0], &change, all_)
+        if read_update_properties(data, size, &at, items, properties, wanted, update, fault) != 0:
+            return -1
+        set_rest(&change, update, properties[0])
+        put_rest(to, row[0], &change, all_)
         found |= update.violations
-        put_update(&change, i, data, &update, properties[0])
-        put_row(to, row[0], &change, all_)
         row[0] += 1
     if wire_unlikely(count == 0):
-        put_bare(&change, 1, NO_UPDATES, properties[0])
-        put_row(to, row[0], &change, all_)
+        put_bare(&bare, 1, NO_UPDATES, properties[0])
+        put_row(to, row[0], &bare, all_)
         row[0] += 1
     if wire_unlikely(size - at > 1):
         found |= TRAILING_BYTES
@@ -227,6 +244,7 @@ cdef inline void read_messages(
     cdef size_t properties = columns.lists[PROPERTIES].count
     cdef size_t first_row
     cdef size_t first_property
+    cdef Update update = no_update()
     cdef Fault fault
     cdef Span span
     cdef size_t message
@@ -244,7 +262,8 @@ cdef inline void read_messages(
                 pass
             elif span.data[0] == 1:
                 status = read_updates(
-                    span.data, span.size, strict, &to, &items, &row, &properties, all_, wanted, &fault
+                    span.data, span.size, strict, &to, &items, &row, &properties, all_, wanted, &update,
+                    &fault,
                 )
             else:
                 status = read_text(span.data, span.size, strict, given, row, properties, &fault)

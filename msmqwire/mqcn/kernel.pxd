@@ -17,11 +17,11 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns.convert cimport TextSpan
-from msmqwire.properties.lookup cimport KIND_BLOB, KIND_LPWSTR, PROPID_LIMIT
+from msmqwire.properties.lookup cimport PROPID_LIMIT
 from msmqwire.propvariant.codec cimport text_size, value_size
 from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.fault cimport Fault
-from msmqwire.wire.simd cimport wire_find_units, wire_lowest_bit, wire_units_outside, wire_unlikely
+from msmqwire.wire.simd cimport wire_find_unit_and_nulls, wire_lowest_bit, wire_units_outside, wire_unlikely
 
 
 cpdef enum Field:
@@ -88,8 +88,7 @@ cdef enum:
     SEMICOLON = 0x3B
     FIRST_VISIBLE = 0x21
     LAST_VISIBLE = 0x7E
-    MAX_COMPUTER = 256     # code units
-    MAX_QUEUE_NAME = 124
+    PATH_UNITS = 64        # code units of a PathName that are searched at once; most have fewer
     MAX_NAME_UNITS = 256   # of a DomainController
 
 cdef enum:
@@ -101,8 +100,6 @@ cdef enum:
     MAX_PROPERTIES = 255
     SMALLEST_PROPERTY = 5  # PROPID and value
 
-cdef enum:
-    LONGEST_REGULAR_PATH = 381  # a computer, a backslash and a queue
 
 cpdef enum PropertySet:
     """Bits of the PROPIDs that [MS-MQCN] 3.3.5.2 names, in the order of SENT in kernel.pyx."""
@@ -120,12 +117,22 @@ cdef enum:
 
 
 cdef struct PropertyEntry:
-    uint32_t width  # bytes of its value; UNSIZED where they depend on the value
-    uint32_t kind
-    uint64_t bit    # OTHERS where 3.3.5.2 does not name the PROPID
+    uint32_t bit    # OTHERS where 3.3.5.2 does not name the PROPID
+    uint8_t width   # bytes of its value; 0 where they depend on the value, or the PROPID is unknown
+    uint8_t kind
+    uint8_t object  # that it belongs to: 3.2.5.1
 
 
-cdef PropertyEntry[PROPID_LIMIT + 1] property_entries  # by PROPID; the last is for all from PROPID_LIMIT on
+cdef PropertyEntry[PROPID_LIMIT] property_entries  # by PROPID
+
+
+# The PROPIDs that an update must or must not have: 3.3.5.2.
+cdef struct PropertyRule:
+    uint32_t judged
+    uint32_t needed  # of those
+
+
+cdef PropertyRule[2][3] property_rules  # by Operation and Object; what a delete has is judged by its values
 
 
 # Where the properties are written.
@@ -135,6 +142,12 @@ cdef struct PropertyColumns:
 
 
 cdef PropertyColumns NO_COLUMNS
+
+
+# The bits of the PROPIDs of an update.
+cdef struct Found:
+    uint32_t bits
+    uint64_t sum  # of the same; another number where a PROPID is repeated
 
 
 cdef struct Update:
@@ -170,7 +183,7 @@ cdef int update_fault(const uint8_t* data, size_t size, size_t at, Fault* fault)
 cdef int violation_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
 
 cdef uint32_t repeated_properties(const uint8_t* ids, uint32_t count) noexcept nogil
-cdef uint32_t second_value(const uint8_t* data, size_t size, size_t values_at, uint32_t propid) noexcept nogil
+cdef uint32_t second_value(const uint8_t* data, size_t size, const uint8_t* values, uint32_t propid) noexcept nogil
 
 
 cdef inline Update no_update() noexcept nogil:
@@ -193,171 +206,175 @@ cdef inline int read_header(const uint8_t* data, size_t size, Fault* fault) noex
     return 0
 
 
-cdef inline bint is_regular_path(const uint8_t* path, size_t units) noexcept nogil:
-    """Whether a PathName is ``computer\\queue`` and so a QueuePathName; ``is_path_name`` judges any other.
-
-    Sixteen code units are read at a time, the last of them in the fields after the PathName.
-    """
-    cdef size_t block = 0
-    cdef size_t left
-    cdef uint32_t within
-    cdef uint32_t found
-    cdef uint32_t irregular = 0
-    cdef size_t backslash = 0
-    if wire_unlikely(units > LONGEST_REGULAR_PATH):
-        return False
-    while block < units:
-        left = units - block
-        within = 0xFFFF if left >= 16 else (<uint32_t>1 << left) - 1
-        irregular |= (
-            wire_units_outside(path + 2 * block, FIRST_VISIBLE, LAST_VISIBLE)
-            | wire_find_units(path + 2 * block, SEMICOLON, SEMICOLON)
-        ) & within
-        found = wire_find_units(path + 2 * block, BACKSLASH, BACKSLASH) & within
-        if found:
-            irregular |= found & (found - 1)  # a regular path has one backslash
-            irregular |= backslash != 0
-            backslash = block + wire_lowest_bit(found)
-        block += 16
-    return (
-        irregular == 0 and backslash - 1 < <size_t>MAX_COMPUTER
-        and units - backslash - 2 < <size_t>MAX_QUEUE_NAME
-    )
-
-
 cdef inline uint32_t object_of(uint32_t propid) noexcept nogil:
-    """The object that a PROPID belongs to: [MS-MQCN] 3.2.5.1."""
-    cdef uint32_t group = (propid - 1000) // 100 if propid > 1000 else propid // 100
-    return group if group == QUEUE or group == MACHINE else <uint32_t>NO_OBJECT
+    """The object that a known PROPID belongs to: [MS-MQCN] 3.2.5.1."""
+    # Bytes have perhaps changed since they were read
+    return property_entries[propid].object if propid < PROPID_LIMIT else <uint32_t>NO_OBJECT
 
 
-cdef inline void judge_update(
-    const uint8_t* data, size_t end, size_t values_at, uint64_t seen, uint64_t sum, Update* update
-) noexcept nogil:
-    """The object and the violations (3.3.5.2) of an update that was read up to ``end``.
+cdef inline size_t read_path_name(const uint8_t* data, size_t size, size_t at, bint* regular) noexcept nogil:
+    """Bytes of the PathName at ``at`` with its 0x0000; 0 when none ends it.
 
-    ``seen`` are the bits of its PROPIDs, ``sum`` their sum, which is equal unless a PROPID is repeated.
+    ``regular`` tells whether it is ``computer\\queue`` and so a QueuePathName; ``is_path_name`` judges any other.
     """
-    cdef const uint8_t* ids = data + update.master_at + IDS_AT
-    cdef const uint8_t* values = data + values_at
-    cdef uint32_t count = update.property_count
-    cdef uint32_t violations = USE_GUID if update.use_guid != (update.command != CREATE) else 0
-    cdef uint32_t object = NO_OBJECT
-    cdef bint conforms
-    cdef size_t wrong
-    if update.command == DELETE:
-        conforms = False
-        if count >= 2 and load_u32(ids + 4) == PROPID_D_OBJTYPE:
-            if count == 2 and load_u32(ids) == PROPID_D_SCOPE:
-                object = values[1]
-                conforms = values[0] == 1 and object == QUEUE
-            else:
-                object = second_value(data, end, values_at, load_u32(ids))
-            if object > MACHINE:
-                object = NO_OBJECT
-        if wire_unlikely(not conforms):
-            violations |= PROPERTY_SET | repeated_properties(ids, count)
-        if wire_unlikely(count < 2):
-            violations |= PROPERTY_COUNT
-    else:
-        if wire_unlikely(count == 0):
-            violations |= PROPERTY_COUNT
-        else:
-            object = object_of(load_u32(ids))
-        if wire_unlikely(sum != seen):
-            violations |= repeated_properties(ids, count)
-        if update.command == CREATE:
-            conforms = seen == CREATED
-        elif object == QUEUE:
-            conforms = (seen & ~<uint64_t>QUEUE_CHANGES) == 0 and (seen & QUEUE_KEY) != 0
-        else:
-            conforms = (
-                object == MACHINE and (seen & ~<uint64_t>MACHINE_CHANGES) == 0
-                and (seen & MACHINE_KEY) == MACHINE_KEY
-            )
-        if not conforms:
-            violations |= PROPERTY_SET
-    if not update.use_guid and wire_unlikely(
-        not is_regular_path(data + update.identifier_at, (update.identifier_size >> 1) - 1)
-    ):
-        if not is_path_name(data + update.identifier_at, (update.identifier_size >> 1) - 1, &wrong):
-            violations |= PATH_NAME_SYNTAX
-    update.object = object
-    update.violations = violations
+    cdef const uint8_t* path = data + at
+    cdef uint64_t nulls = 0
+    cdef uint64_t backslashes = 0
+    cdef uint64_t irregular = 0
+    cdef uint64_t within
+    cdef uint64_t more
+    cdef uint32_t block
+    regular[0] = False
+    if wire_unlikely(size - at < 2 * PATH_UNITS):
+        return text_size(data, size, at)
+    for block in range(0, 64, 16):  # PATH_UNITS
+        irregular |= (
+            wire_find_unit_and_nulls(path + 2 * block, SEMICOLON, &more)
+            | wire_units_outside(path + 2 * block, FIRST_VISIBLE, LAST_VISIBLE)
+        ) << block
+        backslashes |= wire_find_unit_and_nulls(path + 2 * block, BACKSLASH, &more) << block
+        nulls |= more << block
+    if wire_unlikely(nulls == 0):
+        return text_size(data, size, at)
+    within = (nulls & (0 - nulls)) - 1
+    backslashes &= within
+    # One backslash, and something before and behind it; of so few units neither is too long
+    regular[0] = (
+        irregular & within == 0 and backslashes & (backslashes - 1) == 0 and backslashes > 1
+        and backslashes != within - (within >> 1)
+    )
+    return 2 * wire_lowest_bit(nulls) + 2
 
 
-cdef inline int read_update(
-    const uint8_t* data, size_t size, size_t* position, const PropertyEntry* entries, const PropertyColumns* columns,
-    size_t* property, bint wanted, Update* update, Fault* fault,
+cdef inline size_t read_properties(
+    const uint8_t* data, size_t size, const Update* update, const PropertyColumns* columns, size_t property,
+    bint wanted, Found* found,
 ) noexcept nogil:
-    """One Notification Update at ``position``, its properties written to ``columns`` from ``property`` on: 2.2.6.
-
-    On success both move past the update. ``wanted`` is a constant: whether to write properties.
-    """
-    cdef size_t start = position[0]
-    cdef size_t at = start
-    cdef size_t here = property[0]
-    cdef size_t identifier_size = 16
-    cdef size_t needed
-    cdef const uint8_t* ids
+    """The end of the properties of an update, written to ``columns`` from ``property`` on; 0 when one is at fault."""
+    cdef const PropertyEntry* entries = property_entries
     cdef const PropertyEntry* entry
-    cdef uint32_t count
-    cdef uint32_t k
+    cdef uint32_t count = update.property_count
+    cdef size_t at = update.master_at + IDS_AT
+    cdef const uint8_t* ids = data + at
+    cdef uint8_t* id_column = columns.ids + 4 * property if wanted else NULL
+    cdef TextSpan* values = columns.values + property if wanted else NULL
     cdef uint32_t propid
-    cdef uint64_t seen = 0
-    cdef uint64_t sum = 0
-    cdef uint8_t* id_column = columns.ids + 4 * here if wanted else NULL
-    cdef TextSpan* value_column = columns.values + here if wanted else NULL
-    cdef uint64_t span
-    if wire_unlikely(size - at < SMALLEST_UPDATE):
-        return update_fault(data, size, start, fault)
-    update.command = data[at]
-    update.use_guid = data[at + 1]
-    if wire_unlikely(update.command > DELETE or update.use_guid > 1):
-        return update_fault(data, size, start, fault)
-    at += 2
-    if not update.use_guid:
-        identifier_size = text_size(data, size, at)
-        if wire_unlikely(identifier_size == 0):
-            return update_fault(data, size, start, fault)
-    update.identifier_at = at
-    update.identifier_size = identifier_size
-    at += identifier_size
-    if wire_unlikely(size - at < IDS_AT):
-        return update_fault(data, size, start, fault)
-    update.master_at = at
-    count = data[at + COUNT_AT]
-    update.property_count = count
-    at += IDS_AT
-    ids = data + at
-    if wire_unlikely(4 * count > size - at):
-        return update_fault(data, size, start, fault)
+    cdef size_t needed
+    cdef size_t k
+    found.bits = 0
+    found.sum = 0
     at += 4 * count
     for k in range(count):
         propid = load_u32(ids + 4 * k)
-        entry = &entries[propid if propid < PROPID_LIMIT else PROPID_LIMIT]
-        seen |= entry.bit
-        sum += entry.bit
+        if wire_unlikely(propid >= PROPID_LIMIT):
+            return 0
+        entry = &entries[propid]
+        found.bits |= entry.bit
+        found.sum += entry.bit
+        # A width depends on no byte of the value, so the processor need not wait for a count
         needed = entry.width
-        # The width of a kind without a fixed width is larger than any payload. A fixed width depends on no byte of the
-        # value, so the processor need not wait for a count.
-        if needed > size - at:
-            needed = 0
-            if entry.kind == KIND_LPWSTR:
-                needed = text_size(data, size, at)
-            elif entry.kind >= KIND_BLOB:
-                needed = value_size(entry.kind, data, size, at)
+        if needed == 0:
+            needed = value_size(entry.kind, data, size, at) if at <= size else 0
             if wire_unlikely(needed == 0):
-                return update_fault(data, size, start, fault)
+                return 0
         if wanted:
             memcpy(id_column + 4 * k, &propid, 4)
-            span = at | <uint64_t>needed << 32  # offset and length of a TextSpan in one store
-            memcpy(value_column + k, &span, 8)
+            values[k].offset = <uint32_t>at
+            values[k].length = <uint32_t>needed
         at += needed
-    position[0] = at
-    property[0] = here + count
-    judge_update(data, at, <size_t>(ids - data) + 4 * count, seen, sum, update)
+    return at if at <= size else 0
+
+
+cdef inline void judge_properties(const uint8_t* data, size_t end, const Found* found, Update* update) noexcept nogil:
+    """The object and the violations (3.3.5.2) of an update whose properties were found up to ``end``."""
+    cdef const uint8_t* ids = data + update.master_at + IDS_AT
+    cdef uint32_t count = update.property_count
+    cdef const uint8_t* values = ids + 4 * count
+    cdef const PropertyRule* rule
+    update.object = NO_OBJECT
+    if update.command == DELETE:
+        if count >= 2 and load_u32(ids + 4) == PROPID_D_OBJTYPE:
+            if count == 2 and load_u32(ids) == PROPID_D_SCOPE:
+                update.object = values[1]
+            else:
+                update.object = second_value(data, end, values, load_u32(ids))
+            if update.object > MACHINE:
+                update.object = NO_OBJECT
+        if wire_unlikely(
+            update.object != QUEUE or count != 2 or load_u32(ids) != PROPID_D_SCOPE or values[0] != 1
+        ):
+            update.violations |= PROPERTY_SET | repeated_properties(ids, count)
+        if wire_unlikely(count < 2):
+            update.violations |= PROPERTY_COUNT
+    else:
+        if wire_unlikely(count == 0):
+            update.violations |= PROPERTY_COUNT
+        else:
+            update.object = object_of(load_u32(ids))
+        if wire_unlikely(found.sum != found.bits):
+            update.violations |= repeated_properties(ids, count)
+        rule = &property_rules[update.command][update.object]
+        if (found.bits & rule.judged) != rule.needed:
+            update.violations |= PROPERTY_SET
+
+
+cdef inline int read_update_head(
+    const uint8_t* data, size_t size, size_t start, Update* update, Fault* fault
+) noexcept nogil:
+    """A Notification Update at ``start`` up to its PropertyId array: 2.2.6."""
+    cdef size_t at = start + 2
+    cdef size_t identifier_size = 16
+    cdef bint regular = True
+    cdef size_t wrong
+    if wire_unlikely(size - start < SMALLEST_UPDATE or data[start] > DELETE or data[start + 1] > 1):
+        return update_fault(data, size, start, fault)
+    update.command = data[start]
+    update.use_guid = data[start + 1]
+    update.identifier_at = at
+    update.violations = USE_GUID if update.use_guid != (update.command != CREATE) else 0
+    if not update.use_guid:
+        identifier_size = read_path_name(data, size, at, &regular)
+        if wire_unlikely(identifier_size == 0):
+            return update_fault(data, size, start, fault)
+        if wire_unlikely(not regular) and not is_path_name(data + at, (identifier_size >> 1) - 1, &wrong):
+            update.violations |= PATH_NAME_SYNTAX
+    update.identifier_size = identifier_size
+    at += identifier_size
+    update.master_at = at
+    if wire_unlikely(size - at < IDS_AT):
+        return update_fault(data, size, start, fault)
+    update.property_count = data[at + COUNT_AT]
+    if wire_unlikely(4 * <size_t>update.property_count > size - at - IDS_AT):
+        return update_fault(data, size, start, fault)
     return 0
+
+
+cdef inline int read_update_properties(
+    const uint8_t* data, size_t size, size_t* position, const PropertyColumns* columns, size_t* property, bint wanted,
+    Update* update, Fault* fault,
+) noexcept nogil:
+    """What follows the head of an update at ``position``: properties, written to ``columns`` from ``property`` on.
+
+    On success both move past the update. ``wanted`` is a constant: whether to write properties.
+    """
+    cdef Found found
+    cdef size_t end = read_properties(data, size, update, columns, property[0], wanted, &found)
+    if wire_unlikely(end == 0):
+        return update_fault(data, size, position[0], fault)
+    position[0] = end
+    property[0] += update.property_count
+    judge_properties(data, end, &found, update)
+    return 0
+
+
+cdef inline int read_update(
+    const uint8_t* data, size_t size, size_t* position, const PropertyColumns* columns, size_t* property, bint wanted,
+    Update* update, Fault* fault,
+) noexcept nogil:
+    """One Notification Update at ``position``: ``read_update_head`` and ``read_update_properties``."""
+    if read_update_head(data, size, position[0], update, fault) != 0:
+        return -1
+    return read_update_properties(data, size, position, columns, property, wanted, update, fault)
 
 
 cdef inline size_t write_update_head(

@@ -1,12 +1,12 @@
 """The kernel of MS-MQCN, what kernel.pxd does not inline: tables, faults, path names and bodies."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.formatname.kernel cimport PATH_NAME, Name, read_element
 from msmqwire.properties.lookup cimport KIND_NONE, property_kind, property_place
-from msmqwire.propvariant.codec cimport UNSIZED, text_size, value_fault, value_layouts, value_size
+from msmqwire.propvariant.codec cimport text_size, value_fault, value_layouts, value_size
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport (
     BAD_COMMAND, BAD_COUNT, BAD_NAME, BAD_SIZE, BAD_TERMINATOR, BAD_TEXT, BAD_USE_GUID, BAD_VERSION, TRUNCATED,
@@ -38,23 +38,41 @@ SENT = (
 
 cdef int fill_entries() except -1:
     cdef PropertyEntry* entry
-    cdef uint8_t kind
     cdef uint32_t propid
+    cdef uint32_t group
     cdef uint32_t bit
     assert len(SENT) == SENT_COUNT
-    for propid in range(<uint32_t>PROPID_LIMIT + 1):
+    for propid in range(<uint32_t>PROPID_LIMIT):
         entry = &property_entries[propid]
-        kind = property_kind(propid)
-        entry.kind = kind
-        entry.width = UNSIZED if value_layouts[kind].mask else value_layouts[kind].base
+        group = (propid - 1000) // 100 if propid > 1000 else propid // 100
+        entry.kind = property_kind(propid)
+        if not value_layouts[entry.kind].mask:
+            entry.width = <uint8_t>value_layouts[entry.kind].base  # of UNSIZED nothing is left
+        entry.object = <uint8_t>(group if group == QUEUE or group == MACHINE else NO_OBJECT)
         entry.bit = OTHERS
     for bit in range(<uint32_t>SENT_COUNT):
         propid = by_name("PROPID_" + SENT[bit]).number
-        property_entries[propid].bit = <uint64_t>1 << bit
+        property_entries[propid].bit = <uint32_t>1 << bit
     return 0
 
 
+cdef void set_rule(Operation operation, Object object, uint32_t allowed, uint32_t needed):
+    cdef PropertyRule* rule = &property_rules[<uint32_t>operation][<uint32_t>object]
+    rule.judged = needed | ~allowed
+    rule.needed = needed
+
+
+cdef void fill_rules():
+    for object in (NO_OBJECT, QUEUE, MACHINE):
+        set_rule(CREATE, object, CREATED, CREATED)
+    set_rule(CHANGE, QUEUE, QUEUE_CHANGES, QUEUE_KEY)
+    set_rule(CHANGE, MACHINE, MACHINE_CHANGES, MACHINE_KEY)
+    # A change of neither never conforms: it would need both, and its first PROPID is of neither
+    set_rule(CHANGE, NO_OBJECT, QUEUE_KEY | MACHINE_KEY, QUEUE_KEY | MACHINE_KEY)
+
+
 fill_entries()
+fill_rules()
 
 
 # --- Cold paths: which field is at fault ---
@@ -139,7 +157,7 @@ cdef int violation_fault(const uint8_t* data, size_t size, Fault* fault) noexcep
         read_body(data, size, &body, fault)
         return set_fault(fault, BAD_SIZE, Field.Data, body.end, body.end, size)
     for _ in range(data[1]):
-        read_update(data, size, &at, property_entries, &NO_COLUMNS, &properties, False, &update, fault)
+        read_update(data, size, &at, &NO_COLUMNS, &properties, False, &update, fault)
         if update.violations & PATH_NAME_SYNTAX:
             at = update.identifier_at
             is_path_name(data + at, (update.identifier_size >> 1) - 1, &wrong)
@@ -166,8 +184,9 @@ cdef uint32_t repeated_properties(const uint8_t* ids, uint32_t count) noexcept n
     return 0
 
 
-cdef uint32_t second_value(const uint8_t* data, size_t size, size_t values_at, uint32_t propid) noexcept nogil:
+cdef uint32_t second_value(const uint8_t* data, size_t size, const uint8_t* values, uint32_t propid) noexcept nogil:
     """The byte after the value of the first property, whose PROPID is ``propid``; 0 past the end."""
+    cdef size_t values_at = <size_t>(values - data)
     cdef size_t at = values_at + value_size(property_kind(propid), data, size, values_at)
     return data[at] if at < size else 0
 

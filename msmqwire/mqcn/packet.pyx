@@ -13,7 +13,7 @@ from msmqwire.columns.payloads cimport hold_payload
 from msmqwire.mqcn.kernel cimport (
     CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, HEADER_SIZE, IDS_AT, MAX_NAME_UNITS, MAX_PROPERTIES,
     MAX_UPDATES, NEVER_WRITTEN, NO_COLUMNS, NO_UPDATES, PATH_NAME_SYNTAX, PROPERTY_COUNT, RESERVED_AT,
-    SMALLEST_UPDATE, TRAILING_BYTES, USE_GUID, Body, Update, is_path_name, largest_body, no_update, property_entries,
+    SMALLEST_UPDATE, TRAILING_BYTES, USE_GUID, Body, Update, is_path_name, largest_body, no_update,
     read_body, read_header, read_update, violation_fault, write_body, write_update_head,
 )
 from msmqwire.properties.lookup cimport KIND_NONE, property_kind
@@ -216,9 +216,7 @@ cdef int attach_update(NotificationUpdate update, bytes data) except -1:
     update.start = <const uint8_t*>PyBytes_AS_STRING(data)
     update.data = update.start
     update.size = <size_t>len(data)
-    if read_update(
-        update.data, update.size, &at, property_entries, &NO_COLUMNS, &properties, False, &update.header, &fault
-    ) != 0:
+    if read_update(update.data, update.size, &at, &NO_COLUMNS, &properties, False, &update.header, &fault) != 0:
         raise decode_error(&fault, FIELDS)
     return 0
 
@@ -373,8 +371,7 @@ cdef tuple updates_of(ChangeNotificationMessage message):
         start = 0
         properties = 0
         read_update(
-            update.data, message.size - at, &start, property_entries, &NO_COLUMNS, &properties, False, &update.header,
-            &fault,
+            update.data, message.size - at, &start, &NO_COLUMNS, &properties, False, &update.header, &fault
         )
         update.size = start
         at += start
@@ -402,7 +399,7 @@ cdef int read_message(
         at = message.text.end
     else:
         for _ in range(data[1]):
-            if read_update(data, size, &at, property_entries, &NO_COLUMNS, &properties, False, &update, fault) != 0:
+            if read_update(data, size, &at, &NO_COLUMNS, &properties, False, &update, fault) != 0:
                 return -1
             found |= update.violations
         if data[1] == 0:

@@ -82,16 +82,15 @@ static inline uint32_t wire_find_units(const uint8_t *units, uint16_t a, uint16_
 #endif
 }
 
-/* Bit i is set when code unit i of the 16 at `units` is below `first` or above `last`. Reads 32 bytes. */
+/* Bit i is set when code unit i of the 16 at `units` is below `first` or above `last`, of which none exceeds 0x7E.
+ * Reads 32 bytes. */
 static inline uint32_t wire_units_outside(const uint8_t *units, uint16_t first, uint16_t last) {
 #if defined(MSMQWIRE_SSE2)
-    /* Below `first` the subtraction wraps to more than `last - first`, and only what exceeds that survives saturation */
-    const __m128i start = _mm_set1_epi16((short)first), span = _mm_set1_epi16((short)(last - first));
-    const __m128i low = _mm_sub_epi16(_mm_loadu_si128((const __m128i *)(const void *)units), start);
-    const __m128i high = _mm_sub_epi16(_mm_loadu_si128((const __m128i *)(const void *)(units + 16)), start);
-    const __m128i inside_low = _mm_cmpeq_epi16(_mm_subs_epu16(low, span), _mm_setzero_si128());
-    const __m128i inside_high = _mm_cmpeq_epi16(_mm_subs_epu16(high, span), _mm_setzero_si128());
-    return (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(inside_low, inside_high)) ^ 0xFFFF;
+    const __m128i low = _mm_loadu_si128((const __m128i *)(const void *)units);
+    const __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(units + 16));
+    const __m128i narrow = _mm_packs_epi16(low, high); /* others saturate to 0x7F or to a negative number */
+    const __m128i below = _mm_cmplt_epi8(narrow, _mm_set1_epi8((char)first));
+    return (uint32_t)_mm_movemask_epi8(_mm_or_si128(below, _mm_cmpgt_epi8(narrow, _mm_set1_epi8((char)last))));
 #else
     uint32_t mask = 0;
     for (uint32_t i = 0; i < 16; i++) {

@@ -37,7 +37,7 @@ static void check_units(int number) {
     /* 32 readable bytes come before the array of wire_find_in_block */
     uint8_t *memory = malloc(32 + 2 * count), *array = memory + 32;
     uint16_t units[16 + 120];
-    const uint16_t a = unit(), b = unit(), first = a < b ? a : b, last = a < b ? b : a;
+    const uint16_t a = unit(), b = unit(), c = a % 0x7F, d = b % 0x7F, first = c < d ? c : d, last = c < d ? d : c;
     const int ascii = next() % 2;
     for (size_t i = 0; i < count; i++) {
         units[i] = ascii ? unit() & 0x7F : unit();
