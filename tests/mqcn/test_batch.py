@@ -437,3 +437,21 @@ def test_encode_batch_takes_no_batch_of_another_protocol() -> None:
             mqcn.encode_batch(wrong)  # type: ignore[arg-type]
     with pytest.raises((TypeError, ValueError, KeyError)):
         mqsd.encode_batch(decoded([C1]))
+
+
+def test_path_names_of_every_length_with_any_unit_at_any_place() -> None:
+    """They are searched and judged sixteen code units at a time, 64 at once."""
+    names = []
+    for length in range(68):
+        for at in range(length):
+            for other in ("\\", ";", " ", "!", "~", "\x7f", "\x80", "\u0100", "\uff41"):
+                letters = ["a"] * length
+                letters[at] = "\\"
+                letters[(7 * at + 3) % length] = other
+                names.append("".join(letters))
+    tail = bytes(40) + struct.pack("<BIB", 1, 104, 1) + bytes(100)
+    messages = [b"\1\1\0\0" + f"{name}\0".encode("utf-16-le") + tail for name in names]
+    batch = mqcn.decode_batch(messages)
+    expected = ["path_name_syntax" in reference.read(message).updates[0].violations for message in messages]
+    assert (batch["violations"] & mqcn.Violation.PATH_NAME_SYNTAX != 0).tolist() == expected
+    assert [batch["path_name"].text(row) for row in range(len(names))] == names
