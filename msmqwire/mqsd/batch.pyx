@@ -140,6 +140,9 @@ cdef class TopologyDecoder(Decoder):
         cdef Topology alike
         cdef Fault fault
         cdef Span span
+        packet.networks = packet.servers = NULL  # compilers warn otherwise, though a reply that is read has them
+        packet.network_count = 0
+        packet.sections[RESPONDING_SITE] = NULL
         while row < stop:
             span = payload_at(&source, row)
             if codes != NULL:
