@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.bench_streams import write_streams
 from benchmarks.comparison import OURS, Comparison
 from benchmarks.messages import user_messages
 from benchmarks.ratios import Contender
 from benchmarks.scale import Scale
+from benchmarks.streams import write_streams
 from msmqwire.capture import read_tables
 from msmqwire.insight import COLUMNS, summarize
 

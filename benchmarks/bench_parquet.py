@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.bench_streams import write_streams
 from benchmarks.comparison import OURS, Comparison, mebibytes
 from benchmarks.conftest import Scale
 from benchmarks.messages import user_messages
 from benchmarks.ratios import Contender, measure
 from benchmarks.report import Report, Target
+from benchmarks.streams import write_streams
 from benchmarks.workloads import Workload
 from msmqwire.capture import read_table
 from msmqwire.capture.parquet import ROW_GROUP_ROWS, Compression, parquet_writer

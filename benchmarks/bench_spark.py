@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks import spark_forms as forms
-from benchmarks.bench_streams import write_streams
 from benchmarks.comparison import mebibytes
 from benchmarks.messages import user_messages
 from benchmarks.ratios import Contender, FamilyClock, Rounds, measure, status_bytes
 from benchmarks.report import Report, Target
 from benchmarks.scale import Scale
+from benchmarks.streams import write_streams
 from msmqwire.capture import TABLES
 from msmqwire.spark import pipeline
 from msmqwire.spark.session import local_session

@@ -119,10 +119,10 @@ KINDS: dict[str, tuple[str, Callable[[Path], Work]]] = {
 
 def write_input(name: str, path: Path) -> None:
     """Write the packets or the capture, outside of valgrind."""
-    from benchmarks import bench_streams, format_names, messages, notifications, workloads
+    from benchmarks import format_names, messages, notifications, streams, workloads
 
     if name == "streams":
-        bench_streams.write_streams(path, bench_streams.packets(ROWS))
+        streams.write_streams(path, streams.packets(ROWS))
     elif name == "datagrams":
         workloads.write_capture(path, workloads.requests(ROWS))
     elif name == "names":

@@ -19,8 +19,8 @@ from pyspark.sql.functions import bit_xor, col, count, pandas_udf, udf, xxhash64
 from pyspark.sql.types import StructType
 
 from benchmarks import workloads
-from benchmarks.bench_streams import write_streams
 from benchmarks.messages import user_messages
+from benchmarks.streams import write_streams
 from msmqwire import mqsd
 from msmqwire.capture import read_table, read_tables
 from msmqwire.capture.parquet import parquet_writer

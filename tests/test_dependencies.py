@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import sys
+from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
 
-from tests.dependencies import GATE, LICENCES, USERS, bill_of_materials, declared, installed, licences_page, locked
+from tests.dependencies import (
+    GATE,
+    LICENCES,
+    ROOT,
+    USERS,
+    bill_of_materials,
+    declared,
+    installed,
+    licences_page,
+    locked,
+)
 
 
 def here(names: set[str]) -> bool:
@@ -51,3 +65,36 @@ def test_the_bill_of_materials() -> None:
         assert each["purl"] == f"pkg:pypi/{name}@{each['version']}"
         assert each["licenses"]
     assert components["numpy"]["hashes"]
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules that a file imports as it is imported itself."""
+    for statement in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(statement, ast.Import):
+            yield from (alias.name for alias in statement.names)
+        elif isinstance(statement, ast.ImportFrom):
+            yield str(statement.module)
+            yield from (f"{statement.module}.{alias.name}" for alias in statement.names)
+
+
+def test_tests_import_what_a_newcomer_has() -> None:
+    """`make test` installs the extra `test` alone; files of benchmarks that tests import are read as well."""
+    provided = metadata.packages_distributions()
+    extras = {each.metadata["Name"] for each in installed(("build-system", "test"))}
+    ours = {path.stem if path.suffix else path.name for path in ROOT.iterdir()}
+    waiting = {path for path in (ROOT / "tests").rglob("*.py") if path.name.startswith(("test_", "conftest"))}
+    seen = set(waiting)
+    missing = set()
+    while waiting:
+        path = waiting.pop()
+        for module in imported(path):
+            first = module.partition(".")[0]
+            if first in ours:
+                file = ROOT / f"{module.replace('.', '/')}.py"
+                if file.exists() and file not in seen:
+                    seen.add(file)
+                    waiting.add(file)
+            elif first not in sys.stdlib_module_names and not extras & set(provided.get(first, ())):
+                missing.add((str(path.relative_to(ROOT)), first))
+    assert ROOT / "benchmarks" / "messages.py" in seen
+    assert not missing

@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from benchmarks.bench_streams import write_streams
 from benchmarks.messages import user_messages
+from benchmarks.streams import write_streams
 from msmqwire import capture, mqsd
 from msmqwire.capture import TABLES
 
