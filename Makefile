@@ -23,11 +23,11 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# One goal after the other, except that pip installs the dependencies while the extensions are built
+# One goal after the other, except where two of them keep a core busy each
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
-INSTALLED = @$(MAKE) --no-print-directory --jobs 2 TOGETHER=1
+AT_ONCE = @$(MAKE) --no-print-directory --jobs 2 TOGETHER=1
 
 .PHONY: help
 help: ## list the commands
@@ -38,10 +38,10 @@ help: ## list the commands
 
 .PHONY: run
 run: check $(DONE)/venv ## decode the sample captures through Spark on local[*] and show the tables
-	$(INSTALLED) $(DONE)/spark $(DONE)/built
+	$(AT_ONCE) $(DONE)/spark $(DONE)/built
 	$(PY) examples/run_pipeline.py --lake $(LAKE) $(CAPTURES)
 
-# Files are handed out heaviest first: tests/conftest.py sorts them by their recorded CPU seconds
+# Files are handed out longest first: tests/conftest.py sorts them by their recorded seconds
 PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # Without its caches, each process of pytest would rewrite and compile all tests again
 unexport PYTHONDONTWRITEBYTECODE
@@ -49,7 +49,7 @@ LONG := -m "long or hypothesis" --hypothesis-profile long
 
 .PHONY: test
 test: check $(DONE)/venv ## run the tests but the long ones (ARGS="-k name" passes on to pytest)
-	$(INSTALLED) $(DONE)/test $(DONE)/built
+	$(AT_ONCE) $(DONE)/test $(DONE)/built
 	$(PYTEST) -m "not long" $(ARGS)
 
 ##### what a contributor runs
@@ -59,12 +59,20 @@ build: $(DONE)/built ## build the extensions in place
 
 .PHONY: lint
 lint: check $(DONE)/venv ## check style and types of Python and Cython
-	$(INSTALLED) $(DONE)/lint $(DONE)/built
+	$(AT_ONCE) $(DONE)/lint $(DONE)/built
+	$(AT_ONCE) --output-sync types types-windows style
+
+.PHONY: style types types-windows
+style:
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy
-	$(PY) -m mypy --platform win32 --cache-dir .mypy_cache/win32
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint msmqwire
+
+types:
+	$(PY) -m mypy
+
+types-windows:
+	$(PY) -m mypy --platform win32 --cache-dir .mypy_cache/win32
 
 .PHONY: test-long
 test-long: $(DONE)/test build ## run the long tests alone, and those of Hypothesis with more examples
@@ -74,7 +82,7 @@ test-long: $(DONE)/test build ## run the long tests alone, and those of Hypothes
 test-all: test test-long ## run every test
 
 .PHONY: weights
-weights: $(DONE)/test build ## measure the CPU seconds of each test file, by which the tests are ordered
+weights: $(DONE)/test build ## measure the seconds of each test file, by which the tests are ordered
 	$(PYTEST) -m "not long" --record-weights short
 	$(PYTEST) $(LONG) --record-weights long
 
@@ -85,7 +93,7 @@ docs: $(DONE)/test build ## write the manual's generated pages, then run every e
 
 .PHONY: manual
 manual: check $(DONE)/venv ## write the manual with its reference to build/manual, as pages for a browser
-	$(INSTALLED) $(DONE)/manual $(DONE)/built
+	$(AT_ONCE) $(DONE)/manual $(DONE)/built
 	$(PY) -m sphinx --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs build/manual
 
 .PHONY: interop

@@ -57,7 +57,7 @@ class TwoSparks(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
         file = str(super()._split_scope(nodeid))
         if not uses_session(file):
             return file
-        # The heaviest files come first, so that both get about the same work
+        # The longest files come first, so that both get about the same work
         return f"spark {self._sessions.setdefault(file, len(self._sessions) % 2)}"
 
 
@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Heaviest file first where processes share the files, so that no core waits at the end."""
+    """Longest file first where processes share the files, so that no core waits at the end."""
     if hasattr(config, "workerinput"):
         weights = cpu_time.weights()
         items.sort(key=lambda item: -weights.get(item.nodeid.partition("::")[0], 0))

@@ -1,10 +1,12 @@
-"""CPU seconds of each test file: the heaviest files run first, and ``--cpu-seconds`` prints what each one took.
+"""Seconds of each test file: the longest files run first, and ``--cpu-seconds`` prints the CPU time each one took.
 
-``weights.toml`` holds the recorded seconds; ``make weights`` writes it. Only the order of the files depends on it.
+``weights.toml`` holds the recorded seconds by the clock, since a file that waits keeps a process as one that computes;
+``make weights`` writes it. Only the order of the files depends on it.
 """
 
 from __future__ import annotations
 
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +20,8 @@ PARTS = ("short", "long")
 RECORDED_FROM = 1.0
 
 
-def cpu_seconds() -> float:
-    """User and system time of this process and of all its descendants, living or waited for."""
+def seconds_now() -> tuple[float, float]:
+    """User and system time of this process and of all its descendants, living or waited for; and the clock."""
     process = psutil.Process()
     times = [process.cpu_times()]
     for child in process.children(recursive=True):
@@ -27,11 +29,12 @@ def cpu_seconds() -> float:
             times.append(child.cpu_times())
         except psutil.Error:
             continue
-    return sum(time.user + time.system + time.children_user + time.children_system for time in times)
+    used = sum(each.user + each.system + each.children_user + each.children_system for each in times)
+    return used, time.monotonic()
 
 
 def weights() -> dict[str, float]:
-    """Recorded CPU seconds by file, short and long tests together."""
+    """Recorded seconds by file, short and long tests together."""
     recorded = tomllib.loads(WEIGHTS.read_text("utf-8"))
     total: dict[str, float] = {}
     for part in PARTS:
@@ -45,47 +48,53 @@ class CpuTime:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.seconds: dict[str, float] = {}
+        self.begun: dict[str, tuple[float, float]] = {}
+        self.cpu: dict[str, float] = {}
+        self.elapsed: dict[str, float] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
         """Take the time at the first and after the last test of a file."""
         name = item.nodeid.partition("::")[0]
-        if name not in self.seconds:
-            self.seconds[name] = -cpu_seconds()
+        begun = self.begun.setdefault(name, seconds_now())
         result = yield
         if nextitem is None or nextitem.nodeid.partition("::")[0] != name:
-            self.seconds[name] += cpu_seconds()
+            self.cpu[name], self.elapsed[name] = (now - then for now, then in zip(seconds_now(), begun, strict=True))
         return result
 
     def pytest_sessionfinish(self) -> None:
         """Send the seconds of a worker to the controlling process."""
         if hasattr(self.config, "workeroutput"):
-            self.config.workeroutput["cpu_seconds"] = self.seconds
+            self.config.workeroutput["seconds"] = self.cpu, self.elapsed
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
         """Add the seconds of a worker."""
-        self.seconds |= getattr(node, "workeroutput", {}).get("cpu_seconds", {})
+        cpu, elapsed = getattr(node, "workeroutput", {}).get("seconds", ({}, {}))
+        self.cpu |= cpu
+        self.elapsed |= elapsed
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the seconds, heaviest file first; record them where that is requested."""
-        heaviest_first = sorted(self.seconds.items(), key=lambda entry: -entry[1])
+        """Print the CPU seconds, heaviest file first; record the others where that is requested."""
         terminalreporter.section("CPU seconds by file")
-        for name, seconds in heaviest_first:
-            if seconds >= RECORDED_FROM:
-                terminalreporter.write_line(f"{seconds:8.1f}  {name}")
-        terminalreporter.write_line(f"{sum(self.seconds.values()):8.1f}  all {len(self.seconds)} files")
+        for name, seconds in largest_first(self.cpu):
+            terminalreporter.write_line(f"{seconds:8.1f}  {name}")
+        terminalreporter.write_line(f"{sum(self.cpu.values()):8.1f}  all {len(self.cpu)} files")
         part = self.config.getoption("record_weights")
         if part:
-            record(part, dict(heaviest_first))
+            record(part, self.elapsed)
+
+
+def largest_first(seconds: dict[str, float]) -> list[tuple[str, float]]:
+    """The files and their seconds, without the quick ones."""
+    return sorted([entry for entry in seconds.items() if entry[1] >= RECORDED_FROM], key=lambda entry: -entry[1])
 
 
 def record(part: str, seconds: dict[str, float]) -> None:
     """Replace one part of ``weights.toml``."""
     parts = {"short": {}, "long": {}} | tomllib.loads(WEIGHTS.read_text("utf-8"))
-    parts[part] = {name: round(value) for name, value in seconds.items() if value >= RECORDED_FROM}
-    lines = ["# CPU seconds of test files, heaviest first; written by `make weights`"]
+    parts[part] = {name: round(value) for name, value in largest_first(seconds)}
+    lines = ["# Seconds of test files, longest first; written by `make weights`"]
     for name in PARTS:
         lines += ["", f"[{name}]", *(f'"{file}" = {value}' for file, value in parts[name].items())]
     WEIGHTS.write_text("\n".join(lines) + "\n", "utf-8")
