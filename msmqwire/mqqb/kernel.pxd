@@ -327,13 +327,19 @@ cdef struct Draft:
 cdef uint8_t[BLANK_SIZE] BLANK
 
 
+cdef inline void blank_sections(Packet* packet) noexcept nogil:
+    """Clear a packet whose memory is zeros."""
+    cdef size_t i
+    for i in range(<size_t>SECTION_COUNT):
+        packet.sections[i] = BLANK
+
+
 cdef inline void clear_packet(Packet* packet) noexcept nogil:
     """Clear a packet field by field: GCC clears a large structure with a string instruction, which is slow."""
     cdef size_t i
+    blank_sections(packet)
     packet.presence = 0
     packet.violations = 0
-    for i in range(<size_t>SECTION_COUNT):
-        packet.sections[i] = BLANK
     memset(packet.derived, 0, sizeof(packet.derived))
     packet.size = 0
     packet.extent = 0

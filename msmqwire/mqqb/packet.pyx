@@ -15,7 +15,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from msmqwire.columns.payloads cimport hold_payload
 from msmqwire.mqqb.kernel cimport (
     CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, HAS_ACKNOWLEDGED, HAS_COMPOUND, HAS_MULTI_QUEUE, HAS_SECURITY,
-    HAS_SESSION, HAS_SOAP, HAS_TRANSACTION, KIND, PING, SESSION_ACK, Packet, clear_packet,
+    HAS_SESSION, HAS_SOAP, HAS_TRANSACTION, KIND, PING, SESSION_ACK, Packet, blank_sections, clear_packet,
 )
 from msmqwire.mqqb.framing cimport FLAG_INTERNAL
 from msmqwire.mqqb.messages cimport read_message
@@ -149,7 +149,7 @@ cdef class MessagePacket:
     def __cinit__(self, *args, **kwargs):
         self.owner = b""
         self.data = <const uint8_t*>PyBytes_AS_STRING(self.owner)
-        clear_packet(&self.header)
+        blank_sections(&self.header)
 
     def __init__(self):
         raise TypeError("decode() makes packets; to write one, build one of the packets of msmqwire.mqqb")

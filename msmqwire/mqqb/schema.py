@@ -28,6 +28,7 @@ from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.mqqb.readable import BODY_FORMATS, BODY_TYPES
 from msmqwire.mqqb.rules import rules_of
 from msmqwire.mqqb.sessions import SessionViolation
+from msmqwire.wire.transport import Transport
 
 __all__ = [
     "DELIVERY_MODES",
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 FIELDS = tuple([field.name.replace("_", ".") for field in Field])
-TRANSPORTS = ("unknown", "udp", "tcp")
+TRANSPORTS = {"unknown": Transport.UNKNOWN.value, "udp": Transport.UDP.value, "tcp": Transport.TCP.value}
 
 KINDS = ("user_message", "order_ack", "final_ack")
 SESSION_KINDS = ("ping", "establish_connection", "connection_parameters", "session_ack")

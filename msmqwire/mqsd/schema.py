@@ -15,11 +15,12 @@ from msmqwire.columns.schema import (
     Table,
 )
 from msmqwire.mqsd.kernel import Field, Presence, Violation
+from msmqwire.wire.transport import Transport
 
 __all__ = ["FIELDS", "REPLY_COLUMNS", "REQUEST_COLUMNS", "TOPOLOGY", "TRANSPORTS", "Violation"]
 
 FIELDS = tuple([field.name for field in Field])
-TRANSPORTS = ("unknown", "udp", "ipx")
+TRANSPORTS = {"unknown": Transport.UNKNOWN.value, "udp": Transport.UDP.value, "ipx": Transport.IPX.value}
 
 TOPOLOGY = Table(
     name="topology",

@@ -8,7 +8,7 @@ __all__ = ["TRANSPORT_NAMES", "Transport"]
 TRANSPORT_NAMES = tuple([transport.name.lower() for transport in Transport])
 
 
-cdef dict CODES = {name: code for code, name in enumerate(TRANSPORT_NAMES)}
+cdef str DEFAULT = "unknown"
 cdef tuple alike = tuple([transports_of(code) for code in Transport])
 
 
@@ -19,14 +19,17 @@ cdef Transports transports_of(uint32_t code):
     return transports
 
 
-cdef uint32_t transport_code(str transport, tuple accepted) except? 0xFFFFFFFF:
-    """The code of a transport's name, which must be in ``accepted``."""
-    if transport not in accepted:
+cdef uint32_t transport_code(str transport, dict accepted) except? 0xFFFFFFFF:
+    """The code of a transport's name, by ``accepted``, which has "unknown" always."""
+    if transport is DEFAULT:  # a look in the dictionary would be a seventh of the time of decoding a packet
+        return Transport.UNKNOWN
+    code = accepted.get(transport)
+    if code is None:
         raise ValueError(f"transport={transport!r} is not one of {', '.join(map(repr, accepted))}")
-    return CODES[transport]
+    return code
 
 
-cdef Transports parse_transports(object transport, tuple accepted, size_t count):
+cdef Transports parse_transports(object transport, dict accepted, size_t count):
     """The transports of ``count`` payloads: a name in ``accepted``, or an array of uint8 codes of such names.
 
     Raises
@@ -43,8 +46,8 @@ cdef Transports parse_transports(object transport, tuple accepted, size_t count)
     codes = memoryview(bytes(memoryview(transport).cast("B")))  # what was checked must not change
     if <size_t>codes.shape[0] != count:
         raise ValueError(f"transport has {codes.shape[0]} entries for {count} payloads")
-    for name in accepted:
-        known |= 1u << <uint32_t>CODES[name]
+    for code in accepted.values():
+        known |= 1u << <uint32_t>code
     for i in range(count):
         if codes[i] >= 32 or not known >> codes[i] & 1:
             raise ValueError(f"transport[{i}]={codes[i]} is not the code of one of {', '.join(map(repr, accepted))}")
