@@ -15,8 +15,8 @@ from msmqwire.capture.frames.layers cimport (
     wanted,
 )
 from msmqwire.capture.frames.rows cimport (
-    MOST_ASSEMBLED, MOST_PATHS, Ends, Rows, ends_of_ip, ends_of_ipx, is_wanted, keep_memory, note_transport, put_row,
-    put_row_inside,
+    MOST_ASSEMBLED, MOST_PATHS, Ends, Rows, ends_of_ip, ends_of_ipv4, ends_of_ipx, is_wanted, keep_memory,
+    note_transport, put_row, put_row_inside,
 )
 from msmqwire.capture.tcp.flows cimport Streams
 from msmqwire.capture.tcp.streams cimport says_nothing, take_segment
@@ -50,8 +50,7 @@ cdef inline bint take_plain(
     if wire_unlikely(length == 0):
         return False
     if wanted(ports, frame.data + 34):
-        ends = ends_of_ip(frame.data + 14, frame.data + 34, Transport.UDP)
-        ends.family = IPV4  # as plain_datagram has seen
+        ends = ends_of_ipv4(frame.data + 14, frame.data + 34, Transport.UDP)
         if is_wanted(rows, &ends, frame.timed, frame.time):
             put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER)
             return True

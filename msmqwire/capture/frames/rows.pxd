@@ -82,16 +82,25 @@ cdef struct Ends:
     const uint8_t* dst_port
 
 
-cdef inline Ends ends_of_ip(const uint8_t* ip, const uint8_t* header, Transport transport) noexcept nogil:
-    """The ends of a UDP datagram or TCP segment after an IP header of either version."""
+cdef inline Ends ends_of_ipv4(const uint8_t* ip, const uint8_t* header, Transport transport) noexcept nogil:
+    """The ends of a UDP datagram or TCP segment after a header of IPv4."""
     cdef Ends ends
-    cdef bint ipv6 = ip[0] >> 4 == 6
-    ends.family = IPV6 if ipv6 else IPV4
+    ends.family = IPV4
     ends.transport = transport
-    ends.src = ip + (8 if ipv6 else 12)
-    ends.dst = ip + (24 if ipv6 else 16)
+    ends.src = ip + 12
+    ends.dst = ip + 16
     ends.src_port = header
     ends.dst_port = header + 2
+    return ends
+
+
+cdef inline Ends ends_of_ip(const uint8_t* ip, const uint8_t* header, Transport transport) noexcept nogil:
+    """The ends of a UDP datagram or TCP segment after an IP header of either version."""
+    cdef Ends ends = ends_of_ipv4(ip, header, transport)
+    if ip[0] >> 4 == 6:
+        ends.family = IPV6
+        ends.src = ip + 8
+        ends.dst = ip + 24
     return ends
 
 
