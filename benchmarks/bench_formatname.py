@@ -10,7 +10,7 @@ import time
 import pytest
 
 from benchmarks import format_names as peers
-from benchmarks.comparison import OURS, Comparison
+from benchmarks.comparison import OURS, Comparison, Goal
 from benchmarks.peers import Peer
 from benchmarks.ratios import Contender
 from benchmarks.scale import Scale
@@ -41,8 +41,8 @@ def test_parse_format_names(compare: Comparison, scale: Scale) -> None:
         "Parse format names, a few of them lists or none",
         yardstick=names.data,
         mine=[
-            (contender(OURS, peers.column, names, ""), None),
-            (contender(f"{OURS}, from a list of str", peers.strings, names, ""), None),
+            (contender(OURS, peers.column, names, ""), Goal()),
+            (contender(f"{OURS}, from a list of str", peers.strings, names, ""), Goal()),
         ],
         loops=[*loops, contender(ARROW, peers.arrow_extract, names.head(scale.sample(100_000)), "text only, no lists")],
         targets=[Peer(RE_LOOP, peers.loop, target=10)],
