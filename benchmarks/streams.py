@@ -43,7 +43,7 @@ def write_streams(path: Path, packets: Iterable[bytes]) -> Answer:
     """A capture of packets in connections that take turns, every second segment acknowledged; what is in it.
 
     It is written in large pieces, as the one of datagrams is: of a file written in small ones the page cache keeps
-    single pages, and reading it takes the system twice as long, whoever reads.
+    single pages, which the system takes twice as long to read.
     """
     sequences = [(1 << 32) - 5000 * connection for connection in range(CONNECTIONS)]
     found, size, content, number = 0, 0, 0, 0

@@ -238,7 +238,7 @@ cdef inline size_t read_path_name(const uint8_t* data, size_t size, size_t at, b
         return text_size(data, size, at)
     within = (nulls & (0 - nulls)) - 1
     backslashes &= within
-    # One backslash, and something before and behind it; of so few units neither is too long
+    # Exactly one backslash, with a name on each side; both are short enough, as all has at most 63 units
     regular[0] = (
         irregular & within == 0 and backslashes & (backslashes - 1) == 0 and backslashes > 1
         and backslashes != within - (within >> 1)
