@@ -78,9 +78,10 @@ def queue_bytes(queues: Any, work: Workload, starts: I64) -> tuple[I64, U8]:
 def decoder(work: Workload, columns: tuple[str, ...] | None) -> Decoder:
     """decode_batch over all payloads, its output reused; ``columns=None`` makes the whole table."""
     payloads = msmqwire.Payloads(work.data, work.offsets)
+    batch = None
 
     def run(see: See | None = None) -> None:
-        batch = None
+        nonlocal batch
         for start in range(0, len(payloads), BLOCK):
             batch = mqqb.decode_batch(payloads[start : start + BLOCK], columns=columns, out=batch)
             if see:
@@ -95,9 +96,10 @@ def encoder(work: Workload) -> Encoder:
     payloads = msmqwire.Payloads(work.data, work.offsets)
     starts = range(0, len(payloads), BLOCK)
     batches = [mqqb.decode_batch(payloads[start : start + BLOCK]) for start in starts]
+    encoded = None
 
     def run(see: Callable[[Any], None] | None = None) -> None:
-        encoded = None
+        nonlocal encoded
         for batch in batches:
             encoded = mqqb.encode_batch(batch, out=encoded)
             if see:

@@ -68,9 +68,10 @@ def batch_columns(batch: mqcn.NotificationBatch, work: Workload, first: int) -> 
 def decoder(work: Workload) -> Decoder:
     """decode_batch over all payloads, the whole table, its output reused."""
     payloads = msmqwire.Payloads(work.data, work.offsets)
+    batch = None
 
     def run(see: See | None = None) -> None:
-        batch = None
+        nonlocal batch
         for start in range(0, len(payloads), BLOCK):
             batch = mqcn.decode_batch(payloads[start : start + BLOCK], out=batch)
             if see:
@@ -86,9 +87,10 @@ def encoder(work: Workload) -> Encoder:
     payloads = msmqwire.Payloads(work.data, work.offsets)
     starts = range(0, len(payloads), BLOCK)
     batches = [mqcn.decode_batch(payloads[start : start + BLOCK]) for start in starts]
+    encoded = None
 
     def run(see: Callable[[Any], None] | None = None) -> None:
-        encoded = None
+        nonlocal encoded
         for batch in batches:
             encoded = mqcn.encode_batch(batch, out=encoded)
             if see:
