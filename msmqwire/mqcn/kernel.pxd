@@ -326,10 +326,13 @@ cdef inline int read_update_head(
     cdef size_t identifier_size = 16
     cdef bint regular = True
     cdef size_t wrong
-    if wire_unlikely(size - start < SMALLEST_UPDATE or data[start] > DELETE or data[start + 1] > 1):
+    if wire_unlikely(size - start < SMALLEST_UPDATE):
         return update_fault(data, size, start, fault)
+    # What was checked is used, as the bytes may change
     update.command = data[start]
     update.use_guid = data[start + 1]
+    if wire_unlikely(update.command > DELETE or update.use_guid > 1):
+        return update_fault(data, size, start, fault)
     update.identifier_at = at
     update.violations = USE_GUID if update.use_guid != (update.command != CREATE) else 0
     if not update.use_guid:
