@@ -60,7 +60,7 @@ build: $(DONE)/built ## build the extensions in place
 .PHONY: lint
 lint: check $(DONE)/venv ## check style and types of Python and Cython
 	$(AT_ONCE) $(DONE)/lint $(DONE)/built
-	$(AT_ONCE) --output-sync types types-windows style
+	$(AT_ONCE) types types-windows style
 
 .PHONY: style types types-windows
 style:
