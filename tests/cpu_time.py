@@ -56,10 +56,12 @@ class CpuTime:
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
         """Take the time at the first and after the last test of a file."""
         name = item.nodeid.partition("::")[0]
-        begun = self.begun.setdefault(name, seconds_now())
+        if name not in self.begun:
+            self.begun[name] = seconds_now()
         result = yield
         if nextitem is None or nextitem.nodeid.partition("::")[0] != name:
-            self.cpu[name], self.elapsed[name] = (now - then for now, then in zip(seconds_now(), begun, strict=True))
+            (cpu, clock), (cpu_before, clock_before) = seconds_now(), self.begun[name]
+            self.cpu[name], self.elapsed[name] = cpu - cpu_before, clock - clock_before
         return result
 
     def pytest_sessionfinish(self) -> None:

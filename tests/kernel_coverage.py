@@ -148,6 +148,7 @@ def report() -> tuple[float, float]:
             inside = {line: count for line, count in lines.counts.items() if first < line < end}
             inside = {line: count for line, count in inside.items() if "changed since" not in source[line - 1]}
             sides = {place: count for place, count in lines.branches.items() if first < place[0] < end}
+            # Counters below zero have wrapped
             numbers[0] += sum(count != 0 for count in inside.values())
             numbers[1] += len(inside)
             numbers[2] += sum(count != 0 for count in sides.values())
