@@ -8,10 +8,11 @@ The kernels have their own layouts; the tests compare both on every vector.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["LAYOUTS", "SIZES", "Field", "Part", "byte_map", "guess"]
+__all__ = ["LAYOUTS", "SIZES", "Field", "Part", "byte_map", "field_ids", "guess"]
 
 #: The bytes of types with a fixed size. ``bytes`` and ``text`` (UTF-16LE) take an expression, ``pad`` fills up to four.
 SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "guid": 16}
@@ -86,7 +87,7 @@ _KIND = "bits(internal_flags, 0, 4)"
 
 LAYOUTS: dict[str, tuple[Field, ...]] = {
     "topology": (
-        *_numbers("", "", ("Version", "u8", "version"), ("Type", "u8", "<type>"), ("Reserved", "u16", "")),
+        *_numbers("", "", ("Version", "u8", "version"), ("Type", "u8", "<type>"), ("Reserved", "u16", "<reserved>")),
         *_numbers(
             "", "type == 1",
             ("EnterpriseID", "guid", "enterprise_id"), ("RequestID", "guid", "request_id"),
@@ -167,19 +168,21 @@ LAYOUTS: dict[str, tuple[Field, ...]] = {
         *_numbers(
             "", "",
             ("TimeToReachQueue", "u32", "<time_to_reach_queue>"),
-            ("InternalHeader.Reserved", "u16", ""), ("InternalHeader.Flags", "u16", "internal_flags"),
+            ("InternalHeader.Reserved", "u16", "<internal_reserved>"),
+            ("InternalHeader.Flags", "u16", "internal_flags"),
         ),
         *_numbers("SessionHeader.", f"{_KIND} == 1", *_SESSION_HEADER),
         *_numbers(
             "", f"{_KIND} == 2",
             ("ClientGuid", "guid", "client_guid"), ("ServerGuid", "guid", "server_guid"),
-            ("TimeStamp", "u32", "time_stamp"), ("OperatingSystem", "u16", "operating_system"), ("Reserved", "u16", ""),
+            ("TimeStamp", "u32", "time_stamp"), ("OperatingSystem", "u16", "operating_system"),
+            ("EstablishConnection.Reserved", "u16", "<establish_reserved>"),
         ),
         Field("Padding", "bytes", "", "", f"{_KIND} == 2", "512"),
         *_numbers(
             "", f"{_KIND} == 3",
             ("RecoverableAckTimeout", "u32", "recoverable_ack_timeout"), ("AckTimeout", "u32", "ack_timeout"),
-            ("Reserved", "u16", ""), ("WindowSize", "u16", "window_size"),
+            ("ConnectionParameters.Reserved", "u16", "<parameters_reserved>"), ("WindowSize", "u16", "window_size"),
         ),
     ),
     "ping": _numbers(
@@ -198,6 +201,23 @@ _FUNCTIONS = {
     "has": lambda number, mask: bool(number & mask),
     "bits": lambda number, shift, width: number >> shift & ((1 << width) - 1),
 }
+
+
+def field_ids(layout: str) -> Iterator[tuple[str, Field]]:
+    """The fields of a layout with names that are unique in it: the column, or else the name in small letters.
+
+    >>> [name for name, _ in field_ids("ping")]
+    ['flags', 'signature', 'cookie', 'queue_manager']
+    """
+    used: set[str] = set()
+    columns = {field.column for field in LAYOUTS[layout]}
+    for field in LAYOUTS[layout]:
+        name = field.column or field.id or re.sub(r"[^a-z0-9]+", "_", field.name.lower())
+        base, number = name, 2
+        while name in used or (name in columns and not field.column):
+            name, number = f"{base}_{number}", number + 1
+        used.add(name)
+        yield name, field
 
 
 def guess(payload: bytes) -> str:

@@ -1,0 +1,198 @@
+"""The dissector for Wireshark shows the values, names, texts and problems of our rows, on every vector."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msmqwire.capture import TABLES, read_tables
+from msmqwire.insight.layouts import LAYOUTS
+from msmqwire.insight.wireshark import _FLAGS, _TIMES, _VALUES, CHECKS, DISSECTED, dissector
+from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from tests.insight.captures import EXAMPLES, WRITER, datagram, message, stream
+from tests.insight.captures import write as write_capture
+from tests.insight.test_layouts import cases
+from tests.system_programs import require_program
+from tests.vectors import load
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("wireshark") / "msmq.lua"
+    path.write_text(dissector(), "utf-8")
+    return path
+
+
+def tshark(script: Path, capture: Path, *fields: str) -> list[dict[str, list[str]]]:
+    """The values of fields in each frame, as tshark shows them."""
+    command = [
+        require_program("tshark"), "-X", f"lua_script:{script}", "-r", str(capture), "-T", "json",
+        *(word for field in fields for word in ("-e", field)),
+    ]  # fmt: skip
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert "Lua" not in done.stderr, done.stderr
+    return [packet["_source"].get("layers", {}) for packet in json.loads(done.stdout)]
+
+
+@cache
+def dissected(script: Path, capture: Path) -> dict[str, list[str]]:
+    """The values of each field with a column, in the order of the frames."""
+    fields = sorted({f"msmq.{name}.{field.column}" for name in DISSECTED for field in LAYOUTS[name] if field.column})
+    fields += ["msmq.messages.destination_queue", "msmq.messages.body_text"]
+    layers = tshark(script, capture, *fields)
+    return {field: [value for layer in layers for value in layer.get(field, [])] for field in fields}
+
+
+def as_shown(value: Any) -> str:
+    """A value as tshark shows it."""
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every vector without a fault, in streams and datagrams."""
+    frames, port = [], 20000
+    for case in cases():
+        layout, payload, row = case.values
+        # tshark takes padding that is missing, and bytes after a packet, from the next packet
+        if "trailing_bytes" in (row["violations"] or ()):
+            continue
+        if layout in ("messages", "sessions"):
+            frames += stream([payload], port=port)
+            port += 1
+        else:
+            frames.append(datagram(payload, to=3527 if layout == "ping" else 1801))
+    return write_capture(tmp_path_factory.mktemp("vectors") / "vectors.pcap", frames)
+
+
+def rows_of(layout: str, capture: Path) -> list[dict[str, Any]]:
+    return [
+        row
+        for table, batch in read_tables(capture, guid="text")
+        if table == ("sessions" if layout == "ping" else layout)
+        for row in batch.to_pylist()
+        if layout in ("topology", "messages") or (row["kind"] == "ping") == (layout == "ping")
+    ]
+
+
+@pytest.mark.parametrize("layout", DISSECTED)
+def test_tshark_shows_our_values(script: Path, vectors: Path, layout: str) -> None:
+    columns = [field.column for field in LAYOUTS[layout] if field.column]
+    for capture in (vectors, *EXAMPLES):
+        rows = rows_of(layout, capture)
+        found = dissected(script, capture)
+        shown = {column: found[f"msmq.{layout}.{column}"] for column in columns}
+        for column in columns:
+            expected = [as_shown(row[column]) for row in rows if row[column] not in (None, b"")]
+            if any(row["fault"] for row in rows):
+                # tshark shows the fields before the fault
+                assert set(expected) <= set(shown[column])
+            else:
+                assert [value for value in shown[column] if value] == expected, column
+        assert rows or capture in EXAMPLES
+
+
+def test_tshark_shows_queues_and_texts(script: Path, vectors: Path) -> None:
+    compared = 0
+    for capture in (vectors, *EXAMPLES):
+        rows, found = rows_of("messages", capture), dissected(script, capture)
+        queues = [row["destination_queue"] for row in rows if row["destination_queue"]]
+        # tshark writes the names of queues of any form but those of a distribution list
+        assert found["msmq.messages.destination_queue"] == queues
+        texts = found["msmq.messages.body_text"]
+        assert set(texts) <= {row["body_text"] for row in rows}
+        compared += len(texts)
+    assert compared >= 3
+
+
+def test_tshark_shows_what_is_truncated(script: Path, tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "x.pcap", [datagram(WRITER["PRINTED_REQUEST"][:30])])
+    (layer,) = tshark(script, capture, "msmq.topology.enterprise_id", "msmq.topology.request_id", "_ws.expert.message")
+    assert len(layer["msmq.topology.enterprise_id"]) == 1
+    assert "msmq.topology.request_id" not in layer
+    assert layer["_ws.expert.message"] == ["truncated: RequestID"]
+
+
+@pytest.mark.parametrize("layout", DISSECTED)
+def test_expert_information_is_our_faults_and_violations(script: Path, tmp_path: Path, layout: str) -> None:
+    """Each judged code is shown for the vectors that have it, and for no other."""
+    table = "sessions" if layout == "ping" else layout
+    vectors = [vector for vector in load("mqsd" if table == "topology" else "mqqb") if vector.table == table]
+    payloads = [vector.data for vector in vectors]
+    rows = TABLES[table].decode_batch(payloads).to_arrow(guid="text").to_pylist()
+    judged = {check.code for check in CHECKS[layout]}
+    frames, expected = [], {}
+    for number, (payload, row) in enumerate(zip(payloads, rows, strict=True)):
+        codes = set(row["violations"] or ()) & judged
+        if row["fault"] or "trailing_bytes" in (row["violations"] or ()):
+            continue
+        if layout in ("messages", "sessions") and payload[4:8] == b"LIOR":
+            frames += stream([payload], port=20000 + number)
+        elif (payload[2:4] == b"\x48\x55") == (layout == "ping"):
+            frames.append(datagram(payload, port=20000 + number, to=3527 if layout == "ping" else 1801))
+        else:
+            continue
+        expected[20000 + number] = codes
+    capture = write_capture(tmp_path / "x.pcap", frames)
+    shown: defaultdict[int, set[str]] = defaultdict(set)
+    for layer in tshark(script, capture, "tcp.srcport", "udp.srcport", "_ws.expert.message"):
+        (port,) = layer.get("tcp.srcport") or layer["udp.srcport"]
+        shown[int(port)] |= {text.split(":")[0] for text in layer.get("_ws.expert.message", ())} & judged
+    assert {port: shown[port] for port in expected} == expected
+    if layout in ("messages", "sessions"):
+        assert len(set.union(*expected.values())) >= len(judged) - 6
+
+
+def test_faults_of_single_fields(script: Path, tmp_path: Path) -> None:
+    """A type, a count and a signature that are none."""
+    request = WRITER["PRINTED_REQUEST"]
+    reply = bytearray(next(vector.data for vector in load("mqsd") if vector.data[1] == 2))
+    reply[20:24] = (33).to_bytes(4, "little")
+    ping = bytes.fromhex("0000475504000000d1587355509195954997b6e611ea26c6")
+    frames = [datagram(request[:1] + b"\3" + request[2:]), datagram(bytes(reply)), datagram(ping, to=3527)]
+    layers = tshark(script, write_capture(tmp_path / "x.pcap", frames), "_ws.expert.message")
+    found = [[text.split(":")[0] for text in layer["_ws.expert.message"]] for layer in layers]
+    assert [codes[0] for codes in found] == ["bad_type", "bad_count", "bad_signature"]
+
+
+def test_names_flags_and_times(script: Path, tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "x.pcap", stream([message(number=1001, label="Order 0")]))
+    command = [require_program("tshark"), "-X", f"lua_script:{script}", "-r", str(capture), "-V", "-O", "msmq"]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+    for line in (
+        'UserMessage 1001 "Order 0" -> DIRECT=OS:server\\private$\\orders',
+        "SentTime: Mar  4, 2024 08:00:00",
+        "MessageClass: normal (0)",
+        "DQ: direct (7)",
+        "BodyType: VT_EMPTY (0)",
+        "(for ever)",
+        "MessageBody as text: <a/>",
+    ):
+        assert line in shown, (line, shown)
+
+
+def test_the_info_column(script: Path) -> None:
+    session = next(path for path in EXAMPLES if path.name == "message-session.pcap")
+    info = [layer["_ws.col.Info"][0] for layer in tshark(script, session, "_ws.col.Info")]
+    assert info[0] == "Ping cookie 4"
+    assert info[5] == "EstablishConnection"
+    assert info[7] == "ConnectionParameters"
+    assert info[9].count("UserMessage") == 2
+    assert info[12] == 'UserMessage 103 "Order 4711" -> DIRECT=TCP:10.20.1.25\\private$\\orders'
+    assert info[14].startswith('UserMessage 8 order_ack "QM Ordering Ack" -> PRIVATE=')
+    assert info[15] == "SessionAck 2"
+
+
+def test_every_name_is_of_a_field() -> None:
+    names = {field.name for layout in DISSECTED for field in LAYOUTS[layout]}
+    assert _FLAGS.keys() | _VALUES.keys() | _TIMES.keys() <= names
+    for layout, checks in CHECKS.items():
+        assert {check.field for check in checks} <= {field.name for field in LAYOUTS[layout]}
+    assert "message_class" in dissector()
+    assert all(name in dissector() for name in MESSAGE_CLASSES.values())
