@@ -30,7 +30,7 @@ def parquet_writer(file: IO[bytes], schema: pa.Schema, compression: Compression 
     """A writer whose encodings follow from the columns: see ``Column.values``.
 
     Integers that count up are stored as differences (DELTA_BINARY_PACKED), values that hardly repeat as they are
-    (PLAIN), others with a dictionary of their values.
+    (PLAIN), others with a dictionary of their values. Each page has a checksum, by which readers find changed bytes.
     """
     values = _values()
     kinds = {name: values.get(name, "repeated") for name in schema.names}
@@ -43,6 +43,7 @@ def parquet_writer(file: IO[bytes], schema: pa.Schema, compression: Compression 
         compression=compression,
         use_dictionary=dictionaries,  # type: ignore[arg-type]  # the stubs lack the list of columns
         column_encoding={name: "DELTA_BINARY_PACKED" for name, kind in kinds.items() if kind == "counted"},
+        write_page_checksum=True,
         write_statistics=[name for name in schema.names if name in _FILTERED],
         dictionary_pagesize_limit=_DICTIONARY_BYTES,
     )

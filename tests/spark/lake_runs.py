@@ -15,8 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
-from deltalake.table import TableOptimizer
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from msmqwire.spark.lake import commit as protocol
 from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount
@@ -137,8 +136,6 @@ _STEPS: list[tuple[Any, str]] = [
     (Storage, "sync"),
     (DeltaTable, "create"),
     (DeltaTable, "create_write_transaction"),
-    (DeltaTable, "delete"),
-    (TableOptimizer, "compact"),
     (LakeTable, "refresh"),
     (protocol.Lake, "settle"),
 ]
@@ -184,6 +181,37 @@ def run_and_die(root: str, captures: Captures, step: int) -> None:
 def run_and_die_at_random(root: str, captures: Captures, seed: int) -> None:
     """Likewise, in one step of many."""
     run_and_die(root, captures, random.Random(seed).randrange(60))
+
+
+def merge(root: str) -> None:
+    """Merge the files of a lake, as every so many runs and ``optimize`` do."""
+    lake = Lake(Storage.of(root))
+    for table in ("topology", "faults", "accounting"):
+        lake.table(table).merge()
+
+
+def merge_and_die(root: str, step: int) -> None:
+    """Merge the files of a lake in a process that is killed in a step, unless it comes to its end before that."""
+    with stopped_at(step, be_killed):
+        merge(root)
+
+
+def watch(root: str, over: str) -> None:
+    """Read the table ``topology`` as any reader of Delta tables does, until a file appears.
+
+    Each time, every capture must have each of its rows once, and no fewer rows than the time before.
+    """
+    before: Counter[str] = Counter()
+    while not Path(over).exists():
+        try:
+            found = contents(root)["topology"]
+        except (FileNotFoundError, TableNotFoundError):
+            # Deleted by vacuum after the list was read, or not there yet
+            continue
+        rows = Counter(file for file, _ in found.elements())
+        assert found == Counter((file, frame) for file, count in rows.items() for frame in range(count))
+        assert all(rows[file] >= count for file, count in before.items())
+        before = rows
 
 
 def in_processes(*calls: tuple[Callable[..., None], tuple[Any, ...]]) -> list[int | None]:

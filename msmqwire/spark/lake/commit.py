@@ -3,8 +3,9 @@
 A run writes its files where they will stay, then its plan (the files to add and the captures to delete, by table), then
 commits its rows of ``accounting`` with the name of the plan. Of several runs that began at the same state of
 ``accounting``, deltalake accepts one, since the transaction of each follows the state that it began at: this is a
-compare-and-swap. Whoever opens the lake next settles it: applies to each table the plans that it does not have yet. The
-transaction of a table has the number of the run, so no plan is applied twice, whatever number of processes settle.
+compare-and-swap. Whoever opens the lake next settles it: applies to each table the plans that it does not have yet,
+each in one transaction with the number of the run. So no plan is applied twice, whatever number of processes settle,
+and a reader of a table sees the rows of a replaced capture or the rows that replace them, never both or neither.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
-from msmqwire.capture.parquet import Compression
+from msmqwire.capture.parquet import Compression, parquet_writer
 from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow
 from msmqwire.spark.lake.captures import KNOWN, Known, KnownCaptures
 from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
+from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import LAKE_TABLES
-from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.lake.tables import LakeError, LakeTable
+from msmqwire.spark.lake.storage import LakeError, Storage
+from msmqwire.spark.lake.tables import LakeTable
 from msmqwire.spark.source.files import SourceFile
 
 __all__ = ["RUNS", "Group", "Lake", "LakeError"]
@@ -61,8 +62,6 @@ class _Plan:
         By table.
     delete : dict of str to list of int
         Numbers of captures, by table.
-    replaced : list of int
-        Numbers of rows of ``accounting``.
     latest : dict of str to (int, str)
         The last run that changes a table, up to this one, and the name of its plan.
     previous : dict of str to (int, str)
@@ -72,7 +71,6 @@ class _Plan:
     run: int
     add: dict[str, list[WrittenFile]]
     delete: dict[str, list[int]]
-    replaced: list[int] = field(default_factory=list)
     latest: dict[str, tuple[int, str]] = field(default_factory=dict)
     previous: dict[str, tuple[int, str]] = field(default_factory=dict)
 
@@ -89,7 +87,7 @@ class _Plan:
         add = {table: [WrittenFile(table, *file) for file in files] for table, files in values["add"].items()}
         links = {name: {table: (run, plan) for table, (run, plan) in values[name].items()} for name in _LINKS}
         numbers = {table: [int(number) for number in captures] for table, captures in values["delete"].items()}
-        return cls(int(values["run"]), add, numbers, [int(number) for number in values["replaced"]], **links)
+        return cls(int(values["run"]), add, numbers, **links)
 
 
 _LINKS = ("latest", "previous")
@@ -213,10 +211,7 @@ class Lake:
         """
         if not self._plan:
             return
-        last = self._read_plan(self._plan)
-        # No run commits before the one that it follows is settled: of accounting, only this can be left
-        self._accounting.delete(last.replaced, last.run)
-        for name, (run, plan) in last.latest.items():
+        for name, (run, plan) in self._read_plan(self._plan).latest.items():
             table = self.table(name)
             table.refresh()
             plans = []
@@ -225,16 +220,8 @@ class Lake:
                 plans.append(self._read_plan(plan))
                 run, plan = plans[-1].previous.get(name, (0, ""))
             for one in reversed(plans):
-                self._apply(one, table)
-
-    def _apply(self, plan: _Plan, table: LakeTable) -> None:
-        """Change a table as a plan says, unless another process has done so."""
-        while table.run < plan.run:
-            table.delete(plan.delete.get(table.name, ()), plan.run)
-            table.refresh()
-            if table.run >= plan.run or table.add(plan.add.get(table.name, ()), plan.run):
-                return
-            table.refresh()
+                # False where another process has done so
+                table.commit(one.run, one.add.get(name, ()), one.delete.get(name, ()))
 
     def _look(self) -> None:
         """Read the current ``accounting``, and settle."""
@@ -254,15 +241,20 @@ class Lake:
 
     def _read_accounting(self, columns: list[str] | None = None, *, run: int | None = None) -> pa.Table:
         """Rows of ``accounting``, with ``run`` from the files that may have some of it."""
-        files = self._accounting.active()
-        if run is not None and "max.run" in files.column_names:
-            may: Any = pc.fill_null(pc.greater_equal(files["max.run"], pa.scalar(run)), pa.scalar(True))
-            files = files.filter(may)
-        tables = []
-        for path in files["path"].to_pylist():
-            with self.storage.open(f"accounting/{path}") as file:
-                tables.append(pq.ParquetFile(file).read(columns, use_threads=False))
         wanted = ACCOUNTING if columns is None else pa.schema([ACCOUNTING.field(name) for name in columns])
+
+        def read() -> list[pa.Table]:
+            files = self._accounting.active()
+            if run is not None and "max.run" in files.column_names:
+                may: Any = pc.fill_null(pc.greater_equal(files["max.run"], pa.scalar(run)), pa.scalar(True))
+                files = files.filter(may)
+            tables = []
+            for path in files["path"].to_pylist():
+                with parquet_file(self.storage, f"accounting/{path}") as file:
+                    tables.append(file.read(columns, use_threads=False))
+            return tables
+
+        tables = self._accounting.current(read)
         return pa.concat_tables([table.select(wanted.names).cast(wanted) for table in tables] or [wanted.empty_table()])
 
     def _read_plan(self, name: str) -> _Plan:
@@ -336,13 +328,14 @@ class Lake:
         delete = self._tables_of([one.capture for one in replaced if one.is_capture])
         previous = self._read_plan(self._plan).latest if self._plan else {}
         latest = {**previous, **dict.fromkeys([*add, *delete], (run, name))}
-        plan = _Plan(run, add, delete, [one.capture for one in replaced], latest, previous)
+        plan = _Plan(run, add, delete, latest, previous)
         self.storage.write(f"{RUNS}/{name}.json", plan.to_json().encode())
         captures = [row.account for row in rows if row.is_capture]
         count = sum(account.rows[table] for account in captures for table in account.rows)
         notes = {"captures": str(len(captures)), "rows": str(count)}
         values = pa.Table.from_pylist([row.values(run, name) for row in rows], schema=ACCOUNTING)
-        if not self._accounting.add([self._write_rows(values, name, compression)], run, notes):
+        file = self._write_rows(values, name, compression)
+        if not self._accounting.commit(run, [file], [one.capture for one in replaced], notes):
             # It may have been accepted, and only the answer was lost
             self._accounting.refresh()
             if self._accounting.run < run or self._plan_of(self._accounting.run) != name:
@@ -354,7 +347,7 @@ class Lake:
     def _write_rows(self, values: pa.Table, plan: str, compression: Compression) -> WrittenFile:
         path = f"{plan}.parquet"
         with self.storage.create(f"accounting/{path}") as file:
-            writer = pq.ParquetWriter(file, ACCOUNTING, compression=compression)
+            writer = parquet_writer(file, ACCOUNTING, compression)
             writer.write_table(values)
             writer.close()
             size = file.tell()
@@ -380,6 +373,6 @@ class Lake:
         if size is None:
             return
         for table in (self._accounting, *(self._tables[name] for name in self._read_plan(self._plan).latest)):
-            # Another process that does the same, or deletes rows, may come first
-            with suppress(DeltaError):
-                table.compact(size)
+            # The run itself is done; lake check and the next merge name a file that cannot be read
+            with suppress(LakeError, DeltaError):
+                table.merge(size)

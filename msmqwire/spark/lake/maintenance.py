@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.parquet as pq
-from deltalake.exceptions import CommitFailedError
 
 from msmqwire.spark.lake.commit import RUNS, Lake
 from msmqwire.spark.lake.schemas import LAKE_TABLES
@@ -55,13 +54,7 @@ def optimize(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None =
         table = store.table(name)
         if table.exists:
             before = len(table.active())
-            while True:
-                try:
-                    table.compact()
-                    break
-                except CommitFailedError:
-                    # A run has deleted rows meanwhile
-                    continue
+            table.merge()
             table.delta.create_checkpoint()
             counts[name] = before, len(table.active())
     return counts

@@ -14,12 +14,18 @@ from typing import Any, NamedTuple
 
 from pyarrow import fs
 
-__all__ = ["LakeOptions", "Storage", "StoredFile"]
+from msmqwire.errors import MsmqWireError
+
+__all__ = ["LakeError", "LakeOptions", "Storage", "StoredFile", "mend"]
 
 LakeOptions = Mapping[str, str]
 
 _REQUESTS_AT_ONCE = 16
 _BUFFER = 1 << 20
+
+
+class LakeError(MsmqWireError):
+    """A lake cannot be read or written: it is no lake, or it is not as this program left it."""
 
 
 class StoredFile(NamedTuple):
@@ -171,6 +177,11 @@ class Storage:
     @property
     def _files(self) -> fs.FileSystem:
         return _file_system(self.uri, json.dumps(dict(self.options), sort_keys=True))
+
+
+def mend(storage: Storage) -> str:
+    """What to do about a damaged lake, for the end of a message."""
+    return f"run msmqwire lake repair {storage.uri}"
 
 
 @lru_cache(maxsize=8)

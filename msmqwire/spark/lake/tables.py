@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import count, takewhile
 from pathlib import Path
-from urllib.parse import unquote
+from typing import TypeVar
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
+from msmqwire.spark.lake.rewriting import ActiveFile, Replacement, bins, rewrite, without_captures
 from msmqwire.spark.lake.schemas import table_schema
-from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.lake.storage import LakeError, Storage, mend
 
 __all__ = ["RUN", "LakeError", "LakeTable"]
 
@@ -28,16 +27,14 @@ _APPLICATION = "msmqwire"
 RUN = "msmqwire.run"
 # With more commits than this after it, a checkpoint of the log is written
 _CHECKPOINT_INTERVAL = "20"
-# Cleaning up reads the names of the whole log, so it is left to compact
+# Cleaning up reads the names of the whole log, so it is left to merges
 _NO_CLEANUP = PostCommitHookProperties(cleanup_expired_logs=False)
-# How often a commit is repeated that lost to another one; each time, another process has succeeded
-_ATTEMPTS = 1000
+#: The size of the files that a merge makes.
+MERGED_BYTES = 100 << 20
 _NAME = r"[0-9a-f]{32}(-[0-9]+)?\.parquet"
 _WRITTEN = re.compile(rf"day=([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{NO_DAY})/{_NAME}|{_NAME}")
 
-
-class LakeError(MsmqWireError):
-    """A lake cannot be read or written: it is no lake, or it is not as this program left it."""
+Result = TypeVar("Result")
 
 
 class LakeTable:
@@ -131,15 +128,28 @@ class LakeTable:
             self._run_at = delta.version(), delta.transaction_version(_APPLICATION) or 0
         return self._run_at[1]
 
-    def add(self, files: Sequence[WrittenFile], run: int, notes: Mapping[str, str] | None = None) -> bool:
-        """Add the files of a run in one transaction; False if another process has added those of a run meanwhile.
+    def commit(
+        self,
+        run: int,
+        files: Sequence[WrittenFile],
+        captures: Collection[int] = (),
+        notes: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Add the files of a run and delete the rows of captures, in one transaction.
 
         Parameters
         ----------
-        files : sequence of WrittenFile
         run : int
+        files : sequence of WrittenFile
+        captures : collection of int
+            Their numbers.
         notes : mapping of str to str, optional
             What the history of the table has of the commit.
+
+        Returns
+        -------
+        bool
+            False if the table has a commit of this run or of a later one.
 
         Raises
         ------
@@ -147,59 +157,105 @@ class LakeTable:
             A file is not there, or is not as it was written.
         """
         self._check(files)
+        metadata = {RUN: str(run), **(notes or {})}
+        properties = CommitProperties(metadata, app_transactions=[Transaction(_APPLICATION, run)])
+        while self.run < run:
+            replacements = self.current(lambda: self._without(captures))
+            if self._transact(files, replacements, properties, data_change=True):
+                return True
+        return False
+
+    def merge(self, size: int = MERGED_BYTES) -> None:
+        """Merge small files into files of about ``size`` bytes; others may write meanwhile.
+
+        Raises
+        ------
+        LakeError
+            A file cannot be read.
+        """
+        while merged := self.current(lambda: self._merged(size)):
+            count = len(merged)
+            while merged and not self._transact([], merged, CommitProperties(), data_change=False):
+                active = {file.path for file in self.files()}
+                # Another process may have replaced some of the files meanwhile
+                merged = [one for one in merged if active.issuperset(file.path for file in one.removed)]
+            if len(merged) == count:
+                return
+
+    def _without(self, captures: Collection[int]) -> list[Replacement]:
+        return list(without_captures(self._storage, self.name, self.files(), captures)) if captures else []
+
+    def _merged(self, size: int) -> list[Replacement]:
+        return [rewrite(self._storage, self.name, files) for files in bins(self.files(), size)]
+
+    def files(self) -> list[ActiveFile]:
+        """The files of the table."""
+        active = self.active()
+        columns = [
+            active[name].to_pylist() if name in active.column_names else [None] * len(active)
+            for name in ("path", "size_bytes", "partition.day", "min.capture", "max.capture")
+        ]
+        return [
+            ActiveFile(path, size, (NO_DAY if day is None else str(day)) if self._partition_by else None, least, most)
+            for path, size, day, least, most in zip(*columns, strict=True)
+        ]
+
+    def current(self, read: Callable[[], list[Result]]) -> list[Result]:
+        """The result of a function that reads files of the table, repeated when the table has other files by now.
+
+        Raises
+        ------
+        LakeError
+            A file of the table is missing.
+        """
+        while True:
+            version = self.delta.version()
+            try:
+                return read()
+            except FileNotFoundError as error:
+                # Another process may have replaced and deleted it
+                self.refresh()
+                if self.delta.version() == version:
+                    raise LakeError(f"{error.filename or error}: is missing; {mend(self._storage)}") from None
+
+    def _transact(
+        self,
+        files: Sequence[WrittenFile],
+        replacements: Sequence[Replacement],
+        properties: CommitProperties,
+        *,
+        data_change: bool,
+    ) -> bool:
+        """Commit files and replacements; False if another process has committed something that rules it out.
+
+        deltalake lets two transactions succeed that remove the same file when the first one removed it with
+        ``data_change=False``, as OPTIMIZE does: the rows of the file would be doubled. So a commit that removes files
+        follows the version that it has read, with no retries; and it says ``data_change=True`` of the files that it
+        removes, so that a merge by another program that began before it is refused.
+        """
         now = time.time_ns() // 1_000_000
         actions: list[AddAction | RemoveAction] = [_added(file, now) for file in files]
-        properties = CommitProperties(
-            {RUN: str(run), **(notes or {})}, app_transactions=[Transaction(_APPLICATION, run)]
-        )
+        for one in replacements:
+            actions += [RemoveAction(file.path, True, now, file.size, _partition(file.day)) for file in one.removed]
+            if one.added is not None:
+                actions.append(_added(one.added, now, data_change))
+        if replacements:
+            properties.max_commit_retries = 0
         before = self.delta.version()
         try:
             self.delta.create_write_transaction(
                 actions, "append", self.delta.schema(), self._partition_by,
-                commit_properties=properties, post_commithook_properties=_NO_CLEANUP,
+                commit_properties=properties,
+                post_commithook_properties=_NO_CLEANUP if data_change else None,
             )  # fmt: skip
         except CommitFailedError:
+            self.refresh()
+            if not self._is_stale:
+                raise
             return False
         self._is_stale = True
         self._sync_log(before)
         return True
-
-    def delete(self, captures: Collection[int], run: int) -> None:
-        """Delete the rows of captures; commits of others meanwhile stay."""
-        if not captures:
-            return
-        predicate = (
-            f"capture >= {min(captures)} AND capture <= {max(captures)} "
-            f"AND capture IN ({', '.join(map(str, sorted(captures)))})"
-        )
-        for attempt in range(_ATTEMPTS):
-            self.refresh()
-            before = self.delta.version()
-            try:
-                properties = CommitProperties({RUN: str(run)})
-                self.delta.delete(predicate, commit_properties=properties, post_commithook_properties=_NO_CLEANUP)
-            except CommitFailedError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                continue
-            self.refresh()
-            self._sync_rewritten(before)
-            return
-
-    def compact(self, size: int | None = None) -> None:
-        """Merge small files into files of about ``size`` bytes; the default is the table's own.
-
-        Raises
-        ------
-        CommitFailedError
-            Another process has deleted rows meanwhile.
-        """
-        before = self.delta.version()
-        try:
-            self.delta.optimize.compact(target_size=size)
-        finally:
-            self.refresh()
-        self._sync_rewritten(before)
 
     def active(self, version: int | None = None) -> pa.Table:
         """The files of the table: their paths, sizes and statistics.
@@ -259,16 +315,6 @@ class LakeTable:
         if self._storage.is_local:
             self._storage.sync(self._log_after(before))
 
-    def _sync_rewritten(self, before: int) -> None:
-        """Make the files durable that deltalake itself has written after a version, and the entries of the log."""
-        if not self._storage.is_local:
-            return
-        entries = map(self._storage.read, self._log_after(before))
-        actions = [json.loads(line) for entry in entries for line in entry.splitlines()]
-        added = [unquote(action["add"]["path"]) for action in actions if "add" in action]
-        self._storage.sync([f"{self.name}/{path}" for path in added])
-        self._sync_log(before)
-
 
 def _is_inside(name: str) -> bool:
     """Whether a name that was read from a file is a relative path that does not leave its folder."""
@@ -277,7 +323,10 @@ def _is_inside(name: str) -> bool:
     )
 
 
-def _added(file: WrittenFile, now: int) -> AddAction:
+def _partition(day: str | None) -> dict[str, str | None]:
+    return {} if day is None else {"day": None if day == NO_DAY else day}
+
+
+def _added(file: WrittenFile, now: int, data_change: bool = True) -> AddAction:
     day = file.path.partition("/")[0].removeprefix("day=") if "/" in file.path else None
-    partition = {} if day is None else {"day": None if day == NO_DAY else day}
-    return AddAction(file.path, file.size, partition, now, True, file.statistics)
+    return AddAction(file.path, file.size, _partition(day), now, data_change, file.statistics)

@@ -1,0 +1,176 @@
+"""Files of a lake that are written again: small files merged into one, and a file without the rows of some captures."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression, parquet_writer
+from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
+from msmqwire.spark.lake.schemas import file_schema
+from msmqwire.spark.lake.storage import LakeError, Storage, mend
+
+__all__ = ["ActiveFile", "Replacement", "bins", "parquet_file", "rewrite", "without_captures"]
+
+
+class ActiveFile(NamedTuple):
+    """A file that is part of a table.
+
+    Attributes
+    ----------
+    path : str
+        Relative to the table.
+    size : int
+    day : str or None
+        The day of its rows, ``NO_DAY`` where they have none; None in ``accounting``, which has no days.
+    least, greatest : int or None
+        The range of the numbers of its captures; None where the log of the table does not have it.
+    """
+
+    path: str
+    size: int
+    day: str | None
+    least: int | None
+    greatest: int | None
+
+    def may_have(self, captures: Collection[int]) -> bool:
+        """Whether the file may have rows of one of some captures."""
+        if self.least is None or self.greatest is None:
+            return True
+        return any(self.least <= capture <= self.greatest for capture in captures)
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Files of a table, and the file that takes their place; None when none of their rows are left."""
+
+    removed: list[ActiveFile]
+    added: WrittenFile | None
+
+
+def bins(files: Iterable[ActiveFile], size: int) -> list[list[ActiveFile]]:
+    """The files to merge: several of a day at a time, of at most ``size`` bytes together.
+
+    The smallest come first, so any two consecutive bins of a day are larger than ``size`` together.
+    """
+    found: list[list[ActiveFile]] = []
+    day, left = None, 0
+    for file in sorted(files, key=lambda file: (file.day or "", file.size, file.path)):
+        if not found or file.day != day or file.size > left:
+            found.append([])
+            day, left = file.day, size
+        found[-1].append(file)
+        left -= file.size
+    return [one for one in found if len(one) > 1]
+
+
+def without_captures(
+    storage: Storage, table: str, files: Iterable[ActiveFile], captures: Collection[int]
+) -> Iterator[Replacement]:
+    """Write the files that have rows of some captures again, without these rows."""
+    unwanted = pa.array(sorted(captures), pa.int64())
+    for file in files:
+        if not file.may_have(captures):
+            continue
+        with parquet_file(storage, f"{table}/{file.path}") as source:
+            found: Any = source.read(["capture"], use_threads=False)["capture"]
+        if pc.any(pc.is_in(found, unwanted)).as_py():
+            yield rewrite(storage, table, [file], unwanted)
+
+
+def rewrite(
+    storage: Storage, table: str, files: Sequence[ActiveFile], unwanted: pa.Array[Any] | None = None
+) -> Replacement:
+    """Write the rows of files of one day into one file, and make it durable; it is not yet part of the table.
+
+    Parameters
+    ----------
+    storage : Storage
+    table : str
+    files : sequence of ActiveFile
+    unwanted : pa.Array of int64, optional
+        Numbers of captures whose rows are left out.
+
+    Raises
+    ------
+    FileNotFoundError
+        A file is missing.
+    LakeError
+        A file cannot be read.
+    """
+    name = f"{uuid.uuid4().hex}-0.parquet"
+    path = name if files[0].day is None else f"day={files[0].day}/{name}"
+    file: Any = None
+    writer: pq.ParquetWriter | None = None
+    try:
+        for rows, compression in _row_groups(_rows(storage, table, files, unwanted)):
+            if writer is None:
+                file = storage.create(f"{table}/{path}")
+                writer = parquet_writer(file, file_schema(table), compression)
+            writer.write_table(rows)
+        if writer is None:
+            return Replacement(list(files), None)
+        writer.close()
+        size = file.tell()
+    finally:
+        if file is not None:
+            file.close()
+    storage.sync([f"{table}/{path}"])
+    found: pq.FileMetaData = writer.writer.metadata
+    return Replacement(list(files), WrittenFile(table, path, size, found.num_rows, statistics(found)))
+
+
+@contextmanager
+def parquet_file(storage: Storage, name: str) -> Iterator[pq.ParquetFile]:
+    """A Parquet file of a lake, whose page checksums are verified.
+
+    Raises
+    ------
+    FileNotFoundError
+        It is missing.
+    LakeError
+        It cannot be read: it is no Parquet file, or its bytes have changed.
+    """
+    with storage.open(name) as file:
+        try:
+            yield pq.ParquetFile(file, page_checksum_verification=True)
+        except (pa.ArrowException, OSError) as error:
+            text = " ".join(str(error).split())
+            raise LakeError(f"{storage.path(name)}: cannot be read: {text}; {mend(storage)}") from None
+
+
+def _rows(
+    storage: Storage, table: str, files: Sequence[ActiveFile], unwanted: pa.Array[Any] | None
+) -> Iterator[tuple[pa.Table, Compression]]:
+    """The rows of files in pieces, and how the file that they come from is compressed."""
+    schema = file_schema(table)
+    for file in files:
+        with parquet_file(storage, f"{table}/{file.path}") as source:
+            for group in range(source.num_row_groups):
+                found = source.metadata.row_group(group).column(0).compression.lower()
+                compression: Compression = found if found in get_args(Compression) else "none"  # type: ignore[assignment]
+                rows = source.read_row_group(group, use_threads=False).select(schema.names).cast(schema)
+                if unwanted is not None:
+                    kept: Any = pc.invert(pc.is_in(rows["capture"], unwanted))
+                    rows = rows.filter(kept)
+                if len(rows):
+                    yield rows, compression
+
+
+def _row_groups(pieces: Iterator[tuple[pa.Table, Compression]]) -> Iterator[tuple[pa.Table, Compression]]:
+    """Small pieces put together into row groups."""
+    waiting: list[pa.Table] = []
+    for rows, compression in pieces:
+        waiting.append(rows)
+        if sum(map(len, waiting)) >= ROW_GROUP_ROWS or sum(one.nbytes for one in waiting) >= ROW_GROUP_BYTES:
+            yield pa.concat_tables(waiting).combine_chunks(), compression
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting).combine_chunks(), compression
