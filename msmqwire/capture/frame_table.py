@@ -56,7 +56,7 @@ def read_frames(source: Source, options: ReadOptions | None = None, **keywords: 
 
     Parameters
     ----------
-    source : path, glob, binary file object, or a list of these
+    source : path, folder, glob, URI, binary file object, or a list of these
         As for ``capture.open``.
     options : ReadOptions, optional
         The fields ``ports``, ``block_size``, ``resume``, ``stop`` and ``final``; others have no effect on frames. A
@@ -73,7 +73,7 @@ def read_frames(source: Source, options: ReadOptions | None = None, **keywords: 
     Raises
     ------
     CaptureError
-        A file is not a capture, or a glob matches no file.
+        A file is not a capture.
 
     Examples
     --------

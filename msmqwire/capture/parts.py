@@ -6,7 +6,7 @@ import hashlib
 
 from msmqwire.capture.checkpoint import Checkpoint, State
 from msmqwire.capture.files.file_reader import FileReader
-from msmqwire.capture.files.sources import SourceFile
+from msmqwire.capture.files.sources import UnopenedFile
 from msmqwire.capture.state import reader_state, set_streams, streams_state
 from msmqwire.capture.tcp.streams import StreamTable
 from msmqwire.errors import CaptureError
@@ -48,7 +48,7 @@ class Part:
         """The size of the last file if the part ends with it: more may have been written since."""
         return self.stop.offset if self.stop is not None and self.stop.offset and not self.stop_inside else None
 
-    def files(self, files: list[SourceFile]) -> list[SourceFile]:
+    def files(self, files: list[UnopenedFile]) -> list[UnopenedFile]:
         """The files of a source that belong to the part."""
         names = [file.name for file in files]
         for checkpoint in (self.resume, self.stop):

@@ -12,7 +12,7 @@ from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.files.blocks import Block, Pool
 from msmqwire.capture.files.captured import CapturedFramesReader
 from msmqwire.capture.files.file_reader import FileReader
-from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, SourceFile, files_of
+from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, UnopenedFile, files_of
 from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.parts import Part
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TRANSPORTS
@@ -229,7 +229,7 @@ class Capture(ClosingIterator[Block]):
                 raise CaptureError(f"{file.name}: {damage}") from None
             raise
 
-    def _resumed(self, file: SourceFile, resume: Checkpoint, *, last: bool) -> FileReader:
+    def _resumed(self, file: UnopenedFile, resume: Checkpoint, *, last: bool) -> FileReader:
         """A reader that resumes inside a file or at its end."""
         if not self._part.resume_inside:
             reader = self._file_reader(file.name, io.BytesIO(EMPTY_CAPTURE).readinto, last=last, to_end=True)
@@ -321,8 +321,8 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
 
     Parameters
     ----------
-    source : path, glob, binary file object, CapturedFrames, or a list of these
-        ``"-"`` is standard input. Files are read in the given order, the files of a glob in the order of their names.
+    source : path, folder, glob, URI, binary file object, CapturedFrames, or a list of these
+        ``"-"`` is standard input. Files are read in the given order, those of a folder or a glob sorted by name.
         A file may be compressed (gzip, zstd, lz4, xz, bzip2), whatever its name; zstd needs
         ``backports.zstd`` before Python 3.14, lz4 needs ``lz4``.
     options : ReadOptions, optional
@@ -340,13 +340,13 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
     Raises
     ------
     CaptureError
-        A file is not a capture, or a glob matches no file; a checkpoint is malformed or of another file. Malformed
-        records inside a capture raise nothing: they are reported in ``stats``.
+        A file is not a capture; a checkpoint is malformed or of another file. Malformed records inside a capture raise
+        nothing: they are reported in ``stats``.
     OSError
-        A file cannot be opened or read.
+        A file cannot be opened or read; ``FileNotFoundError``: a name stands for no file.
     ValueError
-        An option has a value that it cannot have; a checkpoint is in no file of the source, or inside a file that can
-        only be read from its beginning.
+        An option has a value that it cannot have; there is no file system for a URI; a checkpoint is in no
+        file of the source, or inside a file that can only be read from its beginning.
     """
     return Capture(source, ReadOptions.of(options, keywords, unused=("guid", "dictionaries", "strict", "jobs")))
 
@@ -361,7 +361,7 @@ def checkpoints(
 
     Parameters
     ----------
-    source : path, glob, binary file object, or a list of these
+    source : path, folder, glob, URI, binary file object, or a list of these
         As for ``open``.
     size : int
         Bytes between two checkpoints; a little more, to the end of a record. A compressed file or a pipe has no

@@ -508,7 +508,7 @@ def read_tables(
 
     Parameters
     ----------
-    source : path, glob, binary file object, CapturedFrames, or a list of these
+    source : path, folder, glob, URI, binary file object, CapturedFrames, or a list of these
         As for ``open``.
     tables : iterable of str
         Some of ``TABLES``; default: all.
@@ -520,7 +520,7 @@ def read_tables(
     Raises
     ------
     CaptureError
-        A file is not a capture, or a glob matches no file.
+        A file is not a capture.
     ValueError
         A table or a column is unknown, or an option has a value that it cannot have.
     """
@@ -535,7 +535,7 @@ def read_table(
 
     Parameters
     ----------
-    source : path, glob, binary file object, CapturedFrames, or a list of these
+    source : path, folder, glob, URI, binary file object, CapturedFrames, or a list of these
         As for ``open``.
     table : str
         One of ``TABLES``.
@@ -548,7 +548,7 @@ def read_table(
     Raises
     ------
     CaptureError
-        A file is not a capture, or a glob matches no file.
+        A file is not a capture.
     ValueError
         The table or a column is unknown, or an option has a value that it cannot have.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import glob
 import math
 import os
 import sys
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from msmqwire.capture.options import ReadOptions
 
 __all__ = [
+    "CAPTURE_HELP",
     "add_captures_or_lake",
     "add_expected",
     "add_format",
@@ -41,6 +41,8 @@ __all__ = [
     "seconds",
     "usable_cores",
 ]
+
+CAPTURE_HELP = "a capture, a folder of captures, a pattern or a URI; - is standard input"
 
 
 def add_format(parser: argparse.ArgumentParser, formats: Sequence[str], default: str | None = None) -> None:
@@ -103,7 +105,7 @@ def add_expected(parser: argparse.ArgumentParser) -> None:
 
 def add_captures_or_lake(parser: argparse.ArgumentParser) -> None:
     """Add captures, ``--lake`` and the ``--master`` that reads it; ``check_captures_or_lake`` judges them."""
-    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture; - is standard input")
+    parser.add_argument("files", nargs="*", metavar="CAPTURE", help=CAPTURE_HELP)
     parser.add_argument("--lake", metavar="DIR", help="a lake of msmqwire pipeline, in place of captures")
     parser.add_argument("--master", metavar="URL", help="the Spark that reads the lake, e.g. local[4], spark://...")
 
@@ -212,7 +214,7 @@ def input_file(name: str, what: str = "capture") -> str:
         if sys.stdin.isatty():
             raise CommandError(f"standard input is a terminal: pipe a {what} into msmqwire, or name a file")
     elif "://" in name:
-        raise CommandError(f"{name}: only local files are read here; msmqwire pipeline and Spark read URIs")
+        raise CommandError(f"{name}: is a URI; of URIs only captures are read")
     elif os.path.isdir(name):
         raise CommandError(f"{name} is a directory; name the files in it: {os.path.join(name, '*')}")
     return name
@@ -232,7 +234,7 @@ def input_files(names: Sequence[str], what: str = "capture") -> list[str]:
 
 
 def capture_files(names: Sequence[str]) -> tuple[list[str], int]:
-    """The captures among files, and the number of others; standard error has a line for each of those.
+    """The captures that names stand for, and the number of other files; standard error has a line for each of those.
 
     Raises
     ------
@@ -240,27 +242,35 @@ def capture_files(names: Sequence[str]) -> tuple[list[str], int]:
         There is only one file, and it is no capture; or none of several is one; or standard input is named twice.
     """
     from msmqwire import capture
+    from msmqwire.capture.files.listing import STANDARD_INPUT, files_at
 
-    names = [file for name in names for file in _expanded(name)]
-    input_files([name for name in names if name == "-"])
+    input_files([name for name in names if name == STANDARD_INPUT])
     found: list[str] = []
+    refused = 0
     for name in names:
+        alone = len(names) == 1
         try:
-            # A pipe can be opened only once
-            if os.path.isfile(input_file(name)) or (not os.path.exists(name) and name != "-"):
-                capture.open(name).close()
-            found.append(name)
-        except (OSError, CaptureError, CommandError) as error:
-            if len(names) == 1:
-                raise
-            say(f"msmqwire: {describe_error(error)}")
+            files = [name] if name == STANDARD_INPUT else [file.name for file in files_at(name)]
+        except (OSError, ValueError) as error:
+            refused += _refused(error, alone)
+            continue
+        for file in files:
+            try:
+                # A pipe can be opened only once
+                if os.path.isfile(file) or "://" in file:
+                    capture.open(file).close()
+                found.append(file)
+            except (OSError, CaptureError) as error:
+                refused += _refused(error, alone and len(files) == 1)
     if not found:
-        raise CommandError(f"none of the {len(names):,} files is a capture")
-    return found, len(names) - len(found)
+        raise CommandError(f"none of the {refused:,} files is a capture")
+    return found, refused
 
 
-def _expanded(name: str) -> list[str]:
-    """The files that match a pattern, or the name itself."""
-    if name == "-" or os.path.exists(name) or not glob.has_magic(name):
-        return [name]
-    return sorted(filter(os.path.isfile, glob.glob(name, recursive=True))) or [name]
+def _refused(error: OSError | ValueError | CaptureError, alone: bool) -> int:
+    """Say why a file is not read; raises the error if there is no other file."""
+    refusal = CommandError(str(error)) if isinstance(error, ValueError) else error
+    if alone:
+        raise refusal
+    say(f"msmqwire: {describe_error(refusal)}")
+    return 1

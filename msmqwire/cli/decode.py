@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import (
+    CAPTURE_HELP,
     add_format,
     add_output,
     add_quiet,
@@ -76,6 +77,7 @@ exit status:
 examples:
   msmqwire decode capture.pcapng
   msmqwire decode -T brief -n 20 capture.pcapng
+  msmqwire decode captures/ --table messages
   msmqwire decode capture.pcapng | jq 'select(.fault) | {table, frame, fault}'
   msmqwire decode --table messages --address 10.20.1.0/24 --since 2024-03-04T08:00 day.pcap
   msmqwire decode *.pcap --table notifications -o changes.parquet
@@ -90,7 +92,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     parser.description = "Read captures (pcap or pcapng), or bodies of messages, and write their contents as tables."
     parser.epilog = _EPILOG
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a capture; - is standard input")
+    parser.add_argument("files", nargs="+", metavar="FILE", help=CAPTURE_HELP)
     parser.add_argument(
         "--kind",
         choices=("capture", "notification"),

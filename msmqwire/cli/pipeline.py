@@ -44,7 +44,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     parser.description = "Decode captures into a lake of Delta tables, partitioned by day, with Spark."
     parser.epilog = _EPILOG
-    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="a capture, a folder of captures, or a pattern")
+    parser.add_argument(
+        "sources", nargs="+", metavar="SOURCE", help="a capture, a folder of captures, a pattern or a URI"
+    )
     parser.add_argument("--lake", required=True, metavar="LAKE", help="the folder or URI of the tables; it is created")
     parser.add_argument(
         "--tables",
@@ -75,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     optional("pyspark", "msmqwire pipeline")
     optional("deltalake", "msmqwire pipeline")
     from msmqwire.capture import TABLES
-    from msmqwire.spark.source.files import find_files
+    from msmqwire.capture.files.listing import find_files
 
     options.tables = options.tables or list(TABLES)
     for table in options.tables:

@@ -24,6 +24,8 @@ from typing import Any, Literal, TypeVar, get_args
 from pyspark.sql import SparkSession
 
 from msmqwire.capture import TABLES, ReadOptions
+from msmqwire.capture.files.listing import SourceFile, find_files
+from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.parquet import Compression
 from msmqwire.capture.stats import FrameCounts
@@ -34,8 +36,6 @@ from msmqwire.spark.lake.captures import Identity, identify, measure
 from msmqwire.spark.lake.commit import RUNS, Group, Lake
 from msmqwire.spark.lake.storage import LakeOptions, Storage
 from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Numbered, Reading, Stage
-from msmqwire.spark.source.files import SourceFile, find_files
-from msmqwire.spark.source.remote import StorageOptions
 from msmqwire.spark.source.scan import ScanOptions
 
 __all__ = ["PipelineMode", "Progress", "Summary", "run"]

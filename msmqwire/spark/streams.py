@@ -22,15 +22,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import greatest, least, xxhash64
 
 from msmqwire.capture import CapturedFrames, ReadOptions, read_frames
+from msmqwire.capture.files.listing import find_files, open_source
+from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.options import ReadKeywords
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkColumn, struct_type
-from msmqwire.spark.source.files import find_files, open_source
 from msmqwire.spark.source.options import SourceOptions
 from msmqwire.spark.source.planning import CapturePart, CapturePartition, tasks_of
-from msmqwire.spark.source.remote import StorageOptions
 from msmqwire.spark.source.scan import Mode, Scan, ScanOptions, describe_problems
 
 __all__ = ["read_streams"]

@@ -23,9 +23,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from msmqwire import mqqb
 from msmqwire.capture import TABLES, read_tables
+from msmqwire.capture.files.listing import SourceFile, find_files
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.source.datasource import MsmqDataSource
-from msmqwire.spark.source.files import SourceFile, find_files
 from msmqwire.spark.source.following import MsmqStreamReader, SequencePart
 from tests.capture import build
 from tests.capture.traffic import conversation

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
 
+from msmqwire.capture.files.listing import find_files
 from msmqwire.spark import pipeline
-from msmqwire.spark.source.files import find_files
 from tests.reference import mqsd, mqsd_cases
 from tests.spark.captures import DAY, MONDAY, frame, write_capture
 from tests.spark.lakes import accounts, assert_rows, files_of, read

@@ -20,6 +20,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from msmqwire.capture import TABLES, StreamStats
+from msmqwire.capture.files.listing import SourceFile
 from msmqwire.errors import DecodeError
 from msmqwire.spark import lake as lakes
 from msmqwire.spark import pipeline
@@ -28,7 +29,6 @@ from msmqwire.spark.lake.accounting import AccountingError, SourceAccount, check
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
 from msmqwire.spark.lake.schemas import file_columns
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.source.files import SourceFile
 from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.capture import build
 from tests.reference import mqsd_cases

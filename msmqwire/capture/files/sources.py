@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import glob
 import io
 import os
 import select
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form_of
+from msmqwire.capture.files.listing import STANDARD_INPUT, files_at, open_source
 from msmqwire.capture.schema import FileLimits
 from msmqwire.columns import Payloads
 from msmqwire.errors import CaptureError
@@ -22,14 +23,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["CapturedFrames", "FrameRun", "OpenFile", "Source", "SourceFile", "files_of"]
+__all__ = ["CapturedFrames", "FrameRun", "OpenFile", "Source", "UnopenedFile", "files_of"]
 
 OneSource: TypeAlias = "str | os.PathLike[str] | IO[bytes] | CapturedFrames"
 Source: TypeAlias = "OneSource | Iterable[OneSource]"
 # Of frames of one file: its name, their numbers, offsets, times, whether they have one, link types, and their bytes
 FrameRun: TypeAlias = "tuple[str, NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], Payloads]"
-
-STANDARD_INPUT = "-"
 
 
 class OpenFile:
@@ -216,20 +215,20 @@ def shown_name(name: str) -> str:
     return os.fsencode(name).decode(errors="replace")
 
 
-class SourceFile(NamedTuple):
+class UnopenedFile(NamedTuple):
     """The display name of a file, and the function that opens it."""
 
     name: str
     open: Callable[[FileLimits], OpenFile | CapturedFrames]
 
 
-def files_of(source: Source) -> Iterator[SourceFile]:
-    """The files of a path, binary file object, glob, CapturedFrames, or a list of these.
+def files_of(source: Source) -> Iterator[UnopenedFile]:
+    """The files of a name, binary file object, CapturedFrames, or a list of these, in this order.
 
     Raises
     ------
-    CaptureError
-        A glob that matches no file.
+    FileNotFoundError, OSError, ValueError
+        As of ``listing.files_at``.
     """
     if isinstance(source, str | os.PathLike | CapturedFrames) or hasattr(source, "read") or hasattr(source, "readinto"):
         yield from _one(source)
@@ -238,33 +237,28 @@ def files_of(source: Source) -> Iterator[SourceFile]:
             yield from _one(item)
 
 
-def _one(item: Any) -> Iterator[SourceFile]:
+def _one(item: Any) -> Iterator[UnopenedFile]:
     if isinstance(item, str | os.PathLike):
-        path = os.fsdecode(item)
-        if path == STANDARD_INPUT:
-            yield SourceFile(
-                STANDARD_INPUT, lambda limits: OpenFile(STANDARD_INPUT, sys.stdin.buffer, ours=False, limits=limits)
-            )
-        elif glob.has_magic(path) and not os.path.exists(path):
-            names = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
-            if not names:
-                raise CaptureError(f"{path}: no file matches")
-            yield from map(_file_at, names)
+        name = os.fsdecode(item)
+        if name == STANDARD_INPUT:
+            yield _given(name, sys.stdin.buffer)
         else:
-            yield _file_at(path)
+            for file in files_at(name):
+                yield UnopenedFile(shown_name(file.name), partial(_opened, file.name))
     elif isinstance(item, CapturedFrames):
-        yield SourceFile(item.name, lambda _: item)
+        yield UnopenedFile(item.name, lambda _: item)
     elif hasattr(item, "read") or hasattr(item, "readinto"):
         if isinstance(item, io.TextIOBase):
             raise TypeError("a capture is read from binary files; open this one with mode 'rb'")
         given = getattr(item, "name", None)
-        name = given if isinstance(given, str) else "<stream>"
-        yield SourceFile(shown_name(name), lambda limits: OpenFile(name, item, ours=False, limits=limits))
+        yield _given(given if isinstance(given, str) else "<stream>", item)
     else:
         raise TypeError(f"a capture is a path, a glob or a binary file, not {type(item).__name__}")
 
 
-def _file_at(path: str) -> SourceFile:
-    return SourceFile(
-        shown_name(path), lambda limits: OpenFile(path, open(path, "rb", buffering=0), ours=True, limits=limits)
-    )
+def _opened(name: str, limits: FileLimits) -> OpenFile:
+    return OpenFile(name, open_source(name), ours=True, limits=limits)
+
+
+def _given(name: str, file: Any) -> UnopenedFile:
+    return UnopenedFile(shown_name(name), lambda limits: OpenFile(name, file, ours=False, limits=limits))

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture.files.compression import form_of
+from msmqwire.capture.files.listing import SourceFile, open_source
+from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import OpenFile
-from msmqwire.spark.source.files import SourceFile, open_source
-from msmqwire.spark.source.remote import StorageOptions
 
 __all__ = ["HEAD", "KNOWN", "CapturedFile", "Identity", "Known", "KnownCaptures", "identify", "measure", "small_key"]
 

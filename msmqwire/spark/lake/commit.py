@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
+from msmqwire.capture.files.listing import SourceFile
 from msmqwire.capture.parquet import Compression, parquet_writer
 from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow
 from msmqwire.spark.lake.captures import KNOWN, Known, KnownCaptures
@@ -31,7 +32,6 @@ from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import LAKE_TABLES
 from msmqwire.spark.lake.storage import LakeError, Storage
 from msmqwire.spark.lake.tables import LakeTable
-from msmqwire.spark.source.files import SourceFile
 
 __all__ = ["RUNS", "Group", "Lake", "LakeError"]
 

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import Checkpoint, checkpoints
+from msmqwire.capture.files.listing import is_compressed, opened
+from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.parquet import Compression
 from msmqwire.errors import CaptureError
@@ -25,8 +27,6 @@ from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
 from msmqwire.spark.lake.schemas import FAULTS, file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn
-from msmqwire.spark.source.files import is_compressed, opened
-from msmqwire.spark.source.remote import StorageOptions
 from msmqwire.spark.source.scan import Scan, ScanOptions
 
 __all__ = ["Cut", "Cutting", "Decoded", "Decoding", "Numbered", "Reading", "Stage"]

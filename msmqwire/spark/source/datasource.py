@@ -51,10 +51,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from msmqwire.capture.files.listing import check_paths, opened
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkColumn, struct_type
-from msmqwire.spark.source.files import check_paths, opened
 from msmqwire.spark.source.options import SourceOptions, described, of_table
 from msmqwire.spark.source.planning import CapturePartition, plan
 from msmqwire.spark.source.pushdown import can_apply, filtered, narrowed

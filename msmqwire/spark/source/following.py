@@ -30,14 +30,14 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from msmqwire.capture import Checkpoint, checkpoints
 from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form_of
+from msmqwire.capture.files.listing import SourceFile, open_source
+from msmqwire.capture.files.remote import PositionedFile
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.schema import SparkColumn
-from msmqwire.spark.source.files import SourceFile, open_source
 from msmqwire.spark.source.options import OPTIONS, SourceOptions
 from msmqwire.spark.source.planning import SPLIT_SIZE
-from msmqwire.spark.source.remote import PositionedFile
 from msmqwire.spark.source.scan import Scan, describe_problems
 
 __all__ = ["MsmqStreamReader", "Position"]

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from pyspark.sql.types import StructField, StructType
 
 from msmqwire.capture import ReadOptions
+from msmqwire.capture.files.listing import SourceFile, find_files
+from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.options import parse_network, parse_ports, parse_time
 from msmqwire.spark.schema import GUID_FORMS, SparkGuid
-from msmqwire.spark.source.files import SourceFile, find_files
-from msmqwire.spark.source.remote import StorageOptions
 from msmqwire.spark.source.scan import ScanOptions
 
 __all__ = ["OPTIONS", "SourceOptions", "described", "of_table"]

@@ -11,9 +11,9 @@ from itertools import accumulate
 from pyspark.sql.datasource import InputPartition
 
 from msmqwire.capture import Checkpoint, checkpoints
+from msmqwire.capture.files.listing import SourceFile, is_compressed, opened
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
-from msmqwire.spark.source.files import SourceFile, is_compressed, opened
 from msmqwire.spark.source.options import SourceOptions
 
 __all__ = ["SPLIT_SIZE", "CapturePart", "CapturePartition", "plan", "tasks_of"]

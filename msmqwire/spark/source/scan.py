@@ -23,12 +23,12 @@ from msmqwire.capture import (
     read_tables,
     table_options,
 )
+from msmqwire.capture.files.listing import open_source
+from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.functions.decoder import shown
 from msmqwire.spark.schema import SparkColumn, convert, spark_columns
-from msmqwire.spark.source.files import open_source
-from msmqwire.spark.source.remote import StorageOptions
 
 __all__ = ["MODES", "Mode", "Scan", "ScanOptions", "describe_problems"]
 

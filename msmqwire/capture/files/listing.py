@@ -1,7 +1,8 @@
-"""Lists the files of a path, on this machine or on others, and opens them."""
+"""The files that the name of a source stands for, on this machine or on others, alike for all readers of captures."""
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import stat
@@ -9,14 +10,26 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import IO
+from typing import IO, TYPE_CHECKING
 from urllib.parse import unquote
 
 from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
-from msmqwire.spark.source.remote import Entry, RemoteStore, StorageOptions
 
-__all__ = ["SourceFile", "check_paths", "find_files", "is_compressed", "open_source", "opened"]
+if TYPE_CHECKING:
+    from msmqwire.capture.files.remote import Entry, RemoteStore, StorageOptions
 
+__all__ = [
+    "STANDARD_INPUT",
+    "SourceFile",
+    "check_paths",
+    "files_at",
+    "find_files",
+    "is_compressed",
+    "open_source",
+    "opened",
+]
+
+STANDARD_INPUT = "-"
 HIDDEN = (".", "_")
 
 
@@ -39,17 +52,47 @@ class SourceFile:
     modified_ns: int | None = field(default=None, compare=False)
 
 
+def files_at(
+    source: str, *, recursive: bool = False, storage_options: StorageOptions | None = None
+) -> list[SourceFile]:
+    """The files that a name stands for, sorted by name.
+
+    A folder stands for its files, with ``recursive`` also for the files of its subfolders. In globs, ``**`` matches any
+    number of folders. Names that begin with ``.`` or ``_`` are hidden, as in Spark: neither folders nor globs find such
+    files, or files in such folders. A link to a folder is followed if it is named, not inside a folder. A name with
+    ``://`` is a URI; that of standard input, ``-``, stands for no file.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    OSError
+        A file system cannot be read.
+    ValueError
+        There is no file system for a URI; or it is standard input, which the caller does not read.
+    """
+    if source == STANDARD_INPUT:
+        raise ValueError("-: standard input cannot be read by several processes: write it to a file, and name that")
+    if source.startswith("file:"):
+        files = _local_files(_local_path(source), recursive)
+    elif "://" in source:
+        from msmqwire.capture.files.remote import RemoteStore
+
+        files = _remote_files(RemoteStore(source, storage_options), source, recursive)
+    else:
+        files = _local_files(source, recursive)
+    if not files:
+        raise FileNotFoundError(f"no capture matches {source!r}")
+    return sorted(files)
+
+
 def find_files(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     recursive: bool = False,
     storage_options: StorageOptions | None = None,
 ) -> tuple[SourceFile, ...]:
-    """The files of ``sources``, sorted by name, each once.
-
-    A folder stands for its files, with ``recursive`` also for the files of its subfolders. In globs, ``**`` matches any
-    number of folders. Names that begin with ``.`` or ``_`` are hidden, as in Spark: neither folders nor globs find such
-    files, or files in such folders. A link to a folder is followed if it is named, not inside a folder.
+    """The files that several names stand for, as of ``files_at``, sorted by name, each once.
 
     Parameters
     ----------
@@ -60,15 +103,12 @@ def find_files(
 
     Raises
     ------
-    FileNotFoundError
-        A source matches no file.
-    OSError
-        A file system cannot be read.
-    ValueError
-        There is no file system for a URI.
+    FileNotFoundError, OSError, ValueError
+        As of ``files_at``; or no source was named.
     """
     several = (sources,) if isinstance(sources, (str, os.PathLike)) else sources
-    found = {file.name: file for source in several for file in _files(os.fspath(source), recursive, storage_options)}
+    listed = (files_at(os.fspath(one), recursive=recursive, storage_options=storage_options) for one in several)
+    found = {file.name: file for files in listed for file in files}
     if not found:
         raise FileNotFoundError("no capture was named")
     return tuple(sorted(found.values()))
@@ -97,6 +137,8 @@ def open_source(name: str, storage_options: StorageOptions | None = None) -> IO[
         It cannot be opened.
     """
     if "://" in name:
+        from msmqwire.capture.files.remote import RemoteStore
+
         return RemoteStore(name, storage_options).open(name)  # type: ignore[return-value] # a RawIOBase is one
     return open(name, "rb", buffering=0)
 
@@ -126,18 +168,6 @@ def opened(names: Iterable[str], storage_options: StorageOptions | None = None) 
         yield [stack.enter_context(open_source(name, storage_options)) if "://" in name else name for name in names]
 
 
-def _files(source: str, recursive: bool, storage_options: StorageOptions | None) -> list[SourceFile]:
-    if source.startswith("file:"):
-        files = _local_files(_local_path(source), recursive)
-    elif "://" in source:
-        files = _remote_files(RemoteStore(source, storage_options), source, recursive)
-    else:
-        files = _local_files(source, recursive)
-    if not files:
-        raise FileNotFoundError(f"no capture matches {source!r}")
-    return files
-
-
 def _local_path(uri: str) -> str:
     """The path of a ``file:`` URI, which may be a glob: ``?`` and ``#`` are part of the path."""
     path = uri.removeprefix("file:")
@@ -147,6 +177,8 @@ def _local_path(uri: str) -> str:
 def _local_files(source: str, recursive: bool) -> list[SourceFile]:
     if os.path.lexists(source):
         matches = [source]
+    elif not glob.has_magic(source):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
     else:
         base, pattern = _split_glob(source)
         found = glob.glob(source, recursive=True)

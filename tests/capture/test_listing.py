@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from msmqwire import capture
-from msmqwire.spark.source import remote
-from msmqwire.spark.source.files import SourceFile, find_files, open_source
+from msmqwire.capture.files import remote
+from msmqwire.capture.files.listing import SourceFile, find_files, open_source
 from tests.spark.captures import ROOT
 from tests.spark.object_store import ObjectStore, object_store
 
@@ -98,6 +98,28 @@ def test_several_sources_each_file_once(store: ObjectStore, tree: Path) -> None:
     assert names == tuple(sorted([str(tree / "a.pcap"), str(tree / "day=2/e.pcap"), store.url("tree/a.pcap")]))
 
 
+@pytest.mark.parametrize("pattern", ["a.pcap", "", "*", "day=*", "day=*/_*.pcap", "**"])
+def test_readers_take_names_as_the_list_does(tree: Path, pattern: str) -> None:
+    """Paths, and URIs of another file system."""
+    import fsspec
+
+    for source in (f"{tree}/{pattern}", f"file:{tree}/{pattern}", f"memory:/{tree}/{pattern}"):
+        if source.startswith("memory"):
+            fsspec.filesystem("memory").put(f"{tree}/", f"{tree}/", recursive=True)
+        with capture.open(source) as blocks:
+            read = [name for block in blocks for name in block.capture.to_arrow().column("file").to_pylist()]
+        assert tuple(dict.fromkeys(read)) == names_of(source)
+
+
+def test_standard_input_has_one_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of that name has a folder in front of it."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(LOCAL, "-")
+    assert names_of("./-") == ("./-",)
+    with pytest.raises(ValueError, match="-: standard input cannot be read by several processes"):
+        find_files("-")
+
+
 def test_names_are_meant_as_they_stand(store: ObjectStore) -> None:
     uri = store.put("odd/what?#%20 [1].pcap", LOCAL)
     assert names_of(uri, storage_options=store.options) == (uri,)
@@ -157,7 +179,7 @@ def test_file_systems_that_are_not_there(source: str, options: dict[str, str], m
 
 def payloads(source: object) -> list[bytes]:
     with capture.open(source) as blocks:  # type: ignore[arg-type]
-        return [bytes(payload) for block in blocks for payload in block.payloads]
+        return [bytes(payload) for block in blocks for payload in block.payloads if payload is not None]
 
 
 def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
