@@ -390,12 +390,15 @@ cdef inline int read_direct(Scanner* scanner, Name* name) noexcept nogil:
     """DirectName. A queue of the machine takes precedence over a suffix, a suffix over a subqueue."""
     cdef bint slashes
     cdef uint8_t suffix
+    cdef Expected expected
     name.kind = KIND_DIRECT
     if read_protocol(scanner, name) != 0 or read_address(scanner, name) != 0:
         return -1
     slashes = scanner.options & HTTP_SLASHES and name.protocol >= PROTOCOL_HTTP
     if not is_separator(scanner, slashes):
-        return refuse(scanner, BAD_TEXT, Field.ProtocolAddressSpecification, BACKSLASH)
+        # Only a backslash and a character that no computer name has end a computer name
+        expected = COMPUTER_CHARACTER if name.protocol == PROTOCOL_OS and scanner.at < scanner.end else BACKSLASH
+        return refuse(scanner, BAD_TEXT, Field.ProtocolAddressSpecification, expected)
     scanner.at += 1
     name.queue_type = QUEUE_PUBLIC
     if skip(scanner, b"private$"):
@@ -524,12 +527,14 @@ cdef int read_path_name(Scanner* scanner, Name* name) noexcept nogil:
     cdef size_t visible = run_of(scanner, VISIBLE, scanner.size)
     cdef size_t computer = visible
     cdef Scanner prefix = scanner[0]
+    cdef Expected expected
     name.kind = KIND_PATH_NAME
     name.queue_type = QUEUE_PUBLIC
     while computer and scanner.text[computer - 1] != c"\\":
         computer -= 1
     if computer == 0 and 0 < visible <= MAX_COMPUTER:
-        return refuse_at(scanner, visible, BAD_TEXT, Field.Computer, BACKSLASH)
+        expected = BACKSLASH if visible == scanner.size else COMPUTER_CHARACTER
+        return refuse_at(scanner, visible, BAD_TEXT, Field.Computer, expected)
     if computer == 0 and visible:
         return refuse_at(scanner, MAX_COMPUTER, TOO_LARGE, Field.Computer, COMPUTER_CHARACTER)
     if computer <= 1:

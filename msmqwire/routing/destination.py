@@ -56,7 +56,8 @@ def get_destination_info(
     Parameters
     ----------
     format_name : str or FormatName
-        A format name, as text or parsed by :func:`msmqwire.formatname.parse`.
+        A format name, as text or parsed by :func:`msmqwire.formatname.parse`. In text, ``/`` may stand for ``\`` after
+        ``/MSMQ``, as names of queues over HTTP are often written.
     directory : Directory, optional
         Read for the queue of a public or connector name only.
     literal : bool
@@ -73,7 +74,7 @@ def get_destination_info(
     """
     if isinstance(format_name, str):
         try:
-            format_name = parse(format_name)
+            format_name = parse(format_name, http_slashes=True)
         except FormatNameError as error:
             return DestinationInfo(False, reason=str(error))
     match format_name:

@@ -145,6 +145,20 @@ def test_an_error_points_at_the_character() -> None:
     assert pickle.loads(pickle.dumps(caught.value)).offset == 31
 
 
+@pytest.mark.parametrize(
+    ("text", "offset", "read"),
+    [("DIRECT=OS:a b\\q", 11, parse), ("a b\\q", 1, parse_path_name)],
+)
+def test_a_wrong_character_in_the_name_of_a_computer(text: str, offset: int, read: Any) -> None:
+    with pytest.raises(
+        FormatNameError, match=r"expected a character of a computer name \(U\+0021 to U\+007E\)"
+    ) as caught:
+        read(text)
+    assert (caught.value.code, caught.value.offset) == ("bad_text", offset)
+    with pytest.raises(FormatNameError, match=r"truncated: .* expected '\\'"):
+        read(text.split()[0])
+
+
 def test_long_addresses() -> None:
     """Bounds of the rules that have some, and a port of any length, which Python would not read as a number."""
     assert parse("DIRECT=OS:" + "c" * 256 + "\\" + "q" * 124 + ";" + "s" * 32)

@@ -68,6 +68,15 @@ def test_direct() -> None:
         assert get_destination_info(text) == DestinationInfo(True, address, NIL)
 
 
+def test_direct_names_over_http_with_slashes() -> None:
+    for text, host in {
+        "DIRECT=HTTPS://shop.example/msmq/private$/orders": "//shop.example/msmq",
+        "DIRECT=HTTP://shop.example:8080/MSMQ/orders;JOURNAL": "//shop.example:8080/MSMQ",
+    }.items():
+        assert destination(text) == destination(text.replace("q/", "q\\").replace("Q/", "Q\\")) == (True, host, NIL)
+    refused(r"DIRECT=OS:ledger/private$/orders")
+
+
 @row("GD-02")
 def test_public() -> None:
     asked = directory(queue())
