@@ -28,7 +28,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("mqsd", "mqcn", "mqqb"),
     ("capture",),
     ("directory",),
-    ("discovery", "notification"),
+    ("discovery", "notification", "session"),
     ("routing",),
     ("net",),
     ("insight",),

@@ -1,0 +1,42 @@
+"""Sessions of [MS-MQQB] as state machines without I/O: bytes and times in; bytes, events and the next deadline out."""
+
+from __future__ import annotations
+
+from msmqwire.session.acceptor import Acceptor
+from msmqwire.session.events import (
+    CloseReason,
+    ConnectionWanted,
+    Disregarded,
+    Event,
+    MessageDisregarded,
+    MessageExpired,
+    MessageReceived,
+    MessagesAcknowledged,
+    SessionClosed,
+    SessionOpened,
+)
+from msmqwire.session.history import MessageIDHistory
+from msmqwire.session.initiator import Initiator
+from msmqwire.session.session import Session, SessionState, Timer
+from msmqwire.session.settings import LARGEST_PACKET, Settings
+
+__all__ = [
+    "LARGEST_PACKET",
+    "Acceptor",
+    "CloseReason",
+    "ConnectionWanted",
+    "Disregarded",
+    "Event",
+    "Initiator",
+    "MessageDisregarded",
+    "MessageExpired",
+    "MessageIDHistory",
+    "MessageReceived",
+    "MessagesAcknowledged",
+    "Session",
+    "SessionClosed",
+    "SessionOpened",
+    "SessionState",
+    "Settings",
+    "Timer",
+]

@@ -1,0 +1,116 @@
+"""The side of a session that is connected to: [MS-MQQB] 3.1.5.10."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from uuid import UUID
+
+from msmqwire import mqqb
+from msmqwire.session.events import CloseReason
+from msmqwire.session.history import MessageIDHistory
+from msmqwire.session.session import Session, SessionState, Timer
+from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS, Settings
+
+__all__ = ["Acceptor"]
+
+_NIL = UUID(int=0)
+_RESERVED = 0x0010  # RE of OperatingSystem: 2.2.3.1
+_ECHOED = 0x0300  # SE and OS
+
+
+class Acceptor(Session):
+    """One session that a peer initiates. Each connection needs its own; they share ``history``.
+
+    Parameters
+    ----------
+    identifier : uuid.UUID, optional
+        QueueManager.Identifier; by default a new one.
+    settings : Settings, optional
+    history : MessageIDHistory, optional
+        The messages that the queue manager received on all sessions.
+    accepts : callable, optional
+        Whether a message is for a queue of this queue manager; others are disregarded. By default all are accepted.
+    refuses : bool
+        Whether to answer the request with CS, because there are too many sessions ([MS-MQQB] 2.2.1).
+    wall_clock : callable
+        Seconds since 1970, UTC: decides which messages have expired.
+
+    Examples
+    --------
+    >>> from msmqwire import mqqb
+    >>> from msmqwire.session import Acceptor, Initiator, MessageReceived
+    >>> initiator, acceptor = Initiator(), Acceptor()
+    >>> acceptor.connection_made(now=0.0)
+    >>> initiator.connection_made(now=0.0)
+    >>> message = mqqb.UserMessage(destination_queue="DIRECT=OS:host\\\\private$\\\\orders", body=b"one")
+    >>> initiator.send(message, now=0.0)
+    1
+    >>> for _ in range(3):
+    ...     events = acceptor.receive_data(initiator.data_to_send(), now=0.1)
+    ...     answers = initiator.receive_data(acceptor.data_to_send(), now=0.1)
+    >>> [bytes(event.message.body) for event in events if isinstance(event, MessageReceived)]
+    [b'one']
+    >>> acceptor.close(now=0.2)
+    [SessionClosed(reason=<CloseReason.LOCAL: 'local'>, detail='closed by this side')]
+    >>> initiator.receive_data(acceptor.data_to_send(), now=0.2)
+    [MessagesAcknowledged(message_ids=(1,))]
+    """
+
+    def __init__(
+        self,
+        identifier: UUID | None = None,
+        *,
+        settings: Settings | None = None,
+        history: MessageIDHistory | None = None,
+        accepts: Callable[[mqqb.UserMessage], bool] | None = None,
+        refuses: bool = False,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(identifier, settings=settings, history=history, accepts=accepts, wall_clock=wall_clock)
+        self._refuses = refuses
+
+    def connection_made(self, now: float) -> None:
+        """A peer has connected: [MS-MQQB] 3.1.5.10."""
+        self._start_initialization(SessionState.WAITING_EC_MSG, now)
+
+    def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None:
+        """[MS-MQQB] 3.1.5.3.1."""
+        if self.state is not SessionState.WAITING_EC_MSG:
+            self._unexpected(packet, now)
+            return
+        self.remote_queue_manager = packet.client_guid
+        known = packet.server_guid in (_NIL, self.identifier)  # S12
+        response = mqqb.EstablishConnection(
+            client_guid=packet.client_guid,
+            server_guid=self.identifier,
+            time_stamp=packet.time_stamp,
+            operating_system=_RESERVED | packet.operating_system & _ECHOED,  # S16
+            refused=self._refuses or not known,
+        )
+        self._output.append(mqqb.encode(response))
+        if not known:
+            detail = f"the peer asked for queue manager {packet.server_guid}; this is {self.identifier}"
+            self._close(CloseReason.REFUSED, detail, now)
+        elif self._refuses:
+            self._close(CloseReason.REFUSED, "there are too many sessions", now)
+        else:
+            self.state = SessionState.WAITING_CP_MSG
+            self._start(Timer.SESSION_INITIALIZATION, self.settings.initialization_timeout, now)  # S13
+
+    def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, now: float) -> None:
+        """[MS-MQQB] 3.1.5.4.1."""
+        if self.state is not SessionState.WAITING_CP_MSG:
+            self._unexpected(packet, now)
+            return
+        self.received_window_size = packet.window_size
+        # Echoed as received, but in range for the own timers (S19)
+        self.ack_wait_timeout = ACK_TIMEOUTS.clamp(packet.ack_timeout)
+        self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.clamp(packet.recoverable_ack_timeout)
+        response = mqqb.ConnectionParameters(
+            recoverable_ack_timeout=packet.recoverable_ack_timeout,
+            ack_timeout=packet.ack_timeout,
+            window_size=self.settings.window_size,
+        )
+        self._output.append(mqqb.encode(response))
+        self._open(now)

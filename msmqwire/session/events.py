@@ -1,0 +1,140 @@
+"""What a session reports to its caller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+from uuid import UUID
+
+from msmqwire import mqqb
+
+__all__ = [
+    "CloseReason",
+    "ConnectionWanted",
+    "Disregarded",
+    "Event",
+    "MessageDisregarded",
+    "MessageExpired",
+    "MessageReceived",
+    "MessagesAcknowledged",
+    "SessionClosed",
+    "SessionOpened",
+]
+
+
+class Disregarded(StrEnum):
+    """Why a message that was received is not delivered. It is counted and acknowledged (S2, S6, S19)."""
+
+    DUPLICATE = "duplicate"
+    EXPIRED = "expired"
+    NO_SUCH_QUEUE = "no_such_queue"
+    OTHER_QUEUE_MANAGER = "other_queue_manager"
+
+
+class CloseReason(StrEnum):
+    """Why a session closed."""
+
+    LOCAL = "local"
+    """This side called ``close``."""
+    CONNECTION_LOST = "connection_lost"
+    REFUSED = "refused"
+    """The peer refused the session with CS (S15), or this side refused it (S12)."""
+    MALFORMED_PACKET = "malformed_packet"
+    UNEXPECTED_PACKET = "unexpected_packet"
+    """A packet that the state of the session does not allow, or with wrong identifiers or counts."""
+    TRANSACTIONAL_MESSAGE = "transactional_message"
+    """S21"""
+    NOT_FORWARDED = "not_forwarded"
+    """A recoverable message for another queue manager, which this one cannot keep ([MS-MQQB] 3.1.5.8.2)."""
+    INITIALIZATION_TIMEOUT = "initialization_timeout"
+    ACK_WAIT_TIMEOUT = "ack_wait_timeout"
+    IDLE = "idle"
+    """The Session Cleanup Timer expired."""
+
+
+@dataclass(frozen=True)
+class SessionOpened:
+    """Session initialization is complete: messages can travel.
+
+    Attributes
+    ----------
+    remote_queue_manager : uuid.UUID
+        RemoteQMGuid.
+    """
+
+    remote_queue_manager: UUID
+
+
+@dataclass(frozen=True)
+class MessageReceived:
+    """A message for the caller. It has to be stored before ``data_to_send`` is called: that acknowledges it.
+
+    Attributes
+    ----------
+    message : mqqb.UserMessage
+    packet : bytes
+        The packet as it was received, with its SessionHeader if it has one.
+    """
+
+    message: mqqb.UserMessage
+    packet: bytes
+
+
+@dataclass(frozen=True)
+class MessageDisregarded:
+    """A message that is acknowledged, but not delivered."""
+
+    message: mqqb.UserMessage
+    reason: Disregarded
+
+
+@dataclass(frozen=True)
+class MessagesAcknowledged:
+    """The peer has these messages, recoverable ones in its store; they are forgotten here.
+
+    Attributes
+    ----------
+    message_ids : tuple of int
+        As ``send`` returned them.
+    """
+
+    message_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class MessageExpired:
+    """A message reached the end of its TimeToReachQueue before it was sent: [MS-MQQB] 3.1.7.1.2. It is forgotten."""
+
+    message_id: int
+
+
+@dataclass(frozen=True)
+class SessionClosed:
+    """The session is closed: send what ``data_to_send`` still returns, then close the connection.
+
+    Attributes
+    ----------
+    reason : CloseReason
+    detail : str
+        A sentence about what happened.
+    """
+
+    reason: CloseReason
+    detail: str
+
+
+@dataclass(frozen=True)
+class ConnectionWanted:
+    """The Session Retry Connect Timer expired: connect, then call ``connection_made`` or ``connection_lost``."""
+
+
+Event: TypeAlias = (
+    SessionOpened
+    | MessageReceived
+    | MessageDisregarded
+    | MessagesAcknowledged
+    | MessageExpired
+    | SessionClosed
+    | ConnectionWanted
+)

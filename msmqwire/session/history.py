@@ -1,0 +1,57 @@
+"""The messages that were received, so that duplicates are recognised: [MS-MQQB] 3.1.1.3, MessageIDHistoryTable."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from uuid import UUID
+
+__all__ = ["MessageIDHistory"]
+
+
+class MessageIDHistory:
+    """The messages that a queue manager received on all its sessions, in memory.
+
+    Messages are compared by SourceQueueManager and MessageID (S3).
+
+    Parameters
+    ----------
+    size : int
+        The most messages remembered; above it the one that was seen longest ago is forgotten. 10,000 on Windows.
+    cleanup_timeout : float
+        Seconds of the MessageIDHistory Cleanup Timer: messages not seen for that long are forgotten when it expires.
+    """
+
+    def __init__(self, *, size: int = 10_000, cleanup_timeout: float = 1800.0) -> None:
+        if size < 1:
+            raise ValueError(f"size is {size}: not above 0")
+        self._size = size
+        self._cleanup_timeout = cleanup_timeout
+        self._cleanup_at: float | None = None
+        self._seen: OrderedDict[tuple[UUID, int], float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def is_duplicate(self, source_queue_manager: UUID, message_id: int, now: float) -> bool:
+        """Whether the message is known; it is from now on."""
+        if self._cleanup_at is not None and now >= self._cleanup_at:
+            self._clean_up(now)
+        key = (source_queue_manager, message_id)
+        known = key in self._seen
+        self._seen[key] = now
+        self._seen.move_to_end(key)
+        if len(self._seen) > self._size:
+            self._seen.popitem(last=False)
+        if self._cleanup_at is None:
+            self._cleanup_at = now + self._cleanup_timeout
+        return known
+
+    def forget(self, source_queue_manager: UUID, message_id: int) -> None:
+        """Forget a message that could not be stored: it is accepted when it comes again."""
+        self._seen.pop((source_queue_manager, message_id), None)
+
+    def _clean_up(self, now: float) -> None:
+        """[MS-MQQB] 3.1.6.7, done when the next message comes: the size limits what is kept until then."""
+        while self._seen and next(iter(self._seen.values())) < now - self._cleanup_timeout:
+            self._seen.popitem(last=False)
+        self._cleanup_at = now + self._cleanup_timeout if self._seen else None

@@ -1,0 +1,150 @@
+"""The side of a session that connects: [MS-MQQB] 3.1.5.2."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from uuid import UUID
+
+from msmqwire import mqqb
+from msmqwire.session.events import CloseReason, ConnectionWanted, Event
+from msmqwire.session.history import MessageIDHistory
+from msmqwire.session.session import Session, SessionState, Timer
+from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
+
+__all__ = ["Initiator"]
+
+_NIL = UUID(int=0)
+_SERVER = 0x0210  # RE and OS of OperatingSystem: 2.2.3.1
+_NO_PING = 0x0100  # SE
+_FIRST_RETRY = 0.01  # of the longest Session Retry Connect Timer
+
+
+class Initiator(Session):
+    """The sessions with one queue manager, one after the other: messages outlive a broken connection.
+
+    ``ConnectionWanted`` asks the caller to connect whenever messages wait. The caller answers with ``connection_made``
+    or ``connection_lost``. What is not acknowledged when a connection ends is sent again on the next, in order.
+
+    Parameters
+    ----------
+    identifier : uuid.UUID, optional
+        QueueManager.Identifier, the ClientGuid and the SourceQueueManager of messages; by default a new one (S11).
+    remote_queue_manager : uuid.UUID, optional
+        The queue manager to connect to; nil (the default) for a direct format name, which accepts any (S1).
+    settings : Settings, optional
+    history, accepts :
+        As for ``Acceptor``: messages travel in both directions.
+    pinged : bool
+        Whether a Ping Request is sent before each connection: SE is then 0.
+    wall_clock : callable
+        Seconds since 1970, UTC: SentTime of messages, and which of them have expired.
+    """
+
+    def __init__(
+        self,
+        identifier: UUID | None = None,
+        *,
+        remote_queue_manager: UUID = _NIL,
+        settings: Settings | None = None,
+        history: MessageIDHistory | None = None,
+        accepts: Callable[[mqqb.UserMessage], bool] | None = None,
+        pinged: bool = False,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(identifier, settings=settings, history=history, accepts=accepts, wall_clock=wall_clock)
+        self.remote_queue_manager = remote_queue_manager
+        self._server_guid = remote_queue_manager
+        self._operating_system = _SERVER if pinged else _SERVER | _NO_PING  # S16
+        self._retry_seconds = 0.0
+
+    def send(self, message: mqqb.UserMessage, now: float) -> int:
+        """As ``Session.send``; a session that is closed asks for a connection at the next deadline."""
+        message_id = super().send(message, now)
+        if self.state is SessionState.CLOSED:
+            self._wait_for_reconnect(now)
+        return message_id
+
+    def connection_made(self, now: float) -> None:
+        """The connection is there: send the request, [MS-MQQB] 3.1.5.2.3."""
+        if not self._is_disconnected():
+            raise RuntimeError("the session has a connection")
+        self._start_initialization(SessionState.WAITING_ECR_MSG, now)
+        request = mqqb.EstablishConnection(
+            client_guid=self.identifier,
+            server_guid=self._server_guid,
+            time_stamp=_milliseconds(now),
+            operating_system=self._operating_system,
+        )
+        self._output.append(mqqb.encode(request))
+
+    def connection_lost(self, now: float, detail: str = "the connection was closed") -> list[Event]:
+        """The connection has ended, or could not be made: try again if messages wait (S17)."""
+        if self._is_disconnected() and len(self.outgoing):
+            self._wait_for_reconnect(now)
+        return super().connection_lost(now, detail)
+
+    def receive_data(self, data: bytes | bytearray | memoryview, now: float) -> list[Event]:
+        """Bytes of the connection, divided anywhere."""
+        before = len(self.outgoing)
+        events = super().receive_data(data, now)
+        if len(self.outgoing) < before:
+            self._retry_seconds = 0.0
+        return events
+
+    def _close(self, reason: CloseReason, detail: str, now: float) -> None:
+        """[MS-MQQB] 3.1.5.9; a refusal ends the attempts (S17)."""
+        if self._is_disconnected():
+            return
+        super()._close(reason, detail, now)
+        if len(self.outgoing) and reason not in (CloseReason.LOCAL, CloseReason.REFUSED):
+            self._wait_for_reconnect(now)
+
+    def _wait_for_reconnect(self, now: float) -> None:
+        if Timer.SESSION_RETRY_CONNECT not in self._timers:
+            self._start(Timer.SESSION_RETRY_CONNECT, self._retry_seconds, now)
+            longest = self.settings.retry_timeout
+            self._retry_seconds = min(max(2 * self._retry_seconds, _FIRST_RETRY * longest), longest)
+        self.state = SessionState.WAITING_RECONNECT
+
+    def _expire(self, timer: Timer, now: float) -> None:
+        if timer is Timer.SESSION_RETRY_CONNECT:  # 3.1.6.1
+            self._events.append(ConnectionWanted())
+        else:
+            super()._expire(timer, now)
+
+    def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None:
+        """[MS-MQQB] 3.1.5.3.2."""
+        if self.state is not SessionState.WAITING_ECR_MSG:
+            self._unexpected(packet, now)
+            return
+        if packet.refused:
+            self._close(CloseReason.REFUSED, f"queue manager {packet.server_guid} refused the session", now)
+            return
+        # For a direct name any identifier is accepted (S1)
+        if packet.client_guid != self.identifier or self._server_guid not in (_NIL, packet.server_guid):
+            detail = f"the response names client {packet.client_guid} and server {packet.server_guid}"
+            self._close(CloseReason.UNEXPECTED_PACKET, detail, now)
+            return
+        self.remote_queue_manager = packet.server_guid
+        round_trip = (_milliseconds(now) - packet.time_stamp) % (1 << 32)
+        self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.clamp(8 * round_trip)
+        parameters = mqqb.ConnectionParameters(
+            recoverable_ack_timeout=self.recoverable_ack_send_timeout,
+            ack_timeout=self.ack_wait_timeout,
+            window_size=self.settings.window_size,
+        )
+        self._output.append(mqqb.encode(parameters))
+        self.state = SessionState.WAITING_CPR_MSG
+
+    def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, now: float) -> None:
+        """[MS-MQQB] 3.1.5.4.2."""
+        if self.state is not SessionState.WAITING_CPR_MSG:
+            self._unexpected(packet, now)
+            return
+        self.received_window_size = packet.window_size
+        self._open(now)
+
+
+def _milliseconds(now: float) -> int:
+    return int(now * 1000) % (1 << 32)

@@ -1,0 +1,118 @@
+"""The messages that a queue manager has to send: [MS-MQQB] 3.1.1.3.1, OutgoingMessageTable."""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from dataclasses import dataclass
+from uuid import UUID
+
+from msmqwire import mqqb
+from msmqwire.errors import EncodeError
+from msmqwire.session.framing import FLAG_SESSION
+
+__all__ = ["FOREVER", "OutgoingMessagePosition", "OutgoingMessageTable"]
+
+FOREVER = 0xFFFFFFFF
+"""The TimeToReachQueue of a message that never expires."""
+
+_NIL = UUID(int=0)
+_SOURCE_QUEUE_MANAGER_AT = 16  # bytes from the start of the packet: [MS-MQMQ] 2.2.19.2
+_SENT_TIME_AT = 52
+_MESSAGE_ID_AT = 56
+_FLAGS_AT = 2
+_LARGEST_ORDINAL = 0xFFFFFFFF
+_U32 = struct.Struct("<I")
+_SESSION_HEADER = struct.Struct("<HHIHHHH")
+
+
+@dataclass(slots=True, eq=False)
+class OutgoingMessagePosition:
+    """A message of the table: [MS-MQQB] 3.1.1.3.1.2. Whether it is recoverable is kept apart from its number (S9)."""
+
+    message_id: int
+    packet: bytes
+    recoverable: bool
+    expires: float
+    sequence_number: int = 0
+    recoverable_sequence_number: int = 0
+    received_session_ack: bool = False
+
+    def with_session_header(self, header: tuple[int, int, int, int, int, int]) -> bytes:
+        """The packet with a SessionHeader, which stands after its PacketSize: [MS-MQMQ] 2.2.20.4."""
+        packet = bytearray(self.packet)
+        packet[_FLAGS_AT] |= FLAG_SESSION
+        return bytes(packet) + _SESSION_HEADER.pack(*header, 0)
+
+
+class OutgoingMessageTable:
+    """Messages in the order of ``add``: those sent on this session and not acknowledged, then those that wait.
+
+    Attributes
+    ----------
+    identifier : uuid.UUID
+        The queue manager that the messages come from.
+    awaiting : list of OutgoingMessagePosition
+        Sent on this session, not acknowledged: AwaitingAck is TRUE.
+    waiting : deque of OutgoingMessagePosition
+    size : int
+        Bytes of all messages in the table.
+    """
+
+    def __init__(self, identifier: UUID, max_packet_size: int) -> None:
+        self.identifier = identifier
+        self.awaiting: list[OutgoingMessagePosition] = []
+        self.waiting: deque[OutgoingMessagePosition] = deque()
+        self.size = 0
+        self._max_packet_size = max_packet_size
+        self._message_id_ordinal = 0
+
+    def __len__(self) -> int:
+        return len(self.awaiting) + len(self.waiting)
+
+    def add(self, message: mqqb.UserMessage, wall_time: float) -> int:
+        """Append a message and return its MessageID.
+
+        A message without an identifier gets the next one, from 1 (S11), and the time of sending; SourceQueueManager is
+        this queue manager unless the message has one. A message with both is forwarded as it is.
+
+        Raises
+        ------
+        EncodeError
+            The message is transactional (S21), or its packet is too large (S22), or it cannot be written.
+        """
+        if message.transaction is not None:
+            raise EncodeError("TransactionHeader", "transactional messages are not supported")
+        packet = bytearray(mqqb.encode(message))
+        if packet[_FLAGS_AT] & FLAG_SESSION:
+            raise EncodeError("SessionHeader", "the session writes it; pass a message without one")
+        if len(packet) > self._max_packet_size:
+            raise EncodeError(
+                "PacketSize", f"the packet has {len(packet):,} bytes, more than {self._max_packet_size:,}"
+            )
+        message_id = message.message_id
+        sent_time = message.sent_time
+        if message.source_queue_manager == _NIL:
+            packet[_SOURCE_QUEUE_MANAGER_AT : _SOURCE_QUEUE_MANAGER_AT + 16] = self.identifier.bytes_le
+        if not message_id:
+            self._message_id_ordinal = self._message_id_ordinal % _LARGEST_ORDINAL + 1
+            message_id = self._message_id_ordinal
+            _U32.pack_into(packet, _MESSAGE_ID_AT, message_id)
+        if not sent_time:
+            sent_time = int(wall_time)
+            _U32.pack_into(packet, _SENT_TIME_AT, sent_time & FOREVER)
+        lifetime = message.time_to_reach_queue
+        expires = float("inf") if lifetime == FOREVER else sent_time + lifetime
+        recoverable = message.delivery_mode == "recoverable"
+        self.waiting.append(OutgoingMessagePosition(message_id, bytes(packet), recoverable, expires))
+        self.size += len(packet)
+        return message_id
+
+    def remove(self, position: OutgoingMessagePosition) -> None:
+        """Count a message out that was taken from ``waiting`` or ``awaiting``."""
+        self.size -= len(position.packet)
+
+    def start_session(self) -> None:
+        """All messages wait again, in their order: [MS-MQQB] 3.1.3.2."""
+        self.waiting.extendleft(reversed(self.awaiting))
+        self.awaiting.clear()

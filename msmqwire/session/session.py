@@ -1,0 +1,474 @@
+"""One session of [MS-MQQB] 3.1, without I/O: everything that initiator and acceptor have in common.
+
+Bytes and times go in; bytes, events and the next deadline come out. Times are seconds of one monotonic clock. States,
+timers and counts have the names of the text; S1 to S22 are rulings where the text contradicts itself or is silent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from uuid import UUID, uuid4
+
+from msmqwire import mqqb
+from msmqwire.errors import DecodeError
+from msmqwire.session.events import (
+    CloseReason,
+    Disregarded,
+    Event,
+    MessageDisregarded,
+    MessageExpired,
+    MessageReceived,
+    MessagesAcknowledged,
+    SessionClosed,
+    SessionOpened,
+)
+from msmqwire.session.framing import FramingError, PacketReader
+from msmqwire.session.history import MessageIDHistory
+from msmqwire.session.numbers import difference, following, is_at_most
+from msmqwire.session.outgoing import FOREVER, OutgoingMessagePosition, OutgoingMessageTable
+from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
+
+__all__ = ["Session", "SessionState", "Timer"]
+
+_NIL = UUID(int=0)
+_FLAGS = 32  # bits of RecoverableMsgAckFlags
+_MOST_AWAITING = 1 << 14  # above half the range of a count, numbers could not be compared
+_LATE = 0.75  # of the Session Ack Send Timer, after which a message carries the acknowledgment: 3.1.7.11
+
+
+class SessionState(StrEnum):
+    """SessionState: [MS-MQQB] 3.1.1.3.1."""
+
+    OPEN = "OPEN"
+    CLOSED = "CLOSED"
+    WAITING_CP_MSG = "WAITING_CP_MSG"
+    WAITING_CPR_MSG = "WAITING_CPR_MSG"
+    WAITING_EC_MSG = "WAITING_EC_MSG"
+    WAITING_ECR_MSG = "WAITING_ECR_MSG"
+    WAITING_RECONNECT = "WAITING_RECONNECT"
+
+
+class Timer(StrEnum):
+    """The timers of a session: [MS-MQQB] 3.1.2.1 to 3.1.2.5."""
+
+    SESSION_INITIALIZATION = "session_initialization"
+    SESSION_CLEANUP = "session_cleanup"
+    SESSION_RETRY_CONNECT = "session_retry_connect"
+    SESSION_ACK_WAIT = "session_ack_wait"
+    SESSION_ACK_SEND = "session_ack_send"
+
+
+class Session:
+    """What initiator and acceptor have in common; use ``Initiator`` or ``Acceptor``.
+
+    Call ``data_to_send`` after every other method, but not before the messages of ``MessageReceived`` are stored: the
+    bytes acknowledge them.
+
+    Attributes
+    ----------
+    identifier : uuid.UUID
+        QueueManager.Identifier of this side.
+    remote_queue_manager : uuid.UUID
+        RemoteQMGuid; nil until it is known.
+    state : SessionState
+    settings : Settings
+    outgoing : OutgoingMessageTable
+        Messages to send and messages that are not acknowledged.
+    history : MessageIDHistory
+    message_sent_count, recoverable_message_sent_count, message_received_count, recoverable_message_received_count : int
+    unacked_message_count, unacked_received_msg_count, recoverable_msg_ack_flags : int
+    last_acked_recoverable_msg_seq_number, received_window_size : int
+        The counts of [MS-MQQB] 3.1.1.3.1.
+    """
+
+    def __init__(
+        self,
+        identifier: UUID | None = None,
+        *,
+        settings: Settings | None = None,
+        history: MessageIDHistory | None = None,
+        accepts: Callable[[mqqb.UserMessage], bool] | None = None,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.identifier = identifier or uuid4()
+        self.settings = settings or Settings()
+        self.history = MessageIDHistory() if history is None else history
+        self.outgoing = OutgoingMessageTable(self.identifier, self.settings.max_packet_size)
+        self.state = SessionState.CLOSED
+        self.remote_queue_manager = _NIL
+        self._accepts = accepts
+        self._wall_clock = wall_clock
+        self._output: list[bytes] = []
+        self._timers: dict[Timer, float] = {}
+        self._events: list[Event] = []
+        self._initialize(SessionState.CLOSED)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.state} {self.identifier}, {len(self.outgoing)} outgoing messages>"
+
+    # --- What the caller does ---
+
+    @property
+    def is_open(self) -> bool:
+        """Whether session initialization is complete."""
+        return self.state is SessionState.OPEN
+
+    def send(self, message: mqqb.UserMessage, now: float) -> int:
+        """Send a message as soon as the session and its window allow, and return its MessageID.
+
+        A message without MessageID, SourceQueueManager or SentTime gets them. All other fields are sent as they are.
+
+        Raises
+        ------
+        EncodeError
+            The message is transactional (S21), its packet is too large (S22), or it cannot be written.
+        """
+        message_id = self.outgoing.add(message, self._wall_clock())
+        self._send_waiting(now)
+        return message_id
+
+    def receive_data(self, data: bytes | bytearray | memoryview, now: float) -> list[Event]:
+        """Bytes of the connection, divided anywhere."""
+        try:
+            for packet in self._reader.feed(data):
+                if self._is_disconnected():
+                    break
+                self._receive_packet(packet, now)
+        except FramingError as error:
+            self._close(CloseReason.MALFORMED_PACKET, str(error), now)
+        self._send_waiting(now)
+        return self._take_events()
+
+    def data_to_send(self) -> bytes:
+        """The bytes to write to the connection since the last call, also those of a session that has closed."""
+        data = b"".join(self._output)
+        self._output.clear()
+        return data
+
+    def next_deadline(self) -> float | None:
+        """When ``handle_deadline`` has to be called; None if no timer is running."""
+        return min(self._timers.values(), default=None)
+
+    def handle_deadline(self, now: float) -> list[Event]:
+        """The timers that have expired, in the order of their times: [MS-MQQB] 3.1.6."""
+        for timer in sorted(self._timers, key=self._timers.__getitem__):
+            # An earlier timer may have stopped a later one
+            if self._timers.get(timer, now + 1) <= now:
+                del self._timers[timer]
+                self._expire(timer, now)
+        self._send_waiting(now)
+        return self._take_events()
+
+    def connection_lost(self, now: float, detail: str = "the connection was closed") -> list[Event]:
+        """The connection has ended, or could not be made."""
+        if not self._is_disconnected():
+            self._close(CloseReason.CONNECTION_LOST, detail, now)
+        self._output.clear()
+        return self._take_events()
+
+    def close(self, now: float, detail: str = "closed by this side") -> list[Event]:
+        """Acknowledge what the peer is owed (S18), then close the session: [MS-MQQB] 3.1.5.9."""
+        if not self._is_disconnected():
+            if self.is_open and self.unacked_received_msg_count:
+                self._send_session_ack()
+            self._close(CloseReason.LOCAL, detail, now)
+        return self._take_events()
+
+    # --- Beginning and end: 3.1.3.2, 3.1.5.9 ---
+
+    def _initialize(self, state: SessionState) -> None:
+        self.message_sent_count = self.recoverable_message_sent_count = 0
+        self.message_received_count = self.recoverable_message_received_count = 0
+        self.recoverable_msg_ack_flags = 0
+        self.last_acked_recoverable_msg_seq_number = 0
+        self.unacked_received_msg_count = 0
+        self.unacked_message_count = 0  # S5
+        self.received_window_size = self.settings.window_size
+        self.ack_wait_timeout = self.settings.ack_wait_timeout
+        self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.highest
+        self.session_active = self.received_ack = False
+        self.state = state
+        self._ack_send_started = 0.0
+        self._timers.clear()
+        self._output.clear()
+        self._reader = PacketReader(self.settings.max_packet_size)
+        self.outgoing.start_session()
+
+    def _start_initialization(self, state: SessionState, now: float) -> None:
+        self._initialize(state)
+        self._start(Timer.SESSION_INITIALIZATION, self.settings.initialization_timeout, now)  # S13
+        self._start(Timer.SESSION_CLEANUP, self.settings.cleanup_timeout, now)
+
+    def _open(self, now: float) -> None:
+        self._timers.pop(Timer.SESSION_INITIALIZATION, None)
+        self.state = SessionState.OPEN
+        self._events.append(SessionOpened(self.remote_queue_manager))
+
+    def _is_disconnected(self) -> bool:
+        return self.state in (SessionState.CLOSED, SessionState.WAITING_RECONNECT)
+
+    def _close(self, reason: CloseReason, detail: str, now: float) -> None:
+        if self._is_disconnected():
+            return
+        self._timers.clear()
+        self.state = SessionState.CLOSED
+        self.outgoing.start_session()
+        self._events.append(SessionClosed(reason, detail))
+
+    def _take_events(self) -> list[Event]:
+        events, self._events = self._events, []
+        return events
+
+    # --- Timers: 3.1.2, 3.1.6 ---
+
+    def _start(self, timer: Timer, seconds: float, now: float) -> None:
+        self._timers[timer] = now + seconds
+
+    def _start_ack_send(self, milliseconds: float, now: float) -> None:
+        self._ack_send_started = now
+        self._start(Timer.SESSION_ACK_SEND, milliseconds / 1000, now)
+
+    def _start_ack_wait(self, now: float) -> None:
+        milliseconds = self.ack_wait_timeout * self.settings.ack_wait_multiple
+        self._start(Timer.SESSION_ACK_WAIT, milliseconds / 1000, now)
+
+    def _expire(self, timer: Timer, now: float) -> None:
+        match timer:
+            case Timer.SESSION_INITIALIZATION:  # 3.1.6.6
+                seconds = f"{self.settings.initialization_timeout:g}"
+                self._close(
+                    CloseReason.INITIALIZATION_TIMEOUT, f"the session was not initialized in {seconds} seconds", now
+                )
+            case Timer.SESSION_CLEANUP:  # 3.1.6.2
+                if self.session_active:
+                    self.session_active = False
+                    self._start(Timer.SESSION_CLEANUP, self.settings.cleanup_timeout, now)
+                else:
+                    seconds = f"{self.settings.cleanup_timeout:g}"
+                    self._close(CloseReason.IDLE, f"there was no message for {seconds} seconds", now)
+            case Timer.SESSION_ACK_WAIT:  # 3.1.6.3
+                if not self.outgoing.awaiting:
+                    self.received_ack = False
+                elif self.received_ack:
+                    self.received_ack = False
+                    self._start_ack_wait(now)
+                else:
+                    self._close(
+                        CloseReason.ACK_WAIT_TIMEOUT,
+                        f"no packet came within {self.ack_wait_timeout * self.settings.ack_wait_multiple / 1000:g} "
+                        "seconds while messages were not acknowledged",
+                        now,
+                    )
+            case Timer.SESSION_ACK_SEND:  # 3.1.6.4; it stays stopped (S14)
+                if self.unacked_received_msg_count:
+                    self._send_session_ack()
+
+    # --- Packets received: 3.1.5 ---
+
+    def _receive_packet(self, data: bytes, now: float) -> None:
+        self.received_ack = True
+        try:
+            packet = mqqb.decode(data, strict=True, transport="tcp")
+        except DecodeError as error:
+            self._close(CloseReason.MALFORMED_PACKET, f"malformed packet: {error}", now)
+            return
+        if isinstance(packet, mqqb.UserMessage) and self.is_open:
+            self._receive_user_message(packet, data, now)
+        elif isinstance(packet, mqqb.SessionAck) and self.is_open:
+            if packet.refused:  # S15
+                self._close(CloseReason.REFUSED, "the peer refused the session in a SessionAck packet", now)
+            else:
+                self._receive_session_header(packet, now)
+        elif isinstance(packet, mqqb.EstablishConnection):
+            self._receive_establish_connection(packet, now)
+        elif isinstance(packet, mqqb.ConnectionParameters):
+            if packet.refused and self.state in (SessionState.WAITING_CP_MSG, SessionState.WAITING_CPR_MSG):  # S15
+                self._close(CloseReason.REFUSED, "the peer refused the session in a ConnectionParameters packet", now)
+            else:
+                self._receive_connection_parameters(packet, now)
+        else:
+            self._unexpected(packet, now)
+
+    def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None:
+        raise NotImplementedError
+
+    def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, now: float) -> None:
+        raise NotImplementedError
+
+    def _unexpected(self, packet: object, now: float) -> None:
+        self._close(CloseReason.UNEXPECTED_PACKET, f"{type(packet).__name__} packet in state {self.state}", now)
+
+    def _receive_session_header(self, header: mqqb.SessionHeader | mqqb.SessionAck, now: float) -> None:
+        """[MS-MQQB] 3.1.5.5."""
+        if not is_at_most(header.ack_sequence_number, self.message_sent_count):  # S19
+            self._close(
+                CloseReason.UNEXPECTED_PACKET,
+                f"AckSequenceNumber is {header.ack_sequence_number}, but {self.message_sent_count} messages were sent",
+                now,
+            )
+            return
+        self._delete_acknowledged(header)
+        if header.window_size:  # S4
+            self.received_window_size = header.window_size
+        for name, theirs, ours in (
+            ("UserMsgSequenceNumber", header.user_msg_sequence_number, self.message_received_count),
+            ("RecoverableMsgSeqNumber", header.recoverable_msg_seq_number, self.recoverable_message_received_count),
+        ):
+            if theirs != ours:  # 3.1.5.5.5
+                detail = f"{name} is {theirs}, but {ours} such messages were received"
+                self._close(CloseReason.UNEXPECTED_PACKET, detail, now)
+                return
+        if self.outgoing.awaiting:
+            self._start_ack_wait(now)
+
+    def _delete_acknowledged(self, header: mqqb.SessionHeader | mqqb.SessionAck) -> None:
+        """[MS-MQQB] 3.1.5.5.1 to 3.1.5.5.3."""
+        kept = []
+        deleted = []
+        for position in self.outgoing.awaiting:
+            recoverable = position.recoverable and self._acknowledges_recoverable(header, position)
+            if not position.received_session_ack and (
+                recoverable or is_at_most(position.sequence_number, header.ack_sequence_number)
+            ):
+                position.received_session_ack = True
+                self.unacked_message_count -= 1
+            if recoverable or (position.received_session_ack and not position.recoverable):
+                deleted.append(position.message_id)
+                self.outgoing.remove(position)
+            else:
+                kept.append(position)
+        if deleted:
+            self.outgoing.awaiting = kept
+            self._events.append(MessagesAcknowledged(tuple(deleted)))
+
+    def _acknowledges_recoverable(
+        self, header: mqqb.SessionHeader | mqqb.SessionAck, position: OutgoingMessagePosition
+    ) -> bool:
+        """[MS-MQQB] 3.1.5.5.3 with S10."""
+        first, flags = header.recoverable_msg_ack_seq_number, header.recoverable_msg_ack_flags
+        if first == flags == 0 or not is_at_most(first, self.recoverable_message_sent_count):
+            return False
+        number = position.recoverable_sequence_number
+        bit = difference(number, first)
+        return is_at_most(number, first) or (bit < _FLAGS and bool(flags >> bit & 1))
+
+    def _receive_user_message(self, message: mqqb.UserMessage, data: bytes, now: float) -> None:
+        """[MS-MQQB] 3.1.5.8."""
+        recoverable = message.delivery_mode == "recoverable"
+        if message.transaction is not None:  # S21
+            detail = "a transactional message came, and transactions are not supported"
+            self._close(CloseReason.TRANSACTIONAL_MESSAGE, detail, now)
+            return
+        foreign = message.queue_manager_address not in (_NIL, self.identifier)
+        if foreign and recoverable:
+            detail = f"a recoverable message came for queue manager {message.queue_manager_address}: not forwarded"
+            self._close(CloseReason.NOT_FORWARDED, detail, now)
+            return
+        # Both counts are raised once, also for a message that is not delivered (S2, S6)
+        self.message_received_count = following(self.message_received_count)
+        self.unacked_received_msg_count += 1
+        self.session_active = True
+        if Timer.SESSION_ACK_SEND not in self._timers:
+            self._start_ack_send(self.ack_wait_timeout / 2, now)
+        if recoverable:
+            self._count_recoverable(now)
+        self._deliver(message, data, foreign, now)
+        if message.session is not None:
+            self._receive_session_header(message.session, now)
+        window = min(self.settings.window_size, self.received_window_size)
+        if self.is_open and self.unacked_received_msg_count >= max(1, window // 2):  # S8
+            self._send_session_ack()
+
+    def _count_recoverable(self, now: float) -> None:
+        """[MS-MQQB] 3.1.5.8.7; ``data_to_send`` is called when the message is on disk."""
+        received = self.recoverable_message_received_count
+        if difference(received, self.last_acked_recoverable_msg_seq_number) >= _FLAGS:
+            self._send_session_ack()
+            self.unacked_received_msg_count = 1  # S7
+        self.recoverable_message_received_count = following(received)
+        if not self.recoverable_msg_ack_flags:
+            self._start_ack_send(self.recoverable_ack_send_timeout, now)
+        bit = difference(received, self.last_acked_recoverable_msg_seq_number)
+        self.recoverable_msg_ack_flags |= 1 << bit
+
+    def _deliver(self, message: mqqb.UserMessage, data: bytes, foreign: bool, now: float) -> None:
+        """[MS-MQQB] 3.1.5.8.1, 3.1.5.8.2, 3.1.7.1.2."""
+        lifetime = message.time_to_reach_queue
+        if self.history.is_duplicate(message.source_queue_manager, message.message_id, now):
+            self._events.append(MessageDisregarded(message, Disregarded.DUPLICATE))
+        elif foreign:
+            self._events.append(MessageDisregarded(message, Disregarded.OTHER_QUEUE_MANAGER))
+        elif self._accepts is not None and not self._accepts(message):
+            self._events.append(MessageDisregarded(message, Disregarded.NO_SUCH_QUEUE))
+        elif lifetime != FOREVER and self._wall_clock() - message.sent_time > lifetime:
+            self._events.append(MessageDisregarded(message, Disregarded.EXPIRED))  # S19
+        else:
+            self._events.append(MessageReceived(message, data))
+
+    # --- Packets sent: 3.1.7.1, 3.1.7.11 ---
+
+    def _send_waiting(self, now: float) -> None:
+        """[MS-MQQB] 3.1.7.1 for each message that waits, in order, as far as the window allows (S4)."""
+        table = self.outgoing
+        while self.is_open and table.waiting and len(table.awaiting) < _MOST_AWAITING:
+            if self.unacked_message_count >= min(self.settings.window_size, max(1, self.received_window_size)):
+                return
+            position = table.waiting.popleft()
+            if self._wall_clock() > position.expires:  # 3.1.7.1.2
+                table.remove(position)
+                self._events.append(MessageExpired(position.message_id))
+            else:
+                self._send_message(position, now)
+
+    def _send_message(self, position: OutgoingMessagePosition, now: float) -> None:
+        """[MS-MQQB] 3.1.7.1.3."""
+        self.message_sent_count = position.sequence_number = following(self.message_sent_count)
+        if position.recoverable:
+            self.recoverable_message_sent_count = following(self.recoverable_message_sent_count)
+            position.recoverable_sequence_number = self.recoverable_message_sent_count
+        position.received_session_ack = False
+        self.unacked_message_count += 1
+        self.outgoing.awaiting.append(position)
+        self.session_active = True
+        if Timer.SESSION_ACK_WAIT not in self._timers:
+            self._start_ack_wait(now)
+        if self.unacked_received_msg_count and self._ack_is_late(now):
+            self._output.append(position.with_session_header(self._session_header()))
+        else:
+            self._output.append(position.packet)
+
+    def _ack_is_late(self, now: float) -> bool:
+        """Whether more than 75 percent of the Session Ack Send Timer have elapsed: 3.1.7.11."""
+        expires = self._timers.get(Timer.SESSION_ACK_SEND)
+        return expires is not None and now - self._ack_send_started > _LATE * (expires - self._ack_send_started)
+
+    def _send_session_ack(self) -> None:
+        """[MS-MQQB] 3.1.6.4."""
+        acked, first, flags, sent, recoverable_sent, window = self._session_header()
+        packet = mqqb.SessionAck(
+            ack_sequence_number=acked,
+            recoverable_msg_ack_seq_number=first,
+            recoverable_msg_ack_flags=flags,
+            user_msg_sequence_number=sent,
+            recoverable_msg_seq_number=recoverable_sent,
+            window_size=window,
+        )
+        self._output.append(mqqb.encode(packet))
+
+    def _session_header(self) -> tuple[int, int, int, int, int, int]:
+        """The fields of a SessionHeader, filled once, when it is sent (S6); the timer is stopped (S14)."""
+        flags = self.recoverable_msg_ack_flags
+        first = following(self.last_acked_recoverable_msg_seq_number) if flags else 0  # S10
+        self.recoverable_msg_ack_flags = self.unacked_received_msg_count = 0
+        self.last_acked_recoverable_msg_seq_number = self.recoverable_message_received_count
+        self._timers.pop(Timer.SESSION_ACK_SEND, None)
+        return (
+            self.message_received_count,
+            first,
+            flags,
+            self.message_sent_count,
+            self.recoverable_message_sent_count,
+            self.settings.window_size,
+        )

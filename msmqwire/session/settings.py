@@ -1,0 +1,75 @@
+"""Settings of a session: its window, its timers, and limits for what a peer controls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["LARGEST_PACKET", "Settings"]
+
+LARGEST_PACKET = 4 << 20
+"""Bytes of the largest packet that a session takes or gives (S22)."""
+
+_LARGEST_COUNT = 0xFFFF
+
+
+class Range(NamedTuple):
+    """The valid values of a timeout in milliseconds."""
+
+    lowest: int
+    highest: int
+
+    def clamp(self, value: int) -> int:
+        return min(max(value, self.lowest), self.highest)
+
+
+RECOVERABLE_ACK_TIMEOUTS = Range(0x1F4, 0x1D4C0)
+"""[MS-MQQB] 2.2.2.1, 3.1.5.3.2."""
+
+ACK_TIMEOUTS = Range(0x4E20, 0x1D4C0)
+"""[MS-MQQB] 2.2.2.1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Window, timers and limits of a session; the defaults are those of Windows.
+
+    Attributes
+    ----------
+    window_size : int
+        WindowSize, from 1 to 65535: the most messages that either side leaves unacknowledged ([MS-MQQB] 3.1.3.2).
+    ack_wait_timeout : int
+        AckWaitTimeout in milliseconds, from 20,000 to 120,000. An initiator proposes it, an acceptor adopts it.
+    ack_wait_multiple : int
+        The Session Ack Wait Timer lasts this many AckWaitTimeouts, 1 or 2 ([MS-MQQB] 3.1.2.4, S20).
+    initialization_timeout : float
+        Seconds of the Session Initialization Timer (S13).
+    cleanup_timeout : float
+        Seconds of the Session Cleanup Timer: a session without messages for that long is closed.
+    retry_timeout : float
+        The longest Session Retry Connect Timer in seconds. It begins with a hundredth of it and doubles until a message
+        is acknowledged (S17).
+    max_packet_size : int
+        Bytes; a larger packet closes the session, and is refused by ``send``.
+    """
+
+    window_size: int = 64
+    ack_wait_timeout: int = 20_000
+    ack_wait_multiple: int = 1
+    initialization_timeout: float = 60.0
+    cleanup_timeout: float = 300.0
+    retry_timeout: float = 5.0
+    max_packet_size: int = LARGEST_PACKET
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.window_size <= _LARGEST_COUNT:
+            raise ValueError(f"window_size is {self.window_size}: not from 1 to 65535")
+        if self.ack_wait_timeout != ACK_TIMEOUTS.clamp(self.ack_wait_timeout):
+            raise ValueError(f"ack_wait_timeout is {self.ack_wait_timeout}: not from 20000 to 120000 milliseconds")
+        if self.ack_wait_multiple not in (1, 2):
+            raise ValueError(f"ack_wait_multiple is {self.ack_wait_multiple}: not 1 or 2")
+        for name in ("initialization_timeout", "cleanup_timeout", "retry_timeout"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}: not above 0")
+        if not 0 < self.max_packet_size <= LARGEST_PACKET:
+            raise ValueError(f"max_packet_size is {self.max_packet_size}: not from 1 to {LARGEST_PACKET}")
