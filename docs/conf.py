@@ -69,7 +69,15 @@ REFERENCE = {
         *("mqsd", "mqqb", "mqcn", "propvariant", "propvariant.readable", "properties", "formatname", "errors"),
     ),
     "Tables and captures": ("capture", "columns"),
-    "Insight": ("insight", "insight.explain", "insight.findings", "insight.report", "insight.interop"),
+    "Insight": (
+        "insight",
+        "insight.explain",
+        "insight.findings",
+        "insight.report",
+        "insight.interop",
+        "insight.anonymize",
+        "insight.pseudonyms",
+    ),
     "Protocols": (
         *("discovery", "net", "directory", "routing"),
         *(f"notification.{name}" for name in ("envelope", "processor", "schedule", "sender", "replay", "comparison")),

@@ -25,6 +25,7 @@ __all__ = ["command", "main"]
 SUBCOMMANDS = {
     "decode": "read captures as tables",
     "encode": "write packets, or a capture, from rows in JSON",
+    "anonymize": "write a capture without names, addresses and contents",
     "summary": "who speaks MSMQ, which queues there are, what is wrong",
     "detect": "find attacks, probes and dangerous configurations",
     "report": "write a summary and findings as one page",
@@ -46,6 +47,7 @@ examples:
   msmqwire decode --table messages day.pcap.zst          JSON lines of one table
   msmqwire decode *.pcap --table topology -o out.parquet one Parquet file
   msmqwire encode rows.jsonl -o packets.pcap             rows back into a capture
+  msmqwire anonymize incident.pcap -o safe.pcap          a capture that can be shown to others
   msmqwire summary capture.pcapng                        hosts, queues, sessions, faults
   msmqwire detect capture.pcapng                         attacks, probes, cloned machines
   msmqwire report capture.pcapng -o report.html          summary and findings as one page

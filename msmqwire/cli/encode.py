@@ -48,7 +48,9 @@ exit status:
 
 examples:
   msmqwire decode day.pcap | jq -c 'select(.src == "10.20.1.25")' | msmqwire encode -o excerpt.pcap
-  msmqwire decode day.pcap -T json | sed s/10.20.1/192.0.2/g | msmqwire encode -o safe.pcap
+  msmqwire encode rows.jsonl -T hex
+
+msmqwire anonymize writes a capture that can be shown to others.
 """
 
 

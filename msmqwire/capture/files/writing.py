@@ -21,6 +21,8 @@ _HOP_LIMIT = 64
 #: Bytes of a stream in one frame: with the headers of IPv6 and TCP they fit in an Ethernet frame.
 _SEGMENT = 1440
 _MOST_IN_DATAGRAM = 65507
+#: The sequence number of the first byte of a stream: that of its SYN is 0.
+_FIRST_BYTE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,15 @@ class CaptureWriter:
         header = struct.pack(">4H", flow.src_port, flow.dst_port, 8 + len(payload), 0)
         self._frame(time, flow, _UDP, header, 6, payload)
 
-    def stream(self, time: int, flow: Flow, data: bytes) -> None:
-        """Write the next bytes of a TCP stream, in as many frames as necessary.
+    def stream(self, time: int, flow: Flow, data: bytes, *, offset: int | None = None) -> None:
+        """Write bytes of a TCP stream, in as many frames as necessary.
+
+        Parameters
+        ----------
+        time : int
+            Nanoseconds since 1970, UTC.
+        offset : int, optional
+            Where they begin in the stream; by default after the bytes written before.
 
         Raises
         ------
@@ -107,6 +116,8 @@ class CaptureWriter:
         """
         if flow not in self._written:
             self._open(time, flow)
+        if offset is not None:
+            self._written[flow] = _FIRST_BYTE + offset
         for start in range(0, len(data), _SEGMENT):
             self._segment(time, flow, _PSH | _ACK, data[start : start + _SEGMENT])
 
@@ -116,7 +127,7 @@ class CaptureWriter:
         self._written[flow] = self._written[back] = 0
         for sender, flags in ((flow, _SYN), (back, _SYN | _ACK)):
             self._segment(time, sender, flags, b"")
-            self._written[sender] = 1
+            self._written[sender] = _FIRST_BYTE
         self._segment(time, flow, _ACK, b"")
 
     def _segment(self, time: int, flow: Flow, flags: int, data: bytes) -> None:

@@ -1,0 +1,334 @@
+"""Captures without the names, addresses and contents of those who sent them: the payloads, written anew.
+
+A payload keeps its size and all that is no name: numbers, flags, times, and its fault and violations. What cannot be
+rewritten so is left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import numpy as np
+
+from msmqwire import mqcn, mqqb
+from msmqwire.capture import TABLES, ReadOptions
+from msmqwire.capture import open as open_capture
+from msmqwire.capture.files.writing import CaptureWriter, Flow
+from msmqwire.capture.schema import PING_PORTS
+from msmqwire.errors import MsmqWireError
+from msmqwire.insight.layouts import Part, byte_map, guess
+from msmqwire.insight.pseudonyms import Pseudonyms
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+    from msmqwire.capture.files.blocks import Block
+    from msmqwire.capture.files.sources import Source
+
+__all__ = ["Anonymized", "anonymize", "anonymize_payload"]
+
+#: Fields of packets that hold contents, or what only their owner can read.
+_CONTENTS = frozenset(
+    {"EncryptionKey", "SecurityData.Signature", "SenderCert", "ExtensionData", "MessageBody", "trailing bytes"}
+)
+_BASE_HEADER = 16
+# Of these texts only what precedes the first U+0000 is known to be text
+_UNTERMINATED = frozenset({"srmp_envelope_terminator", "soap_terminator"})
+
+
+@dataclass
+class Anonymized:
+    """What was written.
+
+    Attributes
+    ----------
+    packets : int
+        The payloads that were written.
+    left_out : dict of str to int
+        The payloads that were not, by the reason.
+    """
+
+    packets: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def anonymize(
+    source: Source, file: SupportsWrite[bytes], key: bytes, options: ReadOptions | None = None,
+    progress: Callable[[int], object] = lambda size: None,
+) -> Anonymized:  # fmt: skip
+    """Write the MSMQ packets of captures as a capture without names, addresses and contents.
+
+    Frames are written anew, without their link layer and encapsulation; streams keep their offsets and gaps. Frames of
+    other protocols are not written.
+
+    Parameters
+    ----------
+    source : str, path or file object, or a list of them
+        As for ``capture.open``.
+    file : binary file object
+        The capture to write.
+    key : bytes
+        At least 16 bytes, as for ``Pseudonyms``.
+    options : ReadOptions, optional
+        As for ``capture.open``.
+    progress : callable, optional
+        It is called with the number of bytes read.
+
+    Raises
+    ------
+    CaptureError
+        The source is no capture.
+
+    Examples
+    --------
+    >>> import io
+    >>> from msmqwire.capture import read_table
+    >>> file = io.BytesIO()
+    >>> anonymize("examples/message-session.pcap", file, bytes(16)).packets
+    12
+    >>> rows = read_table(io.BytesIO(file.getvalue()), "messages", columns=["label"])
+    >>> [label for batch in rows for label in batch["label"].to_pylist()][2]
+    'Order 6217'
+    """
+    pseudonyms = Pseudonyms(key)
+    writer = CaptureWriter(file)
+    done = Anonymized()
+    with open_capture(source, options=options) as blocks:
+        for block in blocks:
+            _anonymize_block(block, writer, pseudonyms, done)
+            progress(blocks.stats.bytes_read)
+    return done
+
+
+def _anonymize_block(block: Block, writer: CaptureWriter, pseudonyms: Pseudonyms, done: Anonymized) -> None:
+    for place, payload in _packets(block):
+        transport = place["transport"]
+        if transport not in ("udp", "tcp"):
+            done.left_out[f"transport {transport}"] += 1
+            continue
+        layout = _layout(place, payload)
+        rewritten = anonymize_payload(payload, layout, pseudonyms) if layout else bytes(len(payload))
+        if rewritten is None:
+            done.left_out["a header or notification that cannot be read"] += 1
+            continue
+        src, dst = (pseudonyms.address(place[end]) for end in ("src", "dst"))
+        flow = Flow(src, place["src_port"], dst, place["dst_port"])
+        if transport == "udp":
+            writer.datagram(place["time_ns"], flow, rewritten)
+        else:
+            writer.stream(place["time_ns"], flow, rewritten, offset=place["stream_offset"])
+        done.packets += 1
+
+
+def _packets(block: Block) -> Iterator[tuple[dict[str, Any], bytes]]:
+    columns = ("time", "src", "src_port", "dst", "dst_port", "transport", "stream_offset")
+    table: Any = block.capture.to_arrow()
+    times = np.asarray(block.capture["time"]).astype(np.int64)
+    for at, row in enumerate(table.select([name for name in columns if name != "time"]).to_pylist()):
+        payload = block.payloads[at]
+        if payload is not None:
+            yield {**row, "time_ns": int(times[at])}, bytes(payload)
+
+
+def _layout(place: dict[str, Any], payload: bytes) -> str:
+    """What a payload is, by its transport and port; empty for bytes between the packets of a stream."""
+    if place["transport"] == "udp":
+        return "ping" if PING_PORTS & {place["src_port"], place["dst_port"]} else "topology"
+    return guess(payload) if payload[4:8] == b"LIOR" else ""
+
+
+def anonymize_payload(payload: bytes, layout: str, pseudonyms: Pseudonyms) -> bytes | None:
+    """A payload with pseudonyms and without contents, of the same size, fault and violations; None if there is none.
+
+    Parameters
+    ----------
+    payload : bytes
+    layout : {"topology", "ping", "messages", "sessions"}
+        What it is.
+    """
+    rewritten = bytearray(payload)
+    for part in byte_map(layout, payload):
+        rewritten[part.start : part.end] = _rewritten(part, payload[part.start : part.end], pseudonyms)
+    if layout == "messages" and not _rewrite_message(payload, rewritten, pseudonyms):
+        return None
+    outcome = _outcome(layout, payload)
+    if (fault := outcome[0][0]) is not None:
+        # After it the layout need not hold
+        known = [part.end for part in byte_map(layout, payload) if part.start <= fault["offset"]]
+        after = max([*known[-1:], _BASE_HEADER if layout in ("messages", "sessions") else 0])
+        rewritten[after:] = bytes(len(payload[after:]))
+    found = bytes(rewritten)
+    return found if outcome == _outcome(layout, found) else None
+
+
+def _outcome(layout: str, payload: bytes) -> list[Any]:
+    """The fault and the violations of a payload; for a notification, of its body as well."""
+    kind = TABLES["sessions" if layout == "ping" else layout]
+    options = {"transport": "udp" if layout in ("topology", "ping") else "tcp"} if kind.takes_transport else {}
+    rows: Any = kind.decode_batch([payload], **options).to_arrow()
+    found = [rows["fault"].to_pylist(), rows["violations"].to_pylist()]
+    if layout == "messages" and rows["notification"].to_pylist() == ["plain"]:
+        changes: Any = mqcn.decode_batch([rows["body"][0].as_py()]).to_arrow()
+        found += [changes[name].to_pylist() for name in ("fault", "violations", "operation", "object")]
+    return found
+
+
+def _rewritten(part: Part, data: bytes, pseudonyms: Pseudonyms) -> bytes:
+    name, kind = part.field.name, part.field.type
+    if kind == "guid" and len(data) == 16:
+        return _guid(data, pseudonyms)
+    if name == "DirectoryServiceServerArray":
+        return _server_array(data, pseudonyms)
+    if kind == "text":
+        return _text(data, pseudonyms)
+    if name == "SecurityID":
+        return _guid(data, pseudonyms) if len(data) == 16 and data[:1] != b"\1" else pseudonyms.sid(data)
+    if name == "ConnectedNetworkArray":
+        return b"".join(_guid(data[at : at + 16], pseudonyms) for at in range(0, len(data), 16))
+    if name in _CONTENTS or kind == "pad":
+        return pseudonyms.blank(data)
+    return data
+
+
+def _guid(data: bytes, pseudonyms: Pseudonyms) -> bytes:
+    # Fewer bytes are the beginning of a GUID in a packet that lacks the others
+    return pseudonyms.guid(UUID(bytes_le=data)).bytes_le if len(data) == 16 else pseudonyms.blank(data)
+
+
+def _text(data: bytes, pseudonyms: Pseudonyms) -> bytes:
+    odd = len(data) % 2
+    units = data[: len(data) - odd].decode("utf-16-le", "surrogatepass")
+    return pseudonyms.text(units).encode("utf-16-le", "surrogatepass") + bytes(odd)
+
+
+def _server_array(data: bytes, pseudonyms: Pseudonyms) -> bytes:
+    """The names of servers; the two flags in front of each stay: [MS-MQSD] 2.2.3."""
+    comma = ",".encode("utf-16-le")
+    entries, start = [], 0
+    for at in range(0, len(data) + 1, 2):
+        if data[at : at + 2] == comma or at + 1 >= len(data):
+            entries.append(data[start : start + 4] + _text(data[start + 4 : at], pseudonyms))
+            start = at
+            entries.append(data[at : at + 2])
+            start = at + 2
+    return b"".join(entries)
+
+
+def _rewrite_message(payload: bytes, rewritten: bytearray, pseudonyms: Pseudonyms) -> bool:
+    """Rewrite further headers, and the body of a notification or acknowledgment; whether that was possible."""
+    batch = mqqb.decode_batch([payload])
+    row: Any = batch.to_arrow().to_pylist()[0]
+    (further,) = [part for part in byte_map("messages", payload) if part.field.name == "further headers"] or (None,)
+    if row["fault"] is not None:
+        if further is not None:
+            # Which bytes of headers are names is known from whole headers only; the first one begins with numbers
+            at = row["fault"]["offset"]
+            start = at + 8 if further.start <= at < further.start + 8 else further.start
+            rewritten[start : further.end] = bytes(max(further.end - start, 0))
+        return True
+    if _UNTERMINATED & set(row["violations"]) or (row["destination_queues"] is not None and not _is_canonical(payload)):
+        return False
+    for name in ("srmp_envelope", "soap_header", "soap_body"):
+        _rewrite_span(batch[name], payload, rewritten, lambda data: _text(data, pseudonyms))
+    for name in ("http_body", "multi_queue_signature", "trailing"):
+        _rewrite_span(batch[name], payload, rewritten, pseudonyms.blank)
+    if further is not None:
+        _rewrite_queues(batch, further, payload, rewritten, pseudonyms)
+    start, size = int(batch["body"].offset[0]), int(batch["body"].length[0])
+    if row["notification"] == "plain":
+        body = _notification(payload[start : start + size], pseudonyms)
+        if body is None:
+            return False
+        rewritten[start : start + size] = body
+    elif row["kind"] != "user_message":
+        # The body says which messages it acknowledges
+        known = row["acknowledged_source_queue_manager"]
+        body = payload[start : start + size]
+        rewritten[start : start + size] = _replaced(body, [known] if known else [], pseudonyms)
+    return True
+
+
+def _is_canonical(payload: bytes) -> bool:
+    """Whether all bytes of a message follow from its values."""
+    try:
+        return mqqb.encode(mqqb.decode(payload)) == payload
+    except MsmqWireError:
+        return False
+
+
+def _rewrite_span(column: Any, payload: bytes, rewritten: bytearray, how: Callable[[bytes], bytes]) -> None:
+    start, size = int(column.offset[0]), int(column.length[0])
+    rewritten[start : start + size] = how(payload[start : start + size])
+
+
+def _rewrite_queues(
+    batch: Any, further: Part, payload: bytes, rewritten: bytearray, pseudonyms: Pseudonyms
+) -> None:  # fmt: skip
+    """The queues of a MultiQueueFormatHeader: the names where they lie, and their GUIDs wherever they stand."""
+    guids = []
+    for name in ("destination_queues", "admin_queues", "response_queues"):
+        for queue in batch[name].values:
+            start, size = int(queue["offset"]), int(queue["length"])
+            if size:
+                rewritten[start : start + size] = _text(payload[start : start + size], pseudonyms)
+            else:
+                guids.append(bytes(queue["guid"]))
+    rewritten[further.start : further.end] = _replaced(bytes(rewritten[further.start : further.end]), guids, pseudonyms)
+
+
+def _replaced(data: bytes, guids: list[bytes], pseudonyms: Pseudonyms) -> bytes:
+    for guid in guids:
+        for wire in (guid, UUID(bytes=guid).bytes_le):
+            data = data.replace(wire, _guid(wire, pseudonyms))
+    return data
+
+
+def _notification(body: bytes, pseudonyms: Pseudonyms) -> bytes | None:
+    """The body of a notification with pseudonyms; None where its bytes do not follow from its values."""
+    try:
+        message = mqcn.decode(body)
+        for space in (True, False):
+            size = len(mqcn.encode_body(message, closing_space=space, enforce=False)) - 1
+            if mqcn.encode_body(message, closing_space=space, enforce=False)[:-1] == body[:size]:
+                renamed = mqcn.encode_body(_renamed(message, pseudonyms), closing_space=space, enforce=False)[:-1]
+                return renamed + bytes(len(body) - size) if len(renamed) == size else None
+    except MsmqWireError:
+        pass
+    return None
+
+
+def _renamed(message: mqcn.ChangeNotificationMessage, pseudonyms: Pseudonyms) -> mqcn.ChangeNotificationMessage:
+    if message.body is not None:
+        event, guid, controller = message.body
+        body = mqcn.NotificationBody(event, pseudonyms.guid(guid), pseudonyms.text(controller))
+        return mqcn.ChangeNotificationMessage(2, body=body)
+    return mqcn.ChangeNotificationMessage(1, [_renamed_update(update, pseudonyms) for update in message.updates])
+
+
+def _renamed_update(update: mqcn.NotificationUpdate, pseudonyms: Pseudonyms) -> mqcn.NotificationUpdate:
+    path = update.path_name
+    guid = update.guid_identifier
+    return mqcn.NotificationUpdate(
+        command=update.command,
+        guid_identifier=None if guid is None else pseudonyms.guid(guid),
+        path_name=None if path is None else pseudonyms.text(path),
+        guid_master_id=pseudonyms.guid(update.guid_master_id),
+        properties=[(each[0], _renamed_value(each[1], pseudonyms)) for each in update.properties],
+    )
+
+
+def _renamed_value(value: Any, pseudonyms: Pseudonyms) -> Any:
+    match value:
+        case str():
+            return pseudonyms.text(value)
+        case UUID():
+            return pseudonyms.guid(value)
+        case bytes() | memoryview():
+            return pseudonyms.blank(bytes(value))
+        case list() | tuple():
+            return type(value)(_renamed_value(each, pseudonyms) for each in value)
+    return value

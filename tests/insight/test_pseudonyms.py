@@ -1,0 +1,112 @@
+"""Pseudonyms keep lengths, forms and networks; equal values have equal ones, others have others."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msmqwire.insight.pseudonyms import Pseudonyms
+
+PSEUDONYMS = Pseudonyms(b"a key of 16 byte")
+OTHER = Pseudonyms(b"another 16 bytes")
+
+
+@given(st.text())
+def test_a_text_keeps_its_length_and_separators(text: str) -> None:
+    found = PSEUDONYMS.text(text)
+    assert len(found.encode("utf-16-le", "surrogatepass")) == len(text.encode("utf-16-le", "surrogatepass"))
+    assert [at for at, letter in enumerate(text) if letter in "\\=:;,$\0 "] == [
+        at for at, letter in enumerate(found) if letter in "\\=:;,$\0 "
+    ]
+
+
+@given(st.text("abcdefghij0123456789", min_size=1, max_size=3), st.text("abcdefghij0123456789", min_size=1, max_size=3))
+def test_words_have_one_pseudonym_each(first: str, second: str) -> None:
+    one, two = PSEUDONYMS.text(first), PSEUDONYMS.text(second)
+    assert (one == two) == (first == second)
+    assert PSEUDONYMS.text(first.upper()) == one.upper()
+
+
+def test_a_word_has_the_same_pseudonym_everywhere() -> None:
+    word = PSEUDONYMS.text("server")
+    assert PSEUDONYMS.text("DIRECT=OS:server\\private$\\server") == f"DIRECT=OS:{word}\\private$\\{word}"
+    assert OTHER.text("server") != word
+
+
+def test_words_of_the_protocol_stay() -> None:
+    for text in ("PRIVATE=", "DIRECT=OS:\\SYSTEM$;JOURNAL", "\\private$\\notify_queue$", "QM Ordering Ack\0"):
+        assert PSEUDONYMS.text(text) == text
+
+
+def test_guids_in_texts_are_those_in_fields() -> None:
+    guid = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
+    found = PSEUDONYMS.guid(guid)
+    assert found != guid
+    assert PSEUDONYMS.text(f"PUBLIC={guid}") == f"PUBLIC={found}"
+    assert PSEUDONYMS.text(str(guid).upper()) == str(found).upper()
+    assert PSEUDONYMS.guid(UUID(int=0)) == UUID(int=0)
+
+
+@given(st.ip_addresses(v=4))
+def test_addresses_of_a_network_stay_in_one(address: object) -> None:
+    found = PSEUDONYMS.address(str(address))
+    assert len(found) == len(str(address))
+    assert PSEUDONYMS.text(f"TCP:{address}") == f"TCP:{found}"
+    network = str(address).rpartition(".")[0]
+    for last in ("1", "77", "255"):
+        other = PSEUDONYMS.address(f"{network}.{last}")
+        if ip_address(str(address)).is_global and ip_address(f"{network}.{last}").is_global:
+            assert other.rpartition(".")[0] == found.rpartition(".")[0]
+
+
+def test_addresses_are_distinct() -> None:
+    for network in ("10.20.1", "192.168.0", "8.8.4"):
+        found = {PSEUDONYMS.address(f"{network}.{last}") for last in range(256)}
+        assert len(found) == 256
+    assert len({PSEUDONYMS.address(f"{first}.1.1.1") for first in range(1, 224) if first != 127}) == 222
+
+
+@given(st.ip_addresses(v=6))
+def test_addresses_of_version_6(address: object) -> None:
+    found = PSEUDONYMS.address(str(address))
+    assert len(found) == len(str(address))
+    assert ip_address(found).version == 6
+    assert PSEUDONYMS.text(f"TCP:{address}") == f"TCP:{found}"
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1", "255.255.255.255", "224.0.0.1", "::", "::1", "ff02::1"])
+def test_addresses_of_no_host_stay(address: str) -> None:
+    assert PSEUDONYMS.address(address) == address
+
+
+def test_addresses_of_ipx() -> None:
+    first, second = (PSEUDONYMS.address(f"0000000a:0200c0a8000{node}") for node in (1, 2))
+    assert len(first) == 21
+    assert first[:9] == second[:9] != "0000000a:"
+    assert first[9:] != second[9:]
+    assert PSEUDONYMS.text("DIRECT=SPX:0000000A:0200C0A80001\\q")[:32] == f"DIRECT=SPX:{first.upper()}"
+    assert PSEUDONYMS.address("0000000a:ffffffffffff")[9:] == "ffffffffffff"
+
+
+def test_sids() -> None:
+    def sid(*numbers: int, authority: int = 5) -> bytes:
+        return (
+            bytes([1, len(numbers)]) + authority.to_bytes(6, "big") + b"".join(n.to_bytes(4, "little") for n in numbers)
+        )
+
+    first, second = PSEUDONYMS.sid(sid(21, 1, 2, 3, 1104)), PSEUDONYMS.sid(sid(21, 1, 2, 3, 1105))
+    assert first[:24] == second[:24] != sid(21, 1, 2, 3)[:24]
+    assert first[24:] != second[24:]
+    assert PSEUDONYMS.sid(sid(21, 1, 2, 3, 500))[24:] == (500).to_bytes(4, "little")
+    assert PSEUDONYMS.sid(sid(18)) == sid(18)
+    assert PSEUDONYMS.sid(sid(0, authority=1)) == sid(0, authority=1)
+    assert PSEUDONYMS.sid(b"no sid") == bytes(6)
+
+
+def test_a_short_key_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 16 bytes, not 15"):
+        Pseudonyms(bytes(15))
