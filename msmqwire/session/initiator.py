@@ -128,7 +128,9 @@ class Initiator(Session):
             return
         self.remote_queue_manager = packet.server_guid
         round_trip = (_milliseconds(now) - packet.time_stamp) % (1 << 32)
-        self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.clamp(8 * round_trip)
+        # Not above half of AckWaitTimeout: else a slow network would close every session before its acknowledgment
+        timeout = min(8 * round_trip, self.ack_wait_timeout // 2)
+        self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.clamp(timeout)
         parameters = mqqb.ConnectionParameters(
             recoverable_ack_timeout=self.recoverable_ack_send_timeout,
             ack_timeout=self.ack_wait_timeout,
