@@ -7,9 +7,9 @@ Ascii = Literal[
     "address", "queue", "subqueue", "domain",
 ]
 Bool = Literal[
-    "tracing", "negative_source_journaling", "positive_source_journaling", "sent_over_http", "first_message",
-    "last_message", "final_ack_required", "body_encrypted", "positive_arrival_ack", "positive_receive_ack",
-    "negative_arrival_ack", "negative_receive_ack", "initiator_is_client", "refused",
+    "debug_header", "tracing", "negative_source_journaling", "positive_source_journaling", "sent_over_http",
+    "first_message", "last_message", "final_ack_required", "body_encrypted", "positive_arrival_ack",
+    "positive_receive_ack", "negative_arrival_ack", "negative_receive_ack", "initiator_is_client", "refused",
 ]
 Bytes = Literal[
     "security_id", "encryption_key", "signature", "sender_certificate", "provider_info", "extension_data", "body",

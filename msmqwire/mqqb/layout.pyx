@@ -37,6 +37,7 @@ MESSAGE_LAYOUT = Layout(MESSAGES, {
     "kind": derived(KIND),
     "packet_size": section(COPY, BASE, (8,)),
     "priority": section(BITS, BASE, (2, 0, 7)),
+    "debug_header": section(BITS, BASE, (2, 5, 1)),
     "tracing": section(BITS, BASE, (2, 8, 1)),
     "base_flags": section(COPY, BASE, (2,)),
     "time_to_reach_queue": section(COPY, BASE, (12,)),

@@ -52,7 +52,7 @@ cdef enum:
     CLASS_BITS_UNUSED = 0x1E00         # of MessageClass: outside of 0xE1FF
     SHA_1 = 0x8004
     HASH_ALGORITHMS = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 11 | 1 << 13    # from 0x8001
-    FLAGS_OF_NO_ACK = 0x011F           # bits of BaseHeader.Flags; DH only if the DebugHeader has a queue
+    FLAGS_OF_NO_ACK = 0x013F           # the bits of BaseHeader.Flags that are not reserved
 
 
 cdef enum:

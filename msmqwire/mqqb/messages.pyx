@@ -114,7 +114,6 @@ cdef bint is_conforming_ack(const uint8_t* data, const Packet* packet) noexcept 
     if (
         flags & ACK_FLAGS_CLEAR or properties[0] & ACKNOWLEDGMENTS or load_u32(properties + 24) != 0
         or number == 0 or previous + 1 == 0 or load_u32(data + 12) != <uint32_t>FOR_EVER
-        or load_u16(data + 2) & FLAG_DEBUG
     ):
         return False
     if packet.derived[KIND] == ORDER_ACK:
@@ -133,7 +132,7 @@ cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil:
     cdef size_t i
     if message_class != ORDER_ACK_CLASS and not (message_class >= FIRST_FINAL_ACK_CLASS and delivery == 1):
         return
-    if packet.parts[LABEL].length != 2 * ACK_LABEL_UNITS or packet.presence & HAS_DEBUG_QUEUE:
+    if packet.parts[LABEL].length != 2 * ACK_LABEL_UNITS:
         return
     for i in range(<size_t>ACK_LABEL_UNITS):
         if load_u16(label + 2 * i) != <uint16_t>ACK_LABEL[i]:
@@ -288,7 +287,7 @@ cdef int message_violation_fault(
 
 # The bits of flags that are kept; those that say which headers are present are derived
 cdef enum:
-    BASE_KEPT = 7 | FLAG_TRACING
+    BASE_KEPT = 7 | FLAG_DEBUG | FLAG_TRACING
     USER_KEPT = 0x1F | 3 << 5 | 1 << 8 | 1 << 9 | 1 << 25    # RC, DM, JN, JP, AH
     TRANSACTION_KEPT = 0x00FFFFFE
     SECURITY_KEPT = 0x0FFF
@@ -543,8 +542,8 @@ cdef size_t write_message(
 ) noexcept nogil:
     """Write a UserMessage packet and return its size.
 
-    Parts and direct names are in ``payload``, the queues of a MultiQueueFormatHeader in ``lists``. Decision: a
-    DebugHeader is written when there is a queue to name in it, or when TR is set, which requires one.
+    Parts and direct names are in ``payload``, the queues of a MultiQueueFormatHeader in ``lists``. A DebugHeader is
+    written when DH is set, when there is a queue to name in it, or when TR is set, which requires one.
     """
     cdef const uint8_t* start = target
     cdef uint32_t base = load_u16(packet.sections[BASE] + 2) & BASE_KEPT

@@ -32,6 +32,7 @@ class UserMessage(MessagePacket):
         source_queue_manager: UUID = ...,
         queue_manager_address: UUID = ...,
         priority: int = ...,
+        debug_header: bool = False,
         tracing: bool = False,
         time_to_reach_queue: int = 0xFFFFFFFF,
         time_to_be_received: int = 0xFFFFFFFF,
@@ -73,6 +74,7 @@ class UserMessage(MessagePacket):
     packet_size: Final[int]
     """PacketSize, without the SessionHeader after the packet."""
     priority: Final[int]
+    debug_header: Final[bool]
     tracing: Final[bool]
     base_flags: Final[int]
     user_flags: Final[int]

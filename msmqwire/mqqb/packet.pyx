@@ -48,6 +48,7 @@ FOR_EVER = 0xFFFFFFFF
 # Attributes of a message that are not in an optional header, and their defaults
 MESSAGE_DEFAULTS = {
     "priority": 3,
+    "debug_header": False,
     "tracing": False,
     "time_to_reach_queue": FOR_EVER,
     "source_queue_manager": NIL,
@@ -207,6 +208,8 @@ cdef class UserMessage(MessagePacket):
     destination_queue, admin_queue, response_queue : FormatName or str, optional
         Format names. A private destination is on the queue manager that ``queue_manager_address`` names, which is taken
         from it unless given.
+    debug_header : bool
+        Set with ``tracing`` or ``debug_queue``; alone, it writes a DebugHeader without a queue.
     priority : int
         0 to 7; 3, for a transactional message 0.
     time_to_reach_queue, time_to_be_received : int
@@ -280,7 +283,8 @@ cdef class UserMessage(MessagePacket):
         """The keywords that build it: the values that differ from their defaults."""
         groups = {name: getattr(self, name) for name in GROUPS}
         given = {
-            "body": self.body or b"", "destination_queue": self.destination_queue,
+            "body": self.body or b"", "destination_queue": self.destination_queue, "tracing": self.tracing,
+            "debug_queue": self.debug_queue,
             "privacy_level": self.privacy_level, "srmp_envelope": self.srmp_envelope,
         }
         defaults = message_defaults(given, groups)
@@ -299,6 +303,7 @@ cdef dict message_defaults(dict values, dict groups):
     destination = values.get("destination_queue")
     return {
         **MESSAGE_DEFAULTS,
+        "debug_header": bool(values.get("tracing")) or values.get("debug_queue") is not None,
         "priority": 0 if groups["transaction"] is not None else 3,
         "delivery_mode": "recoverable" if groups["transaction"] is not None else "express",
         "queue_manager_address": destination.guid if getattr(destination, "kind", "") == "private" else NIL,
@@ -531,8 +536,7 @@ def restore(bytes data, str transport):
 def encode(MessagePacket packet not None):
     """Write one packet; ``decode(encode(packet), strict=True) == packet``.
 
-    Reserved bits and padding are zeros. A DebugHeader without a queue is written only with ``tracing``, and a packet is
-    a multiple of four bytes long.
+    Reserved bits and padding are zeros, and a packet is a multiple of four bytes long.
 
     Raises
     ------

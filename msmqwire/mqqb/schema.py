@@ -61,6 +61,7 @@ MESSAGES = Table(
         Column("kind", Enumeration(KINDS), "an application's message, or an OrderAck or FinalAck packet"),
         Column("packet_size", UINT32, "PacketSize: bytes without the SessionHeader after them"),
         Column("priority", UINT8, "BaseHeader.Flags.PR, 0 to 7"),
+        Column("debug_header", BOOL, "BaseHeader.Flags.DH: whether there is a DebugHeader, with or without a queue"),
         Column("tracing", BOOL, "BaseHeader.Flags.TR"),
         Column("base_flags", UINT16, "BaseHeader.Flags as received"),
         Column("time_to_reach_queue", UINT32, "TimeToReachQueue in seconds; 4294967295 is for ever"),

@@ -17,6 +17,7 @@ from msmqwire.columns.signature import packet_signature
         ("source_queue_manager", "UUID", mqqb.UserMessage().source_queue_manager),
         ("admin_queue", "FormatName | str | None", None),
         ("connector_type", "UUID | None", None),
+        ("debug_header", "bool", False),
         ("tracing", "bool", False),
         ("label", "str", ""),
         ("body", "bytes", b""),

@@ -113,7 +113,7 @@ def user_messages(draw: st.DrawFn) -> mqqb.UserMessage:
         options["priority"] = draw(st.integers(0, 7))
         options["delivery_mode"] = draw(st.sampled_from(("express", "recoverable")))
     for name in (
-        "tracing", "negative_source_journaling", "positive_source_journaling", "positive_arrival_ack",
+        "debug_header", "tracing", "negative_source_journaling", "positive_source_journaling", "positive_arrival_ack",
         "positive_receive_ack", "negative_arrival_ack", "negative_receive_ack",
     ):  # fmt: skip
         options[name] = draw(_flags)

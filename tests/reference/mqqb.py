@@ -98,7 +98,10 @@ class _UserMessage(Framed):
     def __init__(self, data: bytes) -> None:
         super().__init__(data, "messages")
         self.values.update(
-            priority=self.flags & 7, tracing=bool(self.flags & 0x100), time_to_reach_queue=self.time_to_reach_queue
+            priority=self.flags & 7,
+            debug_header=bool(self.flags & 0x20),
+            tracing=bool(self.flags & 0x100),
+            time_to_reach_queue=self.time_to_reach_queue,
         )
         self.user_header()
         if self.user_flags & 1 << 20:
@@ -448,10 +451,7 @@ class _UserMessage(Framed):
     def acknowledgment(self) -> None:
         """OrderAck and FinalAck packets, [MS-MQQB] 2.2.4 and 2.2.5."""
         destination, body = self.values["destination_queue"], self.values["body"].data
-        if self.values["label"].text != ACK_LABEL or len(body) != ACK_SIZE:
-            return
-        # A DebugHeader without a queue says nothing, and is not written again
-        if self.flags & NOT_RESERVED & ~0x20 or "debug_queue" in self.values:
+        if self.flags & NOT_RESERVED or self.values["label"].text != ACK_LABEL or len(body) != ACK_SIZE:
             return
         if not _addresses(destination, ORDER_QUEUE, _is_order_queue):
             return
@@ -468,7 +468,7 @@ class _UserMessage(Framed):
             acknowledged_tx_sequence_number=number,
             acknowledged_previous_tx_sequence_number=previous,
         )
-        others = self.user_flags & 0x12DFE31F or self.flags & 0x20
+        others = self.user_flags & 0x12DFE31F
         said = any(self.values[f"{sign}_{when}_ack"] for sign, when in _ACKS) or self.values["body_type"]
         forever = self.time_to_reach_queue == 0xFFFFFFFF
         if self.values["kind"] == "final_ack":

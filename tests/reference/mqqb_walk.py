@@ -17,7 +17,7 @@ TRANSPORTS: tuple[Transport, ...] = ("unknown", "tcp", "udp")
 #: The columns of both tables but ``fault`` and ``violations``, in order.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "messages": (
-        "kind", "packet_size", "priority", "tracing", "base_flags", "time_to_reach_queue",
+        "kind", "packet_size", "priority", "debug_header", "tracing", "base_flags", "time_to_reach_queue",
         "source_queue_manager", "queue_manager_address", "time_to_be_received", "sent_time", "message_id", "hop_count",
         "delivery_mode", "negative_source_journaling", "positive_source_journaling", "sent_over_http", "user_flags",
         "destination_queue", "admin_queue", "response_queue", "connector_type",

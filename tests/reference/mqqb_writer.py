@@ -88,7 +88,7 @@ def _session_header(values: dict[str, Any]) -> bytes:
 
 
 def _user_message(values: dict[str, Any], types: tuple[int, int, int]) -> bytes:
-    has_debug = "debug_queue" in values or values["tracing"]
+    has_debug = values["debug_header"]
     flags = values["priority"] | has_debug << 5 | _bits(values, tracing=8)
     parts = [_user_header(values, types)]
     if "tx_sequence_id" in values:
