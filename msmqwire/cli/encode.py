@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -30,8 +30,12 @@ _PACKET = ("file", "frame", "stream_offset", "src", "src_port", "dst", "dst_port
 _EPILOG = """\
 Rows are those of msmqwire decode -T json, or written by hand with the columns that the packet
 needs. A row is a packet. All notifications of a message are one packet: the message, if its row
-is there as well, or a new message to the notify queue. --table is the table of rows without the
-member "table". The default addresses are 192.0.2.1 and 192.0.2.2, the default time is 1970.
+is there as well, or a new message to the notify queue. A row without the member "table" is of the
+table that has its columns. The default addresses are 192.0.2.1 and 192.0.2.2, the default time is 1970.
+
+A message may have body_text instead of body: UTF-16 with body_type 8 or 31 (the default), else UTF-8.
+Where a row has a column and its text (body_text, body_type_name, message_class_name, sender_sid),
+both must agree.
 
 formats (-T):
   pcap  a capture that decodes to the same rows (default), except for file, frame, first_frame, the
@@ -62,7 +66,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "file", nargs="?", default="-", metavar="FILE", help="JSON lines; - is standard input (default)"
     )
     parser.add_argument(
-        "--table", choices=_TABLES, default="topology", help="the table of rows that name none (default: topology)"
+        "--table", choices=_TABLES, help="the table of rows that name none (default: the one that has their columns)"
     )
     add_format(parser, ("pcap", "hex"), "pcap")
     add_output(parser)
@@ -143,7 +147,7 @@ def _rows(file: IO[bytes], options: argparse.Namespace) -> Iterator[tuple[int, s
             row = json.loads(line)
             if not isinstance(row, dict):
                 raise ValueError("expected a JSON object")
-            table = row.pop("table", options.table)
+            table = row.pop("table", options.table) or _table_of(row, known)
             if table not in _TABLES:
                 raise ValueError(f"there is no table {table}; there is {', '.join(_TABLES)}")
             if more := row.keys() - known[table]:
@@ -157,6 +161,25 @@ def _rows(file: IO[bytes], options: argparse.Namespace) -> Iterator[tuple[int, s
         except ValueError as error:
             raise CommandError(f"{options.file}: line {number}: {error}") from None
         yield number, table, row
+
+
+def _table_of(row: Row, known: Mapping[str, set[str]]) -> str:
+    """The table that has the columns of a row; a column ``kind`` says it by its value."""
+    from msmqwire.mqqb.schema import KINDS, SESSION_KINDS
+
+    kinds = {"messages": KINDS, "sessions": SESSION_KINDS}
+    found = [
+        table
+        for table in _TABLES
+        if row.keys() <= known[table] and row.get("kind", "") in ("", *kinds.get(table, ()))
+    ]  # fmt: skip
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(f"its columns are those of {' and of '.join(found)}: name one with --table or a member table")
+    likely = max(_TABLES, key=lambda table: len(row.keys() & known[table]))
+    more = ", ".join(sorted(row.keys() - known[likely])) or f"kind {row.get('kind')!r}"
+    raise ValueError(f"no table has its columns; {likely}, which has most of them, has no {more}")
 
 
 def _packets(rows: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterator[_Packet]:

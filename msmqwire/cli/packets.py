@@ -13,6 +13,8 @@ from msmqwire.capture.options import parse_time
 from msmqwire.columns.schema import BYTES, GUID, TIMESTAMP, DataType, ListOf, StructOf
 from msmqwire.formatname import DirectName
 from msmqwire.mqqb.encode import DERIVED
+from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.mqqb.readable import BODY_TYPES, UTF16_TYPES, read_body, sid_text
 
 __all__ = ["Row", "packet_of"]
 
@@ -35,6 +37,7 @@ _SESSIONS: Mapping[str, type] = {
     "connection_parameters": mqqb.ConnectionParameters,
     "session_ack": mqqb.SessionAck,
 }
+_LPWSTR = 31  # the BodyType of text that gives none
 _NOTIFY_QUEUE = DirectName("os", "localhost", "notify_queue$", queue_type="private")
 _EVENTS = {("create", "queue"): 1, ("change", "queue"): 2, ("delete", "queue"): 3, ("change", "machine"): 4}
 _VALUE_MEMBERS = ("int", "text", "guid", "bytes", "ints", "guids", "texts")
@@ -109,12 +112,48 @@ def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.Topol
 
 def _message(values: dict[str, Any]) -> mqqb.UserMessage:
     """A message; it has an optional header if the row has columns of that header."""
+    _take_texts(values)
     headers = {}
     for header, kind in _HEADERS.items():
         fields = {field.name for field in dataclasses.fields(kind)} & values.keys()
         if fields:
             headers[header] = kind(**{name: values.pop(name) for name in fields})
     return mqqb.UserMessage(**_given(values), **headers)
+
+
+def _take_texts(values: dict[str, Any]) -> None:
+    """Make the columns that are missing out of those that say the same as text; both may be there if they agree."""
+    for name, number, numbers in (
+        ("body_type_name", "body_type", {text: code for code, text in BODY_TYPES.items()}),
+        ("message_class_name", "message_class", {text: code for code, text in MESSAGE_CLASSES.items()}),
+    ):
+        if name in values:
+            if values[name] not in numbers:
+                raise ValueError(f"{name}: {values[name]!r} is unknown")
+            _agree(values, number, numbers[values[name]], name)
+    if "sender_sid" in values and "security_id" in values and sid_text(values["security_id"]) != values["sender_sid"]:
+        raise ValueError("sender_sid: it contradicts security_id; change security_id, or both")
+    text = values.get("body_text")
+    if text is None or values.get("compound_body"):
+        return
+    if "body" not in values:
+        values.setdefault("body_type", _LPWSTR)
+        values["body"] = _text_body(text, values["body_type"])
+    elif read_body(values["body"], values.get("body_type", 0), False)[1] != text:
+        raise ValueError("body_text: it contradicts body; leave body out to write the text")
+
+
+def _agree(values: dict[str, Any], column: str, value: Any, of: str) -> None:
+    if values.setdefault(column, value) != value:
+        raise ValueError(f"{of}: it contradicts {column}, {values[column]}; leave one of them out")
+
+
+def _text_body(text: str, body_type: int) -> bytes:
+    """The body that has a text; in UTF-16 where BodyType says so, else in UTF-8."""
+    body = text.encode("utf-16-le" if body_type in UTF16_TYPES else "utf-8")
+    if read_body(body, body_type, False)[1] != text:
+        raise ValueError(f"body_text: a body of body_type {body_type} cannot have this text; give body instead")
+    return body
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

@@ -145,6 +145,49 @@ def test_by_hand(tmp_path: Path) -> None:
     assert {name: row[name] for name in deletion} == deletion
 
 
+GUID = str(UUID(int=7))
+MESSAGE = {"source_queue_manager": GUID, "message_id": 1, "destination_queue": "DIRECT=OS:server\\private$\\orders"}
+
+
+@pytest.mark.parametrize(
+    ("given", "body", "body_type"),
+    [
+        ({"body_text": "Größe"}, "Größe".encode("utf-16-le"), 31),
+        ({"body_text": "<order/>", "body_type": 0}, b"<order/>", 0),
+        ({"body_text": "17", "body_type_name": "VT_BSTR"}, "17".encode("utf-16-le"), 8),
+        ({"body_text": "", "body": "", "body_type": 0}, b"", 0),
+        ({"body_text": "17", "body": "11000000", "body_type": 3}, b"\x11\0\0\0", 3),
+    ],
+)
+def test_a_body_may_be_text(tmp_path: Path, given: dict[str, Any], body: bytes, body_type: int) -> None:
+    given = {name: value for name, value in given.items() if value != ""}
+    (row,) = decoded(encoded(tmp_path, [{**MESSAGE, **given}]), "messages")
+    assert (row["body"], row["body_type"]) == (body.hex(), body_type)
+    assert row["body_text"] == given.get("body_text")
+
+
+def test_an_edited_text_is_written_or_refused(tmp_path: Path) -> None:
+    """A text that was changed in a row is never lost in silence."""
+    path, output = tmp_path / "rows.jsonl", tmp_path / "out.pcap"
+    rows = [row for row in decoded(EXAMPLES / "message-session.pcap", "messages") if row["body_text"]]
+    assert rows
+    for row in rows:
+        edited = {**row, "body_text": row["body_text"] + " "}
+        path.write_text(json.dumps(edited))
+        assert "body_text: it contradicts body" in refused("encode", path, "-o", output)
+        del edited["body"]
+        (again,) = decoded(encoded(tmp_path, [edited]), "messages")
+        assert again["body_text"] == edited["body_text"]
+
+
+def test_the_table_follows_from_the_columns(tmp_path: Path) -> None:
+    for name in ("local-site.pcap", "message-session.pcap"):
+        for table in ("topology", "notifications", "messages", "sessions"):
+            rows = decoded(EXAMPLES / name, table)
+            if rows:
+                assert len(decoded(encoded(tmp_path, rows), table)) >= len(rows)
+
+
 def test_hexadecimal_digits() -> None:
     request = mqsd.TopologyClientRequest(enterprise_id=UUID(int=1), request_id=UUID(int=2), site_id=UUID(int=3))
     row = {"type": "request", "enterprise_id": UUID(int=1), "request_id": UUID(int=2), "site_id": UUID(int=3)}
@@ -160,8 +203,16 @@ def test_hexadecimal_digits() -> None:
         ("{", "line 2: expected a JSON object: Expecting property name"),
         ("[]", "line 2: expected a JSON object"),
         ('{"table": "faults"}', "there is no table faults"),
-        ('{"typ": "request"}', "typ: no such column of topology"),
-        ("{}", "type is missing"),
+        ('{"type": "request", "typ": 1}', "no table has its columns; topology, which has most of them, has no typ"),
+        ('{"table": "topology", "typ": "request"}', "typ: no such column of topology"),
+        ("{}", "its columns are those of topology and of notifications"),
+        ('{"kind": "pong", "cookie": 1}', "has no kind 'pong'"),
+        ('{"table": "topology"}', "type is missing"),
+        ('{"label": "x", "body": "31", "body_text": "2"}', "body_text: it contradicts body; leave body out"),
+        ('{"label": "x", "body_text": "five", "body_type": 3}', "a body of body_type 3 cannot have this text"),
+        ('{"label": "x", "body_type_name": "VT_I4", "body_type": 8}', "body_type_name: it contradicts body_type, 8"),
+        ('{"label": "x", "body_type_name": "VT_X"}', "body_type_name: 'VT_X' is unknown"),
+        ('{"label": "x", "security_id": "00", "sender_sid": "S-1-1-0"}', "sender_sid: it contradicts security_id"),
         ('{"type": "request"}', "enterprise_id"),
         ('{"type": "rep"}', "type is missing or has an unknown name"),
         ("[" * 100_000, "nested too deeply"),
