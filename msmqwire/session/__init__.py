@@ -17,11 +17,13 @@ from msmqwire.session.events import (
 )
 from msmqwire.session.history import MessageIDHistory
 from msmqwire.session.initiator import Initiator
+from msmqwire.session.ping import PING_RESPONSE_TIMEOUT, PingClient, answer_ping
 from msmqwire.session.session import Session, SessionState, Timer
 from msmqwire.session.settings import LARGEST_PACKET, Settings
 
 __all__ = [
     "LARGEST_PACKET",
+    "PING_RESPONSE_TIMEOUT",
     "Acceptor",
     "CloseReason",
     "ConnectionWanted",
@@ -33,10 +35,12 @@ __all__ = [
     "MessageIDHistory",
     "MessageReceived",
     "MessagesAcknowledged",
+    "PingClient",
     "Session",
     "SessionClosed",
     "SessionOpened",
     "SessionState",
     "Settings",
     "Timer",
+    "answer_ping",
 ]

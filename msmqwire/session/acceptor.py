@@ -17,6 +17,7 @@ __all__ = ["Acceptor"]
 _NIL = UUID(int=0)
 _RESERVED = 0x0010  # RE of OperatingSystem: 2.2.3.1
 _ECHOED = 0x0300  # SE and OS
+_TIMEOUTS = slice(20, 28)  # of a ConnectionParameters packet: 2.2.2.1
 
 
 class Acceptor(Session):
@@ -31,8 +32,9 @@ class Acceptor(Session):
         The messages that the queue manager received on all sessions.
     accepts : callable, optional
         Whether a message is for a queue of this queue manager; others are disregarded. By default all are accepted.
-    refuses : bool
-        Whether to answer the request with CS, because there are too many sessions ([MS-MQQB] 2.2.1).
+    refuses : callable, optional
+        Why a request is refused with CS, for example because there are too many sessions ([MS-MQQB] 2.2.1); None
+        accepts it.
     wall_clock : callable
         Seconds since 1970, UTC: decides which messages have expired.
 
@@ -64,7 +66,7 @@ class Acceptor(Session):
         settings: Settings | None = None,
         history: MessageIDHistory | None = None,
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
-        refuses: bool = False,
+        refuses: Callable[[mqqb.EstablishConnection], str | None] | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(identifier, settings=settings, history=history, accepts=accepts, wall_clock=wall_clock)
@@ -80,25 +82,26 @@ class Acceptor(Session):
             self._unexpected(packet, now)
             return
         self.remote_queue_manager = packet.client_guid
-        known = packet.server_guid in (_NIL, self.identifier)  # S12
+        refusal = None
+        if packet.server_guid not in (_NIL, self.identifier):  # S12
+            refusal = f"the peer asked for queue manager {packet.server_guid}; this is {self.identifier}"
+        elif self._refuses is not None:
+            refusal = self._refuses(packet)
         response = mqqb.EstablishConnection(
             client_guid=packet.client_guid,
             server_guid=self.identifier,
             time_stamp=packet.time_stamp,
             operating_system=_RESERVED | packet.operating_system & _ECHOED,  # S16
-            refused=self._refuses or not known,
+            refused=refusal is not None,
         )
         self._output.append(mqqb.encode(response))
-        if not known:
-            detail = f"the peer asked for queue manager {packet.server_guid}; this is {self.identifier}"
-            self._close(CloseReason.REFUSED, detail, now)
-        elif self._refuses:
-            self._close(CloseReason.REFUSED, "there are too many sessions", now)
+        if refusal is not None:
+            self._close(CloseReason.REFUSED, refusal, now)
         else:
             self.state = SessionState.WAITING_CP_MSG
             self._start(Timer.SESSION_INITIALIZATION, self.settings.initialization_timeout, now)  # S13
 
-    def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, now: float) -> None:
+    def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.4.1."""
         if self.state is not SessionState.WAITING_CP_MSG:
             self._unexpected(packet, now)
@@ -108,9 +111,11 @@ class Acceptor(Session):
         self.ack_wait_timeout = ACK_TIMEOUTS.clamp(packet.ack_timeout)
         self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.clamp(packet.recoverable_ack_timeout)
         response = mqqb.ConnectionParameters(
-            recoverable_ack_timeout=packet.recoverable_ack_timeout,
-            ack_timeout=packet.ack_timeout,
+            recoverable_ack_timeout=self.recoverable_ack_send_timeout,
+            ack_timeout=self.ack_wait_timeout,
             window_size=self.settings.window_size,
         )
-        self._output.append(mqqb.encode(response))
+        encoded = bytearray(mqqb.encode(response))
+        encoded[_TIMEOUTS] = data[_TIMEOUTS]
+        self._output.append(bytes(encoded))
         self._open(now)

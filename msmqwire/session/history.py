@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from uuid import UUID
 
 __all__ = ["MessageIDHistory"]
+
+
+_SOURCE_QUEUE_MANAGER = slice(16, 32)  # bytes of a packet: [MS-MQMQ] 2.2.19.2
+_MESSAGE_ID = slice(56, 60)
 
 
 class MessageIDHistory:
@@ -27,16 +30,16 @@ class MessageIDHistory:
         self._size = size
         self._cleanup_timeout = cleanup_timeout
         self._cleanup_at: float | None = None
-        self._seen: OrderedDict[tuple[UUID, int], float] = OrderedDict()
+        self._seen: OrderedDict[bytes, float] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._seen)
 
-    def is_duplicate(self, source_queue_manager: UUID, message_id: int, now: float) -> bool:
+    def is_duplicate(self, packet: bytes, now: float) -> bool:
         """Whether the message is known; it is from now on."""
         if self._cleanup_at is not None and now >= self._cleanup_at:
             self._clean_up(now)
-        key = (source_queue_manager, message_id)
+        key = packet[_SOURCE_QUEUE_MANAGER] + packet[_MESSAGE_ID]
         known = key in self._seen
         self._seen[key] = now
         self._seen.move_to_end(key)
@@ -46,9 +49,9 @@ class MessageIDHistory:
             self._cleanup_at = now + self._cleanup_timeout
         return known
 
-    def forget(self, source_queue_manager: UUID, message_id: int) -> None:
+    def forget(self, packet: bytes) -> None:
         """Forget a message that could not be stored: it is accepted when it comes again."""
-        self._seen.pop((source_queue_manager, message_id), None)
+        self._seen.pop(packet[_SOURCE_QUEUE_MANAGER] + packet[_MESSAGE_ID], None)
 
     def _clean_up(self, now: float) -> None:
         """[MS-MQQB] 3.1.6.7, done when the next message comes: the size limits what is kept until then."""

@@ -80,7 +80,7 @@ class Initiator(Session):
 
     def connection_lost(self, now: float, detail: str = "the connection was closed") -> list[Event]:
         """The connection has ended, or could not be made: try again if messages wait (S17)."""
-        if self._is_disconnected() and len(self.outgoing):
+        if self.state is SessionState.WAITING_RECONNECT:
             self._wait_for_reconnect(now)
         return super().connection_lost(now, detail)
 
@@ -139,7 +139,7 @@ class Initiator(Session):
         self._output.append(mqqb.encode(parameters))
         self.state = SessionState.WAITING_CPR_MSG
 
-    def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, now: float) -> None:
+    def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.4.2."""
         if self.state is not SessionState.WAITING_CPR_MSG:
             self._unexpected(packet, now)

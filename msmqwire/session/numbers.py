@@ -1,27 +1,23 @@
-"""The 16-bit counts of a session: [MS-MQQB] 3.1.1.4.
+"""The counts of a session on the wire: [MS-MQQB] 3.1.1.4.
 
-They wrap, 0 after 65535, and are compared serially (S9): a number is not above another one if it is less than half of
-the range before it.
+A count has 16 bits there: 0 follows 65535, and numbers are compared serially (S9). A session keeps its counts whole and
+finds for a number of the peer the message that it means.
 """
 
 from __future__ import annotations
 
-__all__ = ["SERIAL_RANGE", "difference", "following", "is_at_most"]
+__all__ = ["latest", "on_wire"]
 
-SERIAL_RANGE = 1 << 16
-_HALF = SERIAL_RANGE // 2
-
-
-def following(number: int) -> int:
-    """The number after ``number``."""
-    return (number + 1) % SERIAL_RANGE
+_RANGE = 1 << 16
+_HALF = _RANGE // 2
 
 
-def difference(later: int, earlier: int) -> int:
-    """How many numbers ``later`` is after ``earlier``, from 0 to 65535."""
-    return (later - earlier) % SERIAL_RANGE
+def on_wire(count: int) -> int:
+    """A count as its field has it."""
+    return count % _RANGE
 
 
-def is_at_most(number: int, limit: int) -> bool:
-    """Whether ``number`` is ``limit`` or before it."""
-    return difference(limit, number) < _HALF
+def latest(number: int, count: int) -> int | None:
+    """The latest count, at most ``count``, whose field is ``number``; None if ``number`` is above ``count`` (S9)."""
+    behind = (count - number) % _RANGE
+    return count - behind if behind < _HALF and behind <= count else None

@@ -26,7 +26,7 @@ from msmqwire.session.events import (
 )
 from msmqwire.session.framing import FramingError, PacketReader
 from msmqwire.session.history import MessageIDHistory
-from msmqwire.session.numbers import difference, following, is_at_most
+from msmqwire.session.numbers import latest, on_wire
 from msmqwire.session.outgoing import FOREVER, OutgoingMessagePosition, OutgoingMessageTable
 from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
 
@@ -80,7 +80,7 @@ class Session:
     message_sent_count, recoverable_message_sent_count, message_received_count, recoverable_message_received_count : int
     unacked_message_count, unacked_received_msg_count, recoverable_msg_ack_flags : int
     last_acked_recoverable_msg_seq_number, received_window_size : int
-        The counts of [MS-MQQB] 3.1.1.3.1.
+        The counts of [MS-MQQB] 3.1.1.3.1, not reduced to the 16 bits that they have on the wire.
     """
 
     def __init__(
@@ -185,6 +185,7 @@ class Session:
         self.last_acked_recoverable_msg_seq_number = 0
         self.unacked_received_msg_count = 0
         self.unacked_message_count = 0  # S5
+        self._unacked_bytes = self._unacked_received_bytes = 0
         self.received_window_size = self.settings.window_size
         self.ack_wait_timeout = self.settings.ack_wait_timeout
         self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.highest
@@ -287,14 +288,14 @@ class Session:
             if packet.refused and self.state in (SessionState.WAITING_CP_MSG, SessionState.WAITING_CPR_MSG):  # S15
                 self._close(CloseReason.REFUSED, "the peer refused the session in a ConnectionParameters packet", now)
             else:
-                self._receive_connection_parameters(packet, now)
+                self._receive_connection_parameters(packet, data, now)
         else:
             self._unexpected(packet, now)
 
     def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None:
         raise NotImplementedError
 
-    def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, now: float) -> None:
+    def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None:
         raise NotImplementedError
 
     def _unexpected(self, packet: object, now: float) -> None:
@@ -302,39 +303,43 @@ class Session:
 
     def _receive_session_header(self, header: mqqb.SessionHeader | mqqb.SessionAck, now: float) -> None:
         """[MS-MQQB] 3.1.5.5."""
-        if not is_at_most(header.ack_sequence_number, self.message_sent_count):  # S19
-            self._close(
-                CloseReason.UNEXPECTED_PACKET,
-                f"AckSequenceNumber is {header.ack_sequence_number}, but {self.message_sent_count} messages were sent",
-                now,
-            )
+        acked = latest(header.ack_sequence_number, self.message_sent_count)
+        if acked is None:  # S19
+            sent = on_wire(self.message_sent_count)
+            detail = f"AckSequenceNumber is {header.ack_sequence_number}, but {sent} messages were sent"
+            self._close(CloseReason.UNEXPECTED_PACKET, detail, now)
             return
-        self._delete_acknowledged(header)
+        self._delete_acknowledged(header, acked)
         if header.window_size:  # S4
             self.received_window_size = header.window_size
         for name, theirs, ours in (
             ("UserMsgSequenceNumber", header.user_msg_sequence_number, self.message_received_count),
             ("RecoverableMsgSeqNumber", header.recoverable_msg_seq_number, self.recoverable_message_received_count),
         ):
-            if theirs != ours:  # 3.1.5.5.5
-                detail = f"{name} is {theirs}, but {ours} such messages were received"
+            if theirs != on_wire(ours):  # 3.1.5.5.5
+                detail = f"{name} is {theirs}, but {on_wire(ours)} such messages were received"
                 self._close(CloseReason.UNEXPECTED_PACKET, detail, now)
                 return
         if self.outgoing.awaiting:
             self._start_ack_wait(now)
 
-    def _delete_acknowledged(self, header: mqqb.SessionHeader | mqqb.SessionAck) -> None:
+    def _delete_acknowledged(self, header: mqqb.SessionHeader | mqqb.SessionAck, acked: int) -> None:
         """[MS-MQQB] 3.1.5.5.1 to 3.1.5.5.3."""
-        kept = []
-        deleted = []
+        first, flags = header.recoverable_msg_ack_seq_number, header.recoverable_msg_ack_flags
+        # S10; numbers of messages that were not sent on this session acknowledge nothing
+        stored = latest(first, self.recoverable_message_sent_count) if first or flags else None
+        kept: list[OutgoingMessagePosition] = []
+        deleted: list[int] = []
         for position in self.outgoing.awaiting:
-            recoverable = position.recoverable and self._acknowledges_recoverable(header, position)
-            if not position.received_session_ack and (
-                recoverable or is_at_most(position.sequence_number, header.ack_sequence_number)
-            ):
+            if position.recoverable:
+                delete = stored is not None and _is_stored(position.recoverable_sequence_number, stored, flags)
+            else:
+                delete = position.sequence_number <= acked
+            if not position.received_session_ack and (delete or position.sequence_number <= acked):
                 position.received_session_ack = True
                 self.unacked_message_count -= 1
-            if recoverable or (position.received_session_ack and not position.recoverable):
+                self._unacked_bytes -= len(position.packet)
+            if delete:
                 deleted.append(position.message_id)
                 self.outgoing.remove(position)
             else:
@@ -342,17 +347,6 @@ class Session:
         if deleted:
             self.outgoing.awaiting = kept
             self._events.append(MessagesAcknowledged(tuple(deleted)))
-
-    def _acknowledges_recoverable(
-        self, header: mqqb.SessionHeader | mqqb.SessionAck, position: OutgoingMessagePosition
-    ) -> bool:
-        """[MS-MQQB] 3.1.5.5.3 with S10."""
-        first, flags = header.recoverable_msg_ack_seq_number, header.recoverable_msg_ack_flags
-        if first == flags == 0 or not is_at_most(first, self.recoverable_message_sent_count):
-            return False
-        number = position.recoverable_sequence_number
-        bit = difference(number, first)
-        return is_at_most(number, first) or (bit < _FLAGS and bool(flags >> bit & 1))
 
     def _receive_user_message(self, message: mqqb.UserMessage, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.8."""
@@ -363,12 +357,15 @@ class Session:
             return
         foreign = message.queue_manager_address not in (_NIL, self.identifier)
         if foreign and recoverable:
-            detail = f"a recoverable message came for queue manager {message.queue_manager_address}: not forwarded"
+            detail = (
+                f"a recoverable message for queue manager {message.queue_manager_address} came: it is not forwarded"
+            )
             self._close(CloseReason.NOT_FORWARDED, detail, now)
             return
         # Both counts are raised once, also for a message that is not delivered (S2, S6)
-        self.message_received_count = following(self.message_received_count)
+        self.message_received_count += 1
         self.unacked_received_msg_count += 1
+        self._unacked_received_bytes += len(data)
         self.session_active = True
         if Timer.SESSION_ACK_SEND not in self._timers:
             self._start_ack_send(self.ack_wait_timeout / 2, now)
@@ -378,25 +375,28 @@ class Session:
         if message.session is not None:
             self._receive_session_header(message.session, now)
         window = min(self.settings.window_size, self.received_window_size)
-        if self.is_open and self.unacked_received_msg_count >= max(1, window // 2):  # S8
+        if self.is_open and (
+            self.unacked_received_msg_count >= max(1, window // 2)  # S8
+            or self._unacked_received_bytes >= self.settings.max_unacknowledged_bytes // 2
+        ):
             self._send_session_ack()
 
     def _count_recoverable(self, now: float) -> None:
         """[MS-MQQB] 3.1.5.8.7; ``data_to_send`` is called when the message is on disk."""
-        received = self.recoverable_message_received_count
-        if difference(received, self.last_acked_recoverable_msg_seq_number) >= _FLAGS:
+        bit = self.recoverable_message_received_count - self.last_acked_recoverable_msg_seq_number
+        if bit >= _FLAGS:
             self._send_session_ack()
             self.unacked_received_msg_count = 1  # S7
-        self.recoverable_message_received_count = following(received)
+            bit = 0
+        self.recoverable_message_received_count += 1
         if not self.recoverable_msg_ack_flags:
             self._start_ack_send(self.recoverable_ack_send_timeout, now)
-        bit = difference(received, self.last_acked_recoverable_msg_seq_number)
         self.recoverable_msg_ack_flags |= 1 << bit
 
     def _deliver(self, message: mqqb.UserMessage, data: bytes, foreign: bool, now: float) -> None:
         """[MS-MQQB] 3.1.5.8.1, 3.1.5.8.2, 3.1.7.1.2."""
         lifetime = message.time_to_reach_queue
-        if self.history.is_duplicate(message.source_queue_manager, message.message_id, now):
+        if self.history.is_duplicate(data, now):
             self._events.append(MessageDisregarded(message, Disregarded.DUPLICATE))
         elif foreign:
             self._events.append(MessageDisregarded(message, Disregarded.OTHER_QUEUE_MANAGER))
@@ -415,6 +415,8 @@ class Session:
         while self.is_open and table.waiting and len(table.awaiting) < _MOST_AWAITING:
             if self.unacked_message_count >= min(self.settings.window_size, max(1, self.received_window_size)):
                 return
+            if self._unacked_bytes >= self.settings.max_unacknowledged_bytes:
+                return
             position = table.waiting.popleft()
             if self._wall_clock() > position.expires:  # 3.1.7.1.2
                 table.remove(position)
@@ -424,12 +426,14 @@ class Session:
 
     def _send_message(self, position: OutgoingMessagePosition, now: float) -> None:
         """[MS-MQQB] 3.1.7.1.3."""
-        self.message_sent_count = position.sequence_number = following(self.message_sent_count)
+        self.message_sent_count += 1
+        position.sequence_number = self.message_sent_count
         if position.recoverable:
-            self.recoverable_message_sent_count = following(self.recoverable_message_sent_count)
+            self.recoverable_message_sent_count += 1
             position.recoverable_sequence_number = self.recoverable_message_sent_count
         position.received_session_ack = False
         self.unacked_message_count += 1
+        self._unacked_bytes += len(position.packet)
         self.outgoing.awaiting.append(position)
         self.session_active = True
         if Timer.SESSION_ACK_WAIT not in self._timers:
@@ -460,15 +464,20 @@ class Session:
     def _session_header(self) -> tuple[int, int, int, int, int, int]:
         """The fields of a SessionHeader, filled once, when it is sent (S6); the timer is stopped (S14)."""
         flags = self.recoverable_msg_ack_flags
-        first = following(self.last_acked_recoverable_msg_seq_number) if flags else 0  # S10
-        self.recoverable_msg_ack_flags = self.unacked_received_msg_count = 0
+        first = self.last_acked_recoverable_msg_seq_number + 1 if flags else 0  # S10
+        self.recoverable_msg_ack_flags = self.unacked_received_msg_count = self._unacked_received_bytes = 0
         self.last_acked_recoverable_msg_seq_number = self.recoverable_message_received_count
         self._timers.pop(Timer.SESSION_ACK_SEND, None)
         return (
-            self.message_received_count,
-            first,
+            on_wire(self.message_received_count),
+            on_wire(first),
             flags,
-            self.message_sent_count,
-            self.recoverable_message_sent_count,
+            on_wire(self.message_sent_count),
+            on_wire(self.recoverable_message_sent_count),
             self.settings.window_size,
         )
+
+
+def _is_stored(number: int, first: int, flags: int) -> bool:
+    """Whether a SessionHeader acknowledges the recoverable message ``number``: [MS-MQQB] 3.1.5.5.3."""
+    return number <= first or (number - first < _FLAGS and bool(flags >> (number - first) & 1))

@@ -49,6 +49,8 @@ class Settings:
     retry_timeout : float
         The longest Session Retry Connect Timer in seconds. It begins with a hundredth of it and doubles until a message
         is acknowledged (S17).
+    max_unacknowledged_bytes : int
+        Bytes of messages that are sent before an acknowledgment comes; half as many received are acknowledged at once.
     max_packet_size : int
         Bytes; a larger packet closes the session, and is refused by ``send``.
     """
@@ -59,6 +61,7 @@ class Settings:
     initialization_timeout: float = 60.0
     cleanup_timeout: float = 300.0
     retry_timeout: float = 5.0
+    max_unacknowledged_bytes: int = 32 << 20
     max_packet_size: int = LARGEST_PACKET
 
     def __post_init__(self) -> None:
@@ -71,5 +74,7 @@ class Settings:
         for name in ("initialization_timeout", "cleanup_timeout", "retry_timeout"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}: not above 0")
+        if self.max_unacknowledged_bytes < 1:
+            raise ValueError(f"max_unacknowledged_bytes is {self.max_unacknowledged_bytes}: not above 0")
         if not 0 < self.max_packet_size <= LARGEST_PACKET:
             raise ValueError(f"max_packet_size is {self.max_packet_size}: not from 1 to {LARGEST_PACKET}")

@@ -1,0 +1,65 @@
+"""Packets in a stream of bytes, divided anywhere."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from msmqwire.session.framing import FramingError, PacketReader
+from tests.reference.mqqb_session_packets import ConnectionParameters, SessionHeader
+from tests.session.peers import acknowledgment, incoming
+
+PACKETS = [
+    ConnectionParameters().pack(),
+    incoming(1),
+    incoming(2, header=SessionHeader(1)),
+    acknowledgment(3),
+    incoming(4),
+]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_packets_divided_anywhere(seed: int) -> None:
+    chance = random.Random(seed)
+    reader = PacketReader(4 << 20)
+    data = b"".join(PACKETS)
+    found: list[bytes] = []
+    while data:
+        size = chance.choice((1, 2, 15, 100, 1000))
+        found += reader.feed(data[:size])
+        data = data[size:]
+    assert found == PACKETS
+    assert len(reader) == 0
+
+
+def test_session_header_after_packet_size_belongs_to_the_packet() -> None:
+    reader = PacketReader(4 << 20)
+    data = PACKETS[2]
+    assert list(reader.feed(data[:-16])) == []
+    assert list(reader.feed(data[-16:])) == [data]
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"G", "VersionNumber is 0x47"),
+        (b"\x10\0\0\0L0", "signature"),
+        (PACKETS[0][:8] + b"\x10\0\0\0" + PACKETS[0][12:], "PacketSize is 16"),
+        (PACKETS[0][:8] + b"\x01\0\x40\0" + PACKETS[0][12:16], "PacketSize is 4194305"),
+    ],
+)
+def test_not_a_packet(data: bytes, what: str) -> None:
+    reader = PacketReader(4 << 20)
+    stream = reader.feed(PACKETS[1] + data)
+    assert next(stream) == PACKETS[1], "the packets before are given first"
+    with pytest.raises(FramingError, match=what):
+        next(stream)
+
+
+def test_largest_packet() -> None:
+    header = PACKETS[0][:8] + (4 << 20).to_bytes(4, "little") + PACKETS[0][12:16]
+    reader = PacketReader(4 << 20)
+    assert list(reader.feed(header)) == []
+    with pytest.raises(FramingError):
+        list(PacketReader((4 << 20) - 1).feed(header))

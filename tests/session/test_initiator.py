@@ -1,0 +1,365 @@
+"""The connecting side: initialization, window, acknowledgments, reconnecting."""
+
+from __future__ import annotations
+
+import itertools
+from uuid import UUID
+
+import pytest
+
+from msmqwire import mqqb
+from msmqwire.errors import EncodeError
+from msmqwire.session import (
+    CloseReason,
+    ConnectionWanted,
+    Initiator,
+    MessageExpired,
+    MessageReceived,
+    MessagesAcknowledged,
+    SessionClosed,
+    SessionOpened,
+    SessionState,
+    Settings,
+)
+from tests.reference.mqqb_session_packets import ConnectionParameters, EstablishConnection, SessionHeader, UserMessage
+from tests.session.peers import (
+    OWN,
+    PEER,
+    QUEUE,
+    acknowledgment,
+    incoming,
+    message,
+    only,
+    open_initiator,
+    packets,
+    state_of,
+)
+
+
+def identifiers(initiator: Initiator) -> list[int]:
+    """MessageIDs of the messages that are sent."""
+    return [packet.message_id for packet in packets(initiator) if isinstance(packet, UserMessage)]
+
+
+def test_initialization() -> None:
+    """3.1.5.2.3, 3.1.5.3.2, 3.1.5.4.2, S1, S16."""
+    initiator = Initiator(OWN)
+    initiator.connection_made(100.0)
+    (request,) = packets(initiator)
+    assert request == EstablishConnection(OWN.bytes_le, bytes(16), 100_000, 0x0310)
+    assert state_of(initiator) is SessionState.WAITING_ECR_MSG
+    response = EstablishConnection(OWN.bytes_le, PEER.bytes_le, 100_000, 0x0310)
+    assert initiator.receive_data(response.pack(), 100.1) == []
+    assert packets(initiator) == [ConnectionParameters(800, 20000, 64)], "8 round trips"
+    assert state_of(initiator) is SessionState.WAITING_CPR_MSG
+    assert initiator.receive_data(ConnectionParameters(800, 20000, 7).pack(), 100.2) == [SessionOpened(PEER)]
+    assert initiator.received_window_size == 7
+    assert initiator.remote_queue_manager == PEER
+
+
+@pytest.mark.parametrize(
+    ("round_trip", "timeout"), [(0.0, 500), (0.0625, 500), (0.07, 560), (15.0, 120_000), (20.0, 120_000)]
+)
+def test_recoverable_ack_send_timeout(round_trip: float, timeout: int) -> None:
+    initiator = Initiator(OWN)
+    initiator.connection_made(0.0)
+    initiator.data_to_send()
+    initiator.receive_data(EstablishConnection(OWN.bytes_le, PEER.bytes_le, 0).pack(), round_trip)
+    assert packets(initiator) == [ConnectionParameters(timeout, 20000, 64)]
+
+
+def test_time_stamp_wraps() -> None:
+    """The time stamp has 32 bits of milliseconds."""
+    start = (2**32 - 50) / 1000
+    initiator = Initiator(OWN)
+    initiator.connection_made(start)
+    (request,) = packets(initiator)
+    assert isinstance(request, EstablishConnection)
+    assert request.time_stamp == 2**32 - 50
+    initiator.receive_data(EstablishConnection(OWN.bytes_le, PEER.bytes_le, 2**32 - 50).pack(), start + 0.1)
+    assert packets(initiator) == [ConnectionParameters(800, 20000, 64)]
+
+
+def test_known_queue_manager() -> None:
+    """3.1.5.3.2: the response has the ServerGuid of the request."""
+    for answer, is_valid in ((PEER, True), (UUID(int=9), False)):
+        initiator = Initiator(OWN, remote_queue_manager=PEER)
+        initiator.connection_made(0.0)
+        (request,) = packets(initiator)
+        assert isinstance(request, EstablishConnection)
+        assert request.server_guid == PEER.bytes_le
+        events = initiator.receive_data(EstablishConnection(OWN.bytes_le, answer.bytes_le).pack(), 0.0)
+        assert bool(packets(initiator)) is is_valid
+        assert [event.reason for event in only(events, SessionClosed)] == (
+            [] if is_valid else [CloseReason.UNEXPECTED_PACKET]
+        )
+
+
+def test_wrong_client_guid() -> None:
+    initiator = Initiator(OWN)
+    initiator.connection_made(0.0)
+    (event,) = initiator.receive_data(EstablishConnection(PEER.bytes_le, PEER.bytes_le).pack(), 0.0)
+    assert isinstance(event, SessionClosed)
+    assert event.reason is CloseReason.UNEXPECTED_PACKET
+
+
+def test_session_flag_with_a_ping() -> None:
+    """2.2.3.1: SE is 0 when a Ping Request was sent."""
+    initiator = Initiator(OWN, pinged=True)
+    initiator.connection_made(0.0)
+    (request,) = packets(initiator)
+    assert isinstance(request, EstablishConnection)
+    assert request.operating_system == 0x0210
+
+
+@pytest.mark.parametrize("step", ["establish", "parameters", "ack"])
+def test_refusal_ends_the_attempts(step: str) -> None:
+    """S15, S17."""
+    initiator = Initiator(OWN)
+    initiator.send(message(), 0.0)
+    initiator.connection_made(0.0)
+    response = EstablishConnection(OWN.bytes_le, PEER.bytes_le, refused=step == "establish").pack()
+    response += ConnectionParameters(refused=step == "parameters").pack()
+    response += acknowledgment(0)[:18] + b"\x11" + acknowledgment(0)[19:]
+    events = initiator.receive_data(response, 0.0)
+    assert [event.reason for event in only(events, SessionClosed)] == [CloseReason.REFUSED]
+    assert state_of(initiator) is SessionState.CLOSED
+    initiator.connection_lost(0.1)
+    assert initiator.next_deadline() is None
+    assert len(initiator.outgoing) == 1
+
+
+def test_identity_of_messages() -> None:
+    """S11: identifiers from 1; SourceQueueManager is the identifier of the queue manager."""
+    initiator = Initiator(OWN, wall_clock=lambda: 1000.7)
+    open_initiator(initiator)
+    assert [initiator.send(message(body), 0.0) for body in (b"a", b"b")] == [1, 2]
+    sent = packets(initiator)
+    assert sent == [
+        UserMessage(OWN.bytes_le, number, body, sent_time=1000, queue=QUEUE[7:].replace("private", "PRIVATE"))
+        for number, body in ((1, b"a"), (2, b"b"))
+    ]
+
+
+def test_message_that_is_forwarded_keeps_its_identity() -> None:
+    initiator = open_initiator(Initiator(OWN))
+    forwarded = mqqb.UserMessage(destination_queue=QUEUE, source_queue_manager=PEER, message_id=77, sent_time=5)
+    assert initiator.send(forwarded, 0.0) == 77
+    (sent,) = packets(initiator)
+    assert isinstance(sent, UserMessage)
+    assert (sent.source_queue_manager, sent.message_id, sent.sent_time) == (PEER.bytes_le, 77, 5)
+
+
+def test_refused_messages() -> None:
+    initiator = Initiator(OWN, settings=Settings(max_packet_size=1000))
+    transaction = mqqb.TransactionHeader(tx_sequence_id=1, tx_sequence_number=1)
+    with pytest.raises(EncodeError, match="transactional"):
+        initiator.send(
+            mqqb.UserMessage(destination_queue=QUEUE, delivery_mode="recoverable", transaction=transaction), 0.0
+        )
+    with pytest.raises(EncodeError, match=r"PacketSize: the packet has 1,.* bytes, more than 1,000"):
+        initiator.send(message(bytes(1000)), 0.0)
+    with pytest.raises(EncodeError, match="SessionHeader"):
+        initiator.send(mqqb.UserMessage(destination_queue=QUEUE, session=mqqb.SessionHeader(window_size=1)), 0.0)
+    assert len(initiator.outgoing) == 0
+
+
+@pytest.mark.parametrize(("own", "theirs", "expected"), [(64, 64, 64), (64, 5, 5), (3, 64, 3), (64, 0, 1)])
+def test_window(own: int, theirs: int, expected: int) -> None:
+    """S4, S5."""
+    initiator = Initiator(OWN, settings=Settings(window_size=own))
+    for _ in range(100):
+        initiator.send(message(), 0.0)
+    open_initiator(initiator, window_size=theirs)
+    assert identifiers(initiator) == [*range(1, expected + 1)]
+    events = initiator.receive_data(acknowledgment(1, window_size=0), 0.0)
+    assert events == [MessagesAcknowledged((1,))]
+    assert identifiers(initiator) == [expected + 1]
+
+
+def test_window_of_a_session_header_replaces_the_window() -> None:
+    """S4."""
+    initiator = open_initiator(Initiator(OWN), window_size=2)
+    for _ in range(10):
+        initiator.send(message(), 0.0)
+    assert identifiers(initiator) == [1, 2]
+    initiator.receive_data(acknowledgment(1, window_size=4), 0.0)
+    assert identifiers(initiator) == [3, 4, 5]
+    initiator.receive_data(acknowledgment(2, window_size=1), 0.0)
+    assert identifiers(initiator) == []
+
+
+def test_unacknowledged_bytes_are_limited() -> None:
+    initiator = open_initiator(Initiator(OWN, settings=Settings(max_unacknowledged_bytes=2000)))
+    for _ in range(5):
+        initiator.send(message(bytes(1000)), 0.0)
+    assert identifiers(initiator) == [1, 2]
+    initiator.receive_data(acknowledgment(1), 0.0)
+    assert identifiers(initiator) == [3]
+
+
+def test_recoverable_messages_are_kept_until_their_flag() -> None:
+    """3.1.5.5.2, 3.1.5.5.3."""
+    initiator = open_initiator(Initiator(OWN))
+    for recoverable in (True, False, True, True):
+        initiator.send(message(recoverable=recoverable), 0.0)
+    assert initiator.receive_data(acknowledgment(4), 0.0) == [MessagesAcknowledged((2,))]
+    assert initiator.unacked_message_count == 0
+    assert initiator.receive_data(acknowledgment(4, 1, 0b101), 0.0) == [MessagesAcknowledged((1, 4))]
+    assert initiator.receive_data(acknowledgment(4, 2, 0), 0.0) == [MessagesAcknowledged((3,))]
+
+
+def test_flags_acknowledge_what_the_count_does_not() -> None:
+    initiator = open_initiator(Initiator(OWN))
+    initiator.send(message(recoverable=True), 0.0)
+    assert initiator.receive_data(acknowledgment(0, 1, 1), 0.0) == [MessagesAcknowledged((1,))]
+    assert initiator.unacked_message_count == 0
+
+
+@pytest.mark.parametrize(("first", "flags"), [(0, 0), (3, 0xFFFFFFFF), (65535, 0), (40000, 0xFFFFFFFF)])
+def test_numbers_that_acknowledge_no_recoverable_message(first: int, flags: int) -> None:
+    """S10."""
+    initiator = open_initiator(Initiator(OWN))
+    for _ in range(2):
+        initiator.send(message(recoverable=True), 0.0)
+    assert initiator.receive_data(acknowledgment(2, first, flags), 0.0) == []
+    assert len(initiator.outgoing) == 2
+
+
+@pytest.mark.parametrize("acked", [2, 65535, 40000])
+def test_acknowledgment_of_what_was_not_sent(acked: int) -> None:
+    """S19."""
+    initiator = open_initiator(Initiator(OWN))
+    initiator.send(message(), 0.0)
+    (event,) = initiator.receive_data(acknowledgment(acked), 0.0)
+    assert isinstance(event, SessionClosed)
+    assert event.reason is CloseReason.UNEXPECTED_PACKET
+    assert state_of(initiator) is SessionState.WAITING_RECONNECT
+
+
+def test_counts_wrap() -> None:
+    """S9."""
+    initiator = open_initiator(Initiator(OWN))
+    initiator.message_sent_count = initiator.recoverable_message_sent_count = 65534
+    for _ in range(4):
+        initiator.send(message(recoverable=True), 0.0)
+    assert initiator.receive_data(acknowledgment(65535, 65535, 1), 0.0) == [MessagesAcknowledged((1,))]
+    assert initiator.receive_data(acknowledgment(2, 0, 0b111), 0.0) == [MessagesAcknowledged((2, 3, 4))]
+
+
+def test_wrong_counts_close() -> None:
+    """3.1.5.5.5."""
+    for ack in (acknowledgment(0, sent=1), acknowledgment(0, recoverable_sent=1)):
+        initiator = open_initiator(Initiator(OWN))
+        (event,) = initiator.receive_data(ack, 0.0)
+        assert isinstance(event, SessionClosed)
+        assert event.reason is CloseReason.UNEXPECTED_PACKET
+
+
+def test_message_of_the_acceptor() -> None:
+    initiator = open_initiator(Initiator(OWN))
+    initiator.send(message(), 0.0)
+    header = SessionHeader(1, 0, 0, 1, 0)
+    events = initiator.receive_data(incoming(1, header=header), 0.0)
+    assert [type(event) for event in events] == [MessageReceived, MessagesAcknowledged]
+
+
+def test_what_is_not_acknowledged_is_sent_again() -> None:
+    """3.1.3.2, S5: in order, on the next session, with counts from 1."""
+    initiator = open_initiator(Initiator(OWN), window_size=4)
+    for recoverable in (True, False, True, False, True, False):
+        initiator.send(message(recoverable=recoverable), 0.0)
+    assert identifiers(initiator) == [1, 2, 3, 4]
+    initiator.receive_data(acknowledgment(2, 2, 1), 1.0)
+    assert identifiers(initiator) == [5, 6]
+    events = initiator.connection_lost(2.0)
+    assert [event.reason for event in only(events, SessionClosed)] == [CloseReason.CONNECTION_LOST]
+    assert state_of(initiator) is SessionState.WAITING_RECONNECT
+    assert initiator.handle_deadline(2.0) == [ConnectionWanted()]
+    open_initiator(initiator, 2.0, window_size=4)
+    assert identifiers(initiator) == [4, 5, 6]
+    assert (initiator.message_sent_count, initiator.recoverable_message_sent_count) == (3, 1)
+
+
+def test_retries_are_at_most_five_seconds_apart() -> None:
+    """S17; an acknowledgment begins the series anew."""
+    initiator = Initiator(OWN)
+    initiator.send(message(), 0.0)
+    initiator.send(message(), 0.0)
+    times = []
+    for _ in range(12):
+        deadline = initiator.next_deadline()
+        assert deadline is not None
+        times.append(deadline)
+        assert initiator.handle_deadline(deadline) == [ConnectionWanted()]
+        assert initiator.connection_lost(deadline) == []
+    waits = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert waits == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0, 5.0])
+    open_initiator(initiator, 100.0)
+    initiator.receive_data(acknowledgment(1), 100.0)
+    initiator.connection_lost(100.0)
+    assert initiator.next_deadline() == 100.0
+
+
+def test_closed_by_this_side_is_not_opened_again() -> None:
+    initiator = open_initiator(Initiator(OWN))
+    initiator.send(message(), 0.0)
+    assert [type(event) for event in initiator.close(0.0)] == [SessionClosed]
+    assert initiator.connection_lost(0.0) == []
+    assert initiator.next_deadline() is None
+
+
+def test_session_ack_wait_timer() -> None:
+    """3.1.6.3, S20: closed after one to four AckTimeouts without a packet while messages are not acknowledged."""
+    initiator = open_initiator(Initiator(OWN), 0.0)
+    initiator.send(message(), 1.0)
+    assert initiator.handle_deadline(21.0) == [], "the packets of the initialization came before"
+    (event,) = initiator.handle_deadline(41.0)
+    assert isinstance(event, SessionClosed)
+    assert event.reason is CloseReason.ACK_WAIT_TIMEOUT
+    assert state_of(initiator) is SessionState.WAITING_RECONNECT
+
+
+def test_session_ack_wait_timer_does_not_close_an_idle_session() -> None:
+    initiator = open_initiator(Initiator(OWN), 0.0)
+    initiator.send(message(), 0.0)
+    initiator.receive_data(acknowledgment(1), 1.0)
+    for now in (20.0, 40.0, 60.0, 80.0):
+        assert initiator.handle_deadline(now) == []
+    initiator.send(message(), 100.0)
+    assert initiator.handle_deadline(119.9) == []
+    (event,) = initiator.handle_deadline(120.0)
+    assert isinstance(event, SessionClosed)
+
+
+def test_session_initialization_timer() -> None:
+    """3.1.6.6."""
+    initiator = Initiator(OWN)
+    initiator.send(message(), 0.0)
+    initiator.connection_made(0.0)
+    assert initiator.next_deadline() == 60.0
+    (event,) = initiator.handle_deadline(60.0)
+    assert isinstance(event, SessionClosed)
+    assert event.reason is CloseReason.INITIALIZATION_TIMEOUT
+    assert initiator.next_deadline() == 60.05
+    assert initiator.handle_deadline(60.05) == [ConnectionWanted()]
+
+
+def test_expired_message_is_not_sent() -> None:
+    """3.1.7.1.2."""
+    clock = [1000.0]
+    initiator = Initiator(OWN, wall_clock=lambda: clock[0])
+    for lifetime in (5, 0xFFFFFFFF):
+        initiator.send(message(time_to_reach_queue=lifetime), 0.0)
+    clock[0] = 1006.0
+    initiator.connection_made(0.0)
+    response = EstablishConnection(OWN.bytes_le, PEER.bytes_le).pack() + ConnectionParameters().pack()
+    assert only(initiator.receive_data(response, 0.0), MessageExpired) == [MessageExpired(1)]
+    assert identifiers(initiator) == [2]
+    assert len(initiator.outgoing) == 1
+
+
+def test_second_connection_is_refused() -> None:
+    initiator = open_initiator(Initiator(OWN))
+    with pytest.raises(RuntimeError, match="has a connection"):
+        initiator.connection_made(0.0)
