@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
@@ -13,13 +13,30 @@ from msmqwire.capture.frames.frame import (
     REASONS,
     UNSUPPORTED_ENCAPSULATIONS,
 )
+from msmqwire.errors import counted
 
-__all__ = ["CaptureStats", "FrameCounts", "Problem", "StreamStats", "add_counts"]
+__all__ = ["CaptureStats", "FrameCounts", "Problem", "StreamStats", "add_counts", "described_faults"]
 
 
 def add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     """The sums of two counts by name."""
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+
+
+def described_faults(what: str, faults: Mapping[str, int]) -> list[str]:
+    """How many payloads or messages have faults, by code, in one line; none if there are none."""
+    each = ", ".join(f"{code} {count:,}" for code, count in sorted(faults.items(), key=lambda item: -item[1]))
+    return [f"{counted(sum(faults.values()), what)} with faults: {each}"] if faults else []
+
+
+def _counted(*numbers: tuple[int, str, str]) -> list[str]:
+    return [counted(number, one, many) for number, one, many in numbers if number]
+
+
+def _counted_rows(rows: Mapping[str, int]) -> str:
+    some = [(name, number) for name, number in rows.items() if number]
+    first, *more = some or [(next(iter(rows)) if len(rows) == 1 else "any table", 0)]
+    return ", ".join([f"{counted(first[1], 'row')} of {first[0]}", *(f"{number:,} of {name}" for name, number in more)])
 
 
 class Problem(NamedTuple):
@@ -91,10 +108,25 @@ class StreamStats:
         """The problems of all kinds."""
         return self.gaps + self.conflicts + self.uncompared + self.no_packet + self.unfinished + self.evictions
 
+    def losses(self) -> list[str]:
+        """The problems as numbers with their nouns."""
+        return _counted(
+            (self.gaps, "gap", ""),
+            (self.missing, "byte missing", "bytes missing"),
+            (self.conflicts, "conflict", ""),
+            (self.uncompared, "segment not compared", "segments not compared"),
+            (self.skipped, "byte of no packet", "bytes of no packet"),
+            (self.unfinished, "packet truncated", "packets truncated"),
+            (self.evictions, "stream forgotten", "streams forgotten"),
+        )
+
 
 @dataclass(kw_only=True)
 class FrameCounts:
-    """The counts of ``CaptureStats`` that a lake keeps of each capture, and that the summary of a run adds up."""
+    """The counts of ``CaptureStats`` that a lake keeps of each capture, and that the summary of a run adds up.
+
+    ``report`` and ``losses`` say what they are in the words of every command, log and error.
+    """
 
     frames: int = 0
     payloads: int = 0
@@ -120,6 +152,70 @@ class FrameCounts:
         """
         frames = self.damaged + sum(self.unsupported_links.values())
         return frames + self.incomplete_datagrams + self.fragment_conflicts + self.streams.problems + self.cut_files
+
+    def losses(self) -> list[str]:
+        """What cannot be read, as numbers with their nouns."""
+        return [
+            *_counted((self.damaged, "frame damaged", "frames damaged")),
+            *self._unsupported_links(),
+            *self._incomplete(),
+            *self.streams.losses(),
+            *_counted((self.cut_files, "compressed file not read to the end", "compressed files not read to the end")),
+        ]
+
+    def report(
+        self, rows: Mapping[str, int], faults: Mapping[str, int], *, encrypted: int = 0, unread: int = 0
+    ) -> Iterator[str]:
+        """What became of every frame, payload and stream, in lines.
+
+        Parameters
+        ----------
+        rows : mapping of str to int
+            Rows by table.
+        faults : mapping of str to int
+            Payloads with faults, by code.
+        encrypted, unread : int
+            Messages that the table ``notifications`` has no rows for: encrypted, or with faults.
+        """
+        yield (
+            f"{counted(self.frames, 'frame')}: {_counted_rows(rows)}, {self.other:,} of other protocols, "
+            f"{self.damaged:,} damaged"
+        )
+        yield from self._unsupported_links()
+        for name, number in self.unsupported_encapsulations.items():
+            yield f"{counted(number, 'frame')} in an encapsulation that is not read: {name}"
+        if self.segments:
+            streams = f"{counted(self.streams.streams, 'stream')}, {counted(self.streams.packets, 'packet')}"
+            losses = ", ".join(self.streams.losses())
+            yield f"{counted(self.segments, 'segment')} of {streams}" + (f": {losses}" if losses else "")
+        if self.fragments or self._incomplete():
+            yield ", ".join([counted(self.fragments, "fragment"), *self._incomplete()])
+        yield from described_faults("payload", faults)
+        if encrypted:
+            yield f"{counted(encrypted, 'message')} to the notify queue encrypted, and so without rows"
+        if unread:
+            yield f"{counted(unread, 'message')} with faults; the table messages shows them"
+        yield from _counted(
+            (
+                self.invalid_times,
+                "frame with a fraction of a second that is a second or more",
+                "frames with a fraction of a second that is a second or more",
+            ),
+            (self.cut_files, "compressed file not read to the end", "compressed files not read to the end"),
+            (self.bytes_skipped, "byte skipped", "bytes skipped"),
+        )
+
+    def _unsupported_links(self) -> list[str]:
+        return [
+            f"{counted(number, 'frame')} of link type {name}, not read"
+            for name, number in self.unsupported_links.items()
+        ]
+
+    def _incomplete(self) -> list[str]:
+        return _counted(
+            (self.incomplete_datagrams, "datagram incomplete", "datagrams incomplete"),
+            (self.fragment_conflicts, "conflict", ""),
+        )
 
     def count_in(self, more: FrameCounts) -> None:
         """Add these counts of another object."""

@@ -26,7 +26,7 @@ from msmqwire.cli.arguments import (
     usable_cores,
 )
 from msmqwire.cli.console import CommandError, counted, optional, say
-from msmqwire.cli.counts import report, report_faults
+from msmqwire.cli.counts import report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import Sink, is_terminal, open_target
@@ -361,6 +361,9 @@ def _decode_bodies(options: argparse.Namespace, format: str) -> int:
                 break
         writer.finish()
     if not options.quiet:
+        from msmqwire.capture.stats import described_faults
+
         say(f"{counted(reader.messages, 'message')}: {counted(reader.rows, 'row')}")
-        report_faults("message", reader.faults)
+        for line in described_faults("message", reader.faults):
+            say(line)
     return 2 if reader.faults else 0

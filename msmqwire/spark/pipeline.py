@@ -128,53 +128,15 @@ class Summary(FrameCounts):
         return 0 if "messages" in self.rows else self.unread
 
     def __str__(self) -> str:
-        rows = ", ".join(counted(count, f"row of {table}", f"rows of {table}") for table, count in self.rows.items())
-        lines = [
-            f"{counted(self.sources, 'capture')}, {counted(self.bytes, 'byte')} in {self.seconds:.1f} s: "
-            f"{rows or 'no rows'}",
-            *(self._contents() if self.sources else ()),
-            *([f"{counted(self.known, 'capture')} already in the lake"] if self.known else []),
-            *(f"not read: {problem}" for problem in self.problems),
-            *(f"the same content as another: {shown_name(file)}" for file in self.duplicates),
-        ]
+        lines = [f"{counted(self.sources, 'capture')}, {counted(self.bytes, 'byte')} in {self.seconds:.1f} s"]
+        if self.sources:
+            unread = self._unread_messages
+            lines += self.report(self.rows, self.faults, encrypted=self.encrypted, unread=unread)
+        if self.known:
+            lines.append(f"{counted(self.known, 'capture')} already in the lake")
+        lines += (f"not read: {problem}" for problem in self.problems)
+        lines += (f"the same content as another: {shown_name(file)}" for file in self.duplicates)
         return "\n".join(lines)
-
-    def _contents(self) -> Iterator[str]:
-        yield (
-            f"{counted(self.frames, 'frame')}: {counted(self.payloads, 'datagram')}, "
-            f"{counted(self.segments, 'TCP segment')}, {counted(self.fragments, 'fragment')}, "
-            f"{self.other:,} of other protocols, {self.damaged:,} that cannot be read"
-        )
-        for name, number in self.unsupported_links.items():
-            yield f"{counted(number, 'frame')} of link type {name}, not read"
-        for name, number in self.unsupported_encapsulations.items():
-            yield f"{counted(number, 'frame')} in an encapsulation that is not read: {name}"
-        yield from self._losses()
-        faults = ", ".join(f"{code} {count:,}" for code, count in self.faults.most_common())
-        yield counted(self.faults.total(), "fault") + (f": {faults}" if faults else "")
-
-    def _losses(self) -> Iterator[str]:
-        streams = self.streams
-        if streams.problems:
-            yield (
-                f"TCP streams: {counted(streams.missing, 'byte')} missing in {counted(streams.gaps, 'gap')}, "
-                f"{counted(streams.skipped, 'byte')} of no whole packet, {counted(streams.conflicts, 'conflict')}, "
-                f"{counted(streams.uncompared, 'segment')} not compared, {streams.evictions:,} forgotten"
-            )
-        if self.incomplete_datagrams or self.fragment_conflicts:
-            whole = "datagram that is not whole", "datagrams that are not whole"
-            yield (
-                f"IP fragments: {counted(self.incomplete_datagrams, *whole)}, "
-                f"{counted(self.fragment_conflicts, 'conflict')}"
-            )
-        if self.invalid_times:
-            yield f"{counted(self.invalid_times, 'frame')} with a fraction of a second that is a second or more"
-        if self.cut_files:
-            yield counted(self.cut_files, "compressed capture that is cut", "compressed captures that are cut")
-        if self._unread_messages:
-            yield counted(self.unread, "message that cannot be decoded", "messages that cannot be decoded")
-        if self.encrypted:
-            yield counted(self.encrypted, "message with encrypted changes", "messages with encrypted changes")
 
 
 def run(

@@ -153,15 +153,8 @@ class Scan:
 
 def describe_problems(stats: CaptureStats) -> str | None:
     """The parts of a capture that cannot be read, in one line; None if there are none."""
+    losses = ", ".join(stats.losses())
     if not stats.problems:
-        links = ", ".join(f"{count} frames of link type {name}" for name, count in stats.unsupported_links.items())
-        return f"{links} are not read" if links else None
-    counts = (
-        (stats.damaged, "frames cannot be read"),
-        (stats.cut_files, "files are truncated"),
-        (stats.fragment_conflicts + stats.incomplete_datagrams, "fragmented IP datagrams are incomplete"),
-        (stats.streams.problems, "problems of TCP streams"),
-    )
+        return losses or None
     file, offset, what = stats.problems[0]
-    found = ", ".join(f"{count} {name}" for count, name in counts if count)
-    return f"{file}: {found}; the first at byte {offset}: {what}"
+    return f"{file}: {losses}; the first at byte {offset}: {what}"
