@@ -110,6 +110,8 @@ cdef struct Run:
     size_t first_packets     # of fresh rows
     size_t first_files
     size_t seen              # rows that were looked at
+    size_t index             # of the flow of the segment that is offered
+    uint64_t begun           # streams before it
     bint[FLOWS] odd          # the flow carried other bytes than those of the content
     size_t[FLOWS] renewals   # how many streams the flow had; those from before its first byte run beside it
     uint64_t[FLOWS] end      # behind its last packet
@@ -170,10 +172,17 @@ cdef void look_at_rows(Run* run) noexcept nogil:
         run.seen += 1
 
 
+cdef void note_renewal(Run* run) noexcept nogil:
+    if run.streams.counts.streams != run.begun:
+        run.begun = run.streams.counts.streams
+        run.renewals[run.index] += 1
+
+
 cdef void next_rows(Run* run) noexcept nogil:
     """Rows had no room: those that are new have, and first for what waited."""
     cdef bint delivered = False
     cdef size_t i
+    note_renewal(run)
     while not delivered:
         must(run.rows.next != run.rows.spans)
         look_at_rows(run)
@@ -185,7 +194,7 @@ cdef void next_rows(Run* run) noexcept nogil:
 
 cdef void check_pieces(const Flow* flow, bint waiting, uint64_t most_ahead) noexcept nogil:
     """They are in order, lie apart, and are ahead of the stream."""
-    cdef const Piece* piece = flow.pieces
+    cdef const Piece* piece = flow.pieces.first
     cdef const Piece* last = NULL
     cdef uint64_t position = flow.position
     cdef size_t nbytes = 0
@@ -199,7 +208,7 @@ cdef void check_pieces(const Flow* flow, bint waiting, uint64_t most_ahead) noex
         count += 1
         last = piece
         piece = piece.next
-    must(last == flow.last_piece and nbytes == flow.piece_bytes and count == flow.piece_count)
+    must(last == flow.pieces.last and nbytes == flow.pieces.bytes and count == flow.pieces.count)
     must(waiting or nbytes <= most_ahead)
 
 
@@ -219,8 +228,11 @@ cdef void check_flows(Streams* streams) noexcept nogil:
         must(flow.filled < BASE_HEADER_SIZE or flow.filled < flow.total)
         must(flow.data == NULL or flow.filled <= flow.capacity)
         check_pieces(flow, index == streams.waiting, streams.most_ahead)
-        held += flow.filled + flow.piece_bytes
-        memory += flow.capacity + flow.piece_bytes + flow.piece_count * sizeof(Piece)
+        must(flow.renewing or flow.next_pieces.first == NULL)
+        must(flow.next_pieces.bytes <= flow.next_size)
+        held += flow.filled + flow.pieces.bytes + flow.next_pieces.bytes
+        memory += flow.capacity + flow.pieces.bytes + flow.next_pieces.bytes
+        memory += (flow.pieces.count + flow.next_pieces.count) * sizeof(Piece)
         if flow.head != NULL:
             memory += sizeof(Head)
         count += 1
@@ -236,7 +248,6 @@ cdef void take(Run* run, uint8_t operation, uint32_t position, const uint8_t* pa
     cdef Streams* streams = &run.streams
     cdef size_t index = operation & FLOW_MASK
     cdef size_t shift = run.counts.frames & 1
-    cdef uint64_t begun = streams.counts.streams
     cdef uint32_t sequence = FIRST_SEQUENCE[index] + position
     cdef size_t captured = size // 2 if operation & CUT else size
     cdef uint8_t* copied = exact_copy(payload, captured, shift)
@@ -271,10 +282,11 @@ cdef void take(Run* run, uint8_t operation, uint32_t position, const uint8_t* pa
     packet.size = captured
     packet.missing = size - captured
     packet.protocol = TCP_PROTOCOL
+    run.index = index
+    run.begun = streams.counts.streams
     while not take_segment(streams, &frame, &packet, &run.rows, &run.counts):
         next_rows(run)
-    if streams.counts.streams != begun:
-        run.renewals[index] += 1
+    note_renewal(run)
     while streams.waiting != NO_FLOW:
         next_rows(run)
     look_at_rows(run)

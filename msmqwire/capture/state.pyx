@@ -2,7 +2,8 @@
 
     reader:      of the front of the file: size u16, CRC-32 u32; searching u8, where from u64; section
     section:     byte order u8, begun u8, interfaces
-    streams:     count u32, then each flow, the oldest first: Flow, part of a BaseHeader, part of a packet, pieces
+    streams:     count u32, then each flow, the oldest first: Flow, part of a BaseHeader, part of a packet, pieces,
+                 those of a SYN that was not answered
     datagrams:   count u32, then each, the oldest first: Datagram, its bytes; then fragments that were complete: Repeat
 
 Structures are written as they are in memory, except that of a pointer only its presence is written, of links and hashes
@@ -23,8 +24,8 @@ from msmqwire.capture.frames.fragments cimport (
 )
 from msmqwire.capture.frames.frame cimport LARGEST_FRAME
 from msmqwire.capture.tcp.flows cimport (
-    NO_FLOW, Flow, FlowTable, Head, Origin, Piece, Streams, add_flow, find_flow, free_table, grow_packet, hold_piece,
-    open_head, piece_data,
+    NO_FLOW, Flow, FlowTable, Head, Origin, Piece, Pieces, Streams, add_flow, find_flow, free_table, grow_packet,
+    hold_piece, open_head, piece_data,
 )
 from msmqwire.capture.tcp.streams cimport StreamTable
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
@@ -161,7 +162,6 @@ cdef void mark_files(const Streams* streams, uint32_t* seen) noexcept:
     cdef uint32_t index = streams.table.oldest
     cdef const Datagram* datagram = streams.fragments.oldest
     cdef const Flow* flow
-    cdef const Piece* piece
     cdef size_t i
     while index != NO_FLOW:
         flow = &streams.table.flows[index]
@@ -171,14 +171,19 @@ cdef void mark_files(const Streams* streams, uint32_t* seen) noexcept:
         else:
             for i in range(flow.filled):
                 seen[flow.head.origins[i].file] = 1
-        piece = flow.pieces
-        while piece != NULL:
-            seen[piece.origin.file] = 1
-            piece = piece.next
+        mark_files_of_pieces(&flow.pieces, seen)
+        mark_files_of_pieces(&flow.next_pieces, seen)
         index = flow.newer
     while datagram != NULL:
         seen[datagram.file] = 1
         datagram = datagram.newer
+
+
+cdef void mark_files_of_pieces(const Pieces* pieces, uint32_t* seen) noexcept:
+    cdef const Piece* piece = pieces.first
+    while piece != NULL:
+        seen[piece.origin.file] = 1
+        piece = piece.next
 
 
 cdef bytes save_streams(const Streams* streams, const uint32_t* numbers):
@@ -211,15 +216,14 @@ cdef int save_repeats(list parts, const Fragments* fragments) except -1:
 
 cdef int save_flow(list parts, const Flow* flow, const uint32_t* numbers) except -1:
     cdef Flow saved
-    cdef Piece held
     cdef Origin origin
-    cdef const Piece* piece = flow.pieces
     cdef size_t i
     memcpy(&saved, flow, sizeof(Flow))
     saved.hash = saved.newer = saved.older = 0
     saved.head = <Head*><size_t>(flow.head != NULL)
     saved.data = <uint8_t*><size_t>(flow.data != NULL)
-    saved.pieces = saved.last_piece = NULL
+    saved.pieces.first = saved.pieces.last = NULL
+    saved.next_pieces.first = saved.next_pieces.last = NULL
     saved.file = numbers[flow.file]
     if flow.filled >= BASE_HEADER_SIZE:
         saved.last.file = numbers[flow.last.file]
@@ -236,6 +240,14 @@ cdef int save_flow(list parts, const Flow* flow, const uint32_t* numbers) except
             origin = flow.head.origins[i]
             origin.file = numbers[origin.file]
             parts.append((<const char*>&origin)[:sizeof(Origin)])
+    save_pieces(parts, &flow.pieces, numbers)
+    save_pieces(parts, &flow.next_pieces, numbers)
+    return 0
+
+
+cdef int save_pieces(list parts, const Pieces* pieces, const uint32_t* numbers) except -1:
+    cdef const Piece* piece = pieces.first
+    cdef Piece held
     while piece != NULL:
         held = piece[0]
         held.next = NULL
@@ -332,8 +344,9 @@ cdef int restore_flow(FlowTable* table, Cursor* cursor, uint32_t files) except -
     flow[0] = saved
     flow.head = NULL
     flow.data = NULL
-    flow.pieces = flow.last_piece = NULL
-    flow.piece_count = flow.piece_bytes = flow.capacity = flow.filled = 0
+    memset(&flow.pieces, 0, sizeof(Pieces))
+    memset(&flow.next_pieces, 0, sizeof(Pieces))
+    flow.capacity = flow.filled = 0
     if saved.head != NULL and not open_head(table, flow):
         raise no_memory()
     if saved.data != NULL:
@@ -347,12 +360,14 @@ cdef int restore_flow(FlowTable* table, Cursor* cursor, uint32_t files) except -
             if flow.head.origins[i].file >= files:
                 raise damaged_state()
     flow.filled = saved.filled
-    while flow.piece_count != saved.piece_count:
-        restore_piece(table, flow, cursor, files)
+    while flow.pieces.count != saved.pieces.count:
+        restore_piece(table, &flow.pieces, cursor, files)
+    while flow.next_pieces.count != saved.next_pieces.count:
+        restore_piece(table, &flow.next_pieces, cursor, files)
     return 0
 
 
-cdef int restore_piece(FlowTable* table, Flow* flow, Cursor* cursor, uint32_t files) except -1:
+cdef int restore_piece(FlowTable* table, Pieces* pieces, Cursor* cursor, uint32_t files) except -1:
     cdef Piece piece
     cdef const uint8_t* data
     cdef uint64_t end = 0
@@ -360,13 +375,13 @@ cdef int restore_piece(FlowTable* table, Flow* flow, Cursor* cursor, uint32_t fi
     cdef size_t duplicate = 0
     copy_next(cursor, &piece, sizeof(Piece))
     data = take(cursor, piece.size)
-    if flow.last_piece != NULL:
-        end = flow.last_piece.position + flow.last_piece.size
+    if pieces.last != NULL:
+        end = pieces.last.position + pieces.last.size
     if data == NULL or not 0 < piece.size <= LARGEST_FRAME or piece.origin.file >= files:
         raise damaged_state()
     if not end <= piece.position < POSITIONS_END:
         raise damaged_state()
-    if not hold_piece(table, flow, piece.position, data, piece.size, &piece.origin, &differs, &duplicate):
+    if not hold_piece(table, pieces, piece.position, data, piece.size, &piece.origin, &differs, &duplicate):
         raise no_memory()
     return 0
 

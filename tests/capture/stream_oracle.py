@@ -68,6 +68,20 @@ def packet_size(data: bytes | bytearray) -> int | None:
 
 
 @dataclass
+class Unanswered:
+    """A SYN that was not answered yet."""
+
+    first: int
+    size: int = 0
+    ended: bool = False
+    waiting: dict[int, tuple[int, Origin]] = field(default_factory=dict)
+
+    def covers(self, sequence: int) -> bool:
+        """Whether a number is one of its bytes, or the next."""
+        return (sequence - self.first) % SEQUENCES <= self.size
+
+
+@dataclass
 class Stream:
     """One direction of a connection."""
 
@@ -83,7 +97,8 @@ class Stream:
     skip: int = 0
     searching: bool = False
     ended: bool = False
-    unanswered: int | None = None  # where a SYN that is not answered yet says that the stream begins
+    syn_size: int = 0  # bytes in the SYN that began it
+    unanswered: Unanswered | None = None
     encapsulation: str | None = None  # of the last segment
 
     def ahead(self, sequence: int) -> int:
@@ -123,6 +138,27 @@ class Stream:
         self.account["conflicts"] += differs
         self.account["uncompared"] += uncompared
         return self.drain(flush=False)
+
+    def remember(self, segment: Segment, sequence: int, frame: int, time: int | None) -> None:
+        """Keep a SYN that may begin another stream."""
+        if self.unanswered is None or self.unanswered.first != sequence:
+            self.drop()
+            self.unanswered = Unanswered(sequence)
+        kept, differs = self.unanswered, False
+        kept.size = max(kept.size, len(segment.payload) + segment.missing)
+        kept.ended |= bool(segment.flags & FIN)
+        self.account["bytes"] += len(segment.payload)
+        for at, value in enumerate(segment.payload):
+            self.account["duplicate"] += at in kept.waiting
+            differs |= kept.waiting.setdefault(at, (value, (frame, time)))[0] != value
+        self.account["conflicts"] += differs
+
+    def drop(self) -> None:
+        """What an unanswered SYN brought is not read."""
+        if self.unanswered is not None:
+            self.account["skipped"] += len(self.unanswered.waiting)
+            self.account["uncompared"] += bool(self.unanswered.waiting)
+            self.unanswered = None
 
     def drain(self, *, flush: bool) -> list[Found]:
         """Read all bytes in order, and those behind a gap that is given up."""
@@ -202,7 +238,7 @@ class Stream:
     @property
     def held(self) -> int:
         """Bytes that wait."""
-        return len(self.waiting) + len(self.open)
+        return len(self.waiting) + len(self.open) + len(self.unanswered.waiting if self.unanswered else ())
 
 
 class Streams:
@@ -214,13 +250,22 @@ class Streams:
         self.streams: OrderedDict[Key, Stream] = OrderedDict()
         self.account: Counter[str] = Counter()
 
-    def begin(self, key: Key, first: int) -> None:
-        """A stream, in the place of the one that had its key."""
+    def begin(self, key: Key, first: int) -> list[Found]:
+        """A stream, in the place of the one that had its key; the packets that its SYN brought."""
         old = self.streams.get(key)
         stream = Stream(first, self.account, key[:4], self.limit)
         self.streams[key] = stream  # where the old one was among those that are forgotten in turn
-        assert old is None or not (old.waiting or old.open)
         self.account["streams"] += 1
+        if old is None:
+            return []
+        assert not old.waiting
+        assert not old.open
+        stream.encapsulation = old.encapsulation
+        if old.unanswered is not None and old.unanswered.first == first:
+            stream.syn_size, stream.ended = old.unanswered.size, old.unanswered.ended
+            stream.waiting, old.unanswered = old.unanswered.waiting, None
+        old.drop()
+        return stream.drain(flush=False)
 
     def answer(self, segment: Segment) -> tuple[list[Found], bool]:
         """A SYN with ACK begins the stream of the SYN that it answers; whether it answers one."""
@@ -229,24 +274,23 @@ class Streams:
         stream = self.streams.get(key)
         if stream is None:
             return [], False
-        if stream.unanswered == segment.acknowledged:
+        if stream.unanswered is not None and stream.unanswered.covers(segment.acknowledged):
             found = stream.close()
-            self.begin(key, segment.acknowledged)
+            found += self.begin(key, stream.unanswered.first)
         stream = self.streams[key]
-        return found, stream.first == segment.acknowledged and stream.position == 0
+        covered = (segment.acknowledged - stream.first) % SEQUENCES <= stream.syn_size
+        return found, covered and stream.position <= stream.syn_size
 
     def begins(self, stream: Stream, segment: Segment, sequence: int, *, answers: bool) -> bool:
         """Whether a new stream begins between the ends of one."""
         if segment.flags & RST:
             return False
         if segment.flags & SYN:
-            if stream.ended or (answers and sequence != stream.first):
-                return True
-            if sequence != stream.first:
-                stream.unanswered = sequence
-            return False
+            return stream.ended or (answers and sequence != stream.first)
         length = len(segment.payload) + segment.missing
-        return bool(length) and sequence == stream.unanswered and stream.ahead(sequence) != 0
+        if stream.unanswered is None or not (length or segment.flags & FIN):
+            return False
+        return stream.unanswered.covers(sequence) and stream.ahead(sequence) != 0
 
     def take(self, segment: Segment, frame: int, time: int | None = None) -> list[Found]:
         """The packets that a segment completes."""
@@ -278,20 +322,26 @@ class Streams:
             if len(self.streams) >= self.most:
                 oldest = next(iter(self.streams))
                 found += self.streams[oldest].close()
+                self.streams[oldest].drop()
                 self.account["evictions"] += not self.streams.pop(oldest).ended
         elif begins:
             found += stream.close()
         if stream is None or begins:
-            self.begin(key, sequence)
+            kept = None if stream is None or syn else stream.unanswered
+            found += self.begin(key, kept.first if kept else sequence)
         stream = self.streams[key]
         if syn and sequence != stream.first:  # it may be forged
-            self.account["bytes"] += len(segment.payload)
-            self.account["skipped"] += len(segment.payload)
-            self.account["uncompared"] += bool(segment.payload)
+            stream.remember(segment, sequence, frame, time)
             return found
+        if syn:
+            stream.syn_size = max(stream.syn_size, length)
         self.streams.move_to_end(key)
         return found + stream.take(segment, sequence, frame, time)
 
     def finish(self) -> list[Found]:
         """The capture has ended."""
-        return [found for stream in self.streams.values() for found in stream.close()]
+        found: list[Found] = []
+        for stream in self.streams.values():
+            found += stream.close()
+            stream.drop()
+        return found

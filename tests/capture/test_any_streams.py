@@ -84,7 +84,8 @@ class Sender:
                 forged = sequence - rng.choice((1, 40, 1000, 1 << 30, -40))
                 segments.insert(at, (source, rng.choice((b"", PACKETS[2])), forged, rng.choice((SYN, RST, 0x18))))
             elif action == 8:
-                segments.insert(at, (-source, b"", 5, SYN | ACK))  # of the other side, which answers the latest SYN
+                # Of the other side, which answers the latest SYN
+                segments.insert(at, (-source, rng.choice((b"", PACKETS[3])), rng.choice((5, 900)), SYN | ACK))
 
     def frames(self) -> list[bytes]:
         """The frames of some streams between one another, a few of them cut."""
@@ -95,16 +96,18 @@ class Sender:
             self.disturb(segments)
             streams.append(segments)
         frames = []
-        syn = 0
+        syn = size = 0
         while streams:
             segments = rng.choice(streams)
             source, payload, sequence, flags = segments.pop(0)
-            syn = sequence if source > 0 and flags & SYN else syn
+            if source > 0 and flags & SYN:
+                syn, size = sequence, len(payload)
             if source > 0:
                 frame = segment(payload, sequence, flags, source=source, acknowledged=6)
             else:
+                answer = syn + 1 + rng.choice((0, size, size, rng.randrange(size + 2)))
                 back = {"source": 1801, "target": -source, "src": "10.0.0.2", "dst": "10.0.0.1"}
-                frame = segment(payload, sequence, flags, acknowledged=syn + 1, **back)  # type: ignore[arg-type]
+                frame = segment(payload, sequence, flags, acknowledged=answer, **back)  # type: ignore[arg-type]
             frames.append(frame[: -rng.randrange(1, 30)] if rng.random() < 0.02 else frame)
             if not segments:
                 streams.remove(segments)

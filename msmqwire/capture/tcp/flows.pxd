@@ -45,6 +45,14 @@ cdef struct Piece:
     Origin origin
 
 
+# Pieces by position; they do not overlap.
+cdef struct Pieces:
+    Piece* first
+    Piece* last
+    size_t count
+    size_t bytes
+
+
 # A BaseHeader of which only the beginning is there, and where each of its bytes was.
 cdef struct Head:
     uint8_t[BASE_HEADER_SIZE] data
@@ -62,8 +70,11 @@ cdef struct Flow:
     uint32_t file
     uint32_t path        # the encapsulations around that segment
     bint ended           # by FIN or RST
+    uint32_t syn_size    # bytes in the SYN that began the stream, captured or not
     bint renewing        # a SYN with another number came, which was not answered yet
     uint32_t next_first  # the first sequence number by that SYN
+    uint32_t next_size   # bytes in it, captured or not
+    bint next_ended      # it has FIN
     bint flushing        # what is missing is given up
     bint searching       # for the signature of a packet
     uint32_t skip        # bytes to pass over: they are the rest of a packet that lost some
@@ -76,10 +87,8 @@ cdef struct Flow:
     uint8_t* data
     uint64_t first_frame
     Origin last          # of its bytes, the one captured last
-    Piece* pieces        # by position; they do not overlap
-    Piece* last_piece
-    size_t piece_count
-    size_t piece_bytes
+    Pieces pieces        # bytes after some that are missing
+    Pieces next_pieces   # the data of the SYN that was not answered yet, by their position in its stream
 
 
 cdef struct FlowTable:
@@ -142,10 +151,11 @@ cdef void start_table(FlowTable* table, uint64_t seed) noexcept nogil
 cdef void free_table(FlowTable* table) noexcept nogil
 cdef uint64_t count_probes(const FlowTable* table) noexcept nogil
 cdef bint hold_piece(
-    FlowTable* table, Flow* flow, uint64_t position, const uint8_t* data, size_t size, const Origin* origin,
+    FlowTable* table, Pieces* pieces, uint64_t position, const uint8_t* data, size_t size, const Origin* origin,
     bint* differs, size_t* duplicate,
 ) noexcept nogil
-cdef Piece* take_piece(FlowTable* table, Flow* flow) noexcept nogil
+cdef Piece* take_piece(FlowTable* table, Pieces* pieces) noexcept nogil
+cdef void free_pieces(FlowTable* table, Pieces* pieces) noexcept nogil
 cdef bint open_head(FlowTable* table, Flow* flow) noexcept nogil
 cdef bint grow_packet(FlowTable* table, Flow* flow, size_t needed) noexcept nogil
 cdef uint8_t* release_packet(FlowTable* table, Flow* flow) noexcept nogil

@@ -190,8 +190,8 @@ cdef void clear_slot(FlowTable* table, const Flow* flow) noexcept nogil:
 
 cdef void remove_flow(FlowTable* table, Flow* flow) noexcept nogil:
     """Forget it and free what belongs to it."""
-    while flow.pieces != NULL:
-        free(take_piece(table, flow))
+    free_pieces(table, &flow.pieces)
+    free_pieces(table, &flow.next_pieces)
     free(release_packet(table, flow))
     if flow.head != NULL:
         table.memory -= sizeof(Head)
@@ -207,7 +207,7 @@ cdef void remove_flow(FlowTable* table, Flow* flow) noexcept nogil:
 
 
 cdef Piece* new_piece(
-    FlowTable* table, Flow* flow, uint64_t position, const uint8_t* data, size_t size, const Origin* origin
+    FlowTable* table, Pieces* pieces, uint64_t position, const uint8_t* data, size_t size, const Origin* origin
 ) noexcept nogil:
     cdef Piece* piece = <Piece*>malloc(sizeof(Piece) + size)
     if piece == NULL:
@@ -217,25 +217,25 @@ cdef Piece* new_piece(
     piece.origin = origin[0]
     memcpy(piece + 1, data, size)
     table.memory += sizeof(Piece) + size
-    flow.piece_bytes += size
-    flow.piece_count += 1
+    pieces.bytes += size
+    pieces.count += 1
     return piece
 
 
 cdef bint hold_piece(
-    FlowTable* table, Flow* flow, uint64_t position, const uint8_t* data, size_t size, const Origin* origin,
+    FlowTable* table, Pieces* pieces, uint64_t position, const uint8_t* data, size_t size, const Origin* origin,
     bint* differs, size_t* duplicate,
 ) noexcept nogil:
     """Keep the bytes that no piece has yet, and compare the others; false when there is no memory.
 
     ``differs`` is set when a byte is not what it was; ``duplicate`` grows by the bytes that were there.
     """
-    cdef Piece** link = &flow.pieces
+    cdef Piece** link = &pieces.first
     cdef Piece* piece
     cdef Piece* made
     cdef size_t part
-    if flow.pieces != NULL and flow.last_piece.position + flow.last_piece.size <= position:
-        link = &flow.last_piece.next
+    if pieces.first != NULL and pieces.last.position + pieces.last.size <= position:
+        link = &pieces.last.next
     while size:
         piece = link[0]
         if piece != NULL and piece.position + piece.size <= position:
@@ -245,14 +245,14 @@ cdef bint hold_piece(
         if piece == NULL or position < piece.position:
             if piece != NULL and piece.position - position < part:
                 part = <size_t>(piece.position - position)
-            made = new_piece(table, flow, position, data, part, origin)
+            made = new_piece(table, pieces, position, data, part, origin)
             if made == NULL:
                 return False
             made.next = piece
             link[0] = made
             link = &made.next
             if piece == NULL:
-                flow.last_piece = made
+                pieces.last = made
         else:
             part = min(part, <size_t>(piece.position + piece.size - position))
             if memcmp(data, piece_data(piece) + (position - piece.position), part) != 0:
@@ -264,16 +264,21 @@ cdef bint hold_piece(
     return True
 
 
-cdef Piece* take_piece(FlowTable* table, Flow* flow) noexcept nogil:
+cdef Piece* take_piece(FlowTable* table, Pieces* pieces) noexcept nogil:
     """The first piece, which is the caller's to free."""
-    cdef Piece* piece = flow.pieces
-    flow.pieces = piece.next
+    cdef Piece* piece = pieces.first
+    pieces.first = piece.next
     if piece.next == NULL:
-        flow.last_piece = NULL
-    flow.piece_bytes -= piece.size
-    flow.piece_count -= 1
+        pieces.last = NULL
+    pieces.bytes -= piece.size
+    pieces.count -= 1
     table.memory -= sizeof(Piece) + piece.size
     return piece
+
+
+cdef void free_pieces(FlowTable* table, Pieces* pieces) noexcept nogil:
+    while pieces.first != NULL:
+        free(take_piece(table, pieces))
 
 
 # --- The packet that is not complete ---

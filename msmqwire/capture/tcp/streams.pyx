@@ -15,15 +15,17 @@ from cython cimport boundscheck, wraparound
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.capture.frames.fragments cimport DATAGRAM_HEADER, frame_of, free_fragments
-from msmqwire.capture.frames.frame cimport CONFLICT, EVICTED, GAP, UNCOMPARED, UNFINISHED, Counts, Frame, describe
+from msmqwire.capture.frames.frame cimport (
+    CONFLICT, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Frame, describe,
+)
 from msmqwire.capture.frames.packet cimport Packet
 from msmqwire.capture.frames.rows cimport Rows, keep_memory
 from msmqwire.capture.tcp.flows cimport (
-    EARLIER_BIT, NO_FLOW, Endpoints, Flow, Origin, Piece, Streams, add_flow, count_probes, find_flow, free_table,
-    hold_piece, move_to_front, piece_data, remove_flow, start_table, take_piece,
+    EARLIER_BIT, NO_FLOW, Endpoints, Flow, Origin, Piece, Pieces, Streams, add_flow, count_probes, find_flow,
+    free_pieces, free_table, hold_piece, move_to_front, piece_data, remove_flow, start_table, take_piece,
 )
 from msmqwire.capture.tcp.packets cimport deliver, has_room, lose_packet, packet_kind
 from msmqwire.columns.payloads cimport Payloads, Span, payload_at
@@ -45,7 +47,7 @@ cdef enum:
 
 cdef void give_up(Streams* streams, Flow* flow, Counts* counts) noexcept nogil:
     """Resume at the first piece, as if the missing bytes before it had been there but could not be read."""
-    cdef const Piece* piece = flow.pieces
+    cdef const Piece* piece = flow.pieces.first
     cdef uint64_t gap = piece.position - flow.position
     cdef uint64_t rest = flow.skip
     streams.counts.gaps += 1
@@ -62,14 +64,14 @@ cdef void give_up(Streams* streams, Flow* flow, Counts* counts) noexcept nogil:
 cdef bint drain(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexcept nogil:
     """Deliver the pieces that are in order; false if the rows have no space for the next."""
     cdef Piece* piece
-    while flow.pieces != NULL:
-        if flow.pieces.position > flow.position:
-            if not (flow.flushing or flow.piece_bytes > streams.most_ahead or flow.piece_count > MOST_PIECES):
+    while flow.pieces.first != NULL:
+        if flow.pieces.first.position > flow.position:
+            if not (flow.flushing or flow.pieces.bytes > streams.most_ahead or flow.pieces.count > MOST_PIECES):
                 return True
             give_up(streams, flow, counts)
-        if not has_room(rows, flow.pieces.size):
+        if not has_room(rows, flow.pieces.first.size):
             return False
-        piece = take_piece(&streams.table, flow)
+        piece = take_piece(&streams.table, &flow.pieces)
         streams.counts.held -= piece.size
         if deliver(streams, flow, piece_data(piece), piece.size, &piece.origin, rows, counts):
             keep_memory(rows, piece)
@@ -104,8 +106,20 @@ cdef bint evict(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
     if not flow.ended:
         streams.counts.evictions += 1
         describe(counts, flow.file, flow.offset, EVICTED, 0, flow.position)
+    drop_unanswered(streams, flow, counts)
     remove_flow(&streams.table, flow)
     return True
+
+
+cdef void drop_unanswered(Streams* streams, Flow* flow, Counts* counts) noexcept nogil:
+    """The data of a SYN that was not answered belongs to no stream."""
+    cdef const Piece* piece = flow.next_pieces.first
+    if piece != NULL:
+        streams.counts.uncompared += 1
+        describe(counts, piece.origin.file, piece.origin.offset, UNANSWERED, flow.next_pieces.bytes, flow.position)
+        streams.counts.held -= flow.next_pieces.bytes
+        streams.counts.skipped += flow.next_pieces.bytes
+        free_pieces(&streams.table, &flow.next_pieces)
 
 
 cdef size_t compare_open(
@@ -149,10 +163,10 @@ cdef void take_bytes(
     back -= old
     if size == 0:
         pass
-    elif ahead <= 0 and flow.pieces == NULL:
+    elif ahead <= 0 and flow.pieces.first == NULL:
         deliver(streams, flow, data, size, origin, rows, counts)
     else:
-        hold(streams, flow, data, size, <uint64_t>max(ahead, 0), origin, &differs)
+        hold(streams, &flow.pieces, flow.position + <uint64_t>max(ahead, 0), data, size, origin, &differs)
         if not drain(streams, flow, rows, counts):
             streams.waiting = <uint32_t>(flow - streams.table.flows)
     if differs:
@@ -161,15 +175,29 @@ cdef void take_bytes(
 
 
 cdef void hold(
-    Streams* streams, Flow* flow, const uint8_t* data, size_t size, uint64_t ahead, const Origin* origin, bint* differs
+    Streams* streams, Pieces* pieces, uint64_t position, const uint8_t* data, size_t size, const Origin* origin,
+    bint* differs,
 ) noexcept nogil:
-    cdef size_t before = flow.piece_bytes
+    cdef size_t before = pieces.bytes
     cdef size_t duplicate = 0
-    if not hold_piece(&streams.table, flow, flow.position + ahead, data, size, origin, differs, &duplicate):
+    if not hold_piece(&streams.table, pieces, position, data, size, origin, differs, &duplicate):
         streams.no_memory = True
-        streams.counts.skipped += size - duplicate - (flow.piece_bytes - before)
+        streams.counts.skipped += size - duplicate - (pieces.bytes - before)
     streams.counts.duplicate += duplicate
-    streams.counts.held += flow.piece_bytes - before
+    streams.counts.held += pieces.bytes - before
+
+
+cdef void take_unanswered(
+    Streams* streams, Flow* flow, const uint8_t* data, size_t size, uint64_t position, const Origin* origin,
+    Counts* counts,
+) noexcept nogil:
+    """Data of a SYN that is not answered yet: they wait until it is, or until another one comes."""
+    cdef bint differs = False
+    streams.counts.bytes += size
+    hold(streams, &flow.next_pieces, position, data, size, origin, &differs)
+    if differs:
+        streams.counts.conflicts += 1
+        describe(counts, origin.file, origin.offset, CONFLICT, 0, flow.position)
 
 
 cdef inline void read_endpoints(const Packet* found, Endpoints* endpoints) noexcept nogil:
@@ -187,12 +215,31 @@ cdef inline void read_endpoints(const Packet* found, Endpoints* endpoints) noexc
         endpoints.ports = <uint64_t>IPV4 << 32 | load_u32(found.header)
 
 
-cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first) noexcept nogil:
+cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first, Counts* counts) noexcept nogil:
+    flow.ended = flow.flushing = flow.searching = False
+    flow.syn_size = 0
+    if flow.renewing and flow.next_first == first:
+        flow.ended = flow.next_ended
+        flow.syn_size = flow.next_size
+        flow.pieces = flow.next_pieces
+        memset(&flow.next_pieces, 0, sizeof(Pieces))
+    drop_unanswered(streams, flow, counts)
+    flow.renewing = False
     flow.first = first
     flow.position = 0
     flow.skip = 0
-    flow.ended = flow.renewing = flow.flushing = flow.searching = False
     streams.counts.streams += 1
+
+
+cdef bint renew_stream(Streams* streams, Flow* flow, uint32_t first, Rows* rows, Counts* counts) noexcept nogil:
+    """End the stream and begin the next one of its endpoints; false if the rows have no space for the pieces."""
+    if not close_stream(streams, flow, rows, counts):
+        return False
+    begin_stream(streams, flow, first, counts)
+    if not drain(streams, flow, rows, counts):
+        streams.waiting = <uint32_t>(flow - streams.table.flows)
+        return False
+    return True
 
 
 cdef bint keep_in_bounds(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
@@ -208,8 +255,8 @@ cdef bint renew_answered(
 ) noexcept nogil:
     """Begin the other direction's stream where its SYN says, which a SYN with ACK answers.
 
-    ``answers``: the stream of the other direction has just begun with that SYN. False if the rows have no space for
-    the pieces of the stream that ends.
+    The answer may acknowledge any part of the data in the SYN (RFC 7413). ``answers``: the stream of the other
+    direction has just begun with that SYN. False if the rows have no space for the pieces of a stream.
     """
     cdef Endpoints other
     cdef Flow* flow
@@ -221,28 +268,29 @@ cdef bint renew_answered(
     flow = find_flow(&streams.table, &other)
     if flow == NULL:
         return True
-    if flow.renewing and flow.next_first == acknowledged:
-        if not close_stream(streams, flow, rows, counts):
-            return False
-        begin_stream(streams, flow, acknowledged)
-    answers[0] = flow.first == acknowledged and flow.position == 0
+    if is_of_syn(flow, acknowledged) and not renew_stream(streams, flow, flow.next_first, rows, counts):
+        return False
+    answers[0] = acknowledged - flow.first <= flow.syn_size and flow.position <= flow.syn_size
     return True
 
 
-cdef bint begins_stream(Flow* flow, uint32_t flags, uint32_t sequence, size_t size, bint answers) noexcept nogil:
+cdef inline bint is_of_syn(const Flow* flow, uint32_t sequence) noexcept nogil:
+    """Whether a number is that of a byte in the SYN that was not answered yet, or of the first byte after it."""
+    return flow.renewing and sequence - flow.next_first <= flow.next_size
+
+
+cdef bint begins_stream(const Flow* flow, uint32_t flags, uint32_t sequence, size_t size, bint answers) noexcept nogil:
     """Whether a segment begins a new stream between the endpoints of one that is open.
 
-    A SYN does so after FIN or RST, or as the answer to a SYN. Any other may be forged: it is remembered, and the stream
-    begins when it is answered, or with bytes that have its number and do not continue the open stream.
+    A SYN does so after FIN or RST, or as the answer to a SYN. Any other may be forged: it is remembered with its data,
+    and the stream begins when it is answered, or with bytes or a FIN that have the number of one of its bytes or the
+    next, and do not continue the open stream.
     """
-    if not flags & SYN:
-        return size and sequence == flow.next_first and sequence - flow.first != <uint32_t>flow.position
-    if flow.ended or (answers and sequence != flow.first):
-        return True
-    if sequence != flow.first:
-        flow.renewing = True
-        flow.next_first = sequence
-    return False
+    if flags & SYN:
+        return flow.ended or (answers and sequence != flow.first)
+    if not size and flags != FIN:
+        return False
+    return is_of_syn(flow, sequence) and sequence - flow.first != <uint32_t>flow.position
 
 
 cdef inline bint is_before(const Flow* flow, uint32_t sequence, size_t size) noexcept nogil:
@@ -266,6 +314,7 @@ cdef bint take_segment(
     cdef uint32_t sequence
     cdef Endpoints endpoints
     cdef Flow* flow
+    cdef uint32_t first
     cdef bint answers = False
     cdef bint begins = False
     if says_nothing(found):
@@ -300,8 +349,10 @@ cdef bint take_segment(
             return True
         if streams.table.count >= streams.most_flows and not evict(streams, rows, counts):
             return False
-    elif begins and not close_stream(streams, flow, rows, counts):
-        return False
+    elif begins:
+        first = flow.next_first if flow.renewing and not flags & SYN else sequence
+        if not renew_stream(streams, flow, first, rows, counts):
+            return False
     if not has_room(rows, found.size):  # packets of streams that had to end took some of it
         return False
     if flow == NULL:
@@ -309,9 +360,7 @@ cdef bint take_segment(
         if flow == NULL:
             streams.no_memory = True
             return True
-        begins = True
-    if begins:
-        begin_stream(streams, flow, sequence)
+        begin_stream(streams, flow, sequence, counts)
     counts.segments += 1
     add_segment(streams, flow, frame, found, flags, sequence, rows, counts)
     return True
@@ -330,12 +379,17 @@ cdef void add_segment(
     """Take the bytes of a segment of an open stream."""
     cdef int32_t ahead
     cdef Origin origin
-    if wire_unlikely(flags & SYN and sequence != flow.first):  # not answered
-        pass_over(streams, found.size)
-        if found.size:
-            streams.counts.uncompared += 1
-            describe(counts, counts.file, frame.offset, UNCOMPARED, found.size, flow.position)
-        return
+    origin.file = counts.file
+    origin.timed = frame.timed
+    origin.frame = frame.number
+    origin.time = frame.time
+    origin.offset = frame.offset
+    origin.first_frame = frame.number
+    if wire_unlikely(flags & SYN):
+        if sequence != flow.first:
+            remember_syn(streams, flow, found, flags, sequence, &origin, rows, counts)
+            return
+        flow.syn_size = max(flow.syn_size, <uint32_t>(found.size + found.missing))
     move_to_front(&streams.table, flow)
     flow.path = found.path
     flow.offset = frame.offset
@@ -350,20 +404,34 @@ cdef void add_segment(
         return
     if flags & FIN and ahead + <int64_t>(found.size + found.missing) >= 0:
         flow.ended = True
-    origin.file = counts.file
-    origin.timed = frame.timed
-    origin.frame = frame.number
-    origin.time = frame.time
-    origin.offset = frame.offset
-    origin.first_frame = frame.number
     if wire_unlikely(found.datagram != NULL):
-        take_fragments(streams, flow, found, sequence, &origin, rows, counts)
+        take_fragments(streams, flow, found, sequence, False, &origin, rows, counts)
     else:
         take_bytes(streams, flow, found.payload, found.size, ahead, &origin, rows, counts)
 
 
+cdef void remember_syn(
+    Streams* streams, Flow* flow, const Packet* found, uint32_t flags, uint32_t sequence, Origin* origin, Rows* rows,
+    Counts* counts,
+) noexcept nogil:
+    """Keep the number and the data of a SYN which may begin the next stream between these endpoints."""
+    if not flow.renewing or flow.next_first != sequence:
+        drop_unanswered(streams, flow, counts)
+        flow.renewing = True
+        flow.next_first = sequence
+        flow.next_size = 0
+        flow.next_ended = False
+    flow.next_size = max(flow.next_size, <uint32_t>(found.size + found.missing))
+    flow.next_ended |= flags & FIN != 0
+    if found.datagram != NULL:
+        take_fragments(streams, flow, found, sequence, True, origin, rows, counts)
+    else:
+        take_unanswered(streams, flow, found.payload, found.size, 0, origin, counts)
+
+
 cdef void take_fragments(
-    Streams* streams, Flow* flow, const Packet* found, uint32_t sequence, Origin* origin, Rows* rows, Counts* counts,
+    Streams* streams, Flow* flow, const Packet* found, uint32_t sequence, bint unanswered, Origin* origin, Rows* rows,
+    Counts* counts,
 ) noexcept nogil:
     """Take the bytes of a segment in fragments, those of one frame after those of another."""
     cdef size_t start = <size_t>(found.payload - found.datagram.data) - DATAGRAM_HEADER
@@ -376,8 +444,11 @@ cdef void take_fragments(
         while done + size < found.size and frame_of(found.datagram, start + done + size) == origin.first_frame:
             size += 8
         size = min(size, found.size - done)
-        ahead = <int32_t>(sequence + <uint32_t>done - flow.first - <uint32_t>flow.position)
-        take_bytes(streams, flow, found.payload + done, size, ahead, origin, rows, counts)
+        if unanswered:
+            take_unanswered(streams, flow, found.payload + done, size, done, origin, counts)
+        else:
+            ahead = <int32_t>(sequence + <uint32_t>done - flow.first - <uint32_t>flow.position)
+            take_bytes(streams, flow, found.payload + done, size, ahead, origin, rows, counts)
         done += size
 
 
@@ -397,6 +468,7 @@ cdef bint finish_streams(Streams* streams, Rows* rows, Counts* counts) noexcept 
         flow = &streams.table.flows[streams.table.oldest]
         if not close_stream(streams, flow, rows, counts):
             return False
+        drop_unanswered(streams, flow, counts)
         remove_flow(&streams.table, flow)
     return True
 
