@@ -36,22 +36,15 @@ from msmqwire.spark.lake.captures import Identity, identify, measure
 from msmqwire.spark.lake.commit import RUNS, Group, Lake
 from msmqwire.spark.lake.storage import LakeOptions, Storage
 from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Numbered, Reading, Stage
+from msmqwire.spark.source.planning import MANY, large, pack, task_size
 from msmqwire.spark.source.scan import ScanOptions
 
 __all__ = ["PipelineMode", "Progress", "Summary", "run"]
 
 Result = TypeVar("Result")
 PipelineMode = Literal["PERMISSIVE", "FAILFAST"]
-# Sources are put together into parts of at most _PART_BYTES, counting _OPENING_BYTES for opening each; where that gives
-# fewer than _FEW_PARTS parts, into smaller ones, but not below _SMALLEST_PART_BYTES, which starting a task costs
-_PART_BYTES = 128 << 20
-_SMALLEST_PART_BYTES = 64 << 20
-_OPENING_BYTES = 1 << 20
-_FEW_PARTS = 64
 # Parts that are decoded before a commit; a killed run loses at most these
 _PARTS_OF_A_COMMIT = 1000
-# A larger capture is read once to cut it into parts, which tasks decode in parallel
-_LARGE_BYTES = 2 * _PART_BYTES
 _INTERVAL = 0.2
 # Captures that a task identifies at least
 _FEWEST_OF_A_CHUNK = 256
@@ -332,7 +325,8 @@ class _Run:
         """Decode captures: the large ones in parts, unless they change meanwhile, the others as they are."""
         cuts = self._cut(files)
         changed = self._decode_parts(decoding, cuts)
-        self._decode(decoding, _parts([file for file in files if file.name not in cuts or file.name in changed]))
+        left = [file for file in files if file.name not in cuts or file.name in changed]
+        self._decode(decoding, list(pack(left, task_size(left))))
 
     def _decode(self, decoding: Decoding, parts: Sequence[Sequence[SourceFile]]) -> None:
         for start in range(0, len(parts), _PARTS_OF_A_COMMIT):
@@ -356,8 +350,8 @@ class _Run:
 
     def _cut(self, files: Sequence[SourceFile]) -> dict[str, Cut]:
         """Cut the large captures."""
-        work = Cutting(self.lake.storage, self.scratch, self.options, _PART_BYTES, self.digest)
-        results = self._on_workers(work, [[self._numbered(file)] for file in files if file.size > _LARGE_BYTES])
+        work = Cutting(self.lake.storage, self.scratch, self.options, task_size(files), self.digest)
+        results = self._on_workers(work, [[self._numbered(file)] for file in large(files)])
         return {cut.account.file: cut for cuts in results for cut in cuts}
 
     def _decode_parts(self, decoding: Decoding, cuts: Mapping[str, Cut]) -> set[str]:
@@ -469,24 +463,8 @@ def _numbers() -> Iterator[int]:
 
 def _chunks(items: Sequence[Any]) -> list[Sequence[Any]]:
     """Chunks of items for tasks, when an item takes little time."""
-    size = max(_FEWEST_OF_A_CHUNK, -(-len(items) // _FEW_PARTS))
+    size = max(_FEWEST_OF_A_CHUNK, -(-len(items) // MANY))
     return [items[start : start + size] for start in range(0, len(items), size)]
-
-
-def _parts(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
-    """Consecutive files put together for tasks: neither many small tasks nor few large ones."""
-    size = sum(_OPENING_BYTES + file.size for file in files)
-    most = max(_SMALLEST_PART_BYTES, min(_PART_BYTES, size // _FEW_PARTS))
-    parts: list[list[SourceFile]] = []
-    left = 0
-    for file in files:
-        cost = _OPENING_BYTES + file.size
-        if not parts or cost > left:
-            parts.append([])
-            left = most
-        parts[-1].append(file)
-        left -= cost
-    return parts
 
 
 @contextmanager

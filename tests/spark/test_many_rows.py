@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
 
-from msmqwire.capture.files.listing import find_files
+from msmqwire.capture.files.listing import SourceFile, find_files
 from msmqwire.spark import pipeline
+from msmqwire.spark.source.planning import pack, task_size
 from tests.reference import mqsd, mqsd_cases
 from tests.spark.captures import DAY, MONDAY, frame, write_capture
 from tests.spark.lakes import accounts, assert_rows, files_of, read
@@ -67,6 +68,11 @@ def test_a_million_rows_in_the_data_source(spark: SparkSession, large: list[Path
     assert rows.equals(in_spark_types(read_table(large, columns=["frame", "time", "fault"]), rows.schema))
 
 
+def tasks(captures: Path) -> list[list[SourceFile]]:
+    files = find_files(captures)
+    return list(pack(files, task_size(files)))
+
+
 def test_many_captures_in_the_pipeline(spark: SparkSession, small: Path, tmp_path: Path) -> None:
     lake, captures = tmp_path / "lake", small / "0[012]*.pcap"
     summary = pipeline.run(spark, captures, lake, tables="topology")
@@ -76,11 +82,11 @@ def test_many_captures_in_the_pipeline(spark: SparkSession, small: Path, tmp_pat
     assert len(read(lake)) == len(accounts(lake)) == 3_000
     # One for each of the tasks
     counts = [len(files_of(lake, name)) for name in ("topology", "accounting", "faults")]
-    assert counts == [len(pipeline._parts(find_files(captures))), 1, 0]
+    assert counts == [len(tasks(captures)), 1, 0]
     assert counts[0] < 70
     again = pipeline.run(spark, captures, lake, tables="topology")
     assert (again.sources, again.known, again.problems, again.duplicates) == (0, 3_000, [], [])
-    assert len(pipeline._parts(find_files(small))) == 79
+    assert len(tasks(small)) == 79
 
 
 def test_many_captures_in_the_data_source(spark: SparkSession, small: Path) -> None:

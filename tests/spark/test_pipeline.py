@@ -29,6 +29,7 @@ from msmqwire.spark.lake.accounting import AccountingError, SourceAccount, check
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
 from msmqwire.spark.lake.schemas import file_columns
 from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.source.planning import pack, task_size
 from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.capture import build
 from tests.reference import mqsd_cases
@@ -146,7 +147,8 @@ def test_small_captures_are_put_together_for_a_task() -> None:
     """Opening one counts as a MiB, and a part has 64 of them at least."""
     for captures, parts in ((64, 1), (65, 2), (128, 2), (129, 3)):
         files = [SourceFile(f"{number}.pcap", 0) for number in range(captures)]
-        assert [len(part) for part in pipeline._parts(files)] == [64] * (parts - 1) + [captures - 64 * (parts - 1)]
+        found = [len(task) for task in pack(files, task_size(files))]
+        assert found == [64] * (parts - 1) + [captures - 64 * (parts - 1)]
 
 
 def test_running_again_reads_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from msmqwire import cli
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.accounting import AccountingError
 from msmqwire.spark.lake.tasks import Decoded
+from msmqwire.spark.source import planning
 from tests.capture import build, oracle, traffic
 from tests.capture.reading import Row
 from tests.reference import mqcn, mqqb, mqqb_cases, mqsd, mqsd_cases
@@ -126,8 +127,7 @@ def test_each_source_is_what_others_count(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: bool
 ) -> None:
     if parts:
-        monkeypatch.setattr(pipeline, "_LARGE_BYTES", 30_000)
-        monkeypatch.setattr(pipeline, "_PART_BYTES", 20_000)
+        monkeypatch.setattr(planning, "SPLIT_SIZE", 15_000)
     sources, lake = captures(tmp_path / "captures"), tmp_path / "lake"
     wanted = sorted(map(expected, sources), key=lambda account: account["file"])
     for name in ("other", "fragments", "damaged", "incomplete_datagrams", "fragment_conflicts", "bytes_skipped"):
@@ -223,8 +223,7 @@ def test_parts_of_a_capture_that_do_not_add_up_are_refused(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By what one pass over the whole has counted."""
-    monkeypatch.setattr(pipeline, "_LARGE_BYTES", 3_000)
-    monkeypatch.setattr(pipeline, "_PART_BYTES", 5_000)
+    monkeypatch.setattr(planning, "SPLIT_SIZE", 1_500)
     change_last_result(monkeypatch, a_frame_too_many)
     with pytest.raises(AccountingError, match=f"^{SESSION}: 20 frames in parts, but 19 in one pass$"):
         pipeline.run(spark, [LOCAL, SESSION], tmp_path)

@@ -15,13 +15,14 @@ from msmqwire.spark.lake.accounting import AccountingError
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tasks import Decoded
+from msmqwire.spark.source import planning
 from tests.spark.captures import DAY, MONDAY, OTHER, PRINTED, SESSION, frame, large, packets, write_capture
 from tests.spark.lake_runs import Stopped
 from tests.spark.lakes import change_last_result, contents, rows
 from tests.spark.lakes import wanted as read
 
 #: A task for each small capture, several for each of more than 3,000 bytes, and a commit for each task
-SETTINGS = {"_PARTS_OF_A_COMMIT": 1, "_SMALLEST_PART_BYTES": 1, "_LARGE_BYTES": 3_000, "_PART_BYTES": 2_500}
+SETTINGS = ((pipeline, "_PARTS_OF_A_COMMIT", 1), (planning, "SPLIT_SIZE", 1_500))
 
 
 def write_first(folder: Path) -> None:
@@ -76,8 +77,8 @@ def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
 @pytest.fixture
 def lake(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The lake as it was, for runs of many commits."""
-    for name, value in SETTINGS.items():
-        monkeypatch.setattr(pipeline, name, value)
+    for module, name, value in SETTINGS:
+        monkeypatch.setattr(module, name, value)
     return Path(shutil.copytree(case.lake, tmp_path / "lake"))
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.accounting import AccountingError, SourceAccount
 from msmqwire.spark.lake.tasks import Cut, Decoded
+from msmqwire.spark.source import planning
 from tests.capture import build
 from tests.spark.captures import DAY, MONDAY, PRINTED, SESSION, frame, frames_of, without_a_segment, write_capture
 from tests.spark.lakes import contents, files_of
@@ -23,8 +24,7 @@ from tests.spark.lakes import contents, files_of
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """Captures that are cut are small as well; how many parts were made of each."""
-    monkeypatch.setattr(pipeline, "_LARGE_BYTES", 3_000)
-    monkeypatch.setattr(pipeline, "_PART_BYTES", 2_500)
+    monkeypatch.setattr(planning, "SPLIT_SIZE", 1_500)
     cut_captures, found = pipeline._Run._cut, {}
 
     def cut(self: pipeline._Run, *arguments: Any) -> dict[str, Cut]:

@@ -175,6 +175,9 @@ def test_what_is_not_split(captures: dict[str, Path], tmp_path: Path, monkeypatc
     monkeypatch.setattr(planning, "SPLIT_SIZE", 100_000)
     path = str(captures["pcap"])
     assert len(plan(SourceOptions.of({"path": path}))) == 10
+    with monkeypatch.context() as larger:
+        larger.setattr(planning, "SPLIT_SIZE", captures["pcap"].stat().st_size // 2)
+        assert len(plan(SourceOptions.of({"path": path}))) == 1
     monkeypatch.setattr(planning, "ENOUGH", 1)
     assert len(plan(SourceOptions.of({"path": path}))) == 1
     assert len(plan(SourceOptions.of({"path": path, "splitSize": "100000"}))) == 10
@@ -236,7 +239,7 @@ def test_small_captures_are_read_together(tmp_path: Path) -> None:
         shutil.copy(EXAMPLES / "local-site.pcap", tmp_path / f"{number:03}.pcap")
     reader = reader_of(tmp_path)
     partitions = reader.partitions()
-    assert [len(partition.parts) for partition in partitions] == [63, 63, 63, 11]
+    assert [len(partition.parts) for partition in partitions] == [63, 63, 63, 11]  # type: ignore[attr-defined]
     rows = rows_of(reader, partitions)
     assert len(rows) == 200 * 4
     assert [row["file"] for row in rows] == sorted(row["file"] for row in rows)
@@ -254,10 +257,10 @@ def test_a_name_that_is_no_text(captures: dict[str, Path], tmp_path: Path) -> No
 def test_packing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "OPEN_COST", 1)
     parts = [CapturePart(str(number), size) for number, size in enumerate([3, 4, 2, 20, 0, 0, 9, 5, 3])]
-    packed = [[part.size for part in partition.parts] for partition in pack(parts, 10)]
+    packed = [[part.size for part in task] for task in pack(parts, 10)]
     assert packed == [[3, 4], [2], [20], [0, 0], [9], [5, 3]]
     assert list(pack([], 10)) == []
-    assert [len(partition.parts) for partition in pack(parts, 0)] == [1] * 9
+    assert [len(task) for task in pack(parts, 0)] == [1] * 9
 
 
 def test_in_spark(spark: SparkSession, captures: dict[str, Path], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which captures, or parts of captures, each task reads."""
+"""Divides captures among tasks, for the data source, the streams over many files and the pipeline."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Protocol, TypeVar
 
 from pyspark.sql.datasource import InputPartition
 
@@ -16,13 +17,52 @@ from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.source.options import SourceOptions
 
-__all__ = ["SPLIT_SIZE", "CapturePart", "CapturePartition", "plan", "tasks_of"]
+__all__ = ["MANY", "SPLIT_SIZE", "CapturePart", "CapturePartition", "large", "pack", "plan", "task_size", "tasks_of"]
 
+# The bytes of a task, which starting it costs little of; up to twice as many where there are more tasks than MANY
 SPLIT_SIZE = 64 << 20
+MANY = 64
 # This many captures occupy a cluster without being split
 ENOUGH = 32
 # Opening a file takes a task as long as reading this many bytes
 OPEN_COST = 1 << 20
+
+
+class Sized(Protocol):
+    """A file, or a part of one, with its bytes."""
+
+    @property
+    def size(self) -> int: ...
+
+
+Item = TypeVar("Item", bound=Sized)
+
+
+def task_size(items: Iterable[Sized]) -> int:
+    """The bytes of a task: neither many small tasks nor few large ones."""
+    total = sum(OPEN_COST + item.size for item in items)
+    return max(SPLIT_SIZE, min(2 * SPLIT_SIZE, total // MANY))
+
+
+def large(items: Sequence[Item]) -> list[Item]:
+    """Those that are worth splitting, though they are read once more for that: other tasks would wait for theirs."""
+    least = max(2 * SPLIT_SIZE, sum(item.size for item in items) // ENOUGH)
+    return [item for item in items if item.size > least]
+
+
+def pack(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Consecutive items, as many to a task as have at most ``size`` bytes together."""
+    waiting: list[Item] = []
+    left = size
+    for item in items:
+        cost = OPEN_COST + item.size
+        if waiting and cost > left:
+            yield waiting
+            waiting, left = [], size
+        waiting.append(item)
+        left -= cost
+    if waiting:
+        yield waiting
 
 
 @dataclass(frozen=True)
@@ -62,11 +102,11 @@ class CapturePartition(InputPartition):
 def plan(options: SourceOptions) -> list[CapturePartition]:
     """The tasks, in the order of the captures' names and of their content.
 
-    A task has up to ``splitSize`` bytes (default: 64 MiB) of consecutive parts. A larger capture is split into parts
-    that have exactly the rows of the capture, unless it is compressed. To find the split points, the driver reads it
-    once without decoding payloads. By default that is not done where it does not pay: for captures smaller than 1/32
-    of all bytes, since there are enough tasks, and for captures on other machines, since their bytes would travel
-    twice. With ``splitSize`` 0 each capture is a task.
+    A task has up to ``splitSize`` bytes (default: 64 MiB, and up to 128 MiB where there are many tasks) of consecutive
+    parts. A larger capture is split into parts that have exactly the rows of the capture, unless it is compressed. To
+    find the split points, the driver reads it once without decoding payloads. By default that is not done where it does
+    not pay: for captures of at most 128 MiB or 1/32 of all bytes, since there are enough tasks, and for captures on
+    other machines, since their bytes would travel twice. With ``splitSize`` 0 each capture is a task.
 
     The captures of a ``sequence`` are all read once by the driver and split as one capture, so TCP streams that
     continue in the next capture are complete.
@@ -85,14 +125,13 @@ def plan(options: SourceOptions) -> list[CapturePartition]:
 
 def tasks_of(files: Sequence[SourceFile], options: SourceOptions) -> list[CapturePartition]:
     """As ``plan``, for these captures in this order."""
-    size = SPLIT_SIZE if options.split_size is None else options.split_size
+    size = task_size(files) if options.split_size is None else options.split_size
     if options.sequence:
-        return list(pack(split(files, size, options) if size else [_unsplit(*files)], size))
+        return _partitions(split(files, size, options) if size else [_unsplit(*files)], size)
     if options.split_size is None:
-        least = max(size, sum(file.size for file in files) // ENOUGH)
-        large = [file for file in files if file.size > least and "://" not in file.name]
+        to_split = [file for file in large(files) if "://" not in file.name]
     else:
-        large = [file for file in files if file.size > size > 0]
+        to_split = [file for file in files if file.size > size > 0]
 
     def parts_of(file: SourceFile) -> list[CapturePart]:
         try:
@@ -106,8 +145,8 @@ def tasks_of(files: Sequence[SourceFile], options: SourceOptions) -> list[Captur
 
     # Reading captures releases the GIL
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        parts = dict(zip(large, threads.map(parts_of, large), strict=True))
-    return list(pack((part for file in files for part in parts.get(file, [_unsplit(file)])), size))
+        parts = dict(zip(to_split, threads.map(parts_of, to_split), strict=True))
+    return _partitions((part for file in files for part in parts.get(file, [_unsplit(file)])), size)
 
 
 def split(files: Sequence[SourceFile], size: int, options: SourceOptions) -> list[CapturePart]:
@@ -132,18 +171,8 @@ def split(files: Sequence[SourceFile], size: int, options: SourceOptions) -> lis
     return parts
 
 
-def pack(parts: Iterable[CapturePart], size: int) -> Iterator[CapturePartition]:
-    """Consecutive parts, as many to a task as have at most ``size`` bytes together."""
-    waiting: list[CapturePart] = []
-    left = size
-    for part in parts:
-        if waiting and part.size + OPEN_COST > left:
-            yield CapturePartition(tuple(waiting))
-            waiting, left = [], size
-        waiting.append(part)
-        left -= part.size + OPEN_COST
-    if waiting:
-        yield CapturePartition(tuple(waiting))
+def _partitions(parts: Iterable[CapturePart], size: int) -> list[CapturePartition]:
+    return [CapturePartition(tuple(of_task)) for of_task in pack(parts, size)]
 
 
 def _unsplit(file: SourceFile, *following: SourceFile) -> CapturePart:
