@@ -8,9 +8,9 @@ content: running again reads what is new and adds nothing twice.
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
-import secrets
 import threading
 import time
 import uuid
@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, count
+from itertools import accumulate
 from typing import Any, Literal, TypeVar, get_args
 
 from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ from msmqwire.capture.stats import FrameCounts
 from msmqwire.errors import counted
 from msmqwire.spark.executors import sent
 from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount, check_files
-from msmqwire.spark.lake.captures import Identity, identify, measure
+from msmqwire.spark.lake.captures import HEAD, Identity, Known, capture_numbers, identify, measure
 from msmqwire.spark.lake.commit import RUNS, Group, Lake
 from msmqwire.spark.lake.storage import LakeOptions, Storage
 from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Numbered, Reading, Stage
@@ -48,9 +48,6 @@ _PARTS_OF_A_COMMIT = 1000
 _INTERVAL = 0.2
 # Captures that a task identifies at least
 _FEWEST_OF_A_CHUNK = 256
-# Numbers of captures count from 2024 on
-_EPOCH_MS = 1_704_067_200_000
-_RANDOM_BITS = 22
 
 
 @dataclass(frozen=True)
@@ -245,10 +242,14 @@ class _Run:
         self.scratch = f"{RUNS}/{uuid.uuid4().hex}"
         self.files: dict[str, SourceFile] = {}
         self.identities: dict[str, Identity] = {}
+        #: The lengths of small captures that files may have grown from.
+        self.lengths: dict[str, list[int]] = {}
+        #: The keys of decoded captures, by these keys and those that they had before they have grown.
+        self.states: dict[str, str] = {}
         self.decoded: list[Decoded] = []
         #: To be decoded again.
         self.waiting: list[SourceFile] = []
-        self.numbers = _numbers()
+        self.numbers = capture_numbers()
 
     def run(self, files: Sequence[SourceFile]) -> Summary:
         lake, storage = self.lake, self.lake.storage
@@ -264,7 +265,8 @@ class _Run:
                 # Others may have committed some of the captures that share a task's files meanwhile
                 while again := self._commit():
                     self._decode(decoding, [[file] for file in again])
-            self._note_copies([file for file in files if file not in new])
+            decoded = {file.name for file in new}.difference(self.summary.duplicates)
+            self._note_copies([file for file in files if file.name not in decoded])
         finally:
             storage.delete_folder(self.scratch)
         lake.create((*self.options.tables, "faults"))
@@ -274,36 +276,30 @@ class _Run:
         """The files whose captures the lake does not have, each capture once; and copies of these."""
         known = self.lake.known
         self._identify(files)
-        by_key: dict[str, list[SourceFile]] = {}
-        new = []
-        for file in files:
+        # Whether a capture with a key is new, or is known with other settings
+        found: dict[str, bool] = {}
+        new, copies = [], []
+        for file in sorted(files, key=self._length, reverse=True):
             identity = self.identities.get(file.name)
             if identity is None:
                 new.append(file)
-            elif not self._is_known(identity):
-                by_key.setdefault(identity.key, []).append(file)
-        copies = []
-        for key, alike in by_key.items():
-            alike.sort(key=lambda file: -self._length(file))
-            found = known.capture(key)
-            if found is not None and self._length(alike[0]) < found.length:
+            elif self._is_known(identity):
                 continue
-            new.append(alike[0])
-            copies += alike[1:]
+            elif identity.key in found:
+                copies += [file] if found[identity.key] else []
+            else:
+                capture = known.capture(identity.key)
+                is_new = capture is None or self._length(file) >= capture.length
+                found.update(dict.fromkeys((identity.key, *identity.grown_from), is_new))
+                new += [file] if is_new else []
         return sorted(new), copies
 
     def _identify(self, files: Sequence[SourceFile]) -> None:
         """Identify files; those that are no captures, pipes or gone stay without an identity."""
         known, options = self.lake.known, self.options.storage_options
-        named = [(file.name, known.small_lengths(file.name)) for file in files if file.size]
-        self.identities = {}
-        identifying = Reading(identify, options)
-        if len(named) <= _FEWEST_OF_A_CHUNK:
-            # A job would take longer
-            self.identities = identifying(named)
-        else:
-            for found in self._on_workers(identifying, _chunks(named)):
-                self.identities.update(found)
+        self.identities = self._identified([(file.name, []) for file in files if file.size])
+        self.lengths = self._lengths_before()
+        self.identities |= self._identified(list(self.lengths.items()))
         # The length of a compressed capture tells whether it has grown, and takes reading all of it
         keys = Counter(identity.key for identity in self.identities.values())
         unmeasured = [
@@ -315,11 +311,36 @@ class _Run:
             for name, length in lengths.items():
                 self.identities[name] = replace(self.identities[name], length=length)
 
+    def _identified(self, named: Sequence[tuple[str, list[int]]]) -> dict[str, Identity]:
+        """The identities of files, each with the lengths of captures that it may have grown from."""
+        identifying = Reading(identify, self.options.storage_options)
+        if len(named) <= _FEWEST_OF_A_CHUNK:
+            # A job would take longer
+            return identifying(named)
+        return {name: one for found in self._on_workers(identifying, _chunks(named)) for name, one in found.items()}
+
+    def _lengths_before(self) -> dict[str, list[int]]:
+        """The lengths of small captures of the lake and of this run that files may have grown from."""
+        of_run: dict[str, set[int]] = {}
+        for identity in self.identities.values():
+            if identity.is_small:
+                of_run.setdefault(identity.openings[-1], set()).add(identity.length or 0)
+        found = {}
+        for name, identity in self.identities.items():
+            most = HEAD if identity.length is None else identity.length
+            alike = set().union(*(of_run.get(opening, ()) for opening in identity.openings))
+            lengths = self.lake.known.lengths(name, identity).union(length for length in alike if length < most)
+            if lengths:
+                found[name] = sorted(lengths)
+        return found
+
     def _is_known(self, identity: Identity) -> bool:
         return not self.overwrite_before and self.lake.known.holds(identity.key, identity.length or 0, self.settings)
 
-    def _length(self, file: SourceFile) -> int:
-        return self.identities[file.name].length or 0
+    def _length(self, file: SourceFile) -> float:
+        """How long a capture is; endless where only reading all of it would tell."""
+        identity = self.identities.get(file.name)
+        return math.inf if identity is None or identity.length is None else identity.length
 
     def _decode_all(self, decoding: Decoding, files: Sequence[SourceFile]) -> None:
         """Decode captures: the large ones in parts, unless they change meanwhile, the others as they are."""
@@ -334,15 +355,14 @@ class _Run:
             self._add(self._on_workers(decoding, tasks))
 
     def _numbered(self, file: SourceFile) -> Numbered:
-        return file.name, next(self.numbers), self.lake.known.small_lengths(file.name)
+        return file.name, next(self.numbers), self.lengths.get(file.name, [])
 
     def _orphans(self, copies: Sequence[SourceFile]) -> list[SourceFile]:
         """Copies of files that were decoded as another capture, or turned out to be none."""
-        there = {account.key for decoded in self.decoded for account in decoded.accounts}
         orphans = []
         for file in copies:
-            key = self.identities[file.name].key
-            if key in there or self.lake.known.holds(key, self._length(file), self.settings):
+            identity = self.identities[file.name]
+            if identity.key in self.states or self._is_known(identity):
                 self.summary.duplicates.append(file.name)
             else:
                 orphans.append(file)
@@ -404,6 +424,7 @@ class _Run:
             read = [account for account in result.accounts if account.problem is None]
             for account in read:
                 account.check()
+                self.states.update(dict.fromkeys((str(account.key), *account.grown_from), str(account.key)))
             check_files(read, result.files)
             self.decoded.append(result)
         if self.options.mode == "PERMISSIVE":
@@ -413,7 +434,7 @@ class _Run:
         """Commit the results of tasks; the files that are to be decoded again."""
         groups = [Group([self._row(account) for account in one.accounts], one.files) for one in self.decoded]
         again, self.waiting, self.decoded = self.waiting, [], []
-        refused = self.lake.commit(groups, self.compression, overwrite_before=self.overwrite_before)
+        refused = self.lake.commit(groups, self.compression, self._is_earlier, overwrite_before=self.overwrite_before)
         for group in groups:
             for row in group.rows:
                 if group not in refused:
@@ -426,12 +447,24 @@ class _Run:
 
     def _is_held(self, row: AccountingRow) -> bool:
         """Whether the lake has a capture by now, of another file or of another run."""
-        found = self.lake.known.capture(row.account.key)
+        key = str(row.account.key)
+        if self.states.get(key, key) != key:
+            return True
+        found = self.lake.known.capture(key)
         return (
             found is not None
             and found.run > self.overwrite_before
-            and self.lake.known.holds(row.account.key, row.account.length, self.settings)
+            and self.lake.known.holds(key, row.account.length, self.settings)
         )
+
+    def _is_earlier(self, row: AccountingRow, known: Known) -> bool:
+        """Whether a small capture is what a known one was before it has grown; the file of this is read again."""
+        lengths = [row.account.length, known.length]
+        identity = Reading(identify, self.options.storage_options)([(known.name, lengths)]).get(known.name)
+        if identity is None or not {row.account.key, known.key} <= {identity.key, *identity.grown_from}:
+            return False
+        self.states[str(row.account.key)] = str(known.key)
+        return True
 
     def _row(self, account: SourceAccount) -> AccountingRow:
         file = self.files[account.file]
@@ -445,20 +478,16 @@ class _Run:
             noted = known.noted(file)
             identity = self.identities.get(file.name)
             key = identity.key if identity is not None else None if noted is None else noted.key
-            found = known.capture(key)
+            found = known.capture(key) or known.capture(self.states.get(str(key)))
             if found is None or (noted is not None and known.problem(file.name) is None):
                 continue
             account = SourceAccount(file.name, next(self.numbers), key, found.length, bytes=file.size)
+            if identity is not None:
+                account.length, account.grown_from = identity.length or found.length, identity.grown_from
             row = self._row(account)
             row.duplicate_of = found.capture
             rows.append(row)
         self.lake.commit([Group(rows, [])], self.compression)
-
-
-def _numbers() -> Iterator[int]:
-    """Numbers for captures that no other run has: they count up from the time in milliseconds and random bits."""
-    start = (time.time_ns() // 1_000_000 - _EPOCH_MS) << _RANDOM_BITS
-    return count(start + secrets.randbits(_RANDOM_BITS))
 
 
 def _chunks(items: Sequence[Any]) -> list[Sequence[Any]]:

@@ -19,12 +19,12 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from msmqwire.spark.lake import commit as protocol
 from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount
+from msmqwire.spark.lake.captures import capture_numbers
 from msmqwire.spark.lake.commit import Group, Lake
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
 from msmqwire.spark.lake.schemas import file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeTable
-from msmqwire.spark.pipeline import _numbers
 from tests.spark.captures import DAY, MONDAY
 
 #: Captures: how many bytes, and rows, each has.
@@ -72,7 +72,7 @@ def decoded(storage: Storage, captures: Captures, numbers: Iterator[int]) -> Gro
 def run(root: str | Path, captures: Captures, *, options: Mapping[str, str] | None = None, share: int = 2) -> None:
     """A run over captures, some of which share files."""
     lake = Lake(Storage.of(root, options), create=True)
-    numbers = _numbers()
+    numbers = capture_numbers()
     while new := [file for file, rows in captures.items() if not lake.known.holds(f"key of {file}", rows, SETTINGS)]:
         groups = [
             decoded(lake.storage, {file: captures[file] for file in new[at : at + share]}, numbers)

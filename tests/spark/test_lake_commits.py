@@ -16,9 +16,9 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
+from msmqwire.spark.lake.captures import capture_numbers
 from msmqwire.spark.lake.commit import RUNS, Lake, LakeError
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.pipeline import _numbers
 from tests.spark.lake_runs import (
     Stopped,
     active_files,
@@ -215,7 +215,7 @@ def test_a_lake_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_lake_that_has_seen_another_run_knows_its_captures(tmp_path: Path) -> None:
     """To merge files or delete rows is to see the runs that others have committed meanwhile."""
     first = Lake(Storage.of(tmp_path), create=True)
-    numbers = _numbers()
+    numbers = capture_numbers()
     first.commit([decoded(first.storage, {"a": 1}, numbers)], "snappy")
     run(tmp_path, {"b": 2})
     first.table("accounting").refresh()

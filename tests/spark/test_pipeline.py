@@ -43,6 +43,7 @@ from tests.spark.captures import (
     PRINTED,
     SESSION,
     frame,
+    packets,
     without_a_segment,
     write_capture,
 )
@@ -187,7 +188,8 @@ def test_files_that_are_no_captures_are_reported_and_stop_nothing(spark: SparkSe
     (folder / "empty.pcap").touch()
     (folder / "notes.txt").write_text("not a capture\n" * 10)
     (folder / "gone.pcap").symlink_to(folder / "nowhere")
-    (folder / "cut.pcap").write_bytes(Path(LOCAL).read_bytes()[:-20])
+    cut = Path(write_capture(folder / "cut.pcap", packets(3)))
+    cut.write_bytes(cut.read_bytes()[:-20])
     summary = pipeline.run(spark, [str(folder), str(folder / "gone.pcap")], lake)
     found = {Path(file).name: row for file, row in accounts(lake).items()}
     assert "is empty" in found["empty.pcap"]["problem"]

@@ -44,9 +44,10 @@ def captures(folder: Path) -> list[Path]:
     without_a_segment(Path(SESSION), gap)
     cut.write_bytes(Path(SESSION).read_bytes()[:-30])
     payloads = [PRINTED[number % 2] if number % 10 else b"?" for number in range(300)]
-    write_capture(days, ((MONDAY + number * DAY // 100, frame(data)) for number, data in enumerate(payloads)))
+    for path, start in ((compressed, MONDAY + 1), (days, MONDAY)):
+        write_capture(path, ((start + number * DAY // 100, frame(data)) for number, data in enumerate(payloads)))
     blocks.write_bytes(sections(frames_of(Path(SESSION))))
-    compressed.write_bytes(gzip.compress(days.read_bytes()[:-1], 0))
+    compressed.write_bytes(gzip.compress(compressed.read_bytes()[:-1], 0))
     none.write_bytes(b"not a capture\n" * 1000)
     return paths
 

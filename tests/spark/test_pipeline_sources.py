@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import random
 import shutil
@@ -16,9 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from msmqwire.capture import TABLES
 from msmqwire.errors import CaptureError
 from msmqwire.spark import pipeline
-from msmqwire.spark.lake.captures import HEAD, CapturedFile, small_key
+from msmqwire.spark.lake import check as sound
+from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount
+from msmqwire.spark.lake.captures import HEAD, CapturedFile, Identity, key_of
+from msmqwire.spark.lake.commit import Group, Lake
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tasks import Decoding
 from msmqwire.spark.source.scan import Scan, ScanOptions
@@ -96,22 +101,124 @@ def test_a_source_is_its_content(
         assert pipeline.run(spark, [file], lake).sources == 0, file
 
 
-def test_small_captures_are_told_apart_by_their_names(spark: SparkSession, tmp_path: Path) -> None:
-    """Those of several sensors may be alike; under the same name one that begins with another has grown."""
+def test_names_play_no_part(spark: SparkSession, tmp_path: Path) -> None:
+    """A small capture is its content as well: named otherwise, moved, compressed, and after the original is gone."""
     folder, lake = tmp_path / "captures", tmp_path / "lake"
     folder.mkdir()
     one, other = folder / "one.pcap", folder / "other.pcap"
     write_capture(one, packets(2))
-    shutil.copy(one, other)
+    # It begins like the first, and is no copy of it
+    write_capture(other, [*packets(1), *packets(2, start=7)])
     assert pipeline.run(spark, folder, lake).sources == 2
-    assert rows(lake) == wanted(one, other)
-    write_capture(one, packets(2000))
+    names = [str(one), str(other)]
+    assert rows(lake) == wanted(*names)
+    for sources in (
+        folder,
+        f"{tmp_path}/./captures",
+        [f"{folder}/../captures/{name}.pcap" for name in ("one", "other")],
+    ):
+        summary = pipeline.run(spark, sources, lake)
+        assert (summary.sources, summary.known) == (0, 2)
+    # As tcpdump -z gzip does
+    (folder / "one.pcap.gz").write_bytes(gzip.compress(one.read_bytes()))
+    for _ in range(2):
+        assert pipeline.run(spark, folder, lake).sources == 0
+    one.unlink()
+    other.rename(folder / "moved.pcap")
+    assert pipeline.run(spark, folder, lake).sources == 0
+    assert rows(lake).total() == 2 + 3
+    # Rows keep the names that they had first
+    assert set(accounts(lake)) == set(names)
+
+
+def test_a_small_capture_grows_beside_its_copies(spark: SparkSession, tmp_path: Path) -> None:
+    """Under its name and under others, in a run and from run to run: each row is there once, and no run reads twice."""
+    folder, lake = tmp_path / "captures", tmp_path / "lake"
+    folder.mkdir()
+    one, copy, third = (folder / name for name in ("one.pcap", "copy.pcap", "third.pcap"))
+    for count in (0, 1, 2):
+        write_capture(one, packets(count))
+        assert pipeline.run(spark, folder, lake).sources == 1
+        assert rows(lake) == wanted(one)
+    shutil.copy(one, copy)
+    assert pipeline.run(spark, folder, lake).known == 2
+    for count in (3, 5, 2000):
+        # The copy is what the capture was before
+        write_capture(one, packets(count))
+        assert pipeline.run(spark, folder, lake).sources == 1
+        for _ in range(2):
+            assert pipeline.run(spark, folder, lake).sources == 0
+        assert rows(lake) == wanted(one)
+        os.utime(copy)
     assert one.stat().st_size > HEAD
-    assert pipeline.run(spark, folder, lake).sources == 1
-    assert rows(lake) == wanted(one, other)
-    write_capture(other, packets(2, start=7))
-    assert pipeline.run(spark, folder, lake).sources == 1
-    assert rows(lake) == wanted(one, other) + Counter({(str(other), 1): 1, (str(other), 2): 1})
+    # What the lake has not seen, but the capture begins with
+    write_capture(third, packets(4))
+    for _ in range(2):
+        summary = pipeline.run(spark, folder, lake)
+        assert (summary.sources, rows(lake)) == (0, wanted(one))
+    assert set(accounts(lake)) == {str(one)}
+    # Under another name, in one run, with what it was before
+    write_capture(folder / "a.pcap", packets(2, start=50))
+    (folder / "b.pcap.gz").write_bytes(
+        gzip.compress(Path(write_capture(tmp_path / "b", packets(3, start=50))).read_bytes())
+    )
+    summary = pipeline.run(spark, folder, lake)
+    assert (summary.sources, summary.duplicates) == (1, [str(folder / "a.pcap")])
+    assert pipeline.run(spark, folder, lake).sources == 0
+    assert rows(lake) == wanted(one, folder / "b.pcap.gz")
+    assert sound(lake) == []
+
+
+def test_a_run_commits_what_another_has_seen_grow(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two runs that overlap, the one that reads a small capture first commits last."""
+    one, lake = tmp_path / "one.pcap", tmp_path / "lake"
+    write_capture(one, packets(2))
+    commit = Lake.commit
+
+    def late(self: Lake, *arguments: Any, **named: Any) -> Any:
+        if rows_before.total() == 0:
+            rows_before["other"] += 1
+            write_capture(one, packets(4))
+            assert pipeline.run(spark, one, lake).sources == 1
+        return commit(self, *arguments, **named)
+
+    rows_before: Counter[str] = Counter()
+    monkeypatch.setattr(Lake, "commit", late)
+    summary = pipeline.run(spark, one, lake)
+    assert (summary.sources, summary.duplicates) == (0, [str(one)])
+    assert rows(lake) == wanted(one)
+    assert pipeline.run(spark, one, lake).sources == 0
+
+
+def test_a_small_capture_of_version_0_2_0_grows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name was part of its key."""
+    one, lake = tmp_path / "one.pcap", tmp_path / "lake"
+    write_capture(one, packets(2))
+    identify = SourceAccount.identify
+
+    def with_name(self: SourceAccount, identity: Identity) -> None:
+        identify(self, identity)
+        digest = hashlib.sha256(hashlib.sha256(one.read_bytes()).digest() + bytes(one)).hexdigest()
+        self.key = digest
+
+    with monkeypatch.context() as patches:
+        patches.setattr(SourceAccount, "identify", with_name)
+        work = Decoding(Storage.of(lake), ScanOptions(), "snappy")
+        (account,) = (decoded := work([(str(one), 1, [])])).accounts
+        found = one.stat()
+        row = AccountingRow(account, found.st_size, found.st_mtime_ns, json.dumps([sorted(TABLES), None]))
+        assert not Lake(Storage.of(lake), create=True).commit([Group([row], decoded.files)], "snappy")
+    assert pipeline.run(spark, one, lake).sources == 0
+    os.utime(one, (1, 1))
+    for count in (2, 4):
+        write_capture(one, packets(count))
+        pipeline.run(spark, one, lake)
+        assert rows(lake) == wanted(one)
+        assert len(accounts(lake)) == 1
 
 
 def test_a_capture_grows_beside_its_copy(spark: SparkSession, tmp_path: Path) -> None:
@@ -154,7 +261,7 @@ def test_a_capture_is_told_by_what_was_read_of_it(tmp_path: Path) -> None:
         file.finish()
         assert file.digest == hashlib.sha256(b"what is there").hexdigest()
         assert file.bytes == 13
-        assert file.identity(0).key == small_key(str(path), b"what is there")
+        assert file.identity(0).key == key_of(b"what is there")
 
 
 def test_small_captures_share_files(spark: SparkSession, tmp_path: Path) -> None:
@@ -204,8 +311,8 @@ def test_what_cannot_be_read_is_tried_again(spark: SparkSession, tmp_path: Path)
     assert Counter(row["file"] for row in found) == {str(gone): 1, str(text): 1, str(good): 2}
     good.unlink()
     moved.rename(good)
-    write_capture(gone, packets(4))
-    write_capture(text, packets(5))
+    write_capture(gone, packets(4, start=30))
+    write_capture(text, packets(5, start=60))
     summary = pipeline.run(spark, sources, lake)
     assert (summary.known, summary.sources, summary.problems) == (1, 2, [])
     assert set(accounts(lake)) == set(map(str, sources))

@@ -1,15 +1,18 @@
-"""Which captures a lake knows: a capture is known by its first 64 KiB, whatever its name and its compression.
+"""Which captures a lake knows: a capture is its content after decompression, whatever its name.
 
-A file with the same beginning and more bytes is the same capture grown. A capture that is smaller is known by all its
-bytes and its name, since small captures of several sensors may well be alike.
+A file whose content begins with that of a capture is the same capture grown; a file with which a capture begins is an
+earlier copy of it. Of the content the first 64 KiB decide, or all of it where there is less.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -20,10 +23,30 @@ from msmqwire.capture.files.listing import SourceFile, open_source
 from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import OpenFile
 
-__all__ = ["HEAD", "KNOWN", "CapturedFile", "Identity", "Known", "KnownCaptures", "identify", "measure", "small_key"]
+__all__ = [
+    "HEAD",
+    "KNOWN",
+    "CapturedFile",
+    "Identity",
+    "Known",
+    "KnownCaptures",
+    "capture_numbers",
+    "identify",
+    "key_of",
+    "measure",
+]
 
+#: The bytes of a capture that decide which one it is.
 HEAD = 64 << 10
+# A file can only have grown from small captures with the same opening: the largest of these numbers of bytes that each
+# has. With a packet in it, few captures share an opening
+_OPENINGS = (0, 64, 128, 256, 512, 1024)
+_DIGITS = 64
+_OPENING_DIGITS = 16
 _BLOCK = 1 << 20
+# Numbers of captures count from 2024 on
+_EPOCH_MS = 1_704_067_200_000
+_RANDOM_BITS = 22
 
 
 @dataclass(frozen=True)
@@ -33,29 +56,59 @@ class Identity:
     Attributes
     ----------
     key : str
-        The digest of its beginning, or of a small capture the digest of its bytes and its name.
+        As ``key_of`` has it.
     length : int or None
         Its bytes after decompression; None if only reading all of it would tell.
+    openings : list of str
+        Of the captures that it may have grown from.
     grown_from : list of str
         The keys that it had when it had one of the given lengths.
     """
 
     key: str
     length: int | None
+    openings: list[str]
     grown_from: list[str] = field(default_factory=list)
 
+    @property
+    def is_small(self) -> bool:
+        """Whether the capture is shorter than ``HEAD``."""
+        return self.length is not None and self.length < HEAD
 
-def small_key(name: str, content: bytes | memoryview) -> str:
-    """The key of a capture with less than ``HEAD`` bytes."""
+
+def capture_numbers() -> Iterator[int]:
+    """Numbers for captures that no other run has: they count up from the time in milliseconds and random bits."""
+    start = (time.time_ns() // 1_000_000 - _EPOCH_MS) << _RANDOM_BITS
+    return count(start + secrets.randbits(_RANDOM_BITS))
+
+
+def key_of(head: bytes | memoryview) -> str:
+    """The key of a capture with these first ``HEAD`` bytes, or with these bytes where there are fewer.
+
+    It is a SHA-256; of a smaller capture, the beginning is replaced by the opening, which an index is made of.
+    """
+    digest = hashlib.sha256(head).hexdigest()
+    return digest if len(head) >= HEAD else f"{_openings(head)[-1]}-{digest[: _DIGITS - _OPENING_DIGITS]}"
+
+
+def _openings(head: bytes | memoryview) -> list[str]:
+    return [hashlib.sha256(head[:size]).hexdigest()[:_OPENING_DIGITS] for size in _OPENINGS if size <= len(head)]
+
+
+def _key_with_name(name: str, content: bytes | memoryview) -> str:
+    """The key of a small capture in version 0.2.0."""
     return hashlib.sha256(hashlib.sha256(content).digest() + os.fsencode(name)).hexdigest()
 
 
 def identity_of(name: str, head: bytes, length: int | None, lengths: Iterable[int] = ()) -> Identity:
     """The identity of a capture from its first ``HEAD`` bytes, or all bytes where there are fewer."""
-    grown_from = [small_key(name, memoryview(head)[:size]) for size in lengths if size < len(head)]
-    if len(head) < HEAD:
-        return Identity(small_key(name, head), len(head), grown_from)
-    return Identity(hashlib.sha256(head).hexdigest(), length, grown_from)
+    grown_from = []
+    for size in lengths:
+        if size < len(head):
+            grown_from.append(key_of(memoryview(head)[:size]))
+        if size <= len(head):
+            grown_from.append(_key_with_name(name, memoryview(head)[:size]))
+    return Identity(key_of(head), len(head) if len(head) < HEAD else length, _openings(head), grown_from)
 
 
 def identify(name: str, storage_options: StorageOptions, lengths: Iterable[int] = ()) -> Identity:
@@ -66,7 +119,7 @@ def identify(name: str, storage_options: StorageOptions, lengths: Iterable[int] 
     name : str
     storage_options : mapping
     lengths : iterable of int
-        Of small captures that were known under this name.
+        Of small captures that it may have grown from.
 
     Raises
     ------
@@ -169,7 +222,7 @@ class CapturedFile:
         length : int
             Their number after decompression.
         lengths : iterable of int
-            The lengths of small captures that were known under this name.
+            The lengths of small captures that it may have grown from.
         """
         head = bytes(self._head)
         if form_of(head) is None:
@@ -199,7 +252,7 @@ class Known(NamedTuple):
 
 
 #: The columns of ``accounting`` that ``KnownCaptures`` takes.
-KNOWN = (*Known._fields, "file", "replaces")
+KNOWN = (*Known._fields, "file", "first_time", "replaces")
 
 
 class KnownCaptures:
@@ -212,6 +265,13 @@ class KnownCaptures:
         self.numbers: set[int] = set()
         self._columns: dict[str, list[Any]] = {name: [] for name in KNOWN if name != "replaces"}
         self._by_key: dict[str, int] = {}
+        # The keys of copies: of the capture, or of what it was before it has grown
+        self._by_key_of_copy: dict[str, int] = {}
+        self._by_number: dict[int, int] = {}
+        self._copies: dict[int, list[int]] = {}
+        # Small captures by opening, and all by the time of their first row
+        self._by_opening: dict[str, list[int]] = {}
+        self._by_time: dict[int, list[int]] = {}
         # The last row of a name, and for each row the one before it
         self._by_name: dict[str, int] = {}
         self._previous: list[int | None] = []
@@ -221,7 +281,7 @@ class KnownCaptures:
         """Add rows of ``accounting`` with the columns ``KNOWN``; the rows that they replace are forgotten."""
         start = len(self._columns["capture"])
         for name, values in self._columns.items():
-            column = rows[name]
+            column = rows[name].cast(pa.int64()) if name == "first_time" else rows[name]
             # Many times as fast as to_pylist, but it makes numbers with nulls into floats
             fast = column.null_count == 0 or column.type in (pa.string(), pa.binary())
             values += column.to_numpy().tolist() if fast else column.to_pylist()
@@ -235,14 +295,20 @@ class KnownCaptures:
         for number, name in enumerate(columns["name"][start:], start):
             self._previous.append(by_name.get(name))
             by_name[name] = number
-        kinds = zip(columns["key"][start:], columns["duplicate_of"][start:], columns["problem"][start:], strict=True)
-        self._by_key.update(
-            {
-                key: number
-                for number, (key, duplicate_of, problem) in enumerate(kinds, start)
-                if duplicate_of is None and problem is None
-            }
+        kinds = (
+            columns[name][start:] for name in ("capture", "key", "length", "first_time", "duplicate_of", "problem")
         )
+        for number, (capture, key, length, moment, duplicate_of, problem) in enumerate(zip(*kinds, strict=True), start):
+            self._by_number[capture] = number
+            if duplicate_of is not None:
+                self._copies.setdefault(duplicate_of, []).append(number)
+                self._by_key_of_copy[key] = number
+            elif problem is None:
+                self._by_key[key] = number
+                if length < HEAD:
+                    self._by_opening.setdefault(_opening(key), []).append(number)
+                if moment is not None:
+                    self._by_time.setdefault(moment, []).append(number)
 
     def _row(self, number: int) -> Known | None:
         row = Known(*(self._columns[name][number] for name in Known._fields))
@@ -256,7 +322,15 @@ class KnownCaptures:
         return [row for row in reversed(rows) if row is not None]
 
     def capture(self, key: str | None) -> Known | None:
-        """The capture with this key."""
+        """The capture with this key, or that had it before it has grown."""
+        found = self._with_key(key)
+        if found is None and key in self._by_key_of_copy:
+            copy = self._row(self._by_key_of_copy[key])
+            number = None if copy is None or copy.duplicate_of is None else self._by_number.get(copy.duplicate_of)
+            found = None if number is None else self._row(number)
+        return found
+
+    def _with_key(self, key: str | None) -> Known | None:
         number = None if key is None else self._by_key.get(key)
         return None if number is None else self._row(number)
 
@@ -278,16 +352,31 @@ class KnownCaptures:
         found = self.capture(key)
         return found is not None and found.settings == settings and found.length >= length
 
-    def small_lengths(self, name: str) -> list[int]:
-        """The lengths of the small captures that are known under a name."""
-        return sorted({row.length for row in self._named(name) if row.is_capture and row.length < HEAD})
+    def lengths(self, name: str, identity: Identity) -> set[int]:
+        """The lengths of the small captures that a file may have grown from."""
+        most = HEAD if identity.length is None else identity.length
+        alike = (number for opening in identity.openings for number in self._by_opening.get(opening, ()))
+        shorter = {self._columns["length"][number] for number in alike}
+        before = (row for row in self._named(name) if row.is_capture and row.length < HEAD and not _opening(row.key))
+        return {length for length in shorter if length < most} | {row.length for row in before if row.length <= most}
+
+    def longer(self, first_time: int | None, length: int) -> list[Known]:
+        """The captures with more bytes than ``length`` and the same time of the first row, in microseconds."""
+        rows = (self._row(number) for number in self._by_time.get(first_time, ())) if first_time is not None else ()
+        return [row for row in rows if row is not None and row.length > length]
 
     def problem(self, name: str) -> Known | None:
         """The row that says why a file could not be read."""
         return next((row for row in self._named(name) if row.problem is not None), None)
 
     def replaced_by(self, name: str, key: str | None, grown_from: Sequence[str]) -> list[Known]:
-        """The rows that a new row replaces: those of the same capture, and others of the file that are no captures."""
-        found = [self.capture(one) for one in (key, *grown_from)]
+        """The rows that a new row replaces: those of the same capture and its copies, and of a file that is none."""
+        found = [row for row in map(self._with_key, (key, *grown_from)) if row is not None]
+        copies = (self._row(number) for row in found for number in self._copies.get(row.capture, ()))
         others = (row for row in self._named(name) if not row.is_capture)
-        return list(dict.fromkeys([*(row for row in found if row is not None), *others]))
+        return list(dict.fromkeys([*found, *(row for row in copies if row is not None), *others]))
+
+
+def _opening(key: str | None) -> str:
+    """The opening in the key of a small capture; empty in a lake of version 0.2.0."""
+    return "" if key is None else key.rpartition("-")[0]

@@ -14,7 +14,7 @@ import json
 import re
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,8 +25,8 @@ from deltalake.exceptions import DeltaError
 
 from msmqwire.capture.files.listing import SourceFile
 from msmqwire.capture.parquet import Compression, parquet_writer
-from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow
-from msmqwire.spark.lake.captures import KNOWN, Known, KnownCaptures
+from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow, SourceAccount
+from msmqwire.spark.lake.captures import HEAD, KNOWN, Known, KnownCaptures, capture_numbers
 from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
 from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import LAKE_TABLES
@@ -167,7 +167,14 @@ class Lake:
         for name in tables:
             self._tables[name].create()
 
-    def commit(self, groups: Iterable[Group], compression: Compression, *, overwrite_before: int = 0) -> list[Group]:
+    def commit(
+        self,
+        groups: Iterable[Group],
+        compression: Compression,
+        is_earlier: Callable[[AccountingRow, Known], bool] = lambda row, known: False,
+        *,
+        overwrite_before: int = 0,
+    ) -> list[Group]:
         """Make captures part of the lake as one run; their rows replace those that the lake had of them.
 
         Other runs may commit meanwhile. A group with a capture that they have committed, or that an earlier group has,
@@ -178,6 +185,8 @@ class Lake:
         groups : iterable of Group
         compression : str
             Of the file of ``accounting``.
+        is_earlier : callable, optional
+            Whether a small capture is what a known capture was before it has grown; it is left out then.
         overwrite_before : int
             Replace captures of runs up to this one, even if the lake has all their bytes.
 
@@ -192,7 +201,7 @@ class Lake:
             # Settling and merging files read accounting again; another run may have committed meanwhile
             if self._accounting.run != self.run:
                 self._look()
-            kept, refused = self._chosen(waiting, overwrite_before)
+            kept, refused = self._chosen(waiting, is_earlier, overwrite_before)
             if not kept or self._committed(kept, compression):
                 break
             self._look()
@@ -273,14 +282,16 @@ class Lake:
             raise LakeError(f"{self.storage.path(path)}: is of run {plan.run}, but follows a later one")
         return plan
 
-    def _chosen(self, groups: Iterable[Group], overwrite_before: int) -> tuple[list[Group], list[Group]]:
+    def _chosen(
+        self, groups: Iterable[Group], is_earlier: Callable[[AccountingRow, Known], bool], overwrite_before: int
+    ) -> tuple[list[Group], list[Group]]:
         """The groups that are new, with the rows that they replace; and those with a capture that is known now."""
         kept, refused = [], []
         taken: set[str | None] = set()
         for group in groups:
             captures = [row for row in group.rows if row.is_capture]
             keys = [row.account.key for row in captures]
-            is_new = all(self._is_new(row, overwrite_before) for row in captures)
+            is_new = all(self._is_new(row, is_earlier, overwrite_before) for row in captures)
             if not is_new or len(set(keys)) < len(keys) or not taken.isdisjoint(keys):
                 refused.append(group)
                 continue
@@ -290,14 +301,21 @@ class Lake:
                 row.replaces = self._replaced(row)
             if rows:
                 kept.append(Group(rows, group.files))
+        if copies := list(_copies([row for group in kept for row in group.rows])):
+            kept.append(Group(copies, []))
         return kept, refused
 
-    def _is_new(self, row: AccountingRow, overwrite_before: int) -> bool:
-        found = self.known.capture(row.account.key)
-        if row.account.capture in self.known.numbers:
+    def _is_new(
+        self, row: AccountingRow, is_earlier: Callable[[AccountingRow, Known], bool], overwrite_before: int
+    ) -> bool:
+        account = row.account
+        found = self.known.capture(account.key)
+        if account.capture in self.known.numbers:
             return False
         if found is None:
-            return True
+            first_time = None if account.first_ns is None else account.first_ns // 1000
+            longer = self.known.longer(first_time, account.length) if account.length < HEAD else []
+            return not any(is_earlier(row, known) for known in longer)
         if row.account.length < found.length:
             return False
         if row.account.length > found.length or found.settings != row.settings:
@@ -376,3 +394,16 @@ class Lake:
             # The run itself is done; lake check and the next merge name a file that cannot be read
             with suppress(LakeError, DeltaError):
                 table.merge(size)
+
+
+def _copies(rows: Sequence[AccountingRow]) -> Iterator[AccountingRow]:
+    """Rows for the other files of replaced captures, which are copies now, so that no run takes them for captures."""
+    numbers = capture_numbers()
+    names = {row.account.file for row in rows}
+    for row in rows:
+        for one in row.replaces:
+            if one.name not in names and one.key is not None and one.problem is None:
+                names.add(one.name)
+                account = SourceAccount(one.name, next(numbers), one.key, one.length, bytes=one.size)
+                capture = row.account.capture if row.is_capture else row.duplicate_of
+                yield AccountingRow(account, one.size, one.modified_ns, one.settings, capture)
