@@ -30,6 +30,7 @@ from msmqwire.mqqb.rules import RULES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
 HERE = Path(__file__).parent
+STATEMENTS = HERE.parent / "tests" / "contract" / "conformance.csv"
 MUSTS = HERE.parent / "tests" / "contract" / "musts.csv"
 
 INTRODUCTION = """\
@@ -124,13 +125,13 @@ def transition_tables(transitions: Iterable[Transition]) -> Iterator[str]:
     yield from _legend("Does", (step for rule in rules for step in rule.steps))
 
 
-def filled(page: Path, name: str, lines: Iterable[str]) -> str:
-    """Page with a new generated part between its two comments."""
+def filled(page: str, name: str, lines: Iterable[str]) -> str:
+    """Text of a page with a new generated part between its two comments."""
     begin, end = f"<!-- {name}: written by `make docs`, do not edit -->\n", f"<!-- end of {name} -->\n"
-    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    before, _, rest = page.partition(begin)
     _, found, after = rest.partition(end)
     if not found:
-        raise ValueError(f"{page.name} lacks the comments of {name}")
+        raise ValueError(f"the page lacks the comments of {name}")
     return before + begin + "\n".join(["", *lines, "", ""]) + end + after
 
 
@@ -153,6 +154,16 @@ def requirements(path: Path) -> Iterator[str]:
         for row in csv.DictReader(source):
             outcome = re.sub(r"(violation|fault): (\w+)", r"\1 `\2`", row["outcome"])
             yield f"| {row['section']} | {row['field']} | {row['rule']} | {outcome} |"
+
+
+def statements(path: Path, prefix: str) -> Iterator[str]:
+    """The rows of ``conformance.csv`` whose ids begin with ``prefix``, as a table."""
+    yield "| Section or decision | Level | Statement |"
+    yield "|---|---|---|"
+    with path.open(encoding="utf-8") as source:
+        for row in csv.DictReader(source):
+            if row["id"].startswith(prefix):
+                yield f"| {row['source']} | {row['level']} | {row['statement']} |"
 
 
 def value_kind(type_: DataType) -> str:
@@ -202,13 +213,14 @@ def pages() -> dict[Path, str]:
     stub = column_names((CAPTURE, *(kind.table for kind in TABLES.values()), FORMAT_NAMES))
     discovery = HERE / "discovery.md"
     messages, conformance = HERE / "messages.md", HERE / "conformance.md"
+    conforming = filled(conformance.read_text("utf-8"), "requirements", requirements(MUSTS))
     transitions = [*state_diagram(TRANSITIONS, "idle"), "", *transition_tables(TRANSITIONS)]
     return {
         HERE.parent / "msmqwire" / "columns" / "names.pyi": "\n".join(stub) + "\n",
         HERE / "tables.md": "\n".join(lines) + "\n",
-        discovery: filled(discovery, "rules of the client", transitions),
-        messages: filled(messages, "rules", rules((MESSAGES, SESSIONS))),
-        conformance: filled(conformance, "requirements", requirements(MUSTS)),
+        discovery: filled(discovery.read_text("utf-8"), "rules of the client", transitions),
+        messages: filled(messages.read_text("utf-8"), "rules", rules((MESSAGES, SESSIONS))),
+        conformance: filled(conforming, "statements on sessions", statements(STATEMENTS, "QS-")),
     }
 
 
