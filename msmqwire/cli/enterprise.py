@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import uuid
 from collections.abc import Iterable
@@ -52,7 +51,7 @@ def open_directory(name: str) -> Directory:
 
 
 def find_machine(directory: Directory, text: str) -> QueueManager:
-    """The queue manager with this ComputerName or Identifier.
+    """The queue manager with this ComputerName, QualifiedComputerName or Identifier.
 
     Raises
     ------
@@ -60,13 +59,16 @@ def find_machine(directory: Directory, text: str) -> QueueManager:
         The directory has none, or several of that name.
     """
     from msmqwire.directory import Equal, QueueManager
+    from msmqwire.routing.topology import identifier_of, read_queue_managers
 
-    wanted = Equal("computer_name", text)
-    with contextlib.suppress(ValueError):
-        wanted = Equal("identifier", uuid.UUID(text))
-    found = list(directory.read_all(QueueManager, [wanted]))
+    named = read_queue_managers(directory, text)
+    found = [
+        each
+        for machine in named
+        for each in directory.read_all(QueueManager, [Equal("identifier", machine.identifier)])
+    ]
     if not found:
-        what = "ComputerName" if wanted.attribute == "computer_name" else "Identifier"
+        what = "ComputerName" if identifier_of(text) is None else "Identifier"
         raise CommandError(f"no QueueManager in the directory has the {what} {text}")
     if len(found) > 1:
         raise CommandError(f"{len(found)} QueueManagers have the ComputerName {text}: name one by its Identifier")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _EPILOG = f"""\
-SRC and DST are queue managers, by ComputerName or Identifier. If several hops are possible, the
-route takes the first that the directory has.
+SRC and DST are queue managers, by ComputerName, QualifiedComputerName or Identifier. If several hops
+are possible, the route takes the first that the directory has. Each object is read once.
 
 rules, with their sections in [MS-MQBR]:
   out_routing_server  3.1.5.1    the sender sends all messages to its out-routing servers
@@ -52,11 +52,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Find the route; the exit status."""
-    from msmqwire.routing import Router, find_route
+    from msmqwire.routing import QUERY_INTERVAL, Router, find_route
 
     directory = open_directory(options.directory)
     source, destination = (find_machine(directory, text) for text in (options.source, options.destination))
-    route = find_route(Router(directory), source.identifier, destination.identifier)
+    router = Router(directory, max_age=QUERY_INTERVAL)
+    route = find_route(router, source.identifier, destination.identifier)
     if options.format == "json":
         print_json(_as_json(directory, route))
     else:
@@ -102,4 +103,8 @@ def _hop_as_json(directory: Directory, hop: Hop) -> dict[str, Any]:
 
 
 def _named(machine: QueueManager) -> dict[str, Any]:
-    return {"computer_name": machine.computer_name, "identifier": machine.identifier}
+    return {
+        "computer_name": machine.computer_name,
+        "qualified_computer_name": machine.qualified_computer_name or None,
+        "identifier": machine.identifier,
+    }

@@ -72,11 +72,14 @@ class InvalidObjectError(DirectoryError):
     problem : Problem
     dangling : bool
         Whether the attribute names a missing object.
+    rest : DirectoryObject or None
+        The object without the missing ones, if it can be used without them: a routing link without a site gate. No
+        filter is applied to it.
     """
 
-    def __init__(self, problem: Problem, *, dangling: bool = False) -> None:
+    def __init__(self, problem: Problem, *, dangling: bool = False, rest: DirectoryObject | None = None) -> None:
         super().__init__(str(problem))
-        self.problem, self.dangling = problem, dangling
+        self.problem, self.dangling, self.rest = problem, dangling, rest
 
 
 @dataclass(frozen=True, slots=True)

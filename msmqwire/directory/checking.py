@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from uuid import UUID
 
 from msmqwire.directory.base import Directory, InvalidObjectError, Problem, comparable, site_gates
@@ -33,7 +34,8 @@ def check(objects: Iterable[DirectoryObject]) -> list[Problem]:
     """The errors of an enterprise, each with its object and attribute.
 
     Duplicate identifiers and names, references to missing objects, links with invalid or contradictory costs, invalid
-    gates, sites without gates and unreachable sites.
+    gates and routing servers, sites without gates, unreachable sites, and machines that cannot connect to a gate or a
+    routing server for lack of a network in common ([MS-MQBR] 1.5).
     """
     enterprise = _Enterprise(objects)
     return [problem for rule in _RULES for problem in rule(enterprise)]
@@ -56,6 +58,8 @@ def read_objects(directory: Directory) -> Document:
                 each = next(found, None)
             except InvalidObjectError as error:
                 problems.append(error.problem)
+                if isinstance(error.rest, element):
+                    objects.append(error.rest)
                 continue
             if each is None:
                 break
@@ -189,8 +193,52 @@ def _machines(enterprise: _Enterprise) -> Iterator[Problem]:
         for attribute in ("out_routing_server_identifier_list", "in_routing_server_identifier_list"):
             for identifier in getattr(machine, attribute):
                 server = enterprise.machines.get(identifier)
-                if server is not None and not server.routing_server:
+                if server is None:
+                    continue
+                if not server.routing_server:
                     yield Problem(title, attribute, f"{server.computer_name} is not a routing server")
+                sites = set(machine.site_identifier_list)
+                if sites and sites.isdisjoint(server.site_identifier_list):
+                    yield Problem(title, attribute, f"{server.computer_name} is in none of the machine's sites")
+
+
+def _networks(enterprise: _Enterprise) -> Iterator[Problem]:
+    """Machines that cannot connect directly as [MS-MQBR] 1.5 requires; machines without networks are not judged."""
+    attribute = "connected_network_identifier_list"
+    networks = {each.identifier: each.attributes().get(attribute, ()) for each in enterprise.machines.values()}
+
+    def apart(one: QueueManager, other: QueueManager) -> bool:
+        here, there = networks[one.identifier], networks[other.identifier]
+        return bool(here and there) and set(here).isdisjoint(there)
+
+    by_site: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    for machine in enterprise.machines.values():
+        for site in machine.site_identifier_list if machine.routing_server else ():
+            by_site[site].append(machine.identifier)
+    for machine in enterprise.machines.values():
+        for server in _routing_servers_of(enterprise, machine, by_site):
+            if apart(machine, server):
+                what = f"has no network in common with {server.computer_name}, a routing server of the machine"
+                yield Problem(enterprise.title(machine), attribute, what)
+    for link in enterprise.links:
+        gates = [enterprise.machines[each] for each in link.site_gate_identifier_list if each in enterprise.machines]
+        here = [gate for gate in gates if link.site1_identifier in gate.site_identifier_list]
+        there = [gate for gate in gates if link.site2_identifier in gate.site_identifier_list]
+        for gate, other in product(here, there):
+            if apart(gate, other):
+                what = f"{gate.computer_name} and {other.computer_name} have no network in common"
+                yield Problem(enterprise.title(link), "site_gate_identifier_list", what)
+
+
+def _routing_servers_of(
+    enterprise: _Enterprise, machine: QueueManager, by_site: Mapping[UUID, list[UUID]]
+) -> list[QueueManager]:
+    """The routing servers that a machine sends to and receives from: its own ones, else those of its sites."""
+    of_sites = [server for site in machine.site_identifier_list for server in by_site.get(site, ())]
+    both = (machine.out_routing_server_identifier_list, machine.in_routing_server_identifier_list)
+    names = dict.fromkeys(identifier for own in both for identifier in own or of_sites)
+    found = [enterprise.machines[each] for each in names if each in enterprise.machines]
+    return [server for server in found if server is not machine]
 
 
 def _numbers(enterprise: _Enterprise) -> Iterator[Problem]:
@@ -202,4 +250,4 @@ def _numbers(enterprise: _Enterprise) -> Iterator[Problem]:
                 yield Problem(enterprise.title(each), attribute, f"{value} is not an unsigned integer of 32 bits")
 
 
-_RULES = (_duplicates, _dangling, _costs, _gates, _reach, _machines, _numbers)
+_RULES = (_duplicates, _dangling, _costs, _gates, _reach, _machines, _networks, _numbers)

@@ -38,6 +38,8 @@ MANY = 1000
 #: A queue name of this many UTF-16 code units is the beginning of a longer one and a hash ([MS-MQDSSM] 2.2.5).
 LONG_NAME, _HASH = 64, 9
 
+_GATES = "site_gate_identifier_list"
+
 _ON_THE_COMPUTER = {"qualified_computer_name": "dNSHostName", "operating_system_version": "operatingSystemVersion"}
 
 
@@ -81,6 +83,7 @@ class EntryReader(Generic[Element]):
             A required attribute is not set, a value is not valid, or a named object does not exist.
         """
         values: dict[str, Any] = {}
+        self._missing: list[str] = []
         for name in self._attributes:
             row = MAPPING[self._element].get(name)
             value = getattr(self, f"_{name}")(entry) if row is None else self._mapped(entry, name, row)
@@ -88,7 +91,11 @@ class EntryReader(Generic[Element]):
                 values[name] = value
             elif name in self._named or name not in OFTEN_UNSET:
                 raise _wrong(entry, name, "is not set")
-        return self._element.of(values)
+        element = self._element.of(values)
+        if self._missing:
+            rest = element if getattr(element, _GATES) else None
+            raise _gone(entry, _GATES, ", ".join(self._missing), rest)
+        return element
 
     def _mapped(self, entry: Entry, name: str, row: Row) -> Any:
         octets = entry.values.get(row.name, [])
@@ -103,13 +110,16 @@ class EntryReader(Generic[Element]):
         return tuple(read) if self._element.is_list(name) else read[0]
 
     def _resolved(self, entry: Entry, attribute: str, names: list[str]) -> list[UUID]:
-        # A missing routing server is skipped; a missing site or gate is an error ([MS-MQDSSM] 3.1.6.11).
+        # A missing routing server is skipped; a missing site or gate is an error ([MS-MQDSSM] 3.1.6.11), but the link
+        # is usable while it has another gate.
         missing_ok = attribute.endswith("routing_server_identifier_list")
         others = self._others[REFERENCES[attribute]]
         identifiers = [_identifier(others.get(name)) for name in names]
         for name, identifier in zip(names, identifiers, strict=True):
-            if identifier is None and not missing_ok:
-                raise _wrong(entry, attribute, f"there is no object {name}", dangling=True)
+            if identifier is None and attribute == _GATES:
+                self._missing.append(name)
+            elif identifier is None and not missing_ok:
+                raise _gone(entry, attribute, name)
         return [identifier for identifier in identifiers if identifier is not None]
 
     def _on_the_computer(self, attribute: str, computer: str) -> str:
@@ -210,5 +220,9 @@ def _queue_name(entry: Entry) -> str:
     return name.replace("\\", "")
 
 
-def _wrong(entry: Entry, attribute: str, what: str, *, dangling: bool = False) -> InvalidObjectError:
-    return InvalidObjectError(Problem(entry.name, attribute, what), dangling=dangling)
+def _wrong(entry: Entry, attribute: str, what: str) -> InvalidObjectError:
+    return InvalidObjectError(Problem(entry.name, attribute, what))
+
+
+def _gone(entry: Entry, attribute: str, names: str, rest: DirectoryObject | None = None) -> InvalidObjectError:
+    return InvalidObjectError(Problem(entry.name, attribute, f"there is no object {names}"), dangling=True, rest=rest)

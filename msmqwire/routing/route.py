@@ -8,6 +8,7 @@ from uuid import UUID
 from msmqwire.directory import QueueManager
 from msmqwire.errors import RoutingError
 from msmqwire.routing.router import NextHops, Router, Rule
+from msmqwire.routing.topology import identifier_of
 
 __all__ = ["Hop", "Route", "find_route"]
 
@@ -25,7 +26,8 @@ class Hop:
     Attributes
     ----------
     source, target : QueueManager
-        The queue manager that sends and the one that receives.
+        The queue manager that sends and the one that receives. The name to connect to is ``qualified_computer_name``,
+        empty if the directory has none.
     rule : Rule
         The rule that selected the target.
     others : tuple of QueueManager
@@ -57,7 +59,7 @@ class Route:
 
 
 def find_route(router: Router, source_id: UUID | str, destination_id: UUID | str) -> Route:
-    """Follow the next hops from one queue manager to another, each by Identifier or ComputerName.
+    """Follow the next hops from one queue manager to another, each named as for Router.get_next_hops.
 
     Of several next hops, the route takes the first that the directory has.
 
@@ -82,8 +84,9 @@ def find_route(router: Router, source_id: UUID | str, destination_id: UUID | str
 
 
 def _identifier(router: Router, machine_id: UUID | str) -> UUID:
-    if isinstance(machine_id, UUID):
-        return machine_id
+    identifier = identifier_of(machine_id)
+    if identifier is not None:
+        return identifier
     machine = router.get_queue_manager(machine_id)
     if machine is None:
         raise RoutingError(f"no QueueManager has the ComputerName {machine_id}") from router.failure

@@ -12,7 +12,7 @@ from msmqwire.directory import Directory, Filter, QueueManager
 from msmqwire.errors import DirectoryError, RoutingError
 from msmqwire.routing.graph import SiteGraph
 from msmqwire.routing.table import RoutingTable, RoutingTableRow
-from msmqwire.routing.topology import Element, Topology, get_directory_data
+from msmqwire.routing.topology import Element, Topology, get_directory_data, identifier_of
 
 __all__ = ["QUERY_INTERVAL", "NextHops", "Router", "Rule"]
 
@@ -126,16 +126,24 @@ class Router:
         Raises
         ------
         RoutingError
-            The ActualCost of a link is not valid, or scipy is not installed.
+            There is no such queue manager, the directory cannot be read, the ActualCost of a link is not valid, or
+            scipy is not installed.
         """
         known = self._read()
+        known.failure = None
         machine = known.queue_manager(machine_id)
-        return self._table(known, () if machine is None else known.sites_of_gate(machine))
+        if machine is None:
+            raise self._failed(_unknown(machine_id))
+        table = self._table(known, known.sites_of_gate(machine))
+        if known.failure is not None:
+            raise self._failed(f"{_name(machine)} has no routing table")
+        return table
 
     def get_next_hops(self, source_id: UUID | str, destination_id: UUID | str) -> tuple[UUID, ...]:
         """GetNextHops: the queue managers to which a source may send a message for a destination ([MS-MQBR] 3.1.5.1).
 
-        Here and in all methods, a machine is named by its Identifier or its ComputerName.
+        Here and in all methods, a machine is named by its Identifier, as a UUID or as text, its ComputerName or its
+        QualifiedComputerName.
 
         Raises
         ------
@@ -164,8 +172,11 @@ class Router:
         return self._for_site_gate(known, source, destination, known.sites_of_gate(source)).identifiers
 
     def get_queue_manager(self, machine_id: UUID | str) -> QueueManager | None:
-        """GetQueueManager: the queue manager with this Identifier, None if there is none ([MS-MQBR] 3.1.5.4)."""
-        return self._read().queue_manager(machine_id)
+        """GetQueueManager: the queue manager with this Identifier, None if there is none ([MS-MQBR] 3.1.5.4).
+
+        ``qualified_computer_name`` is the name to connect to, empty if the directory has none.
+        """
+        return self._read().to_connect(machine_id)
 
     def get_routing_server(self, machine_id: UUID | str) -> UUID | None:
         """GetRoutingServer: the first routing server that shares a site with a machine ([MS-MQBR] 3.1.5.5)."""
@@ -223,9 +234,7 @@ class Router:
         known.failure = None
         source, destination = known.queue_manager(source_id), known.queue_manager(destination_id)
         if source is None or destination is None:
-            unknown = source_id if source is None else destination_id
-            attribute = "ComputerName" if isinstance(unknown, str) else "Identifier"
-            raise self._failed(f"no QueueManager has the {attribute} {unknown}")
+            raise self._failed(_unknown(source_id if source is None else destination_id))
         for_source = self._for_router if source.routing_server else self._for_other
         found = for_source(known, source, destination)
         if not found.identifiers:
@@ -290,6 +299,11 @@ class Router:
         if found.row is None:
             return f"no RoutingLinks connect the sites of {_name(source)} to a site of {_name(destination)}"
         return f"Site {found.row.next_hop_site_id}, the next site from {_name(source)}, has no site gate"
+
+
+def _unknown(machine_id: UUID | str) -> str:
+    attribute = "ComputerName" if identifier_of(machine_id) is None else "Identifier"
+    return f"no QueueManager has the {attribute} {machine_id}"
 
 
 def _name(machine: QueueManager) -> str:

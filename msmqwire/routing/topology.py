@@ -16,11 +16,11 @@ from msmqwire.directory import (
     RoutingLink,
     Site,
 )
-from msmqwire.directory.base import InvalidObjectError
+from msmqwire.directory.base import InvalidObjectError, comparable
 from msmqwire.errors import DirectoryError, RoutingError
 from msmqwire.routing.graph import SiteGraph
 
-__all__ = ["Topology", "get_directory_data", "read_queue_managers"]
+__all__ = ["Topology", "get_directory_data", "identifier_of", "read_queue_managers"]
 
 Element = TypeVar("Element", bound=DirectoryObject)
 Value = TypeVar("Value")
@@ -37,6 +37,9 @@ _QUEUE_MANAGER = (
     "in_routing_server_identifier_list",
 )
 
+#: The name to connect to; in Active Directory it is in another object, and may not be set.
+_HOST = "qualified_computer_name"
+
 
 def get_directory_data(
     directory: Directory, element: type[Element], filters: Iterable[Filter] | None = None
@@ -52,17 +55,36 @@ def get_directory_data(
 
 
 def read_queue_managers(directory: Directory, machine_id: UUID | str) -> list[QueueManager]:
-    """The queue managers with this Identifier or ComputerName.
+    """The queue managers with this Identifier, ComputerName or QualifiedComputerName.
+
+    Text that is a GUID is an Identifier. Other text is a ComputerName, or if no machine has it and it has a dot, a
+    QualifiedComputerName.
 
     Raises
     ------
     DirectoryError
         The directory fails.
     """
-    if isinstance(machine_id, UUID):
+    identifier = identifier_of(machine_id)
+    if identifier is not None:
         # Identifiers are unique.
-        return _read(directory, QueueManager, [Equal("identifier", machine_id)], _QUEUE_MANAGER)[:1]
-    return _read(directory, QueueManager, [Equal("computer_name", machine_id)], _QUEUE_MANAGER)
+        return _read(directory, QueueManager, [Equal("identifier", identifier)], _QUEUE_MANAGER)[:1]
+    found = _read_named(directory, "computer_name", str(machine_id))
+    return found or (_read_named(directory, _HOST, str(machine_id)) if "." in str(machine_id) else [])
+
+
+def identifier_of(machine_id: UUID | str) -> UUID | None:
+    """The Identifier that names a machine, None for text that is no GUID."""
+    try:
+        return machine_id if isinstance(machine_id, UUID) else UUID(machine_id)
+    except ValueError:
+        return None
+
+
+def _read_named(directory: Directory, attribute: str, name: str) -> list[QueueManager]:
+    found = _read(directory, QueueManager, [Equal(attribute, name)], (*_QUEUE_MANAGER, attribute))
+    # A directory that cannot search by name may answer with other machines as well ([MS-MQDSSM] 3.1.6.4).
+    return [each for each in found if comparable(getattr(each, attribute)) == comparable(name)]
 
 
 def _read(
@@ -93,8 +115,8 @@ def _next(directory: Directory, handle: int) -> object | None:
     except InvalidObjectError as error:
         if not error.dangling:
             raise
-        # A link without its gate does not keep the other links from routing.
-        return _SKIPPED
+        # A gate that is gone is left out of its link; a link without its site is skipped.
+        return _SKIPPED if error.rest is None else error.rest
 
 
 class Topology:
@@ -112,11 +134,12 @@ class Topology:
         self._directory = directory
         self.failure: DirectoryError | None = None
         self._machines: dict[UUID | str, QueueManager] = {}
+        self._hosts: dict[UUID, QueueManager] = {}
         self._lists: dict[type[DirectoryObject], list[Any]] = {}
         self._derived: dict[str, Any] = {}
 
     def queue_manager(self, machine_id: UUID | str) -> QueueManager | None:
-        """The queue manager with this Identifier or ComputerName, None if there is none.
+        """The queue manager with this Identifier or name, None if there is none.
 
         Raises
         ------
@@ -136,6 +159,29 @@ class Topology:
             self._machines[machine_id] = found[0]
         return self._machines[machine_id]
 
+    def to_connect(self, machine_id: UUID | str) -> QueueManager | None:
+        """The queue manager with its QualifiedComputerName as well, which is empty if the directory has none.
+
+        Raises
+        ------
+        RoutingError
+            Several have the name.
+        """
+        machine = self.queue_manager(machine_id)
+        if machine is None:
+            return None
+        if machine.identifier not in self._hosts:
+            try:
+                found = _read(self._directory, QueueManager, [Equal("identifier", machine.identifier)], (_HOST,))
+            except InvalidObjectError:
+                found = []
+            except DirectoryError as error:
+                self.failure = error
+                return None
+            name = found[0].qualified_computer_name if found else ""
+            self._hosts[machine.identifier] = QueueManager.of({**machine.attributes(), _HOST: name})
+        return self._hosts[machine.identifier]
+
     @property
     def sites(self) -> list[Site]:
         """All sites, in the order of the directory."""
@@ -143,7 +189,7 @@ class Topology:
 
     @property
     def links(self) -> list[RoutingLink]:
-        """All links, in the order of the directory, without those that name a missing object."""
+        """All links, in the order of the directory, without those that name a missing site."""
         return self._all(RoutingLink, None, _ROUTING_LINK)
 
     @property
@@ -163,7 +209,7 @@ class Topology:
 
     def graph(self) -> SiteGraph:
         """The sites and links as a graph; raises RoutingError."""
-        return SiteGraph(self.sites, [link for link in self.links if self._has_gates(link)])
+        return SiteGraph(self.sites, [link for link in self.links if self._is_usable(link)])
 
     def gates(self, site_id: UUID) -> tuple[UUID, ...]:
         """SiteGateCollection of a site, as identifiers."""
@@ -226,12 +272,14 @@ class Topology:
         return found
 
     def _links_at(self, site_id: UUID) -> list[RoutingLink]:
-        """The links of a site of which every gate exists."""
+        """The usable links of a site."""
         by_site = self._keep("links", self._find_links)
-        return [link for link in by_site.get(site_id, ()) if self._has_gates(link)]
+        return [link for link in by_site.get(site_id, ()) if self._is_usable(link)]
 
-    def _has_gates(self, link: RoutingLink) -> bool:
-        return all(self.queue_manager(gate) is not None for gate in _gates(link))
+    def _is_usable(self, link: RoutingLink) -> bool:
+        """Whether a link still has a gate, of those that it names."""
+        gates = _gates(link)
+        return not gates or any(self.queue_manager(gate) is not None for gate in gates)
 
 
 def _ends(link: RoutingLink) -> set[UUID]:

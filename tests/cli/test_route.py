@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from msmqwire.directory import MemoryDirectory
 from tests.cli.support import EXAMPLES, refused, run
 
 ENTERPRISE = EXAMPLES / "enterprise.toml"
@@ -94,8 +95,10 @@ def test_route_for_people() -> None:
 
 def test_route_for_programs() -> None:
     found = answer_json("route", "--directory", ENTERPRISE, "kiosk7", LEDGER.upper())
-    assert found["source"] == {"computer_name": "KIOSK7", "identifier": KIOSK7}
-    assert found["destination"] == {"computer_name": "LEDGER", "identifier": LEDGER}
+    names = ("computer_name", "qualified_computer_name", "identifier")
+    assert found["source"] == dict(zip(names, ("KIOSK7", "kiosk7.contoso.example", KIOSK7), strict=True))
+    assert found["destination"] == dict(zip(names, ("LEDGER", "ledger.contoso.example", LEDGER), strict=True))
+    assert answer_json("route", "--directory", ENTERPRISE, "kiosk7.contoso.example", "Ledger.Contoso.Example") == found
     assert found["cost"] == 2
     hops = [(hop["target"]["computer_name"], hop["rule"], hop["cost"], hop["site"]) for hop in found["hops"]]
     assert hops == [
@@ -104,6 +107,22 @@ def test_route_for_programs() -> None:
         ("GVAGATE", "next_site", 2, "Geneva"),
         ("LEDGER", "direct", 0, None),
     ]
+
+
+def test_a_route_reads_each_object_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[tuple[str, tuple[object, ...], object]] = []
+    search = MemoryDirectory._search
+
+    def watched(self: MemoryDirectory, element: Any, filters: Any, attributes: Any) -> Any:
+        reads.append((element.__name__, tuple((each.attribute, each.value) for each in filters), attributes))
+        return search(self, element, filters, attributes)
+
+    monkeypatch.setattr(MemoryDirectory, "_search", watched)
+    answer("route", "--directory", ENTERPRISE, KIOSK7, LEDGER)
+    assert [name for name, _, _ in reads].count("RoutingLink") == 1
+    by_routing = [each for each in reads if each[0] == "QueueManager" and each[2] is not None]
+    # The two that are named are looked up before
+    assert sum(by_routing.count(each) > 1 for each in set(by_routing)) <= 2
 
 
 def test_other_hops_and_names_that_a_terminal_would_obey(small: Path) -> None:

@@ -165,6 +165,74 @@ def test_one_thing_is_too_much(added: DirectoryObject, findings: list[str]) -> N
     assert [*map(str, check([*well().values(), added]))] == findings
 
 
+LEAF, ONE, OTHER = UUID(int=500), UUID(int=401), UUID(int=402)
+
+
+def networked(
+    gate: tuple[UUID, ...], peer: tuple[UUID, ...], leaf: tuple[UUID, ...], **lists: tuple[UUID, ...]
+) -> list[str]:
+    """The findings of two sites whose gates and whose LEAF, in North, have these networks."""
+    objects = well()
+    objects["gate"] = dataclasses.replace(objects["gate"], connected_network_identifier_list=gate)
+    objects["peer"] = dataclasses.replace(objects["peer"], connected_network_identifier_list=peer)
+    others = [ConnectedNetwork(identifier=each, name=str(each)) for each in (ONE, OTHER)]
+    machine = QueueManager(
+        identifier=LEAF,
+        computer_name="LEAF",
+        site_identifier_list=(NORTH,),
+        connected_network_identifier_list=leaf,
+        **lists,  # type: ignore[arg-type]
+    )
+    return [*map(str, check([*objects.values(), *others, machine]))]
+
+
+def test_machines_that_cannot_connect_as_routing_requires() -> None:
+    """[MS-MQBR] 1.5: a machine and its routing servers, and the gates of neighbouring sites."""
+    apart = ["queue_manager LEAF: connected_network_identifier_list: "
+             "has no network in common with GATE, a routing server of the machine"]  # fmt: skip
+    assert networked((ONE,), (ONE, OTHER), (OTHER,)) == apart
+    assert networked((ONE,), (ONE,), (OTHER,), out_routing_server_identifier_list=(GATE,)) == apart
+    for gate, leaf in (((ONE, OTHER), (OTHER,)), ((), (OTHER,)), ((ONE,), ())):
+        assert networked(gate, (ONE, OTHER), leaf) == []
+    assert networked((ONE,), (OTHER,), (ONE,)) == [
+        "routing_link North - South: site_gate_identifier_list: GATE and PEER have no network in common",
+    ]
+
+
+def test_a_routing_server_of_another_site() -> None:
+    for way in ("out", "in"):
+        assert networked((), (), (), **{f"{way}_routing_server_identifier_list": (PEER,)}) == [
+            f"queue_manager LEAF: {way}_routing_server_identifier_list: PEER is in none of the machine's sites",
+        ]
+        assert networked((), (), (), **{f"{way}_routing_server_identifier_list": (GATE,)}) == []
+
+
+def test_only_its_own_routing_servers_need_a_network_of_the_machine() -> None:
+    bridge = QueueManager(
+        identifier=NOBODY,
+        computer_name="BRIDGE",
+        site_identifier_list=(NORTH,),
+        connected_network_identifier_list=(ONE, OTHER),
+        routing_server=True,
+    )
+    objects = well()
+    objects["gate"] = dataclasses.replace(objects["gate"], connected_network_identifier_list=(ONE,))
+    leaf = QueueManager(
+        identifier=LEAF,
+        computer_name="LEAF",
+        site_identifier_list=(NORTH,),
+        connected_network_identifier_list=(OTHER,),
+        out_routing_server_identifier_list=(NOBODY,),
+        in_routing_server_identifier_list=(NOBODY,),
+    )
+    networks = [ConnectedNetwork(identifier=each, name=str(each)) for each in (ONE, OTHER)]
+    assert check([*objects.values(), *networks, bridge, leaf]) == []
+    # Without in-routing servers, every routing server of the site sends to the machine itself
+    alone = dataclasses.replace(leaf, in_routing_server_identifier_list=())
+    (found,) = check([*objects.values(), *networks, bridge, alone])
+    assert "no network in common with GATE" in str(found)
+
+
 def test_two_halves_of_an_enterprise() -> None:
     sites = [Site(identifier=UUID(int=number), name=f"S{number}") for number in range(1, 6)]
     gates = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import socket
 import sys
 import threading
@@ -29,7 +30,7 @@ from msmqwire.directory import (
 )
 from msmqwire.directory.ldap_connection import LdapConnection, relative_names
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
-from msmqwire.routing import Router
+from msmqwire.routing import Router, find_route
 from tests.cli.support import EXAMPLES, msmqwire
 from tests.directory import slapd
 from tests.directory.enterprise import ROOT, enterprise, ldif
@@ -275,6 +276,26 @@ def test_a_link_without_its_gate_is_reported_by_the_check_and_skipped_by_routing
     assert done.returncode == 2
     assert done.stdout.decode().splitlines()[0] == (
         f"cn=gone,{_LINKS},{ROOT}: site_gate_identifier_list: there is no object cn=nobody,{ROOT}"
+    )
+
+
+def test_a_link_is_usable_while_one_of_its_gates_exists(tmp_path: Path) -> None:
+    gates = [f"mSMQSiteGates: {name},{ROOT}" for name in ("cn=nobody", "cn=msmq,cn=BASGATE,cn=Computers")]
+    half = _entry(f"cn=half,{_LINKS}", "objectClass: mSMQSiteLink", "mSMQCost: 1", _identifier(21), *_ENDS, *gates)
+    (first,) = (each for each in enterprise() if isinstance(each, RoutingLink) and each.actual_cost == 3)
+    identifiers = (UUID(int=404), UUID("ba000000-0000-4000-8000-0000000000b1"))
+    cheaper = dataclasses.replace(first, identifier=UUID(int=405), actual_cost=1, site_gate_identifier_list=identifiers)
+    with slapd.running(tmp_path, f"{ldif(enterprise())}\n{half}") as url:
+        with LdapDirectory(url) as directory:
+            router, expected = Router(directory, max_age=60.0), Router(MemoryDirectory([*enterprise(), cheaper]))
+            tables = [router.routing_table(each.identifier) for each in directory.read_all(QueueManager)]
+            assert tables == [expected.routing_table(each.identifier) for each in directory.read_all(QueueManager)]
+            assert 1 in {row.cost for table in tables for row in table.rows()}
+            hop = find_route(router, "basgate.contoso.example", "LEDGER").hops[0]
+            assert hop.source.qualified_computer_name == "basgate.contoso.example"
+        done = msmqwire("directory", "check", url)
+    assert f"cn=half,{_LINKS},{ROOT}: site_gate_identifier_list: there is no object cn=nobody,{ROOT}" in (
+        done.stdout.decode().splitlines()
     )
 
 

@@ -56,7 +56,7 @@ class Enterprise:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_id", {machine.id: machine for machine in self.machines})
-        complete = tuple(link for link in self.links if self.by_id.keys() >= set(link.gates))
+        complete = tuple(link for link in self.links if not link.gates or self.by_id.keys() & set(link.gates))
         object.__setattr__(self, "usable", complete)
         object.__setattr__(self, "gates_of", {site: self._gates(site) for site in self.sites})
 

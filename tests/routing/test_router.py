@@ -94,10 +94,22 @@ def test_empty_tables() -> None:
     of = router(*objects, site("C"), stranger, idle, link("A", "B", 1, "gate-A", "gate-B", "idle", "stranger"))
     assert len(of.routing_table(named("gate-A"))) == 2
     wrong = router(*objects, site("C"), stranger, idle, link("A", "B", -1, "idle", "stranger"))
-    for no_gate in ("m-A", "idle", "stranger", "nobody"):
+    for no_gate in ("m-A", "idle", "stranger"):
         for each in (of, wrong):
             assert not each.is_site_gate(named(no_gate))
             assert not each.routing_table(named(no_gate))
+
+
+def test_an_unknown_machine_has_no_routing_table() -> None:
+    of = router(*line(1))
+    assert not of.is_site_gate("nobody")
+    for unknown, what in (
+        (named("nobody"), "Identifier"),
+        (str(named("nobody")), "Identifier"),
+        ("nobody", "ComputerName"),
+    ):
+        with pytest.raises(RoutingError, match=f"^no QueueManager has the {what} {unknown}$"):
+            of.routing_table(unknown)
 
 
 @row("BR-03")
@@ -298,7 +310,12 @@ def test_nothing_where_the_directory_fails() -> None:
     assert of.get_site_gate(named("m-A")) is None
     assert of.get_site_gate_for_site(named("A")) is None
     assert not of.is_site_gate(named("gate-A"))
-    assert not of.routing_table(named("gate-A"))
+    with pytest.raises(RoutingError, match="the directory cannot be read: QueueManager cannot be read"):
+        of.routing_table(named("gate-A"))
+    directory.fail_begin = {RoutingLink}
+    with pytest.raises(RoutingError, match="the directory cannot be read: RoutingLink cannot be read"):
+        of.routing_table(named("gate-A"))
+    directory.fail_begin = {Site, QueueManager}
     with pytest.raises(RoutingError, match="the directory cannot be read: QueueManager cannot be read") as caught:
         hops(of, "gate-A", "m-B")
     assert isinstance(caught.value.__cause__, DirectoryError)
@@ -553,13 +570,18 @@ def test_a_cache_is_used_for_as_long_as_the_caller_says() -> None:
     assert of.tick(3610.0) == 3670
 
 
-def test_a_link_without_its_gate_is_skipped() -> None:
+def test_a_link_is_usable_while_it_has_a_gate() -> None:
     of = router(*line(1, 1), link("A", "C", 1, "gate-A", "gone", "gate-C"))
+    assert table(of, "gate-A") == {"B": ("B", 1), "C": ("C", 1)}
+    assert hops(of, "gate-A", "m-C") == ids("gate-C")
+    of = router(*line(1, 1), link("A", "C", 1, "gone", "lost"))
     assert table(of, "gate-A") == {"B": ("B", 1), "C": ("B", 2)}
     of = router(*line(1), link("A", "B", 1, "gone"))
     assert hops(of, "gate-A", "m-B") == ids("gate-B")
     of = router(*(each for each in line(1) if each.identifier != named("gate-B")))
-    assert not of.is_site_gate(named("gate-A"))
+    assert of.is_site_gate(named("gate-A"))
+    with pytest.raises(RoutingError, match=f"^Site {named('B')}, the next site from .* has no site gate$"):
+        hops(of, "gate-A", "m-B")
 
 
 def test_a_gate_on_the_link_is_preferred() -> None:
@@ -586,5 +608,21 @@ def test_machines_by_their_computer_names() -> None:
         for ask in (of.get_next_hops, lambda *names: find_route(of, *names)):
             with pytest.raises(RoutingError, match="no QueueManager has the ComputerName nobody"):
                 ask(source, destination)
+    host = QueueManager(
+        identifier=named("host"),
+        computer_name="HOST",
+        qualified_computer_name="host.example",
+        site_identifier_list=ids("A"),
+    )
+    of = router(*line(1), host)
+    for name in (str(named("host")), str(named("host")).upper(), "host", "Host.Example"):
+        assert of.get_next_hops("m-A", name) == (named("host"),)
+        assert find_route(of, name, "m-B").hops[0].source.identifier == named("host")
+        (hop,) = find_route(of, "m-A", name).hops
+        assert (hop.target, hop.target.qualified_computer_name) == (of.get_queue_manager(name), "host.example")
+        assert hop.source.qualified_computer_name == ""
+    with pytest.raises(RoutingError, match=r"no QueueManager has the ComputerName host\.elsewhere"):
+        of.get_next_hops("m-A", "host.elsewhere")
+    of = router(*line(1), machine("twin", "A"), QueueManager(identifier=named("other"), computer_name="TWIN"))
     with pytest.raises(RoutingError, match="2 QueueManagers have the ComputerName twin"):
         of.get_next_hops("m-A", "twin")
