@@ -10,7 +10,7 @@ from msmqwire import mqqb
 from msmqwire.session.events import CloseReason, ConnectionWanted, Event
 from msmqwire.session.history import MessageIDHistory
 from msmqwire.session.session import Session, SessionState, Timer
-from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
+from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS, Settings
 
 __all__ = ["Initiator"]
 
@@ -128,9 +128,10 @@ class Initiator(Session):
             return
         self.remote_queue_manager = packet.server_guid
         round_trip = (_milliseconds(now) - packet.time_stamp) % (1 << 32)
-        # Not above half of AckWaitTimeout: else a slow network would close every session before its acknowledgment
-        timeout = min(8 * round_trip, self.ack_wait_timeout // 2)
-        self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.clamp(timeout)
+        self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.clamp(8 * round_trip)
+        # On a slow network the session would close each time before its acknowledgment, and never make progress
+        least = ACK_TIMEOUTS.clamp(2 * self.recoverable_ack_send_timeout)
+        self.ack_wait_timeout = max(self.ack_wait_timeout, least)
         parameters = mqqb.ConnectionParameters(
             recoverable_ack_timeout=self.recoverable_ack_send_timeout,
             ack_timeout=self.ack_wait_timeout,

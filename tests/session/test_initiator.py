@@ -58,14 +58,22 @@ def test_initialization() -> None:
 
 
 @pytest.mark.parametrize(
-    ("round_trip", "timeout"), [(0.0, 500), (0.0625, 500), (0.07, 560), (15.0, 120_000), (20.0, 120_000)]
+    ("round_trip", "timeout", "ack_timeout"),
+    [
+        (0.0, 500, 20_000),
+        (0.0625, 500, 20_000),
+        (0.07, 560, 20_000),
+        (2.0, 16_000, 32_000),
+        (15.0, 120_000, 120_000),
+        (20.0, 120_000, 120_000),
+    ],
 )
-def test_recoverable_ack_send_timeout(round_trip: float, timeout: int) -> None:
+def test_timeouts_follow_the_round_trip(round_trip: float, timeout: int, ack_timeout: int) -> None:
     initiator = Initiator(OWN)
     initiator.connection_made(0.0)
     initiator.data_to_send()
     initiator.receive_data(EstablishConnection(OWN.bytes_le, PEER.bytes_le, 0).pack(), round_trip)
-    assert packets(initiator) == [ConnectionParameters(timeout, 20000, 64)]
+    assert packets(initiator) == [ConnectionParameters(timeout, ack_timeout, 64)]
 
 
 def test_time_stamp_wraps() -> None:

@@ -51,11 +51,16 @@ def deliver(sender: Sender, receiver: Receiver, latency: float) -> int:
     return connections
 
 
-@pytest.mark.parametrize("latency", [0.001, 0.1, 1.0, 2.0, 4.0])
-@pytest.mark.parametrize(
-    "ends",
-    [(MachineSender, MachineReceiver), (MachineSender, ReferenceReceiver), (ReferenceSender, MachineReceiver)],
-    ids=lambda ends: f"{ends[0].__name__}-{ends[1].__name__}",
-)
-def test_every_message_is_acknowledged(ends: tuple[type[Sender], type[Receiver]], latency: float) -> None:
-    assert deliver(ends[0](), ends[1](), latency) == 1
+#: By the letter a sender with a round trip of 16 seconds closes before its acknowledgments come: not for the reference.
+LATENCIES = (0.001, 0.1, 1.0, 2.0, 4.0, 8.0, 12.0)
+
+
+@pytest.mark.parametrize("latency", LATENCIES)
+@pytest.mark.parametrize("receiver", [MachineReceiver, ReferenceReceiver])
+def test_messages_are_acknowledged(receiver: type[Receiver], latency: float) -> None:
+    assert deliver(MachineSender(), receiver(), latency) == 1
+
+
+@pytest.mark.parametrize("latency", LATENCIES[:5])
+def test_messages_of_the_reference_are_acknowledged(latency: float) -> None:
+    assert deliver(ReferenceSender(), MachineReceiver(), latency) == 1
