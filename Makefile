@@ -39,7 +39,7 @@ help: ## list the commands
 .PHONY: run
 run: check $(DONE)/venv ## decode the sample captures through Spark on local[*] and show the tables
 	$(AT_ONCE) $(DONE)/spark $(DONE)/built
-	$(PY) examples/run_pipeline.py --lake $(LAKE) $(CAPTURES)
+	$(PY) -P examples/run_pipeline.py --lake $(LAKE) $(CAPTURES)
 
 # Files are handed out longest first: tests/conftest.py sorts them by their recorded seconds
 PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder

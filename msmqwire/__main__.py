@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from msmqwire.cli import command
+import os
+import sys
 
 if __name__ == "__main__":
+    # Python puts the current folder first on its path, and a folder of captures may hold a json.py
+    if sys.path[0] == os.getcwd():
+        del sys.path[0]
+    from msmqwire.cli import command
+
     command()

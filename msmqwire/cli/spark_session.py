@@ -196,7 +196,7 @@ def _standard_error_to(descriptor: int) -> Iterator[int]:
 
 
 def _new_session(master: str | None) -> SparkSession:
-    from msmqwire.spark.session import local_session
+    from msmqwire.spark.session import local_session, start_session
 
     if master is None and not _is_chosen():
         master = "local[*]"
@@ -207,7 +207,8 @@ def _new_session(master: str | None) -> SparkSession:
     builder = SparkSession.builder.appName("msmqwire")
     if master is not None:
         builder = builder.remote(master) if master.startswith("sc://") else builder.master(master)
-    return builder.getOrCreate()
+    remote = (master or os.environ.get("SPARK_REMOTE", "")).startswith("sc://")
+    return start_session(builder, elsewhere=remote)
 
 
 def _is_chosen() -> bool:

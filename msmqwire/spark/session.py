@@ -1,15 +1,17 @@
-"""A Spark session on this machine."""
+"""Spark sessions whose Python workers run the current interpreter and no file of the current folder."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pyspark
 from pyspark.sql import SparkSession
 
-__all__ = ["local_session"]
+__all__ = ["local_session", "start_session"]
 
 _SETTINGS = {
     "spark.log.level": "ERROR",
@@ -30,6 +32,9 @@ def local_session(
     By default Spark starts the first ``python3`` on the path, which in a virtual environment that was not activated is
     another one. ``settings`` are settings of Spark; they override the settings chosen here.
 
+    Workers do not import modules of the current folder, which may hold captures and files of strangers. Send your own
+    modules with ``spark.addArtifacts("helper.py", pyfile=True)``, or put their folder into PYTHONPATH.
+
     Examples
     --------
     >>> spark = local_session(cores=2)  # doctest: +SKIP
@@ -39,7 +44,44 @@ def local_session(
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
     for key, value in {**_SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    return start_session(builder)
+
+
+def start_session(builder: SparkSession.Builder, *, elsewhere: bool = False) -> SparkSession:
+    """The session of a builder; no process that is started for it runs a file of the current folder.
+
+    Spark starts workers as ``python -m pyspark.daemon``, and Python puts the current folder first on the path of such a
+    process: a file ``json.py`` there would be executed. ``elsewhere`` is for a server of Spark Connect, which has its
+    own settings.
+    """
+    if not elsewhere:
+        builder = builder.config("spark.executorEnv.PYTHONSAFEPATH", "1")
+    with _environment({"PYTHONSAFEPATH": "1", **_spark_home()}):
+        return builder.getOrCreate()
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for the processes that are started in the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _spark_home() -> dict[str, str]:
+    """SPARK_HOME of this pyspark, unless it is set: pyspark would take the folder above the current one if it can."""
+    package = Path(pyspark.__file__).parent
+    for home in (package / "spark-distribution", package):
+        if "SPARK_HOME" not in os.environ and (home / "bin" / "spark-submit").exists():
+            return {"SPARK_HOME": str(home)}
+    return {}
 
 
 def _show_checkout() -> None:
