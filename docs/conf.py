@@ -77,6 +77,7 @@ REFERENCE = {
         "insight.interop",
         "insight.anonymize",
         "insight.pseudonyms",
+        "insight.sql",
     ),
     "Protocols": (
         *("discovery", "net", "directory", "routing"),

@@ -25,6 +25,7 @@ __all__ = ["command", "main"]
 SUBCOMMANDS = {
     "decode": "read captures as tables",
     "encode": "write packets, or a capture, from rows in JSON",
+    "sql": "ask captures in SQL",
     "anonymize": "write a capture without names, addresses and contents",
     "summary": "who speaks MSMQ, which queues there are, what is wrong",
     "detect": "find attacks, probes and dangerous configurations",
@@ -47,6 +48,7 @@ examples:
   msmqwire decode --table messages day.pcap.zst          JSON lines of one table
   msmqwire decode *.pcap --table topology -o out.parquet one Parquet file
   msmqwire encode rows.jsonl -o packets.pcap             rows back into a capture
+  msmqwire sql "SELECT label FROM messages" *.pcap       questions in SQL, with DuckDB
   msmqwire anonymize incident.pcap -o safe.pcap          a capture that can be shown to others
   msmqwire summary capture.pcapng                        hosts, queues, sessions, faults
   msmqwire detect capture.pcapng                         attacks, probes, cloned machines

@@ -9,7 +9,7 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msmqwire.cli.arguments import (
     CAPTURE_HELP,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from msmqwire.capture import ReadOptions
+    from msmqwire.insight.sql import Condition
 
 __all__ = ["add", "run"]
 
@@ -48,7 +49,7 @@ tables (--table):
   messages       messages and their acknowledgments, [MS-MQQB]
   sessions       pings, and the packets that open and maintain a session, [MS-MQQB]
   all            all of these
-The default is all, or with --columns the tables that have these columns. csv and parquet hold one
+The default is all, or with --columns and --where the tables that have their columns. csv and parquet hold one
 table: without --table they write topology, and refuse if another table has rows.
 
 formats (-T):
@@ -80,6 +81,7 @@ examples:
   msmqwire decode captures/ --table messages
   msmqwire decode capture.pcapng | jq 'select(.fault) | {table, frame, fault}'
   msmqwire decode --table messages --address 10.20.1.0/24 --since 2024-03-04T08:00 day.pcap
+  msmqwire decode day.pcap --where "label LIKE 'Order%' AND dst = '10.1.1.10'"
   msmqwire decode *.pcap --table notifications -o changes.parquet
   msmqwire decode capture.pcap --columns frame,src,servers -T csv > servers.csv
   msmqwire decode --kind notification body.bin bodies.parquet
@@ -107,6 +109,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
     parser.add_argument("--table", metavar="NAME", help="the table to write, see below")
     parser.add_argument("--columns", type=column_names, metavar="A,B", help="only these columns, in this order")
+    parser.add_argument(
+        "--where", metavar="CONDITION", help="only rows for which this condition in SQL is true; needs DuckDB"
+    )
     parser.add_argument("-n", "--limit", type=count, metavar="N", help="stop after N rows")
     parser.add_argument(
         "-j",
@@ -146,7 +151,7 @@ def _check(options: argparse.Namespace) -> None:
         names, refusal = ["table"], f"is for captures, not for --kind {options.kind}"
     else:
         return
-    for name in (*names, "jobs", "ports", "addresses", "since", "until"):
+    for name in (*names, "where", "jobs", "ports", "addresses", "since", "until"):
         if given[name] not in (None, []):
             raise CommandError(f"--{'address' if name == 'addresses' else name} {refusal}")
 
@@ -180,12 +185,15 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
     from msmqwire.capture import read_tables
 
     tables = _tables(options, format)
+    condition = None if options.where is None else _condition(options.where)
+    if condition is not None:
+        tables = [table for table in tables if table in condition.tables] or _refuse_where(options, tables)
     # One table of csv and parquet is written, the others are only counted
     written = tables[:1] if format in ONE_TABLE else tables
     names, refused = capture_files(options.files)
     jobs = _jobs(options, names)
-    reading = _read_options(options, tables, written, format, jobs)
-    waits = format == "table" and len(tables) > 1
+    reading = _read_options(options, tables, written, format, jobs, condition)
+    waits, found = format == "table" and len(tables) > 1, 0
     if waits and not options.quiet:
         _announce_wait(names)
     with (
@@ -193,7 +201,9 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
         progress(names, wanted=not (options.quiet or is_terminal(options.output))) as show,
         open_target(options.output, names, jobs) as sink,
     ):
-        schemas = {name: _ordered(reader.tables[name].schema, options.columns) for name in written}
+        schemas = {name: _shown(reader.tables[name].schema, name, options, format) for name in written}
+        if condition is not None:
+            _check_condition(condition, [reader.tables[name].schema for name in tables])
         output: _OneByOne | _AsRead = (
             _OneByOne(schemas, format, sink, options.columns)
             if waits or len(tables) > len(written)
@@ -202,6 +212,9 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
         with contextlib.closing(output):
             left = options.limit
             for name, batch in reader:
+                if condition is not None:
+                    batch = condition.rows(batch)
+                    found += batch.num_rows
                 if name in written:
                     batch = batch.select(schemas[name].names).slice(0, left)
                     left = None if left is None else left - batch.num_rows
@@ -211,21 +224,25 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
                     break
             output.finish()
     status = report(reader, refused, quiet=options.quiet)
+    if condition is not None and not options.quiet:
+        say(f"--where is true for {counted(found, 'row')}")
     if left == 0 and not options.quiet:
         say(f"stopped after {counted(options.limit, 'row')} (--limit)")
     return status
 
 
 def _read_options(
-    options: argparse.Namespace, tables: Sequence[str], written: Sequence[str], format: str, jobs: int
+    options: argparse.Namespace,
+    tables: Sequence[str],
+    written: Sequence[str],
+    format: str,
+    jobs: int,
+    condition: Condition | None,
 ) -> ReadOptions:
     columns: dict[str, Sequence[str]] = {table: ("frame",) for table in tables if table not in written}
-    if options.columns:
-        columns |= dict.fromkeys(written, options.columns)
-    elif format in ("table", "brief"):
-        from msmqwire.cli.formats.people import columns_shown
-
-        columns |= {table: shown for table in written if (shown := columns_shown(table))}
+    columns |= {table: shown for table in written if (shown := _columns(table, options, format))}
+    if condition is not None:
+        columns = {table: tuple({*chosen, *condition.columns(table)}) for table, chosen in columns.items()}
     return read_options(
         options, columns=columns, guid=options.guid, dictionaries=False, strict=options.strict, jobs=jobs
     )
@@ -317,6 +334,44 @@ class _OneByOne:
         """Delete temporary files."""
         for spool in self._spools.values():
             spool.close()
+
+
+def _columns(table: str, options: argparse.Namespace, format: str) -> Sequence[str] | None:
+    """The columns of a table to write; None for all."""
+    if options.columns:
+        return options.columns  # type: ignore[no-any-return]
+    if format in ("table", "brief"):
+        from msmqwire.cli.formats.people import columns_shown
+
+        return columns_shown(table)
+    return None
+
+
+def _shown(schema: pa.Schema, table: str, options: argparse.Namespace, format: str) -> pa.Schema:
+    """The schema of the columns to write; the condition may need more of them."""
+    chosen = _columns(table, options, format)
+    return _ordered(schema, options.columns or (chosen and [name for name in schema.names if name in set(chosen)]))
+
+
+def _condition(text: str) -> Condition:
+    optional("duckdb", "--where")
+    from msmqwire.insight.sql import Condition
+
+    return Condition(text)
+
+
+def _check_condition(condition: Condition, schemas: Sequence[pa.Schema]) -> None:
+    from msmqwire.insight.sql import SqlError
+
+    try:
+        for schema in schemas:
+            condition.check(schema)
+    except SqlError as error:
+        raise CommandError(f"--where: {error}") from None
+
+
+def _refuse_where(options: argparse.Namespace, tables: Sequence[str]) -> NoReturn:
+    raise CommandError(f"--where {options.where}: {', '.join(tables)} lacks columns of the condition")
 
 
 def _ordered(schema: Any, names: Sequence[str] | None) -> pa.Schema:

@@ -1,0 +1,98 @@
+"""``msmqwire sql``: questions to captures in SQL."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from msmqwire.cli.arguments import (
+    CAPTURE_HELP,
+    add_format,
+    add_output,
+    add_quiet,
+    add_selection,
+    capture_files,
+    read_options,
+)
+from msmqwire.cli.console import CommandError, counted, optional, say
+from msmqwire.cli.counts import report
+from msmqwire.cli.formats import FORMATS, chosen_format, table_writer
+from msmqwire.cli.target import open_target
+
+__all__ = ["add", "run"]
+
+_EPILOG = """\
+tables: topology, notifications, messages, sessions; `msmqwire explain NAME` has the columns of each.
+
+Each use of a table reads the captures, and decodes only the columns that the statement needs. Rows
+are written as they are found. Sorts and groups that are larger than --memory go to temporary files.
+The statement cannot read or write other files, nor use the network, unless --allow-files permits it.
+
+exit status:
+  0  the result was written, and no payload that was read had a fault
+  1  wrong usage, a statement that DuckDB refuses, or a file that cannot be read or written
+  2  something was lost, as for msmqwire decode: some payloads had faults, or frames were damaged
+
+examples:
+  msmqwire sql "SELECT label, count(*) n FROM messages GROUP BY label ORDER BY n DESC" day.pcap
+  msmqwire sql "SELECT * FROM messages WHERE label LIKE 'Order%'" captures/ -o orders.parquet
+  msmqwire sql "SELECT time, src, dst FROM sessions WHERE kind = 'ping'" *.pcap -T csv
+  msmqwire sql "FROM messages SELECT dst, sum(message_size) GROUP BY ALL" --since 2024-03-04 day.pcap
+  msmqwire sql "COPY (SELECT src, label FROM messages) TO 'labels.xlsx' (FORMAT xlsx)" day.pcap --allow-files
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Ask captures in SQL, with DuckDB."
+    parser.epilog = _EPILOG
+    parser.add_argument("statement", metavar="STATEMENT", help="a statement of DuckDB's SQL; @FILE has it")
+    parser.add_argument("files", nargs="+", metavar="CAPTURE", help=CAPTURE_HELP)
+    add_format(parser, FORMATS)
+    add_output(parser)
+    parser.add_argument("--memory", default="1GB", metavar="SIZE", help="what DuckDB may use (default: 1GB)")
+    parser.add_argument(
+        "--allow-files", action="store_true", help="let the statement read and write files, and use the network"
+    )
+    parser.add_argument("--strict", action="store_true", help="report violations that a receiver discards as faults")
+    add_selection(parser)
+    add_quiet(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer; the exit status."""
+    optional("pyarrow", "msmqwire sql")
+    format = chosen_format(options.format, options.output)
+    if format == "table":
+        optional("rich", "the format table")
+    optional("duckdb", "msmqwire sql")
+    from msmqwire.insight.sql import connect
+
+    statement = _statement(options.statement)
+    how = read_options(options, strict=options.strict)
+    names, refused = capture_files(options.files)
+    if "-" in names:
+        raise CommandError("a statement may read its captures more than once, standard input cannot: name files")
+    with connect(names, how, memory=options.memory, files=options.allow_files) as database:
+        schema, batches = database.batches(statement)
+        rows = 0
+        with open_target(options.output, names) as sink:
+            writer = table_writer(format, sink, schema)
+            for batch in batches:
+                writer.write(batch)
+                rows += batch.num_rows
+            writer.finish()
+        # A table that is used twice is read twice, with the same counts
+        readers = {next(iter(reader.tables)): reader for reader in database.readers}
+        status = max((report(reader, refused, quiet=options.quiet) for reader in readers.values()), default=0)
+    if not options.quiet:
+        say(counted(rows, "row"))
+    return status
+
+
+def _statement(text: str) -> str:
+    if not text.startswith("@"):
+        return text
+    with open(os.path.expanduser(text[1:]), encoding="utf-8") as file:
+        return file.read()

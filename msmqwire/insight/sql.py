@@ -1,0 +1,265 @@
+"""SQL over captures, by DuckDB: the tables of captures as views that are read as a query needs them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from msmqwire.capture import TABLES, ReadOptions, arrow_schema, read_tables, table_columns
+from msmqwire.capture.options import ReadKeywords
+from msmqwire.errors import MsmqWireError, missing
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from msmqwire.capture import TablesReader
+    from msmqwire.capture.files.sources import Source
+
+__all__ = ["Condition", "SqlError", "connect"]
+
+_MEMORY = "1GB"
+_TEXTS = re.compile(r"'(?:[^']|'')*'")
+_WORDS = re.compile(r"\w+")
+
+
+class SqlError(MsmqWireError):
+    """DuckDB refuses a statement, or cannot finish it; the message is one line."""
+
+
+def _duckdb(purpose: str) -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise SqlError(missing("duckdb", purpose)) from None
+    return duckdb
+
+
+def sandboxed(*, memory: str = _MEMORY, files: bool = False) -> duckdb.DuckDBPyConnection:
+    """A database in memory that cannot open files or the network, unless ``files``, nor change that.
+
+    Parameters
+    ----------
+    memory : str
+        What DuckDB may use; larger sorts and groups go to temporary files.
+    """
+    database = _duckdb("SQL")
+    try:
+        connection = database.connect(config={"memory_limit": memory, "threads": "2"})
+        connection.execute("SET python_enable_replacements = false")
+        if not files:
+            connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+    except database.Error as error:
+        raise SqlError(one_line(error)) from None
+    return connection  # type: ignore[no-any-return]
+
+
+def one_line(error: Exception) -> str:
+    """The message of an error of DuckDB as one line, without the statement that it repeats."""
+    lines = str(error).partition("\n\nLINE")[0].split("\n")
+    return " ".join(line.strip() for line in lines if line.strip())
+
+
+class _Captured(ds.InMemoryDataset):
+    """A table of captures, read again by each scan; a scan decodes the columns that it needs."""
+
+    def __init__(self, schema: pa.Schema, read: Callable[[tuple[str, ...]], TablesReader]) -> None:
+        super().__init__(schema.empty_table())  # type: ignore[call-arg]
+        self._read = read
+
+    def scanner(  # type: ignore[override]
+        self, columns: list[str] | None = None, filter: ds.Expression | None = None, **_: Any
+    ) -> ds.Scanner:
+        """What DuckDB calls for each use of the table in a query."""
+        names = tuple(self.schema.names if columns is None else columns)
+        needed = {*names, *_columns_in(filter, self.schema.names)}
+        reader = self._read(tuple(name for name in self.schema.names if name in needed) or ("frame",))
+        (table,) = reader.tables.values()
+        rows: Any = pa.RecordBatchReader.from_batches(table.schema, (batch for _, batch in reader))
+        return ds.Scanner.from_batches(rows, columns=list(names), filter=filter)
+
+
+def _columns_in(expression: ds.Expression | None, names: Iterable[str]) -> Iterator[str]:
+    """The columns that an expression of Arrow may name: all whose names are words of its text."""
+    words = set() if expression is None else set(_WORDS.findall(str(expression)))
+    return (name for name in names if name in words)
+
+
+class Connection:
+    """A database whose views are the tables of captures.
+
+    Attributes
+    ----------
+    readers : list of TablesReader
+        The readers that queries have opened, one for each use of a table, with their counts.
+    """
+
+    def __init__(self, source: Source, options: ReadOptions, *, memory: str = _MEMORY, files: bool = False) -> None:
+        self.readers: list[TablesReader] = []
+        self._source, self._options = source, options
+        self._database = sandboxed(memory=memory, files=files)
+        for name in TABLES:
+            schema = arrow_schema(name, guid="text", dictionaries=False)
+            self._database.register(name, _Captured(schema, partial(self._read, name)))
+
+    def _read(self, name: str, columns: tuple[str, ...]) -> TablesReader:
+        reader = read_tables(self._source, [name], ReadOptions.of(self._options, {"columns": {name: columns}}))
+        self.readers.append(reader)
+        return reader
+
+    def query(self, statement: str) -> pa.RecordBatchReader:
+        """The result of a statement, read as it is made.
+
+        Raises
+        ------
+        SqlError
+            DuckDB refuses it.
+        """
+        with _errors():
+            relation = self._database.sql(statement)
+            if relation is None:
+                raise SqlError("the statement has no result; write a SELECT")
+            return pa.RecordBatchReader.from_stream(relation)
+
+    def batches(self, statement: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """The schema of a result, and its batches; errors as in ``query``, also while batches are read."""
+        reader = self.query(statement)
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            with _errors():
+                yield from reader
+
+        return reader.schema, rows()
+
+    def close(self) -> None:
+        """Close the database and the captures."""
+        self._database.close()
+        for reader in self.readers:
+            reader.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _errors:  # noqa: N801
+    """Errors of DuckDB, and of Arrow that reads its result, as ``SqlError``."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, (_duckdb("SQL").Error, pa.ArrowException)):
+            raise SqlError(one_line(error)) from None
+
+
+def connect(
+    source: Source, options: ReadOptions | None = None, *, memory: str = _MEMORY, files: bool = False,
+    **keywords: Unpack[ReadKeywords],
+) -> Connection:  # fmt: skip
+    """Open captures for SQL: ``topology``, ``notifications``, ``messages`` and ``sessions`` are tables.
+
+    Each use of a table in a query reads the captures again, and only the columns that the query needs.
+
+    Parameters
+    ----------
+    source : str, path or file object, or a list of them
+        As for ``capture.read_table``; standard input can be read once only.
+    options, **keywords
+        As for ``capture.read_table``. GUIDs are text.
+    memory : str
+        What DuckDB may use, as "1GB"; larger sorts and groups go to temporary files.
+    files : bool
+        Let statements read and write files, and use the network.
+
+    Raises
+    ------
+    SqlError
+        DuckDB is not installed.
+
+    Examples
+    --------
+    >>> with connect("examples/message-session.pcap") as database:
+    ...     found = database.query("SELECT label FROM messages WHERE label <> '' ORDER BY message_id").read_all()
+    >>> found["label"].to_pylist()
+    ['QM Ordering Ack', 'Order 4711']
+    """
+    how = ReadOptions.of(options, keywords, unused=("columns",))
+    how = ReadOptions.of(how, {"guid": "text", "dictionaries": False})
+    return Connection(source, how, memory=memory, files=files)
+
+
+class Condition:
+    """A condition in SQL on the rows of tables of captures.
+
+    Parameters
+    ----------
+    text : str
+        What stands after WHERE, such as ``"label LIKE 'Order%' AND dst = '10.1.1.10'"``.
+
+    Attributes
+    ----------
+    tables : tuple of str
+        The tables that have all of its columns.
+
+    Raises
+    ------
+    SqlError
+        No table has its columns, or DuckDB is not installed.
+
+    Examples
+    --------
+    >>> Condition("label LIKE 'Order%'").tables
+    ('messages',)
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        words = {word.lower() for word in _WORDS.findall(_TEXTS.sub("", text))}
+        named = {name for table in TABLES for name in table_columns(table) if name in words}
+        self.tables = tuple(table for table in TABLES if named <= set(table_columns(table)))
+        if not self.tables:
+            raise SqlError(f"no table has all of these columns: {', '.join(sorted(named))}")
+        self._columns = frozenset(named)
+        self._database = sandboxed()
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """The columns of a table that the condition needs."""
+        return tuple(name for name in table_columns(table) if name in self._columns)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Refuse a condition that DuckDB cannot judge on rows of a schema.
+
+        Raises
+        ------
+        SqlError
+        """
+        self._mask(schema.empty_table())
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows for which it is true.
+
+        Raises
+        ------
+        SqlError
+            DuckDB cannot judge a row.
+        """
+        if not batch.num_rows:
+            return batch
+        mask = self._mask(pa.Table.from_batches([batch]))
+        return batch.filter(mask.combine_chunks(), null_selection_behavior="drop")
+
+    def _mask(self, table: pa.Table) -> Any:
+        with _errors():
+            self._database.register("rows", table)
+            relation = self._database.sql(f"SELECT CAST(({self.text}\n) AS BOOLEAN) AS found FROM rows")
+            found = pa.RecordBatchReader.from_stream(relation).read_all()
+            self._database.unregister("rows")
+        return found["found"]

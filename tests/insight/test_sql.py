@@ -1,0 +1,147 @@
+"""SQL over captures gives what a filter of all rows gives, decodes what it needs, and cannot leave its captures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+duckdb = pytest.importorskip("duckdb")
+
+from msmqwire.capture import TABLES, arrow_schema, read_table  # noqa: E402
+from msmqwire.insight.sql import Condition, SqlError, connect  # noqa: E402
+from tests.insight.captures import EXAMPLES, message, stream  # noqa: E402
+from tests.insight.captures import write as write_capture  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    frames = []
+    for number in range(300):
+        label = f"Order {number}" if number % 3 else ""
+        frames += stream([message(number=number, label=label, body=bytes(number % 50))], port=20000 + number)
+    return [write_capture(tmp_path_factory.mktemp("sql") / "messages.pcap", frames), *EXAMPLES]
+
+
+def rows(captures: list[Path], table: str) -> list[dict[str, Any]]:
+    reader = read_table(captures, table, guid="text", dictionaries=False)
+    return [row for batch in reader for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table_is_that_of_the_captures(captures: list[Path], table: str) -> None:
+    with connect(captures) as database:
+        found = database.query(f"SELECT * FROM {table}").read_all()
+        assert found.schema.names == arrow_schema(table).names
+        assert found.to_pylist() == rows(captures, table)
+
+
+@pytest.mark.parametrize(
+    ("where", "is_true"),
+    [
+        ("label LIKE 'Order%'", lambda row: (row["label"] or "").startswith("Order")),
+        (
+            "message_size > 30 AND message_id % 2 = 0",
+            lambda row: row["message_size"] > 30 and row["message_id"] % 2 == 0,
+        ),
+        (
+            "destination_queue IS NULL OR src = '192.0.2.7'",
+            lambda row: row["destination_queue"] is None or row["src"] == "192.0.2.7",
+        ),
+        ("kind <> 'user_message' OR label = ''", lambda row: row["kind"] != "user_message" or row["label"] == ""),
+        (
+            "time >= '2024-03-04 08:02:00' AND label = ''",
+            lambda row: str(row["time"]) >= "2024-03-04 08:02" and row["label"] == "",
+        ),
+        (
+            "source_queue_manager = '43cd8907-394c-8f11-4445-9078909ea0fc'",
+            lambda row: row["source_queue_manager"] == "43cd8907-394c-8f11-4445-9078909ea0fc",
+        ),
+        ("octet_length(body) = 7", lambda row: len(row["body"]) == 7),
+    ],
+)
+def test_filters_agree_with_python(captures: list[Path], where: str, is_true: Any) -> None:
+    """The same filter pushed into a scan, as a condition on batches, and in Python."""
+    everything = rows(captures, "messages")
+    expected = [row for row in everything if is_true(row)]
+    assert 0 < len(expected) < len(everything)
+    with connect(captures) as database:
+        assert database.query(f"SELECT * FROM messages WHERE {where}").read_all().to_pylist() == expected
+    condition = Condition(where)
+    found = [
+        row
+        for batch in read_table(captures, "messages", guid="text", dictionaries=False)
+        for row in condition.rows(batch).to_pylist()
+    ]
+    assert found == expected
+
+
+def test_a_query_decodes_the_columns_that_it_needs(captures: list[Path]) -> None:
+    with connect(captures) as database:
+        database.query("SELECT sum(message_size) FROM messages WHERE label LIKE '%7%'").read_all()
+        (reader,) = database.readers
+        assert set(reader.tables["messages"].schema.names) == {"message_size", "label"}
+
+
+def test_a_table_may_be_used_twice(captures: list[Path]) -> None:
+    with connect(captures) as database:
+        (count,) = (
+            database.query("SELECT count(*) n FROM messages a JOIN messages b USING (src, message_id)")
+            .read_all()["n"]
+            .to_pylist()
+        )
+        assert count >= len(rows(captures, "messages"))
+        assert len(database.readers) == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "COPY messages TO '{tmp_path}/x.csv'",
+        "ATTACH '{tmp_path}/x.db'",
+        "INSTALL httpfs",
+        "SELECT * FROM 'http://192.0.2.1/x.csv'",
+        "SET enable_external_access = true",
+        "SELECT * FROM captures",
+    ],
+)
+def test_a_statement_cannot_leave_its_captures(captures: list[Path], tmp_path: Path, statement: str) -> None:
+    with connect(captures) as database, pytest.raises(SqlError):
+        database.query(statement.replace("{tmp_path}", str(tmp_path))).read_all()
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_may_be_allowed(captures: list[Path], tmp_path: Path) -> None:
+    with connect(captures, files=True) as database:
+        database.query(f"COPY (SELECT label FROM messages) TO '{tmp_path}/labels.csv'").read_all()
+    assert (tmp_path / "labels.csv").read_text().startswith("label\n")
+
+
+def test_errors_are_one_line(captures: list[Path]) -> None:
+    with connect(captures) as database:
+        for statement, complaint in (
+            ("SELECT lable FROM messages", 'column "lable" not found'),
+            ("SELEC", "syntax error"),
+            ("SELECT * FROM message", "Table with name message does not exist"),
+        ):
+            with pytest.raises(SqlError) as caught:
+                database.query(statement).read_all()
+            assert complaint in str(caught.value)
+            assert "\n" not in str(caught.value)
+
+
+def test_a_condition_knows_its_tables() -> None:
+    assert Condition("label = 'servers'").tables == ("messages",)
+    assert Condition("SRC = '10.0.0.1'").tables == tuple(TABLES)
+    with pytest.raises(SqlError, match="no table has all of these columns: label, servers"):
+        Condition("label = servers")
+
+
+@pytest.mark.parametrize("text", ["label =", "label LIKE", "lower(label, 2)", "1) FROM rows; DROP TABLE rows; --"])
+def test_a_condition_that_is_none(text: str) -> None:
+    condition = Condition(text)
+    with pytest.raises(SqlError):
+        condition.check(arrow_schema("messages", guid="text", dictionaries=False))
