@@ -351,7 +351,8 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         self.payloads = 0
         self._dictionaries = options.dictionaries
         self._counting = Lock()
-        self._calls = OrderedCalls(options.jobs, 2 * options.jobs)
+        self._jobs = options.jobs
+        self._calls = OrderedCalls(self._jobs, 2 * self._jobs)
         self._ready: deque[tuple[str, pa.RecordBatch]] = deque()
         self._end: Exception | None = None  # of the blocks, once the rows before it were returned
         columns = {name for table in self.tables.values() for name in table.first}
@@ -403,6 +404,11 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
     def checkpoint(self) -> Checkpoint:
         """The place where reading ended, after the last record batch: as ``Capture.checkpoint``."""
         return self._capture.checkpoint()
+
+    def finish(self) -> None:
+        """Take a capture that may grow for ended: as ``Capture.finish``."""
+        self._capture.finish()
+        self._calls = OrderedCalls(self._jobs, 2 * self._jobs)
 
     def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of a block; called in a thread where there are several jobs."""

@@ -243,8 +243,7 @@ def _one(item: Any) -> Iterator[UnopenedFile]:
         if name == STANDARD_INPUT:
             yield _given(name, sys.stdin.buffer)
         else:
-            for file in files_at(name):
-                yield UnopenedFile(shown_name(file.name), partial(_opened, file.name))
+            yield from (UnopenedFile(shown_name(one), partial(_opened, one)) for one in _names(name))
     elif isinstance(item, CapturedFrames):
         yield UnopenedFile(item.name, lambda _: item)
     elif hasattr(item, "read") or hasattr(item, "readinto"):
@@ -254,6 +253,15 @@ def _one(item: Any) -> Iterator[UnopenedFile]:
         yield _given(given if isinstance(given, str) else "<stream>", item)
     else:
         raise TypeError(f"a capture is a path, a glob or a binary file, not {type(item).__name__}")
+
+
+def _names(name: str) -> list[str]:
+    try:
+        return [file.name for file in files_at(name)]
+    except FileNotFoundError as error:
+        if error.filename != name:
+            raise
+        return [name]  # a file that is gone need not be opened: reading may resume after it
 
 
 def _opened(name: str, limits: FileLimits) -> OpenFile:
