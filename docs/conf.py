@@ -80,7 +80,7 @@ REFERENCE = {
         "insight.sql",
     ),
     "Protocols": (
-        *("discovery", "net", "directory", "routing"),
+        *("discovery", "session", "net", "directory", "routing"),
         *(f"notification.{name}" for name in ("envelope", "processor", "schedule", "sender", "replay", "comparison")),
     ),
     "Spark": (

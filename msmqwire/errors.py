@@ -11,6 +11,7 @@ __all__ = [
     "FormatNameError",
     "MsmqWireError",
     "RoutingError",
+    "SessionError",
     "missing",
 ]
 
@@ -143,3 +144,7 @@ class DirectoryNotConnected(DirectoryError):  # noqa: N818 - the name of the spe
 
 class CaptureError(MsmqWireError):
     """A file is not a capture, or cannot be read."""
+
+
+class SessionError(MsmqWireError):
+    """A session with another queue manager cannot deliver its messages."""

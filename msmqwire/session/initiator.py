@@ -65,10 +65,16 @@ class Initiator(Session):
             self._wait_for_reconnect(now)
         return message_id
 
-    def connection_made(self, now: float) -> None:
-        """The connection is there: send the request, [MS-MQQB] 3.1.5.2.3."""
-        if not self._is_disconnected():
+    def connection_made(self, now: float, remote_queue_manager: UUID | None = None) -> None:
+        """The connection is there: send the request, [MS-MQQB] 3.1.5.2.3.
+
+        ``remote_queue_manager`` is that of the next hop which was connected to, where there are several.
+        """
+        if not self.is_disconnected:
             raise RuntimeError("the session has a connection")
+        if remote_queue_manager is not None:
+            self._server_guid = remote_queue_manager
+        self.remote_queue_manager = self._server_guid
         self._start_initialization(SessionState.WAITING_ECR_MSG, now)
         request = mqqb.EstablishConnection(
             client_guid=self.identifier,
@@ -94,7 +100,7 @@ class Initiator(Session):
 
     def _close(self, reason: CloseReason, detail: str, now: float) -> None:
         """[MS-MQQB] 3.1.5.9; a refusal ends the attempts (S17)."""
-        if self._is_disconnected():
+        if self.is_disconnected:
             return
         super()._close(reason, detail, now)
         if len(self.outgoing) and reason not in (CloseReason.LOCAL, CloseReason.REFUSED):

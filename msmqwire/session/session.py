@@ -115,6 +115,11 @@ class Session:
         """Whether session initialization is complete."""
         return self.state is SessionState.OPEN
 
+    @property
+    def unacknowledged_bytes(self) -> int:
+        """Bytes of messages that were sent on this session and are not acknowledged on it."""
+        return self._unacked_bytes
+
     def send(self, message: mqqb.UserMessage, now: float) -> int:
         """Send a message as soon as the session and its window allow, and return its MessageID.
 
@@ -133,7 +138,7 @@ class Session:
         """Bytes of the connection, divided anywhere."""
         try:
             for packet in self._reader.feed(data):
-                if self._is_disconnected():
+                if self.is_disconnected:
                     break
                 self._receive_packet(packet, now)
         except FramingError as error:
@@ -163,14 +168,14 @@ class Session:
 
     def connection_lost(self, now: float, detail: str = "the connection was closed") -> list[Event]:
         """The connection has ended, or could not be made."""
-        if not self._is_disconnected():
+        if not self.is_disconnected:
             self._close(CloseReason.CONNECTION_LOST, detail, now)
         self._output.clear()
         return self._take_events()
 
     def close(self, now: float, detail: str = "closed by this side") -> list[Event]:
         """Acknowledge what the peer is owed (S18), then close the session: [MS-MQQB] 3.1.5.9."""
-        if not self._is_disconnected():
+        if not self.is_disconnected:
             if self.is_open and self.unacked_received_msg_count:
                 self._send_session_ack()
             self._close(CloseReason.LOCAL, detail, now)
@@ -207,11 +212,13 @@ class Session:
         self.state = SessionState.OPEN
         self._events.append(SessionOpened(self.remote_queue_manager))
 
-    def _is_disconnected(self) -> bool:
+    @property
+    def is_disconnected(self) -> bool:
+        """Whether the session has no connection: its state is CLOSED or WAITING_RECONNECT."""
         return self.state in (SessionState.CLOSED, SessionState.WAITING_RECONNECT)
 
     def _close(self, reason: CloseReason, detail: str, now: float) -> None:
-        if self._is_disconnected():
+        if self.is_disconnected:
             return
         self._timers.clear()
         self.state = SessionState.CLOSED

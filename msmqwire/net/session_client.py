@@ -1,0 +1,314 @@
+"""Sends messages to a queue manager over TCP with asyncio: the connections of an ``Initiator``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import NamedTuple, Self
+from uuid import UUID
+
+from msmqwire import mqqb
+from msmqwire.errors import SessionError, counted
+from msmqwire.net.ping import ping
+from msmqwire.net.session_link import Link
+from msmqwire.session import (
+    CloseReason,
+    ConnectionWanted,
+    Event,
+    Initiator,
+    MessageExpired,
+    MessageReceived,
+    MessagesAcknowledged,
+    SessionClosed,
+    SessionOpened,
+    Settings,
+)
+
+__all__ = ["PING_PORT", "SESSION_PORT", "NextHop", "SessionClient", "connect"]
+
+SESSION_PORT = 1801
+"""The TCP port of queue managers: [MS-MQQB] 2.1.1."""
+
+PING_PORT = 3527
+"""The UDP port of pings: [MS-MQQB] 2.1.2."""
+
+_NIL = UUID(int=0)
+_LOG = logging.getLogger(__name__)
+
+
+class NextHop(NamedTuple):
+    """A queue manager to connect to: [MS-MQQB] 3.1.1.3.1.3.
+
+    Attributes
+    ----------
+    host : str
+        A name or an address, IPv4 or IPv6.
+    queue_manager : uuid.UUID
+        Its identifier; nil for a direct format name, which accepts any.
+    """
+
+    host: str
+    queue_manager: UUID = _NIL
+
+
+class SessionClient:
+    """Sends messages to one queue manager; connects when there are some, and again after a broken connection.
+
+    Use it as a context manager: leaving it waits until all messages are acknowledged. Or call ``close``.
+
+    Parameters
+    ----------
+    host : str or sequence of NextHop
+        The queue manager, or the next hops to it, which are tried in turn.
+    port : int
+        The TCP port of all of them.
+    identifier : uuid.UUID, optional
+        The identifier of this queue manager; by default a new one.
+    settings : Settings, optional
+    handler : callable, optional
+        Receives the messages that the peer sends on the session, as that of ``serve`` does; without it they are
+        disregarded.
+    ping_port : int, optional
+        Send a Ping Request to this UDP port before a connection, and connect only if the answer accepts a session.
+    watch : callable, optional
+        Called with each event of the session.
+
+    Attributes
+    ----------
+    failure : str
+        Why the latest connection or session ended; empty if none has.
+    """
+
+    def __init__(
+        self,
+        host: str | Sequence[NextHop],
+        port: int = SESSION_PORT,
+        *,
+        identifier: UUID | None = None,
+        settings: Settings | None = None,
+        handler: Callable[[Sequence[MessageReceived]], Awaitable[None]] | None = None,
+        ping_port: int | None = None,
+        watch: Callable[[Event], None] | None = None,
+    ) -> None:
+        if not 0 < port < 65536:
+            raise ValueError(f"port is {port}: not from 1 to 65535")
+        self._hops = deque([NextHop(host)] if isinstance(host, str) else host)
+        if not self._hops:
+            raise ValueError("host names no next hop")
+        self._port = port
+        self._ping_port = ping_port
+        self._handler = handler
+        self._watch = watch
+        self._session = Initiator(
+            identifier,
+            settings=settings,
+            accepts=None if handler else lambda _: False,
+            pinged=ping_port is not None,
+        )
+        self._pings = 0
+        self._link: Link | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._is_closing = False
+        self._refusal: str | None = None
+        self._expired = 0
+        self.failure = ""
+
+    @property
+    def identifier(self) -> UUID:
+        """The identifier of this queue manager: SourceQueueManager of the messages."""
+        return self._session.identifier
+
+    @property
+    def unacknowledged(self) -> int:
+        """The number of messages that are not acknowledged."""
+        return len(self._session.outgoing)
+
+    async def send(self, message: mqqb.UserMessage) -> int:
+        """Send a message and return its MessageID; waits while too many are not acknowledged.
+
+        Raises
+        ------
+        EncodeError
+            The message is transactional, too large, or cannot be written.
+        SessionError
+            The queue manager refused the session, or the client is closed.
+        """
+        while self._is_full():
+            await self._wait()
+        self._check()
+        message_id = self._session.send(message, asyncio.get_running_loop().time())
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        elif self._link is not None:
+            self._link.flush_soon()
+        self._changed.set()
+        return message_id
+
+    async def acknowledged(self) -> None:
+        """Wait until all messages are acknowledged, recoverable ones from the store of the queue manager.
+
+        Raises
+        ------
+        SessionError
+            The queue manager refused the session, or messages expired before they were sent.
+        """
+        while self.unacknowledged:
+            self._check()
+            await self._wait()
+        if self._expired:
+            raise SessionError(f"{counted(self._expired, 'message')} expired before the queue manager took them")
+
+    async def close(self) -> None:
+        """Close the session and the connection; messages that are not acknowledged are lost here."""
+        self._is_closing = True
+        self._changed.set()
+        if self._link is not None:
+            self._link.leave()
+        if self._task is not None:
+            if self._link is None:
+                self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                await self.acknowledged()
+        finally:
+            await self.close()
+
+    def _is_full(self) -> bool:
+        outgoing, settings = self._session.outgoing, self._session.settings
+        return len(outgoing) >= 2 * settings.window_size or outgoing.size >= settings.max_unacknowledged_bytes
+
+    def _check(self) -> None:
+        if self._refusal is not None:
+            raise SessionError(self._refusal)
+        if self._is_closing:
+            raise SessionError("the client is closed")
+        if self._task is not None and self._task.done():
+            self._task.result()
+
+    async def _wait(self) -> None:
+        """Wait until something has happened on the session."""
+        self._check()
+        self._changed.clear()
+        await self._changed.wait()
+        self._check()
+
+    # --- Connections ---
+
+    async def _run(self) -> None:
+        try:
+            while not self._is_closing:
+                await self._wait_for_retry()
+                events = self._session.handle_deadline(asyncio.get_running_loop().time())
+                self._notify(events)
+                if any(isinstance(event, ConnectionWanted) for event in events):
+                    await self._connect()
+        finally:
+            self._changed.set()
+
+    async def _wait_for_retry(self) -> None:
+        """Wait until the Session Retry Connect Timer expires, which a new message starts if the session is closed."""
+        while (deadline := self._session.next_deadline()) is None and not self._is_closing:
+            self._changed.clear()
+            await self._changed.wait()
+        if deadline is not None:
+            await asyncio.sleep(deadline - asyncio.get_running_loop().time())
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        hop = self._hops[0]
+        self._hops.rotate(-1)
+        try:
+            if self._ping_port is not None:
+                await self._ping(hop.host, self._ping_port)
+            async with asyncio.timeout(self._session.settings.retry_timeout):
+                reader, writer = await asyncio.open_connection(hop.host, self._port)
+        except (OSError, TimeoutError) as error:
+            reason = getattr(error, "strerror", None) or str(error) or "no answer"
+            self.failure = f"cannot connect to {hop.host} port {self._port}: {reason}"
+            self._notify(self._session.connection_lost(loop.time(), self.failure))
+            return
+        self._session.connection_made(loop.time(), hop.queue_manager)
+        link = Link(self._session, reader, writer, self._handle, self._notify, asyncio.Lock())
+        self._link = link
+        if self._is_closing:
+            link.leave()
+        try:
+            await link.run()
+        finally:
+            self._link = None
+
+    async def _ping(self, host: str, port: int) -> None:
+        self._pings += 1
+        if not await ping(host, port, identifier=self.identifier, cookie=self._pings):
+            raise OSError(f"it does not accept a session: no answer to a ping at UDP port {port}, or a refusal")
+
+    async def _handle(self, events: Sequence[Event]) -> None:
+        received = [event for event in events if isinstance(event, MessageReceived)]
+        if received and self._handler is not None:
+            await self._handler(received)
+        self._notify(events)
+
+    def _notify(self, events: Sequence[Event]) -> None:
+        for event in events:
+            match event:
+                case SessionClosed(reason, detail):
+                    self.failure = detail
+                    if reason is CloseReason.REFUSED:
+                        self._refusal = detail
+                    _LOG.debug("the session was closed: %s", detail)
+                case MessageExpired():
+                    self._expired += 1
+                case MessagesAcknowledged() | SessionOpened():
+                    pass
+            if self._watch is not None:
+                self._watch(event)
+        if events:
+            self._changed.set()
+
+
+def connect(
+    host: str | Sequence[NextHop],
+    port: int = SESSION_PORT,
+    *,
+    identifier: UUID | None = None,
+    settings: Settings | None = None,
+    handler: Callable[[Sequence[MessageReceived]], Awaitable[None]] | None = None,
+    ping_port: int | None = None,
+    watch: Callable[[Event], None] | None = None,
+) -> SessionClient:
+    r"""Send messages to a queue manager; the parameters are those of ``SessionClient``.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> from msmqwire import mqqb, net
+    >>> async def main():
+    ...     async def store(received):
+    ...         print([bytes(each.message.body) for each in received])
+    ...     async with net.serve(store, port=0) as server, net.connect("127.0.0.1", server.port) as client:
+    ...         queue = r"DIRECT=TCP:127.0.0.1\private$\orders"
+    ...         await client.send(mqqb.UserMessage(destination_queue=queue, body=b"one", delivery_mode="recoverable"))
+    >>> asyncio.run(main())
+    [b'one']
+    """
+    return SessionClient(
+        host,
+        port,
+        identifier=identifier,
+        settings=settings,
+        handler=handler,
+        ping_port=ping_port,
+        watch=watch,
+    )

@@ -1,0 +1,145 @@
+"""One connection of a session: its socket and its timers drive the state machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+
+from msmqwire.session import Event, Session
+
+__all__ = ["Link"]
+
+_READ_SIZE = 1 << 16
+_MOST_UNSENT = 1 << 16
+_CLOSE_TIMEOUT = 1.0  # seconds for the last bytes to reach the peer
+
+
+class Link:
+    """Passes bytes and times to a session, its events to ``handle``, and its bytes to the socket.
+
+    No bytes are written while ``handle`` runs: they acknowledge the messages that it stores. The links that share
+    ``lock`` handle events one after the other.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        handle: Callable[[Sequence[Event]], Awaitable[None]],
+        notify: Callable[[Sequence[Event]], None],
+        lock: asyncio.Lock,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._session = session
+        self._reader = reader
+        self._writer = writer
+        self._handle = handle
+        self._notify = notify
+        self._lock = lock
+        self._is_handling = False
+        self._has_ended = False
+        self._flush_is_due = False
+        self._reading: asyncio.Task[bytes] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def run(self) -> None:
+        """Read until the session or its connection ends.
+
+        An exception of ``handle`` ends the connection without an acknowledgment of its messages.
+        """
+        detail = "the peer closed the connection"
+        try:
+            self._flush()
+            while data := await self._read():
+                async with self._lock:
+                    await self._receive(data)
+                if self._writer.transport.get_write_buffer_size() > _MOST_UNSENT + self._session.unacknowledged_bytes:
+                    # The peer does not read: take no more from it than it takes
+                    await self._writer.drain()
+        except OSError as error:
+            detail = f"the connection was lost: {error.strerror or error}"
+        except BaseException:
+            self._writer.transport.abort()
+            raise
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._notify(self._session.connection_lost(self._loop.time(), detail))
+        await self._close()
+
+    async def _read(self) -> bytes:
+        """The next bytes; none when the connection or the session has ended."""
+        if self._has_ended:
+            return b""
+        self._reading = self._loop.create_task(self._reader.read(_READ_SIZE))
+        try:
+            await asyncio.wait([self._reading])
+        finally:
+            self._reading.cancel()
+        return b"" if self._reading.cancelled() else self._reading.result()
+
+    async def _receive(self, data: bytes) -> None:
+        self._is_handling = True
+        try:
+            await self._handle(self._session.receive_data(data, self._loop.time()))
+        finally:
+            self._is_handling = False
+        self._flush()
+
+    def flush_soon(self) -> None:
+        """Write what the session has to send, once for all that happens in this turn of the loop."""
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self._flush)
+
+    def leave(self) -> None:
+        """Close the session; ``run`` then ends. Not while ``lock`` is held by another."""
+        self._notify(self._session.close(self._loop.time()))
+        self._flush()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        self._writer.transport.abort()
+
+    def _flush(self) -> None:
+        self._flush_is_due = False
+        if self._is_handling or self._has_ended:
+            return
+        if (data := self._session.data_to_send()) and not self._writer.is_closing():
+            self._writer.write(data)
+        if self._session.is_disconnected:
+            self._end()
+        self._schedule()
+
+    def _end(self) -> None:
+        """No more bytes are sent, and those that come are not read."""
+        self._has_ended = True
+        with contextlib.suppress(OSError):
+            self._writer.write_eof()
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def _schedule(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        deadline = None if self._session.is_disconnected else self._session.next_deadline()
+        self._timer = None if deadline is None else self._loop.call_at(deadline, self._expire, deadline)
+
+    def _expire(self, deadline: float) -> None:
+        if self._is_handling:
+            return  # _flush schedules it again
+        # A loop may call early, by as much as its clock resolves
+        self._notify(self._session.handle_deadline(max(deadline, self._loop.time())))
+        self._flush()
+
+    async def _close(self) -> None:
+        """Close the socket when the peer has the last bytes: to close it over unread bytes would take them away."""
+        with contextlib.suppress(TimeoutError, OSError):
+            async with asyncio.timeout(_CLOSE_TIMEOUT):
+                while await self._reader.read(_READ_SIZE):
+                    pass
+                self._writer.close()
+                await self._writer.wait_closed()
+        self._writer.transport.abort()

@@ -1,0 +1,302 @@
+"""Receives messages over TCP with asyncio: the connections of ``Acceptor``."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Self
+from uuid import UUID, uuid4
+
+from msmqwire import mqqb
+from msmqwire.net.ping import PingResponder
+from msmqwire.net.session_client import SESSION_PORT
+from msmqwire.net.session_link import Link
+from msmqwire.session import (
+    Acceptor,
+    Event,
+    MessageDisregarded,
+    MessageIDHistory,
+    MessageReceived,
+    SessionClosed,
+    Settings,
+)
+
+__all__ = ["SessionServer", "serve"]
+
+_LOG = logging.getLogger(__name__)
+_BACKLOG = 1024
+
+
+class SessionServer:
+    """Accepts sessions and passes their messages to a handler.
+
+    Parameters
+    ----------
+    handler : callable
+        A coroutine function that stores messages. They are acknowledged when it returns; if it raises an exception,
+        the session is closed and its peer sends them again. It is never called twice at once.
+    host : str or sequence of str
+        The addresses to listen on.
+    port : int
+        The TCP port; 0 for a free one.
+    identifier : uuid.UUID, optional
+        The identifier of this queue manager; by default a new one.
+    settings : Settings, optional
+    history : MessageIDHistory, optional
+        The messages received earlier, by which duplicates are recognised.
+    accepts : callable, optional
+        Whether a message is for a queue of this queue manager; others are acknowledged and disregarded.
+    max_sessions, max_sessions_per_address : int
+        Further connections take the place of the longest waiting one that has not initialized its session; if there is
+        none, they are refused. An IPv6 address counts with its network of 64 bits.
+    watch : callable, optional
+        Called with each event, and the address of the peer.
+
+    Attributes
+    ----------
+    sessions : int
+        The number of connections.
+    """
+
+    def __init__(
+        self,
+        handler: Callable[[Sequence[MessageReceived]], Awaitable[None]],
+        host: str | Sequence[str] = "127.0.0.1",
+        port: int = SESSION_PORT,
+        *,
+        identifier: UUID | None = None,
+        settings: Settings | None = None,
+        history: MessageIDHistory | None = None,
+        accepts: Callable[[mqqb.UserMessage], bool] | None = None,
+        max_sessions: int = 4096,
+        max_sessions_per_address: int = 1024,
+        watch: Callable[[Event, str], None] | None = None,
+    ) -> None:
+        if not 0 <= port < 65536:
+            raise ValueError(f"port is {port}: not from 0 to 65535")
+        if min(max_sessions, max_sessions_per_address) < 1:
+            raise ValueError("max_sessions and max_sessions_per_address are at least 1")
+        self.identifier = identifier or uuid4()
+        self._handler = handler
+        self._host = host
+        self._port = port
+        self._settings = settings
+        self._history = MessageIDHistory() if history is None else history
+        self._accepts = accepts
+        self._max_sessions = max_sessions
+        self._max_sessions_per_address = max_sessions_per_address
+        self._watch = watch
+        self._lock = asyncio.Lock()
+        self._sessions: dict[asyncio.Task[None], _AcceptedSession] = {}
+        self._server: asyncio.Server | None = None
+        self._pings: list[asyncio.DatagramTransport] = []
+
+    @property
+    def sessions(self) -> int:
+        """The number of connections."""
+        return len(self._sessions)
+
+    @property
+    def port(self) -> int:
+        """The TCP port of the first address."""
+        if self._server is None:
+            return self._port
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises
+        ------
+        OSError
+            An address cannot be bound.
+        """
+        self._server = await asyncio.start_server(self._accept, self._host, self._port, backlog=_BACKLOG)
+
+    async def answer_pings(self, port: int) -> None:
+        """Answer pings at this UDP port of the same addresses.
+
+        Raises
+        ------
+        OSError
+            The port cannot be bound.
+        """
+        loop = asyncio.get_running_loop()
+        for host in [self._host] if isinstance(self._host, str) else self._host:
+            transport, _ = await loop.create_datagram_endpoint(
+                lambda: PingResponder(self.identifier, self._is_full), local_addr=(host, port)
+            )
+            self._pings.append(transport)
+
+    async def close(self) -> None:
+        """Acknowledge what each peer is owed (S18), and close all sessions."""
+        if self._server is not None:
+            self._server.close()
+        for transport in self._pings:
+            transport.close()
+        async with self._lock:
+            for session in self._sessions.values():
+                session.leave()
+        if self._sessions:
+            await asyncio.wait([*self._sessions])
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # --- Sessions ---
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = writer.get_extra_info("peername")
+        address = peer[0] if peer else ""
+        task = asyncio.current_task()
+        assert task is not None
+        refused = not self._has_room(address)
+        session = _AcceptedSession(self, reader, writer, address, refused=refused)
+        self._sessions[task] = session
+        try:
+            await session.link.run()
+        except Exception:
+            _LOG.exception("the messages of %s could not be stored, and are not acknowledged", address)
+        finally:
+            del self._sessions[task]
+
+    def _has_room(self, address: str) -> bool:
+        """Whether there is room for another session of an address; one that is not initialized makes it."""
+        network = network_of(address)
+        same = [session for session in self._sessions.values() if session.network == network]
+        if len(same) >= self._max_sessions_per_address:
+            return _abort_one_that_waits(same)
+        if len(self._sessions) >= self._max_sessions:
+            return _abort_one_that_waits([*self._sessions.values()])
+        return True
+
+    def _is_full(self, address: str) -> bool:
+        """Whether a session would be refused."""
+        network = network_of(address)
+        same = [session for session in self._sessions.values() if session.network == network]
+        if len(same) >= self._max_sessions_per_address:
+            return all(session.acceptor.is_open for session in same)
+        return self.sessions >= self._max_sessions and all(
+            session.acceptor.is_open for session in self._sessions.values()
+        )
+
+
+def _abort_one_that_waits(sessions: Sequence[_AcceptedSession]) -> bool:
+    for session in sessions:
+        if not session.acceptor.is_open and not session.is_aborted:
+            session.is_aborted = True
+            session.link.abort()
+            return True
+    return False
+
+
+class _AcceptedSession:
+    """A session of a peer."""
+
+    def __init__(
+        self,
+        server: SessionServer,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        address: str,
+        *,
+        refused: bool,
+    ) -> None:
+        self._server = server
+        self._address = address
+        self.network = network_of(address)
+        self.is_aborted = False
+        self.acceptor = Acceptor(
+            server.identifier,
+            settings=server._settings,
+            history=server._history,
+            accepts=server._accepts,
+            refuses=lambda _: "there are too many sessions" if refused else None,
+        )
+        self.acceptor.connection_made(asyncio.get_running_loop().time())
+        self.link = Link(self.acceptor, reader, writer, self._handle, self._notify, server._lock)
+
+    def leave(self) -> None:
+        self.link.leave()
+
+    async def _handle(self, events: Sequence[Event]) -> None:
+        received = [event for event in events if isinstance(event, MessageReceived)]
+        if received:
+            try:
+                await self._server._handler(received)
+            except BaseException:
+                for event in received:
+                    self.acceptor.history.forget(event.packet)
+                raise
+        self._notify(events)
+
+    def _notify(self, events: Sequence[Event]) -> None:
+        for event in events:
+            match event:
+                case SessionClosed(reason, detail):
+                    _LOG.debug("the session of %s was closed, %s: %s", self._address, reason, detail)
+                case MessageDisregarded(_, reason):
+                    _LOG.debug("%s: a message of %s is not delivered", reason, self._address)
+            if self._server._watch is not None:
+                self._server._watch(event, self._address)
+
+
+def network_of(address: str) -> str:
+    """The network that counts as one address: of IPv6 the first 64 bits."""
+    host, _, _ = address.partition("%")
+    if ":" not in host:
+        return address
+    parsed = ipaddress.IPv6Address(host)
+    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed) >> 64 << 64, 64)))
+
+
+def serve(
+    handler: Callable[[Sequence[MessageReceived]], Awaitable[None]],
+    host: str | Sequence[str] = "127.0.0.1",
+    port: int = SESSION_PORT,
+    *,
+    identifier: UUID | None = None,
+    settings: Settings | None = None,
+    history: MessageIDHistory | None = None,
+    accepts: Callable[[mqqb.UserMessage], bool] | None = None,
+    max_sessions: int = 4096,
+    max_sessions_per_address: int = 1024,
+    watch: Callable[[Event, str], None] | None = None,
+) -> SessionServer:
+    """Receive messages; the parameters are those of ``SessionServer``, which listens on entering its context.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> from msmqwire import net
+    >>> async def store(received):
+    ...     with open("messages.txt", "a") as file:
+    ...         file.writelines(f"{each.message.label}\\n" for each in received)
+    >>> async def main():
+    ...     async with net.serve(store, "127.0.0.1", port=0) as server:
+    ...         await asyncio.sleep(0.1)  # in place of asyncio.Event().wait(), which serves until a signal
+    ...         print(server.sessions)
+    >>> asyncio.run(main())
+    0
+    """
+    return SessionServer(
+        handler,
+        host,
+        port,
+        identifier=identifier,
+        settings=settings,
+        history=history,
+        accepts=accepts,
+        max_sessions=max_sessions,
+        max_sessions_per_address=max_sessions_per_address,
+        watch=watch,
+    )

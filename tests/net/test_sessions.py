@@ -1,0 +1,351 @@
+"""Sessions over real sockets: client and server of this package, and a peer that is a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from msmqwire import mqqb, net
+from msmqwire.errors import SessionError
+from msmqwire.net.session_server import network_of
+from msmqwire.session import CloseReason, Event, MessageReceived, SessionClosed, Settings
+from tests.reference.mqqb_session_packets import (
+    ConnectionParameters,
+    EstablishConnection,
+    Ping,
+    SessionAck,
+    SessionHeader,
+    UserMessage,
+    first_packet,
+    read,
+    read_ping,
+)
+from tests.session.peers import incoming
+
+QUEUE = r"DIRECT=TCP:127.0.0.1\private$\orders"
+GUID = uuid.UUID(int=5)
+Handler = Callable[[Sequence[MessageReceived]], Awaitable[None]]
+
+
+def message(body: bytes = b"x", *, recoverable: bool = False) -> mqqb.UserMessage:
+    return mqqb.UserMessage(
+        destination_queue=QUEUE, body=body, delivery_mode="recoverable" if recoverable else "express"
+    )
+
+
+class Store:
+    """Keeps bodies; fails for the first ``failures`` calls."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.bodies: list[bytes] = []
+        self._failures = failures
+
+    async def __call__(self, received: Sequence[MessageReceived]) -> None:
+        await asyncio.sleep(0)
+        if self._failures:
+            self._failures -= 1
+            raise OSError("the disk is full")
+        self.bodies += [bytes(each.message.body) for each in received]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("recoverable", [False, True])
+def test_messages_arrive_in_order(host: str, recoverable: bool) -> None:
+    store = Store()
+
+    async def main() -> None:
+        async with net.serve(store, host, port=0) as server, net.connect(host, server.port) as client:
+            for number in range(192):
+                await client.send(message(b"%d" % number, recoverable=recoverable))
+
+    asyncio.run(main())
+    assert store.bodies == [b"%d" % number for number in range(192)]
+
+
+def test_large_messages_in_both_directions() -> None:
+    """Neither side stops reading while it writes."""
+    bodies = [bytes([number]) * (1 << 20) for number in range(20)]
+    here, there = Store(), Store()
+
+    async def main() -> None:
+        async with net.serve(there, port=0) as server, net.connect("127.0.0.1", server.port, handler=here) as client:
+            await client.send(message(b"first", recoverable=True))
+            await client.acknowledged()
+            (session,) = server._sessions.values()
+            for body in bodies:
+                session.acceptor.send(message(body, recoverable=True), asyncio.get_running_loop().time())
+            session.link.flush_soon()
+            for body in bodies:
+                await client.send(message(body, recoverable=True))
+            await client.acknowledged()
+            while session.acceptor.outgoing.awaiting:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    assert here.bodies == bodies
+    assert there.bodies == [b"first", *bodies]
+
+
+def test_a_handler_that_fails_gets_the_messages_again() -> None:
+    store = Store(failures=2)
+
+    async def main() -> None:
+        async with net.serve(store, port=0) as server, net.connect("127.0.0.1", server.port) as client:
+            await client.send(message(b"a", recoverable=True))
+            await client.send(message(b"b"))
+
+    asyncio.run(main())
+    assert store.bodies == [b"a", b"b"]
+
+
+def test_refused_for_its_server_guid() -> None:
+    async def main() -> None:
+        hop = net.NextHop("127.0.0.1", uuid.UUID(int=9))
+        async with net.serve(Store(), port=0, identifier=GUID) as server, net.connect([hop], server.port) as client:
+            await client.send(message())
+
+    with pytest.raises(SessionError, match=f"queue manager {GUID} refused"):
+        asyncio.run(main())
+
+
+def test_next_hops_are_tried_in_turn() -> None:
+    store = Store()
+
+    async def main() -> None:
+        async with net.serve(store, "127.0.0.1", port=0, identifier=GUID) as server:
+            hops = [net.NextHop("127.0.0.9"), net.NextHop("127.0.0.1", GUID)]
+            async with net.connect(hops, server.port) as client:
+                await client.send(message(b"a", recoverable=True))
+                await client.acknowledged()
+                assert "127.0.0.9" in client.failure
+
+    asyncio.run(main())
+    assert store.bodies == [b"a"]
+
+
+def test_ping_before_a_connection() -> None:
+    store = Store()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        ping_port = free.getsockname()[1]
+
+    async def main() -> None:
+        async with net.serve(store, port=0, identifier=GUID) as server:
+            client = net.connect("127.0.0.1", server.port, ping_port=ping_port)
+            await client.send(message(b"a", recoverable=True))
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.acknowledged(), 1.5)
+            assert "does not accept a session" in client.failure
+            await server.answer_pings(ping_port)
+            assert await net.ping("127.0.0.1", ping_port, identifier=GUID)
+            await client.acknowledged()
+            await client.close()
+
+    asyncio.run(main())
+    assert store.bodies == [b"a"]
+
+
+class Peer:
+    """A peer that is a socket and the packets of the reference."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self._data = b""
+
+    async def packet(self) -> object:
+        while True:
+            packet, self._data = first_packet(self._data)
+            if packet:
+                return read(packet)
+            data = await asyncio.wait_for(self.reader.read(65536), 10)
+            if not data:
+                return None
+            self._data += data
+
+    async def initiate(self) -> None:
+        self.writer.write(EstablishConnection(GUID.bytes_le, bytes(16)).pack())
+        assert isinstance(await self.packet(), EstablishConnection)
+        self.writer.write(ConnectionParameters().pack())
+        assert isinstance(await self.packet(), ConnectionParameters)
+
+
+async def peer_of(server: net.SessionServer) -> Peer:
+    return Peer(*await asyncio.open_connection("127.0.0.1", server.port))
+
+
+def test_leaving_acknowledges_what_is_owed() -> None:
+    """S18, also while the peer sends more."""
+
+    async def main() -> None:
+        store = Store()
+        server = net.serve(store, port=0)
+        await server.start()
+        peer = await peer_of(server)
+        await peer.initiate()
+        peer.writer.write(incoming(1, recoverable=True))
+        while not store.bodies:
+            await asyncio.sleep(0.01)
+        closing = asyncio.create_task(server.close())
+        peer.writer.write(incoming(2, recoverable=True))
+        assert await peer.packet() == SessionAck(SessionHeader(1, 1, 1))
+        assert await peer.packet() is None
+        peer.writer.close()
+        await closing
+        assert server.sessions == 0
+
+    asyncio.run(main())
+
+
+def test_a_message_is_acknowledged_after_it_is_stored() -> None:
+    async def main() -> None:
+        stored = asyncio.Event()
+
+        async def store(received: Sequence[MessageReceived]) -> None:
+            await stored.wait()
+
+        async with net.serve(store, port=0, settings=Settings(window_size=1)) as server:
+            peer = await peer_of(server)
+            await peer.initiate()
+            peer.writer.write(incoming(1, recoverable=True))
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(peer.reader.read(1), 0.8)
+            stored.set()
+            assert await peer.packet() == SessionAck(SessionHeader(1, 1, 1, window_size=1))
+            peer.writer.close()
+
+    asyncio.run(main())
+
+
+def test_garbage_closes_one_session_only() -> None:
+    events: list[Event] = []
+    store = Store()
+
+    async def main() -> None:
+        async with net.serve(store, port=0, watch=lambda event, _: events.append(event)) as server:
+            peer = await peer_of(server)
+            peer.writer.write(b"GET / HTTP/1.1\r\n\r\n")
+            assert await peer.packet() is None
+            peer.writer.close()
+            async with net.connect("127.0.0.1", server.port) as client:
+                await client.send(message(b"a", recoverable=True))
+
+    asyncio.run(main())
+    assert store.bodies == [b"a"]
+    assert isinstance(events[0], SessionClosed)
+    assert events[0].reason is CloseReason.MALFORMED_PACKET
+
+
+def test_silent_connections_give_way() -> None:
+    store = Store()
+
+    async def main() -> None:
+        async with net.serve(store, port=0, max_sessions_per_address=3) as server:
+            silent = [await peer_of(server) for _ in range(5)]
+            async with net.connect("127.0.0.1", server.port) as client:
+                await client.send(message(b"a", recoverable=True))
+                await client.acknowledged()
+                assert server.sessions <= 3
+            for peer in silent:
+                peer.writer.close()
+
+    asyncio.run(main())
+    assert store.bodies == [b"a"]
+
+
+def test_too_many_sessions_of_an_address_are_refused() -> None:
+    async def main() -> None:
+        async with net.serve(Store(), port=0, max_sessions_per_address=2) as server:
+            peers = [await peer_of(server) for _ in range(2)]
+            for peer in peers:
+                await peer.initiate()
+            assert server._is_full("127.0.0.1")
+            client = net.connect("127.0.0.1", server.port)
+            await client.send(message())
+            with pytest.raises(SessionError, match="refused the session"):
+                await client.acknowledged()
+            await client.close()
+            for peer in peers:
+                peer.writer.close()
+
+    asyncio.run(main())
+
+
+def test_networks_count_as_addresses() -> None:
+    assert network_of("10.0.0.1") == "10.0.0.1"
+    assert network_of("fe80::1%eth0") == network_of("fe80::2")
+    assert network_of("2001:db8::1") != network_of("2001:db8:0:1::1")
+    assert network_of("::ffff:10.0.0.1") == "10.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "data", [b"x" * 24, Ping(0, 1, GUID.bytes_le, signature=1).pack(), Ping(1, 7, GUID.bytes_le).pack()]
+)
+def test_ping_responder(data: bytes) -> None:
+    async def main() -> bytes:
+        server = net.serve(Store(), port=0, identifier=GUID)
+        await server.start()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.bind(("127.0.0.1", 0))
+            client.setblocking(False)
+            await server.answer_pings(0)
+            target = server._pings[0].get_extra_info("sockname")
+            client.sendto(data, target)
+            try:
+                return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 100), 0.5)
+            except TimeoutError:
+                return b""
+            finally:
+                await server.close()
+
+    answer = asyncio.run(main())
+    request = read_ping(data)
+    assert answer == (b"" if request is None else request.answer(GUID.bytes_le).pack())
+
+
+def test_closed_client() -> None:
+    async def main() -> None:
+        client = net.connect("127.0.0.1", 1)
+        await client.send(message())
+        await client.close()
+        assert client.unacknowledged == 1
+        with pytest.raises(SessionError, match="closed"):
+            await client.send(message())
+
+    asyncio.run(main())
+
+
+def test_messages_for_a_client_without_a_handler_are_disregarded() -> None:
+    store = Store()
+
+    async def main() -> None:
+        async with net.serve(store, port=0) as server, net.connect("127.0.0.1", server.port) as client:
+            await client.send(message(recoverable=True))
+            await client.acknowledged()
+            (session,) = server._sessions.values()
+            session.acceptor.send(message(recoverable=True), asyncio.get_running_loop().time())
+            session.link.flush_soon()
+            while session.acceptor.outgoing.awaiting or session.acceptor.outgoing.waiting:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+
+
+def test_parameters_are_checked() -> None:
+    with pytest.raises(ValueError, match="port is 0"):
+        net.connect("127.0.0.1", 0)
+    with pytest.raises(ValueError, match="no next hop"):
+        net.connect([])
+    with pytest.raises(ValueError, match="port is 65536"):
+        net.serve(Store(), port=65536)
+    with pytest.raises(ValueError, match="at least 1"):
+        net.serve(Store(), max_sessions=0)
+
+
+def test_reference_message_is_read() -> None:
+    """The peer of these tests writes what the package reads."""
+    assert mqqb.decode(UserMessage(GUID.bytes_le, 1, b"x").pack(), strict=True).kind == "user_message"
