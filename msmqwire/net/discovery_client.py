@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import struct
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, Self, TypedDict, Unpack
 
@@ -23,6 +25,7 @@ from msmqwire.discovery.client import (
     WaitUntil,
 )
 from msmqwire.net.interfaces import local_networks
+from msmqwire.net.socket_errors import Backoff, error_name, is_unusable
 
 __all__ = ["DISCOVERY_PORT", "Discoverer", "Options", "discover", "discover_sync"]
 
@@ -35,6 +38,8 @@ _LOOPBACK = 1  # Linux gives the loopback interface of each network namespace th
 _IP_PKTINFO = 26 if sys.platform == "darwin" else 8  # of <netinet/in.h>; missing in the socket module
 _PKTINFO = struct.Struct("=i4s4s")  # struct in_pktinfo: interface, local address, destination
 _NIL = uuid.UUID(int=0)
+
+_ATTEMPTS = {"send": "send a request", "receive": "receive", "open": "open a socket"}
 
 _P = ParamSpec("_P")
 _LOG = logging.getLogger(__name__)
@@ -72,6 +77,12 @@ class Discoverer:
         As for ``msmqwire.discovery.DiscoveryClient``.
     watch : callable, optional
         Called with each action as it is taken: ``Send``, ``WaitUntil``, ``Discard``, ``Deliver``.
+
+    Attributes
+    ----------
+    socket_errors : Counter
+        The errors of sockets since the client was made, by operation and name, such as ``("send", "ENETUNREACH")``.
+        None of them ends a run.
     """
 
     def __init__(
@@ -92,6 +103,7 @@ class Discoverer:
         self._machine = DiscoveryClient(
             enterprise_id=enterprise_id, site_id=site_id, literal=literal, response_timeout=timeout
         )
+        self.socket_errors: Counter[tuple[str, str]] = Counter()
         self._networks = networks
         self._port = port
         self._watch = watch
@@ -108,7 +120,7 @@ class Discoverer:
         run = self._run
         if run is None or run.outcome.done():
             networks = local_networks() if self._networks is None else self._networks
-            run = self._run = _Run(self._machine, networks, self._port, self._watch)
+            run = self._run = _Run(self._machine, networks, self._port, self._watch, self.socket_errors)
             run.start()
         run.waiting += 1
         try:
@@ -164,6 +176,7 @@ class _Run:
         networks: Sequence[NetworkAddress],
         port: int,
         watch: Callable[[Action], None] | None,
+        errors: Counter[tuple[str, str]],
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[Discovery] = self.loop.create_future()
@@ -172,7 +185,10 @@ class _Run:
         self._networks = networks
         self._port = port
         self._watch = watch
+        self._errors = errors
         self._endpoints: dict[NetworkAddress, _Endpoint] = {}
+        self._backoffs: dict[NetworkAddress, Backoff] = {}
+        self._reopening: dict[NetworkAddress, asyncio.TimerHandle] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -224,52 +240,72 @@ class _Run:
         self._do(self._machine.tick, max(deadline, self.loop.time()))
 
     def _send(self, network: NetworkAddress, data: bytes) -> None:
-        """Broadcast a request, after an error through a new socket; if that fails too, the network stays silent."""
+        """Broadcast a request; if the socket is unusable, once more through a new one.
+
+        After any other error the network stays silent.
+        """
         try:
-            endpoint = self._endpoints.get(network) or self._open(network)
             try:
-                endpoint.send(data, self._port)
-            except OSError:
+                (self._endpoints.get(network) or self._open(network)).send(data, self._port)
+            except OSError as error:
+                if not is_unusable(error):
+                    raise
+                self._count("send", network, error)
                 self._open(network).send(data, self._port)
         except OSError as error:
-            _LOG.info("cannot send a request on %s: %s", network, error)
+            self._count("send", network, error)
             self._machine.send_failed(network, error.strerror or str(error))
 
     def _receive(self, endpoint: _Endpoint) -> None:
-        """A socket is readable: it has datagrams, or has failed."""
+        """A socket is readable: it has datagrams, or an error."""
         for _ in range(_AT_ONCE):
             try:
                 data, interface, source = endpoint.receive()
             except BlockingIOError:
                 return
             except OSError as error:
-                self._reopen(endpoint.network, error)
+                self._count("receive", endpoint.network, error)
+                if is_unusable(error):
+                    self._reopen(endpoint.network)
                 return
             network = self._attribute(endpoint, interface)
             self._do(self._machine.receive, data, network, source=source, now=self.loop.time())
             if self.outcome.done():
                 return
 
-    def _reopen(self, network: NetworkAddress, error: OSError) -> None:
-        _LOG.warning("the socket on %s has failed and is reopened: %s", network, error)
+    def _count(self, operation: str, network: NetworkAddress, error: OSError) -> None:
+        self._errors[operation, error_name(error)] += 1
+        level = logging.WARNING if operation == "open" or is_unusable(error) else logging.INFO
+        _LOG.log(level, "cannot %s on %s: %s: %s", _ATTEMPTS[operation], network, error_name(error), error)
+
+    def _reopen(self, network: NetworkAddress) -> None:
+        """Open the socket on a network anew, after a delay that grows with each failure."""
+        self._endpoints[network].silence()
+        delay = self._backoffs.setdefault(network, Backoff()).delay(round(self.loop.time() * 1e9))
+        self._wait_no_more(network)
+        self._reopening[network] = self.loop.call_later(delay / 1e9, self._try_to_open, network)
+
+    def _wait_no_more(self, network: NetworkAddress) -> None:
+        if (waiting := self._reopening.pop(network, None)) is not None:
+            waiting.cancel()
+
+    def _try_to_open(self, network: NetworkAddress) -> None:
         try:
             self._open(network)
-        except OSError as again:
-            _LOG.warning("the socket on %s cannot be reopened: %s", network, again)
+        except OSError as error:
+            self._count("open", network, error)
+            self._reopen(network)
 
     def _open(self, network: NetworkAddress) -> _Endpoint:
         """Open a socket on a network; it takes over the port of one that failed, which replies are sent to."""
-        port = 0
-        if (failed := self._endpoints.pop(network, None)) is not None:
-            port = failed.port
-            self._shut(failed)
-        endpoint = self._endpoints[network] = _Endpoint(network, port)
+        self._wait_no_more(network)
+        failed = self._endpoints.get(network)
+        if failed is not None:
+            failed.close()
+        endpoint = _Endpoint(network, self.loop, 0 if failed is None else failed.port)
+        self._endpoints[network] = endpoint
         self.loop.add_reader(endpoint, self._receive, endpoint)
         return endpoint
-
-    def _shut(self, endpoint: _Endpoint) -> None:
-        self.loop.remove_reader(endpoint)
-        endpoint.close()
 
     def _attribute(self, endpoint: _Endpoint, interface: int) -> NetworkAddress | None:
         """The network that a datagram arrived on, which need not be that of its destination address."""
@@ -280,8 +316,10 @@ class _Run:
     def _close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        for network in list(self._reopening):
+            self._wait_no_more(network)
         while self._endpoints:
-            self._shut(self._endpoints.popitem()[1])
+            self._endpoints.popitem()[1].close()
 
 
 _NOT_ON_WINDOWS = "Python on Windows does not say on which network a datagram arrived: discovery needs that"
@@ -290,7 +328,7 @@ _NOT_ON_WINDOWS = "Python on Windows does not say on which network a datagram ar
 class _Endpoint:
     """A UDP socket at the computer's address on one network."""
 
-    def __init__(self, network: NetworkAddress, port: int) -> None:
+    def __init__(self, network: NetworkAddress, loop: asyncio.AbstractEventLoop, port: int) -> None:
         if not hasattr(socket.socket, "recvmsg"):
             raise OSError(_NOT_ON_WINDOWS)
         self.network = network
@@ -305,9 +343,16 @@ class _Endpoint:
             self._socket.close()
             raise
         self.port: int = self._socket.getsockname()[1]
+        self._loop = loop
+        self._descriptor = self._socket.fileno()
 
     def fileno(self) -> int:
-        return self._socket.fileno()
+        return self._descriptor
+
+    def silence(self) -> None:
+        """Take the socket out of the event loop, even if its descriptor is no longer open."""
+        if self._descriptor >= 0:
+            self._loop.remove_reader(self._descriptor)
 
     def send(self, data: bytes, port: int) -> None:
         if sys.platform == "win32":
@@ -329,4 +374,7 @@ class _Endpoint:
         return data, interface, f"{host}:{port}"
 
     def close(self) -> None:
-        self._socket.close()
+        self.silence()
+        self._descriptor = -1  # another socket may get it
+        with contextlib.suppress(OSError):
+            self._socket.close()

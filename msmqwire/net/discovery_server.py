@@ -14,15 +14,15 @@ import selectors
 import socket
 import struct
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Self
 
-from msmqwire.discovery.rates import Rate, TokenBucket
 from msmqwire.discovery.server import DiscoveryServer, Refusal
 from msmqwire.net.interfaces import local_networks
+from msmqwire.net.socket_errors import Backoff, error_name, is_unusable
 
 __all__ = ["Address", "DiscoveryService", "Event", "JsonLines", "dropped_by_kernel", "open_socket"]
 
@@ -34,8 +34,6 @@ _LOG = logging.getLogger(__name__)
 _MOST_READ = 2048
 #: Datagrams read from one socket before other sockets and calls have their turn.
 _TURN = 1024
-# How often sockets are reopened: datagrams that wait at a socket are lost with it. Other errors of sending are `unsent`
-_REOPENING = Rate(1, burst=4)
 #: Size of the receive buffer, as the kernel counts it; the kernel may grant less.
 _WAITING = 4 << 20
 #: Nanoseconds after a logged event in which more of its kind are only counted, so that a flood does not fill the log.
@@ -43,11 +41,8 @@ _QUIET = 60_000_000_000
 # <asm-generic/socket.h> and <linux/sock_diag.h>; neither number is in the module socket
 _SO_MEMINFO = 55
 _MEMINFO = struct.Struct("=9I")
-#: The send buffer is full; the socket itself works.
-_BUSY = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
-#: The source is an address that cannot be sent to, such as a broadcast address; the socket itself works.
+#: The source is an address that cannot be sent to, such as a broadcast address.
 _UNANSWERABLE = frozenset({errno.EACCES, errno.EINVAL})
-_UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.ECONNREFUSED, errno.EPERM})
 #: Unanswerable sources remembered besides the broadcast addresses of the local networks.
 _MOST_UNANSWERABLE = 1024
 
@@ -84,13 +79,17 @@ def dropped_by_kernel(opened: socket.socket) -> int | None:
     return int(_MEMINFO.unpack(found)[-1]) if len(found) == _MEMINFO.size else None
 
 
+_OPERATIONS = ("send", "receive", "open")
+
+
 @dataclass(slots=True)
 class _Losses:
-    """Datagrams dropped at closed sockets, answers not sent, and sockets reopened."""
+    """Datagrams dropped at closed sockets, answers not sent, sockets reopened, and errors of sockets by name."""
 
     dropped: int = 0
     unsent: int = 0
     reopened: int = 0
+    errors: dict[str, Counter[str]] = field(default_factory=lambda: {kind: Counter() for kind in _OPERATIONS})
 
 
 class DiscoveryService:
@@ -124,9 +123,11 @@ class DiscoveryService:
         self.server = server
         self._clock, self._opener = clock, opener
         self._losses = _Losses()
-        self._reopening = TokenBucket(_REOPENING)
-        self._quiet_until: dict[str, int] = dict.fromkeys((*Refusal, "reopened"), clock())
+        self._quiet_until: dict[str, int] = dict.fromkeys(Refusal, clock())
         self._sockets: dict[Address, socket.socket] = {}
+        self._bound: dict[Address, Address] = {}
+        self._backoffs: dict[Address, Backoff] = {}
+        self._due: dict[Address, int] = {}  # when to open the sockets that were closed as unusable
         self._selector = selectors.DefaultSelector()
         self._calls: deque[Callable[[], object]] = deque()
         self._stopping = False
@@ -148,8 +149,8 @@ class DiscoveryService:
 
     @property
     def addresses(self) -> list[Address]:
-        """The addresses it listens on, with the actual ports."""
-        return [opened.getsockname() for opened in self._sockets.values()]
+        """The addresses it listens on, with the actual ports; those of sockets that are being reopened included."""
+        return list(self._bound.values())
 
     def fileno(self) -> int:
         """A descriptor to which any byte may be written to wake ``run``, for ``signal.set_wakeup_fd``."""
@@ -161,13 +162,13 @@ class DiscoveryService:
         Raises
         ------
         OSError
-            An address cannot be used. The previous addresses are restored.
+            An address cannot be used. The previous addresses are restored; one that cannot be is tried again and again.
         """
         self.server.unanswerable = _broadcast_addresses()
         wanted = list(dict.fromkeys(addresses))
         # Closed first: an old address may conflict with a new one, as 127.0.0.1 does with 0.0.0.0
-        left = {address: self._sockets[address].getsockname() for address in self._sockets if address not in wanted}
-        fresh = [address for address in wanted if address not in self._sockets]
+        left = {address: bound for address, bound in self._bound.items() if address not in wanted}
+        fresh = [address for address in wanted if address not in self._bound]
         for address in left:
             self._close(address)
         try:
@@ -177,19 +178,19 @@ class DiscoveryService:
             for address in fresh:
                 self._close(address)
             for address, bound in left.items():
-                self._open(address, bound)
+                self._bound[address] = bound
+                self._due[address] = self._clock()
+            self._open_due()
             raise
 
     def run(self) -> None:
         """Answer until ``stop`` is called; may be called again afterwards.
 
-        Raises
-        ------
-        OSError
-            A socket has failed and cannot be reopened, which ends the server: [MS-MQSD] 3.2.5.
+        No error of a socket ends it. (Decision: by [MS-MQSD] 3.2.5 a server ends when it cannot reopen its socket.)
         """
         while not self._stopping:
-            for key, _ in self._selector.select():
+            self._open_due()
+            for key, _ in self._selector.select(self._wait()):
                 if key.fileobj is self._woken:
                     self._take_calls()
                 elif self._sockets.get(key.data) is key.fileobj:  # a call may have closed it since
@@ -223,11 +224,12 @@ class DiscoveryService:
             "unsent": losses.unsent,
             "dropped_by_kernel": self._dropped(),
             "reopened": losses.reopened,
+            **{f"{operation}_errors": dict(found) for operation, found in losses.errors.items()},
         }
 
     def close(self) -> None:
         """Close every socket."""
-        for address in list(self._sockets):
+        for address in list(self._bound):
             self._close(address)
         self._selector.close()
         self._waker.close()
@@ -252,6 +254,9 @@ class DiscoveryService:
                 datagram, source = opened.recvfrom(_MOST_READ)
             except BlockingIOError:
                 return
+            except OSError as error:
+                self._failed(address, "receive", error)
+                return
             answer = receive(datagram, source, clock())
             if isinstance(answer, Refusal):
                 if clock() >= self._quiet_until[answer]:
@@ -264,8 +269,7 @@ class DiscoveryService:
                 self._losses.unsent += 1
                 if error.errno in _UNANSWERABLE:
                     self._refuse_source(source[0])
-                elif error.errno not in _BUSY | _UNREACHABLE and self._reopening.take(clock()):
-                    self._reopen(address, source, error)
+                if self._failed(address, "send", error, source=_text(source)):
                     return
 
     def _refuse_source(self, host: str) -> None:
@@ -274,15 +278,47 @@ class DiscoveryService:
         if len(known) < _MOST_UNANSWERABLE:
             self.server.unanswerable = known | {host}
 
-    def _reopen(self, address: Address, source: Address, error: OSError) -> None:
-        """[MS-MQSD] 3.2.5: after a send error the socket is closed and reopened."""
-        bound = self._sockets[address].getsockname()
-        self._close(address)
-        self._losses.reopened += 1
-        self._open(address, bound)
-        if self._clock() >= self._quiet_until["reopened"]:
-            about = {"address": _text(bound), "source": _text(source), "error": error.strerror}
-            self._log("reopened", Event("reopened", **about, so_far=self._losses.reopened), logging.WARNING)
+    def _failed(self, address: Address, operation: str, error: OSError, **about: str) -> bool:
+        """Count an error and log it; close the socket if it is unusable, and say so.
+
+        It is opened anew at the time that the delays of its address allow.
+        """
+        name = error_name(error)
+        counts = self._losses.errors[operation]
+        counts[name] += 1
+        unusable = operation == "open" or is_unusable(error)
+        now = self._clock()
+        if unusable:
+            bound = self._bound[address]
+            self._close(address)
+            self._bound[address] = bound
+            self._due[address] = now + self._backoffs.setdefault(address, Backoff()).delay(now)
+        kind = f"{operation} {name}"
+        if now >= self._quiet_until.get(kind, now):
+            about |= {"address": _text(self._bound[address]), "error": name, "reason": error.strerror or str(error)}
+            level = logging.WARNING if unusable else logging.INFO
+            self._log(kind, Event(f"{operation}_error", **about, unusable=unusable, so_far=counts[name]), level)
+        return unusable
+
+    def _open_due(self) -> None:
+        """Open the sockets whose delay is over."""
+        if not self._due:
+            return
+        now = self._clock()
+        for address in [address for address, due in self._due.items() if due <= now]:
+            del self._due[address]
+            try:
+                self._open(address, self._bound[address])
+            except OSError as error:
+                self._failed(address, "open", error)
+            else:
+                self._losses.reopened += 1
+
+    def _wait(self) -> float | None:
+        """Seconds until a socket is to be opened; None for none."""
+        if not self._due:
+            return None
+        return max(0, min(self._due.values()) - self._clock()) / 1e9
 
     def _log(self, kind: str, event: Event, level: int = logging.INFO) -> None:
         """Log an event, and then no more of its kind for a while."""
@@ -292,14 +328,18 @@ class DiscoveryService:
     def _open(self, address: Address, bound: Address) -> None:
         opened = self._opener(bound)
         self._sockets[address] = opened
+        self._bound[address] = opened.getsockname()
         self._selector.register(opened, selectors.EVENT_READ, address)
 
     def _close(self, address: Address) -> None:
+        self._due.pop(address, None)
+        self._bound.pop(address, None)
         opened = self._sockets.pop(address, None)
         if opened is not None:
             self._losses.dropped += dropped_by_kernel(opened) or 0
             self._selector.unregister(opened)
-            opened.close()
+            with contextlib.suppress(OSError):
+                opened.close()
 
     def _dropped(self) -> int | None:
         found = [dropped_by_kernel(opened) for opened in self._sockets.values()]

@@ -8,6 +8,7 @@ import errno
 import os
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Interface
@@ -21,6 +22,7 @@ from msmqwire.net import Discoverer, discover, discover_sync, local_networks
 from msmqwire.net import discovery_client as room
 from tests.net.clock import Loop, Watch, is_discard, is_send, is_wait, run
 from tests.net.responders import DEADLINE, Asked, Script, other_site, own_site, reply, responding, silent
+from tests.net.socket_errors import ERRORS_OF_RECV, ERRORS_OF_SEND, OF_THE_SOCKET
 
 # --- Networks: loopback has as many addresses as a test wants ---
 
@@ -200,6 +202,73 @@ def test_options_that_make_no_sense(options: Any) -> None:
 # --- Sockets that fail ---
 
 
+@pytest.mark.parametrize("name", ERRORS_OF_RECV)
+def test_every_error_of_recv(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is counted and ends no run; only one that says that the socket is unusable opens it anew."""
+    receive, open_ = room._Endpoint.receive, room._Run._open
+    failed, opened = [], []
+
+    def fail_once(endpoint: Any) -> Any:
+        if not failed:
+            failed.append(endpoint)
+            raise OSError(getattr(errno, name), os.strerror(getattr(errno, name)))
+        return receive(endpoint)
+
+    def watched_open(run: Any, network: NetworkAddress) -> Any:
+        opened.append(network)
+        return open_(run, network)
+
+    monkeypatch.setattr(room._Endpoint, "receive", fail_once)
+    monkeypatch.setattr(room._Run, "_open", watched_open)
+
+    def often(asked: Asked) -> Iterator[bytes]:
+        for _ in range(20):  # what waits at a socket is lost when it is opened anew
+            yield reply(asked.run)
+            time.sleep(0.01)
+
+    async def main(_: Loop) -> None:
+        before = descriptors()
+        async with Discoverer(networks=[A], port=port) as discoverer:
+            assert (await discoverer.get_directory_server_list()).found
+            assert discoverer.socket_errors == ({} if name == "EAGAIN" else {("receive", name): 1})
+        assert descriptors() == before
+
+    with servers(often) as (port, _):
+        run(main)
+    assert len(opened) == 1 + (name in OF_THE_SOCKET)
+
+
+@pytest.mark.parametrize("name", ERRORS_OF_SEND)
+def test_every_error_of_send(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    send, open_ = room._Endpoint.send, room._Run._open
+    failed, opened = [], []
+
+    def fail_once(endpoint: Any, data: bytes, port: int) -> None:
+        if not failed:
+            failed.append(endpoint)
+            raise OSError(getattr(errno, name), os.strerror(getattr(errno, name)))
+        send(endpoint, data, port)
+
+    def watched_open(run: Any, network: NetworkAddress) -> Any:
+        opened.append(network)
+        return open_(run, network)
+
+    monkeypatch.setattr(room._Endpoint, "send", fail_once)
+    monkeypatch.setattr(room._Run, "_open", watched_open)
+    unusable = name in OF_THE_SOCKET
+
+    async def main(loop: Loop) -> None:
+        async with Discoverer(networks=[A, B], port=port, watch=Watch(loop, is_send)) as discoverer:
+            result = await discoverer.get_directory_server_list()
+            assert result.found
+            assert [network for network, _ in result.unsent] == ([] if unusable else [A])
+            assert discoverer.socket_errors == {("send", name): 1}
+
+    with servers(own_site, own_site) as (port, _):
+        run(main)
+    assert opened == ([A, A, B] if unusable else [A, B])
+
+
 def test_socket_that_fails_when_it_is_read(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """It is opened anew on its port, and what the server sends from then on arrives."""
     failed, opened_anew = [], threading.Event()
@@ -234,7 +303,7 @@ def test_socket_that_fails_when_it_is_read(monkeypatch: pytest.MonkeyPatch, capl
     with servers(twice) as (port, requests):
         run(main)
     assert len(requests[0]) == 1
-    assert "is reopened" in caplog.text
+    assert "cannot receive on" in caplog.text
 
 
 def test_socket_that_cannot_be_opened_anew(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -258,7 +327,7 @@ def test_socket_that_cannot_be_opened_anew(monkeypatch: pytest.MonkeyPatch, capl
 
     with servers(own_site) as (port, _):
         run(main)
-    assert "cannot be reopened" in caplog.text
+    assert "cannot open a socket on" in caplog.text
 
 
 def test_socket_that_fails_when_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

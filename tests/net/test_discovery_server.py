@@ -25,6 +25,7 @@ from msmqwire.net.discovery_server import Address, DiscoveryService, Event, drop
 from tests.contract.checklist import row
 from tests.discovery.sites import SERVER_SITE_ID, V1, V2, V3, request, server, unlimited
 from tests.net.flood import datagrams
+from tests.net.socket_errors import ERRORS_OF_RECV, ERRORS_OF_SEND, OF_THE_SOCKET
 
 ROOT = Path(__file__).parent.parent.parent
 LOOPBACK = ("127.0.0.1", 0)
@@ -208,6 +209,12 @@ class FailingSocket(socket.socket):
         raise OSError(self.reason, "it is said")
 
 
+class PipeSocket(FailingSocket):
+    """A socket that was shut down."""
+
+    reason = errno.EPIPE
+
+
 class BusySocket(FailingSocket):
     """A socket that has no room for what it should send."""
 
@@ -271,59 +278,122 @@ def test_broadcast_addresses_are_learned_without_psutil(monkeypatch: pytest.Monk
         assert service.server.unanswerable == frozenset()
 
 
+def failing(operation: str, name: str) -> type[socket.socket]:
+    """Sockets of which each fails once, with this error."""
+
+    class Failing(socket.socket):
+        failed = False
+
+        def fail(self) -> None:
+            if not self.failed:
+                self.failed = True
+                raise OSError(getattr(errno, name), "it is said")
+
+        def sendto(self, *arguments: Any) -> int:
+            if operation == "send":
+                self.fail()
+            return super().sendto(*arguments)
+
+        def recvfrom(self, *arguments: Any) -> Any:
+            if operation == "receive":
+                self.fail()
+            return super().recvfrom(*arguments)
+
+    return Failing
+
+
 @row("SDS-08")
-def test_after_a_send_error_the_socket_is_reopened_and_if_it_cannot_be_the_server_ends() -> None:
-    opener = Opener(FailingSocket, socket.socket, FailingSocket)
+@pytest.mark.parametrize("name", ERRORS_OF_SEND)
+def test_every_error_of_send_is_counted_and_only_one_of_the_socket_opens_it_anew(name: str) -> None:
+    opener = Opener(failing("send", name), socket.socket)
     with running(DiscoveryService(server(), [LOOPBACK], opener=opener)) as service, client() as asking:
         (address,) = service.addresses
         asking.sendto(V1, address)
-        until(lambda: service.counters()["reopened"] == 1)
-        between_datagrams(service)  # the new socket is there
+        until(lambda: service.counters()["unsent"] == 1)
+        between_datagrams(service)
+        between_datagrams(service)
+        assert service.counters()["send_errors"] == {name: 1}
+        assert service.counters()["reopened"] == len(opener.opened) - 1 == (name in OF_THE_SOCKET)
+        if name not in ("EACCES", "EINVAL"):  # sources that cannot be answered are refused from then on
+            asking.sendto(V1, address)
+            assert asking.recvfrom(2048) == (V3, address)
+
+
+@pytest.mark.parametrize("name", ERRORS_OF_RECV)
+def test_every_error_of_recv_is_counted_and_only_one_of_the_socket_opens_it_anew(name: str) -> None:
+    opener = Opener(failing("receive", name), socket.socket)
+    with running(DiscoveryService(server(), [LOOPBACK], opener=opener)) as service, client() as asking:
+        (address,) = service.addresses
+        asking.sendto(V1, address)
+        if name in OF_THE_SOCKET:
+            until(lambda: service.counters()["reopened"] == 1)
+            asking.sendto(V1, address)
+        assert asking.recvfrom(2048) == (V3, address)
+        assert service.counters()["receive_errors"] == ({} if name == "EAGAIN" else {name: 1})
+        assert service.counters()["reopened"] == (name in OF_THE_SOCKET)
+
+
+def test_a_socket_that_was_closed_by_somebody_else() -> None:
+    with running(DiscoveryService(server(), [LOOPBACK])) as service, client() as asking:
+        (address,) = service.addresses
+        (opened,) = service._sockets.values()
+
+        def close_and_receive() -> None:
+            opened.close()
+            service._drain(LOOPBACK)
+
+        between_datagrams(service, close_and_receive)
+        between_datagrams(service)
+        assert service.addresses == [address]
         asking.sendto(V1, address)
         assert asking.recvfrom(2048) == (V3, address)
-    service = DiscoveryService(server(), [LOOPBACK], opener=opener)
-    with pytest.raises(OSError, match="no socket any more"), running(service), client() as asking:  # noqa: PT012
-        asking.sendto(V1, service.addresses[0])
+        assert service.counters()["receive_errors"] == {"EBADF": 1}
+
+
+def test_a_socket_that_cannot_be_opened_is_tried_again_after_growing_delays() -> None:
+    now = [0]
+    opener = Opener(failing("send", "EPIPE"))
+    service = DiscoveryService(server(), [LOOPBACK], opener=opener, clock=lambda: now[0])
+    with running(service), client() as asking:
+        (address,) = service.addresses
+        asking.sendto(V1, address)
+        tries = []
+        until(lambda: bool(service.counters()["open_errors"]))
+        for _ in range(12_700):
+            between_datagrams(service)
+            tries.append(service.counters()["open_errors"]["ENETDOWN"])  # type: ignore[index]
+            now[0] += 10_000_000
+        # At once, and 0.1, 0.3, 0.7, 1.5, ... seconds later
+        at = [tries.index(number) / 100 for number in sorted(set(tries))]
+        assert at == pytest.approx(
+            [0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 12.7, 25.5, 51.1, 102.3, 111.1][: len(at)], abs=0.02
+        )
+        assert service.addresses == [address]
+        opener.kinds.append(socket.socket)
+        now[0] += 60_000_000_000
         until(lambda: service.counters()["reopened"] == 1)
+        asking.sendto(V1, address)
+        assert asking.recvfrom(2048) == (V3, address)
 
 
-def test_failures_to_send_are_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_errors_are_counted_and_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    opener = Opener(FailingSocket, FailingSocket, socket.socket)
-    stopped = DiscoveryService(server(), [LOOPBACK], clock=lambda: 0, opener=opener)
-    with running(stopped) as service, client() as asking:
+    opener = Opener(PipeSocket, PipeSocket, socket.socket)
+    with running(DiscoveryService(server(), [LOOPBACK], opener=opener)) as service, client() as asking:
         (address,) = service.addresses
         for reopened in (1, 2):
             asking.sendto(V1, address)
             until(lambda: service.counters()["reopened"] == reopened)  # noqa: B023
-            between_datagrams(service)  # the new socket is there
         asking.sendto(V1, address)
         assert asking.recvfrom(2048) == (V3, address)
         counters = service.counters()
     assert opener.opened == [address] * 3
     assert (counters["answered"], counters["unsent"], counters["reopened"]) == (1, 2, 2)
-    (told,) = events(caplog, "reopened")  # the second in a minute is not logged
-    assert (told["error"], told["so_far"], told["address"]) == ("it is said", 1, "{}:{}".format(*address))
-
-
-def test_sockets_are_reopened_at_a_limited_rate() -> None:
-    """A socket that fails for each answer would lose the datagrams that wait there each time."""
-    now = [0]
-    opener = Opener(*[FailingSocket] * 7)
-    service = DiscoveryService(server(), [LOOPBACK], opener=opener, clock=lambda: now[0])
-    with running(service), client() as asking:
-        for sent in range(1, 21):
-            asking.sendto(V1, service.addresses[0])
-            until(lambda: service.counters()["unsent"] == sent)  # noqa: B023
-            between_datagrams(service)
-        assert service.counters()["reopened"] == 4
-        now[0] += 2_000_000_000
-        for sent in range(21, 31):
-            asking.sendto(V1, service.addresses[0])
-            until(lambda: service.counters()["unsent"] == sent)  # noqa: B023
-            between_datagrams(service)
-        assert service.counters()["reopened"] == 6
-        assert service.counters()["received"] == 30
+    (told,) = events(caplog, "send_error")  # the second in a minute is not logged
+    assert told | {"source": ""} == {
+        "source": "", "address": "{}:{}".format(*address), "error": "EPIPE", "reason": "it is said", "unusable": True,
+        "so_far": 1,
+    }  # fmt: skip
 
 
 def test_no_room_for_an_answer_is_no_failure() -> None:
@@ -334,6 +404,7 @@ def test_no_room_for_an_answer_is_no_failure() -> None:
         assert service.counters() | {"refused": None} == {
             "received": 1, "answered": 0, "own_site": 0, "other_sites": 1, "refused": None, "unsent": 1,
             "dropped_by_kernel": 0, "reopened": 0,
+            "send_errors": {"ENOBUFS": 1}, "receive_errors": {}, "open_errors": {},
         }  # fmt: skip
 
 
