@@ -57,6 +57,8 @@ TARGETS = {
     "format_names": Target("formatname", kernel_longest=1024, surface_longest=512),
     # An input is a packet, and what is written over it between decoding and each use of the batch
     "changing_bytes": Target(None, surface_longest=64, share=0.1),
+    # Some fifty packets in an input, each for a machine and for the slow reference
+    "session_machines": Target(None, surface_longest=256, share=0.05),
 }
 
 # Undefined behaviour traps: no runtime of its own is needed, and libFuzzer reports the signal

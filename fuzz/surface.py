@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from fuzz.sessions import session_machines
 from msmqwire import capture, mqcn, mqqb, mqsd, propvariant
 from msmqwire.errors import CaptureError, EncodeError
 from msmqwire.formatname import parse_batch
@@ -295,6 +296,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "streams": streams,
     "format_names": format_names,
     "changing_bytes": changing_bytes,
+    "session_machines": session_machines,
 }
 
 
