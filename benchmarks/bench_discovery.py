@@ -48,7 +48,7 @@ REQUEST = mqsd.encode(
 )
 ANSWER = mqsd.encode(reply_to(mqsd.decode(REQUEST), SITE))  # type: ignore[arg-type]
 UNLIMITED = Rate(1_000_000_000, burst=1_000_000_000)
-POLICY = Policy(network_rate=UNLIMITED, total_rate=UNLIMITED)
+POLICY = Policy(network_rate=UNLIMITED, total_rate=UNLIMITED, address_bytes=1 << 60, network_bytes=1 << 60)
 
 
 class Clients:

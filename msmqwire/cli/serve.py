@@ -51,8 +51,7 @@ the file (TOML; [enterprise] and [site] or [directory] are required, the rest ha
   port = 1801
 
   [allow]
-  networks = []                 # who may get answers of more than three times the request;
-                                # a quarter of total_burst is kept for them
+  networks = []                 # a quarter of total_burst is kept for these
 
   [limits]
   network_prefix = 24           # bits of an address that are its network
@@ -60,6 +59,8 @@ the file (TOML; [enterprise] and [site] or [directory] are required, the rest ha
   network_burst = 256
   total_rate = 1000             # the same for all networks
   total_burst = 2000
+  address_bytes = 65536         # sent to one address in ten seconds, and to one network
+  network_bytes = 524288
 
 a directory, which has the keys of [enterprise] and [site] that the file leaves out:
   [directory]
@@ -67,8 +68,8 @@ a directory, which has the keys of [enterprise] and [site] that the file leaves 
   machine = "LEDGER"                        # whose site and connected networks these are; Active
                                             # Directory has no connected networks: name them in [site]
 
-A request has 52 bytes. An answer of more than 156 bytes goes only to networks in [allow], and an
-answer of more than 1,472 bytes to nobody; --check shows the sizes.
+Every valid request is answered, up to these limits; --check shows the sizes of the answers. What exceeds
+a limit is dropped and counted.
 
 {LDAP_EPILOG}
 signals:
@@ -195,7 +196,7 @@ def _outcomes(server: DiscoveryServer) -> dict[str, _Outcome]:
 
 
 def _outcome(reply: Reply | Refusal, policy: Policy) -> _Outcome:
-    from msmqwire.discovery.server import LARGEST_REPLY, REQUEST_SIZE, Refusal
+    from msmqwire.discovery.server import LARGEST_REPLY, Refusal
 
     if isinstance(reply, Refusal):
         reasons = {
@@ -204,10 +205,10 @@ def _outcome(reply: Reply | Refusal, policy: Policy) -> _Outcome:
             Refusal.TOO_LARGE: f"the answer would have more than {LARGEST_REPLY:,} bytes",
         }
         return _Outcome(False, f"not answered: {reasons[reply]}")
-    if reply.smallest_request <= REQUEST_SIZE:
-        return _Outcome(True, f"{reply.size:,} bytes, to anyone")
-    whom = "only to networks of [allow]" if policy.allowed else "to nobody, since [allow] names no network"
-    return _Outcome(False, f"{reply.size:,} bytes, more than 3 times a request: {whom}")
+    for limit in ("address_bytes", "network_bytes"):
+        if reply.size > (most := getattr(policy, limit)):
+            return _Outcome(False, f"not answered: {reply.size:,} bytes, more than [limits] {limit}, {most:,}")
+    return _Outcome(True, f"{reply.size:,} bytes, to anyone")
 
 
 def _describe(configured: SiteFile, server: DiscoveryServer) -> None:

@@ -29,7 +29,15 @@ _TABLES = {
     "site": ("id", "connected_networks", "servers"),
     "listen": ("addresses", "port"),
     "allow": ("networks",),
-    "limits": ("network_prefix", "network_rate", "network_burst", "total_rate", "total_burst"),
+    "limits": (
+        "network_prefix",
+        "network_rate",
+        "network_burst",
+        "total_rate",
+        "total_burst",
+        "address_bytes",
+        "network_bytes",
+    ),
     "directory": ("source", "machine"),
 }
 _SERVER_KEYS = ("name", "ip", "ipx")
@@ -86,6 +94,8 @@ def read_site_file(path: str) -> SiteFile:
             network_rate=limits.rate("network", DEFAULT_POLICY.network_rate),
             total_rate=limits.rate("total", DEFAULT_POLICY.total_rate),
             network_prefix=limits.integer("network_prefix", 1, 32, DEFAULT_POLICY.network_prefix),
+            address_bytes=limits.integer("address_bytes", 1, 1_000_000_000, DEFAULT_POLICY.address_bytes),
+            network_bytes=limits.integer("network_bytes", 1, 1_000_000_000, DEFAULT_POLICY.network_bytes),
         ),
         addresses=_addresses(listen),
     )

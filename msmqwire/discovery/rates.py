@@ -1,4 +1,7 @@
-"""How often a server may answer: exact token buckets, one in total and one for each network, in bounded memory.
+"""How often a server may answer, and with how many bytes.
+
+Token buckets are exact, one in total and one for each network, in bounded memory. The bytes of the last ten seconds are
+exact too; their memory is bounded by the answers that the total rate allows in that time.
 
 A bucket is stored as one number, the time at which it will be full, so a full bucket needs no entry. Times are
 nanoseconds of a monotonic clock, such as ``time.monotonic_ns``.
@@ -6,12 +9,14 @@ nanoseconds of a monotonic clock, such as ``time.monotonic_ns``.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass
 
-__all__ = ["NetworkBuckets", "Rate", "TokenBucket"]
+__all__ = ["WINDOW", "ByteWindow", "NetworkBuckets", "Rate", "TokenBucket"]
 
 _SECOND = 1_000_000_000
+#: Nanoseconds in which the bytes to an address and to a network are counted.
+WINDOW = 10 * _SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +101,41 @@ class NetworkBuckets:
         if len(self._full_at) > self._capacity:
             self._full_at.popitem(last=False)
         return True
+
+
+class ByteWindow:
+    """The bytes sent in the last ten seconds to each source address and to each network of ``prefix`` bits."""
+
+    def __init__(self, *, prefix: int) -> None:
+        self._shift = 32 - prefix
+        self._sent: deque[tuple[int, int, int]] = deque()  # time, address, bytes
+        self._by_address: Counter[int] = Counter()
+        self._by_network: Counter[int] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    def to_address(self, address: int, now: int) -> int:
+        """The bytes sent to an IPv4 address."""
+        self._forget(now)
+        return self._by_address[address]
+
+    def to_network(self, address: int, now: int) -> int:
+        """The bytes sent to the network that contains an IPv4 address."""
+        self._forget(now)
+        return self._by_network[address >> self._shift]
+
+    def add(self, address: int, size: int, now: int) -> None:
+        """Count an answer."""
+        self._sent.append((now, address, size))
+        self._by_address[address] += size
+        self._by_network[address >> self._shift] += size
+
+    def _forget(self, now: int) -> None:
+        sent = self._sent
+        while sent and sent[0][0] <= now - WINDOW:
+            _, address, size = sent.popleft()
+            for counter, key in ((self._by_address, address), (self._by_network, address >> self._shift)):
+                counter[key] -= size
+                if not counter[key]:
+                    del counter[key]

@@ -1,8 +1,8 @@
 """The MS-MQSD server without I/O: answers a datagram or refuses it with a named reason ([MS-MQSD] 3.2).
 
-``reply_to`` is the protocol: the reply to one request. ``DiscoveryServer`` is a UDP server that cannot be used to flood
-others: it answers requests only, with at most three bytes for each byte of the request (except to allowed sources),
-never with more than one Ethernet frame carries, and at a limited rate.
+``reply_to`` is the protocol: the reply to one request. ``DiscoveryServer`` is a UDP server that is of no use to those
+who flood others: it answers requests only, at a limited rate, and with a limited number of bytes to each source address
+and each source network in ten seconds.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from ipaddress import IPv4Network
 from socket import AF_INET, inet_pton
 from typing import Literal
 
-from msmqwire.discovery.rates import NetworkBuckets, Rate, TokenBucket
+from msmqwire.discovery.rates import ByteWindow, NetworkBuckets, Rate, TokenBucket
 from msmqwire.mqsd import DirectoryServiceServer, TopologyClientRequest, TopologyServerReply, encode
 
 __all__ = [
-    "AMPLIFICATION",
     "DEFAULT_POLICY",
     "LARGEST_REPLY",
     "REQUEST_SIZE",
@@ -34,15 +33,15 @@ __all__ = [
 
 #: Bytes of a request in its IP form: [MS-MQSD] 2.2.2.
 REQUEST_SIZE = 52
-#: The bytes that an answer may have for each byte of the request, unless the source is allowed more.
-AMPLIFICATION = 3
-#: Bytes of the largest answer: with the headers of UDP and IPv4 it fills an Ethernet frame of 1,500 bytes.
-LARGEST_REPLY = 1472
+#: Bytes of the largest answer: no UDP datagram over IPv4 has more.
+LARGEST_REPLY = 65_507
 
 _MOST_NETWORKS = 32
 _NETWORKS_REMEMBERED = 16_384
 # The burst allows for every host of a /24 network that starts at once, as after a power failure
 _NETWORK_RATE, _TOTAL_RATE = Rate(100, burst=256), Rate(1000, burst=2000)
+# Room for the largest answer, and for 256 hosts with answers of 2,048 bytes; to a flood, 52 and 420 kbit/s
+_ADDRESS_BYTES, _NETWORK_BYTES = 1 << 16, 1 << 19
 # One in so many tokens of the total rate is for allowed sources only, so that forged sources cannot take them all
 _KEPT = 4
 _REQUEST, _REPLY = 1, 2
@@ -67,11 +66,13 @@ class Refusal(StrEnum):
     NO_SERVERS = "no_servers"
     """It is from another site, and there is no directory server to list: an empty list would mean the client's site."""
     TOO_LARGE = "too_large"
-    """The answer would have more than 1,472 bytes."""
-    AMPLIFICATION = "amplification"
-    """The answer would have more than three times the bytes of the request, and the source is not allowed that."""
+    """The answer would have more than 65,507 bytes, which no UDP datagram has."""
     SOURCE = "source"
     """Its source is not the address of a host, or port 0: it cannot be answered."""
+    ADDRESS_BYTES = "address_bytes"
+    """The limit of bytes to the source address in ten seconds is reached."""
+    NETWORK_BYTES = "network_bytes"
+    """The limit of bytes to the source network in ten seconds is reached."""
     NETWORK_RATE = "network_rate"
     """The rate limit of the source network is reached."""
     TOTAL_RATE = "total_rate"
@@ -107,19 +108,20 @@ class Policy:
     Parameters
     ----------
     allowed : tuple of IPv4Network
-        Sources whose answers may have more than three times the bytes of the request. A quarter of the burst of
-        ``total_rate`` is kept for them.
+        Sources for which a quarter of the burst of ``total_rate`` is kept.
     check_enterprise : bool
         Answer only clients of the server's own enterprise, which [MS-MQSD] 3.2.5.1 does not require.
     network_rate, total_rate : Rate
         Rate limits for each source network and for all of them.
     network_prefix : int
         Number of address bits that identify a network, 1 to 32.
+    address_bytes, network_bytes : int
+        The most bytes that are sent to one source address, and to one source network, in any ten seconds.
 
     Raises
     ------
     ValueError
-        ``network_prefix`` is not 1 to 32.
+        ``network_prefix`` is not 1 to 32, or a number of bytes is below 1.
     """
 
     allowed: tuple[IPv4Network, ...] = ()
@@ -127,10 +129,15 @@ class Policy:
     network_rate: Rate = _NETWORK_RATE
     total_rate: Rate = _TOTAL_RATE
     network_prefix: int = 24
+    address_bytes: int = _ADDRESS_BYTES
+    network_bytes: int = _NETWORK_BYTES
 
     def __post_init__(self) -> None:
         if not 1 <= self.network_prefix <= 32:
             raise ValueError(f"network_prefix is {self.network_prefix}: not from 1 to 32")
+        for name in ("address_bytes", "network_bytes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: below 1")
 
 
 DEFAULT_POLICY = Policy()
@@ -179,16 +186,13 @@ class Reply:
     ----------
     size : int
         Bytes of the reply.
-    smallest_request : int
-        Smallest number of bytes of a request that this reply is at most three times as long as.
     """
 
-    __slots__ = ("_header", "_rest", "size", "smallest_request")
+    __slots__ = ("_header", "_rest", "size")
 
     def __init__(self, encoded: bytes) -> None:
         self._header, self._rest = encoded[: _CORRELATION_ID.start], encoded[_CORRELATION_ID.stop :]
         self.size = len(encoded)
-        self.smallest_request = -(-self.size // AMPLIFICATION)
 
     def to(self, request_id: bytes | memoryview) -> bytes:
         """The reply to one request."""
@@ -251,12 +255,14 @@ class DiscoveryServer:
         self.unanswerable: frozenset[str] = frozenset()
         self.policy = policy
         self._networks, self._total = _buckets(policy)
+        self._bytes = ByteWindow(prefix=policy.network_prefix)
         self.configure(site, policy)
 
     def configure(self, site: Site, policy: Policy) -> None:
         """Replace site and policy.
 
-        Counts are kept, and so are the token buckets unless their rates change.
+        Counts are kept, and so are the token buckets unless their rates change, and the bytes sent unless the size of a
+        network changes.
 
         Raises
         ------
@@ -266,6 +272,8 @@ class DiscoveryServer:
         self.reply_to_own_site, self.reply_to_other_sites = _prepared(site, own_site=True), _prepared(site)
         if _rates(policy) != _rates(self.policy):
             self._networks, self._total = _buckets(policy)
+        if policy.network_prefix != self.policy.network_prefix:
+            self._bytes = ByteWindow(prefix=policy.network_prefix)
         self._total.keep(_kept(policy))
         self.site, self.policy = site, policy
         self._site_id = site.site_id.bytes_le
@@ -298,12 +306,15 @@ class DiscoveryServer:
         if port == 0 or not _FIRST_SOURCE <= address <= _LAST_SOURCE or host in self.unanswerable:
             return self._refuse(Refusal.SOURCE)
         allowed = any(address >> shift in networks for shift, networks in self._allowed)
-        if size < reply.smallest_request and not allowed:
-            return self._refuse(Refusal.AMPLIFICATION)
+        if self._bytes.to_address(address, now) + reply.size > self.policy.address_bytes:
+            return self._refuse(Refusal.ADDRESS_BYTES)
+        if self._bytes.to_network(address, now) + reply.size > self.policy.network_bytes:
+            return self._refuse(Refusal.NETWORK_BYTES)
         if not self._networks.take(address, now):
             return self._refuse(Refusal.NETWORK_RATE)
         if not self._total.take(now, privileged=allowed):
             return self._refuse(Refusal.TOTAL_RATE)
+        self._bytes.add(address, reply.size, now)
         if in_own_site:
             self.counts.own_site += 1
         else:

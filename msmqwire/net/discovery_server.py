@@ -30,7 +30,7 @@ Address = tuple[str, int]
 
 _LOG = logging.getLogger(__name__)
 
-#: Bytes read of a datagram: enough for the largest answer, at three bytes for each of these.
+#: Bytes read of a datagram: more than a request has, whose further bytes are ignored.
 _MOST_READ = 2048
 #: Datagrams read from one socket before other sockets and calls have their turn.
 _TURN = 1024

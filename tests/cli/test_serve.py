@@ -254,17 +254,16 @@ def test_sighup_can_listen_elsewhere(running: Server) -> None:
     assert running.ask() == V3
 
 
-def test_an_answer_that_not_everyone_gets_is_warned_of(site: Path) -> None:
-    site.write_text(LONG)
+def test_an_answer_that_exceeds_a_limit_is_warned_of(site: Path) -> None:
+    site.write_text(LONG + "[limits]\naddress_bytes = 200\n")
     server = Server(site)
     try:
         server.start()
         warning = server.wait_for("restricted")
         assert (warning["level"], warning["clients"]) == ("warning", "other_sites")
-        assert "[allow] names no network" in warning["answer"]
-        server.reload(LONG + '[allow]\nnetworks = ["127.0.0.0/8"]\n')
+        assert warning["answer"] == "not answered: 270 bytes, more than [limits] address_bytes, 200"
+        server.reload(LONG)
         server.wait_for("reloaded")
-        assert "only to networks of [allow]" in server.wait_for("restricted")["answer"]
         assert len(server.ask()) == 48 + 16 + 2 * 103
     finally:
         server.stop()
@@ -301,8 +300,10 @@ def test_the_example_is_right() -> None:
     ("change", "answer"),
     [
         (("nt4pec", "n" * 43), "clients of other sites:  156 bytes, to anyone"),
-        (("nt4pec", "n" * 44), "158 bytes, more than 3 times a request: to nobody, since [allow] names no network"),
-        (("nt4pec", "n" * 702), "clients of other sites:  not answered: the answer would have more than 1,472 bytes"),
+        (("nt4pec", "n" * 702), "clients of other sites:  1,474 bytes, to anyone"),
+        (("nt4pec", "n" * 32719), "other sites:  not answered: the answer would have more than 65,507 bytes"),
+        (("port = 0", "port = 0\n[limits]\nnetwork_bytes = 81"),
+         "clients of other sites:  not answered: 82 bytes, more than [limits] network_bytes, 81"),
         (('[[site.servers]]\nname = "nt4pec"', ""), "other sites:  not answered: [[site.servers]] names none"),
         (('["e6eaba62-d1c6-11db-baac-0003ff4e2d22"]', "[]"), "not answered: connected_networks must be 1 to 32"),
     ],

@@ -158,6 +158,7 @@ def test_a_file_says_what_a_server_answers_whom_and_where(tmp_path: Path) -> Non
         .replace('"nt4pec"', '"nt4pec"\nip = false\nipx = true\n[[site.servers]]\nname = "second"')
         + '[allow]\nnetworks = ["10.20.0.0/16", "192.0.2.7"]\n'
         "[limits]\nnetwork_prefix = 16\nnetwork_rate = 0.5\nnetwork_burst = 3\ntotal_rate = 7\ntotal_burst = 9\n"
+        "address_bytes = 2000\nnetwork_bytes = 3000\n"
     )
     found = read_site_file(str(path))
     assert found.site == site(
@@ -169,6 +170,8 @@ def test_a_file_says_what_a_server_answers_whom_and_where(tmp_path: Path) -> Non
         network_rate=Rate(0.5, 3),
         total_rate=Rate(7, 9),
         network_prefix=16,
+        address_bytes=2000,
+        network_bytes=3000,
     )
     assert found.addresses == (("10.20.1.10", 0), ("10.20.1.255", 0))
 

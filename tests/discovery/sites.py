@@ -40,8 +40,9 @@ def site(**fields: Any) -> Site:
 
 
 def unlimited(**fields: Any) -> Policy:
-    """A policy without limits of rate."""
-    return Policy(**{"network_rate": UNLIMITED, "total_rate": UNLIMITED, **fields})
+    """A policy without limits."""
+    unbounded = {"address_bytes": 1 << 60, "network_bytes": 1 << 60}
+    return Policy(**{"network_rate": UNLIMITED, "total_rate": UNLIMITED, **unbounded, **fields})
 
 
 def server(policy: Policy | None = None, **fields: Any) -> DiscoveryServer:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from msmqwire import mqsd
 from msmqwire.discovery.rates import Rate
 from msmqwire.discovery.server import DiscoveryServer, Policy, Refusal
 from msmqwire.mqsd import DirectoryServiceServer
@@ -21,6 +24,7 @@ from tests.discovery.sites import (
     networks,
     request,
     server,
+    servers,
     site,
     unlimited,
 )
@@ -33,71 +37,95 @@ def listing(array: int) -> tuple[DirectoryServiceServer, ...]:
     return (DirectoryServiceServer("n" * (array // 2 - 3)),)
 
 
-def answered(ours: DiscoveryServer, data: bytes, source: tuple[str, int] = ELSEWHERE) -> int:
-    """Bytes of the answer; 0 where it would have been too many for one."""
-    answer = ours.receive(data, source, 0)
-    if isinstance(answer, Refusal):
-        assert answer is Refusal.AMPLIFICATION
-        return 0
-    return len(answer)
-
-
-# --- three for one ---
-
-
-def test_an_answer_of_three_bytes_for_one_is_sent_to_anyone_and_one_of_more_is_not() -> None:
-    assert answered(server(servers=listing(156 - 64)), V1) == 156
-    assert answered(server(servers=listing(158 - 64)), V1) == 0
-
-
-def test_seven_networks_fit_into_three_for_one() -> None:
-    asking = request(SERVER_SITE_ID)
-    assert [answered(server(connected_networks=networks(n)), asking) for n in (1, 7, 8)] == [48, 144, 0]
-
-
-def test_a_longer_request_has_a_right_to_a_longer_answer() -> None:
-    """Whoever pays for the bytes may have them."""
-    ours = server(servers=listing(158 - 64))
-    assert answered(ours, V1 + b"\0") == 158
-    sizes = [answered(server(servers=listing(1472 - 64)), V1 + bytes(more)) for more in (438, 439)]
-    assert sizes == [0, 1472]
+# --- how large, and how many bytes ---
 
 
 @pytest.mark.parametrize(
-    ("source", "expected"),
-    [("10.20.0.0", 158), ("10.20.255.255", 158), ("10.19.255.255", 0), ("10.21.0.0", 0), ("127.0.0.1", 0)],
+    ("connected", "names"),
+    [(8, ("n" * 15,) * 3), (8, ()), (32, ("n" * 15,) * 40), (32, ("n" * 64,) * 100), (1, ("n" * 700,))],
 )
-def test_the_allow_list_lifts_it(source: str, expected: int) -> None:
-    ours = server(unlimited(allowed=ALLOWED), servers=listing(158 - 64))
-    assert answered(ours, V1, (source, 49712)) == expected
+def test_every_request_is_answered_by_default_whatever_the_size_of_the_reply(
+    connected: int, names: tuple[str, ...]
+) -> None:
+    """Three servers with names of 15 characters and eight networks are what honest clients need."""
+    ours = DiscoveryServer(site(connected_networks=networks(connected), servers=servers(*names)))
+    answer = ours.receive(V1 if names else request(SERVER_SITE_ID), ELSEWHERE, 0)
+    assert isinstance(answer, bytes)
+    assert mqsd.decode(answer, strict=True, transport="udp").servers == servers(*names)  # type: ignore[union-attr]
 
 
-def test_an_allow_list_of_many_networks() -> None:
-    allowed = [IPv4Network((0x0A000000 + (number << 8), 24)) for number in range(1000)]
-    allowed += [IPv4Network("192.0.2.7/32"), IPv4Network("198.51.0.0/16")]
-    ours = server(unlimited(allowed=tuple(allowed)), servers=listing(158 - 64))
-    for host, expected in (
-        ("10.0.0.1", 158), ("10.3.231.9", 158), ("10.3.232.9", 0), ("192.0.2.7", 158), ("192.0.2.8", 0),
-        ("198.51.3.4", 158),
-    ):  # fmt: skip
-        assert answered(ours, V1, (host, 1024)) == expected, host
+def test_hundreds_of_honest_clients_of_a_site_are_answered_by_default() -> None:
+    """Each host of a network at once, twice: after a power failure, and a second later."""
+    ours = DiscoveryServer(site(connected_networks=networks(8), servers=servers(*["n" * 15] * 3)))
+    for now, hosts in ((0, 254), (3 * SECOND, 254)):
+        for host in range(hosts):
+            assert isinstance(ours.receive(V1, (f"10.20.1.{host + 1}", 1801), now), bytes)
 
 
-def test_an_allow_list_of_everybody() -> None:
-    ours = server(unlimited(allowed=(IPv4Network("0.0.0.0/0"),)), servers=listing(1472 - 64))
-    assert answered(ours, V1, ("203.0.113.9", 5)) == 1472
-
-
-# --- one datagram ---
-
-
-def test_an_answer_of_1472_bytes_is_sent_and_one_of_more_is_sent_to_nobody() -> None:
-    allowed = unlimited(allowed=(IPv4Network("0.0.0.0/0"),))
-    assert answered(server(allowed, servers=listing(1472 - 64)), V1) == 1472
-    ours = server(allowed, servers=listing(1474 - 64))
+def test_an_answer_of_the_size_of_a_datagram_is_sent_and_one_of_more_is_sent_to_nobody() -> None:
+    largest = 65_506 - 64  # the array has an even number of bytes
+    answer = DiscoveryServer(site(servers=listing(largest))).receive(V1, CLIENT, 0)
+    assert len(answer) == 65_506
+    ours = DiscoveryServer(site(servers=listing(largest + 2)))
     assert ours.receive(V1, CLIENT, 0) is Refusal.TOO_LARGE
     assert ours.receive(V1 + bytes(1420), CLIENT, 0) is Refusal.TOO_LARGE
-    assert answered(ours, request(SERVER_SITE_ID)) == 48  # which is not too large
+    assert len(ours.receive(request(SERVER_SITE_ID), CLIENT, 0)) == 48  # which is not too large
+
+
+def test_the_bytes_to_an_address_and_to_a_network_are_limited_in_any_ten_seconds() -> None:
+    ours = server(unlimited(address_bytes=2 * 82, network_bytes=3 * 82))
+    assert len(V3) == 82
+    asked = [("10.20.1.1", 0), ("10.20.1.1", 4), ("10.20.1.1", 5), ("10.20.1.2", 6), ("10.20.1.3", 7), ("10.20.2.1", 7)]
+    found = [ours.receive(V1, (host, 1801), now * SECOND) for host, now in asked]
+    assert found == [V3, V3, Refusal.ADDRESS_BYTES, V3, Refusal.NETWORK_BYTES, V3]
+    assert ours.receive(V1, ("10.20.1.1", 1801), 10 * SECOND - 1) is Refusal.ADDRESS_BYTES
+    assert ours.receive(V1, ("10.20.1.1", 1801), 10 * SECOND) == V3
+    assert ours.receive(V1, ("10.20.1.1", 1801), 10 * SECOND) is Refusal.ADDRESS_BYTES
+    assert ours.receive(V1, ("10.20.1.2", 1801), 10 * SECOND) is Refusal.NETWORK_BYTES
+    assert ours.counts.refused[Refusal.ADDRESS_BYTES] == 3
+    assert ours.counts.refused[Refusal.NETWORK_BYTES] == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 3 * SECOND), st.integers(0, 5), st.booleans()), max_size=60))
+def test_no_ten_seconds_have_more_bytes_than_the_limits(steps: list[tuple[int, int, bool]]) -> None:
+    limits = {"address": 200, "network": 300}
+    ours = server(unlimited(address_bytes=200, network_bytes=300))
+    sent: list[tuple[int, int, int]] = []
+    now = 0
+    for wait, host, own_site in steps:
+        now += wait
+        address = 0x0A140100 + (host % 3) + ((host // 3) << 8)
+        answer = ours.receive(request(SERVER_SITE_ID) if own_site else V1, (str(IPv4Address(address)), 1801), now)
+        size = 48 if own_site else 82
+        recent = [(to, length) for at, to, length in sent if at > now - 10 * SECOND]
+        to_address = sum(length for to, length in recent if to == address)
+        to_network = sum(length for to, length in recent if to >> 8 == address >> 8)
+        if to_address + size > limits["address"]:
+            assert answer is Refusal.ADDRESS_BYTES
+        elif to_network + size > limits["network"]:
+            assert answer is Refusal.NETWORK_BYTES
+        else:
+            assert len(answer) == size
+            sent.append((now, address, size))
+
+
+def test_a_flood_of_forged_requests_is_of_no_use() -> None:
+    """The victim gets less than a hundredth of a megabit in a second, its network less than half of one."""
+    ours = DiscoveryServer(site(connected_networks=networks(32), servers=servers(*["n" * 15] * 30)))
+    to_address = to_network = 0
+    for number in range(20_000):
+        answer = ours.receive(V1, (f"10.20.1.{number % 2 * (number % 253) + 1}", 1801), number * SECOND // 2000)
+        if isinstance(answer, bytes):
+            to_network += len(answer)
+            to_address += len(answer) * (number % 2 == 0)
+    assert 0 < to_address <= 65_536
+    assert to_address < to_network <= 524_288
+
+
+def test_what_no_limit_of_bytes_is() -> None:
+    for name in ("address_bytes", "network_bytes"):
+        with pytest.raises(ValueError, match=f"{name} is 0: below 1"):
+            Policy(**{name: 0})  # type: ignore[arg-type]
 
 
 # --- how often ---
