@@ -46,6 +46,14 @@ valgrind, whose predictor is simpler than that of a processor; bytes are those o
 - Of the instructions of a message, 60% read the headers, of which each says whether and where the next one is, and 40%
   write its 88 columns. Values that no message of a block has, and that are zeros from the last use of the batch, are
   not written again. Half of the time is that of memory, and more than half when messages are encoded.
+
+## What bounds a session
+
+A message of 1 kB that is sent and received in one process, with its acknowledgment, costs some 70 times what it costs
+to copy its bytes through a pair of sockets. A third of it is the sender: it encodes the packet, 4 microseconds, and
+keeps it until the acknowledgment comes. A quarter is the receiver: it decodes the packet, looks for a duplicate and
+reports the message. The rest is asyncio and its sockets; 32 messages go to a socket together, since half a window is
+acknowledged at once.
 """
 
 

@@ -16,8 +16,8 @@ __all__ = ["FOREVER", "OutgoingMessagePosition", "OutgoingMessageTable"]
 FOREVER = 0xFFFFFFFF
 """The TimeToReachQueue of a message that never expires."""
 
-_NIL = UUID(int=0)
-_SOURCE_QUEUE_MANAGER_AT = 16  # bytes from the start of the packet: [MS-MQMQ] 2.2.19.2
+_NIL = bytes(16)
+_SOURCE_QUEUE_MANAGER = slice(16, 32)  # bytes of the packet: [MS-MQMQ] 2.2.19.2
 _SENT_TIME_AT = 52
 _MESSAGE_ID_AT = 56
 _FLAGS_AT = 2
@@ -61,6 +61,7 @@ class OutgoingMessageTable:
 
     def __init__(self, identifier: UUID, max_packet_size: int) -> None:
         self.identifier = identifier
+        self._source_queue_manager = identifier.bytes_le
         self.awaiting: list[OutgoingMessagePosition] = []
         self.waiting: deque[OutgoingMessagePosition] = deque()
         self.size = 0
@@ -92,8 +93,8 @@ class OutgoingMessageTable:
             )
         message_id = message.message_id
         sent_time = message.sent_time
-        if message.source_queue_manager == _NIL:
-            packet[_SOURCE_QUEUE_MANAGER_AT : _SOURCE_QUEUE_MANAGER_AT + 16] = self.identifier.bytes_le
+        if packet[_SOURCE_QUEUE_MANAGER] == _NIL:
+            packet[_SOURCE_QUEUE_MANAGER] = self._source_queue_manager
         if not message_id:
             self._message_id_ordinal = self._message_id_ordinal % _LARGEST_ORDINAL + 1
             message_id = self._message_id_ordinal

@@ -33,6 +33,7 @@ from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
 __all__ = ["Session", "SessionState", "Timer"]
 
 _NIL = UUID(int=0)
+_QUEUE_MANAGER_ADDRESS = slice(32, 48)  # bytes of a message: [MS-MQMQ] 2.2.19.2
 _FLAGS = 32  # bits of RecoverableMsgAckFlags
 _MOST_AWAITING = 1 << 14  # above half the range of a count, numbers could not be compared
 _LATE = 0.75  # of the Session Ack Send Timer, after which a message carries the acknowledgment: 3.1.7.11
@@ -98,6 +99,7 @@ class Session:
         self.outgoing = OutgoingMessageTable(self.identifier, self.settings.max_packet_size)
         self.state = SessionState.CLOSED
         self.remote_queue_manager = _NIL
+        self._addresses = (_NIL.bytes_le, self.identifier.bytes_le)
         self._accepts = accepts
         self._wall_clock = wall_clock
         self._output: list[bytes] = []
@@ -362,7 +364,7 @@ class Session:
             detail = "a transactional message came, and transactions are not supported"
             self._close(CloseReason.TRANSACTIONAL_MESSAGE, detail, now)
             return
-        foreign = message.queue_manager_address not in (_NIL, self.identifier)
+        foreign = data[_QUEUE_MANAGER_ADDRESS] not in self._addresses
         if foreign and recoverable:
             detail = (
                 f"a recoverable message for queue manager {message.queue_manager_address} came: it is not forwarded"

@@ -1,0 +1,85 @@
+"""Messages over a session on loopback, both ends in one process: what one costs, beside copying its bytes to a socket.
+
+Nothing here fails for being slow; messages that are lost, doubled or out of order fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from benchmarks.comparison import OURS, mebibytes
+from benchmarks.ratios import Contender, measure, peak_growth
+from benchmarks.report import Report, Target
+from benchmarks.scale import FULL, Scale
+from msmqwire import mqqb, net
+from msmqwire.session import MessageReceived
+
+BODY = bytes(1000)
+QUEUE = "DIRECT=TCP:127.0.0.1\\private$\\orders"
+MESSAGES = {
+    "express": mqqb.UserMessage(destination_queue=QUEUE, body=BODY, delivery_mode="express"),
+    "recoverable": mqqb.UserMessage(destination_queue=QUEUE, body=BODY, delivery_mode="recoverable"),
+}
+PAIR = "a socket pair: sendall of 64 KiB, recv"
+CHUNK = 1 << 16
+WANTED = 20_000
+"""Messages of 1 kB that one core is to send and receive in a second."""
+
+
+def copy_through_a_pair(count: int) -> None:
+    """The bytes of as many packets, through one pair of sockets, 64 KiB at a time."""
+    data = mqqb.encode(MESSAGES["express"]) * count
+    view = memoryview(data)
+    near, far = socket.socketpair()
+    with near, far:
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * CHUNK)  # room for a chunk with its overhead
+        received = 0
+        for start in range(0, len(data), CHUNK):
+            near.sendall(view[start : start + CHUNK])
+            wanted = min(start + CHUNK, len(data))
+            while received < wanted:
+                received += len(far.recv(CHUNK))
+    assert received == len(data)
+
+
+async def exchange(message: mqqb.UserMessage, count: int) -> None:
+    """Send a message again and again until all are acknowledged."""
+    numbers: list[int] = []
+
+    async def store(received: Sequence[MessageReceived]) -> None:
+        numbers.extend(each.message.message_id for each in received)
+
+    async with net.serve(store, port=0) as server, net.connect("127.0.0.1", server.port) as client:
+        for _ in range(count):
+            await client.send(message)
+    assert numbers == list(range(1, count + 1))
+
+
+def sending(message: mqqb.UserMessage, count: int) -> Callable[[], None]:
+    """The exchange in an event loop of its own."""
+    return lambda: asyncio.run(exchange(message, count))
+
+
+def test_send_and_receive(benchmark: BenchmarkFixture, scale: Scale, report: Report) -> None:
+    count = 20_000 if scale is FULL else 2_000
+    ours = {f"{OURS}, {mode} messages": sending(message, count) for mode, message in MESSAGES.items()}
+    contenders = [Contender(PAIR, lambda: copy_through_a_pair(count), count)]
+    contenders += [Contender(name, run, count) for name, run in ours.items()]
+    rounds = measure(contenders, scale.slow_rounds)
+    size = len(mqqb.encode(MESSAGES["express"]))
+    report.section(f"Send and receive {count:,} messages of 1 kB on loopback, system calls included")
+    report.heading("of the pair", "message")
+    report.yardstick(rounds, PAIR, size * count)
+    for name in ours:
+        report.ratio(rounds, name, rounds.times_faster(name, PAIR), rounds.spread(name, PAIR))
+    for name in ours:
+        a_second = 1 / rounds.per_packet(name)
+        verdict = f", {Target(WANTED).verdict(a_second)}" if report.judge else ""
+        report.figure(f"{name}, a second of CPU time{verdict}", f"{a_second:,.0f}")
+        benchmark.extra_info[f"{name}, of the pair"] = round(rounds.times_faster(name, PAIR), 4)
+    report.figure("peak memory taken", mebibytes(peak_growth(sending(MESSAGES["recoverable"], count))))
+    benchmark.pedantic(ours[f"{OURS}, recoverable messages"], rounds=scale.slow_rounds, iterations=1)
