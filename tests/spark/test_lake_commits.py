@@ -316,7 +316,3 @@ def test_what_is_no_lake_is_refused(first: Path, tmp_path: Path) -> None:
     shutil.rmtree(lake / "accounting")
     with pytest.raises(LakeError, match="accounting is missing"):
         run(lake, FIRST)
-    lake = Path(shutil.copytree(first, tmp_path / "without"))
-    plan_of(lake).unlink()
-    with pytest.raises(LakeError, match=r"\.json: is missing, but a run has committed it"):
-        settled(lake)

@@ -30,8 +30,9 @@ from msmqwire.spark.lake.captures import HEAD, KNOWN, Known, KnownCaptures, capt
 from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
 from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import LAKE_TABLES
-from msmqwire.spark.lake.storage import LakeError, Storage
+from msmqwire.spark.lake.storage import LakeError, Storage, mend
 from msmqwire.spark.lake.tables import LakeTable
+from msmqwire.spark.lake.verification import differences
 
 __all__ = ["RUNS", "Group", "Lake", "LakeError"]
 
@@ -41,6 +42,10 @@ RUNS = "_runs"
 # adding to it takes longer with each file. Two sizes, so that a row is copied few times
 _MERGED = {1000: 64 << 20, 25: 1 << 20}
 _PLAN = re.compile(r"[0-9a-f]{32}")
+
+
+class MissingPlanError(LakeError):
+    """The plan of a run is missing."""
 
 
 @dataclass
@@ -105,10 +110,10 @@ class Lake:
     Raises
     ------
     LakeError
-        It is a lake of an earlier version, or no lake.
+        It is a lake of an earlier version, no lake, or a damaged one.
     """
 
-    def __init__(self, storage: Storage, *, create: bool = False) -> None:
+    def __init__(self, storage: Storage, *, create: bool = False, settle: bool = True) -> None:
         self.storage = storage
         self._accounting = LakeTable(storage, "accounting")
         self._tables = {name: LakeTable(storage, name) for name in LAKE_TABLES}
@@ -121,7 +126,10 @@ class Lake:
                 raise LakeError(f"{storage.uri}: accounting is missing, so the captures in these tables are unknown")
             if not create:
                 raise LakeError(f"{storage.uri}: is no lake: msmqwire pipeline makes one")
-        self._look()
+        if settle:
+            self.look()
+        else:
+            self._read()
 
     @property
     def known(self) -> KnownCaptures:
@@ -200,11 +208,11 @@ class Lake:
         while True:
             # Settling and merging files read accounting again; another run may have committed meanwhile
             if self._accounting.run != self.run:
-                self._look()
+                self.look()
             kept, refused = self._chosen(waiting, is_earlier, overwrite_before)
             if not kept or self._committed(kept, compression):
                 break
-            self._look()
+            self.look()
         if kept:
             self.settle()
             self._tidy()
@@ -220,7 +228,7 @@ class Lake:
         """
         if not self._plan:
             return
-        for name, (run, plan) in self._read_plan(self._plan).latest.items():
+        for name, (run, plan) in self._last_plan().latest.items():
             table = self.table(name)
             table.refresh()
             plans = []
@@ -232,14 +240,55 @@ class Lake:
                 # False where another process has done so
                 table.commit(one.run, one.add.get(name, ()), one.delete.get(name, ()))
 
-    def _look(self) -> None:
-        """Read the current ``accounting``, and settle."""
+    def look(self) -> None:
+        """Read the current ``accounting``, and settle.
+
+        Raises
+        ------
+        LakeError
+            As ``settle``; or a table has rows of a run that ``accounting`` does not have.
+        """
+        self._read()
+        self.settle()
+        while ahead := [table for table in self._tables.values() if table.has_log and table.run > self.run]:
+            run = self.run
+            self._read()
+            if self.run == run:
+                raise LakeError(
+                    f"{self._accounting.path}: ends with run {run}, but {ahead[0].name} with run {ahead[0].run}: "
+                    f"entries of its log are lost; {mend(self.storage)}"
+                )
+            self.settle()
+
+    def _read(self) -> None:
+        """Read the current ``accounting``."""
         _ = self._accounting.delta
         self._accounting.refresh()
         self._known = None
         self.run = self._accounting.run
         self._plan = self._plan_of(self.run) if self.run else ""
-        self.settle()
+
+    def _last_plan(self) -> _Plan:
+        """The plan of the last run; where it is gone though every table is complete, it is written again."""
+        try:
+            return self._read_plan(self._plan)
+        except MissingPlanError:
+            said = self.rows_by_capture()
+            tables = self._tables.items()
+            found = (differences(self.storage, table, said[name], every_byte=False) for name, table in tables)
+            if problems := [problem for problems in found for problem in problems]:
+                raise LakeError(
+                    f"{self.storage.path(self.plan_file)}: is missing, and {problems[0]}; {mend(self.storage)}"
+                ) from None
+            return self.write_plan()
+
+    def write_plan(self) -> _Plan:
+        """Write the plan of the last run for tables that are complete."""
+        tables = (table for table in self._tables.values() if table.has_log)
+        latest = {table.name: (table.run, self._plan) for table in tables if table.run}
+        plan = _Plan(self.run, {}, {}, latest)
+        self.storage.write(self.plan_file, plan.to_json().encode())
+        return plan
 
     def _plan_of(self, run: int) -> str:
         rows = self._read_accounting(["run", "plan"], run=run)
@@ -273,7 +322,9 @@ class Lake:
         try:
             plan = _Plan.from_json(self.storage.read(path))
         except FileNotFoundError:
-            raise LakeError(f"{self.storage.path(path)}: is missing, but a run has committed it") from None
+            raise MissingPlanError(
+                f"{self.storage.path(path)}: is missing, but a run has committed it; {mend(self.storage)}"
+            ) from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise LakeError(f"{self.storage.path(path)}: is no plan: {error}") from None
         if not {*plan.add, *plan.delete, *plan.latest, *plan.previous} <= set(self._tables):

@@ -6,16 +6,13 @@ import datetime
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-
-import pyarrow.parquet as pq
 
 from msmqwire.spark.lake.commit import RUNS, Lake
 from msmqwire.spark.lake.schemas import LAKE_TABLES
-from msmqwire.spark.lake.storage import LakeOptions, Storage
-from msmqwire.spark.lake.tables import RUN
+from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
+from msmqwire.spark.lake.tables import RUN, LakeTable
+from msmqwire.spark.lake.verification import differences
 
 __all__ = ["Run", "check", "history", "optimize", "vacuum"]
 
@@ -135,39 +132,45 @@ def history(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = 
 
 
 def check(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = None) -> list[str]:
-    """Compare a lake with itself: the files of every table are there, and the rows of every capture.
+    """Compare a lake with itself: every file can be read and is as it was written, and the rows of every capture.
 
     Returns
     -------
     list of str
-        What is wrong; empty when nothing is.
+        What is wrong; empty when nothing is. ``repair`` mends it.
 
     Raises
     ------
     LakeError
-        It is no lake, or it cannot be settled.
+        It is no lake.
     """
-    return list(_problems(Lake(Storage.of(lake, lake_options))))
+    storage = Storage.of(lake, lake_options)
+    while True:
+        before = LakeTable(storage, "accounting").entries()
+        # A run that commits meanwhile makes tables and accounting differ
+        if not (problems := _problems(storage)) or LakeTable(storage, "accounting").entries() == before:
+            return problems
 
 
-def _problems(store: Lake) -> Iterator[str]:
-    counted = store.rows_by_capture()
-    for name in LAKE_TABLES:
-        table = store.table(name)
-        if not table.exists:
-            continue
-        files = table.active()
-        paths = [f"{name}/{path}" for path in files["path"].to_pylist()]
-        found: Counter[int] = Counter()
-        for path, wanted, size in zip(paths, files["size_bytes"].to_pylist(), store.storage.sizes(paths), strict=True):
-            if size != wanted:
-                yield f"{path}: is missing" if size is None else f"{path}: has {size} bytes, not {wanted}"
-                continue
-            with store.storage.open(path) as file:
-                captures: Any = pq.ParquetFile(file).read(["capture"], use_threads=False)["capture"]
-            for one in captures.value_counts().to_pylist():
-                found[one["values"]] += one["counts"]
-        said = counted[name]
-        for capture in sorted({*said, *found}):
-            if said[capture] != found[capture]:
-                yield f"{name}: {found[capture]} rows of capture {capture}, but {said[capture]} in accounting"
+def _problems(storage: Storage) -> list[str]:
+    problems: dict[str, str] = {}
+    for name in _TABLES:
+        try:
+            _ = LakeTable(storage, name).exists
+        except LakeError as error:
+            problems[name] = str(error)
+    said: dict[str, Counter[int]] = {}
+    if "accounting" not in problems:
+        try:
+            store = Lake(storage, settle=False)
+            said = store.rows_by_capture()
+            store.look()
+        except LakeError as error:
+            if not LakeTable(storage, "accounting").has_log:
+                raise
+            problems.setdefault("", str(error))
+    found = list(dict.fromkeys(problems.values()))
+    for name in _TABLES:
+        if name not in problems:
+            found += differences(storage, LakeTable(storage, name), said.get(name), every_byte=True)
+    return found

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression, parquet_writer
 from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
 from msmqwire.spark.lake.schemas import file_schema
-from msmqwire.spark.lake.storage import LakeError, Storage, mend
+from msmqwire.spark.lake.storage import LakeError, Storage, mend, one_line
 
 __all__ = ["ActiveFile", "Replacement", "bins", "parquet_file", "rewrite", "without_captures"]
 
@@ -32,6 +32,8 @@ class ActiveFile(NamedTuple):
         The day of its rows, ``NO_DAY`` where they have none; None in ``accounting``, which has no days.
     least, greatest : int or None
         The range of the numbers of its captures; None where the log of the table does not have it.
+    rows : int or None
+        Likewise.
     """
 
     path: str
@@ -39,6 +41,7 @@ class ActiveFile(NamedTuple):
     day: str | None
     least: int | None
     greatest: int | None
+    rows: int | None
 
     def may_have(self, captures: Collection[int]) -> bool:
         """Whether the file may have rows of one of some captures."""
@@ -141,9 +144,11 @@ def parquet_file(storage: Storage, name: str) -> Iterator[pq.ParquetFile]:
     with storage.open(name) as file:
         try:
             yield pq.ParquetFile(file, page_checksum_verification=True)
-        except (pa.ArrowException, OSError) as error:
-            text = " ".join(str(error).split())
-            raise LakeError(f"{storage.path(name)}: cannot be read: {text}; {mend(storage)}") from None
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, KeyError, OSError) as error:
+            problem = f"cannot be read: {one_line(error)}"
+            raise LakeError(f"{storage.path(name)}: {problem}; {mend(storage)}") from LakeError(problem)
 
 
 def _rows(

@@ -10,18 +10,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 from pyarrow import fs
 
 from msmqwire.errors import MsmqWireError
 
-__all__ = ["LakeError", "LakeOptions", "Storage", "StoredFile", "mend"]
+__all__ = ["LakeError", "LakeOptions", "Storage", "StoredFile", "mend", "one_line"]
 
 LakeOptions = Mapping[str, str]
 
 _REQUESTS_AT_ONCE = 16
 _BUFFER = 1 << 20
+_MESSAGE_CHARACTERS = 160
 
 
 class LakeError(MsmqWireError):
@@ -182,6 +184,11 @@ class Storage:
 def mend(storage: Storage) -> str:
     """What to do about a damaged lake, for the end of a message."""
     return f"run msmqwire lake repair {storage.uri}"
+
+
+def one_line(error: Exception) -> str:
+    """The message of an error of a library in one short line; deltalake adds a backtrace."""
+    return shorten(str(error).split("\n   0: ")[0], _MESSAGE_CHARACTERS)
 
 
 @lru_cache(maxsize=8)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import count, takewhile
 from pathlib import Path
 from typing import TypeVar
@@ -17,7 +19,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
 from msmqwire.spark.lake.rewriting import ActiveFile, Replacement, bins, rewrite, without_captures
 from msmqwire.spark.lake.schemas import table_schema
-from msmqwire.spark.lake.storage import LakeError, Storage, mend
+from msmqwire.spark.lake.storage import LakeError, Storage, StoredFile, mend, one_line
 
 __all__ = ["RUN", "LakeError", "LakeTable"]
 
@@ -35,6 +37,9 @@ _NAME = r"[0-9a-f]{32}(-[0-9]+)?\.parquet"
 _WRITTEN = re.compile(rf"day=([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{NO_DAY})/{_NAME}|{_NAME}")
 
 Result = TypeVar("Result")
+
+# What object stores report of themselves, as in "Generic S3 error"
+_OUT_OF_REACH = re.compile("Generic (?!delta kernel)")
 
 
 class LakeTable:
@@ -62,7 +67,10 @@ class LakeTable:
             It has other columns.
         """
         if self._delta is not None and self._is_stale:
-            self._delta.update_incremental()
+            with self._readable():
+                before = self._delta.version()
+                self._delta.update_incremental()
+                self._check_log(before + 1)
             self._is_stale = False
         if self._delta is None:
             self._delta = self._opened() or self._created()
@@ -76,10 +84,41 @@ class LakeTable:
         return self._delta
 
     def _opened(self) -> DeltaTable | None:
+        with self._readable():
+            try:
+                opened = DeltaTable(self._uri, storage_options=dict(self._storage.options))
+            except TableNotFoundError:
+                return None
+            self._delta = opened
+            self._check_log(self._checkpoint() + 1)
+        return opened
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
         try:
-            return DeltaTable(self._uri, storage_options=dict(self._storage.options))
-        except TableNotFoundError:
-            return None
+            yield
+        except (DeltaError, ValueError) as error:
+            self._delta = None
+            if _OUT_OF_REACH.search(str(error)):
+                raise
+            raise LakeError(
+                f"{self._storage.path(self.name)}: its log cannot be read: {one_line(error)}; {mend(self._storage)}"
+            ) from None
+
+    def _checkpoint(self) -> int:
+        """The version of the last checkpoint of the log."""
+        try:
+            return int(json.loads(self._storage.read(f"{self.name}/_delta_log/_last_checkpoint"))["version"])
+        except FileNotFoundError:
+            return -1
+
+    def _check_log(self, start: int) -> None:
+        """Refuse entries of the log without content, which deltalake takes for commits that change nothing."""
+        assert self._delta is not None
+        names = [self._log_entry(version) for version in range(start, self._delta.version() + 1)]
+        for name, size in zip(names, self._storage.sizes(names), strict=True):
+            if size == 0:
+                raise ValueError(f"{name} is empty")
 
     def _created(self) -> DeltaTable:
         try:
@@ -106,15 +145,24 @@ class LakeTable:
 
     def create(self) -> None:
         """Create the table if it does not exist; a table that exists is not read."""
-        first, checkpoint = self._log_entry(0), f"{self.name}/_delta_log/_last_checkpoint"
-        if self._delta is None and not (self._storage.exists(first) or self._storage.exists(checkpoint)):
+        if not self.has_log:
             _ = self.delta
+
+    @property
+    def has_log(self) -> bool:
+        """Whether there is such a table, as ``exists``, but the table is not read."""
+        first, checkpoint = self._log_entry(0), f"{self.name}/_delta_log/_last_checkpoint"
+        return self._delta is not None or self._storage.exists(first) or self._storage.exists(checkpoint)
 
     def refresh(self) -> None:
         """Use the current version of the table."""
         # To update the table lists its log, which takes longer with each commit
         if self._delta is not None and self._storage.exists(self._log_entry(self._delta.version() + 1)):
             self._is_stale = True
+
+    def entries(self) -> list[StoredFile]:
+        """The files of its log."""
+        return sorted(self._storage.list(f"{self.name}/_delta_log"))
 
     def at_version(self, version: int) -> DeltaTable:
         """The table as it was."""
@@ -193,11 +241,11 @@ class LakeTable:
         active = self.active()
         columns = [
             active[name].to_pylist() if name in active.column_names else [None] * len(active)
-            for name in ("path", "size_bytes", "partition.day", "min.capture", "max.capture")
+            for name in ("path", "size_bytes", "partition.day", "min.capture", "max.capture", "num_records")
         ]
         return [
-            ActiveFile(path, size, (NO_DAY if day is None else str(day)) if self._partition_by else None, least, most)
-            for path, size, day, least, most in zip(*columns, strict=True)
+            ActiveFile(path, size, (NO_DAY if day is None else str(day)) if self._partition_by else None, *rest)
+            for path, size, day, *rest in zip(*columns, strict=True)
         ]
 
     def current(self, read: Callable[[], list[Result]]) -> list[Result]:
@@ -265,8 +313,9 @@ class LakeTable:
         LakeError
             A name is not that of a file of the table.
         """
-        delta = self.delta if version is None else self.at_version(version)
-        files = pa.table(delta.get_add_actions(flatten=True))
+        with self._readable():
+            delta = self.delta if version is None else self.at_version(version)
+            files = pa.table(delta.get_add_actions(flatten=True))
         for path in map(str, files["path"].to_pylist()):
             if not _is_inside(path):
                 raise LakeError(f"{self._storage.path(self.name)}: its log names {path!r}, which is not in the table")
@@ -283,6 +332,11 @@ class LakeTable:
         if not later:
             return self.delta.version()
         return min(later) - 1 if min(later) > versions[0][0] else None
+
+    @property
+    def path(self) -> str:
+        """Its path or URI."""
+        return self._storage.path(self.name)
 
     @property
     def _uri(self) -> str | Path:

@@ -1,0 +1,150 @@
+"""Damaged lakes: nothing is lost in silence, nothing whole is refused, and every message says what to do."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from msmqwire import cli
+from msmqwire.spark import lake as lakes
+from msmqwire.spark.lake import LakeError
+from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.storage import Storage
+from tests.spark.lake_damage import active, entries, flip, lose_plans, spoil
+from tests.spark.lake_runs import Stopped, contents, expected, run, stop, stopped_at
+
+FIRST = {"a": 3, "b": 5, "c": 1}
+SECOND = {**FIRST, "b": 8, "d": 2}
+TABLES = ("topology", "faults", "accounting")
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of two runs, the second of which replaced rows of the first."""
+    root = tmp_path_factory.mktemp("two runs") / "lake"
+    for captures in (FIRST, SECOND):
+        run(root, captures, share=1)
+    return root
+
+
+@pytest.fixture
+def root(two_runs: Path, tmp_path: Path) -> Path:
+    """A copy of this lake."""
+    return Path(shutil.copytree(two_runs, tmp_path / "lake"))
+
+
+def test_lost_entries_of_accounting_are_noticed(root: Path) -> None:
+    """Without them a run would have the number of a run whose files the tables have, and its own were left out."""
+    entries(root, "accounting")[-1].unlink()
+    message = "ends with run 1, but topology with run 2: entries of its log are lost; run msmqwire lake repair"
+    for _ in range(2):
+        with pytest.raises(LakeError, match=message):
+            run(root, {**SECOND, "e": 4})
+    assert [problem for problem in lakes.check(root) if message in problem]
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("how", ["empty", "cut", "garbled", "gone"])
+@pytest.mark.parametrize("at", [-1, -2])
+def test_a_log_that_cannot_be_read(
+    root: Path, table: str, how: str, at: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line names the table and says what to do, and the check goes on to the other tables."""
+    if (how, at) == ("gone", -1):
+        pytest.skip("a log without its last entry is a log: see above")
+    spoil(entries(root, table)[at], how)
+    wanted = (
+        re.escape(f"{root}/{table}: its log cannot be read: ") + ".*" + re.escape(f"; run msmqwire lake repair {root}")
+    )
+    with pytest.raises(LakeError) as caught:
+        run(root, {**SECOND, "e": 4})
+    assert re.fullmatch(wanted, str(caught.value))
+    assert cli.main(["lake", "history", str(root)]) == 1
+    assert re.fullmatch(f"msmqwire: {wanted}\n", capsys.readouterr().err)
+    other = "topology" if table == "faults" else "faults"
+    broken = active(root, other)[0]
+    broken.write_bytes(bytes(broken.stat().st_size))
+    assert cli.main(["lake", "check", str(root)]) == 2
+    out = capsys.readouterr().out
+    assert re.search(f"^{wanted}$", out, re.MULTILINE)
+    assert f"{broken.relative_to(root)}: cannot be read: " in out
+
+
+def test_plans_are_not_needed_when_every_table_is_complete(root: Path) -> None:
+    lose_plans(root)
+    assert lakes.check(root) == []
+    lose_plans(root)
+    assert [one.number for one in lakes.history(root)] == [2, 1]
+    lose_plans(root)
+    run(root, {**SECOND, "a": 4})
+    assert contents(root) == expected({**SECOND, "a": 4})
+
+
+def test_a_plan_that_a_table_needs_is_missed(two_runs: Path, tmp_path: Path) -> None:
+    """The tables of a run that was killed lack its rows."""
+    seen = False
+    for step in range(200):
+        root = Path(shutil.copytree(two_runs, tmp_path / str(step)))
+        try:
+            with stopped_at(step, stop):
+                run(root, {**SECOND, "e": 4})
+        except Stopped:
+            pass
+        else:
+            break
+        before = contents(root)
+        lose_plans(root)
+        if before["accounting"].total() == len(SECOND) + 1 and before["topology"] == expected(SECOND)["topology"]:
+            seen = True
+            with pytest.raises(
+                LakeError, match=r"is missing, and topology: 0 rows of capture .*; run msmqwire lake repair"
+            ):
+                run(root, {**SECOND, "e": 4})
+        elif before in (expected(SECOND), expected({**SECOND, "e": 4})):
+            run(root, {**SECOND, "e": 4})
+            assert contents(root) == expected({**SECOND, "e": 4})
+        shutil.rmtree(root)
+    assert seen
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_damaged_files_are_named(root: Path, table: str) -> None:
+    """One is missing, one is no Parquet file, in one a bit has changed; the check goes on after each."""
+    files = active(root, table)
+    flip(files[0])
+    if len(files) > 2:
+        files[1].write_bytes(b"x" * files[1].stat().st_size)
+        files[2].unlink()
+    problems = lakes.check(root)
+    for file, what in zip(files, ("cannot be read: ", "cannot be read: ", "is missing"), strict=False):
+        assert any(f"{file.relative_to(root)}: {what}" in problem for problem in problems)
+    assert all("\n" not in problem for problem in problems)
+
+
+def test_every_change_of_rows_is_seen(root: Path) -> None:
+    """Whatever page it is in."""
+    (path, *_) = active(root, "topology")
+    data, rows = path.read_bytes(), pq.ParquetFile(path).read()
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    seen = 0
+    for at in range(4, end, 29):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
+        if any(path.name in problem for problem in lakes.check(root)):
+            seen += 1
+        else:
+            # In the header of a page, where it changes nothing
+            assert pq.ParquetFile(path).read().equals(rows), at
+    assert seen > 20
+    path.write_bytes(data)
+    assert lakes.check(root) == []
+
+
+def test_a_merge_does_not_spread_damage(root: Path) -> None:
+    """A changed byte is not written again with a new checksum."""
+    flip(active(root, "topology")[0])
+    with pytest.raises(LakeError, match=r"cannot be read: .*; run msmqwire lake repair"):
+        Lake(Storage.of(root)).table("topology").merge()
