@@ -15,7 +15,7 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ from msmqwire.capture.files.listing import SourceFile
 from msmqwire.capture.parquet import Compression, parquet_writer
 from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow, SourceAccount
 from msmqwire.spark.lake.captures import HEAD, KNOWN, Known, KnownCaptures, capture_numbers
+from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
 from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import LAKE_TABLES
@@ -415,11 +416,10 @@ class Lake:
 
     def _write_rows(self, values: pa.Table, plan: str, compression: Compression) -> WrittenFile:
         path = f"{plan}.parquet"
-        with self.storage.create(f"accounting/{path}") as file:
-            writer = parquet_writer(file, ACCOUNTING, compression)
+        with closing(SummedFile(self.storage.create(f"accounting/{path}"))) as file:
+            writer = parquet_writer(file, ACCOUNTING, compression)  # type: ignore[arg-type] # enough of a file
             writer.write_table(values)
-            writer.close()
-            size = file.tell()
+            size = file.finish(writer)
         self.storage.sync([f"accounting/{path}"])
         return WrittenFile("accounting", path, size, len(values), statistics(writer.writer.metadata))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from msmqwire.capture.parquet import Compression, parquet_writer
+from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn, arrow_schema, convert
 
@@ -76,7 +78,7 @@ class DayFiles:
         self._waiting: list[pa.RecordBatch] = []
         self._captures: list[int] = []
         self._rows = self._bytes = 0
-        self._open: dict[str, tuple[str, Any, pq.ParquetWriter]] = {}
+        self._open: dict[str, tuple[str, SummedFile, pq.ParquetWriter]] = {}
 
     def write(self, batch: pa.RecordBatch, capture: int) -> None:
         """Add rows of a capture, with the columns of its table as they are read."""
@@ -120,16 +122,15 @@ class DayFiles:
                 self._close_oldest()
             path = f"day={day}/{self._name}-{len(self.names)}.parquet"
             self.names.append(f"{self._table}/{path}")
-            file = self._storage.create(self.names[-1])
-            writer = parquet_writer(file, self._schema, self._compression)
+            file = SummedFile(self._storage.create(self.names[-1]))
+            writer = parquet_writer(file, self._schema, self._compression)  # type: ignore[arg-type] # enough of a file
             self._open[day] = path, file, writer
         return self._open[day][2]
 
     def _close_oldest(self) -> None:
         path, file, writer = self._open.pop(next(iter(self._open)))
-        with file:
-            writer.close()
-            size = file.tell()
+        with closing(file):
+            size = file.finish(writer)
         found: pq.FileMetaData = writer.writer.metadata
         self.files.append(WrittenFile(self._table, path, size, found.num_rows, statistics(found)))
 

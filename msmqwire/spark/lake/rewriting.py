@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression, parquet_writer
+from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
 from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, mend, one_line
@@ -110,18 +111,17 @@ def rewrite(
     """
     name = f"{uuid.uuid4().hex}-0.parquet"
     path = name if files[0].day is None else f"day={files[0].day}/{name}"
-    file: Any = None
+    file: SummedFile | None = None
     writer: pq.ParquetWriter | None = None
     try:
         for rows, compression in _row_groups(_rows(storage, table, files, unwanted)):
             if writer is None:
-                file = storage.create(f"{table}/{path}")
-                writer = parquet_writer(file, file_schema(table), compression)
+                file = SummedFile(storage.create(f"{table}/{path}"))
+                writer = parquet_writer(file, file_schema(table), compression)  # type: ignore[arg-type] # enough of it
             writer.write_table(rows)
-        if writer is None:
+        if file is None or writer is None:
             return Replacement(list(files), None)
-        writer.close()
-        size = file.tell()
+        size = file.finish(writer)
     finally:
         if file is not None:
             file.close()
@@ -146,7 +146,7 @@ def parquet_file(storage: Storage, name: str) -> Iterator[pq.ParquetFile]:
             yield pq.ParquetFile(file, page_checksum_verification=True)
         except FileNotFoundError:
             raise
-        except (pa.ArrowException, KeyError, OSError) as error:
+        except (pa.ArrowException, KeyError, OSError, ValueError) as error:
             problem = f"cannot be read: {one_line(error)}"
             raise LakeError(f"{storage.path(name)}: {problem}; {mend(storage)}") from LakeError(problem)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from msmqwire.spark.lake.checksums import is_as_written
 from msmqwire.spark.lake.rewriting import ActiveFile, parquet_file
 from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage
@@ -115,7 +116,10 @@ def _read(storage: Storage, table: str, files: list[ActiveFile], every_byte: boo
 
 def _captures(storage: Storage, table: str, file: ActiveFile, every_byte: bool) -> Counter[int]:
     found: Counter[int] = Counter()
-    with parquet_file(storage, f"{table}/{file.path}") as source:
+    name = f"{table}/{file.path}"
+    with parquet_file(storage, name) as source:
+        if every_byte and not is_as_written(storage, name, file.size):
+            raise pa.ArrowInvalid("its bytes are not those that were written: the checksum differs")
         if file.rows is not None and source.metadata.num_rows != file.rows:
             raise pa.ArrowInvalid(f"it has {source.metadata.num_rows} rows, not {file.rows}")
         if missing := [name for name in file_schema(table).names if name not in source.schema_arrow.names]:
