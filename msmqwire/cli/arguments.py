@@ -103,11 +103,12 @@ def add_expected(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_captures_or_lake(parser: argparse.ArgumentParser) -> None:
-    """Add captures, ``--lake`` and the ``--master`` that reads it; ``check_captures_or_lake`` judges them."""
+def add_captures_or_lake(parser: argparse.ArgumentParser, *, spark: bool = False) -> None:
+    """Add captures, ``--lake`` and, with ``spark``, ``--master``; ``check_captures_or_lake`` judges them."""
     parser.add_argument("files", nargs="*", metavar="CAPTURE", help=CAPTURE_HELP)
-    parser.add_argument("--lake", metavar="DIR", help="a lake of msmqwire pipeline, in place of captures")
-    parser.add_argument("--master", metavar="URL", help="the Spark that reads the lake, e.g. local[4], spark://...")
+    parser.add_argument("--lake", metavar="LAKE", help="a lake of msmqwire pipeline, in place of captures")
+    if spark:
+        parser.add_argument("--master", metavar="URL", help="the Spark that reads the lake, e.g. local[4], spark://...")
 
 
 def check_captures_or_lake(options: argparse.Namespace) -> None:
@@ -115,7 +116,7 @@ def check_captures_or_lake(options: argparse.Namespace) -> None:
     if bool(options.files) == bool(options.lake):
         both = "name captures or a lake, not both"
         raise CommandError(both if options.files else "name captures, or a lake with --lake")
-    if options.master and not options.lake:
+    if getattr(options, "master", None) and not options.lake:
         raise CommandError("--master is the Spark that reads a lake: name one with --lake")
 
 

@@ -10,16 +10,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import (
+    add_captures_or_lake,
     add_expected,
     add_format,
     add_output,
     add_quiet,
     add_selection,
     capture_files,
+    check_captures_or_lake,
     read_options,
 )
 from msmqwire.cli.console import CommandError, counted, json_line, optional, printable, say
 from msmqwire.cli.counts import report
+from msmqwire.cli.lake_rows import check_lake, lake_rows, report_lake
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import is_terminal, open_target
 
@@ -45,15 +48,16 @@ examples:
   msmqwire detect *.pcap --expect 10.20.1.10 --expect 10.20.7.0/24
   msmqwire detect day.pcap.zst | jq 'select(.severity == "high")'
   msmqwire detect -T zeek day.pcap > msmqwire_findings.log
+  msmqwire detect --lake lake --since 2024-03-04
   msmqwire detect --suricata > msmqwire.rules
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Find attacks, probes and dangerous configurations in captures."
+    parser.description = "Find attacks, probes and dangerous configurations in captures or a lake."
     parser.epilog = _EPILOG
-    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture; - is standard input")
+    add_captures_or_lake(parser)
     add_expected(parser)
     parser.add_argument("--suricata", action="store_true", help="write the rules for Suricata instead")
     parser.add_argument("--rules", action="store_true", help="list the rules instead")
@@ -69,8 +73,7 @@ def run(options: argparse.Namespace) -> int:
     optional("pyarrow", "msmqwire detect")
     if options.suricata or options.rules:
         return _write_rules(options)
-    if not options.files:
-        raise CommandError("name captures")
+    check_captures_or_lake(options)
     detector, complete = detect(options)
     findings = detector.findings()
     format = options.format or ("table" if is_terminal(options.output) else "json")
@@ -87,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 def _write_rules(options: argparse.Namespace) -> int:
     from msmqwire.insight.rules import RULES, suricata_rules
 
-    if options.files:
+    if options.files or options.lake:
         raise CommandError("--rules and --suricata read no captures")
     text = suricata_rules()
     if options.rules:
@@ -98,10 +101,12 @@ def _write_rules(options: argparse.Namespace) -> int:
 
 
 def detect(options: argparse.Namespace, summary: Summary | None = None) -> tuple[Detector, bool]:
-    """Apply the rules to the captures of a command, and add their rows to a summary; whether all of them was read."""
+    """Apply the rules to the rows of a command, and add the rows to a summary; whether all captures were read."""
     from msmqwire.insight import COLUMNS
     from msmqwire.insight.findings import CapturedRows, Detector
 
+    if options.lake:
+        return _detect_in_lake(options, summary)
     how = read_options(options)
     names, refused = capture_files(options.files)
     detector = Detector(options.expect)
@@ -115,6 +120,21 @@ def detect(options: argparse.Namespace, summary: Summary | None = None) -> tuple
                 summary.add(table, batch)
             show(reader.stats.bytes_read)
     return detector, report(reader, refused, quiet=options.quiet, payloads=False) == 0
+
+
+def _detect_in_lake(options: argparse.Namespace, summary: Summary | None) -> tuple[Detector, bool]:
+    from msmqwire.insight import COLUMNS
+    from msmqwire.insight.findings import Detector
+    from msmqwire.insight.rules import COLUMNS as EVIDENCE
+
+    check_lake(options, "accounting", f"msmqwire {options.subcommand} --lake")
+    detector = Detector(options.expect)
+    columns = {name: (*EVIDENCE[name], *(() if summary is None else COLUMNS[name])) for name in EVIDENCE}
+    for table, batch in lake_rows(options, columns):
+        detector.add(table, batch)
+        if summary is not None:
+            summary.add(table, batch)
+    return detector, report_lake(options, payloads=False) == 0
 
 
 def _json(findings: Sequence[Finding]) -> list[str]:

@@ -52,8 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Look after a lake; the exit status."""
-    for module in ("pyspark", "deltalake"):
-        optional(module, "msmqwire lake")
+    optional("deltalake", "msmqwire lake")
     status: int = options.act(options)
     return status
 

@@ -19,7 +19,8 @@ from msmqwire.cli.arguments import (
 from msmqwire.cli.console import counted, optional, print_json, printable, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory
-from msmqwire.cli.spark_session import check_lake, with_spark
+from msmqwire.cli.lake_rows import check_lake
+from msmqwire.cli.spark_session import with_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,7 +69,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     parser.description = "Rebuild the queues that change notifications describe, from captures or a lake."
     parser.epilog = _EPILOG
-    add_captures_or_lake(parser)
+    add_captures_or_lake(parser, spark=True)
     parser.add_argument(
         "--at", type=moment, metavar="TIME", help="only notifications until this time; UTC without a time zone"
     )
@@ -84,7 +85,8 @@ def run(options: argparse.Namespace) -> int:
     check_captures_or_lake(options)
     directory = None if options.directory is None else open_directory(options.directory)
     if options.lake:
-        check_lake(options.lake, "notifications", "msmqwire replay --lake")
+        optional("pyspark", "msmqwire replay --lake")
+        check_lake(options, "notifications", "msmqwire replay --lake")
         return with_spark(options.master, partial(_replay_on_spark, options, directory))
     return _replay_captures(options, directory)
 

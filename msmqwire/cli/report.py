@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from msmqwire.cli.arguments import add_expected, add_quiet, add_selection
+from msmqwire.cli.arguments import add_captures_or_lake, add_expected, add_quiet, add_selection, check_captures_or_lake
 from msmqwire.cli.console import counted, optional, say
 from msmqwire.cli.detect import detect
 from msmqwire.cli.target import open_target
@@ -22,15 +22,16 @@ exit status:
 
 examples:
   msmqwire report capture.pcapng -o report.html
+  msmqwire report --lake lake --since 2024-03-04 -o report.html
   msmqwire report *.pcap --expect 10.20.1.10 -o report.html
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Write a summary of captures, and findings, as one HTML page."
+    parser.description = "Write a summary of captures or a lake, and findings, as one HTML page."
     parser.epilog = _EPILOG
-    parser.add_argument("files", nargs="+", metavar="CAPTURE", help="a capture; - is standard input")
+    add_captures_or_lake(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is standard output")
     add_expected(parser)
     add_selection(parser)
@@ -44,11 +45,12 @@ def run(options: argparse.Namespace) -> int:
     from msmqwire.insight import Summary
     from msmqwire.insight.report import page
 
+    check_captures_or_lake(options)
     summary = Summary()
     detector, complete = detect(options, summary)
     findings = detector.findings()
     with open_target(options.output, options.files) as sink:
-        sink.write(page(summary, findings, options.files).encode("utf-8", "replace"))
+        sink.write(page(summary, findings, options.files or [options.lake]).encode("utf-8", "replace"))
     if not options.quiet:
         say(counted(len(findings), "finding"))
     return 0 if complete else 2

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msmqwire.cli import signals
-from msmqwire.cli.console import CommandError, describe_error, optional, printable, say
+from msmqwire.cli.console import CommandError, describe_error, printable, say
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_lake", "with_spark"]
+__all__ = ["spark_is_chosen", "with_spark"]
 
 _LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)( *, *\d+)?\]|-cluster\[ *\d+ *, *\d+ *, *\d+ *\])?")
 # Masters that this process connects to, and their usual ports
@@ -32,15 +32,9 @@ _SILENT_SECONDS = 5
 _INTERVAL = 0.1
 
 
-def check_lake(uri: str, table: str, purpose: str) -> None:
-    """Refuse a lake without a table, before Spark is started, which takes seconds."""
-    optional("pyspark", purpose)
-    optional("deltalake", purpose)
-    from msmqwire.spark.lake.commit import Lake
-    from msmqwire.spark.lake.storage import Storage
-
-    if not Lake(Storage.of(uri)).table(table).exists:
-        raise CommandError(f"{uri}: has no table {table}, which msmqwire pipeline makes")
+def spark_is_chosen(master: str | None) -> bool:
+    """Whether the command or the environment chooses a Spark: ``--master``, SPARK_REMOTE, or spark-submit."""
+    return master is not None or bool({"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"} & os.environ.keys())
 
 
 def with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
@@ -66,7 +60,7 @@ def with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
         _check_master("--master", master)
     elif "SPARK_REMOTE" in os.environ:
         _check_master("SPARK_REMOTE", os.environ["SPARK_REMOTE"])
-    if not _is_chosen() and not (master or "").startswith("sc:") and not _java():
+    if not spark_is_chosen(None) and not (master or "").startswith("sc:") and not _java():
         raise CommandError("Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
     descriptor, log = tempfile.mkstemp(prefix="msmqwire-spark-", suffix=".log")
     keep = False
@@ -198,7 +192,7 @@ def _standard_error_to(descriptor: int) -> Iterator[int]:
 def _new_session(master: str | None) -> SparkSession:
     from msmqwire.spark.session import local_session, start_session
 
-    if master is None and not _is_chosen():
+    if not spark_is_chosen(master):
         master = "local[*]"
     if master is not None and master.startswith("local"):
         return local_session(settings={"spark.master": master, "spark.ui.showConsoleProgress": "false"})
@@ -209,11 +203,6 @@ def _new_session(master: str | None) -> SparkSession:
         builder = builder.remote(master) if master.startswith("sc://") else builder.master(master)
     remote = (master or os.environ.get("SPARK_REMOTE", "")).startswith("sc://")
     return start_session(builder, elsewhere=remote)
-
-
-def _is_chosen() -> bool:
-    """Whether the environment chooses a Spark: Spark Connect, or the Spark that submitted this process."""
-    return bool({"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"} & os.environ.keys())
 
 
 def _java() -> str | None:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
-
-from msmqwire.spark.functions import Form, decoder_udf, decoder_udtf, guid_text_udf
-from msmqwire.spark.functions.decoder import FunctionMode
-from msmqwire.spark.schema import SparkGuid
-from msmqwire.spark.source.datasource import registered
-
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from msmqwire.columns.guids import GuidOrder
+    from msmqwire.spark.functions import Form
+    from msmqwire.spark.functions.decoder import FunctionMode
+    from msmqwire.spark.schema import SparkGuid
 
 __all__ = ["register"]
 
@@ -61,6 +59,10 @@ def register(
     >>> spark.sql("SELECT msmq_decode_topology(payload).request_id FROM packets")  # doctest: +SKIP
     >>> spark.sql("SELECT request_id FROM msmq_topology(TABLE(SELECT payload FROM packets))")  # doctest: +SKIP
     """
+    # A lake is read without Spark, too
+    from msmqwire.spark.functions import decoder_udf, decoder_udtf, guid_text_udf
+    from msmqwire.spark.source.datasource import registered
+
     for function, table in _FUNCTIONS.items():
         spark.udf.register(function, decoder_udf(table, form=form, mode=mode, guid=guid))
     for function, table in _TABLE_FUNCTIONS.items():

@@ -8,45 +8,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
+from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns import schema as wire
 from msmqwire.columns.schema import Column
 
-__all__ = ["GUID_FORMS", "SparkColumn", "SparkGuid", "arrow_schema", "convert", "spark_columns", "struct_type"]
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+__all__ = [
+    "GUID_FORMS",
+    "SparkColumn",
+    "SparkGuid",
+    "arrow_schema",
+    "convert",
+    "spark_columns",
+    "struct_type",
+    "table_columns",
+]
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 SparkGuid = Literal["text", "binary"]
 GUID_FORMS: tuple[SparkGuid, ...] = get_args(SparkGuid)
 
-_SCALARS: dict[wire.DataType, tuple[pa.DataType, DataType]] = {
-    wire.BOOL: (pa.bool_(), BooleanType()),
-    wire.UINT8: (pa.int16(), ShortType()),
-    wire.UINT16: (pa.int32(), IntegerType()),
-    wire.UINT32: (pa.int64(), LongType()),
-    wire.INT64: (pa.int64(), LongType()),
-    wire.UINT64: (pa.decimal128(20, 0), DecimalType(20, 0)),
-    wire.BYTES: (pa.binary(), BinaryType()),
-    wire.TIMESTAMP: (pa.timestamp("us", "UTC"), TimestampType()),
+_SCALARS: dict[wire.DataType, pa.DataType] = {
+    wire.BOOL: pa.bool_(),
+    wire.UINT8: pa.int16(),
+    wire.UINT16: pa.int32(),
+    wire.UINT32: pa.int64(),
+    wire.INT64: pa.int64(),
+    wire.UINT64: pa.decimal128(20, 0),
+    wire.BYTES: pa.binary(),
+    wire.TIMESTAMP: pa.timestamp("us", "UTC"),
 }
-_TEXT = (pa.string(), StringType())
-_LONG = _SCALARS[wire.INT64]
 
 # Counted by this package, from 0 or 1: they cannot reach 2^63
 _COUNTED = frozenset({"frame", "first_frame", "stream_offset"})
@@ -61,14 +58,20 @@ class SparkColumn:
     name : str
     source : str
         The column of the table from which it is made.
-    arrow, spark : pyarrow.DataType, pyspark.sql.types.DataType
-        The same type for Arrow and for Spark.
+    arrow : pyarrow.DataType
     """
 
     name: str
     source: str
     arrow: pa.DataType
-    spark: DataType
+
+    @property
+    def spark(self) -> DataType:
+        """The type in Spark."""
+        # A lake is read without Spark, too
+        from pyspark.sql.pandas.types import from_arrow_type
+
+        return from_arrow_type(self.arrow)
 
 
 def spark_columns(columns: Iterable[Column], guid: wire.GuidForm = "text") -> tuple[SparkColumn, ...]:
@@ -84,32 +87,34 @@ def spark_columns(columns: Iterable[Column], guid: wire.GuidForm = "text") -> tu
     result = []
     for column in columns:
         name = column.name
-        result.append(SparkColumn(name, name, *(_LONG if name in _COUNTED else _types(column.type, guid))))
+        result.append(SparkColumn(name, name, pa.int64() if name in _COUNTED else _arrow(column.type, guid)))
         if column.type == wire.TIMESTAMP:
-            result.append(SparkColumn(f"{name}_ns", name, *_LONG))
+            result.append(SparkColumn(f"{name}_ns", name, pa.int64()))
     return tuple(result)
 
 
-def _types(type_: wire.DataType, guid: str) -> tuple[pa.DataType, DataType]:
+def table_columns(table: str, guid: wire.GuidForm = "text") -> tuple[SparkColumn, ...]:
+    """All columns of one of ``capture.TABLES``, the capture columns first."""
+    return spark_columns((*CAPTURE.all_columns, *TABLES[table].table.all_columns), guid)
+
+
+def _arrow(type_: wire.DataType, guid: str) -> pa.DataType:
     if isinstance(type_, wire.ListOf):
-        arrow, spark = _types(type_.item, guid)
-        return pa.list_(pa.field("element", arrow)), ArrayType(spark)
+        return pa.list_(pa.field("element", _arrow(type_.item, guid)))
     if isinstance(type_, wire.StructOf):
-        members = [(name, *_types(member, guid)) for name, member in type_.members]
-        return (
-            pa.struct([(name, arrow) for name, arrow, _ in members]),
-            StructType([StructField(name, spark) for name, _, spark in members]),
-        )
+        return pa.struct([(name, _arrow(member, guid)) for name, member in type_.members])
     if type_ == wire.GUID:
-        return _TEXT if guid == "text" else (pa.binary(), BinaryType())
+        return pa.string() if guid == "text" else pa.binary()
     texts = (wire.TEXT, wire.ASCII, wire.UTF8, wire.ADDRESS, wire.FORMAT_NAME)
     if isinstance(type_, wire.Enumeration) or type_ in texts:
-        return _TEXT
+        return pa.string()
     return _SCALARS[type_]
 
 
 def struct_type(columns: Iterable[SparkColumn]) -> StructType:
     """The columns as a schema of Spark."""
+    from pyspark.sql.types import StructField, StructType
+
     return StructType([StructField(column.name, column.spark) for column in columns])
 
 

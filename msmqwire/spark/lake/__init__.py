@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from msmqwire.spark.lake.commit import LakeError
     from msmqwire.spark.lake.maintenance import check, history, optimize, vacuum
     from msmqwire.spark.lake.reading import read
+    from msmqwire.spark.lake.scanning import batches
 
-__all__ = ["LakeError", "check", "history", "optimize", "read", "vacuum"]
+__all__ = ["LakeError", "batches", "check", "history", "optimize", "read", "vacuum"]
 
-# Imported on first use: an executor that decodes captures into a folder needs no deltalake
-_MODULES = {"LakeError": "commit", "read": "reading"}
+# Imported on first use: an executor that decodes captures into a folder needs no deltalake, and only read needs pyspark
+_MODULES = {"LakeError": "commit", "batches": "scanning", "read": "reading"}
 
 
 def __getattr__(name: str) -> Any:

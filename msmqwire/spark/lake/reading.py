@@ -7,16 +7,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, explode
 from pyspark.sql.types import StructType
 
 from msmqwire.capture import ReadOptions
-from msmqwire.spark.lake.commit import Lake, LakeError
+from msmqwire.spark.lake.scanning import Within, open_lake, pruned, time_within, version
 from msmqwire.spark.lake.storage import LakeOptions, Storage
 
 __all__ = ["read"]
@@ -26,8 +23,6 @@ _LISTING = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
 }
-_NANOSECONDS = 10**9
-_DAY = 86_400 * _NANOSECONDS
 
 
 def read(
@@ -73,19 +68,18 @@ def read(
     >>> from msmqwire.spark import lake
     >>> lake.read(spark, "lake", "topology", since=1709510400_000_000_000).count()  # doctest: +SKIP
     """
-    store = Lake(Storage.of(lake, lake_options))
-    found = store.table(table)
-    if run is not None and not 0 < run <= store.run:
-        raise ValueError(f"run={run} is not one of 1 to {store.run}")
     window = ReadOptions(since=since, until=until)
     start, end = window.since, window.until
     if table == "accounting" and (start is not None or end is not None):
         raise ValueError("since and until: accounting has rows of captures; filter on first_time and last_time")
-    version = None if run is None else found.version_of(run)
-    if run is not None and version is None:
-        raise LakeError(f"{store.storage.path(table)}: its log does not reach back to run {run}")
     names = None if captures is None else list(captures)
-    paths = [str(path) for path in _pruned(found.active(version), start, end, names)["path"].to_pylist()]
+    conditions = time_within(start, end)
+    if names:
+        conditions.append(Within("file", tuple((name, name) for name in names)))
+    store = open_lake(lake, lake_options)
+    found = store.table(table)
+    files = pruned(found.active(version(store, found, run)), conditions)
+    paths = [] if names == [] else [str(path) for path in files["path"].to_pylist()]
     # A Delta table has its schema as Spark writes it
     schema = StructType.fromJson(json.loads(found.delta.schema().to_json()))
     frame = _parquet(spark, store.storage, table, paths, schema)
@@ -97,43 +91,6 @@ def read(
     if end is not None:
         frame = frame.where(col("time_ns") < end)
     return frame if names is None else frame.where(col("file").isin(names))
-
-
-def _pruned(files: pa.Table, start: int | None, end: int | None, names: list[str] | None) -> pa.Table:
-    """The files that may have rows from ``start`` on and before ``end``, of the captures with these names."""
-    if start is not None:
-        files = _where(files, "partition.day", pc.greater_equal, _day(start))
-        files = _where(files, "max.time", pc.greater_equal, _moment(start))
-    if end is not None:
-        files = _where(files, "partition.day", pc.less_equal, _day(end - 1))
-        files = _where(files, "min.time", pc.less_equal, _moment(end))
-    if names is not None:
-        # A file without statistics may have any row
-        may = pa.array([False] * len(files))
-        for name in names:
-            within: Any = True
-            if "min.file" in files.column_names:
-                least, greatest = files["min.file"], files["max.file"]
-                within = pc.and_(pc.less_equal(least, pa.scalar(name)), pc.greater_equal(greatest, pa.scalar(name)))
-                within = pc.fill_null(within, True)
-            may = pc.or_(may, within)
-        files = files.filter(may)
-    return files
-
-
-def _where(files: pa.Table, column: str, holds: Any, value: Any) -> pa.Table:
-    if column not in files.column_names:
-        return files
-    # Rows without a time are in files without a day; files without statistics may have any row
-    return files.filter(pc.fill_null(holds(files[column], value), column != "partition.day"))
-
-
-def _day(nanoseconds: int) -> pa.Scalar[Any]:
-    return pa.scalar(nanoseconds // _DAY, pa.int32()).cast(pa.date32())
-
-
-def _moment(nanoseconds: int) -> pa.Scalar[Any]:
-    return pa.scalar(nanoseconds // 1000, pa.int64()).cast(pa.timestamp("us", "UTC"))
 
 
 def _parquet(spark: SparkSession, storage: Storage, table: str, paths: list[str], schema: StructType) -> DataFrame:

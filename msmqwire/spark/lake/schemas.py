@@ -5,18 +5,16 @@ from __future__ import annotations
 from functools import cache
 
 import pyarrow as pa
-from pyspark.sql.types import LongType
 
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import UINT32, Column, Enumeration
 from msmqwire.spark.lake.accounting import ACCOUNTING
-from msmqwire.spark.schema import SparkColumn, arrow_schema, spark_columns
-from msmqwire.spark.source.scan import ScanOptions
+from msmqwire.spark.schema import SparkColumn, arrow_schema, spark_columns, table_columns
 
 __all__ = ["FAULTS", "LAKE_TABLES", "file_columns", "file_schema", "table_schema"]
 
 # The column that rows have their capture in
-_CAPTURE_NUMBER = SparkColumn("capture", "capture", pa.int64(), LongType())
+_CAPTURE_NUMBER = SparkColumn("capture", "capture", pa.int64())
 
 #: The columns of the table ``faults``, but for the number of the capture.
 FAULTS = spark_columns(
@@ -39,7 +37,7 @@ def file_columns(table: str) -> tuple[SparkColumn, ...]:
 
     The number of the capture is the first: readers of Delta tables look at the statistics of the first 32 columns.
     """
-    return (_CAPTURE_NUMBER, *(FAULTS if table == "faults" else ScanOptions((table,)).columns(table)))
+    return (_CAPTURE_NUMBER, *(FAULTS if table == "faults" else table_columns(table)))
 
 
 def file_schema(table: str) -> pa.Schema:

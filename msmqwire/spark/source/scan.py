@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from msmqwire import capture
 from msmqwire.capture import (
-    CAPTURE,
     TABLES,
     CaptureStats,
     Checkpoint,
@@ -28,7 +27,7 @@ from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import Source
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.functions.decoder import shown
-from msmqwire.spark.schema import SparkColumn, convert, spark_columns
+from msmqwire.spark.schema import SparkColumn, convert, table_columns
 
 __all__ = ["MODES", "Mode", "Scan", "ScanOptions", "describe_problems"]
 
@@ -70,7 +69,7 @@ class ScanOptions:
 
     def columns(self, table: str) -> tuple[SparkColumn, ...]:
         """All columns of a table, the capture columns first."""
-        return spark_columns((*CAPTURE.all_columns, *TABLES[table].table.all_columns), self.read.guid)
+        return table_columns(table, self.read.guid)
 
     @property
     def payloads(self) -> ReadOptions:

@@ -1,0 +1,407 @@
+"""Tables of a lake as record batches, without Spark: which files have the requested rows, and the rows in them."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import reduce
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from msmqwire.capture import ReadOptions, StreamStats
+from msmqwire.capture.stats import FrameCounts
+from msmqwire.spark.lake.accounting import SourceAccount
+from msmqwire.spark.lake.commit import Lake, LakeError
+from msmqwire.spark.lake.dayfiles import NO_DAY
+from msmqwire.spark.lake.rewriting import parquet_file
+from msmqwire.spark.lake.schemas import table_schema
+from msmqwire.spark.lake.storage import LakeOptions, Storage
+from msmqwire.spark.lake.tables import LakeTable
+
+__all__ = [
+    "LakeFile",
+    "LakeScan",
+    "Selection",
+    "Within",
+    "batches",
+    "open_lake",
+    "pruned",
+    "time_within",
+    "totals",
+    "version",
+]
+
+_NANOSECONDS = 10**9
+_DAY = 86_400 * _NANOSECONDS
+_BY_NAME = ("unsupported_links", "unsupported_encapsulations")
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True)
+class Within:
+    """A condition on rows: the value of a column is in one of some ranges; a null is in none.
+
+    Attributes
+    ----------
+    column : str
+    ranges : tuple of (Any, Any)
+        The least and the greatest value; None: no bound.
+    """
+
+    column: str
+    ranges: tuple[tuple[Any, Any], ...]
+
+    def mask(self, least: Any, greatest: Any) -> Any:
+        """Which intervals from ``least`` to ``greatest`` may have such a value; null where the interval is unknown."""
+        found = [
+            pc.and_kleene(
+                pa.scalar(True) if low is None else pc.greater_equal(greatest, pa.scalar(low, greatest.type)),
+                pa.scalar(True) if high is None else pc.less_equal(least, pa.scalar(high, least.type)),
+            )
+            for low, high in self.ranges
+        ]
+        return reduce(pc.or_kleene, found) if found else pa.repeat(False, len(least))
+
+
+def time_within(since: int | None, until: int | None) -> list[Within]:
+    """The conditions on files with rows from ``since`` on and before ``until``, in nanoseconds since 1970."""
+    if since is None and until is None:
+        return []
+    last = None if until is None else until - 1
+    days = [None if one is None else _EPOCH.date() + datetime.timedelta(one // _DAY) for one in (since, last)]
+    times = [None if one is None else _EPOCH + datetime.timedelta(microseconds=one // 1000) for one in (since, last)]
+    return [Within("day", ((days[0], days[1]),)), Within("time", ((times[0], times[1]),))]
+
+
+def pruned(files: pa.Table, conditions: Iterable[Within]) -> pa.Table:
+    """The files that may have rows that meet all conditions."""
+    for one in conditions:
+        if one.column == "day" and "partition.day" in files.column_names:
+            # Rows without a time are in files without a day
+            least = greatest = files["partition.day"]
+            unknown = False
+        elif f"min.{one.column}" in files.column_names:
+            # A file without statistics may have any row
+            least, greatest = files[f"min.{one.column}"], files[f"max.{one.column}"]
+            unknown = True
+        else:
+            continue
+        files = files.filter(pc.fill_null(one.mask(least, greatest), unknown))
+    return files
+
+
+def open_lake(lake: str | os.PathLike[str], options: LakeOptions | None = None) -> Lake:
+    """A lake, brought up to its log.
+
+    Raises
+    ------
+    LakeError
+        It is no lake.
+    """
+    return Lake(Storage.of(lake, options))
+
+
+def version(store: Lake, table: LakeTable, run: int | None) -> int | None:
+    """The version of a table as a run left it; None: the current one.
+
+    Raises
+    ------
+    ValueError
+        There is no such run.
+    LakeError
+        The log of the table does not reach back so far.
+    """
+    if run is None:
+        return None
+    if not 0 < run <= store.run:
+        raise ValueError(f"run={run} is not one of 1 to {store.run}")
+    found = table.version_of(run)
+    if found is None:
+        raise LakeError(f"{store.storage.path(table.name)}: its log does not reach back to run {run}")
+    return found
+
+
+@dataclass(frozen=True)
+class LakeFile:
+    """A file of a table: its path relative to the table, and its size."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class LakeScan:
+    """The files of one table, as of one version; it can be sent to other processes.
+
+    Attributes
+    ----------
+    storage : Storage
+    table : str
+    files : tuple of LakeFile
+    replaced : tuple of int
+        Of ``accounting``: the numbers of the rows that others have replaced.
+    """
+
+    storage: Storage
+    table: str
+    files: tuple[LakeFile, ...]
+    replaced: tuple[int, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        store: Lake,
+        table: str,
+        conditions: Sequence[Within] = (),
+        *,
+        run: int | None = None,
+        at: int | None = None,
+    ) -> LakeScan:
+        """The files of a table that may have rows that meet all conditions.
+
+        Parameters
+        ----------
+        store : Lake
+        table : str
+        conditions : sequence of Within
+        run : int, optional
+            As this run left the table.
+        at : int, optional
+            The version of the Delta table, in place of ``run``.
+
+        Raises
+        ------
+        ValueError
+            There is no such table, run or version.
+        LakeError
+            Its log does not reach back so far.
+        """
+        found = store.table(table)
+        if not found.exists:
+            return cls(store.storage, table, ())
+        if at is not None and not 0 <= at <= found.delta.version():
+            raise ValueError(f"version {at} of {table} is not one of 0 to {found.delta.version()}")
+        files = found.active(version(store, found, run) if at is None else at)
+        scan = cls(store.storage, table, _sorted(pruned(files, conditions)))
+        if table != "accounting":
+            return scan
+        everything = cls(store.storage, table, _sorted(files))
+        gone: set[int] = set()
+        for batch in everything.batches(["replaces"]):
+            gone.update(number for numbers in batch["replaces"].to_pylist() for number in numbers or ())
+        return cls(scan.storage, table, scan.files, tuple(sorted(gone)))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table."""
+        return table_schema(self.table)
+
+    def parts(self, size: int, open_cost: int) -> Iterator[LakeScan]:
+        """Scans of some files each, of at most ``size`` bytes where a file counts ``open_cost`` bytes more."""
+        waiting: list[LakeFile] = []
+        left = size
+        for file in self.files:
+            if waiting and file.size + open_cost > left:
+                yield replace(self, files=tuple(waiting))
+                waiting, left = [], size
+            waiting.append(file)
+            left -= file.size + open_cost
+        if waiting:
+            yield replace(self, files=tuple(waiting))
+
+    def batches(self, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of the files; every column by default.
+
+        Raises
+        ------
+        ValueError
+            There is no such column.
+        LakeError
+            A file is missing.
+        """
+        schema = self.schema
+        names = schema.names if columns is None else list(columns)
+        if unknown := set(names) - set(schema.names):
+            raise ValueError(
+                f"{', '.join(sorted(unknown))}: no such column of {self.table}; it has {', '.join(schema.names)}"
+            )
+        wanted = pa.schema([schema.field(name) for name in names])
+        read = [name for name in dict.fromkeys([*names, *(["capture"] if self.replaced else [])]) if name != "day"]
+        # The number of rows without any column is that of one column
+        read = read or ["capture"]
+        for path, day in ((file.path, _day_of(file.path)) for file in self.files):
+            try:
+                with parquet_file(self.storage, f"{self.table}/{path}") as file:
+                    for batch in file.iter_batches(columns=read, use_threads=False):
+                        if self.replaced:
+                            batch = batch.filter(
+                                pc.invert(pc.is_in(batch["capture"], pa.array(self.replaced, pa.int64())))
+                            )
+                        days = pa.repeat(pa.scalar(day, pa.date32()), len(batch))
+                        arrays = [
+                            days if name == "day" else batch[name].cast(wanted.field(name).type) for name in names
+                        ]
+                        yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+            except FileNotFoundError:
+                raise LakeError(
+                    f"{self.storage.path(self.table)}/{path}: is gone; a vacuum has deleted it since this read began"
+                ) from None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Rows of a table by their time, addresses and captures.
+
+    Attributes
+    ----------
+    since, until : int or None
+        Nanoseconds since 1970: from ``since`` on, and before ``until``.
+    addresses : tuple of str
+        Addresses and networks; the sender or the receiver is in one of them.
+    captures : tuple of str or None
+        Names, as the column ``file`` has them.
+    """
+
+    since: int | None = None
+    until: int | None = None
+    addresses: tuple[str, ...] = ()
+    captures: tuple[str, ...] | None = None
+
+    def check(self, table: str) -> None:
+        """Refuse a selection of rows that a table cannot have.
+
+        Raises
+        ------
+        ValueError
+            ``accounting`` is to be read by time or address.
+        """
+        if table == "accounting" and (self.since is not None or self.until is not None or self.addresses):
+            raise ValueError(
+                "since, until, addresses: accounting has rows of captures; filter on first_time and last_time"
+            )
+
+    def conditions(self) -> list[Within]:
+        """The conditions on files that have such rows."""
+        names = () if self.captures is None else (Within("file", tuple((name, name) for name in self.captures)),)
+        return [*time_within(self.since, self.until), *names]
+
+    def rows(self, scan: LakeScan, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """These rows of the files of a scan, with some columns."""
+        masks: list[tuple[str, Callable[[Any], Any]]] = []
+        if self.since is not None:
+            since = pa.scalar(self.since)
+            masks.append(("time_ns", lambda times: pc.greater_equal(times, since)))
+        if self.until is not None:
+            until = pa.scalar(self.until)
+            masks.append(("time_ns", lambda times: pc.less(times, until)))
+        if self.captures is not None:
+            files = pa.array(self.captures, pa.string())
+            masks.append(("file", lambda names: pc.is_in(names, files)))
+        networks = [ip_network(name, strict=False) for name in self.addresses]
+        ends = ("src", "dst") if networks else ()
+        names = list(dict.fromkeys([*columns, *(name for name, _ in masks), *ends]))
+        for batch in scan.batches(names):
+            found = [mask(batch[name]) for name, mask in masks]
+            if networks:
+                found.append(pc.or_(*(_is_in(batch[name], networks) for name in ends)))
+            yield (batch.filter(reduce(pc.and_kleene, found)) if found else batch).select(columns)
+
+
+def batches(
+    lake: str | os.PathLike[str],
+    table: str,
+    columns: Collection[str] | None = None,
+    *,
+    run: int | None = None,
+    since: datetime.datetime | int | None = None,
+    until: datetime.datetime | int | None = None,
+    addresses: Iterable[str] = (),
+    captures: Iterable[str] | None = None,
+    lake_options: LakeOptions | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Read a table of a lake without Spark, as of one run; a table that a lake does not have has no rows.
+
+    Parameters
+    ----------
+    lake : path or URI
+    table : str
+        One of ``capture.TABLES``, ``faults`` or ``accounting``.
+    columns : collection of str, optional
+        In this order.
+    run : int, optional
+        As this run left the table; default: the last one.
+    since, until : datetime or int, optional
+        Only rows with a ``time`` from ``since`` on, and before ``until``; an int is nanoseconds since 1970.
+    addresses : iterable of str
+        Only rows whose sender or receiver has one of these addresses, or is in one of these networks.
+    captures : iterable of str, optional
+        Only rows of captures with these names, as the column ``file`` has them.
+    lake_options : mapping of str to str, optional
+        As in ``pipeline.run``.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+
+    Raises
+    ------
+    ValueError
+        There is no such table, column or run, or ``accounting`` is to be read by time or address.
+    LakeError
+        It is no lake, or files of this run are gone.
+
+    Examples
+    --------
+    >>> from msmqwire.spark import lake
+    >>> sum(len(batch) for batch in lake.batches("lake", "topology", ["type"]))  # doctest: +SKIP
+    """
+    chosen = ReadOptions(since=since, until=until, addresses=tuple(addresses))
+    names = None if captures is None else tuple(captures)
+    selection = Selection(chosen.since, chosen.until, tuple(chosen.addresses), names)
+    selection.check(table)
+    scan = LakeScan.of(open_lake(lake, lake_options), table, selection.conditions(), run=run)
+    yield from selection.rows(scan, scan.schema.names if columns is None else list(columns))
+
+
+def _is_in(addresses: Any, networks: Sequence[Any]) -> Any:
+    """Which addresses are in one of some networks; those of IPX are in none."""
+    found = []
+    for address in addresses.unique().to_pylist():
+        try:
+            is_in = address is not None and any(ip_address(address) in network for network in networks)
+        except ValueError:
+            is_in = False
+        if is_in:
+            found.append(address)
+    return pc.is_in(addresses, pa.array(found, pa.string()))
+
+
+def _sorted(files: pa.Table) -> tuple[LakeFile, ...]:
+    found: list[dict[str, Any]] = files.select(["path", "size_bytes"]).to_pylist()
+    return tuple(LakeFile(one["path"], one["size_bytes"]) for one in sorted(found, key=lambda one: str(one["path"])))
+
+
+def _day_of(path: str) -> datetime.date | None:
+    day = path.partition("/")[0].removeprefix("day=") if "/" in path else NO_DAY
+    return None if day == NO_DAY else datetime.date.fromisoformat(day)
+
+
+def totals(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = None) -> tuple[SourceAccount, list[str]]:
+    """The sums of the counts of all captures of a lake, and why other files cannot be read."""
+    total, problems = SourceAccount(""), []
+    names = [item.name for item in fields(FrameCounts)]
+    for batch in batches(lake, "accounting", lake_options=lake_options):
+        for row in batch.to_pylist():
+            if row["problem"] is not None:
+                problems.append(str(row["problem"]))
+            elif row["duplicate_of"] is None:
+                counts: dict[str, Any] = {name: row[name] for name in (*names, "encrypted", "unread")}
+                maps = (*_BY_NAME, "rows", "faults")
+                counts |= {name: dict(row[name]) for name in maps} | {"streams": StreamStats(**row["streams"])}
+                total.add(SourceAccount(row["file"], **counts))
+    return total, problems
