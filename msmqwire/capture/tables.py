@@ -14,6 +14,7 @@ import numpy as np
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.files.sources import Source
+from msmqwire.capture.notification_rows import JUDGED, OF_MESSAGES, OF_SENDERS, judged_columns, with_columns
 from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.ordered_calls import OrderedCalls
 from msmqwire.capture.reader import ArrowReader, Capture, ClosingIterator
@@ -29,6 +30,8 @@ from msmqwire.capture.tcp.streams import packet_kinds
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns.batch import joined, take_rows
 from msmqwire.columns.schema import GuidForm
+from msmqwire.notification import judgement
+from msmqwire.notification.schema import CAPTURED_NOTIFICATIONS
 from msmqwire.wire.fault import FAULT_NAMES
 from msmqwire.wire.transport import Transport
 
@@ -56,7 +59,6 @@ PortColumns: TypeAlias = "tuple[NDArray[np.uint16], NDArray[np.uint16]]"
 MOST_BATCHES = 4
 # Not the members of the enumeration: numpy asks those for attributes, and drops the exception of a signal meanwhile
 _UDP, _TCP = int(Transport.UDP), int(Transport.TCP)
-_IN_MESSAGES = {"body", "notification"}  # the columns of messages that identify notifications
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ TABLES: dict[str, TableKind] = {
         takes_transport=True,
     ),
     "notifications": TableKind(
-        mqcn.NOTIFICATIONS, mqcn.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",), in_messages=True
+        CAPTURED_NOTIFICATIONS, mqcn.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",), in_messages=True
     ),
     "messages": TableKind(mqqb.MESSAGES, mqqb.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",)),
     "sessions": TableKind(
@@ -251,8 +253,16 @@ class TableRows:
         self._guid = options.guid
         self._dictionaries = options.dictionaries
         self._counting = Lock()
-        self._batches = _ReusedBatches(self.kind.decode_batch, strict=self._strict, columns=self._last)
-        self._messages = _ReusedBatches(mqqb.decode_batch, columns=tuple(_IN_MESSAGES))
+        self._added = frozenset(self._last) & (JUDGED | OF_SENDERS) if self.kind.in_messages else frozenset()
+        decoded = tuple(column for column in self._last if column not in self._added)
+        self._batches = _ReusedBatches(self.kind.decode_batch, strict=self._strict, columns=decoded)
+        #: The columns that are needed of the messages that have its payloads.
+        self.of_messages = OF_MESSAGES | (OF_SENDERS if self._added else frozenset())
+        self._messages = _ReusedBatches(mqqb.decode_batch, columns=tuple(self.of_messages))
+        judging = judgement.COLUMNS if self._added & JUDGED else ()
+        self._judging = self._batches
+        if not set(decoded) >= set(judging):
+            self._judging = _ReusedBatches(self.kind.decode_batch, strict=self._strict, columns=judging)
 
     def chosen(self, transports: NDArray[np.uint8], kinds: NDArray[np.uint8], ports: PortColumns) -> NDArray[np.bool_]:
         """Which payloads of a block belong to this table."""
@@ -266,9 +276,9 @@ class TableRows:
             wanted |= here
         return wanted
 
-    def gives_messages(self) -> bool:
-        """Whether the batch that ``decode`` returns has the columns that identify notifications."""
-        return self.name == "messages" and not self._strict and set(self._last) >= _IN_MESSAGES
+    def gives_messages(self, columns: frozenset[str]) -> bool:
+        """Whether the batch that ``decode`` returns has these columns of messages."""
+        return self.name == "messages" and not self._strict and columns <= set(self._last)
 
     def decode(self, payloads: Payloads, transports: NDArray[np.uint8] | None) -> Batch:
         """Decode payloads; those of notifications are decoded as messages. ``give_back`` ends the use of the batch."""
@@ -295,8 +305,13 @@ class TableRows:
         batch = self._batches.decode(found.payloads)
         assert isinstance(batch, mqcn.NotificationBatch)
         changes = np.repeat(found.rows, np.diff(batch.messages)).astype(np.uint32)
-        rows = self._rows_of(batch, take_rows(capture, changes, self.first))
+        judged = batch if self._judging is self._batches else self._judging.decode(found.payloads)
+        assert isinstance(judged, mqcn.NotificationBatch)
+        columns = judged_columns(self._added, self.schema, decoded, found.rows, judged)
+        rows = with_columns(self._rows_of(batch, take_rows(capture, changes, self.first)), columns, self.schema)
         self._batches.give_back(batch)
+        if judged is not batch:
+            self._judging.give_back(judged)
         return rows
 
     def _rows_of(self, batch: Batch, capture: Batch) -> pa.RecordBatch:
@@ -346,8 +361,9 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
             if name in wanted
         }
         self._decoders = dict(self.tables)
-        if "notifications" in self.tables and "messages" in self.tables and self.tables["messages"].gives_messages():
-            self._decoders["notifications"] = self.tables["messages"]  # the same payloads, decoded once
+        notifications, messages = self.tables.get("notifications"), self.tables.get("messages")
+        if notifications and messages and messages.gives_messages(notifications.of_messages):
+            self._decoders["notifications"] = messages  # the same payloads, decoded once
         self.payloads = 0
         self._dictionaries = options.dictionaries
         self._counting = Lock()

@@ -15,6 +15,7 @@ from msmqwire.formatname import DirectName
 from msmqwire.mqqb.encode import DERIVED
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.mqqb.readable import BODY_TYPES, UTF16_TYPES, read_body, sid_text
+from msmqwire.mqqb.schema import SENDER_ID_TYPES
 
 __all__ = ["Row", "packet_of"]
 
@@ -38,6 +39,7 @@ _SESSIONS: Mapping[str, type] = {
     "session_ack": mqqb.SessionAck,
 }
 _LPWSTR = 31  # the BodyType of text that gives none
+_SECURITY_DATA_PRESENT = 0x80  # [MS-MQMQ] 2.2.20.6
 _NOTIFY_QUEUE = DirectName("os", "localhost", "notify_queue$", queue_type="private")
 _EVENTS = {("create", "queue"): 1, ("change", "queue"): 2, ("delete", "queue"): 3, ("change", "machine"): 4}
 _VALUE_MEMBERS = ("int", "text", "guid", "bytes", "ints", "guids", "texts")
@@ -63,7 +65,12 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
             return mqqb.encode(_message(values[0]))
         case _:
             body = mqcn.encode_body(_notification(values), enforce=False)
-            return mqqb.encode(mqqb.UserMessage(destination_queue=_NOTIFY_QUEUE, time_to_reach_queue=300, body=body))
+            sent: dict[str, Any] = {
+                "destination_queue": _NOTIFY_QUEUE,
+                "time_to_reach_queue": 300,
+                "security": _sender(values[0]),
+            }
+            return mqqb.encode(mqqb.UserMessage(**sent, body=body))
 
 
 def _values(table: str, row: Row) -> dict[str, Any]:
@@ -76,6 +83,17 @@ def _values(table: str, row: Row) -> dict[str, Any]:
             except (ValueError, TypeError, AttributeError) as error:
                 raise ValueError(f"{column.name}: {error}") from None
     return values
+
+
+def _sender(values: Row) -> mqqb.SecurityHeader | None:
+    """The header that has the sender of a notification."""
+    kind, claim = values.get("sender_id_type"), values.get("security_id")
+    if kind is None:
+        return None
+    if kind not in SENDER_ID_TYPES:
+        raise KeyError("sender_id_type")
+    flags = SENDER_ID_TYPES.index(kind) | (0 if claim is None else _SECURITY_DATA_PRESENT)
+    return mqqb.SecurityHeader(security_flags=flags, security_id=claim)
 
 
 def _named(names: Mapping[str, Any], values: Mapping[str, Any], column: str) -> Any:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from msmqwire.directory import Directory, Queue
     from msmqwire.notification.comparison import Comparison
-    from msmqwire.notification.replay import Event, NotifiedQueue
+    from msmqwire.notification.replay import Event, NotifiedQueue, Replay
 
 __all__ = ["add", "run"]
 
@@ -103,14 +103,18 @@ def _replay_captures(options: argparse.Namespace, directory: Directory | None) -
     if not options.quiet:
         say(
             f"{counted(found.messages, 'notification message')}: {counted(len(found.queues), 'queue')}, "
-            f"{found.disregarded:,} disregarded, {counted(found.machine_changes, 'change')} of machines"
+            f"{_disregarded(found)}, {counted(found.machine_changes, 'change')} of machines"
         )
         _say_verdicts(verdicts)
     return status
 
 
+def _disregarded(found: Replay) -> str:
+    by_rule = ", ".join(f"{count:,} {rule}" for rule, count in found.rules.items())
+    return f"{found.disregarded:,} disregarded" + (f" ({by_rule})" if by_rule else "")
+
+
 def _replay_on_spark(options: argparse.Namespace, directory: Directory | None, spark: SparkSession) -> int:
-    from msmqwire.notification.replay import DISCARDED
     from msmqwire.spark import lake
     from msmqwire.spark.replay import notified_queues, replay
 
@@ -120,8 +124,7 @@ def _replay_on_spark(options: argparse.Namespace, directory: Directory | None, s
     if not options.quiet:
         _say_verdicts(verdicts)
     # Captures are decoded strictly, as receivers do; a lake is not
-    discarded = ", ".join(map(repr, sorted(DISCARDED)))
-    wrong = table.where(f"fault IS NOT NULL OR arrays_overlap(violations, array({discarded}))")
+    wrong = table.where("rule IN ('malformed', 'version')")
     lost = lake.read(spark, options.lake, "accounting").where(_LOST)
     return 0 if wrong.isEmpty() and lost.isEmpty() else 2
 
@@ -180,7 +183,7 @@ def _lines(notified: NotifiedQueue) -> Iterator[str]:
         yield f"  queue_manager {notified.queue_manager}"
     yield from (f"  {attribute} {_plain(value)}" for attribute, value in values.items() if value != name)
     for event in notified.history:
-        outcome = event.operation if event.applied else f"{event.operation}, ignored"
+        outcome = event.operation if event.applied else f"{event.operation}, ignored ({event.rule})"
         where = f"{event.file} frame {event.frame}, from {event.source}, {event.origin}"
         when = "at an unknown time" if event.time is None else time_text(event.time)
         yield f"  {when} {outcome}: {where}" + (f": {_listed(event.notified)}" if event.notified else "")
@@ -211,7 +214,7 @@ def _listed(values: Mapping[str, Any]) -> str:
 
 
 def _as_json(notified: NotifiedQueue | None, comparison: Comparison | None) -> dict[str, Any]:
-    from msmqwire.notification.attributes import CREATED_QUEUE
+    from msmqwire.notification.carried_attributes import NOTIFIED
 
     queue = notified.queue if notified is not None else comparison.held if comparison is not None else None
     values = {} if queue is None else queue.attributes()
@@ -219,7 +222,7 @@ def _as_json(notified: NotifiedQueue | None, comparison: Comparison | None) -> d
         "machine": None if notified is None else notified.machine,
         "queue_manager": None if notified is None else notified.queue_manager,
         "exists": None if notified is None else notified.exists,
-        **{attribute: _plain(values.get(attribute)) for attribute in sorted(CREATED_QUEUE.values())},
+        **{attribute: _plain(values.get(attribute)) for attribute in sorted(NOTIFIED)},
         "history": [] if notified is None else [_event_as_json(event) for event in notified.history],
     }
     if comparison is not None:
@@ -234,6 +237,7 @@ def _event_as_json(event: Event) -> dict[str, Any]:
     return {
         "operation": event.operation,
         "applied": event.applied,
+        "rule": event.rule,
         "time": None if event.time is None else time_text(event.time),
         "file": event.file,
         "frame": event.frame,

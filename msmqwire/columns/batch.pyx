@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 
 from msmqwire.columns.arrow cimport ArrowNode, array_capsule, arrow_node, record_batch, schema_capsule
 from msmqwire.columns.arrow_nodes cimport distinct_node, fault_node, guid_node, names_node, violations_node
-from msmqwire.columns.buffer cimport Buffer, allocate
+from msmqwire.columns.buffer cimport Buffer, allocate, buffer_of_bytes
 from msmqwire.columns.convert cimport (
     TextSpan, ascii_of_spans, bits_of_bools, bytes_of_spans, ends_of_guids, presence_bitmap, rows_of_items,
     swapped_guids, texts_of_spans, validity_of,
@@ -36,7 +36,7 @@ from msmqwire.columns.views import (
 )
 from msmqwire.wire.fault import FAULT_NAMES
 
-__all__ = ["Batch", "FaultEntry", "joined", "take_rows"]
+__all__ = ["Batch", "FaultEntry", "bytes_of_rows", "joined", "take_rows"]
 
 cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
 
@@ -398,6 +398,23 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
         batch.readable()
     batch.hold_payloads(payloads)
     return batch
+
+
+def bytes_of_rows(Batch batch, str name, const uint32_t[::1] rows):
+    """The values of a column of bytes in some rows: their ends (int32, shape (n + 1,)) and the bytes (uint8).
+
+    The batch has a row for each payload; a null value is empty.
+    """
+    cdef Buffer owners = buffer_of_bytes(bytes(rows))
+    batch.readable()
+    if np.any(np.asarray(rows) >= batch.length):
+        raise IndexError(f"a row is not among {batch.length}")
+    spans = np.frombuffer(batch.buffers[name], SPAN_DTYPE, batch.length)[np.asarray(rows)]
+    cdef Buffer places = buffer_of_bytes(spans.tobytes())
+    ends, data = bytes_of_spans(
+        <const TextSpan*>places.data, <size_t>rows.shape[0], &batch.payloads.table, <const uint32_t*>owners.data
+    )
+    return np.frombuffer(ends, np.int32, rows.shape[0] + 1), np.frombuffer(data, np.uint8)
 
 
 def take_rows(Batch batch, const uint32_t[::1] rows, tuple columns):

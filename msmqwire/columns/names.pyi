@@ -46,11 +46,11 @@ Uint64 = Literal[
 ]
 Uint8 = Literal[
     "file", "transport", "encapsulation", "type", "version", "enterprise_id", "request_id", "site_id", "correlation_id",
-    "responding_site_id", "index", "operation", "object", "object_guid", "master_guid", "kind", "priority",
-    "source_queue_manager", "queue_manager_address", "hop_count", "delivery_mode", "connector_type",
-    "connector_queue_manager", "sender_id_type", "properties_flags", "message_class_name", "correlation_guid",
-    "body_type_name", "body_format", "debug_queue", "acknowledged_source_queue_manager", "notification",
-    "queue_manager", "client_guid", "server_guid", "guid", "protocol", "queue_type", "suffix",
+    "responding_site_id", "index", "operation", "object", "object_guid", "master_guid", "sender_id_type", "outcome",
+    "rule", "unverified", "kind", "priority", "source_queue_manager", "queue_manager_address", "hop_count",
+    "delivery_mode", "connector_type", "connector_queue_manager", "properties_flags", "message_class_name",
+    "correlation_guid", "body_type_name", "body_format", "debug_queue", "acknowledged_source_queue_manager",
+    "notification", "queue_manager", "client_guid", "server_guid", "guid", "protocol", "queue_type", "suffix",
 ]
 Utf8 = Literal[
     "sender_sid", "body_text",

@@ -75,10 +75,10 @@ class Rule:
 #: The columns that the rules need.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "topology": ("type", "enterprise_id", "request_id", "site_id"),
-    "notifications": ("stream_offset",),
+    "notifications": ("stream_offset", "outcome", "rule"),
     "messages": (
         "src_port", "stream_offset", "source_queue_manager", "hop_count", "sent_time", "message_id", "label",
-        "destination_queue", "body", "compound_body", "notification", "sender_id_type", "security_id",
+        "destination_queue", "body", "compound_body",
     ),
     "sessions": ("src_port", "queue_manager", "client_guid", "server_guid", "time_stamp", "operating_system"),
 }  # fmt: skip
@@ -179,29 +179,8 @@ def _is_among(address: str, known: Iterable[Any]) -> bool:
         return False
 
 
-def _refused(table: str, rows: Rows, _: tuple[str, ...]) -> Match:
-    if table == "notifications":
-        code = _fault(rows, "code")
-        return code.is_valid(), {**_hosts(rows), "reason": pc.if_else(code.is_valid(), "malformed", None)}
-    sender = pc.fill_null(rows["sender_id_type"], "none")
-    other = pc.and_(pc.equal(sender, "queue_manager"), _is_other(rows["security_id"], rows["source_queue_manager"]))
-    reason = pc.if_else(pc.not_equal(sender, "queue_manager"), "sender_type", "other_sender")
-    mask = pc.and_(rows["notification"].is_valid(), pc.or_(pc.not_equal(sender, "queue_manager"), other))
-    return mask, {**_hosts(rows), "reason": reason}
-
-
-def _is_other(claims: Any, sources: Any) -> Any:
-    """Whether SecurityID, in the byte order of the wire, names another queue manager than the source."""
-    pairs = pa.table({"claim": claims, "source": sources})
-    found = [
-        claim is not None and len(claim) == 16 and source is not None and UUID(bytes_le=claim) != _guid(source)
-        for claim, source in zip(pairs["claim"].to_pylist(), pairs["source"].to_pylist(), strict=True)
-    ]
-    return _mask(np.array(found, np.bool_))
-
-
-def _guid(value: Any) -> UUID:
-    return UUID(bytes=value) if isinstance(value, bytes) else UUID(str(value))
+def _refused(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
+    return rows["rule"].is_valid(), {**_hosts(rows), "outcome": rows["outcome"], "reason": rows["rule"]}
 
 
 _CVE = "CVE-2023-21554"
@@ -308,8 +287,8 @@ RULES: tuple[Rule, ...] = (
         severity="high",
         title="change notification that a queue manager must not apply",
         reference="[MS-MQCN] 3.2.5",
-        source="the rules of msmqwire.notification, as far as captures show them",
-        tables=("messages", "notifications"),
+        source="the judgement of msmqwire.notification, as far as captures show it",
+        tables=("notifications",),
         match=_refused,
     ),
 )

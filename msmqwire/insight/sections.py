@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from msmqwire.insight.groups import integers, numbers, pc
 from msmqwire.insight.rows import Rows, plain
-from msmqwire.notification.replay import DISCARDED
+from msmqwire.notification.judgement import Outcome
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
 
 __all__ = ["COLUMNS", "SECTIONS", "Section", "contributions", "own_managers"]
@@ -88,9 +88,9 @@ SECTIONS: dict[str, Section] = {
         rows="packets",
     ),
     "notifications": Section(
-        "changes of which a machine was notified; applied is false where the specification forbids a receiver to apply "
-        "the message",
-        ("machine", "sender", "version", "operation", "object", "applied"),
+        "changes of which a machine was notified, and their judgement: whether they are applied, the rule if they are "
+        "not, and what captures do not show, so that a receiver may decide otherwise",
+        ("machine", "sender", "version", "operation", "object", "applied", "rule", "unverified"),
         rows="changes",
     ),
     "problems": Section("faults and violations, by rule", ("in_table", "problem", "code", "field", "src")),
@@ -100,7 +100,10 @@ SECTIONS: dict[str, Section] = {
 #: The columns of each table that the sections need.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "topology": ("type", "request_id", "correlation_id"),
-    "notifications": ("version", "index", "operation", "object", "object_guid", "path_name", "properties"),
+    "notifications": (
+        "version", "operation", "object", "object_guid", "path_name", "properties", "outcome",
+        "rule", "unverified",
+    ),
     "messages": (
         "src_port", "dst_port", "stream_offset", "kind", "packet_size", "source_queue_manager", "message_id",
         "hop_count", "destination_queue", "destination_queues", "message_class", "message_class_name", "message_size",
@@ -166,22 +169,12 @@ def _of_notifications(rows: Rows) -> Contribution:
             version=version,
             operation=rows["operation"],
             object=rows["object"],
-            applied=_applied(rows),
+            applied=pc.equal(rows["outcome"], Outcome.APPLIED),
+            rule=rows["rule"],
+            unverified=rows["unverified"],
         ),
     )
     yield from _names(rows)
-
-
-def _applied(rows: Rows) -> Any:
-    """Whether a receiver may apply the message of each row: it has neither a fault nor a discarded violation."""
-    violations = rows["violations"]
-    wrong = np.zeros(len(rows), np.bool_)
-    found = numbers(pc.is_in(plain(pc.list_flatten(violations)), pa.array(sorted(DISCARDED)))).astype(np.bool_)
-    wrong[numbers(pc.list_parent_indices(violations))[found]] = True
-    wrong |= ~numbers(rows.is_decoded()).astype(np.bool_)
-    # The first row of a message has index 0 or null
-    message = np.cumsum(numbers(rows["index"]) == 0)
-    return pc.equal(integers(np.isin(message, message[wrong]).astype(np.int64)), 0)
 
 
 def _names(rows: Rows) -> Contribution:

@@ -14,10 +14,11 @@ from msmqwire.mqcn.packet import (
     encode_body,
 )
 from msmqwire.mqcn.property_columns import PropertyColumn
-from msmqwire.mqcn.schema import NOTIFICATIONS, Violation
+from msmqwire.mqcn.schema import NOTIFICATIONS, STRICT, Violation
 
 __all__ = [
     "NOTIFICATIONS",
+    "STRICT",
     "ChangeNotificationMessage",
     "NotificationBatch",
     "NotificationBody",

@@ -16,3 +16,5 @@ class Violation(IntFlag):
     USE_GUID = 16
     PROPERTY_SET = 32
     DUPLICATE_PROPERTY = 64
+
+STRICT: Violation

@@ -17,9 +17,12 @@ from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid, parse_gu
 from msmqwire.properties.table import by_name
 from msmqwire.wire.flags import make_flags
 
-__all__ = ["SENT", "Field", "Object", "Operation", "Presence", "PropertySet", "Violation"]
+__all__ = ["SENT", "STRICT", "Field", "Object", "Operation", "Presence", "PropertySet", "Violation"]
 
 make_flags(globals(), "Presence", "Violation")
+
+# The violations that are faults with strict=True
+STRICT = Violation(DISCARDABLE)
 
 NO_COLUMNS.ids = NULL
 NO_COLUMNS.values = NULL

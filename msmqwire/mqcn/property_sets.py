@@ -9,12 +9,17 @@ from typing import Any
 from msmqwire.mqcn.kernel import SENT, PropertySet
 from msmqwire.properties.table import by_name, by_number
 
-__all__ = ["describe"]
+__all__ = ["CREATED", "MACHINE_CHANGES", "QUEUE_CHANGES", "describe"]
 
 
 def _members(bits: PropertySet) -> list[int]:
     return [by_name(f"PROPID_{name}").number for at, name in enumerate(SENT) if bits >> at & 1]
 
+
+#: The PROPIDs that a create of a queue has, that the change of a queue can have, and that of a queue manager.
+CREATED = frozenset(_members(PropertySet.CREATED))
+QUEUE_CHANGES = frozenset(_members(PropertySet.QUEUE_CHANGES))
+MACHINE_CHANGES = frozenset(_members(PropertySet.MACHINE_CHANGES))
 
 _DELETED = [by_name("PROPID_D_SCOPE").number, by_name("PROPID_D_OBJTYPE").number]
 

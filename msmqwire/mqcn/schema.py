@@ -15,12 +15,12 @@ from msmqwire.columns.schema import (
     StructOf,
     Table,
 )
-from msmqwire.mqcn.kernel import Field, Object, Operation, Presence, Violation
+from msmqwire.mqcn.kernel import STRICT, Field, Object, Operation, Presence, Violation
 from msmqwire.mqcn.property_columns import Member
 from msmqwire.properties.lookup import KINDS, NUMBERED
 from msmqwire.properties.vartype import TYPE_NAMES
 
-__all__ = ["FIELDS", "NOTIFICATIONS", "OBJECTS", "OPERATIONS", "Violation"]
+__all__ = ["FIELDS", "NOTIFICATIONS", "OBJECTS", "OPERATIONS", "STRICT", "Violation"]
 
 FIELDS = tuple([field.name for field in Field if field.name])
 OPERATIONS = tuple(name.lower() for name in Operation.__members__)

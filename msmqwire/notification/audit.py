@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Literal, TypedDict
 from uuid import UUID
 
 from msmqwire.directory.elements import Queue
+from msmqwire.notification.judgement import Rule
 
 __all__ = [
     "DISPATCH",
@@ -30,49 +30,6 @@ __all__ = [
 ]
 
 DISPATCH, VERSION_1, VERSION_2 = "[MS-MQCN] 3.2.5", "[MS-MQCN] 3.2.5.1", "[MS-MQCN] 3.2.5.2"
-
-
-class Rule(StrEnum):
-    """Why a change was not applied."""
-
-    VERSION = "version"
-    """The queue manager does not process messages of this version."""
-    MALFORMED = "malformed"
-    """The message cannot be decoded."""
-    SENDER_TYPE = "sender_type"
-    """SenderIdentifierType is not QueueManagerIdentifier."""
-    NOT_AUTHENTICATED = "not_authenticated"
-    """The verifier did not authenticate the message."""
-    SENDER = "sender"
-    """The queue manager does not accept messages from this sender."""
-    OBJECT_TYPE = "object_type"
-    """The object of an update is neither a queue nor (except in a deletion) a queue manager."""
-    NO_IDENTIFIER = "no_identifier"
-    """A queue was created without PROPID_Q_INSTANCE."""
-    NO_PATHNAME = "no_pathname"
-    """A queue was created without a path."""
-    VALUE = "value"
-    """The number of an enumeration has no meaning."""
-    NOT_FOUND = "not_found"
-    """The queue manager has no such queue."""
-    OTHER_MACHINE = "other_machine"
-    """The change is for another queue manager."""
-    OTHER_COMPUTER = "other_computer"
-    """The queue is on another computer."""
-    MACHINE_CREATED = "machine_created"
-    """A queue manager was created; the specification has no rule for it."""
-    NO_GUID = "no_guid"
-    """A deletion does not name its queue by GUID."""
-    NOT_IN_DIRECTORY = "not_in_directory"
-    """The directory does not have the object."""
-    DIRECTORY = "directory"
-    """The directory cannot be read, or its answer is incomplete or for another object."""
-    PATHNAME = "pathname"
-    """The path of a created queue is not a valid queue path name ([MS-MQMQ] 2.1.1)."""
-    PRIVATE_QUEUE = "private_queue"
-    """The created queue is a private queue, which notifications do not cover ([MS-MQCN] 1.6)."""
-    PATHNAME_TAKEN = "pathname_taken"
-    """The directory has moved the queue to the path of another one."""
 
 
 class Place(TypedDict):

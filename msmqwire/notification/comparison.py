@@ -18,12 +18,11 @@ from typing import Any
 
 from msmqwire.directory.base import Directory, Equal, comparable
 from msmqwire.directory.elements import Queue
-from msmqwire.notification.attributes import CREATED_QUEUE
+from msmqwire.notification.carried_attributes import NOTIFIED
 from msmqwire.notification.replay import NotifiedQueue
 
 __all__ = ["Comparison", "Verdict", "compare"]
 
-_TOLD = tuple(CREATED_QUEUE.values())
 #: Version 1 does not notify of this attribute after the creation of a queue.
 _WRITTEN = "modify_time"
 
@@ -89,11 +88,11 @@ def compare(queues: Iterable[NotifiedQueue], directory: Directory) -> Iterator[C
     for notified in queues:
         known = notified.queue.attributes()
         name = "identifier" if "identifier" in known else "pathname"
-        held = directory.read_directory(Queue, [Equal(name, known[name])], _TOLD)
+        held = directory.read_directory(Queue, [Equal(name, known[name])], NOTIFIED)
         if held is not None:
             heard.add(held.identifier)
         yield Comparison(notified, held, {} if notified.exists is False or held is None else _differences(known, held))
-    for held in directory.read_all(Queue, attributes=_TOLD):
+    for held in directory.read_all(Queue, attributes=NOTIFIED):
         if held.identifier not in heard:
             yield Comparison(None, held, {})
 

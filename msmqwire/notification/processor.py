@@ -13,15 +13,9 @@ from uuid import UUID
 
 from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Element, Queue, QueueManager
-from msmqwire.errors import DecodeError, DirectoryError
-from msmqwire.mqcn import NotificationBody, NotificationUpdate, decode
-from msmqwire.notification.attributes import (
-    UPDATED_MACHINE,
-    UPDATED_QUEUE,
-    first_values,
-    judge,
-    rule_against_pathname,
-)
+from msmqwire.errors import DirectoryError
+from msmqwire.mqcn import NotificationBody, NotificationUpdate
+from msmqwire.notification.attributes import notified_attributes
 from msmqwire.notification.audit import (
     DISPATCH,
     VERSION_1,
@@ -34,9 +28,10 @@ from msmqwire.notification.audit import (
     Ignored,
     Place,
     Record,
-    Rule,
 )
-from msmqwire.notification.envelope import AuthenticationLevel, Envelope, SenderIdentifierType, Verifier, unverified
+from msmqwire.notification.carried_attributes import READ_MACHINE, READ_QUEUE, UPDATED_QUEUE
+from msmqwire.notification.envelope import Envelope, Verifier, unverified
+from msmqwire.notification.judgement import JudgedMessage, Outcome, Rule, first_values, judge, rule_against_pathname
 from msmqwire.notification.queues import QueueCollection
 
 __all__ = ["DirectoryAt", "NotificationProcessor", "Profile"]
@@ -44,13 +39,7 @@ __all__ = ["DirectoryAt", "NotificationProcessor", "Profile"]
 #: The directory to read, given the DomainController that a notification names, or None for any.
 DirectoryAt = Callable[[str | None], Directory]
 
-_QUEUE_ATTRIBUTES = (
-    "type", "identifier", "base_priority", "journaling", "quota", "journal_quota", "create_time", "modify_time",
-    "security", "pathname", "label", "authentication", "privacy_level", "transactional", "multicast_address",
-    "directory_path",
-)  # fmt: skip
 _CHANGEABLE = tuple(UPDATED_QUEUE.values())
-_MACHINE_ATTRIBUTES = tuple(UPDATED_MACHINE.values())
 
 
 class Profile(StrEnum):
@@ -60,6 +49,9 @@ class Profile(StrEnum):
     """Windows NT and Windows 2000: version 1 only, without delay."""
     LATER = "later"
     """Later versions: both versions of messages, after a delay."""
+
+
+_VERSIONS = {Profile.NT_2000: (1,), Profile.LATER: (1, 2)}
 
 
 class NotificationProcessor:
@@ -142,61 +134,45 @@ class NotificationProcessor:
         """
         number = self.processed
         self.processed += 1
-        message_place = Place(message=number, index=None, section=DISPATCH)
-        try:
-            message = decode(body, strict=True)
-        except DecodeError as error:
-            rule = Rule.VERSION if error.code == "bad_version" else Rule.MALFORMED
-            detail = f"{error.code}: {error.field} at byte {error.offset}"
-            return [Disregarded(**message_place, rule=rule, detail=detail)]
+        judged = judge(body, envelope, verifier=self._verifier, trusted=self._senders, versions=_VERSIONS[self.profile])
+        message = judged.message
+        if message is None or judged.changes[0].outcome is Outcome.DISREGARDED:
+            return [_disregarded(number, judged)]
         if message.body is not None:
-            if self.profile is Profile.NT_2000:
-                return [Disregarded(**message_place, rule=Rule.VERSION)]
             return [self._apply_event(Place(message=number, index=0, section=VERSION_2), message.body)]
-        if refused := self._rule_against_sender(envelope):
-            return [Disregarded(message=number, index=None, section=VERSION_1, rule=refused)]
-        updates = []
-        for index, update in enumerate(message.updates):
-            place = Place(message=number, index=index, section=VERSION_1)
-            values = judge(update.object, update.command, update.path_name, first_values(update.properties))
-            if isinstance(values, Rule):
-                return [Disregarded(**place, rule=values)]
-            updates.append((place, update, values))
-        return [self._apply_update(*each) for each in updates]
+        return [
+            self._apply_update(
+                Place(message=number, index=index, section=VERSION_1), update, judged.changes[index].rule
+            )
+            for index, update in enumerate(message.updates)
+        ]
 
     def refresh(self) -> list[Record]:
         """Read every queue from the directory, as if each had been notified as changed ([MS-MQCN] note <3>)."""
         place = Place(message=None, index=None, section=VERSION_2)
         return [self._queue_changed(place, queue.identifier, None) for queue in self.queues]
 
-    def _rule_against_sender(self, envelope: Envelope) -> Rule | None:
-        """The rule by which a message of version 1 is disregarded because of its sender."""
-        if envelope.sender_identifier_type is not SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
-            return Rule.SENDER_TYPE
-        if self._verifier(envelope) is AuthenticationLevel.NONE:
-            return Rule.NOT_AUTHENTICATED
-        if self._senders is not None and envelope.sender_identifier not in self._senders:
-            return Rule.SENDER
-        return None
-
-    def _is_local(self, pathname: str) -> bool:
+    def _rule_against_computer(self, pathname: str) -> Rule | None:
+        """The rule by which a queue on another computer is ignored."""
         computer, _, queue = pathname.partition("\\")
-        return bool(queue) and computer.lower() in self._computers
+        return None if queue and computer.lower() in self._computers else Rule.OTHER_COMPUTER
 
-    def _apply_update(self, place: Place, update: NotificationUpdate, values: dict[str, Any]) -> Record:
-        """Apply an update of version 1, which sets these attributes ([MS-MQCN] 3.2.5.1)."""
-        guid = update.guid_identifier
-        if update.command == "delete":
-            return self._delete(place, guid)
+    def _apply_update(self, place: Place, update: NotificationUpdate, rule: Rule | None) -> Record:
+        """Apply an update of version 1, unless it is ignored by a rule ([MS-MQCN] 3.2.5.1)."""
+        guid, path = update.guid_identifier, update.path_name or ""
+        values = notified_attributes(update.object, update.command, path, first_values(update.properties))
+        if rule is not None:
+            created = update.command == "create" and update.object == "queue"
+            identifier, path = (values["identifier"], values["pathname"]) if created else (guid, path)
+            return Ignored(**place, rule=rule, identifier=identifier, detail=path)
         if update.object == "machine":
-            if update.command == "create":
-                return Ignored(**place, rule=Rule.MACHINE_CREATED, identifier=guid)
             if guid != self.queue_manager.identifier:
                 return Ignored(**place, rule=Rule.OTHER_MACHINE, identifier=guid)
             return self._change_machine(place, values)
         if update.command == "create":
             return self._create(place, values)
-        path = update.path_name or ""
+        if guid is not None and update.command == "delete":
+            return self._delete(place, guid)
         queue = self.queues.at(path) if guid is None else self.queues.get(guid)
         if queue is None:
             return Ignored(**place, rule=Rule.NOT_FOUND, identifier=guid, detail=path)
@@ -215,9 +191,7 @@ class NotificationProcessor:
 
     def _create(self, place: Place, values: dict[str, Any]) -> Record:
         identifier, pathname = values["identifier"], values["pathname"]
-        if not self._is_local(pathname):
-            return Ignored(**place, rule=Rule.OTHER_COMPUTER, identifier=identifier, detail=pathname)
-        if rule := rule_against_pathname(pathname):
+        if rule := self._rule_against_computer(pathname):
             return Ignored(**place, rule=rule, identifier=identifier, detail=pathname)
         known = self.queues.get(identifier)
         if known is not None:
@@ -238,9 +212,7 @@ class NotificationProcessor:
             self.queues.update(replace(queue, **values))
         return Changed(**place, object="queue", identifier=queue.identifier, changes=changes)
 
-    def _delete(self, place: Place, identifier: UUID | None) -> Record:
-        if identifier is None:
-            return Ignored(**place, rule=Rule.NO_GUID)
+    def _delete(self, place: Place, identifier: UUID) -> Record:
         queue = self.queues.get(identifier)
         if queue is None:
             return Ignored(**place, rule=Rule.NOT_FOUND, identifier=identifier)
@@ -254,18 +226,20 @@ class NotificationProcessor:
         return Changed(**place, object="machine", identifier=self.queue_manager.identifier, changes=changes)
 
     def _queue_created(self, place: Place, guid: UUID, server: str | None) -> Record:
-        found = self._read_queue(place, guid, server)
+        found = self._read(place, Queue, guid, server, READ_QUEUE)
         if isinstance(found, Ignored):
             return found
-        if rule := rule_against_pathname(found.pathname):
+        if rule := rule_against_pathname(found.pathname) or self._rule_against_computer(found.pathname):
             return Ignored(**place, rule=rule, identifier=guid, detail=found.pathname)
         known = self.queues.get(guid)
         return self._add(place, Queue(**found.attributes())) if known is None else self._refresh(place, known, found)
 
     def _queue_changed(self, place: Place, guid: UUID, server: str | None) -> Record:
-        found = self._read_queue(place, guid, server)
+        found = self._read(place, Queue, guid, server, READ_QUEUE)
         if isinstance(found, Ignored):
             return found
+        if rule := self._rule_against_computer(found.pathname):
+            return Ignored(**place, rule=rule, identifier=guid, detail=found.pathname)
         known = self.queues.get(guid)
         if known is None:
             return Ignored(**place, rule=Rule.NOT_FOUND, identifier=guid)
@@ -279,15 +253,8 @@ class NotificationProcessor:
     def _machine_changed(self, place: Place, guid: UUID, server: str | None) -> Record:
         if guid != self.queue_manager.identifier:
             return Ignored(**place, rule=Rule.OTHER_MACHINE, identifier=guid)
-        found = self._read(place, QueueManager, guid, server, _MACHINE_ATTRIBUTES)
+        found = self._read(place, QueueManager, guid, server, READ_MACHINE)
         return found if isinstance(found, Ignored) else self._change_machine(place, found.attributes())
-
-    def _read_queue(self, place: Place, guid: UUID, server: str | None) -> Queue | Ignored:
-        """A queue of this computer as the directory has it, or why there is none."""
-        found = self._read(place, Queue, guid, server, _QUEUE_ATTRIBUTES)
-        if isinstance(found, Ignored) or self._is_local(found.pathname):
-            return found
-        return Ignored(**place, rule=Rule.OTHER_COMPUTER, identifier=guid, detail=found.pathname)
 
     def _read(
         self, place: Place, element: type[Element], guid: UUID, server: str | None, attributes: tuple[str, ...]
@@ -306,6 +273,15 @@ class NotificationProcessor:
         elif values.get("identifier", guid) != guid:
             problem = f"the answer is {found.identifier}"
         return Ignored(**place, rule=Rule.DIRECTORY, identifier=guid, detail=problem) if problem else found
+
+
+def _disregarded(number: int, judged: JudgedMessage) -> Disregarded:
+    """The record of a message of which nothing is applied."""
+    rule, fault = judged.changes[0].rule, judged.fault
+    assert rule is not None
+    section = DISPATCH if fault or rule is Rule.VERSION else VERSION_1
+    detail = f"{fault.code}: {fault.field} at byte {fault.offset}" if fault else ""
+    return Disregarded(message=number, index=judged.cause, section=section, rule=rule, detail=detail)
 
 
 def _changes(element: Queue | QueueManager, values: dict[str, Any]) -> tuple[Change, ...]:

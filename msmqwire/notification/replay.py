@@ -1,7 +1,8 @@
 """Rebuilds the queues of machines from the change notifications in captures, in the order of time.
 
-The rules are those of [MS-MQCN] 3.2.5, as far as captures allow: whether a receiver could authenticate a message, and
-what the directory answered, is unknown. The result is what machines were notified of, not what they did.
+The rules are those of [MS-MQCN] 3.2.5, as far as captures allow: each change has the judgement of the table. Whether a
+receiver could authenticate a message, and what the directory answered, is unknown. The result is what machines were
+notified of, not what they did.
 
 ``replay`` sorts the messages of all captures in memory. Messages that are in order already, at least for each machine,
 are read with ``messages_of`` and passed to ``NotifiedQueues``, as ``msmqwire.spark.replay`` does for a lake.
@@ -9,6 +10,7 @@ are read with ``messages_of`` and passed to ``NotifiedQueues``, as ``msmqwire.sp
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -18,9 +20,10 @@ from uuid import UUID
 
 from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Queue
-from msmqwire.mqcn import NOTIFICATIONS, Violation
-from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_QUEUE, first_values, judge, rule_against_pathname
-from msmqwire.notification.audit import Rule
+from msmqwire.notification.attributes import notified_attributes
+from msmqwire.notification.carried_attributes import NOTIFIED, UPDATED_QUEUE
+from msmqwire.notification.judgement import Outcome, Rule, first_values, rule_against_pathname
+from msmqwire.notification.schema import CAPTURED_NOTIFICATIONS
 from msmqwire.properties import PROPID_Q_QMID
 
 if TYPE_CHECKING:
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
-    "DISCARDED",
     "Event",
     "Message",
     "NotifiedQueue",
@@ -42,16 +44,11 @@ __all__ = [
 Row: TypeAlias = Mapping[str, Any]
 
 #: The columns of the notifications table, read from captures, that a replay needs.
-COLUMNS = ("file", "frame", "time", "src", "dst", *NOTIFICATIONS.names)
+COLUMNS = ("file", "frame", "time", "src", "dst", *CAPTURED_NOTIFICATIONS.names)
 
 _VALUE_MEMBERS = ("id", "int", "text", "bytes", "guid")
-#: The violations for which a message is disregarded, by their names in the table.
-DISCARDED = frozenset(
-    str(each.name).lower() for each in (Violation.TRAILING_BYTES, Violation.PATH_NAME_SYNTAX, Violation.PROPERTY_COUNT)
-)
 #: The attributes of a queue that never change.
 _LASTING = ("identifier", "pathname")
-_TOLD = tuple(CREATED_QUEUE.values())
 _CHANGEABLE = tuple(UPDATED_QUEUE.values())
 
 
@@ -63,9 +60,8 @@ class Event:
     ----------
     operation : str
         ``"create"``, ``"change"``, ``"delete"``, or ``"replaced"`` if a new queue took the Pathname of this one.
-    applied : bool
-        False if the queue had been deleted before, if a deletion does not name it by its GUID, or if a path is not that
-        of a public queue or belongs to another queue.
+    rule : Rule or None
+        Why the change was not applied, by the judgement of the table and the notifications before it; None if it was.
     time : int or None
         Nanoseconds since 1970, UTC; None if the capture has no time.
     file, frame : str, int
@@ -79,13 +75,18 @@ class Event:
     """
 
     operation: str
-    applied: bool
+    rule: Rule | None
     time: int | None
     file: str
     frame: int
     source: str
     origin: UUID | str
     notified: Mapping[str, Any]
+
+    @property
+    def applied(self) -> bool:
+        """Whether the change was applied."""
+        return self.rule is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,16 +125,21 @@ class Replay:
         In the order of their first notifications.
     messages : int
         The number of messages.
-    disregarded : int
-        The number of messages that cannot be decoded or that no receiver may apply.
+    rules : mapping of Rule to int
+        The number of disregarded messages by the rule; ``disregarded`` is the sum.
     machine_changes : int
         The number of changes of queue managers, which are not replayed.
     """
 
     queues: tuple[NotifiedQueue, ...]
     messages: int
-    disregarded: int
+    rules: Mapping[Rule, int]
     machine_changes: int
+
+    @property
+    def disregarded(self) -> int:
+        """The number of messages of which no receiver applies anything."""
+        return sum(self.rules.values())
 
 
 def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None, directory: Directory | None = None) -> Replay:
@@ -177,7 +183,7 @@ def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None, director
     return Replay(
         queues=tuple(queues),
         messages=len(messages),
-        disregarded=sum(message.disregarded for _, message in messages),
+        rules=Counter(message.rule for _, message in messages if message.rule is not None),
         machine_changes=sum(message.machine_changes for _, message in messages),
     )
 
@@ -209,8 +215,8 @@ class Message:
         The changes of queues.
     machine_changes : int
         The number of changes of queue managers.
-    disregarded : bool
-        It cannot be decoded, or no receiver may apply it.
+    rule : Rule or None
+        Why nothing of it is applied; None unless it is disregarded.
     """
 
     machine: str
@@ -219,7 +225,7 @@ class Message:
     frame: int
     updates: tuple[Update, ...] = ()
     machine_changes: int = 0
-    disregarded: bool = False
+    rule: Rule | None = None
 
 
 def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
@@ -266,22 +272,11 @@ def _value(item: tuple[Any, ...]) -> tuple[int, Any]:
 def _message(rows: list[Row]) -> Message:
     first = rows[0]
     where = {"machine": first["dst"], "time": first["time"], "file": first["file"], "frame": first["frame"]}
-    if any(row["fault"] is not None or not DISCARDED.isdisjoint(row["violations"] or ()) for row in rows):
-        return Message(**where, disregarded=True)
-    updates, machine_changes = [], 0
-    for row in rows:
-        if row["index"] is None:
-            continue
-        values: dict[str, Any] | Rule = {}
-        if row["version"] == 1:
-            values = judge(row["object"], row["operation"], row["path_name"], row["properties"])
-        if isinstance(values, Rule):
-            return Message(**where, disregarded=True)
-        if row["object"] == "machine":
-            machine_changes += 1
-        else:
-            updates.append(_update(row, values))
-    return Message(**where, updates=tuple(updates), machine_changes=machine_changes)
+    if first["outcome"] == Outcome.DISREGARDED:
+        return Message(**where, rule=Rule(first["rule"]))
+    changes = [row for row in rows if row["index"] is not None]
+    updates = tuple(_update(row) for row in changes if row["object"] == "queue")
+    return Message(**where, updates=updates, machine_changes=len(changes) - len(updates))
 
 
 def _guid(value: Any) -> Any:
@@ -291,7 +286,10 @@ def _guid(value: Any) -> Any:
     return UUID(value) if isinstance(value, str) else value
 
 
-def _update(row: Row, notified: dict[str, Any]) -> Update:
+def _update(row: Row) -> Update:
+    notified: dict[str, Any] = {}
+    if row["version"] == 1:
+        notified = notified_attributes(row["object"], row["operation"], row["path_name"], row["properties"])
     created = row["operation"] == "create" and row["version"] == 1
     return Update(
         version=row["version"],
@@ -300,7 +298,7 @@ def _update(row: Row, notified: dict[str, Any]) -> Update:
         queue_manager=row["properties"].get(PROPID_Q_QMID),
         event=Event(
             operation=row["operation"],
-            applied=True,
+            rule=None if row["rule"] is None else Rule(row["rule"]),
             time=row["time"],
             file=row["file"],
             frame=row["frame"],
@@ -330,13 +328,9 @@ class _Known:
             history=tuple(self.history),
         )
 
-    def apply(self, update: Update) -> bool:
-        """Apply an update; whether it had an effect."""
+    def apply(self, update: Update) -> None:
+        """Apply an update."""
         operation = update.event.operation
-        if operation != "create" and self.exists is False:
-            return False
-        if operation == "delete" and update.guid is None:
-            return False
         notified = update.event.notified
         if operation == "create" and self.exists:
             notified = {name: notified[name] for name in _CHANGEABLE if name in notified}
@@ -349,7 +343,6 @@ class _Known:
         if identifier is not None:
             self.values["identifier"] = identifier
         self.queue_manager = update.queue_manager or self.queue_manager
-        return True
 
 
 class NotifiedQueues:
@@ -395,11 +388,13 @@ class NotifiedQueues:
             held = self._held(update)
             other = self._other(known, update, held)
             self._unplace(known)
-            applied = self._is_valid(update, held, other) and known.apply(update)
-            if applied and known.exists is not False:
-                known.values |= held
-            known.history.append(update.event if applied else replace(update.event, applied=False))
-            if applied and other is not None:
+            rule = update.event.rule or self._rule_against(update, known, held, other)
+            if rule is None:
+                known.apply(update)
+                if known.exists is not False:
+                    known.values |= held
+            known.history.append(replace(update.event, rule=rule))
+            if rule is None and other is not None:
                 self._unplace(other)
                 other.exists = False
                 other.history.append(replace(update.event, operation="replaced", notified={}))
@@ -414,18 +409,20 @@ class NotifiedQueues:
         return None if other is known else other
 
     @staticmethod
-    def _is_valid(update: Update, held: Mapping[str, Any], other: _Known | None) -> bool:
-        """Whether a receiver would accept the path of an update."""
-        if update.event.operation == "change":
-            return other is None
-        path = held.get("pathname", update.path)
-        return update.event.operation == "delete" or path is None or rule_against_pathname(path) is None
+    def _rule_against(update: Update, known: _Known, held: Mapping[str, Any], other: _Known | None) -> Rule | None:
+        """The rule by which a receiver with these queues ignores an update that is judged to be applied."""
+        if update.event.operation == "create":
+            path = held.get("pathname")
+            return None if path is None else rule_against_pathname(path)
+        if known.exists is False:
+            return Rule.NOT_FOUND
+        return None if other is None or update.event.operation == "delete" else Rule.PATHNAME_TAKEN
 
     def _held(self, update: Update) -> dict[str, Any]:
         """The attributes that the directory has for a creation or a change of version 2."""
         if self._directory is None or update.version == 1 or update.event.operation == "delete":
             return {}
-        found = self._directory.read_directory(Queue, [Equal("identifier", update.guid)], _TOLD)
+        found = self._directory.read_directory(Queue, [Equal("identifier", update.guid)], NOTIFIED)
         return {} if found is None else found.attributes()
 
     def _find(self, machine: str, update: Update) -> _Known | None:

@@ -23,18 +23,10 @@ from msmqwire.errors import EncodeError
 from msmqwire.formatname import PrivateName
 from msmqwire.mqcn import ChangeNotificationMessage, NotificationBody, NotificationUpdate, encode, encode_body
 from msmqwire.mqqb import SecurityHeader, UserMessage
-from msmqwire.notification.attributes import (
-    CREATED_QUEUE,
-    MAX_BYTES,
-    UPDATED_MACHINE,
-    UPDATED_QUEUE,
-    display_name,
-    property_value,
-    read_attribute,
-    rule_against_pathname,
-)
-from msmqwire.notification.audit import Rule
+from msmqwire.notification.attributes import MAX_BYTES, display_name, property_value, read_attribute
+from msmqwire.notification.carried_attributes import CREATED_QUEUE, UPDATED_MACHINE, UPDATED_QUEUE
 from msmqwire.notification.envelope import NOTIFY_QUEUE, AuthenticationLevel
+from msmqwire.notification.judgement import Rule, rule_against_pathname
 from msmqwire.properties import (
     PROPID_D_OBJTYPE,
     PROPID_D_SCOPE,

@@ -20,7 +20,8 @@ from pyspark.sql.functions import col
 from msmqwire.columns.schema import BOOL, BYTES, GUID, INT64, TEXT, Column, ListOf, StructOf
 from msmqwire.directory.base import Directory
 from msmqwire.directory.elements import Queue
-from msmqwire.notification.attributes import CREATED_QUEUE
+from msmqwire.notification.carried_attributes import NOTIFIED
+from msmqwire.notification.judgement import Rule
 from msmqwire.notification.replay import COLUMNS, Event, NotifiedQueue, NotifiedQueues, messages_of
 from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import arrow_schema, spark_columns, struct_type
@@ -29,15 +30,14 @@ __all__ = ["QUEUES", "notified_queues", "replay"]
 
 _TYPES = {UUID: GUID, int: INT64, bool: BOOL, bytes: BYTES}
 _ATTRIBUTES = tuple(
-    (name, _TYPES.get(Queue.attribute_type(name), TEXT))
-    for name in Queue.attribute_names()
-    if name in CREATED_QUEUE.values()
+    (name, _TYPES.get(Queue.attribute_type(name), TEXT)) for name in Queue.attribute_names() if name in NOTIFIED
 )
 
 _EVENT = StructOf(
     (
         ("operation", TEXT),
         ("applied", BOOL),
+        ("rule", TEXT),
         ("time_ns", INT64),
         ("file", TEXT),
         ("frame", INT64),
@@ -137,6 +137,7 @@ def _event_row(event: Event) -> dict[str, Any]:
     return {
         "operation": event.operation,
         "applied": event.applied,
+        "rule": event.rule,
         "time_ns": event.time,
         "file": event.file,
         "frame": event.frame,
@@ -168,7 +169,7 @@ def _notified_queue(row: Row) -> NotifiedQueue:
 def _event(row: Row) -> Event:
     return Event(
         operation=row.operation,
-        applied=row.applied,
+        rule=None if row.rule is None else Rule(row.rule),
         time=row.time_ns,
         file=row.file,
         frame=row.frame,

@@ -190,7 +190,17 @@ def test_several_tables_in_one_pass(tables: tuple[str, ...], ports: tuple[int, .
     ("options", "passes"),
     [
         ({}, 1),
-        ({"columns": {"messages": ["body", "notification", "label"]}}, 1),
+        (
+            {
+                "columns": {
+                    "messages": ["body", "notification", "label", "sender_id_type", "security_id"],
+                    "notifications": ["rule"],
+                }
+            },
+            1,
+        ),
+        ({"columns": {"messages": ["body", "notification"], "notifications": ["index"]}}, 1),
+        ({"columns": {"messages": ["body", "notification"]}}, 2),
         ({"columns": {"messages": ["label"]}}, 2),
         ({"strict": True}, 2),
     ],

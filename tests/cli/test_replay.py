@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from pyspark.sql import SparkSession
 
-from msmqwire.notification.attributes import CREATED_QUEUE
+from msmqwire.notification.carried_attributes import CREATED_QUEUE
 from msmqwire.notification.sender import QueueCreation, QueueDeletion
 from msmqwire.spark import pipeline
 from tests.cli.support import EXAMPLES, refused, run

@@ -43,6 +43,11 @@ ORDERS = Queue(
 MACHINE = QueueManager(identifier=LEDGER, computer_name="ledger", foreign_system=True, security=b"\1")
 
 
+#: What a sender claims to be.
+FROM_QUEUE_MANAGER = mqqb.SecurityHeader(security_flags=0x82, security_id=LEDGER.bytes_le)
+FROM_USER = mqqb.SecurityHeader(security_flags=0x81, security_id=b"\1\1\0\0\0\0\0\5\x12\0\0\0")
+
+
 def changed(element: Any, **values: Any) -> Any:
     """The same object with other values."""
     return type(element).of({**element.attributes(), **values})
@@ -66,9 +71,10 @@ def captured_packets(
     return pcap_header(nano=True) + b"".join(records)
 
 
-def packet_of(body: bytes) -> bytes:
+def packet_of(body: bytes, security: mqqb.SecurityHeader | None = FROM_QUEUE_MANAGER) -> bytes:
     """A packet to the notify queue with a body that no sender would make."""
-    return mqqb.encode(mqqb.UserMessage(destination_queue=f"PRIVATE={LEDGER}\\{NOTIFY_QUEUE}", body=body))
+    queue = f"PRIVATE={LEDGER}\\{NOTIFY_QUEUE}"
+    return mqqb.encode(mqqb.UserMessage(destination_queue=queue, body=body, security=security))
 
 
 def rows(*captures: bytes) -> list[dict[str, Any]]:

@@ -16,8 +16,9 @@ from uuid import UUID
 import pytest
 
 from msmqwire.directory import Directory, MemoryDirectory, Queue, QueueManager
-from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored, Overflowed, Record, Rule
+from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored, Overflowed, Record
 from msmqwire.notification.envelope import Envelope
+from msmqwire.notification.judgement import Rule
 from msmqwire.notification.processor import NotificationProcessor, Profile
 from msmqwire.notification.schedule import NotificationServer
 from tests.notification import modelled as m

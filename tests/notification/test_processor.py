@@ -10,8 +10,9 @@ import pytest
 from msmqwire import mqcn
 from msmqwire.directory import MemoryDirectory, Queue, QueueManager
 from msmqwire.errors import DirectoryError
-from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored, Record, Rule
+from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored, Place, Record
 from msmqwire.notification.envelope import AuthenticationLevel, Envelope
+from msmqwire.notification.judgement import Rule
 from msmqwire.notification.processor import NotificationProcessor
 from msmqwire.notification.schedule import WINDOW, NotificationServer
 from tests.notification import processing as p
@@ -99,7 +100,7 @@ def test_r10_a_created_queue_replaces_the_one_at_its_path(event: bool) -> None:
 @pytest.mark.parametrize(
     ("path", "rule"),
     [
-        ("here\\", Rule.OTHER_COMPUTER),
+        ("here\\", Rule.PATHNAME),
         ("here\\" + "q" * 125, Rule.PATHNAME),
         ("here\\a\rb", Rule.PATHNAME),
         ("here\\private$\\spare", Rule.PRIVATE_QUEUE),
@@ -160,14 +161,15 @@ def test_what_has_no_rule_is_recorded_and_holds_nothing_up(processor: Notificati
     bodies = [b"\1\0", p.version_1(*updates)]
     records = [record for body in bodies for record in processor.process(body, p.SIGNED)]
 
-    def ignored(index: int, rule: Rule, identifier: UUID | None) -> Record:
-        return Ignored(message=1, index=index, section="[MS-MQCN] 3.2.5.1", rule=rule, identifier=identifier, detail="")
+    def ignored(index: int, rule: Rule, identifier: UUID | None, path: str = "") -> Record:
+        place = Place(message=1, index=index, section="[MS-MQCN] 3.2.5.1")
+        return Ignored(**place, rule=rule, identifier=identifier, detail=path)
 
     assert records[1:-1] == [
         ignored(1, Rule.MACHINE_CREATED, p.MACHINE),
         ignored(2, Rule.MACHINE_CREATED, p.SPARE),
-        ignored(3, Rule.MACHINE_CREATED, None),
-        ignored(4, Rule.NO_GUID, None),
+        ignored(3, Rule.MACHINE_CREATED, None, "here\\orders"),
+        ignored(4, Rule.NO_GUID, None, "here\\orders"),
     ]
     assert [type(each) for each in (records[0], records[-1])] == [Changed, Changed]
     assert processor.queue_manager == p.HERE

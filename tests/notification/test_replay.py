@@ -15,7 +15,7 @@ from msmqwire import mqcn
 from msmqwire.capture import read_table
 from msmqwire.directory import MemoryDirectory, PrivacyLevel, Queue
 from msmqwire.errors import DirectoryNotConnected
-from msmqwire.notification.attributes import CREATED_QUEUE
+from msmqwire.notification.carried_attributes import CREATED_QUEUE
 from msmqwire.notification.envelope import AuthenticationLevel, Envelope, SenderIdentifierType
 from msmqwire.notification.processor import NotificationProcessor
 from msmqwire.notification.replay import NotifiedQueue, Replay, replay
@@ -201,7 +201,7 @@ def test_what_cannot_be_decoded_is_counted() -> None:
     for body in (damaged, b"\3\1", mqcn.encode_body(message(GOOD)) + b"\0"):
         found = replayed(sent(body))
         assert (found.queues, found.messages, found.disregarded) == ((), 1, 1)
-    assert replayed(sent(b"\1\0")) == Replay(queues=(), messages=1, disregarded=0, machine_changes=0)
+    assert replayed(sent(b"\1\0")) == Replay(queues=(), messages=1, rules={}, machine_changes=0)
 
 
 def test_violations_that_a_receiver_discards_are_none_of_the_reader_s_choice() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from msmqwire import mqqb
 from msmqwire.directory import Directory, MemoryDirectory, PrivacyLevel, Queue, Scope
-from msmqwire.notification.attributes import CREATED_QUEUE
+from msmqwire.notification.carried_attributes import CREATED_QUEUE
 from msmqwire.notification.envelope import AuthenticationLevel, Envelope, SenderIdentifierType
 from msmqwire.notification.processor import NotificationProcessor
 from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueUpdate, Sender

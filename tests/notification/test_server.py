@@ -11,8 +11,9 @@ import pytest
 from msmqwire.directory import MemoryDirectory, PrivacyLevel, Queue, Scope
 from msmqwire.directory.elements import UNLIMITED
 from msmqwire.mqqb import SecurityHeader, UserMessage
-from msmqwire.notification.audit import Change, Changed, Created, Deleted, Disregarded, Ignored, Overflowed, Rule
+from msmqwire.notification.audit import Change, Changed, Created, Deleted, Disregarded, Ignored, Overflowed
 from msmqwire.notification.envelope import AuthenticationLevel, Envelope, trusted
+from msmqwire.notification.judgement import Rule
 from msmqwire.notification.processor import NotificationProcessor, Profile
 from msmqwire.notification.schedule import NotificationServer, QueueOpening
 from tests.contract.checklist import row

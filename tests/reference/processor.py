@@ -121,14 +121,16 @@ class ReferenceProcessor:
             if guid != self.machine["identifier"]:
                 return ("ignored", "other_machine")
             return self.change(self.machine, told(MACHINE, first), "machine")
+        if command == "change" and guid is None and (rule := invalid(path or "")):
+            return ("ignored", rule)
         if command == "change":
             queue = self.find(guid, path)
             return self.change(queue, told(UPDATED, first)) if queue else ("ignored", "not_found")
         pathname = first.get(103) or path
-        if not self.is_local(pathname):
-            return ("ignored", "other_computer")
         if rule := invalid(pathname):
             return ("ignored", rule)
+        if not self.is_local(pathname):
+            return ("ignored", "other_computer")
         if queue := self.find(first[101]):
             return self.change(queue, told(UPDATED, first))
         return self.create(DEFAULTS | told(CREATED, first) | {"pathname": pathname})
@@ -146,11 +148,11 @@ class ReferenceProcessor:
             return ("ignored", "not_in_directory")
         if event == 4:
             return self.change(self.machine, {name: found[name] for name, _ in MACHINE.values()}, "machine")
+        if event == 1 and (rule := invalid(found["pathname"])):
+            return ("ignored", rule)
         if not self.is_local(found["pathname"]):
             return ("ignored", "other_computer")
         values = {name: found[name] for name in READ}
-        if event == 1 and (rule := invalid(found["pathname"])):
-            return ("ignored", rule)
         queue = self.find(guid)
         if queue is None and event == 2:
             return ("ignored", "not_found")

@@ -37,10 +37,11 @@ from msmqwire.formatname import PublicName
 from msmqwire.mqsd import DirectoryServiceServer
 from msmqwire.net import Discoverer
 from msmqwire.net.discovery_server import DiscoveryService
-from msmqwire.notification.attributes import CREATED_QUEUE, UPDATED_MACHINE
-from msmqwire.notification.audit import Disregarded, Record, Rule
+from msmqwire.notification.audit import Disregarded, Record
+from msmqwire.notification.carried_attributes import CREATED_QUEUE, UPDATED_MACHINE
 from msmqwire.notification.comparison import Verdict, compare
 from msmqwire.notification.envelope import NOTIFY_QUEUE, AuthenticationLevel, Envelope, SenderIdentifierType
+from msmqwire.notification.judgement import Rule
 from msmqwire.notification.processor import NotificationProcessor
 from msmqwire.notification.replay import replay
 from msmqwire.notification.sender import (

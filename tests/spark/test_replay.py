@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from msmqwire import mqcn
 from msmqwire.directory import MemoryDirectory, PrivacyLevel, Queue
-from msmqwire.notification.attributes import CREATED_QUEUE
+from msmqwire.notification.carried_attributes import CREATED_QUEUE
 from msmqwire.notification.replay import NotifiedQueue
 from msmqwire.notification.replay import replay as replay_here
 from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueManagerUpdate, QueueUpdate

@@ -20,7 +20,7 @@ from msmqwire.capture.tables import TABLES
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns.guids import guid_texts
 from msmqwire.errors import DecodeError
-from msmqwire.mqcn import NotificationBatch
+from msmqwire.mqcn import NOTIFICATIONS, NotificationBatch
 from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_columns, struct_type
 
@@ -60,6 +60,8 @@ class _Source:
 
 _SOURCES: dict[str, _Source] = {
     **{name: _Source(kind.table, kind.decode_batch) for name, kind in TABLES.items()},
+    # A body alone has no sender
+    "notifications": _Source(NOTIFICATIONS, TABLES["notifications"].decode_batch),
     "format_names": _Source(
         formatname.FORMAT_NAMES, formatname.parse_batch, StringType(), Payloads.of_texts, _shown_text
     ),

@@ -1,0 +1,101 @@
+"""The columns of the notifications table that the bodies of messages do not have: the sender, and the judgement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from msmqwire.columns.batch import bytes_of_rows
+from msmqwire.mqqb.schema import SENDER_ID_TYPES
+from msmqwire.notification import judgement
+from msmqwire.notification.judgement import Senders, judge_batch
+from msmqwire.notification.schema import JUDGEMENT, SENDER
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from msmqwire.mqcn import NotificationBatch
+    from msmqwire.mqqb import MessageBatch
+
+__all__ = ["JUDGED", "OF_MESSAGES", "OF_SENDERS", "judged_columns", "with_columns"]
+
+JUDGED = frozenset(column.name for column in JUDGEMENT)
+OF_SENDERS = frozenset(column.name for column in SENDER)
+#: The columns of messages that identify notifications.
+OF_MESSAGES = frozenset({"body", "notification"})
+
+_QUEUE_MANAGER = SENDER_ID_TYPES.index("queue_manager")
+_GUID_SIZE = 16
+
+
+def judged_columns(
+    wanted: frozenset[str],
+    schema: pa.Schema,
+    messages: MessageBatch,
+    rows: NDArray[np.uint32],
+    batch: NotificationBatch,
+) -> dict[str, pa.Array[Any]]:
+    """The columns ``wanted``, of ``JUDGED`` and ``OF_SENDERS``, for the changes of notifications.
+
+    Parameters
+    ----------
+    wanted : frozenset of str
+    schema : pyarrow.Schema
+        The types of the columns.
+    messages : MessageBatch
+        With ``OF_SENDERS``.
+    rows : ndarray of uint32
+        The message that each notification is the body of.
+    batch : NotificationBatch
+        The notifications, with ``judgement.COLUMNS`` if they are judged.
+    """
+    import pyarrow as pa
+
+    if not wanted:
+        return {}
+    type_, has_type = messages["sender_id_type"][rows], messages.is_present("sender_id_type")[rows]
+    ends, data = bytes_of_rows(messages, "security_id", rows)
+    has_id = messages.is_present("security_id")[rows]
+    of_message = np.repeat(np.arange(len(rows)), np.diff(batch.messages))
+    columns: dict[str, Any] = {}
+    if "security_id" in wanted:
+        # pyarrow's stubs do not know the buffers of arrays
+        buffers: Any = (ends, data)
+        known: Any = pa.Array.from_buffers(pa.binary(), len(rows), [None, *map(pa.py_buffer, buffers)])
+        columns["security_id"] = known.take(pa.array(of_message, mask=~has_id[of_message]))
+    if "sender_id_type" in wanted:
+        codes = np.where(has_type, type_ + 1, 0)[of_message]
+        columns["sender_id_type"] = _named(codes, SENDER_ID_TYPES, schema.field("sender_id_type").type)
+    if wanted & JUDGED:
+        # As Envelope.of has it
+        claims = has_type & (type_ == _QUEUE_MANAGER) & has_id & (np.diff(ends) == _GUID_SIZE)
+        judged = judge_batch(batch, Senders(queue_manager=claims))
+        for name, names in (
+            ("outcome", judgement.OUTCOMES),
+            ("rule", judgement.RULES),
+            ("unverified", judgement.UNVERIFIED),
+        ):
+            if name in wanted:
+                columns[name] = _named(getattr(judged, name), tuple(map(str, names)), schema.field(name).type)
+    return columns
+
+
+def _named(codes: NDArray[Any], names: tuple[str, ...], type_: pa.DataType) -> Any:
+    """Names by their places, from 1; 0 is null."""
+    import pyarrow as pa
+
+    indices = pa.array(codes.astype(np.int8) - 1, pa.int8(), mask=codes == 0)
+    column: Any = pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()))
+    return column if pa.types.is_dictionary(type_) else column.dictionary_decode()
+
+
+def with_columns(rows: pa.RecordBatch, columns: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows with further columns, in the order of a schema."""
+    import pyarrow as pa
+
+    if not columns:
+        return rows
+    arrays = [columns[name] if name in columns else rows.column(name) for name in schema.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
