@@ -47,6 +47,7 @@ LAYOUT = Layout(
         ),
         "responding_site_id": section(COPY, RESPONDING_SITE, (0,)),
         "servers": (LIST_END, place_of(&RECORD, &RECORD.servers_end), 0, SERVERS),
+        "trailing": (VALUE, place_of(&RECORD, &RECORD.trailing)),
     },
     sizeof(Topology),
 )

@@ -57,6 +57,7 @@ cpdef enum Presence:
     HAS_REPLY = 4
     HAS_IPX = 8
     HAS_REMOTE = 16
+    HAS_TRAILING = 32
 
 
 cdef enum:
@@ -110,6 +111,7 @@ cdef struct Topology:
     const uint8_t* networks
     const uint8_t* servers
     size_t described            # bytes that the packet's own lengths account for
+    TextSpan trailing           # the bytes after them
 
 
 # The fields of a packet of the other type
@@ -127,6 +129,19 @@ cdef inline void clear_topology(Topology* packet) noexcept nogil:
     packet.ipx_count = 0
     packet.network_count = 0
     packet.servers_size = 0
+    packet.trailing.offset = 0
+    packet.trailing.length = 0
+
+
+cdef inline uint32_t note_trailing(Topology* packet, size_t size) noexcept nogil:
+    """Note the bytes after the described ones; the presence bit, 0 where there are none."""
+    packet.trailing.offset = 0
+    packet.trailing.length = 0
+    if size == packet.described:
+        return 0
+    packet.trailing.offset = <uint32_t>packet.described
+    packet.trailing.length = <uint32_t>(size - packet.described)
+    return HAS_TRAILING
 
 
 # Where the entries of a server array are written; all three are NULL when they are not requested
@@ -165,6 +180,7 @@ cdef inline int read_request(
     if wire_unlikely(size >= SMALLEST_IPX_REQUEST):
         if transport == Transport.UDP:
             packet.violations |= IPX_FIELDS_ON_IP
+            packet.presence |= note_trailing(packet, size)
             return 0
         count = load_u32(data + REQUEST_SIZE)
         if count - 1 >= <uint32_t>MAX_NETWORKS:
@@ -179,12 +195,13 @@ cdef inline int read_request(
         packet.ipx_networks = data + IPX_NETWORKS_AT
         packet.presence |= HAS_IPX
         packet.described = IPX_NETWORKS_AT + 4 * count
+    packet.presence |= note_trailing(packet, size)
     return 0
 
 
 cdef inline bint is_plain_request(const uint8_t* data, size_t size) noexcept nogil:
-    """Whether this is a request in the IP form whose Version and Reserved are 0, which has no violation."""
-    return size - REQUEST_SIZE < <size_t>(SMALLEST_IPX_REQUEST - REQUEST_SIZE) and load_u32(data) == REQUEST << 8
+    """Whether this is a request in the IP form, nothing after it, whose Version and Reserved are 0."""
+    return size == REQUEST_SIZE and load_u32(data) == REQUEST << 8
 
 
 cdef inline int read_reply(
@@ -221,14 +238,14 @@ cdef inline int read_reply(
     packet.ipx_count = 0
     packet.network_count = count
     packet.networks = data + REPLY_FIXED_SIZE
+    packet.described = described
+    packet.presence = DECODED | HAS_REPLY | note_trailing(packet, size)
     if packet.servers_size:
         packet.sections[RESPONDING_SITE] = data + REPLY_FIXED_SIZE + 16 * <size_t>count
-        packet.presence = DECODED | HAS_REPLY | HAS_REMOTE
+        packet.presence |= HAS_REMOTE
     else:
         packet.sections[RESPONDING_SITE] = BLANK
-        packet.presence = DECODED | HAS_REPLY
     packet.servers = data + REPLY_FIXED_SIZE + 16 * <size_t>count + 16
-    packet.described = described
     return 0
 
 

@@ -16,6 +16,7 @@ class DirectoryServiceServer(NamedTuple):
 class TopologyPacket:
     version: Final[int]
     reserved: Final[int]
+    trailing: Final[memoryview | None]
     violations: Final[tuple[str, ...]]
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...

@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.columns.payloads cimport hold_payload
 from msmqwire.mqsd.kernel cimport (
-    HAS_REQUEST, IPX_FIELDS_ON_IP, IPX_NETWORKS_AT, MASK_COUNT_MISMATCH, MASK_NONZERO_ON_IP, MAX_NETWORKS,
+    HAS_REQUEST, HAS_TRAILING, IPX_FIELDS_ON_IP, IPX_NETWORKS_AT, MASK_COUNT_MISMATCH, MASK_NONZERO_ON_IP, MAX_NETWORKS,
     REPLY_FIXED_SIZE, RESERVED_NONZERO, VERSION_NONZERO, ServerColumns, Topology, clear_topology, read_topology,
     write_reply, write_request,
 )
@@ -51,7 +51,8 @@ class DirectoryServiceServer(NamedTuple):
 cdef class TopologyPacket:
     """The base class of requests and replies: [MS-MQSD] 2.2.1.
 
-    A packet compares, hashes, prints and pickles as a value. It keeps the bytes it was decoded from alive.
+    A packet compares, hashes, prints and pickles as a value, of which the bytes after its last field are no part. It keeps
+    the bytes it was decoded from alive.
     """
 
     cdef object owner            # keeps the bytes alive
@@ -79,6 +80,14 @@ cdef class TopologyPacket:
     def reserved(self):
         """Reserved; 0 in a conforming packet, ignored by receivers."""
         return load_u16(self.data + 2)
+
+    @property
+    def trailing(self):
+        """The bytes after the last field, a view; None if there are none. A server ignores those of a request."""
+        cdef size_t start = self.header.trailing.offset
+        if not self.header.presence & HAS_TRAILING:
+            return None
+        return memoryview(self.owner)[start:start + self.header.trailing.length]
 
     @property
     def violations(self):

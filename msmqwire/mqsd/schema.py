@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msmqwire.columns.schema import (
     BOOL,
+    BYTES,
     GUID,
     TEXT,
     UINT8,
@@ -60,6 +61,7 @@ TOPOLOGY = Table(
             "reply from another site: its directory servers and the transports they speak",
             Presence.HAS_REMOTE,
         ),
+        Column("trailing", BYTES, "bytes after the last field; those of a request are ignored", Presence.HAS_TRAILING),
     ),
     fields=FIELDS,
     violations=Violation,
@@ -73,7 +75,17 @@ TOPOLOGY = Table(
     ),
 )
 
-REQUEST_COLUMNS = ("type", "version", "enterprise_id", "request_id", "site_id", "ipx_networks", "fault", "violations")
+REQUEST_COLUMNS = (
+    "type",
+    "version",
+    "enterprise_id",
+    "request_id",
+    "site_id",
+    "ipx_networks",
+    "trailing",
+    "fault",
+    "violations",
+)
 REPLY_COLUMNS = (
     "type",
     "version",
@@ -82,6 +94,7 @@ REPLY_COLUMNS = (
     "connected_networks",
     "responding_site_id",
     "servers",
+    "trailing",
     "fault",
     "violations",
 )

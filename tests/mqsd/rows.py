@@ -60,6 +60,7 @@ def packet_row(packet: mqsd.TopologyClientRequest | mqsd.TopologyServerReply) ->
     """A packet as ``reference.row`` gives it."""
     row: dict[str, Any] = dict.fromkeys((*reference.COLUMNS, "fault", "violations"))
     row.update(type=packet.type, version=packet.version, violations=list(packet.violations))
+    row["trailing"] = None if packet.trailing is None else bytes(packet.trailing)
     if isinstance(packet, mqsd.TopologyClientRequest):
         row["enterprise_id"] = packet.enterprise_id
         row["request_id"] = packet.request_id
@@ -111,6 +112,9 @@ def assert_columns(batch: Batch, outcomes: Sequence[Outcome]) -> None:
     assert len(batch) == len(outcomes)
     _assert_scalars(batch, outcomes)
     _assert_lists(batch, outcomes)
+    present, extra = _values(outcomes, "trailing")
+    np.testing.assert_array_equal(batch.is_present("trailing"), present)
+    assert [bytes(batch["trailing"][row]) for row in np.flatnonzero(present)] == extra
     _assert_faults(batch, outcomes)
     bits = {name: 1 << bit for bit, name in enumerate(reference.VIOLATIONS)}
     expected = [sum(bits[name] for name in getattr(outcome, "violations", ())) for outcome in outcomes]

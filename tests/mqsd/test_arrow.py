@@ -43,7 +43,7 @@ def test_fault_and_violations_end_the_table() -> None:
     assert table["violations"].to_pylist() == EXPECTED["violations"]
     for row, fault in zip(table.to_pylist(), EXPECTED["fault"], strict=True):
         if fault is not None:
-            assert [value for name, value in row.items() if name != "fault"] == [None] * 12
+            assert [value for name, value in row.items() if name != "fault"] == [None] * 13
 
 
 def test_nothing_of_it_needs_pyarrow() -> None:

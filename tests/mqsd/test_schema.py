@@ -39,6 +39,7 @@ def test_types_of_the_table() -> None:
         ("connected_networks", pa.list_(guid)),
         ("responding_site_id", guid),
         ("servers", servers),
+        ("trailing", pa.binary()),
         ("fault", fault),
         ("violations", pa.list_(pa.string())),
     ]

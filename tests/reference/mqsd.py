@@ -65,6 +65,7 @@ class Request:
     ipx_networks: tuple[int, ...] | None = None
     version: int = 0
     reserved: int = 0
+    trailing: bytes | None = None
     violations: tuple[str, ...] = ()
     type: str = field(default="request", init=False)
 
@@ -80,6 +81,7 @@ class Reply:
     servers: tuple[Server, ...] | None = None
     version: int = 0
     reserved: int = 0
+    trailing: bytes | None = None
     violations: tuple[str, ...] = ()
     type: str = field(default="reply", init=False)
 
@@ -100,6 +102,7 @@ COLUMNS = (
     "connected_networks",
     "responding_site_id",
     "servers",
+    "trailing",
 )
 
 
@@ -115,7 +118,7 @@ def row(outcome: Packet | Fault | None) -> dict[str, Any]:
         values["violations"] = list(outcome.violations)
         for name in COLUMNS:
             value = getattr(outcome, name, None)
-            if isinstance(value, bytes):
+            if isinstance(value, bytes) and name != "trailing":
                 value = uuid.UUID(bytes_le=value)
             elif name == "ipx_networks" and value is not None:
                 value = list(value)
@@ -181,9 +184,11 @@ def _read(reader: Reader, strict: bool, transport: Transport) -> Packet:
         found.append("reserved_nonzero")
     if kind == 1:
         request = _read_request(reader, transport, found)
-        return replace(request, version=version, reserved=reserved, violations=tuple(found))
+        rest = reader.data[reader.position :] or None
+        return replace(request, version=version, reserved=reserved, trailing=rest, violations=tuple(found))
     reply = _read_reply(reader, transport, strict, found)
-    return replace(reply, version=version, reserved=reserved, violations=tuple(found))
+    rest = reader.data[reader.position :] or None
+    return replace(reply, version=version, reserved=reserved, trailing=rest, violations=tuple(found))
 
 
 def _read_request(reader: Reader, transport: Transport, found: list[str]) -> Request:

@@ -17,7 +17,7 @@ def test_reads_vector(vector: Vector) -> None:
         row = mqsd.row(got)
         if outcome.fault is not None:
             assert got == outcome.fault
-            assert [value for name, value in row.items() if name != "fault"] == [None] * 12
+            assert [value for name, value in row.items() if name != "fault"] == [None] * 13
         else:
             assert outcome.packet is not None
             expected = {"version": 0, "reserved": 0, **outcome.packet}
@@ -40,7 +40,8 @@ def test_writes_vector(vector: Vector) -> None:
         else:
             written = mqsd.write(got)
             assert (written == vector.data) is vector.exact
-            assert mqsd.row(mqsd.read(written, strict=True, transport=outcome.transport)) == mqsd.row(got)
+            again = mqsd.row(mqsd.read(written, strict=True, transport=outcome.transport))
+            assert again == mqsd.row(got) | {"trailing": None}  # which is not written
 
 
 def test_vectors_are_named_once() -> None:

@@ -121,6 +121,8 @@ def _topology(packet: dict[str, Any]) -> None:
     for column, value in packet.items():
         if column.endswith("_id"):
             packet[column] = uuid.UUID(value)
+        elif column == "trailing":
+            packet[column] = _data(value)
         elif column == "connected_networks":
             packet[column] = [uuid.UUID(network) for network in value]
         elif column == "servers":
