@@ -60,7 +60,7 @@ NAVIGATION = {
     "Captures": ("captures", "insight", "replay"),
     "Packets": ("decoding", "notifications", "messages", "format-names", "columns"),
     "Spark": ("spark", "lake", "cluster"),
-    "Protocols": ("discovery", "serving", "notification-roles", "sending", "directory", "routing"),
+    "Protocols": ("sessions", "discovery", "serving", "notification-roles", "sending", "directory", "routing"),
     "Look up": ("tables", "performance", "conformance", "security", "dependencies", "architecture"),
 }
 #: The public modules by the title of their group.

@@ -38,6 +38,8 @@ SUBCOMMANDS = {
     "directory": "check or draw an enterprise",
     "route": "follow a message from machine to machine",
     "resolve": "explain a format name and find its destination",
+    "send": "send messages to a queue",
+    "receive": "receive messages as rows",
     "replay": "rebuild the queues that change notifications describe",
 }
 
@@ -61,6 +63,8 @@ examples:
   msmqwire directory check enterprise.toml               find mistakes in an enterprise
   msmqwire route --directory enterprise.toml SRC DST     the route of a message, hop by hop
   msmqwire resolve 'DIRECT=OS:host\\private$\\orders'      the parts of a format name
+  msmqwire send 'DIRECT=OS:host\\private$\\orders' --text hi  a message to a queue
+  msmqwire receive --queue orders                        messages as JSON lines
   msmqwire replay *.pcap --directory enterprise.toml     queues from notifications, compared
 
 `msmqwire SUBCOMMAND --help` has the options and examples of a subcommand.

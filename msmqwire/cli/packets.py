@@ -17,7 +17,7 @@ from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.mqqb.readable import BODY_TYPES, UTF16_TYPES, read_body, sid_text
 from msmqwire.mqqb.schema import SENDER_ID_TYPES
 
-__all__ = ["Row", "packet_of"]
+__all__ = ["Row", "message_of", "packet_of"]
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -71,6 +71,11 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
                 "security": _sender(values[0]),
             }
             return mqqb.encode(mqqb.UserMessage(**sent, body=body))
+
+
+def message_of(row: Row, **fields: Any) -> mqqb.UserMessage:
+    """The message of a row of ``messages``, with ``fields`` in place of its own; errors as in ``packet_of``."""
+    return _message(_values("messages", row) | fields)
 
 
 def _values(table: str, row: Row) -> dict[str, Any]:

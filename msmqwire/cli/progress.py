@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from msmqwire.spark.pipeline import Progress
 
-__all__ = ["capture_progress", "countdown", "progress"]
+__all__ = ["capture_progress", "countdown", "message_progress", "progress"]
 
 # Shorter commands need no line
 _DELAY = 0.5
@@ -58,6 +58,32 @@ def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int],
             due = now + _INTERVAL
             line.start()
             line.update(task, completed=bytes_read)
+            line.refresh()
+
+    try:
+        yield update
+    finally:
+        line.stop()
+
+
+@contextlib.contextmanager
+def message_progress(total: int | None, *, wanted: bool) -> Iterator[Callable[[int], None]]:
+    """A function that draws the messages acknowledged so far; ``total`` is None if their number is unknown."""
+    if not _is_drawn(wanted):
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+
+    line = _line("sending", BarColumn(), MofNCompleteColumn(), TextColumn("acknowledged"), TimeElapsedColumn())
+    task = line.add_task("", total=total)
+    due = time.monotonic() + _DELAY
+
+    def update(acknowledged: int) -> None:
+        nonlocal due
+        if (now := time.monotonic()) >= due:
+            due = now + _INTERVAL
+            line.start()
+            line.update(task, completed=acknowledged)
             line.refresh()
 
     try:

@@ -13,7 +13,7 @@ from uuid import UUID
 from msmqwire import mqqb
 from msmqwire.errors import SessionError, counted
 from msmqwire.net.ping import ping
-from msmqwire.net.session_link import Link
+from msmqwire.net.session_link import Link, reason_of
 from msmqwire.session import (
     CloseReason,
     ConnectionWanted,
@@ -127,6 +127,11 @@ class SessionClient:
         """The number of messages that are not acknowledged."""
         return len(self._session.outgoing)
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the queue manager refused the session: nothing more is sent."""
+        return self._refusal is not None
+
     async def send(self, message: mqqb.UserMessage) -> int:
         """Send a message and return its MessageID; waits while too many are not acknowledged.
 
@@ -235,8 +240,7 @@ class SessionClient:
             async with asyncio.timeout(self._session.settings.retry_timeout):
                 reader, writer = await asyncio.open_connection(hop.host, self._port)
         except (OSError, TimeoutError) as error:
-            reason = getattr(error, "strerror", None) or str(error) or "no answer"
-            self.failure = f"cannot connect to {hop.host} port {self._port}: {reason}"
+            self.failure = f"cannot connect to {hop.host} port {self._port}: {reason_of(error)}"
             self._notify(self._session.connection_lost(loop.time(), self.failure))
             return
         self._session.connection_made(loop.time(), hop.queue_manager)

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Awaitable, Callable, Sequence
 
 from msmqwire.session import Event, Session
 
-__all__ = ["Link"]
+__all__ = ["Link", "reason_of"]
 
 _READ_SIZE = 1 << 16
 _MOST_UNSENT = 1 << 16
 _CLOSE_TIMEOUT = 1.0  # seconds for the last bytes to reach the peer
+
+
+def reason_of(error: OSError) -> str:
+    """Why an operation on a socket failed; asyncio puts its own words in the place of the system's."""
+    if isinstance(error, TimeoutError) and error.errno is None:
+        return "no answer"
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or type(error).__name__
 
 
 class Link:
@@ -59,7 +69,7 @@ class Link:
                     # The peer does not read: take no more from it than it takes
                     await self._writer.drain()
         except OSError as error:
-            detail = f"the connection was lost: {error.strerror or error}"
+            detail = f"the connection was lost: {reason_of(error)}"
         except BaseException:
             self._writer.transport.abort()
             raise

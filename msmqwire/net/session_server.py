@@ -19,6 +19,7 @@ from msmqwire.session import (
     Event,
     MessageDisregarded,
     MessageIDHistory,
+    MessageLimit,
     MessageReceived,
     SessionClosed,
     Settings,
@@ -49,6 +50,8 @@ class SessionServer:
         The messages received earlier, by which duplicates are recognised.
     accepts : callable, optional
         Whether a message is for a queue of this queue manager; others are acknowledged and disregarded.
+    limit : MessageLimit, optional
+        After how many messages no more are taken.
     max_sessions, max_sessions_per_address : int
         Further connections take the place of the longest waiting one that has not initialized its session; if there is
         none, they are refused. An IPv6 address counts with its network of 64 bits.
@@ -71,6 +74,7 @@ class SessionServer:
         settings: Settings | None = None,
         history: MessageIDHistory | None = None,
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
+        limit: MessageLimit | None = None,
         max_sessions: int = 4096,
         max_sessions_per_address: int = 1024,
         watch: Callable[[Event, str], None] | None = None,
@@ -86,6 +90,7 @@ class SessionServer:
         self._settings = settings
         self._history = MessageIDHistory() if history is None else history
         self._accepts = accepts
+        self._limit = limit
         self._max_sessions = max_sessions
         self._max_sessions_per_address = max_sessions_per_address
         self._watch = watch
@@ -220,6 +225,7 @@ class _AcceptedSession:
             settings=server._settings,
             history=server._history,
             accepts=server._accepts,
+            limit=server._limit,
             refuses=lambda _: "there are too many sessions" if refused else None,
         )
         self.acceptor.connection_made(asyncio.get_running_loop().time())
@@ -268,6 +274,7 @@ def serve(
     settings: Settings | None = None,
     history: MessageIDHistory | None = None,
     accepts: Callable[[mqqb.UserMessage], bool] | None = None,
+    limit: MessageLimit | None = None,
     max_sessions: int = 4096,
     max_sessions_per_address: int = 1024,
     watch: Callable[[Event, str], None] | None = None,
@@ -296,6 +303,7 @@ def serve(
         settings=settings,
         history=history,
         accepts=accepts,
+        limit=limit,
         max_sessions=max_sessions,
         max_sessions_per_address=max_sessions_per_address,
         watch=watch,

@@ -17,6 +17,7 @@ from msmqwire.session.events import (
 )
 from msmqwire.session.history import MessageIDHistory
 from msmqwire.session.initiator import Initiator
+from msmqwire.session.limit import MessageLimit
 from msmqwire.session.ping import PING_RESPONSE_TIMEOUT, PingClient, answer_ping
 from msmqwire.session.session import Session, SessionState, Timer
 from msmqwire.session.settings import LARGEST_PACKET, Settings
@@ -33,6 +34,7 @@ __all__ = [
     "MessageDisregarded",
     "MessageExpired",
     "MessageIDHistory",
+    "MessageLimit",
     "MessageReceived",
     "MessagesAcknowledged",
     "PingClient",

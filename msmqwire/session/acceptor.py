@@ -9,6 +9,7 @@ from uuid import UUID
 from msmqwire import mqqb
 from msmqwire.session.events import CloseReason
 from msmqwire.session.history import MessageIDHistory
+from msmqwire.session.limit import MessageLimit
 from msmqwire.session.session import Session, SessionState, Timer
 from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS, Settings
 
@@ -32,6 +33,8 @@ class Acceptor(Session):
         The messages that the queue manager received on all sessions.
     accepts : callable, optional
         Whether a message is for a queue of this queue manager; others are disregarded. By default all are accepted.
+    limit : MessageLimit, optional
+        After how many messages no more are taken.
     refuses : callable, optional
         Why a request is refused with CS, for example because there are too many sessions ([MS-MQQB] 2.2.1); None
         accepts it.
@@ -66,10 +69,13 @@ class Acceptor(Session):
         settings: Settings | None = None,
         history: MessageIDHistory | None = None,
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
+        limit: MessageLimit | None = None,
         refuses: Callable[[mqqb.EstablishConnection], str | None] | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(identifier, settings=settings, history=history, accepts=accepts, wall_clock=wall_clock)
+        super().__init__(
+            identifier, settings=settings, history=history, accepts=accepts, limit=limit, wall_clock=wall_clock
+        )
         self._refuses = refuses
 
     def connection_made(self, now: float) -> None:

@@ -26,6 +26,7 @@ from msmqwire.session.events import (
 )
 from msmqwire.session.framing import FramingError, PacketReader
 from msmqwire.session.history import MessageIDHistory
+from msmqwire.session.limit import MessageLimit
 from msmqwire.session.numbers import latest, on_wire
 from msmqwire.session.outgoing import FOREVER, OutgoingMessagePosition, OutgoingMessageTable
 from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
@@ -91,6 +92,7 @@ class Session:
         settings: Settings | None = None,
         history: MessageIDHistory | None = None,
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
+        limit: MessageLimit | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.identifier = identifier or uuid4()
@@ -101,6 +103,7 @@ class Session:
         self.remote_queue_manager = _NIL
         self._addresses = (_NIL.bytes_le, self.identifier.bytes_le)
         self._accepts = accepts
+        self._limit = limit
         self._wall_clock = wall_clock
         self._output: list[bytes] = []
         self._timers: dict[Timer, float] = {}
@@ -140,7 +143,7 @@ class Session:
         """Bytes of the connection, divided anywhere."""
         try:
             for packet in self._reader.feed(data):
-                if self.is_disconnected:
+                if self.is_disconnected or (self._limit is not None and self._limit.remaining <= 0):
                     break
                 self._receive_packet(packet, now)
         except FramingError as error:
@@ -415,6 +418,8 @@ class Session:
             self._events.append(MessageDisregarded(message, Disregarded.EXPIRED))  # S19
         else:
             self._events.append(MessageReceived(message, data))
+            if self._limit is not None:
+                self._limit.remaining -= 1
 
     # --- Packets sent: 3.1.7.1, 3.1.7.11 ---
 

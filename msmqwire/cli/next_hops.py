@@ -1,0 +1,117 @@
+"""Where the messages to a format name go: its destination, and the next hops to it."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msmqwire.cli.console import CommandError
+from msmqwire.cli.enterprise import find_machine
+
+if TYPE_CHECKING:
+    from msmqwire.directory import Directory, QueueManager
+    from msmqwire.formatname import FormatName
+    from msmqwire.net import NextHop
+
+__all__ = ["Destination", "find_destination"]
+
+_NIL = UUID(int=0)
+
+
+@dataclass(frozen=True)
+class Destination:
+    """A queue, and where to connect.
+
+    Attributes
+    ----------
+    address : dict
+        The fields of a message that address it to the queue.
+    hops : list of NextHop
+        Tried in turn.
+    """
+
+    address: dict[str, Any]
+    hops: list[NextHop]
+
+
+def find_destination(
+    name: str, directory: Directory | None, *, source: str | None = None, host: str | None = None
+) -> Destination:
+    """Get Destination Info and Get Next Hops: [MS-MQQB] 3.1.7.4, 3.1.5.2.1.
+
+    Parameters
+    ----------
+    name : str
+        A format name.
+    source : str, optional
+        The queue manager of the directory that sends; by default this computer, if the directory has it.
+    host : str, optional
+        Connect there, whatever the route.
+
+    Raises
+    ------
+    CommandError
+        There is no destination, or no host is known for it.
+    FormatNameError, RoutingError, DirectoryError
+        The name is not valid, there is no route, or the directory cannot be read.
+    """
+    from msmqwire.formatname import parse
+    from msmqwire.net import NextHop
+    from msmqwire.routing import get_destination_info, host_of
+
+    queue = parse(name)
+    _check_protocol(queue)
+    info = get_destination_info(queue, directory)
+    if not info.status or info.queue_manager_guid is None:
+        remedy = "" if directory is not None or queue.kind not in ("public", "connector") else ": --directory SOURCE"
+        raise CommandError(f"{name}: {info.reason}{remedy}")
+    guid = info.queue_manager_guid
+    address = {"destination_queue": queue, "queue_manager_address": guid}
+    if guid == _NIL:
+        return Destination(address, [NextHop(host or host_of(info.host_name or ""))])
+    if directory is None:
+        if host is None:
+            raise CommandError(
+                f"{name}: the computer of queue manager {guid} is unknown: name it with --host, or a directory "
+                "with --directory"
+            )
+        return Destination(address, [NextHop(host, guid)])
+    machines = _next_hops(directory, source, guid)
+    return Destination(address, [NextHop(host or machine_host(machine), machine.identifier) for machine in machines])
+
+
+def machine_host(machine: QueueManager) -> str:
+    """The name of a queue manager's computer: the qualified one, if the directory has it."""
+    return str(getattr(machine, "qualified_computer_name", "") or machine.computer_name)
+
+
+def _check_protocol(queue: FormatName) -> None:
+    from msmqwire.formatname import DirectName
+
+    if isinstance(queue, DirectName) and queue.protocol not in ("tcp", "os"):
+        raise CommandError(f"{queue}: messages are sent over TCP only, to DIRECT=OS:, DIRECT=TCP: or by a directory")
+
+
+def _next_hops(directory: Directory, source: str | None, destination: UUID) -> list[QueueManager]:
+    """The next hops from the sender, best first; the destination itself from a computer outside the directory."""
+    from msmqwire.directory import Equal, QueueManager
+    from msmqwire.routing import Router
+
+    sender = find_machine(directory, source) if source else _this_computer(directory)
+    identifiers: tuple[UUID, ...] = (destination,)
+    if sender is not None and sender.identifier != destination:
+        identifiers = Router(directory).explain_next_hops(sender.identifier, destination).identifiers
+    found = [directory.read_directory(QueueManager, [Equal("identifier", each)]) for each in identifiers]
+    machines = [machine for machine in found if machine is not None]
+    if not machines:
+        raise CommandError(f"the directory has no QueueManager {', '.join(map(str, identifiers))}, the next hop")
+    return machines
+
+
+def _this_computer(directory: Directory) -> QueueManager | None:
+    try:
+        return find_machine(directory, socket.gethostname().partition(".")[0])
+    except CommandError:
+        return None

@@ -1,0 +1,74 @@
+"""Queues by the names that people type: paths and format names, of the queue manager that receives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from msmqwire.errors import FormatNameError
+
+if TYPE_CHECKING:
+    from msmqwire.formatname import FormatName
+    from msmqwire.mqqb import UserMessage
+
+__all__ = ["chosen_queues", "file_stem", "queue_path"]
+
+#: Private queues whose number is fixed: [MS-MQDMPR] 3.1.3.
+_NUMBERED = {3: "private$\\notify_queue$", 4: "private$\\order_queue$"}
+_LONGEST_STEM = 120
+
+
+def queue_path(queue: FormatName | str | None) -> str:
+    r"""The queue as its own queue manager calls it, in lower case, whatever its computer is called.
+
+    >>> from msmqwire.formatname import parse
+    >>> [queue_path(parse(name)) for name in (r"DIRECT=OS:a\private$\Orders", r"DIRECT=TCP:10.0.0.1\orders")]
+    ['private$\\orders', 'orders']
+    """
+    from msmqwire.formatname import DirectName, PrivateName
+
+    if isinstance(queue, DirectName):
+        place = "private$\\" if queue.queue_type == "private" else ""
+        path = f"{place}{queue.queue or 'system$'}"
+        return ";".join(part for part in (path, queue.subqueue, queue.suffix) if part).lower()
+    if isinstance(queue, PrivateName):
+        return _NUMBERED.get(queue.private_id, f"private={queue.private_id:x}")
+    return str(queue or "").lower()
+
+
+def chosen_queues(names: Collection[str]) -> Callable[[UserMessage], bool] | None:
+    """Whether a message is for one of the queues; None for no names, which choose all.
+
+    A name is a format name or a path, with or without its computer; without ``private$`` it is a public queue or a
+    private one.
+
+    Raises
+    ------
+    FormatNameError
+        A name is not valid.
+    """
+    from msmqwire.formatname import parse
+
+    paths: set[str] = set()
+    for name in names:
+        if "=" in name:
+            paths.add(queue_path(parse(name, extended=True)))
+            continue
+        parts = name.lower().split("\\")
+        if not all(parts) or len(parts) > 3:
+            raise FormatNameError("bad_text", "QueueName", 0, r"a queue as in private$\orders", name)
+        if len(parts) > 1 and parts[-2] == "private$":
+            paths.add("\\".join(parts[-2:]))
+        else:
+            paths |= {parts[-1]} if len(parts) > 1 else {parts[-1], f"private$\\{parts[-1]}"}
+    return (lambda message: queue_path(message.destination_queue) in paths) if paths else None
+
+
+def file_stem(path: str) -> str:
+    r"""The name of a file for a queue, without characters that a file system or a shell obeys.
+
+    >>> file_stem("private$\\orders"), file_stem("../../etc/passwd")
+    ('private$_orders', 'etc_passwd')
+    """
+    return re.sub(r"[^a-z0-9$=.;-]+", "_", path).strip("._")[:_LONGEST_STEM] or "queue"

@@ -1,0 +1,196 @@
+"""``msmqwire receive``: receive messages, [MS-MQQB] 3.1."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msmqwire.cli import signals
+from msmqwire.cli.arguments import add_quiet, count, guid, port, seconds
+from msmqwire.cli.console import CommandError, counted, say
+from msmqwire.cli.message_files import message_output
+from msmqwire.cli.queues import chosen_queues
+from msmqwire.errors import MsmqWireError
+
+if TYPE_CHECKING:
+    from msmqwire.cli.message_files import MessageOutput
+    from msmqwire.net import SessionServer
+    from msmqwire.session import Event, MessageReceived
+
+__all__ = ["add", "run"]
+
+_MOST_FILES = 1 << 16
+_MOST_LINES = 100  # about sessions and messages that are not accepted
+
+_EPILOG = """\
+Each message is a row of the table messages, as msmqwire decode --table messages has it of a
+capture. A recoverable message is acknowledged when its row is on disk, in files and in a redirected
+standard output; a row in a pipe is flushed.
+
+Without --queue messages to all queues are accepted. Messages to other queues, duplicates and
+expired messages are acknowledged and not written. Transactional messages are not supported: their
+session is closed. MSMQ does not authenticate senders by itself, so the command listens on
+127.0.0.1 unless --listen says otherwise.
+
+-o DIR appends to a file for each queue, such as DIR/private$_orders.jsonl.
+
+exit status:
+  0  N messages were received, or S seconds have passed
+  1  wrong usage, an address that cannot be bound, or an output that cannot be written
+
+examples:
+  msmqwire receive --queue 'private$\\orders' --count 1
+  msmqwire receive --listen 0.0.0.0 --listen :: --ping -o messages
+  msmqwire receive | jq .body_text
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the parser."""
+    parser.description = "Receive messages over MSMQ's own protocol, and write them as rows in JSON lines."
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "--listen",
+        action="append",
+        metavar="ADDRESS",
+        help="an address of this computer, IPv4 or IPv6 (default: 127.0.0.1); may be repeated",
+    )
+    parser.add_argument(
+        "--port", type=_port_or_free, default=1801, metavar="N", help="the TCP port (default: 1801); 0 for a free one"
+    )
+    parser.add_argument(
+        "--queue-manager", type=guid, metavar="GUID", help="the identifier of this queue manager (default: a new one)"
+    )
+    parser.add_argument(
+        "--queue",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this queue: a path such as private$\\orders, or a format name; may be repeated",
+    )
+    parser.add_argument("--count", type=count, metavar="N", help="end after N messages")
+    parser.add_argument("--seconds", type=seconds, metavar="S", help="end after S seconds")
+    parser.add_argument("--ping", action="store_true", help="answer pings of senders")
+    parser.add_argument("--ping-port", type=port, default=3527, metavar="N", help="the UDP port (default: 3527)")
+    parser.add_argument("-o", "--output", metavar="DIR", help="a file for each queue in this folder")
+    add_quiet(parser)
+    parser.set_defaults(run=run)
+
+
+def _port_or_free(text: str) -> int:
+    return 0 if text.strip() == "0" else port(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Receive; the exit status."""
+    accepts = chosen_queues(options.queue)
+    with message_output(options.output) as output:
+        return signals.run_until_stopped(_receive(options, accepts, output))
+
+
+async def _receive(options: argparse.Namespace, accepts: object, output: MessageOutput) -> int:
+    from msmqwire.net import serve
+    from msmqwire.session import MessageLimit
+
+    _raise_limit_of_files()
+    # An output that cannot be written is the error of the command
+    logging.getLogger("msmqwire.net").addHandler(logging.NullHandler())
+    receiver = _Receiver(options.count, output)
+    hosts = options.listen or ["127.0.0.1"]
+    server = serve(
+        receiver.store,
+        hosts,
+        options.port,
+        identifier=options.queue_manager,
+        accepts=accepts,  # type: ignore[arg-type]
+        limit=None if options.count is None else MessageLimit(options.count),
+        watch=receiver.watch,
+    )
+    await _start(server, hosts, options)
+    if not options.quiet:
+        places = " and ".join(hosts)
+        say(f"listening on {places} port {server.port} as queue manager {server.identifier}")
+    try:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(receiver.ended, options.seconds)
+    finally:
+        await server.close()
+    if not options.quiet:
+        say(f"{counted(receiver.received, 'message')} received" + receiver.disregarded_text())
+    return 0
+
+
+async def _start(server: SessionServer, hosts: Sequence[str], options: argparse.Namespace) -> None:
+    from msmqwire.net.session_link import reason_of
+
+    try:
+        await server.start()
+        if options.ping:
+            await server.answer_pings(options.ping_port)
+    except OSError as error:
+        await server.close()
+        place = f"{', '.join(hosts)} port {options.port}"
+        raise CommandError(f"cannot listen on {place}: {reason_of(error)}") from None
+
+
+class _Receiver:
+    """What happens on all sessions."""
+
+    def __init__(self, count: int | None, output: MessageOutput) -> None:
+        self.received = 0
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._count = count
+        self._output = output
+        self._disregarded: Counter[str] = Counter()
+        self._lines = 0
+
+    async def store(self, received: Sequence[MessageReceived]) -> None:
+        """Write messages; an error ends the command, and they are not acknowledged."""
+        try:
+            self._output.write(received)
+        except (OSError, MsmqWireError) as error:
+            if not self.ended.done():
+                self.ended.set_exception(error)
+            raise
+        self.received += len(received)
+        if self.received == self._count and not self.ended.done():
+            self.ended.set_result(None)
+
+    def watch(self, event: Event, address: str) -> None:
+        """Report sessions and messages that were not accepted."""
+        from msmqwire.session import CloseReason, MessageDisregarded, SessionClosed
+
+        quiet = (CloseReason.LOCAL, CloseReason.CONNECTION_LOST, CloseReason.IDLE)
+        if isinstance(event, SessionClosed) and event.reason not in quiet:
+            self._report(f"{address}: the session is closed: {event.detail}")
+        elif isinstance(event, MessageDisregarded):
+            self._disregarded[event.reason] += 1
+
+    def disregarded_text(self) -> str:
+        """How many messages were not written, by reason."""
+        return "".join(f", {number:,} {reason.replace('_', ' ')}" for reason, number in self._disregarded.items())
+
+    def _report(self, text: str) -> None:
+        self._lines += 1
+        if self._lines <= _MOST_LINES:
+            say(text)
+        if self._lines == _MOST_LINES:
+            say("further sessions that are closed are not reported")
+
+
+def _raise_limit_of_files() -> None:
+    """Allow as many connections as the system does."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

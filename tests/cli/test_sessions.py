@@ -1,0 +1,448 @@
+"""``msmqwire send`` and ``receive``: with each other, and with a peer that is a socket and the reference's packets."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msmqwire.cli.queues import chosen_queues, file_stem
+from msmqwire.errors import FormatNameError
+from msmqwire.mqqb import UserMessage as Message
+from tests.cli.support import COMMAND, msmqwire
+from tests.reference.mqqb_session_packets import (
+    ConnectionParameters,
+    EstablishConnection,
+    Packet,
+    SessionAck,
+    SessionHeader,
+    UserMessage,
+    first_packet,
+    read,
+)
+
+QUEUE = r"DIRECT=TCP:127.0.0.1\private$\orders"
+GUID = uuid.UUID(int=5)
+PEER = uuid.UUID(int=6)
+NIL = uuid.UUID(int=0)
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def receiving(*options: str, output: Any = subprocess.PIPE) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A receiver that listens; the process and its port."""
+    port = free_port()
+    command = [*COMMAND, "receive", "--port", str(port), *options]
+    with subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert line.startswith(b"listening on "), line + process.stderr.read()
+        try:
+            yield process, port
+        finally:
+            process.kill()
+
+
+def send(port: int, *options: str, name: str = QUEUE, data: bytes | None = None) -> tuple[int, str]:
+    command = [*COMMAND, "send", name, "--port", str(port), "--quiet", *options]
+    done = subprocess.run(command, input=data, capture_output=True, timeout=120)
+    assert done.stdout == b""
+    return done.returncode, done.stderr.decode()
+
+
+def rows_of(data: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def test_text_and_bytes(tmp_path: Path) -> None:
+    """S22."""
+    body = tmp_path / "body"
+    body.write_bytes(b"\0\xff")
+    with receiving("--count", "4") as (process, port):
+        assert send(port, "--text", "h\u00e9", "--recoverable", "--label", "L", "--count", "2") == (0, "")
+        assert send(port, "--body", str(body), "--recoverable") == (0, "")
+        assert send(port, "--recoverable") == (0, "")
+        rows = rows_of(process.communicate(timeout=30)[0])
+        assert process.returncode == 0
+    assert [row["body"] for row in rows] == ["6800e900", "6800e900", "00ff", ""]
+    assert [row["body_type"] for row in rows] == [31, 31, 0x1011, 0]
+    assert [row["message_id"] for row in rows] == [1, 2, 1, 1]
+    assert [row["label"] for row in rows] == ["L", "L", "", ""]
+    assert len({row["source_queue_manager"] for row in rows}) == 3
+    assert {row["delivery_mode"] for row in rows} == {"recoverable"}
+    assert all(row["fault"] is None and row["violations"] == [] for row in rows)
+
+
+def test_rows_are_those_of_decode(tmp_path: Path) -> None:
+    """What ``receive`` writes, ``send --rows`` reads."""
+    with receiving("--count", "40") as (process, port):
+        lines = "".join(json.dumps({"body_text": f"{number}", "label": f"{number}"}) + "\n" for number in range(20))
+        assert send(port, "--rows", "--recoverable", data=lines.encode()) == (0, "")
+        assert process.stdout is not None
+        first = [process.stdout.readline() for _ in range(20)]
+        assert send(port, "--rows", data=b"".join(first)[:-1]) == (0, "")
+        second = rows_of(process.communicate(timeout=30)[0])
+    assert [row["body_text"] for row in rows_of(b"".join(first))] == [f"{number}" for number in range(20)]
+    changed = {"source_queue_manager", "sent_time"}
+    for before, after in zip(rows_of(b"".join(first)), second, strict=True):
+        assert {**before, **dict.fromkeys(changed)} == {**after, **dict.fromkeys(changed)}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"[]", "expected a JSON object"),
+        (b"{", "expected a JSON object"),
+        (b'{"more": 1}', "more: no such column of messages"),
+        (b'{"table": "sessions"}', "only rows of the table messages"),
+        (b'{"fault": {"code": "truncated"}}', "is no message that can be sent"),
+        (b'{"body": "x"}', "body: "),
+        (b'{"tx_sequence_id": 1, "tx_sequence_number": 1, "delivery_mode": "recoverable"}', "transactional"),
+    ],
+)
+def test_a_row_that_cannot_be_sent(line: bytes, problem: str) -> None:
+    """The rows before it are sent; the error has the number of its line."""
+    with receiving("--count", "1") as (process, port):
+        status, error = send(port, "--rows", "--recoverable", data=b'{"body_text": "a"}\n\n' + line + b"\n")
+        assert len(rows_of(process.communicate(timeout=30)[0])) == 1
+    assert status == 1
+    assert error.startswith("msmqwire: standard input: line 3: ")
+    assert problem in error
+    assert error.endswith("; 1 message acknowledged, 0 not\n")
+    assert error.count("\n") == 1
+
+
+def test_a_file_for_each_queue(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    with receiving("-o", str(folder), "--queue-manager", str(GUID)) as (process, port):
+        for name in (QUEUE, r"DIRECT=OS:localhost\orders", rf"PRIVATE={GUID}\1F", QUEUE):
+            assert send(port, "--text", "x", "--recoverable", "--host", "127.0.0.1", name=name) == (0, "")
+        process.terminate()
+        assert process.communicate(timeout=30)[0] == b""
+        assert process.returncode == -signal.SIGTERM
+    found = {path.name: len(rows_of(path.read_bytes())) for path in folder.iterdir()}
+    assert found == {"private$_orders.jsonl": 2, "orders.jsonl": 1, "private=1f.jsonl": 1}
+
+
+def test_only_chosen_queues() -> None:
+    with receiving("--queue", r"private$\orders", "--count", "1") as (process, port):
+        assert send(port, "--text", "other", "--recoverable", name=r"DIRECT=TCP:127.0.0.1\private$\other") == (0, "")
+        assert send(port, "--text", "orders", "--recoverable") == (0, "")
+        output, errors = process.communicate(timeout=30)
+    assert [row["body_text"] for row in rows_of(output)] == ["orders"]
+    assert errors == b"1 message received, 1 no such queue\n"
+
+
+def test_end_after_seconds() -> None:
+    done = msmqwire("receive", "--port", str(free_port()), "--seconds", "0.2")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.endswith(b"\n0 messages received\n")
+
+
+# --- A peer of ``receive`` ---
+
+
+class Peer:
+    """A sender that is a socket."""
+
+    def __init__(self, port: int, *, window_size: int = 64, server: uuid.UUID = NIL) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._data = b""
+        self.socket.sendall(EstablishConnection(PEER.bytes_le, server.bytes_le).pack())
+        self.response = self.packet()
+        assert isinstance(self.response, EstablishConnection)
+        if not self.response.refused:
+            self.socket.sendall(ConnectionParameters(window_size=window_size).pack())
+            assert isinstance(self.packet(), ConnectionParameters)
+
+    def packet(self) -> Packet | None:
+        """The next packet; None at the end."""
+        while True:
+            packet, self._data = first_packet(self._data)
+            if packet:
+                return read(packet)
+            data = self.socket.recv(65536)
+            if not data:
+                return None
+            self._data += data
+
+
+def incoming(number: int, *, recoverable: bool = True) -> bytes:
+    return UserMessage(PEER.bytes_le, number, b"%d" % number, recoverable).pack()
+
+
+def test_no_message_after_the_last_is_acknowledged() -> None:
+    """S18: of five messages that come at once, the first three."""
+    with receiving("--count", "3") as (process, port):
+        peer = Peer(port)
+        peer.socket.sendall(b"".join(incoming(number) for number in range(1, 6)))
+        assert peer.packet() == SessionAck(SessionHeader(3, 1, 0b111))
+        assert peer.packet() is None
+        assert len(rows_of(process.communicate(timeout=30)[0])) == 3
+
+
+def test_a_recoverable_message_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
+    with receiving("-o", str(tmp_path)) as (process, port):
+        peer = Peer(port, window_size=1)
+        peer.socket.sendall(incoming(1))
+        assert peer.packet() == SessionAck(SessionHeader(1, 1, 1))
+        process.kill()
+        process.wait()
+    assert len(rows_of((tmp_path / "private$_orders.jsonl").read_bytes())) == 1
+
+
+def test_an_output_that_cannot_be_written() -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    with open("/dev/full", "wb") as full, receiving(output=full) as (process, port):
+        peer = Peer(port, window_size=1)
+        peer.socket.sendall(incoming(1))
+        assert process.wait(30) == 1
+        assert process.stderr is not None
+        assert process.stderr.read() == b"msmqwire: cannot write standard output: No space left on device\n"
+        with contextlib.suppress(ConnectionResetError):
+            assert peer.packet() is None, "it is not acknowledged"
+
+
+def test_refusals_are_reported() -> None:
+    with receiving("--queue-manager", str(GUID)) as (process, port):
+        peer = Peer(port, server=PEER)
+        assert isinstance(peer.response, EstablishConnection)
+        assert peer.response.refused
+        assert peer.response.server_guid == GUID.bytes_le
+        assert peer.packet() is None
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith(
+            b"127.0.0.1: the session is closed: the peer asked for queue manager"
+        )
+
+
+def test_a_port_in_use() -> None:
+    with socket.socket() as used:
+        used.bind(("127.0.0.1", 0))
+        used.listen()
+        port = used.getsockname()[1]
+        done = msmqwire("receive", "--port", str(port))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"msmqwire: cannot listen on 127.0.0.1 port %d: Address already in use\n" % port
+
+
+# --- A peer of ``send`` ---
+
+
+@contextlib.contextmanager
+def accepting(serve: Callable[[socket.socket, int], None]) -> Iterator[int]:
+    """A queue manager that serves connections one after the other; ``serve`` gets their number."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def run() -> None:
+            for number in range(100):
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    serve(connection, number)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        yield listening.getsockname()[1]
+
+
+def initialize(connection: socket.socket, *, refused: bool = False) -> None:
+    request = read(connection.recv(572, socket.MSG_WAITALL))
+    assert isinstance(request, EstablishConnection)
+    response = EstablishConnection(request.client_guid, GUID.bytes_le, request.time_stamp, refused=refused)
+    connection.sendall(response.pack())
+    if not refused:
+        assert isinstance(read(connection.recv(32, socket.MSG_WAITALL)), ConnectionParameters)
+        connection.sendall(ConnectionParameters().pack())
+
+
+def initialize_and_wait(connection: socket.socket) -> None:
+    initialize(connection)
+    time.sleep(5)
+
+
+def messages(connection: socket.socket, count: int) -> list[UserMessage]:
+    data = b""
+    found: list[UserMessage] = []
+    while len(found) < count:
+        data += connection.recv(65536)
+        packet, data = first_packet(data)
+        while packet:
+            message = read(packet)
+            assert isinstance(message, UserMessage)
+            found.append(message)
+            packet, data = first_packet(data)
+    return found
+
+
+def test_what_is_not_acknowledged_is_sent_again() -> None:
+    seen: list[list[int]] = []
+
+    def serve(connection: socket.socket, number: int) -> None:
+        initialize(connection)
+        found = messages(connection, 5 if number == 0 else 3)
+        seen.append([message.message_id for message in found])
+        if number == 0:
+            connection.sendall(SessionAck(SessionHeader(2, 1, 0b11)).pack())
+        else:
+            connection.sendall(SessionAck(SessionHeader(3, 1, 0b111)).pack())
+            connection.recv(1)
+
+    with accepting(serve) as port:
+        assert send(port, "--count", "5", "--recoverable", "--timeout", "30") == (0, "")
+    assert seen == [[1, 2, 3, 4, 5], [3, 4, 5]]
+
+
+def test_refused() -> None:
+    """S17: it ends the command at once."""
+    with accepting(lambda connection, _: initialize(connection, refused=True)) as port:
+        assert send(port, "--timeout", "60") == (1, f"msmqwire: queue manager {GUID} refused the session\n")
+
+
+@pytest.mark.parametrize(
+    ("serve", "reason"),
+    [
+        (lambda connection, _: None, "the peer closed the connection"),
+        (lambda connection, _: connection.sendall(b"HTTP/1.1 400\r\n"), "VersionNumber is 0x48"),
+        (lambda connection, _: initialize_and_wait(connection), "the session is open"),
+    ],
+)
+def test_not_acknowledged_in_time(serve: Callable[[socket.socket, int], None], reason: str) -> None:
+    with accepting(serve) as port:
+        status, error = send(port, "--timeout", "1.5")
+    assert status == 1
+    assert error.startswith("msmqwire: no acknowledgment within 1.5 s: ")
+    assert reason in error or "connection was lost" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["NONSENSE"], "bad_type: FormatName"),
+        ([r"DIRECT=HTTP://host/MSMQ\q"], "messages are sent over TCP only"),
+        ([f"PUBLIC={GUID}"], "no directory is given to find this queue: --directory SOURCE"),
+        ([rf"PRIVATE={GUID}\1"], "the computer of queue manager"),
+        (["MULTICAST=234.1.1.1:8001"], "a multicast name has no single host"),
+        ([QUEUE, "--from", "HERE"], "--from needs the directory"),
+        ([QUEUE, "--rows", "--count", "2"], "--count repeats one message"),
+        ([QUEUE, "--count", "0"], "'0' is not a number of messages"),
+        ([QUEUE, "--body", "missing"], "missing: No such file"),
+        ([QUEUE, "--label", 300 * "x"], "label: has 300 code units"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], error: str) -> None:
+    done = msmqwire("send", *arguments)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert error in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_too_large_is_refused_before_connecting(tmp_path: Path) -> None:
+    """S22."""
+    body = tmp_path / "body"
+    connections = []
+    with accepting(lambda _connection, number: connections.append(number)) as port:
+        for size, error in (((4 << 20) - 100, "PacketSize: too_large"), ((4 << 20) + 1, "the limit of a packet")):
+            body.write_bytes(bytes(size))
+            status, text = send(port, "--body", str(body))
+            assert status == 1
+            assert error in text
+    assert connections == []
+
+
+def test_route_to_the_next_hop(tmp_path: Path) -> None:
+    """The next hop of the directory is where ``send`` connects, with its identifier as ServerGuid."""
+    site, here, there = (uuid.UUID(int=number) for number in (0x51, 0xA1, 0xA2))
+    network = uuid.UUID(int=0xC1)
+    machine = '[[queue_manager]]\nidentifier = "{}"\ncomputer_name = "{}"\nsite_identifier_list = ["{}"]\n'
+    machine += 'connected_network_identifier_list = ["{}"]\n'
+    directory = tmp_path / "enterprise.toml"
+    directory.write_text(
+        f'[[site]]\nidentifier = "{site}"\nname = "S"\n'
+        + machine.format(here, "HERE", site, network)
+        + machine.format(there, "localhost", site, network)
+    )
+    seen = []
+
+    def serve(connection: socket.socket, _: int) -> None:
+        request = read(connection.recv(572, socket.MSG_WAITALL))
+        assert isinstance(request, EstablishConnection)
+        seen.append(uuid.UUID(bytes_le=request.server_guid))
+        connection.sendall(EstablishConnection(request.client_guid, request.server_guid, refused=True).pack())
+
+    name = rf"PRIVATE={there}\1"
+    with accepting(serve) as port:
+        for source in (["--from", "HERE"], []):
+            status, error = send(port, "--directory", str(directory), *source, name=name)
+            assert (status, error) == (1, f"msmqwire: queue manager {there} refused the session\n")
+    assert seen == [there, there]
+
+
+# --- Names ---
+
+
+@pytest.mark.parametrize(
+    ("name", "queue", "chosen"),
+    [
+        ("orders", r"DIRECT=OS:a\private$\Orders", True),
+        ("ORDERS", r"DIRECT=OS:a\orders", True),
+        (r"private$\orders", r"DIRECT=OS:a\orders", False),
+        (r"HERE\private$\orders", r"DIRECT=TCP:10.0.0.1\PRIVATE$\orders", True),
+        (r".\orders", r"DIRECT=OS:a\orders", True),
+        (r".\orders", r"DIRECT=OS:a\private$\orders", False),
+        (r"DIRECT=OS:b\orders", r"DIRECT=OS:a\orders", True),
+        (rf"PRIVATE={GUID}\1F", rf"PRIVATE={PEER}\1F", True),
+        ("notify_queue$", rf"PRIVATE={PEER}\3", True),
+        (f"PUBLIC={GUID}", f"PUBLIC={PEER}", False),
+    ],
+)
+def test_names_of_queues(name: str, queue: str, chosen: bool) -> None:
+    accepts = chosen_queues([name])
+    assert accepts is not None
+    address = {} if queue.startswith("DIRECT") else {"queue_manager_address": PEER}
+    assert accepts(Message(destination_queue=queue, **address)) is chosen  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["", "a\\\\b", "a\\b\\c\\d", "DIRECT=OS", "="])
+def test_names_that_are_no_queue(name: str) -> None:
+    with pytest.raises(FormatNameError):
+        chosen_queues([name])
+
+
+@pytest.mark.parametrize("path", ["..", "/", "", "../../etc/passwd", "a\0b", "\u202e", 300 * "x", "con:", "~"])
+def test_names_of_files(path: str) -> None:
+    stem = file_stem(path)
+    assert stem
+    assert len(stem) <= 120
+    assert not set(stem) - set("abcdefghijklmnopqrstuvwxyz0123456789$=.;-_")
+    assert not stem.startswith(".")
+
+
+def test_help_needs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for command in ("send", "receive"):
+        done = subprocess.run([*COMMAND, command, "--help"], capture_output=True, timeout=60)
+        assert done.returncode == 0
+        assert b"exit status:" in done.stdout
+    assert sys.executable in COMMAND
