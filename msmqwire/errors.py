@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = [
     "CaptureError",
     "DecodeError",
@@ -21,6 +26,14 @@ _SHOWN_CHARACTERS = 40  # of a name, before the offending character
 def counted(number: int, one: str, many: str = "") -> str:
     """A number and its noun, in the singular or the plural."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def similar(word: str, known: Iterable[str]) -> list[str]:
+    """The known words that an unknown word is like, at most three, the likeliest first."""
+    import difflib
+
+    lower = {each.lower(): each for each in known}
+    return [lower[found] for found in difflib.get_close_matches(word.strip().lower(), lower, n=3)]
 
 
 def missing(package: str, purpose: str) -> str:

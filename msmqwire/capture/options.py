@@ -66,7 +66,8 @@ class ReadOptions:
     ports : iterable of int, or mapping of transports to iterables of int; optional
         Read payloads whose source or destination port is one of these. A mapping has the ports of ``"udp"``, ``"tcp"``
         and ``"ipx"``; transports that it does not name are not read. Default: 1801, 3527 and 876; for a table, the
-        ports of its protocol. Stored as a mapping with all three transports.
+        ports of its protocol. Where topology and sessions are read together, pings keep their own port. Stored as a
+        mapping with all three transports.
     packets : iterable of str, optional
         The kinds of packets in TCP streams that are payloads: ``"message"``, ``"session"`` or both, the default. A
         table reads the kinds it has rows for.

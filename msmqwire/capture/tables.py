@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
@@ -121,9 +121,19 @@ def table_columns(name: str) -> tuple[str, ...]:
     return (*CAPTURE.names, *_kind(name).table.names)
 
 
-def _ports_of(kind: TableKind, options: ReadOptions) -> dict[str, frozenset[int]]:
-    """The ports to read for a table: those of the options, of the transports that the table has."""
-    return {name: own if options.ports is None else options.ports[name] for name, own in kind.ports.items()}
+def _ports_of(name: str, options: ReadOptions, tables: Collection[str]) -> dict[str, frozenset[int]]:
+    """The ports to read for one of several tables: those of the options, of the transports that the table has."""
+    own = _kind(name).ports
+    if options.ports is None:
+        return dict(own)
+    chosen = {transport: options.ports[transport] for transport in own}
+    if {"topology", "sessions"} <= set(tables):
+        # A datagram is discovery or a ping by its port alone
+        if name == "sessions":
+            chosen["udp"] = own["udp"]
+        elif name == "topology":
+            chosen["udp"] -= PING_PORTS
+    return chosen
 
 
 def table_options(
@@ -141,9 +151,10 @@ def table_options(
     options = ReadOptions.of(options, keywords, unused=("packets",))
     ports: dict[str, frozenset[int]] = {}
     packets: set[str] = set()
-    for kind in map(_kind, (tables,) if isinstance(tables, str) else tables):
-        packets.update(kind.packets)
-        for transport, numbers in _ports_of(kind, options).items():
+    names = (tables,) if isinstance(tables, str) else tuple(tables)
+    for name in names:
+        packets.update(_kind(name).packets)
+        for transport, numbers in _ports_of(name, options, names).items():
             ports[transport] = ports.get(transport, frozenset()) | numbers
     return ReadOptions.of(options, {"ports": ports, "packets": packets})
 
@@ -240,12 +251,14 @@ class TableRows:
         Notifications: messages with a fault, whatever their queue.
     """
 
-    def __init__(self, name: str, columns: Iterable[str] | None, options: ReadOptions) -> None:
+    def __init__(self, name: str, columns: Iterable[str] | None, options: ReadOptions, tables: Collection[str]) -> None:
         self.name = name
         self.kind = _kind(name)
         self.first, self._last = _split(name, columns)
         self.schema = _arrow_schema(name, self.first, self._last, options.guid, options.dictionaries)
-        self._ports = {int(Transport[name.upper()]): ports for name, ports in _ports_of(self.kind, options).items()}
+        self._ports = {
+            int(Transport[name.upper()]): ports for name, ports in _ports_of(self.name, options, tables).items()
+        }
         self._packets = sum(PACKET_KINDS[packet] for packet in self.kind.packets)
         self.payloads = self.rows = self.encrypted = self.unread = 0
         self.faults: Counter[str] = Counter()
@@ -356,7 +369,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         if chosen is not None and not isinstance(chosen, Mapping):
             raise TypeError("columns: read_tables takes a mapping of tables to columns")
         self.tables = {
-            name: TableRows(name, None if chosen is None else chosen.get(name), options)
+            name: TableRows(name, None if chosen is None else chosen.get(name), options, wanted)
             for name in TABLES
             if name in wanted
         }

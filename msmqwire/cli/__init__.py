@@ -10,13 +10,14 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
 from msmqwire import __version__
 from msmqwire.cli import signals
-from msmqwire.cli.console import describe_error, printable, say
+from msmqwire.cli.console import describe_error, did_you_mean, say
+from msmqwire.cli.parser import Parser
 from msmqwire.errors import MsmqWireError
 
 __all__ = ["command", "main"]
@@ -71,16 +72,6 @@ examples:
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line with exit status 1."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(1, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
-
-
 class _Completion(argparse.Action):
     """Print the completion script of a shell."""
 
@@ -102,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        options = _parser([word for word in given if not word.startswith("-")][:1]).parse_args(given)
+        options = _parsed(given)
         with signals.raised():
             status: int = options.run(options)
             return status
@@ -134,9 +125,32 @@ def command() -> NoReturn:
     sys.exit(status)
 
 
-def _parser(chosen: Sequence[str] | dict[str, str]) -> argparse.ArgumentParser:
+def _parsed(given: Sequence[str]) -> argparse.Namespace:
+    """The options of a command line; those of the chosen subcommand are imported alone."""
+    parser = _parser({})
+    if not given:
+        parser.print_help()
+        parser.exit()
+    name = given[0]
+    if name.partition("=")[0] in parser.known_options:
+        return parser.parse_args(given)
+    if name.startswith("-"):
+        if chosen := next((word for word in given if word in SUBCOMMANDS), None):
+            parser.error(f"{name}: options of {chosen} stand after it")
+        parser.refuse([name])
+    if name not in SUBCOMMANDS:
+        parser.error(f"no subcommand {name}{did_you_mean(name, SUBCOMMANDS)}")
+    return _subparser(Parser(prog=f"{parser.prog} {name}"), name).parse(given[1:])
+
+
+def _subparser(parser: Parser, name: str) -> Parser:
+    import_module(f"msmqwire.cli.{name}").add(parser)
+    return parser
+
+
+def _parser(chosen: Iterable[str]) -> Parser:
     """The parser; only the chosen subcommands have their options."""
-    parser = _Parser(
+    parser = Parser(
         prog="msmqwire",
         description="Read Microsoft Message Queuing (MSMQ) from network captures, and speak its directory protocols.",
         epilog=_EPILOG,
@@ -149,7 +163,7 @@ def _parser(chosen: Sequence[str] | dict[str, str]) -> argparse.ArgumentParser:
     for name, summary in SUBCOMMANDS.items():
         subparser = subcommands.add_parser(name, help=summary)
         if name in chosen:
-            import_module(f"msmqwire.cli.{name}").add(subparser)
+            _subparser(subparser, name)
     return parser
 
 

@@ -62,8 +62,8 @@ def run(options: argparse.Namespace) -> int:
 
     if is_terminal(options.output):
         raise CommandError("a capture is not for a terminal: name a file with -o")
-    how = read_options(options)
     names, refused = capture_files(options.files)
+    how = read_options(options, names)
     key = _key(options.key_file)
     with (
         open_target(options.output, options.files) as sink,

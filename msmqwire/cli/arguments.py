@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError, describe_error, say
@@ -42,6 +45,11 @@ __all__ = [
     "usable_cores",
 ]
 
+_DISTANCE = re.compile(r"-(\d+(?:\.\d+)?)([dhms])")
+_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_CLOCK = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?")
+_DAY = 86_400_000_000_000
+
 CAPTURE_HELP = "a capture, a folder of captures, a pattern or a URI; - is standard input"
 
 
@@ -74,21 +82,41 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         metavar="NET",
         help="only payloads that this address or network (10.20.1.0/24) sent or received; may be repeated",
     )
-    time = "ISO 8601, UTC without a time zone"
+    time = "ISO 8601, or 08:10 of the day when the capture begins, or -2h (d, h, m, s) from now; UTC without a zone"
     parser.add_argument("--since", type=moment, metavar="TIME", help=f"only payloads captured then or later: {time}")
     parser.add_argument("--until", type=moment, metavar="TIME", help="only payloads captured before then")
 
 
-def read_options(options: argparse.Namespace, **others: Any) -> ReadOptions:
-    """How to read captures, as ``add_selection`` and other options say."""
+def read_options(options: argparse.Namespace, files: Sequence[str], **others: Any) -> ReadOptions:
+    """How to read captures, as ``add_selection`` and other options say; times of day are of the first of ``files``."""
     from msmqwire.capture import ReadOptions
 
     try:
-        return ReadOptions(
-            ports=options.ports, addresses=options.addresses, since=options.since, until=options.until, **others
-        )
+        since, until = (_of_day(time, files) for time in (options.since, options.until))
+        return ReadOptions(ports=options.ports, addresses=options.addresses, since=since, until=until, **others)
     except ValueError as error:
         raise CommandError(str(error)) from None
+
+
+def _of_day(time: int | timedelta | None, files: Sequence[str]) -> int | None:
+    """A moment; a time of day is on the day, in UTC, of the first frame of the first file."""
+    if time is None or isinstance(time, int):
+        return time
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from msmqwire.capture import read_frames
+
+    if files[0] == "-":
+        raise ValueError(
+            "a time of day needs the day when the capture begins, which a pipe does not tell: give the date"
+        )
+    with read_frames(files[0], block_size=1 << 16) as frames:
+        times = (time for batch in frames for time in pc.cast(batch["time"], pa.int64()).to_pylist())
+        first = next((time for time in times if time is not None), None)
+    if first is None:
+        return None
+    return first // _DAY * _DAY + int(time.total_seconds()) * 1_000_000_000
 
 
 def add_expected(parser: argparse.ArgumentParser) -> None:
@@ -177,7 +205,20 @@ def _read_option(parse: str, what: str) -> Callable[[str], Any]:
 
 ports = _read_option("parse_ports", "Ports")
 network = _read_option("parse_network", "An address or a network")
-moment = _read_option("parse_time", "A moment")
+_iso_moment = _read_option("parse_time", "A moment")
+
+
+def moment(text: str) -> int | timedelta:
+    """A moment: in ISO 8601, or by its distance from now (-2h); or a time of day (08:10)."""
+    if distance := _DISTANCE.fullmatch(text):
+        now = datetime.now(UTC) - timedelta(seconds=float(distance[1]) * _UNITS[distance[2]])
+        return int(now.timestamp() * 1_000_000) * 1000
+    if clock := _CLOCK.fullmatch(text):
+        hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        if hours < 24 and minutes < 60 and seconds < 60:
+            return timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    found: int = _iso_moment(text)
+    return found
 
 
 def guid(text: str) -> uuid.UUID:
@@ -265,6 +306,9 @@ def capture_files(names: Sequence[str]) -> tuple[list[str], int]:
                 refused += _refused(error, alone and len(files) == 1)
     if not found:
         raise CommandError(f"none of the {refused:,} files is a capture")
+    for name, times in Counter(os.path.realpath(file) if os.path.exists(file) else file for file in found).items():
+        if times > 1:
+            say(f"msmqwire: {name} is named {times:,} times, and is read as often")
     return found, refused
 
 

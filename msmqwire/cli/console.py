@@ -7,18 +7,20 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
-from msmqwire.errors import MsmqWireError, counted
+from msmqwire.errors import MsmqWireError, counted, similar
 
 __all__ = [
     "UNPRINTABLE",
     "CommandError",
     "counted",
     "describe_error",
+    "did_you_mean",
     "json_line",
+    "meant",
     "optional",
     "print_json",
     "print_table",
@@ -55,6 +57,16 @@ def describe_error(error: OSError | MsmqWireError) -> str:
         return str(error)
     reason = error.strerror or str(error) or type(error).__name__
     return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question that ends an error about an unknown word; empty if no known word is like it."""
+    return meant(similar(word, known))
+
+
+def meant(words: Sequence[str]) -> str:
+    """The question whether one of the words was meant; empty without words."""
+    return f"; did you mean {' or '.join(words)}?" if words else ""
 
 
 def optional(module: str, purpose: str) -> ModuleType:

@@ -25,11 +25,12 @@ from msmqwire.cli.arguments import (
     read_options,
     usable_cores,
 )
-from msmqwire.cli.console import CommandError, counted, optional, say
+from msmqwire.cli.console import CommandError, counted, did_you_mean, meant, optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import Sink, is_terminal, open_target
+from msmqwire.errors import similar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,7 +108,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     add_format(parser, FORMATS)
     add_output(parser)
-    parser.add_argument("--table", metavar="NAME", help="the table to write, see below")
+    parser.add_argument(
+        "--table", action="append", metavar="NAME", help="the table to write, see below; may be repeated"
+    )
     parser.add_argument("--columns", type=column_names, metavar="A,B", help="only these columns, in this order")
     parser.add_argument(
         "--where", metavar="CONDITION", help="only rows for which this condition in SQL is true; needs DuckDB"
@@ -157,28 +160,39 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _tables(options: argparse.Namespace, format: str) -> list[str]:
-    """The tables to read: the named table, or those that have the requested columns."""
+    """The tables to read: the named tables, or those that have the requested columns."""
     from msmqwire.capture import TABLES, table_columns
 
     known = ", ".join(TABLES)
-    named = options.table not in (None, ALL)
-    if named and options.table not in TABLES:
-        raise CommandError(f"--table {options.table}: no such table; there is {known}, {ALL}")
-    if options.table == ALL and format in ONE_TABLE:
-        raise CommandError(f"--table {ALL}: {format} holds one table; name it: {known}")
-    if options.ports and not named:
-        raise CommandError(f"--ports is for one table; name it with --table: {known}")
-    tables = [options.table] if named else list(TABLES)
-    wanted = options.columns or []
-    for name in wanted:
+    named = options.table or [ALL]
+    for name in named:
+        if name not in (*TABLES, ALL):
+            raise CommandError(
+                f"--table {name}: no such table{did_you_mean(name, (*TABLES, ALL))}; there is {known}, {ALL}"
+            )
+    if options.table and format in ONE_TABLE and (ALL in named or len(set(named)) > 1):
+        raise CommandError(f"--table {','.join(named)}: {format} holds one table; name it: {known}")
+    tables = list(TABLES) if ALL in named else [table for table in TABLES if table in named]
+    for name in options.columns or []:
         if not any(name in table_columns(table) for table in tables):
-            owner = tables[0] if named else DEFAULT
-            known = ", ".join(table_columns(owner))
-            raise CommandError(f"--columns {name}: no such column; {owner} has {known}")
-    found = [table for table in tables if set(wanted) <= set(table_columns(table))]
+            raise CommandError(f"--columns {name}: no such column{_like(name, tables)}")
+    found = [table for table in tables if set(options.columns or []) <= set(table_columns(table))]
     if not found:
-        raise CommandError(f"--columns {','.join(wanted)}: no table has all of these; name fewer, or --table")
+        raise CommandError(f"--columns {','.join(options.columns)}: no table has all of these; name fewer, or --table")
     return found
+
+
+def _like(column: str, tables: Sequence[str]) -> str:
+    """What a column that the tables lack may be: a column of another table, a similar name, or one of theirs."""
+    from msmqwire.capture import TABLES, table_columns
+
+    if owners := [table for table in TABLES if column in table_columns(table)]:
+        return f" of {', '.join(tables)}; {' and '.join(owners)} has it"
+    for scope in (tables, TABLES):
+        owner = {name: table for table in scope for name in table_columns(table)}
+        if like := similar(column, owner):
+            return meant([f"{name} of {owner[name]}" for name in like])
+    return f"; {tables[0]} has {', '.join(table_columns(tables[0]))}"
 
 
 def _decode_captures(options: argparse.Namespace, format: str) -> int:
@@ -192,7 +206,7 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
     written = tables[:1] if format in ONE_TABLE else tables
     names, refused = capture_files(options.files)
     jobs = _jobs(options, names)
-    reading = _read_options(options, tables, written, format, jobs, condition)
+    reading = _read_options(options, names, tables, written, format, jobs, condition)
     waits, found = format == "table" and len(tables) > 1, 0
     if waits and not options.quiet:
         _announce_wait(names)
@@ -233,6 +247,7 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
 
 def _read_options(
     options: argparse.Namespace,
+    names: Sequence[str],
     tables: Sequence[str],
     written: Sequence[str],
     format: str,
@@ -244,7 +259,7 @@ def _read_options(
     if condition is not None:
         columns = {table: tuple({*chosen, *condition.columns(table)}) for table, chosen in columns.items()}
     return read_options(
-        options, columns=columns, guid=options.guid, dictionaries=False, strict=options.strict, jobs=jobs
+        options, names, columns=columns, guid=options.guid, dictionaries=False, strict=options.strict, jobs=jobs
     )
 
 

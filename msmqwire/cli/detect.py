@@ -107,8 +107,8 @@ def detect(options: argparse.Namespace, summary: Summary | None = None) -> tuple
 
     if options.lake:
         return _detect_in_lake(options, summary)
-    how = read_options(options)
     names, refused = capture_files(options.files)
+    how = read_options(options, names)
     detector = Detector(options.expect)
     with (
         CapturedRows(names, how, COLUMNS if summary is not None else None) as reader,

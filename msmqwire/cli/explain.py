@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 
 from msmqwire.cli.arguments import add_format
-from msmqwire.cli.console import CommandError, optional, print_json, printable
+from msmqwire.cli.console import CommandError, meant, optional, print_json, printable
 
 __all__ = ["add", "run"]
 
@@ -45,8 +45,7 @@ def run(options: argparse.Namespace) -> int:
     for code in options.codes:
         found = explain(code)
         if not found:
-            like = ", ".join(similar(code))
-            raise CommandError(f"{printable(code)}: no such name" + (f"; did you mean {like}?" if like else ""))
+            raise CommandError(f"{printable(code)}: no such name{meant(similar(code))}")
         for each in found:
             if options.format == "json":
                 print_json(dataclasses.asdict(each))

@@ -34,7 +34,7 @@ def lake_rows(
     """The rows that the options select, of each table with its columns and the nanoseconds of its times."""
     from msmqwire.spark import lake
 
-    chosen = read_options(options)
+    chosen = read_options(options, [])
     selection = {"since": chosen.since, "until": chosen.until, "addresses": chosen.addresses}
     for table, names in columns.items():
         wanted = list(dict.fromkeys([*names, "time_ns"]))

@@ -28,7 +28,7 @@ def decode_hex(options: argparse.Namespace, format: str) -> int:
     if len(options.files) > 1:
         raise CommandError("--hex decodes one payload: give it as one argument, or - for standard input")
     payload = _payload(options.files[0])
-    layout = guess(payload) if options.table is None else options.table
+    layout = options.table[0] if options.table else guess(payload)
     table = "sessions" if layout == "ping" else layout
     if table not in TABLES:
         raise CommandError(f"--table {table}: no such table; there is {', '.join(TABLES)}")

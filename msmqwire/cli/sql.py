@@ -70,8 +70,8 @@ def run(options: argparse.Namespace) -> int:
     from msmqwire.insight.sql import connect
 
     statement = _statement(options.statement)
-    how = read_options(options, strict=options.strict)
     names, refused = capture_files(options.files)
+    how = read_options(options, names, strict=options.strict)
     if "-" in names:
         raise CommandError("a statement may read its captures more than once, standard input cannot: name files")
     with connect(names, how, memory=options.memory, files=options.allow_files) as database:

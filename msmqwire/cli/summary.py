@@ -108,8 +108,8 @@ def _read_captures(options: argparse.Namespace) -> tuple[Summary, int]:
     from msmqwire.capture import read_tables
     from msmqwire.insight import COLUMNS, Summary
 
-    how = read_options(options, columns=COLUMNS, guid="binary")
     names, refused = capture_files(options.files)
+    how = read_options(options, names, columns=COLUMNS, guid="binary")
     summary = Summary()
     with read_tables(names, options=how) as reader, progress(names, wanted=not options.quiet) as show:
         for table, batch in reader:
@@ -129,7 +129,7 @@ def _summarize_on_spark(options: argparse.Namespace, format: str, spark: SparkSe
     from msmqwire.spark import lake
     from msmqwire.spark.insight import summarize
 
-    chosen = read_options(options)
+    chosen = read_options(options, [])
     tables = {name: lake.read(spark, options.lake, name, since=chosen.since, until=chosen.until) for name in COLUMNS}
     _write(options, format, summarize(tables))
     return report_lake(options)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from msmqwire.capture import CAPTURE, TABLES
+from msmqwire.errors import similar as like
 from msmqwire.insight.rules import RULES
 from msmqwire.insight.sections import SECTIONS
 from msmqwire.mqqb.message_classes import MEANINGS, MESSAGE_CLASSES
@@ -118,6 +118,4 @@ def explain(name: str) -> list[Explanation]:
 
 def similar(name: str) -> list[str]:
     """Names like a name that has no meaning."""
-    known = list(dict.fromkeys(each.name for each in _all()))
-    lower = {each.lower(): each for each in known}
-    return [lower[found] for found in difflib.get_close_matches(name.strip().lower(), lower, n=3)]
+    return like(name, dict.fromkeys(each.name for each in _all()))

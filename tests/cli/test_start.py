@@ -107,3 +107,40 @@ def test_sources_without_compiled_modules_say_what_to_do(tmp_path: Path) -> None
         last = done.stderr.splitlines()[-1]
         assert f"{package_dir} holds the sources of msmqwire without its compiled modules: run `make build` in" in last
         assert len(done.stderr.splitlines()) == 1 or "-c" in arguments
+
+
+def test_the_bare_command_shows_its_help() -> None:
+    done = msmqwire()
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == msmqwire("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["decod"], "msmqwire: no subcommand decod; did you mean decode or encode? (see msmqwire --help)"),
+        (["xyzzy"], "msmqwire: no subcommand xyzzy (see msmqwire --help)"),
+        (["--versio"], "msmqwire: unknown: --versio; did you mean --version? (see msmqwire --help)"),
+        (["-q", "decode"], "msmqwire: -q: options of decode stand after it (see msmqwire --help)"),
+        (["decode", "--tabel", "x"], "msmqwire decode: unknown: --tabel; did you mean --table or --help? (see"),
+        (
+            ["decode", "x", "-T", "jsn"],
+            "there is table, brief, json, csv, parquet; did you mean json? (see msmqwire dec",
+        ),
+        (["decode"], "msmqwire decode: the following arguments are required: FILE (see msmqwire decode --help)"),
+        (["lake", "chek"], "did you mean check? (see msmqwire lake --help)"),
+        (["decode", "x.pcap", "--table", "topologi"], "--table topologi: no such table; did you mean topology?"),
+        (
+            ["decode", "x.pcap", "--columns", "lable"],
+            "--columns lable: no such column; did you mean label of messages?",
+        ),
+        (
+            ["decode", "x.pcap", "--columns", "label", "--table", "topology"],
+            "--columns label: no such column of topology; messages has it",
+        ),
+    ],
+)
+def test_errors_say_what_was_meant(words: list[str], complaint: str) -> None:
+    done = msmqwire(*words)
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
+    assert complaint in done.stderr.decode()

@@ -1,0 +1,52 @@
+"""The parser of the command line: options between files, errors of one line that say what was probably meant."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence, Set
+from typing import Any, NoReturn
+
+from msmqwire.cli.console import did_you_mean, printable
+
+__all__ = ["Parser"]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line with exit status 1."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+        # Words that are values and no options: numbers, and the distances of --since -2h
+        self._negative_number_matcher = re.compile(r"-\d+(\.\d+)?[dhms]?$")
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error and end the process."""
+        self.exit(1, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """The options of a subcommand; they may stand between its files."""
+        if self._subparsers is not None:  # actions have their own options
+            options, rest = self.parse_known_args(arguments)
+        else:
+            options, rest = self.parse_known_intermixed_args(arguments)
+        if rest:
+            self.refuse(rest)
+        return options
+
+    @property
+    def known_options(self) -> Set[str]:
+        """The options as they are written."""
+        return self._option_string_actions.keys()
+
+    def refuse(self, words: Sequence[str]) -> NoReturn:
+        """Say that words are no options."""
+        unknown = [word.partition("=")[0] for word in words if word.startswith("-")] or words
+        self.error(f"unknown: {' '.join(words)}{did_you_mean(unknown[0], self.known_options)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(
+                action, f"no {value}; there is {', '.join(choices)}{did_you_mean(str(value), choices)}"
+            )

@@ -1,0 +1,76 @@
+"""Which captures, tables and times a command reads: options between files, tables named twice, times of day."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from msmqwire.capture.files.writing import CaptureWriter, Flow
+from tests.cli.support import EXAMPLES, V1, Row, capture, refused, run
+
+LOCAL, SESSION = EXAMPLES / "local-site.pcap", EXAMPLES / "message-session.pcap"
+
+
+def rows(*words: str | Path) -> list[Row]:
+    status, output, errors = run("decode", "-T", "json", "-q", *words)
+    assert status == 0, errors
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def test_options_may_stand_between_files() -> None:
+    assert rows(LOCAL, "--table", "topology", SESSION) == rows("--table", "topology", LOCAL, SESSION)
+
+
+def test_a_table_named_again_is_added() -> None:
+    found = rows("--table", "sessions", SESSION, "--table", "messages", "--table", "messages")
+    assert [row["table"] for row in found] == ["messages"] * 5 + ["sessions"] * 7
+    assert "csv holds one table" in refused(
+        "decode", SESSION, "--table", "topology", "--table", "messages", "-T", "csv"
+    )
+
+
+def test_ports_of_every_table() -> None:
+    assert rows(SESSION, "--ports", "1801", "--table", "messages") == rows(SESSION, "--table", "messages")
+    for path in (LOCAL, SESSION):
+        assert rows(path, "--ports", "1801") == rows(path, "--ports", "1801,3527") == rows(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "iso"),
+    [
+        ("08:00", "2024-03-04T08:00"),
+        ("8:00:02", "2024-03-04T08:00:02"),
+        ("00:00", "2024-03-04"),
+        ("23:59:59", "2024-03-04T23:59:59"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_a_time_of_day_is_on_the_first_day(tmp_path: Path, option: str, given: str, iso: str) -> None:
+    path = tmp_path / "x.pcap"
+    path.write_bytes(capture([V1.data] * 5))  # a second apart from 08:00:00.1
+    assert rows(path, option, given) == rows(path, option, iso)
+
+
+def test_a_time_before_now(tmp_path: Path) -> None:
+    path = tmp_path / "x.pcap"
+    hour_ago = time.time_ns() - 3600 * 10**9
+    with path.open("wb") as file:
+        writer = CaptureWriter(file)
+        for hours in (0, 2, 4):
+            writer.datagram(hour_ago - hours * 3600 * 10**9, Flow("192.0.2.1", 50000, "192.0.2.2", 1801), V1.data)
+    for since, expected in (("-30m", 0), ("-2h", 1), ("-240m", 2), ("-1d", 3)):
+        assert len(rows(path, "--since", since)) == expected
+        assert len(rows(path, "--until", since)) == 3 - expected
+
+
+def test_times_that_are_refused() -> None:
+    for given in ("24:00", "8:60", "-2x", "yesterday"):
+        assert "is not an ISO 8601 time" in refused("decode", LOCAL, f"--since={given}")
+
+
+def test_a_capture_that_is_named_twice_is_reported() -> None:
+    _, _, errors = run("decode", LOCAL, LOCAL, SESSION, "-T", "json", "-q")
+    assert errors == f"msmqwire: {LOCAL} is named 2 times, and is read as often\n"
