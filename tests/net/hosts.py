@@ -107,14 +107,14 @@ class Hosts:
             capture_output=True,
             text=True,
             timeout=SECONDS,
-            **_surroundings(),
+            **surroundings(),
         )
 
     @contextlib.contextmanager
     def running(self, host: str, arguments: Sequence[object], ready: str) -> Iterator[subprocess.Popen[str]]:
         """A command on a host, from when it has said ``ready`` on standard error till the block ends."""
         command = self.command(host, *arguments)
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **_surroundings())
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **surroundings())
         try:
             assert process.stderr is not None
             said = []
@@ -130,7 +130,7 @@ class Hosts:
             process.communicate(timeout=SECONDS)
 
 
-def _surroundings() -> dict[str, Any]:
+def surroundings() -> dict[str, Any]:
     return {"cwd": ROOT, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
 
 
