@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from uuid import UUID
 
-from msmqwire.directory.elements import ELEMENTS, DirectoryObject, Element, QueueManager, RoutingLink
+from msmqwire.directory.elements import ELEMENTS, DirectoryObject, Element, Queue, QueueManager, RoutingLink
 from msmqwire.errors import DirectoryError
 
 __all__ = [
@@ -218,6 +218,18 @@ class Directory(ABC):
             As :meth:`read_directory`; the first two also from the iterator, which can be resumed afterwards.
         """
         return self._search(element, *_query(element, filters, attributes))
+
+    def queues_of(self, queue_manager: QueueManager) -> list[Queue]:
+        """The public queues of a queue manager: those with one of its names in their Pathname.
+
+        Raises
+        ------
+        DirectoryNotConnected, DirectoryError
+            As :meth:`read_directory`.
+        """
+        known = queue_manager.attributes()
+        names = {known.get(name, "").lower() for name in ("computer_name", "qualified_computer_name")} - {""}
+        return [each for each in self.read_all(Queue) if each.pathname.partition("\\")[0].lower() in names]
 
     def read_directory_begin(
         self, element: type[Element], filters: Iterable[Filter] | None = None, attributes: Iterable[str] | None = None

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterator
 
 from msmqwire.directory.base import Directory, Equal, Filter, matches
-from msmqwire.directory.elements import DirectoryObject, Element
+from msmqwire.directory.elements import DirectoryObject, Element, Queue, QueueManager
 from msmqwire.directory.ldap_connection import Entry, LdapConnection, escape
 from msmqwire.directory.ldap_entry import LONG_NAME, EntryReader, utf16_length
 from msmqwire.directory.ldap_schema import CLASSES, CONTAINERS, DERIVED, MAPPING, REQUIRED
@@ -112,6 +112,13 @@ class LdapDirectory(Directory):
     def close(self) -> None:
         """Close the connection; a later read opens another."""
         self._connection.close()
+
+    def queues_of(self, queue_manager: QueueManager) -> list[Queue]:
+        """As :meth:`Directory.queues_of`: the queues are below their queue manager."""
+        known = (*MAPPING[Queue], *DERIVED[Queue])
+        reader = EntryReader(Queue, known, frozenset(), self._connection)
+        entries = self._connection.ask(queue_manager.full_path, _assertion(Queue, ()), reader.names)
+        return list(map(reader.element, entries))
 
     def _search(
         self, element: type[Element], filters: tuple[Filter, ...], attributes: tuple[str, ...] | None

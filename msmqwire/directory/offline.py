@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from msmqwire.directory.base import Directory, Equal, Filter
 from msmqwire.directory.elements import Element, Queue, QueueManager
 from msmqwire.directory.memory import MemoryDirectory
+from msmqwire.directory.queues import QueueCollection
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
 
 __all__ = ["DIRECTORY_ONLINE_SECONDS", "QueueManagerDirectory"]
@@ -28,15 +29,16 @@ class QueueManagerDirectory(Directory):
         DirectoryOffline.
     local_queue_manager : QueueManager
         LocalQueueManager.
-    queues : tuple of Queue
-        Its QueueCollection.
+    queues : QueueCollection
+        Its QueueCollection. One that is given is used itself, not copied: a ``NotificationProcessor`` with the same one
+        changes the queues that are read here.
     """
 
     def __init__(self, directory: Directory, local_queue_manager: QueueManager, queues: Iterable[Queue] = ()) -> None:
         super().__init__()
         self.offline = False
         self.local_queue_manager = local_queue_manager
-        self.queues = tuple(queues)
+        self.queues = queues if isinstance(queues, QueueCollection) else QueueCollection(queues)
         self._directory = directory
 
     def read_directory(
@@ -79,14 +81,17 @@ class QueueManagerDirectory(Directory):
             return False
         self.local_queue_manager = _updated(self.local_queue_manager, found)
         self.offline = False
-        self.queues = tuple(map(self._read_again, self.queues))
+        for queue in self.queues:
+            self._read_again(queue)
         return True
 
-    def _read_again(self, queue: Queue) -> Queue:
+    def _read_again(self, queue: Queue) -> None:
         try:
-            return _updated(queue, self.read_directory(Queue, [Equal("identifier", queue.identifier)]))
+            found = _updated(queue, self.read_directory(Queue, [Equal("identifier", queue.identifier)]))
         except DirectoryError:
-            return queue
+            return
+        if self.queues.at(found.pathname) in (None, queue):
+            self.queues.update(found)
 
     def _search(
         self, element: type[Element], filters: tuple[Filter, ...], attributes: tuple[str, ...] | None

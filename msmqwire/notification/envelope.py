@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from msmqwire.formatname import PrivateName
+
 if TYPE_CHECKING:
     from msmqwire.mqqb import UserMessage
 
@@ -17,6 +19,7 @@ __all__ = [
     "Envelope",
     "SenderIdentifierType",
     "Verifier",
+    "claimed_senders",
     "trusted",
     "unverified",
 ]
@@ -83,13 +86,33 @@ class Envelope:
 Verifier = Callable[[Envelope], AuthenticationLevel]
 
 
+def claimed_senders(envelope: Envelope) -> frozenset[UUID]:
+    """The queue managers that a message names as its sender.
+
+    That is SenderIdentifier. [MS-MQCN] 3.3.5.3 has a sender name the receiver there; then the source of the packet is
+    one as well.
+    """
+    claim = envelope.sender_identifier
+    if envelope.sender_identifier_type is not SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER or not isinstance(
+        claim, UUID
+    ):
+        return frozenset()
+    source = getattr(envelope.packet, "source_queue_manager", None)
+    destination = getattr(envelope.packet, "destination_queue", None)
+    names_receiver = isinstance(destination, PrivateName) and destination.guid == claim
+    return frozenset({claim, source} if names_receiver and isinstance(source, UUID) else {claim})
+
+
 def unverified(_: Envelope) -> AuthenticationLevel:
     """The verifier that authenticates no message."""
     return AuthenticationLevel.NONE
 
 
 def trusted(senders: Collection[UUID], level: AuthenticationLevel = AuthenticationLevel.SIG20) -> Verifier:
-    """A verifier that believes the claim to be one of these queue managers if the message has a signature.
+    """A verifier that believes the claim to come from one of these queue managers if the message has a signature.
+
+    A message comes from the queue manager that it names as its sender, or, where that is the receiver as [MS-MQCN]
+    3.3.5.3 has it, from the source of its packet.
 
     The signature itself is not verified, so anyone who can send packets can forge such a message. Use it only where the
     network or the program that passes the messages admits no other senders.
@@ -99,7 +122,6 @@ def trusted(senders: Collection[UUID], level: AuthenticationLevel = Authenticati
     def verifier(envelope: Envelope) -> AuthenticationLevel:
         security = getattr(envelope.packet, "security", None)
         signed = security is not None and security.signature is not None
-        claims = envelope.sender_identifier_type is SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER
-        return level if signed and claims and envelope.sender_identifier in known else AuthenticationLevel.NONE
+        return level if signed and known & claimed_senders(envelope) else AuthenticationLevel.NONE
 
     return verifier

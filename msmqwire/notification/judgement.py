@@ -22,7 +22,13 @@ from msmqwire.formatname import parse_path_name
 from msmqwire.mqcn import STRICT, ChangeNotificationMessage, NotificationBatch, NotificationUpdate, decode
 from msmqwire.mqcn.schema import OBJECTS, OPERATIONS
 from msmqwire.notification.carried_attributes import CREATED_QUEUE, NUMBERED, UPDATED_QUEUE
-from msmqwire.notification.envelope import AuthenticationLevel, Envelope, SenderIdentifierType, Verifier
+from msmqwire.notification.envelope import (
+    AuthenticationLevel,
+    Envelope,
+    SenderIdentifierType,
+    Verifier,
+    claimed_senders,
+)
 from msmqwire.properties import PROPID_Q_INSTANCE, PROPID_Q_PATHNAME
 from msmqwire.wire.fault import FAULT_NAMES
 
@@ -267,7 +273,7 @@ def judge(
             unknown = Unverified.QUEUES
             if _level(verifier, envelope) is AuthenticationLevel.NONE:
                 return _disregarded(message, Rule.NOT_AUTHENTICATED)
-        if trusted is not None and envelope.sender_identifier not in trusted:
+        if trusted is not None and claimed_senders(envelope).isdisjoint(trusted):
             return _disregarded(message, Rule.SENDER)
     for index, update in enumerate(message.updates):
         if (against := _rule_against_message(update)) is not None:

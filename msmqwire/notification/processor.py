@@ -13,6 +13,7 @@ from uuid import UUID
 
 from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Element, Queue, QueueManager
+from msmqwire.directory.queues import QueueCollection, completed
 from msmqwire.errors import DirectoryError
 from msmqwire.mqcn import NotificationBody, NotificationUpdate
 from msmqwire.notification.attributes import notified_attributes
@@ -32,7 +33,6 @@ from msmqwire.notification.audit import (
 from msmqwire.notification.carried_attributes import READ_MACHINE, READ_QUEUE, UPDATED_QUEUE
 from msmqwire.notification.envelope import Envelope, Verifier, unverified
 from msmqwire.notification.judgement import JudgedMessage, Outcome, Rule, first_values, judge, rule_against_pathname
-from msmqwire.notification.queues import QueueCollection
 
 __all__ = ["DirectoryAt", "NotificationProcessor", "Profile"]
 
@@ -60,9 +60,10 @@ class NotificationProcessor:
     Parameters
     ----------
     queue_manager : QueueManager
-        The local one, with all its attributes.
-    queues : iterable of Queue
-        Its public queues.
+        The local one, as ``Directory.read_directory`` reads it without a list of attributes.
+    queues : iterable of Queue, or QueueCollection
+        Its public queues, as ``Directory.queues_of`` reads them. A QueueCollection is used itself, not copied, so that
+        a ``QueueManagerDirectory`` has the same queues.
     directory : Directory or callable
         The directory to read, whatever server a notification names; or a callable that returns the directory, given
         the DomainController of a notification or None, and may raise DirectoryError. Notifications of version 2 are not
@@ -71,13 +72,13 @@ class NotificationProcessor:
         Returns how a message is authenticated. The default authenticates none, so no message of version 1 is applied.
     senders : collection of UUID, optional
         The queue managers accepted as senders of version 1; by default all that are authenticated.
-    profile : Profile
+    profile : Profile or str
 
     Raises
     ------
     ValueError
-        The queue manager or a queue was read without some of its attributes, or two queues have one Identifier or one
-        Pathname.
+        The queue manager or a queue was read without some of its attributes, two queues have one Identifier or one
+        Pathname, or the profile is unknown.
 
     Attributes
     ----------
@@ -110,18 +111,18 @@ class NotificationProcessor:
         directory: Directory | DirectoryAt,
         verifier: Verifier = unverified,
         senders: Collection[UUID] | None = None,
-        profile: Profile = Profile.LATER,
+        profile: Profile | str = Profile.LATER,
     ) -> None:
-        if len(queue_manager.attributes()) < len(QueueManager.attribute_names()):
-            raise ValueError(f"some attributes of {queue_manager!r} were not read")
-        self.queue_manager = queue_manager
-        self.queues = QueueCollection(queues)
-        self.profile = profile
+        self.queue_manager = completed(queue_manager)
+        self.queues = queues if isinstance(queues, QueueCollection) else QueueCollection(queues)
+        for queue in self.queues:
+            self.queues.update(completed(queue))
+        self.profile = Profile(profile)
         self.processed = 0
         self._directory: DirectoryAt = (lambda _: directory) if isinstance(directory, Directory) else directory
         self._verifier = verifier
         self._senders = None if senders is None else frozenset(senders)
-        names = (queue_manager.computer_name, queue_manager.qualified_computer_name)
+        names = (self.queue_manager.computer_name, self.queue_manager.qualified_computer_name)
         self._computers = frozenset(name.lower() for name in names if name)
 
     def process(self, body: bytes | bytearray | memoryview, envelope: Envelope = Envelope()) -> list[Record]:  # noqa: B008

@@ -10,17 +10,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from msmqwire.directory.offline import DIRECTORY_ONLINE_SECONDS
 from msmqwire.formatname import PrivateName
-from msmqwire.notification.audit import VERSION_2, Overflowed, Record
+from msmqwire.notification.audit import VERSION_2, Ignored, Overflowed, Record
 from msmqwire.notification.envelope import NOTIFY_QUEUE, Envelope
+from msmqwire.notification.judgement import Rule
 from msmqwire.notification.processor import NotificationProcessor, Profile
 
-__all__ = ["INTERVAL", "SHORT_DELAY", "WINDOW", "Dequeue", "NotificationServer", "QueueOpening"]
+__all__ = ["INTERVAL", "RETRY", "SHORT_DELAY", "WINDOW", "Dequeue", "NotificationServer", "QueueOpening"]
 
 #: Least number of seconds between two runs.
 INTERVAL = 900
 #: Seconds that messages wait if the last run was long ago.
 SHORT_DELAY = 60
+#: Seconds until a refresh is tried again that the directory failed.
+RETRY = DIRECTORY_ONLINE_SECONDS
 #: If this many messages arrive while others wait, all are dropped and the queues are refreshed.
 WINDOW = 100
 
@@ -73,6 +77,7 @@ class NotificationServer:
         self._count_first = count_first
         self._last: float | None = None
         self._count = 0
+        self._reported = 0  # of these, in records of a refresh that failed
         self._pending: list[tuple[bytes, Envelope]] = []
         self._records: list[Record] = []
 
@@ -111,21 +116,35 @@ class NotificationServer:
         """The time is ``now``: process the messages that are due.
 
         If the verifier or the directory raises another exception than DirectoryError, the messages after the one that
-        failed keep waiting, and the records of those before it are returned by the next call.
+        failed keep waiting, and the records of those before it are returned by the next call. A refresh stays due until
+        the directory has been read for every queue: after an exception it is due at once, after a DirectoryError in
+        ``RETRY`` seconds, and messages that arrive in the meantime are dropped as before.
         """
         if self.deadline is None or now < self.deadline:
             return []
-        pending, overflowed, count = self._pending, self.overflowed, self._count
-        if not overflowed:
-            while pending:
-                self._records += self.processor.process(*pending.pop(0))
+        if self.overflowed:
+            self._records += self._refresh(now)
+        else:
+            while self._pending:
+                self._records += self.processor.process(*self._pending.pop(0))
+            self._end(now)
         records, self._records = self._records, []
-        self._pending, self._count, self.deadline, self._last = [], 0, None, now
-        if not overflowed:
-            return records
-        dropped = count if self._count_first else count + 1
+        return records
+
+    def _refresh(self, now: float) -> list[Record]:
+        """Read all queues in place of the messages that were dropped."""
+        refreshed = self.processor.refresh()
+        dropped = self._count - self._reported + (not self._count_first and not self._reported)
         note = Overflowed(message=None, index=None, section=VERSION_2, dropped=dropped)
-        return [*records, note, *self.processor.refresh()]
+        if any(isinstance(each, Ignored) and each.rule is Rule.DIRECTORY for each in refreshed):
+            self.deadline, self._reported = now + RETRY, self._count
+        else:
+            self._end(now)
+        return [note, *refreshed] if dropped else refreshed
+
+    def _end(self, now: float) -> None:
+        """All that waited is done."""
+        self._pending, self._count, self._reported, self.deadline, self._last = [], 0, 0, None, now
 
     def run(self, open_queue: Callable[[QueueOpening], Dequeue], clock: Callable[[], float]) -> Iterator[Record]:
         """Open the notify queue and process its messages until the iterator is closed ([MS-MQCN] 3.2.3).

@@ -84,19 +84,29 @@ class QueueDeletion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueUpdate:
-    """A queue was changed in the directory: what it was and what it is, and the queue manager that hosts it."""
+    """A queue was changed in the directory.
 
-    old: Queue
+    Attributes
+    ----------
+    new : Queue
+        What it is; for version 2 its identifier is enough.
+    queue_manager : UUID
+        The queue manager that hosts it.
+    old : Queue or None
+        What it was; None if that is not known. Then every attribute of ``new`` counts as changed.
+    """
+
     new: Queue
     queue_manager: UUID
+    old: Queue | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueManagerUpdate:
-    """A queue manager was changed in the directory: what it was and what it is."""
+    """A queue manager was changed in the directory: what it is, and what it was, as in ``QueueUpdate``."""
 
-    old: QueueManager
     new: QueueManager
+    old: QueueManager | None = None
 
     @property
     def queue_manager(self) -> UUID:
@@ -129,6 +139,8 @@ class Notification:
         The queue manager that sends it.
     queue_manager : UUID
         The queue manager that receives it.
+    sender_identifier : UUID or None
+        SenderIdentifier, of the type QueueManagerIdentifier; None for version 2.
     authentication_level : AuthenticationLevel
         How to sign it.
     hash_algorithm : int
@@ -143,16 +155,12 @@ class Notification:
     authentication_level: AuthenticationLevel
     hash_algorithm: int
     time_to_reach_queue: int = TIME_TO_REACH_QUEUE
+    sender_identifier: UUID | None = None
 
     @property
     def destination_queue(self) -> PrivateName:
         """The notify queue of the receiver, for Open Queue with SendAccess and DenyNone ([MS-MQCN] 3.3.3)."""
         return PrivateName(self.queue_manager, NOTIFY_QUEUE)
-
-    @property
-    def sender_identifier(self) -> UUID | None:
-        """SenderIdentifier, of the type QueueManagerIdentifier; None for version 2."""
-        return self.queue_manager if self.message.version == 1 else None
 
     @property
     def body(self) -> bytes:
@@ -227,6 +235,9 @@ class Sender:
         Version 1: the directory service that the changes come from.
     domain_controller : str or None
         Version 2: the directory server where they were made. Exactly one of the two is given.
+    sender_identifier : UUID or None
+        Version 1: the queue manager that messages name as their sender. None names the receiver of each message, as
+        [MS-MQCN] 3.3.5.3 says; the source of the packet is ``queue_manager`` in either case.
     msmq_version : int
         Determines hash and level of signatures ([MS-MQCN] notes <12> and <13>).
     """
@@ -234,11 +245,14 @@ class Sender:
     queue_manager: UUID
     master: UUID | None = None
     domain_controller: str | None = None
+    sender_identifier: UUID | None = None
     msmq_version: Literal[1, 2, 3, 4, 5, 6] = 4
 
     def __post_init__(self) -> None:
         if (self.master is None) == (self.domain_controller is None):
             raise ValueError("a sender has either a master, for version 1, or a domain_controller, for version 2")
+        if self.sender_identifier is not None and self.master is None:
+            raise ValueError("version 2 has no sender identifier, since it is not authenticated")
         if self.msmq_version not in range(1, 7):
             raise ValueError(f"msmq_version is {self.msmq_version!r}: not from 1 to 6")
 
@@ -256,13 +270,19 @@ class Sender:
         Raises
         ------
         EncodeError
-            An attribute, its ``field``, was not read or cannot be sent; its ``reason`` names the object.
+            An attribute, its ``field``, was not read or cannot be sent, or the queue is private, so that it is not
+            notified ([MS-MQCN] 1.6); its ``reason`` names the object.
         """
+        changes = list(changes)
+        for change in changes:
+            _refuse_private(change)
         if self.domain_controller is not None:
             return [
                 self._notification(each.queue_manager, _event(each, self.domain_controller))
                 for each in changes
-                if not isinstance(each, QueueUpdate | QueueManagerUpdate) or _modified(each.old, each.new)
+                if not isinstance(each, QueueUpdate | QueueManagerUpdate)
+                or each.old is None
+                or _modified(each.old, each.new)
             ]
         assert self.master is not None
         updates: dict[UUID, list[NotificationUpdate]] = {}
@@ -282,9 +302,23 @@ class Sender:
             message=message,
             source=self.queue_manager,
             queue_manager=queue_manager,
+            sender_identifier=(self.sender_identifier or queue_manager) if message.version == 1 else None,
             authentication_level=AuthenticationLevel.SIG10 if self.msmq_version == 1 else AuthenticationLevel.SIG20,
             hash_algorithm=algorithm,
         )
+
+
+def _refuse_private(change: Change) -> None:
+    """EncodeError for a change of a private queue, in either version."""
+    queues: tuple[Queue | None, ...] = ()
+    if isinstance(change, QueueUpdate):
+        queues = (change.old, change.new)
+    elif isinstance(change, QueueCreation | QueueDeletion):
+        queues = (change.queue,)
+    for queue in queues:
+        path = None if queue is None else queue.attributes().get("pathname")
+        if queue is not None and path and rule_against_pathname(path) is Rule.PRIVATE_QUEUE:
+            raise EncodeError("pathname", f"{display_name(queue)}: is a private queue, which is not notified")
 
 
 def _modified(old: Queue | QueueManager, new: Queue | QueueManager) -> set[str]:
@@ -320,12 +354,9 @@ def _update(change: Change, master: UUID) -> NotificationUpdate | None:
     """The update for a change: [MS-MQCN] 3.3.5.2; None if no PROPID carries it."""
     if isinstance(change, QueueCreation):
         properties = _properties(change.queue, CREATED_QUEUE)
-        pathname = change.queue.pathname
-        if rule_against_pathname(pathname) is Rule.PRIVATE_QUEUE:
-            raise EncodeError("pathname", f"{display_name(change.queue)}: is a private queue, which is not notified")
         try:
             return NotificationUpdate(
-                command="create", path_name=pathname, guid_master_id=master, properties=properties
+                command="create", path_name=change.queue.pathname, guid_master_id=master, properties=properties
             )
         except EncodeError as error:
             raise EncodeError("pathname", f"{display_name(change.queue)}: {error.reason}") from None
@@ -337,8 +368,10 @@ def _update(change: Change, master: UUID) -> NotificationUpdate | None:
             properties=[(PROPID_D_SCOPE, _MQDS_ENTERPRISESCOPE), (PROPID_D_OBJTYPE, _MQDS_QUEUE)],
         )
     table = UPDATED_QUEUE if isinstance(change, QueueUpdate) else UPDATED_MACHINE
-    modified = _modified(change.old, change.new)
+    modified = change.new.attributes() if change.old is None else _modified(change.old, change.new)
     changed = {propid: attribute for propid, attribute in table.items() if attribute in modified}
+    if not changed and change.old is None:
+        raise EncodeError(next(iter(table.values())), f"{display_name(change.new)}: was not read")
     if not changed:
         return None
     if isinstance(change, QueueUpdate):
@@ -350,7 +383,7 @@ def _update(change: Change, master: UUID) -> NotificationUpdate | None:
         ]
     return NotificationUpdate(
         command="change",
-        guid_identifier=change.new.identifier,
+        guid_identifier=read_attribute(change.new, "identifier"),
         guid_master_id=master,
         properties=[*required, *_properties(change.new, changed)],
     )

@@ -30,6 +30,7 @@ from msmqwire.directory import (
 )
 from msmqwire.directory.ldap_connection import LdapConnection, relative_names
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
+from msmqwire.notification.processor import NotificationProcessor
 from msmqwire.routing import Router, find_route
 from tests.cli.support import EXAMPLES, msmqwire
 from tests.directory import slapd
@@ -327,6 +328,17 @@ def test_a_routing_server_that_is_not_there_is_passed_over(wrong: LdapDirectory)
     assert machine.out_routing_server_identifier_list == (UUID("ba000000-0000-4000-8000-0000000000c7"),)
 
 
+def test_a_processor_takes_a_machine_and_its_queues_as_they_are_read(directory: LdapDirectory) -> None:
+    machine = directory.read_directory(QueueManager, [Equal("computer_name", "ledger")])
+    assert machine is not None
+    queues = directory.queues_of(machine)
+    expected = [each for each in directory.read_all(Queue) if each.pathname.lower().startswith("ledger\\")]
+    assert queues == expected
+    assert queues
+    processor = NotificationProcessor(machine, queues, directory=directory)
+    assert {each.identifier for each in processor.queues} == {each.identifier for each in queues}
+
+
 @pytest.mark.long
 def test_a_hundred_thousand_entries(tmp_path: Path) -> None:
     queues = (
@@ -361,7 +373,7 @@ def test_offline_and_online_again(server: str, memory: MemoryDirectory) -> None:
         assert directory.check_online()
         assert directory.read_directory(Enterprise) is not None
         # What was known is as the directory has it now.
-        assert directory.queues[0].label == "Orders of the day"
+        assert next(iter(directory.queues)).label == "Orders of the day"
 
 
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:

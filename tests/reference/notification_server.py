@@ -24,6 +24,7 @@ class Waiting:
     pending: list[Message]
     arrived: int = 1
     overflow: bool = False
+    reported: int = 0
 
 
 class ReferenceServer:
@@ -58,8 +59,14 @@ class ReferenceServer:
         waiting = self.waiting
         if waiting is None or now < waiting.deadline:
             return []
-        self.waiting, self.last = None, now
         if not waiting.overflow:
+            self.waiting, self.last = None, now
             return [outcome for message in waiting.pending for outcome in message()]
         refreshed = [self.processor.version_2(2, queue["identifier"]) for queue in list(self.processor.queues)]
-        return [("overflowed", waiting.arrived), *refreshed]
+        dropped = waiting.arrived - waiting.reported
+        if ("ignored", "directory") in refreshed:
+            # Still due, in a minute
+            waiting.deadline, waiting.reported = now + 60, waiting.arrived
+        else:
+            self.waiting, self.last = None, now
+        return [("overflowed", dropped), *refreshed] if dropped else refreshed

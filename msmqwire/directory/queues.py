@@ -5,9 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
-from msmqwire.directory.elements import Queue
+from msmqwire.directory.elements import Element, Queue
+from msmqwire.directory.ldap_schema import DERIVED, MAPPING, OFTEN_UNSET
 
-__all__ = ["QueueCollection"]
+__all__ = ["QueueCollection", "completed"]
+
+
+def completed(element: Element) -> Element:
+    """An element with all attributes: the defaults of those that a read of all attributes may leave out over LDAP.
+
+    Raises
+    ------
+    ValueError
+        Other attributes were not read.
+    """
+    kind, known = type(element), element.attributes()
+    always = (MAPPING[kind].keys() | DERIVED[kind].keys()) - OFTEN_UNSET
+    if missing := [name for name in kind.attribute_names() if name in always and name not in known]:
+        raise ValueError(f"some attributes of {element!r} were not read: {', '.join(missing)}")
+    return kind(**known)
 
 
 class QueueCollection:
@@ -15,10 +31,12 @@ class QueueCollection:
 
     No two queues share an Identifier, and no two share a Pathname, compared without regard to case.
 
+    ``QueueManagerDirectory`` and ``NotificationProcessor`` that are given the same collection share it.
+
     Raises
     ------
     ValueError
-        Two of the queues do, or a queue was read without some of its attributes.
+        Two of the queues do, or a queue was read without its Identifier or Pathname.
 
     Examples
     --------
@@ -53,8 +71,8 @@ class QueueCollection:
 
     def add(self, queue: Queue) -> None:
         """Add a queue."""
-        if len(queue.attributes()) < len(Queue.attribute_names()):
-            raise ValueError(f"some attributes of {queue!r} were not read")
+        if not {"identifier", "pathname"} <= queue.attributes().keys():
+            raise ValueError(f"identifier or pathname of {queue!r} was not read")
         if queue.identifier in self._queues or queue.pathname.lower() in self._paths:
             raise ValueError(f"a queue {queue.identifier} or {queue.pathname} exists already")
         self._queues[queue.identifier] = queue
