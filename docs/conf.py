@@ -76,6 +76,7 @@ REFERENCE = {
         "insight.report",
         "insight.interop",
         "insight.anonymize",
+        "insight.bodies",
         "insight.pseudonyms",
         "insight.sql",
     ),

@@ -84,6 +84,7 @@ examples:
   msmqwire decode --table messages --address 10.20.1.0/24 --since 2024-03-04T08:00 day.pcap
   msmqwire decode day.pcap --where "label LIKE 'Order%' AND dst = '10.1.1.10'"
   msmqwire decode *.pcap --table notifications -o changes.parquet
+  msmqwire decode incident.pcap --extract bodies
   msmqwire decode capture.pcap --columns frame,src,servers -T csv > servers.csv
   msmqwire decode --kind notification body.bin bodies.parquet
   msmqwire decode --hex 0000485504000000d1587355509195954997b6e611ea26c6 -T table
@@ -111,6 +112,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--table", action="append", metavar="NAME", help="the table to write, see below; may be repeated"
     )
+    parser.add_argument(
+        "--extract", metavar="DIR", help="write the body of each message to a file in DIR, with a manifest, and no rows"
+    )
     parser.add_argument("--columns", type=column_names, metavar="A,B", help="only these columns, in this order")
     parser.add_argument(
         "--where", metavar="CONDITION", help="only rows for which this condition in SQL is true; needs DuckDB"
@@ -134,6 +138,8 @@ def run(options: argparse.Namespace) -> int:
     """Decode; the exit status."""
     optional("pyarrow", "msmqwire decode")
     _check(options)
+    if options.extract is not None:
+        return _extract(options)
     format = chosen_format(options.format, options.output)
     if options.guid == "binary" and format != "parquet":
         raise CommandError(f"--guid binary is for Parquet; {format} shows GUIDs as text")
@@ -154,14 +160,26 @@ def _check(options: argparse.Namespace) -> None:
         names, refusal = ["table"], f"is for captures, not for --kind {options.kind}"
     else:
         return
-    for name in (*names, "where", "jobs", "ports", "addresses", "since", "until"):
+    for name in (*names, "where", "extract", "jobs", "ports", "addresses", "since", "until"):
         if given[name] not in (None, []):
             raise CommandError(f"--{'address' if name == 'addresses' else name} {refusal}")
 
 
+def _extract(options: argparse.Namespace) -> int:
+    from msmqwire.cli.extract import extract
+
+    for name in ("table", "columns", "limit", "format"):
+        if getattr(options, name) is not None:
+            raise CommandError(f"--extract writes bodies of messages, no rows: leave --{name} out")
+    condition = None if options.where is None else _condition(options.where)
+    if condition is not None and "messages" not in condition.tables:
+        raise CommandError(f"--where {options.where}: messages lacks columns of the condition")
+    return extract(options, condition)
+
+
 def _tables(options: argparse.Namespace, format: str) -> list[str]:
     """The tables to read: the named tables, or those that have the requested columns."""
-    from msmqwire.capture import TABLES, table_columns
+    from msmqwire.capture import TABLES
 
     known = ", ".join(TABLES)
     named = options.table or [ALL]
@@ -174,22 +192,30 @@ def _tables(options: argparse.Namespace, format: str) -> list[str]:
         raise CommandError(f"--table {','.join(named)}: {format} holds one table; name it: {known}")
     tables = list(TABLES) if ALL in named else [table for table in TABLES if table in named]
     for name in options.columns or []:
-        if not any(name in table_columns(table) for table in tables):
+        if not any(name in _all_columns(table) for table in tables):
             raise CommandError(f"--columns {name}: no such column{_like(name, tables)}")
-    found = [table for table in tables if set(options.columns or []) <= set(table_columns(table))]
+    found = [table for table in tables if set(options.columns or []) <= set(_all_columns(table))]
     if not found:
         raise CommandError(f"--columns {','.join(options.columns)}: no table has all of these; name fewer, or --table")
     return found
+
+
+def _all_columns(table: str) -> tuple[str, ...]:
+    """The columns of a table, those made on request included."""
+    from msmqwire.capture import table_columns
+    from msmqwire.insight.bodies import BODY_COLUMNS
+
+    return (*table_columns(table), *(BODY_COLUMNS if table == "messages" else ()))
 
 
 def _like(column: str, tables: Sequence[str]) -> str:
     """What a column that the tables lack may be: a column of another table, a similar name, or one of theirs."""
     from msmqwire.capture import TABLES, table_columns
 
-    if owners := [table for table in TABLES if column in table_columns(table)]:
+    if owners := [table for table in TABLES if column in _all_columns(table)]:
         return f" of {', '.join(tables)}; {' and '.join(owners)} has it"
     for scope in (tables, TABLES):
-        owner = {name: table for table in scope for name in table_columns(table)}
+        owner = {name: table for table in scope for name in _all_columns(table)}
         if like := similar(column, owner):
             return meant([f"{name} of {owner[name]}" for name in like])
     return f"; {tables[0]} has {', '.join(table_columns(tables[0]))}"
@@ -197,7 +223,9 @@ def _like(column: str, tables: Sequence[str]) -> str:
 
 def _decode_captures(options: argparse.Namespace, format: str) -> int:
     from msmqwire.capture import read_tables
+    from msmqwire.insight.bodies import with_bodies
 
+    made = _made(options)
     tables = _tables(options, format)
     condition = None if options.where is None else _condition(options.where)
     if condition is not None:
@@ -229,6 +257,8 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
                 if condition is not None:
                     batch = condition.rows(batch)
                     found += batch.num_rows
+                if made and name == "messages":
+                    batch = with_bodies(batch, made)
                 if name in written:
                     batch = batch.select(schemas[name].names).slice(0, left)
                     left = None if left is None else left - batch.num_rows
@@ -258,6 +288,10 @@ def _read_options(
     columns |= {table: shown for table in written if (shown := _columns(table, options, format))}
     if condition is not None:
         columns = {table: tuple({*chosen, *condition.columns(table)}) for table, chosen in columns.items()}
+    if made := _made(options):
+        from msmqwire.insight.bodies import NEEDED
+
+        columns["messages"] = tuple(({*columns["messages"]} - {*made}) | {*NEEDED})
     return read_options(
         options, names, columns=columns, guid=options.guid, dictionaries=False, strict=options.strict, jobs=jobs
     )
@@ -364,8 +398,19 @@ def _columns(table: str, options: argparse.Namespace, format: str) -> Sequence[s
 
 def _shown(schema: pa.Schema, table: str, options: argparse.Namespace, format: str) -> pa.Schema:
     """The schema of the columns to write; the condition may need more of them."""
+    import pyarrow as pa
+
     chosen = _columns(table, options, format)
+    for name in _made(options) if table == "messages" else ():
+        schema = schema.append(pa.field(name, pa.string()))
     return _ordered(schema, options.columns or (chosen and [name for name in schema.names if name in set(chosen)]))
+
+
+def _made(options: argparse.Namespace) -> list[str]:
+    """The requested columns that are made here."""
+    from msmqwire.insight.bodies import BODY_COLUMNS
+
+    return [name for name in options.columns or () if name in BODY_COLUMNS]
 
 
 def _condition(text: str) -> Condition:

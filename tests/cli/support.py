@@ -152,6 +152,8 @@ def from_json(data: bytes) -> list[Row]:
     for row in rows:
         if row.get("time"):
             row["time"] = nanoseconds(row["time"])
+        if row.get("trailing"):
+            row["trailing"] = bytes.fromhex(row["trailing"])
     return rows
 
 
@@ -176,4 +178,6 @@ def _value(name: str, cell: str) -> Any:
         return int(cell)
     if name in _NESTED:
         return json.loads(cell)
+    if name == "trailing":
+        return bytes.fromhex(cell)
     return nanoseconds(cell) if name == "time" else cell

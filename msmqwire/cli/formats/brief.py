@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import printable
-from msmqwire.cli.formats.people import Row, route, rows_of, shown, title, titles_of
+from msmqwire.cli.formats.people import Row, route, rows_of, shown, title, titles_of, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +29,7 @@ class Writer:
         self._width = shutil.get_terminal_size().columns if sink.isatty() else None
         names = schema.names
         self._has_route = set(_ROUTE) <= set(names)
+        self._whole = not set(CAPTURE.names) <= set(names)  # columns that were chosen
         self._titles = titles_of(names)
         self._places = [name for name in ("file", "row", "frame", "time") if name in names]
         apart = {*self._places, *self._titles, "fault", "violations"}
@@ -52,7 +54,10 @@ class Writer:
             words = [f"fault {shown(row['fault'])}"]
         else:
             words = [title(row, self._titles), *(f"! {violation}" for violation in row.get("violations") or ())]
-        words += [f"{name}={shown(row[name])}" for name in self._fields if row[name]]
+        if self._whole:
+            words += [f"{name}={shown(row[name], whole=True)}" for name in self._fields if row[name]]
+        else:
+            words += [f"{name}={shown(value)}" for name, value in values_of(row, self._fields)]
         return self._table + "  ".join(filter(None, [*where, *words]))
 
     def _fitted(self, line: str) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "shown",
     "title",
     "titles_of",
+    "values_of",
     "write_heading",
     "write_omissions",
 ]
@@ -32,12 +33,13 @@ _TITLES = ("type", "operation", "object", "kind")
 #: The columns of messages that are shown: sender, queue and purpose.
 _OF_MESSAGES = (
     "kind", "source_queue_manager", "sent_time", "message_id", "destination_queue", "destination_queues", "admin_queue",
-    "response_queue", "label", "message_class_name", "correlation_ordinal", "message_size", "body", "notification",
-    "fault", "violations",
+    "response_queue", "label", "message_class_name", "correlation_ordinal", "message_size", "body", "body_text",
+    "notification", "fault", "violations",
 )  # fmt: skip
 _TIMES = frozenset({"time", "sent_time"})
 
 _LONGEST_TEXT = 64
+_BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _MOST_BYTES = 20
 _MOST_ITEMS = 4
 
@@ -85,6 +87,13 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[Row]:
         yield dict(zip(columns, values, strict=True))
 
 
+def values_of(row: Row, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """The fields of a row that are not null, zero or empty; of a body that is text, the text."""
+    for name in names:
+        if row[name] and not (name == "body" and row.get("body_text")):
+            yield name, row[name]
+
+
 def _short_time(text: str) -> str:
     """A time of ISO 8601 without its zone; to the microsecond if that is exact."""
     return text.replace("T", " ").removesuffix("Z").removesuffix("000")
@@ -101,8 +110,8 @@ def _endpoint(address: str | None, port: int | None) -> str:
     return f"[{address}]:{port}" if ":" in (address or "") else f"{shown(address)}:{port}"
 
 
-def shown(value: Any) -> str:
-    """Any value of a table in a few words."""
+def shown(value: Any, *, whole: bool = False) -> str:
+    """Any value of a table in a few words, or a text whole; a line break is a backslash and a letter."""
     if value is None:
         return ""
     if isinstance(value, dict):
@@ -111,8 +120,8 @@ def shown(value: Any) -> str:
         return ", ".join(items(value))
     if isinstance(value, bytes):
         return value.hex() if len(value) <= _MOST_BYTES else f"{value[:_MOST_BYTES].hex()}…"
-    text = printable(str(value))
-    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
+    text = printable(str(value).translate(_BREAKS))
+    return text if whole or len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
 
 
 def items(values: list[Any]) -> list[str]:

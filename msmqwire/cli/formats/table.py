@@ -14,7 +14,7 @@ from rich.text import Text
 
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import printable
-from msmqwire.cli.formats.people import Row, items, route, rows_of, shown, title, titles_of
+from msmqwire.cli.formats.people import Row, items, route, rows_of, shown, title, titles_of, values_of
 from msmqwire.mqcn import NOTIFICATIONS
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class _Console(Console):
 
 
 class _Columns:
-    """Each column as it is; a record has a line for each."""
+    """Each column as it is, with whole texts; a record has a line for each."""
 
     by_file = False
     last = 24
@@ -104,7 +104,7 @@ class _Columns:
         self.headers = tuple(names)
 
     def cells(self, row: Row) -> list[Text]:
-        return [Text(shown(row[name])) for name in self.headers]
+        return [Text(shown(row[name], whole=True)) for name in self.headers]
 
     def record(self, cells: list[Text]) -> RenderableType:
         grid = Table.grid(padding=(0, 1, 0, 0))
@@ -141,7 +141,7 @@ class _Packets:
         head = Text(title(row, self._titles), "bold cyan")
         for violation in row.get("violations") or ():
             head.append(f"  ! {violation}", "yellow")
-        values = {name: _lines(name, row[name]) for name in self._fields if row[name]}
+        values = {name: _lines(name, value) for name, value in values_of(row, self._fields)}
         longest = max(map(len, values), default=0)
         lines = [head]
         for name, (first, *more) in values.items():

@@ -1,0 +1,96 @@
+"""``msmqwire decode --extract``: bodies of messages as files, and a manifest of them."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from msmqwire.cli.arguments import capture_files, read_options
+from msmqwire.cli.console import CommandError, counted, json_line, say
+from msmqwire.cli.counts import report
+from msmqwire.cli.progress import progress
+
+if TYPE_CHECKING:
+    from msmqwire.insight.sql import Condition
+
+__all__ = ["MANIFEST", "extract"]
+
+MANIFEST = "manifest.jsonl"
+_PLACE = ("file", "frame", "first_frame", "stream_offset", "src", "src_port", "dst", "dst_port")
+_MESSAGE = ("source_queue_manager", "message_id", "destination_queue", "label")
+
+
+def extract(options: argparse.Namespace, condition: Condition | None) -> int:
+    """Write the body of each message to a file of its own; the exit status."""
+    from msmqwire.capture import read_tables, table_columns
+    from msmqwire.insight.bodies import NEEDED
+
+    names, refused = capture_files(options.files)
+    needed = {*_PLACE, "time", *_MESSAGE, *NEEDED, "fault", *(condition.columns("messages") if condition else ())}
+    columns = {"messages": [name for name in table_columns("messages") if name in needed]}
+    how = read_options(options, names, columns=columns, guid="text", dictionaries=False, strict=options.strict)
+    folder = _Folder(options.extract)
+    with (
+        read_tables(names, ["messages"], how) as reader,
+        progress(names, wanted=not options.quiet) as show,
+        folder,
+    ):
+        for _, batch in reader:
+            rows: Any = condition.rows(batch) if condition else batch
+            for row in rows.to_pylist():
+                folder.add(row)
+            show(reader.stats.bytes_read)
+    if not options.quiet:
+        kinds = ", ".join(f"{kind} {number:,}" for kind, number in folder.kinds.most_common())
+        say(
+            f"{counted(folder.kinds.total(), 'body', 'bodies')} written to {options.extract}" + (kinds and f": {kinds}")
+        )
+    return report(reader, refused, quiet=options.quiet)
+
+
+class _Folder:
+    """The folder of the bodies; the names of its files are made of numbers and kinds, never of texts of messages."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.kinds: Counter[str] = Counter()
+        self._names: Counter[str] = Counter()
+
+    def __enter__(self) -> _Folder:
+        os.makedirs(self.path, exist_ok=True)
+        try:
+            self._manifest = open(os.path.join(self.path, MANIFEST), "x", encoding="utf-8")
+        except FileExistsError:
+            raise CommandError(f"{self.path} has bodies already: name another folder, or delete {MANIFEST}") from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._manifest.close()
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Write the body of a message, if it has one, and its line of the manifest."""
+        from msmqwire.insight.bodies import EXTENSIONS, kind_of
+
+        body = row["body"] or row["compound_body"]
+        kind = kind_of(row, body)
+        if kind is None:
+            return
+        stem = f"{row['frame']}-{row['source_queue_manager']}-{row['message_id']}"
+        self._names[stem] += 1
+        number = f"-{self._names[stem]}" if self._names[stem] > 1 else ""
+        name = f"{stem}{number}.{EXTENSIONS.get(kind.name, 'bin')}"
+        with open(os.path.join(self.path, name), "xb") as file:
+            file.write(body)
+        self.kinds[kind.name] += 1
+        line = {
+            "body": name,
+            "sha256": hashlib.sha256(body).hexdigest(),
+            "kind": str(kind),
+            "size": len(body),
+            "time": row["time"] and row["time"].isoformat(),
+            **{column: row[column] for column in (*_PLACE, *_MESSAGE)},
+        }
+        self._manifest.write(json_line(line) + "\n")

@@ -1,0 +1,63 @@
+"""``decode --extract``: the bodies are those of the rows; names come from numbers, and nothing is overwritten."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from tests.cli.support import EXAMPLES, refused, run
+from tests.insight.captures import message, stream, write
+
+SESSION = EXAMPLES / "message-session.pcap"
+
+
+def manifest(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "manifest.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_bodies_are_those_of_the_rows(tmp_path: Path) -> None:
+    folder = tmp_path / "bodies"
+    status, output, errors = run("decode", SESSION, "--extract", folder)
+    assert (status, output) == (0, "")
+    assert errors.startswith(f"5 bodies written to {folder}: notification 3, ")
+    columns = "frame,source_queue_manager,message_id,body,body_sha256,body_kind,message_size"
+    _, output, _ = run("decode", SESSION, "--table", "messages", "--columns", columns, "-T", "json", "-q")
+    rows = [json.loads(line) for line in output.splitlines()]
+    lines = manifest(folder)
+    assert {path.name for path in folder.iterdir()} == {"manifest.jsonl", *(str(line["body"]) for line in lines)}
+    for row, line in zip(rows, lines, strict=True):
+        body = (folder / str(line["body"])).read_bytes()
+        assert body.hex() == row["body"]
+        assert (line["sha256"], line["kind"], line["size"]) == (
+            row["body_sha256"],
+            row["body_kind"],
+            row["message_size"],
+        )
+        assert line["sha256"] == hashlib.sha256(body).hexdigest()
+        assert str(line["body"]).startswith(f"{row['frame']}-{row['source_queue_manager']}-{row['message_id']}.")
+
+
+def test_names_come_from_numbers(tmp_path: Path) -> None:
+    hostile = message(label="../../x", queue="OS:..\\private$\\..", body=b"MZ" + bytes(58) + b"\x40\0\0\0PE\0\0")
+    capture = write(tmp_path / "x.pcap", stream([hostile, hostile]))
+    assert run("decode", capture, "--extract", tmp_path / "bodies", "-q")[0] == 0
+    names = sorted(path.name for path in (tmp_path / "bodies").iterdir())
+    assert [name.rpartition("-")[2] for name in names[:2]] == ["1-2.pe", "1.pe"] or len(names) == 3
+    assert all(set(name) <= set("0123456789abcdef-.pemnifstjol") for name in names)
+    assert not [path for path in tmp_path.iterdir() if path.name not in ("x.pcap", "bodies")]
+
+
+def test_a_condition_chooses_messages(tmp_path: Path) -> None:
+    assert run("decode", SESSION, "--extract", tmp_path / "b", "--where", "label LIKE 'Order%'", "-q")[0] == 0
+    assert [line["message_id"] for line in manifest(tmp_path / "b")] == [103]
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "bodies"
+    assert run("decode", SESSION, "--extract", folder, "-q")[0] == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert "has bodies already" in refused("decode", SESSION, "--extract", folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert "leave --columns out" in refused("decode", SESSION, "--extract", tmp_path / "b", "--columns", "body")
+    assert "messages lacks columns" in refused("decode", SESSION, "--extract", tmp_path / "b", "--where", "servers = 1")
