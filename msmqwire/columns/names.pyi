@@ -12,8 +12,8 @@ Bool = Literal[
     "positive_receive_ack", "negative_arrival_ack", "negative_receive_ack", "initiator_is_client", "refused",
 ]
 Bytes = Literal[
-    "trailing", "security_id", "encryption_key", "signature", "sender_certificate", "provider_info", "extension_data",
-    "body", "http_body", "compound_body", "multi_queue_signature",
+    "trailing", "reserved", "security_id", "encryption_key", "signature", "sender_certificate", "provider_info",
+    "extension_data", "body", "http_body", "compound_body", "multi_queue_signature",
 ]
 List = Literal[
     "ipx_networks", "connected_networks", "servers", "properties", "destination_queues", "admin_queues",

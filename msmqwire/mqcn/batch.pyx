@@ -6,7 +6,7 @@ property the decoder writes the PROPID and the span of its value; ``property_col
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.columns.batch cimport DECODED, Batch, Hold
 from msmqwire.columns.convert cimport TextSpan
@@ -16,10 +16,10 @@ from msmqwire.columns.layout cimport (
 )
 from msmqwire.columns.payloads cimport PayloadTable, Span, decodable, payload_at
 from msmqwire.mqcn.kernel cimport (
-    CHANGE, CREATE, DELETE, DISCARDABLE, HAS_BODY, HAS_CHANGE, HAS_GUID, HAS_OBJECT, HAS_PATH, HAS_UPDATE, HEADER_SIZE,
-    MACHINE, NO_OBJECT, NO_UPDATES, QUEUE, SMALLEST_PROPERTY, SMALLEST_UPDATE, TRAILING_BYTES, Body, PropertyColumns,
-    Update, no_update, read_body, read_header, read_update_head, read_update_properties,
-    violation_fault,
+    CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, HAS_BODY, HAS_CHANGE, HAS_GUID, HAS_OBJECT, HAS_PATH,
+    HAS_RESERVED, HAS_UPDATE, HEADER_SIZE, MACHINE, NO_OBJECT, NO_UPDATES, QUEUE, RESERVED_AT, SMALLEST_PROPERTY,
+    SMALLEST_UPDATE, TRAILING_BYTES, Body, PropertyColumns, Update, no_update, read_body, read_header,
+    read_update_head, read_update_properties, violation_fault,
 )
 from msmqwire.mqcn.property_columns cimport derive_members, gather_property
 from msmqwire.wire.fault cimport Fault
@@ -36,10 +36,15 @@ cdef enum:
     OBJECT_GUID = 0
     MASTER_GUID = 1
     OPERATIONS_OF_EVENTS = CREATE | CHANGE << 4 | DELETE << 8 | CHANGE << 12
-    COLUMN_COUNT = 11
+    COLUMN_COUNT = 12
+
+cdef enum:
+    RESERVED_SIZE = COUNT_AT - RESERVED_AT
 
 cdef uint8_t[16] ZEROS
 memset(ZEROS, 0, sizeof(ZEROS))
+cdef uint8_t[RESERVED_SIZE] RESERVED_ZEROS
+memset(RESERVED_ZEROS, 0, sizeof(RESERVED_ZEROS))
 
 
 # The record of a row.
@@ -49,6 +54,7 @@ cdef struct Change:
     const uint8_t* sections[2]  # the GUIDs; ZEROS where the row lacks them
     TextSpan path_name
     TextSpan domain_controller
+    TextSpan reserved
     uint32_t properties_end
     uint8_t version
     uint8_t index
@@ -70,6 +76,7 @@ LAYOUT = Layout(
         "master_guid": section(COPY, MASTER_GUID, (0,)),
         "domain_controller": (VALUE, place_of(&RECORD, &RECORD.domain_controller)),
         "properties": (LIST_END, place_of(&RECORD, &RECORD.properties_end), 0, PROPERTIES),
+        "reserved": (VALUE, place_of(&RECORD, &RECORD.reserved)),
     },
     sizeof(Change),
     written={"properties": ListOf(StructOf((("id", UINT32), ("value", TEXT))), SMALLEST_PROPERTY)},
@@ -103,12 +110,18 @@ cdef inline void set_head(Change* change, uint32_t index, const uint8_t* data, c
     else:
         change.path_name.offset = <uint32_t>update.identifier_at
         change.path_name.length = <uint32_t>(update.identifier_size - 2)
+    change.reserved.offset = 0
+    change.reserved.length = 0
+    if wire_unlikely(memcmp(data + update.master_at + RESERVED_AT, RESERVED_ZEROS, RESERVED_SIZE) != 0):
+        change.reserved.offset = <uint32_t>(update.master_at + RESERVED_AT)
+        change.reserved.length = RESERVED_SIZE
 
 
 cdef inline void set_rest(Change* change, const Update* update, size_t properties) noexcept nogil:
     cdef uint32_t has_object = update.object != NO_OBJECT
     change.presence = (
         DECODED | HAS_CHANGE | HAS_UPDATE | has_object * HAS_OBJECT | (HAS_GUID if update.use_guid else HAS_PATH)
+        | (HAS_RESERVED if change.reserved.length else 0)
     )
     change.object = <uint8_t>(update.object - has_object)
     change.properties_end = <uint32_t>properties
@@ -132,7 +145,7 @@ cdef struct Targets:
 
 cdef tuple COLUMNS = (
     "presence", "version", "index", "operation", "object", "object_guid", "path_name", "master_guid",
-    "domain_controller", "properties", "violations",
+    "domain_controller", "properties", "violations", "reserved",
 )
 
 
@@ -152,6 +165,8 @@ cdef inline void put_head(const Targets* to, size_t row, const Change* change, b
         memcpy(to.at[7] + 16 * row, change.sections[MASTER_GUID], 16)
     if all_ or to.at[8] != NULL:
         (<TextSpan*>to.at[8])[row] = change.domain_controller
+    if all_ or to.at[11] != NULL:
+        (<TextSpan*>to.at[11])[row] = change.reserved
 
 
 cdef inline void put_rest(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:

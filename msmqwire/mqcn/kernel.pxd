@@ -67,6 +67,7 @@ cpdef enum Presence:
     HAS_GUID = 16
     HAS_PATH = 32
     HAS_BODY = 64
+    HAS_RESERVED = 128
 
 
 cpdef enum Operation:

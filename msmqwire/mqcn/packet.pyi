@@ -26,6 +26,7 @@ class NotificationUpdate:
     use_guid: Final[bool]
     path_name: Final[str | None]
     guid_identifier: Final[UUID | None]
+    reserved: Final[bytes]
     guid_master_id: Final[UUID]
     properties: Final[tuple[PropertyValue, ...]]
     object: Final[Object | None]

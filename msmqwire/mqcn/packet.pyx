@@ -137,6 +137,12 @@ cdef class NotificationUpdate:
         return guid_from_bytes(self.data + self.header.master_at)
 
     @property
+    def reserved(self):
+        """Reserved: 24 bytes, which receivers ignore."""
+        cdef size_t at = self.header.master_at + RESERVED_AT
+        return self.data[at:at + COUNT_AT - RESERVED_AT]
+
+    @property
     def object(self):
         """What is changed, ``"queue"`` or ``"machine"``: [MS-MQCN] 3.2.5.1. None where a receiver disregards it."""
         return OBJECTS[self.header.object - 1] if self.header.object else None

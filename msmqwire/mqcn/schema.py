@@ -58,6 +58,9 @@ NOTIFICATIONS = Table(
         Column("master_guid", GUID, "version 1: the directory server that made the change", Presence.HAS_UPDATE),
         Column("domain_controller", TEXT, "version 2: the directory server that has the change", Presence.HAS_BODY),
         Column("properties", ListOf(PROPERTY), "version 1: PropertyId and PropertyValue", Presence.HAS_UPDATE),
+        Column(
+            "reserved", BYTES, "version 1: Reserved, where it is not zeros; receivers ignore it", Presence.HAS_RESERVED
+        ),
     ),
     fields=FIELDS,
     violations=Violation,

@@ -55,6 +55,10 @@ def assert_columns(batch: mqcn.NotificationBatch, expected: Expected) -> None:
     _assert_scalars(batch, expected)
     _assert_texts(batch, expected)
     _assert_properties(batch, expected)
+    reserved = expected.column("reserved")
+    present = np.array([value is not None for value in reserved], bool)
+    np.testing.assert_array_equal(batch.is_present("reserved"), present)
+    assert [bytes(batch["reserved"][row]) for row in np.flatnonzero(present)] == [*filter(None, reserved)]
     bits = [sum(BITS[name] for name in names or ()) for names in expected.column("violations")]
     assert batch.violations.dtype == np.uint32
     np.testing.assert_array_equal(batch.violations, bits)

@@ -44,6 +44,7 @@ def test_the_schema_is_that_of_the_table() -> None:
         ("master_guid", pa.uuid()),
         ("domain_controller", pa.string()),
         ("properties", pa.list_(pa.struct(members))),
+        ("reserved", pa.binary()),
         ("fault", pa.struct([("code", pa.string()), ("field", pa.string()), ("offset", pa.uint32())])),
         ("violations", pa.list_(pa.string())),
     ]

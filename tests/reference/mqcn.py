@@ -54,6 +54,7 @@ COLUMNS = (
     "master_guid",
     "domain_controller",
     "properties",
+    "reserved",
 )
 
 COMMANDS = ("create", "change", "delete")
@@ -200,6 +201,7 @@ def rows(outcome: Outcome) -> list[dict[str, Any]]:
             "path_name": update.path_name,
             "master_guid": update.guid_master_id,
             "properties": update.properties,
+            "reserved": update.reserved if any(update.reserved) else None,
             "violations": update.violations,
         }
         for index, update in enumerate(outcome.updates)

@@ -45,7 +45,11 @@ def test_writes_vector(vector: Vector) -> None:
             assert (written == vector.data) is vector.exact
             again = mqcn.read(written, strict=True)
             assert not isinstance(again, mqcn.Fault)
-            assert mqcn.plain_rows(again) == mqcn.plain_rows(got)
+            written_rows = [
+                {name: value for name, value in row.items() if name != "reserved"}  # written as zeros
+                for row in mqcn.plain_rows(got)
+            ]
+            assert mqcn.plain_rows(again) == written_rows
 
 
 def test_vectors_are_named_once() -> None:

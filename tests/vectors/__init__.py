@@ -152,6 +152,8 @@ def _notification(packet: dict[str, Any], violations: list[str]) -> None:
         for column in ("object_guid", "master_guid"):
             if column in row:
                 row[column] = uuid.UUID(row[column]).bytes_le
+        if "reserved" in row:
+            row["reserved"] = _data(row["reserved"])
         if isinstance(row.get("path_name"), dict):
             row["path_name"] = _units(row["path_name"]["units"])
         if "properties" in row:
