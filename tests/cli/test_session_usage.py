@@ -1,0 +1,354 @@
+"""``send`` and ``receive`` beside their sessions: names, sizes, addresses, files, pings, counts and exit statuses."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import COMMAND, ROOT, environ, msmqwire, process, refused
+from tests.net.session_wire import DEADLINE, Wire, free_port, in_thread, listener
+from tests.reference.mqqb_session_packets import (
+    LARGEST_PACKET,
+    RC,
+    RF,
+    ConnectionParameters,
+    Ping,
+    SessionAck,
+    UserMessage,
+    read_ping,
+)
+
+NAME = "DIRECT=TCP:127.0.0.1\\private$\\orders"
+PRIVATE = "PRIVATE=ba000000-0000-4000-8000-0000000000c7\\1F"
+
+
+@contextlib.contextmanager
+def receiving(*options: str, port: int | None = None) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The command as a process that listens; killed at the end if it still runs."""
+    port = port or free_port()
+    command = [*COMMAND, "receive", "--port", str(port), *options]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environ())
+    try:
+        yield running, port
+    finally:
+        if running.poll() is None:
+            running.kill()
+        running.communicate()
+
+
+def ended(running: subprocess.Popen[bytes]) -> tuple[int, list[dict[str, object]], str]:
+    """Exit status, rows and messages of a command that ends by itself."""
+    output, said = running.communicate(timeout=2 * DEADLINE)
+    return running.returncode, [json.loads(line) for line in output.splitlines()], said.decode()
+
+
+def acknowledge(wire: Wire, count: int) -> list[UserMessage]:
+    """Take express messages and acknowledge them."""
+    messages = [wire.read(UserMessage) for _ in range(count)]
+    wire.ack(count)
+    wire.read_to_end()
+    return messages
+
+
+def sent_to(listening: socket.socket, count: int, *arguments: str, **options: object) -> list[UserMessage]:
+    """What the command sends to an acceptor that acknowledges all."""
+    messages: list[UserMessage] = []
+
+    def play() -> None:
+        wire = Wire(listening.accept()[0])
+        wire.accept_session()
+        messages.extend(acknowledge(wire, count))
+        wire.close()
+
+    with in_thread(play):
+        done = process("send", *arguments, "--port", str(listening.getsockname()[1]), "--timeout", "20", **options)
+    assert done.returncode == 0, done.stderr
+    return messages
+
+
+# --- send ---
+
+
+@pytest.mark.parametrize("size", [LARGEST_PACKET - 100, LARGEST_PACKET + 1, 5 * LARGEST_PACKET])
+def test_packets_beyond_4_mebibytes_are_refused_before_connecting(tmp_path: Path, size: int) -> None:
+    """S22"""
+    body = tmp_path / "body"
+    with body.open("wb") as file:
+        file.truncate(size)
+    with listener() as listening:
+        port = str(listening.getsockname()[1])
+        refused("send", NAME, "--port", port, "--body", body)
+        listening.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            listening.accept()
+
+
+def test_largest_packet_is_sent(tmp_path: Path) -> None:
+    overhead = len(UserMessage(bytes(16), 1, queue="TCP:127.0.0.1\\PRIVATE$\\orders").pack())
+    body = tmp_path / "body"
+    body.write_bytes(os.urandom(LARGEST_PACKET - overhead))
+    with listener() as listening:
+        (message,) = sent_to(listening, 1, NAME, "--body", str(body))
+    assert message.body == body.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        PRIVATE,
+        "PUBLIC=ba000000-0000-4000-8000-0000000000c7",
+        "DIRECT=HTTP://127.0.0.1/msmq/private$/orders",
+        "MULTICAST=234.1.1.1:8001",
+        "DL=ba000000-0000-4000-8000-0000000000c7",
+        "DIRECT=SPX:00000012:00a0234f7500\\orders",
+        "DIRECT=",
+        "orders",
+        "",
+    ],
+)
+def test_names_without_a_way(name: str) -> None:
+    assert "acknowledg" not in refused("send", name, "--text", "x", "--timeout", "1")
+
+
+def test_nobody_listens() -> None:
+    assert "refused" in refused("send", NAME, "--port", str(free_port()), "--text", "x", "--timeout", "1").lower()
+
+
+def test_acceptor_that_starts_later() -> None:
+    """S17"""
+    port = free_port()
+    messages: list[UserMessage] = []
+
+    def play() -> None:
+        time.sleep(1)
+        with socket.socket() as late:
+            late.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            late.bind(("127.0.0.1", port))
+            late.listen()
+            late.settimeout(DEADLINE)
+            wire = Wire(late.accept()[0])
+            wire.accept_session()
+            messages.extend(acknowledge(wire, 1))
+            wire.close()
+
+    with in_thread(play):
+        done = msmqwire("send", NAME, "--port", str(port), "--text", "x", "--timeout", "20")
+    assert done.returncode == 0, done.stderr
+    assert len(messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("127.0.0.1", "DIRECT=OS:localhost\\private$\\orders"),
+        ("127.0.0.1", "DIRECT=OS:127.0.0.1\\private$\\orders"),
+        ("127.0.0.1", "direct=tcp:127.0.0.1\\PRIVATE$\\orders"),
+        ("127.0.0.1", "DIRECT=TCP:127.0.0.1\\orders"),
+        ("::1", "DIRECT=TCP:::1\\private$\\orders"),
+    ],
+)
+def test_direct_names(host: str, name: str) -> None:
+    with listener(host) as listening:
+        (message,) = sent_to(listening, 1, name, "--text", "x")
+    assert "orders" in message.queue
+
+
+def test_each_run_has_a_new_identifier() -> None:
+    """S11"""
+    with listener() as listening:
+        sources = {sent_to(listening, 1, NAME, "--text", "x")[0].source_queue_manager for _ in range(2)}
+    assert len(sources) == 2
+
+
+def test_rows_of_standard_input() -> None:
+    rows = [
+        {"body_text": "one", "label": "first"},
+        {"body": "00ff", "delivery_mode": "express", "application_tag": 7},
+    ]
+    data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    with listener() as listening:
+        one, other = sent_to(listening, 2, NAME, "--rows", input=data)
+    assert (one.body.decode("utf-16-le").rstrip("\0"), one.label) == ("one", "first")
+    assert other.body == b"\x00\xff"
+
+
+def test_what_receive_writes_can_be_sent_again() -> None:
+    """The rows of one command are the input of the other."""
+    with receiving("--count", "2") as (running, port):
+        assert (
+            msmqwire("send", NAME, "--port", str(port), "--recoverable", "--text", "ä", "--count", "2").returncode == 0
+        )
+        status, rows, _ = ended(running)
+    assert status == 0
+    data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    with receiving("--count", "2") as (running, port):
+        done = process("send", NAME, "--port", str(port), "--rows", input=data)
+        assert done.returncode == 0, done.stderr
+        _, again, _ = ended(running)
+    same = ("label", "body", "body_text", "delivery_mode", "destination_queue", "message_id")
+    assert [[row[name] for name in same] for row in again] == [[row[name] for name in same] for row in rows]
+
+
+@pytest.mark.parametrize("line", [b"{", b"[]", b'{"nothing": 1}', b'{"body": 5}', b'{"table": "sessions"}'])
+def test_rows_that_are_none(line: bytes) -> None:
+    done = process("send", NAME, "--port", str(free_port()), "--rows", "--timeout", "1", input=line + b"\n")
+    assert done.returncode == 1
+    assert b"line 1" in done.stderr
+
+
+def test_interrupted_send() -> None:
+    with listener() as listening:
+        command = [*COMMAND, "send", NAME, "--port", str(listening.getsockname()[1]), "--text", "x"]
+        running = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT, env=environ())
+        wire = Wire(listening.accept()[0])
+        wire.accept_session()
+        wire.read(UserMessage)
+        running.send_signal(signal.SIGINT)
+        wire.read_to_end()
+        wire.close()
+        _, said = running.communicate(timeout=DEADLINE)
+    assert running.returncode in (1, 130, -signal.SIGINT)
+    assert b"Traceback" not in said
+
+
+# --- receive ---
+
+
+def test_count_of_messages() -> None:
+    with receiving("--count", "3") as (running, port):
+        wire = Wire.connect("127.0.0.1", port)
+        wire.open_session()
+        wire.write(*(wire.message(number) for number in range(1, 6)))
+        status, rows, _ = ended(running)
+    assert (status, [row["message_id"] for row in rows]) == (0, [1, 2, 3])
+
+
+def test_messages_after_the_count_are_not_acknowledged() -> None:
+    with receiving("--count", "3") as (running, port):
+        wire = Wire.connect("127.0.0.1", port)
+        wire.open_session(ConnectionParameters(120_000, 120_000))
+        wire.write(*(wire.message(number, recoverable=True) for number in range(1, 6)))
+        acks = [packet for packet in wire.read_to_end() if isinstance(packet, SessionAck)]
+        status, rows, _ = ended(running)
+    assert (status, len(rows)) == (0, 3)
+    assert acks[-1].header[:3] == (3, 1, 0b111)
+
+
+def test_seconds() -> None:
+    """S18: what is owed is acknowledged, then the command ends with status 0."""
+    with receiving("--seconds", "2") as (running, port):
+        wire = Wire.connect("127.0.0.1", port)
+        wire.open_session(ConnectionParameters(120_000, 120_000))
+        wire.write(wire.message(1, recoverable=True))
+        assert wire.read(SessionAck).header[:3] == (1, 1, 1)
+        assert wire.is_closed()
+        status, rows, _ = ended(running)
+    assert (status, len(rows)) == (0, 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_acknowledge_what_is_owed(number: signal.Signals) -> None:
+    with receiving() as (running, port):
+        wire = Wire.connect("127.0.0.1", port)
+        wire.open_session(ConnectionParameters(120_000, 120_000))
+        wire.write(wire.message(1))
+        assert running.stdout
+        assert running.stdout.readline()
+        running.send_signal(number)
+        assert wire.read(SessionAck).header[:3] == (1, 0, 0)
+        assert wire.is_closed()
+        _, said = running.communicate(timeout=DEADLINE)
+    assert b"Traceback" not in said
+
+
+def test_rows_are_on_disk_before_the_acknowledgment(tmp_path: Path) -> None:
+    """The process is killed at the moment of the acknowledgment."""
+    port = free_port()
+    path = tmp_path / "rows.json"
+    with path.open("wb") as rows:
+        command = [*COMMAND, "receive", "--port", str(port)]
+        running = subprocess.Popen(command, stdout=rows, stderr=subprocess.DEVNULL, cwd=ROOT, env=environ())
+        wire = Wire.connect("127.0.0.1", port)
+        wire.open_session(ConnectionParameters(500, 20_000, 1))
+        for number in range(1, 6):
+            wire.write(wire.message(number, recoverable=True))
+            assert wire.read(SessionAck).header.recoverable_msg_ack_seq_number == number
+        running.kill()
+        running.wait()
+    assert [json.loads(line)["message_id"] for line in path.read_text().splitlines()] == [1, 2, 3, 4, 5]
+
+
+def test_reader_that_goes_away() -> None:
+    """Messages that nobody can read are not acknowledged."""
+    with receiving() as (running, port):
+        assert running.stdout
+        running.stdout.close()
+        wire = Wire.connect("127.0.0.1", port)
+        wire.open_session(ConnectionParameters(500, 20_000, 1))
+        wire.write(wire.message(1, recoverable=True))
+        assert not [packet for packet in wire.read_to_end() if isinstance(packet, SessionAck)]
+        assert running.wait(DEADLINE) != 0
+        running.stdout = None
+
+
+def test_files_by_queue(tmp_path: Path) -> None:
+    folder = tmp_path / "messages"
+    with receiving("--count", "3", "-o", str(folder)) as (running, port):
+        wire = Wire.connect("127.0.0.1", port)
+        wire.open_session()
+        for number, queue in enumerate(("orders", "bills", "orders"), 1):
+            wire.write(wire.message(number, queue=f"TCP:127.0.0.1\\private$\\{queue}"))
+        status, rows, said = ended(running)
+    assert (status, rows) == (0, []), said
+    found = {path.name: [json.loads(line)["message_id"] for line in path.open()] for path in folder.iterdir()}
+    assert sorted(found.values()) == [[1, 3], [2]]
+    assert [name for name in found if "orders" in name] != [name for name in found if "bills" in name]
+
+
+def test_ping() -> None:
+    """2.1.2, 3.1.7.7"""
+    ping_port = free_port()
+    with receiving("--ping", "--ping-port", str(ping_port)) as (_, port):
+        Wire.connect("127.0.0.1", port).close()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            asking.settimeout(0.2)
+            asking.connect(("127.0.0.1", ping_port))
+            asking.send(b"no ping")
+            answer = None
+            for _ in range(50):
+                with contextlib.suppress(TimeoutError, ConnectionRefusedError):
+                    asking.send(Ping(RC | 0x7D00, 0x12345678, bytes(16)).pack())
+                    answer = read_ping(asking.recv(100))
+                    break
+    assert answer is not None
+    assert (answer.flags & (RC | RF), answer.cookie) == (RC, 0x12345678)
+
+
+def test_port_in_use() -> None:
+    with listener() as listening:
+        assert "listen" in refused("receive", "--port", str(listening.getsockname()[1]), "--seconds", "1")
+
+
+@pytest.mark.parametrize(
+    "option", [("--queue-manager", "x"), ("--count", "-1"), ("--seconds", "x"), ("--port", "70000")]
+)
+def test_wrong_options(option: tuple[str, str]) -> None:
+    done = msmqwire("receive", *option)
+    assert done.returncode in (1, 2)
+    assert option[0].encode() in done.stderr
+
+
+def test_only_loopback_without_listen() -> None:
+    with receiving() as (_, port):
+        Wire.connect("127.0.0.1", port).close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.2", port), DEADLINE)
