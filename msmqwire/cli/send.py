@@ -254,7 +254,8 @@ class _Waiting:
             oldest = next(iter(self._sent.values()), time.monotonic())
             left = oldest + self._timeout - time.monotonic()
             if left <= 0:
-                reason = client.failure or "the session is open"
+                state = "the session is open" if client.is_open else "the queue manager does not answer"
+                reason = client.failure or state
                 raise CommandError(f"no acknowledgment within {self._timeout:g} s: {reason}")
             await asyncio.sleep(left)
 

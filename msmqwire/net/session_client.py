@@ -128,6 +128,11 @@ class SessionClient:
         return len(self._session.outgoing)
 
     @property
+    def is_open(self) -> bool:
+        """Whether there is a session: its initialization is complete."""
+        return self._session.is_open
+
+    @property
     def is_refused(self) -> bool:
         """Whether the queue manager refused the session: nothing more is sent."""
         return self._refusal is not None

@@ -220,7 +220,7 @@ for name, rule, answers in (
     SCENARIOS[-1] = replace(SCENARIOS[-1], name=name)
 
 
-@scenario("S13", "--timeout", "1", status=1, error="acknowledg")
+@scenario("S13", "--timeout", "1", status=1, error="does not answer")
 def silent_acceptor(peer: Acceptor) -> None:
     peer.connection().read_to_end()
 
