@@ -108,7 +108,7 @@ class StreamStats:
         """The problems of all kinds."""
         return self.gaps + self.conflicts + self.uncompared + self.no_packet + self.unfinished + self.evictions
 
-    def losses(self) -> list[str]:
+    def describe_losses(self) -> list[str]:
         """The problems as numbers with their nouns."""
         return _counted(
             (self.gaps, "gap", ""),
@@ -125,7 +125,7 @@ class StreamStats:
 class FrameCounts:
     """The counts of ``CaptureStats`` that a lake keeps of each capture, and that the summary of a run adds up.
 
-    ``report`` and ``losses`` say what they are in the words of every command, log and error.
+    ``report`` and ``describe_losses`` say what they are in the words of every command, log and error.
     """
 
     frames: int = 0
@@ -153,13 +153,13 @@ class FrameCounts:
         frames = self.damaged + sum(self.unsupported_links.values())
         return frames + self.incomplete_datagrams + self.fragment_conflicts + self.streams.problems + self.cut_files
 
-    def losses(self) -> list[str]:
+    def describe_losses(self) -> list[str]:
         """What cannot be read, as numbers with their nouns."""
         return [
             *_counted((self.damaged, "frame damaged", "frames damaged")),
             *self._unsupported_links(),
             *self._incomplete(),
-            *self.streams.losses(),
+            *self.streams.describe_losses(),
             *_counted((self.cut_files, "compressed file not read to the end", "compressed files not read to the end")),
         ]
 
@@ -186,7 +186,7 @@ class FrameCounts:
             yield f"{counted(number, 'frame')} in an encapsulation that is not read: {name}"
         if self.segments:
             streams = f"{counted(self.streams.streams, 'stream')}, {counted(self.streams.packets, 'packet')}"
-            losses = ", ".join(self.streams.losses())
+            losses = ", ".join(self.streams.describe_losses())
             yield f"{counted(self.segments, 'segment')} of {streams}" + (f": {losses}" if losses else "")
         if self.fragments or self._incomplete():
             yield ", ".join([counted(self.fragments, "fragment"), *self._incomplete()])

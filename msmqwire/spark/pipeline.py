@@ -16,7 +16,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Literal, TypeVar, get_args
@@ -29,11 +29,12 @@ from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.parquet import Compression
 from msmqwire.capture.stats import FrameCounts
-from msmqwire.errors import counted
+from msmqwire.errors import CaptureError, counted
 from msmqwire.spark.executors import sent
 from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount, check_files
 from msmqwire.spark.lake.captures import HEAD, Identity, Known, capture_numbers, identify, measure
 from msmqwire.spark.lake.commit import RUNS, Group, Lake
+from msmqwire.spark.lake.growth import SMALLEST, Seam, digest_before, seam_name
 from msmqwire.spark.lake.storage import LakeOptions, Storage
 from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Numbered, Reading, Stage
 from msmqwire.spark.source.planning import MANY, large, pack, task_size
@@ -66,7 +67,8 @@ class Summary(FrameCounts):
     Attributes
     ----------
     sources, bytes, encrypted, unread : int
-        Totals of the sources that this run decoded; their rows are in the lake now.
+        Totals of what this run read of the sources that it decoded: of a capture that has grown, what is new. Their
+        rows are in the lake now.
     frames, payloads, segments, fragments, other, unsupported, damaged, bytes_skipped : int
     incomplete_datagrams, fragment_conflicts, invalid_times, cut_files : int
     unsupported_links, unsupported_encapsulations : dict of str to int
@@ -250,6 +252,8 @@ class _Run:
         #: To be decoded again.
         self.waiting: list[SourceFile] = []
         self.numbers = capture_numbers()
+        #: What the lake has of captures that have grown, where only what is new of them is read; by file.
+        self.grown: dict[str, tuple[Known, Seam]] = {}
 
     def run(self, files: Sequence[SourceFile]) -> Summary:
         lake, storage = self.lake, self.lake.storage
@@ -292,7 +296,29 @@ class _Run:
                 is_new = capture is None or self._length(file) >= capture.length
                 found.update(dict.fromkeys((identity.key, *identity.grown_from), is_new))
                 new += [file] if is_new else []
+                if capture is not None and is_new:
+                    self._find_seam(file, identity, capture)
         return sorted(new), copies
+
+    def _find_seam(self, file: SourceFile, identity: Identity, known: Known) -> None:
+        """Find where reading of a capture that has grown resumes: where the lake has kept it, and it is the same file.
+
+        The digest of a capture takes reading all of it.
+        """
+        grows = known.name == file.name and known.settings == self.settings and known.length >= SMALLEST
+        if self.overwrite_before or self.digest or not grows or (identity.length or 0) <= known.length:
+            return
+        with suppress(CaptureError, OSError):
+            data = self.lake.storage.read(seam_name(known.capture, known.length))
+            seam = Seam.from_bytes(data)
+            if digest_before(file.name, self.options.storage_options, seam.checkpoint.offset) == seam.before:
+                # Another run may replace the one of the lake
+                with self.lake.storage.create(self._seam_copy(known)) as copy:
+                    copy.write(data)
+                self.grown[file.name] = known, seam
+
+    def _seam_copy(self, known: Known) -> str:
+        return f"{self.scratch}/{known.capture}.seam"
 
     def _identify(self, files: Sequence[SourceFile]) -> None:
         """Identify files; those that are no captures, pipes or gone stay without an identity."""
@@ -344,9 +370,10 @@ class _Run:
 
     def _decode_all(self, decoding: Decoding, files: Sequence[SourceFile]) -> None:
         """Decode captures: the large ones in parts, unless they change meanwhile, the others as they are."""
-        cuts = self._cut(files)
+        unread = [replace(file, size=file.size - self._resumes_at(file)) for file in files]
+        cuts = self._cut(unread)
         changed = self._decode_parts(decoding, cuts)
-        left = [file for file in files if file.name not in cuts or file.name in changed]
+        left = [file for file in unread if file.name not in cuts or file.name in changed]
         self._decode(decoding, list(pack(left, task_size(left))))
 
     def _decode(self, decoding: Decoding, parts: Sequence[Sequence[SourceFile]]) -> None:
@@ -354,8 +381,15 @@ class _Run:
             tasks = [list(map(self._numbered, part)) for part in parts[start : start + _PARTS_OF_A_COMMIT]]
             self._add(self._on_workers(decoding, tasks))
 
+    def _resumes_at(self, file: SourceFile) -> int:
+        return self.grown[file.name][1].checkpoint.offset if file.name in self.grown else 0
+
     def _numbered(self, file: SourceFile) -> Numbered:
-        return file.name, next(self.numbers), self.lengths.get(file.name, [])
+        name, size = file.name, self.files[file.name].size
+        if name in self.grown:
+            known, _ = self.grown[name]
+            return Numbered(name, known.capture, [], size, self._seam_copy(known))
+        return Numbered(name, next(self.numbers), self.lengths.get(name, []), size)
 
     def _orphans(self, copies: Sequence[SourceFile]) -> list[SourceFile]:
         """Copies of files that were decoded as another capture, or turned out to be none."""
@@ -380,31 +414,29 @@ class _Run:
         waiting: list[Cut] = []
         for number, cut in enumerate(cuts.values(), 1):
             waiting.append(cut)
-            if number < len(cuts) and sum(one.parts for one in waiting) < _PARTS_OF_A_COMMIT:
+            if number < len(cuts) and sum(one.count for one in waiting) < _PARTS_OF_A_COMMIT:
                 continue
-            parts = [
-                (one.account.file, one.account.capture, one.folder, at, one.parts)
-                for one in waiting
-                for at in range(one.parts)
-            ]
-            results = iter(self._on_workers(decoding.part, parts))
+            results = iter(self._on_workers(decoding.part, [part for one in waiting for part in one.parts]))
             for one in waiting:
-                decoded = [next(results) for _ in range(one.parts)]
-                if self._has_changed(one.account.file):
+                decoded = [next(results) for _ in one.parts]
+                if self._has_changed(one.account):
                     changed.add(one.account.file)
+                    self.grown.pop(one.account.file, None)
                 else:
-                    self._add([one.joined(decoded)])
+                    self._add([one.joined(decoded, self.lake.storage)])
             waiting = []
         return changed
 
-    def _has_changed(self, name: str) -> bool:
-        """Whether a file is another one than when this run began."""
-        file = self.files[name]
+    def _has_changed(self, account: SourceAccount) -> bool:
+        """Whether a file is another one than when this run began; it may have grown."""
+        file, options = self.files[account.file], self.options.storage_options
         try:
-            found = find_files(name, storage_options=self.options.storage_options)
-        except FileNotFoundError:
+            (found,) = find_files(file.name, storage_options=options)
+            if found.size <= file.size:
+                return (found.size, found.modified_ns) != (file.size, file.modified_ns)
+            return identify(file.name, options).key != account.key
+        except (CaptureError, OSError):
             return True
-        return [(one.size, one.modified_ns) for one in found] != [(file.size, file.modified_ns)]
 
     def _on_workers(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> list[Result]:
         """The results of ``work`` for each part, from tasks."""
@@ -438,10 +470,13 @@ class _Run:
         for group in groups:
             for row in group.rows:
                 if group not in refused:
-                    self.summary.add(row.account)
+                    self.summary.add(row.account.read)
+                    if row.grown is not None:
+                        self.lake.storage.delete([seam_name(row.grown.capture, row.grown.length)])
                 elif row.is_capture and self._is_held(row):
                     self.summary.duplicates.append(row.account.file)
                 else:
+                    self.grown.pop(row.account.file, None)
                     again.append(self.files[row.account.file])
         return again
 
@@ -468,7 +503,13 @@ class _Run:
 
     def _row(self, account: SourceAccount) -> AccountingRow:
         file = self.files[account.file]
-        return AccountingRow(account, file.size, file.modified_ns, self.settings)
+        row = AccountingRow(account, file.size, file.modified_ns, self.settings)
+        if account.new is not None:
+            row.grown, seam = self.grown[account.file]
+            row.ending = seam.ending
+        elif account.file in self.grown:
+            account.capture = next(self.numbers)
+        return row
 
     def _note_copies(self, files: Sequence[SourceFile]) -> None:
         """Commit rows for files whose captures the lake has under another name or time, so that no run opens them."""

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.accounting import AccountingError, SourceAccount
-from msmqwire.spark.lake.tasks import Cut, Decoded
+from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.lake.tasks import Cut, Decoded, Numbered
 from msmqwire.spark.source import planning
 from tests.capture import build
 from tests.spark.captures import DAY, MONDAY, PRINTED, SESSION, frame, frames_of, without_a_segment, write_capture
@@ -29,7 +30,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
     def cut(self: pipeline._Run, *arguments: Any) -> dict[str, Cut]:
         cuts = cut_captures(self, *arguments)
-        found.update({Path(name).name: cut.parts for name, cut in cuts.items()})
+        found.update({Path(name).name: cut.count for name, cut in cuts.items()})
         return cuts
 
     monkeypatch.setattr(pipeline._Run, "_cut", cut)
@@ -98,9 +99,9 @@ def test_a_capture_that_changes_between_its_parts(
     shutil.copy(SESSION, path)
     has_changed = pipeline._Run._has_changed
 
-    def changing(self: pipeline._Run, file: str) -> bool:
+    def changing(self: pipeline._Run, account: SourceAccount) -> bool:
         without_a_segment(Path(SESSION), path)
-        return has_changed(self, file)
+        return has_changed(self, account)
 
     monkeypatch.setattr(pipeline._Run, "_has_changed", changing)
     summary = pipeline.run(spark, path, lake)
@@ -109,17 +110,20 @@ def test_a_capture_that_changes_between_its_parts(
     assert len(contents(lake)["messages"]) == summary.rows["messages"] > 0
 
     path.write_bytes(path.read_bytes() + b"\0" * 16)
-    monkeypatch.setattr(pipeline._Run, "_has_changed", lambda self, file: path.unlink() or has_changed(self, file))
+    monkeypatch.setattr(
+        pipeline._Run, "_has_changed", lambda self, account: path.unlink() or has_changed(self, account)
+    )
     summary = pipeline.run(spark, path, lake)
     assert summary.problems == [f"{path}: No such file or directory"]
     assert len(contents(lake)["messages"]) > 0
 
 
-def test_parts_that_do_not_add_up_are_refused() -> None:
+def test_parts_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
+    storage, source = Storage.of(tmp_path), Numbered("big.pcap", 0, [], 100)
     found = SourceAccount("big.pcap", bytes=100, frames=7, payloads=7)
-    parts = [Decoded([SourceAccount("big.pcap", frames=count, payloads=count)], []) for count in (3, 3)]
+    parts = [Decoded([SourceAccount("big.pcap", frames=count, payloads=count)], []) for count in (3, 3, 1)]
     with pytest.raises(AccountingError, match=r"big\.pcap: 6 frames in parts, but 7 in one pass"):
-        Cut(found, "", 2).joined(parts)
+        Cut(found, "", 2, source).joined(parts, storage)
     parts[1].accounts[0].problem = "the disk is on fire"
-    (account,) = Cut(found, "", 2).joined(parts).accounts
+    (account,) = Cut(found, "", 2, source).joined(parts, storage).accounts
     assert (account.problem, account.frames, account.bytes) == ("the disk is on fire", 0, 100)

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,6 +17,9 @@ from msmqwire.capture.stats import FrameCounts, add_counts
 from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.captures import Identity, Known
 from msmqwire.spark.lake.dayfiles import WrittenFile
+
+if TYPE_CHECKING:
+    from msmqwire.spark.lake.growth import Ending, Seam
 
 __all__ = ["ACCOUNTING", "AccountingError", "AccountingRow", "SourceAccount", "check_files"]
 
@@ -97,6 +101,10 @@ class SourceAccount(FrameCounts):
         Offset and description of what cannot be read, of frames, streams and cut files, at most 100.
     problem : str or None
         Why the file is no capture or cannot be read; it has no rows then.
+    seam : Seam or None
+        Where reading resumes when the capture has grown.
+    new : SourceAccount or None
+        What was read now of a capture that has grown; None: all of it.
     """
 
     file: str
@@ -116,6 +124,13 @@ class SourceAccount(FrameCounts):
     faults: dict[str, int] = field(default_factory=dict)
     losses: list[tuple[int, str]] = field(default_factory=list)
     problem: str | None = None
+    seam: Seam | None = None
+    new: SourceAccount | None = None
+
+    @property
+    def read(self) -> SourceAccount:
+        """The account of what was read now."""
+        return self.new or self
 
     def identify(self, identity: Identity) -> None:
         """Set the fields that identify the source."""
@@ -145,6 +160,13 @@ class SourceAccount(FrameCounts):
         for name in ("given", "rows", "faults"):
             setattr(self, name, add_counts(getattr(self, name), getattr(part, name)))
         self.losses = [*self.losses, *part.losses][:MAX_PROBLEMS]
+
+    def prepend(self, earlier: SourceAccount) -> None:
+        """Add the account of an earlier part of the source."""
+        losses = self.losses
+        self.losses = []
+        self.add(earlier)
+        self.losses = [*self.losses, *losses][:MAX_PROBLEMS]
 
     def agree(self, found: SourceAccount) -> None:
         """Compare the counts of all parts with those of one pass over the frames.
@@ -212,7 +234,7 @@ def check_files(accounts: Iterable[SourceAccount], files: Iterable[WrittenFile])
     said: Counter[str] = Counter()
     names = []
     for account in accounts:
-        said.update({**account.rows, "faults": sum(account.faults.values())})
+        said.update({**account.read.rows, "faults": sum(account.read.faults.values())})
         names.append(account.file)
     written: Counter[str] = Counter()
     for file in files:
@@ -243,6 +265,10 @@ class AccountingRow:
         The number of the capture that it is a copy of; it has no rows then.
     replaces : list of Known
         The rows whose place it takes.
+    grown : Known or None
+        The row of the capture before it has grown; it has the same number, and its place is taken as well.
+    ending : Ending or None
+        The rows that the capture had because it ended there; they are deleted.
     """
 
     account: SourceAccount
@@ -251,6 +277,8 @@ class AccountingRow:
     settings: str
     duplicate_of: int | None = None
     replaces: list[Known] = field(default_factory=list)
+    grown: Known | None = None
+    ending: Ending | None = None
 
     @property
     def is_capture(self) -> bool:
@@ -271,8 +299,8 @@ class AccountingRow:
             last_time=_microseconds(account.last_ns),
             streams=asdict(account.streams),
             rows=list(account.rows.items()),
-            faults=list(account.faults.items()),
-            **{name: list(getattr(account, name).items()) for name in _NAMED},
+            faults=sorted(account.faults.items()),
+            **{name: sorted(getattr(account, name).items()) for name in _NAMED},
             losses=[{"offset": offset, "what": what} for offset, what in account.losses],
             size=self.size,
             modified_ns=self.modified_ns,

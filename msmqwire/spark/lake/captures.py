@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 
 from msmqwire.capture.files.compression import form_of
 from msmqwire.capture.files.listing import SourceFile, open_source
-from msmqwire.capture.files.remote import StorageOptions
+from msmqwire.capture.files.remote import PositionedFile, StorageOptions
 from msmqwire.capture.files.sources import OpenFile
 
 __all__ = [
@@ -159,8 +160,19 @@ def _filled(file: OpenFile, size: int) -> bytes:
     return bytes(found[:count])
 
 
-class CapturedFile:
+class CapturedFile(PositionedFile):
     """A source that is read once and identified by the bytes that were read, the same that its rows come from.
+
+    Bytes that are written after the run began have no rows: the next run reads them.
+
+    Parameters
+    ----------
+    name : str
+    storage_options : mapping
+    size : int
+        The bytes that the file had when the run began; 0 if there is no saying, as of a pipe.
+    digest : bool
+        Make a digest of the bytes.
 
     Attributes
     ----------
@@ -168,39 +180,44 @@ class CapturedFile:
         How many were read.
     """
 
-    def __init__(self, name: str, storage_options: StorageOptions, *, digest: bool = False) -> None:
+    def __init__(self, name: str, storage_options: StorageOptions, size: int = 0, *, digest: bool = False) -> None:
         self.name = name
         self.bytes = 0
+        self._size = size or sys.maxsize
         self._storage_options = storage_options
         self._head = bytearray()
         self._ended = False
+        self._is_resumed = False
         self._file: Any = open_source(name, storage_options)
         self._hash = hashlib.sha256() if digest else None
 
-    def __enter__(self) -> CapturedFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._file.close()
+        super().close()
 
     def seekable(self) -> bool:
         """Whether the underlying file is seekable."""
         return bool(self._file.seekable())
 
-    def tell(self) -> int:
-        """How many bytes were read."""
-        return self.bytes
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Set the offset of the next byte."""
+        start = min(self._file.seek(0, os.SEEK_END), self._size) if whence == os.SEEK_END else 0
+        self._position = self._file.seek(start + offset)
+        self._is_resumed = True
+        return self._position
 
-    def readinto(self, view: memoryview) -> int:
+    def readinto(self, buffer: Any) -> int:
         """Read into a buffer; how many bytes there were."""
-        # Bytes that are written after the end was reached have no rows: the next run reads them
+        view = memoryview(buffer)[: max(self._size - self._position, 0)]
         count = 0 if self._ended else self._file.readinto(view) or 0
         self._ended = not count
-        if len(self._head) < HEAD:
+        if len(self._head) < HEAD and not self._is_resumed:
             self._head += view[: min(count, HEAD - len(self._head))]
         if self._hash is not None:
             self._hash.update(view[:count])
         self.bytes += count
+        self._position += count
         return count
 
     def finish(self) -> None:
@@ -225,6 +242,8 @@ class CapturedFile:
             The lengths of small captures that it may have grown from.
         """
         head = bytes(self._head)
+        if self._is_resumed:
+            return replace(identify(self.name, self._storage_options, lengths), length=self._position)
         if form_of(head) is None:
             return identity_of(self.name, head, self.bytes, lengths)
         found = identify(self.name, self._storage_options, lengths)
@@ -312,7 +331,7 @@ class KnownCaptures:
 
     def _row(self, number: int) -> Known | None:
         row = Known(*(self._columns[name][number] for name in Known._fields))
-        return None if row.capture in self._replaced else row
+        return None if row.capture in self._replaced or self._by_number[row.capture] != number else row
 
     def _named(self, name: str) -> list[Known]:
         rows, number = [], self._by_name.get(name)
@@ -332,6 +351,11 @@ class KnownCaptures:
 
     def _with_key(self, key: str | None) -> Known | None:
         number = None if key is None else self._by_key.get(key)
+        return None if number is None else self._row(number)
+
+    def numbered(self, capture: int) -> Known | None:
+        """The capture with this number."""
+        number = self._by_number.get(capture)
         return None if number is None else self._row(number)
 
     def noted(self, file: SourceFile) -> Known | None:

@@ -29,16 +29,15 @@ from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow, SourceAcco
 from msmqwire.spark.lake.captures import HEAD, KNOWN, Known, KnownCaptures, capture_numbers
 from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
+from msmqwire.spark.lake.growth import Ending
 from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import LAKE_TABLES
-from msmqwire.spark.lake.storage import LakeError, Storage, mend
+from msmqwire.spark.lake.storage import RUNS, LakeError, Storage, mend
 from msmqwire.spark.lake.tables import LakeTable
 from msmqwire.spark.lake.verification import differences
 
 __all__ = ["RUNS", "Group", "Lake", "LakeError"]
 
-#: The folder of plans, and of what runs under way keep for their tasks.
-RUNS = "_runs"
 # After so many runs the small files of every table are merged into files of about so many bytes: opening a table and
 # adding to it takes longer with each file. Two sizes, so that a row is copied few times
 _MERGED = {1000: 64 << 20, 25: 1 << 20}
@@ -68,6 +67,8 @@ class _Plan:
         By table.
     delete : dict of str to list of int
         Numbers of captures, by table.
+    endings : dict of str to list of Ending
+        The rows to delete of captures that have grown, by table.
     latest : dict of str to (int, str)
         The last run that changes a table, up to this one, and the name of its plan.
     previous : dict of str to (int, str)
@@ -77,6 +78,7 @@ class _Plan:
     run: int
     add: dict[str, list[WrittenFile]]
     delete: dict[str, list[int]]
+    endings: dict[str, list[Ending]] = field(default_factory=dict)
     latest: dict[str, tuple[int, str]] = field(default_factory=dict)
     previous: dict[str, tuple[int, str]] = field(default_factory=dict)
 
@@ -85,7 +87,8 @@ class _Plan:
             table: [[file.path, file.size, file.rows, file.statistics] for file in files]
             for table, files in self.add.items()
         }
-        return json.dumps({**vars(self), "add": add})
+        endings = {table: [vars(ending) for ending in endings] for table, endings in self.endings.items()}
+        return json.dumps({**vars(self), "add": add, "endings": endings})
 
     @classmethod
     def from_json(cls, text: bytes) -> _Plan:
@@ -93,7 +96,11 @@ class _Plan:
         add = {table: [WrittenFile(table, *file) for file in files] for table, files in values["add"].items()}
         links = {name: {table: (run, plan) for table, (run, plan) in values[name].items()} for name in _LINKS}
         numbers = {table: [int(number) for number in captures] for table, captures in values["delete"].items()}
-        return cls(int(values["run"]), add, numbers, **links)
+        # A plan of version 0.2.0 has none
+        endings = {
+            table: [Ending.of(**ending) for ending in endings] for table, endings in values.get("endings", {}).items()
+        }
+        return cls(int(values["run"]), add, numbers, endings, **links)
 
 
 _LINKS = ("latest", "previous")
@@ -239,7 +246,7 @@ class Lake:
                 run, plan = plans[-1].previous.get(name, (0, ""))
             for one in reversed(plans):
                 # False where another process has done so
-                table.commit(one.run, one.add.get(name, ()), one.delete.get(name, ()))
+                table.commit(one.run, one.add.get(name, ()), one.delete.get(name, ()), one.endings.get(name, ()))
 
     def look(self) -> None:
         """Read the current ``accounting``, and settle.
@@ -328,7 +335,7 @@ class Lake:
             ) from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise LakeError(f"{self.storage.path(path)}: is no plan: {error}") from None
-        if not {*plan.add, *plan.delete, *plan.latest, *plan.previous} <= set(self._tables):
+        if not {*plan.add, *plan.delete, *plan.endings, *plan.latest, *plan.previous} <= set(self._tables):
             raise LakeError(f"{self.storage.path(path)}: names a table that a lake does not have")
         if any(run >= plan.run for run, _ in plan.previous.values()):
             raise LakeError(f"{self.storage.path(path)}: is of run {plan.run}, but follows a later one")
@@ -361,6 +368,8 @@ class Lake:
         self, row: AccountingRow, is_earlier: Callable[[AccountingRow, Known], bool], overwrite_before: int
     ) -> bool:
         account = row.account
+        if row.grown is not None:
+            return self.known.numbered(account.capture) == row.grown
         found = self.known.capture(account.key)
         if account.capture in self.known.numbers:
             return False
@@ -384,7 +393,8 @@ class Lake:
 
     def _replaced(self, row: AccountingRow) -> list[Known]:
         account = row.account
-        return self.known.replaced_by(account.file, account.key if row.is_capture else None, account.grown_from)
+        found = self.known.replaced_by(account.file, account.key if row.is_capture else None, account.grown_from)
+        return [one for one in found if one != row.grown]
 
     def _committed(self, groups: Sequence[Group], compression: Compression) -> bool:
         """Commit groups as the next run; False when another run has come first."""
@@ -396,16 +406,18 @@ class Lake:
                 add.setdefault(file.table, []).append(file)
         replaced = [one for row in rows for one in row.replaces]
         delete = self._tables_of([one.capture for one in replaced if one.is_capture])
+        endings = _by_table(row.ending for row in rows if row.ending is not None)
         previous = self._read_plan(self._plan).latest if self._plan else {}
-        latest = {**previous, **dict.fromkeys([*add, *delete], (run, name))}
-        plan = _Plan(run, add, delete, latest, previous)
+        latest = {**previous, **dict.fromkeys([*add, *delete, *endings], (run, name))}
+        plan = _Plan(run, add, delete, endings, latest, previous)
         self.storage.write(f"{RUNS}/{name}.json", plan.to_json().encode())
         captures = [row.account for row in rows if row.is_capture]
-        count = sum(account.rows[table] for account in captures for table in account.rows)
+        count = sum(sum(account.read.rows.values()) for account in captures)
         notes = {"captures": str(len(captures)), "rows": str(count)}
         values = pa.Table.from_pylist([row.values(run, name) for row in rows], schema=ACCOUNTING)
         file = self._write_rows(values, name, compression)
-        if not self._accounting.commit(run, [file], [one.capture for one in replaced], notes):
+        gone = [*replaced, *(row.grown for row in rows if row.grown is not None)]
+        if not self._accounting.commit(run, [file], [one.capture for one in gone], notes=notes):
             # It may have been accepted, and only the answer was lost
             self._accounting.refresh()
             if self._accounting.run < run or self._plan_of(self._accounting.run) != name:
@@ -445,6 +457,14 @@ class Lake:
             # The run itself is done; lake check and the next merge name a file that cannot be read
             with suppress(LakeError, DeltaError):
                 table.merge(size)
+
+
+def _by_table(endings: Iterable[Ending]) -> dict[str, list[Ending]]:
+    found: dict[str, list[Ending]] = {}
+    for ending in endings:
+        for table in ending.rows:
+            found.setdefault(table, []).append(ending)
+    return found
 
 
 def _copies(rows: Sequence[AccountingRow]) -> Iterator[AccountingRow]:

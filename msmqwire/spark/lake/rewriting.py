@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression, parquet_writer
 from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
+from msmqwire.spark.lake.growth import Ending
 from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, mend, one_line
 
-__all__ = ["ActiveFile", "Replacement", "bins", "parquet_file", "rewrite", "without_captures"]
+__all__ = ["ActiveFile", "Replacement", "bins", "parquet_file", "rewrite", "without"]
 
 
 class ActiveFile(NamedTuple):
@@ -75,22 +76,39 @@ def bins(files: Iterable[ActiveFile], size: int) -> list[list[ActiveFile]]:
     return [one for one in found if len(one) > 1]
 
 
-def without_captures(
-    storage: Storage, table: str, files: Iterable[ActiveFile], captures: Collection[int]
+def without(
+    storage: Storage,
+    table: str,
+    files: Iterable[ActiveFile],
+    captures: Collection[int],
+    endings: Collection[Ending] = (),
 ) -> Iterator[Replacement]:
-    """Write the files that have rows of some captures again, without these rows."""
+    """Write the files that have rows of some captures, or of the ends of some captures, again without these rows."""
     unwanted = pa.array(sorted(captures), pa.int64())
-    for file in files:
-        if not file.may_have(captures):
+    # The rows that are still to be found: most often they are in the files that they were written to
+    left = {ending.capture: ending.rows[table] for ending in endings}
+    names = tuple(ending.file for ending in endings)
+
+    def is_gone(rows: pa.Table) -> Any:
+        gone: Any = pc.is_in(rows["capture"], unwanted)
+        for ending in endings:
+            gone = pc.or_(gone, ending.has(rows))
+        return gone
+
+    for file in sorted(files, key=lambda file: not file.path.rpartition("/")[2].startswith(names or ("/",))):
+        ends = [ending for ending in endings if left[ending.capture] and file.may_have([ending.capture])]
+        if not ends and not file.may_have(captures):
             continue
         with parquet_file(storage, f"{table}/{file.path}") as source:
-            found: Any = source.read(["capture"], use_threads=False)["capture"]
-        if pc.any(pc.is_in(found, unwanted)).as_py():
-            yield rewrite(storage, table, [file], unwanted)
+            found: Any = source.read(["capture", *(("frame", "stream_offset") if ends else ())], use_threads=False)
+        for ending in ends:
+            left[ending.capture] -= pc.sum(ending.has(found)).as_py() or 0
+        if pc.any(is_gone(found) if ends else pc.is_in(found["capture"], unwanted)).as_py():
+            yield rewrite(storage, table, [file], is_gone if ends else lambda rows: pc.is_in(rows["capture"], unwanted))
 
 
 def rewrite(
-    storage: Storage, table: str, files: Sequence[ActiveFile], unwanted: pa.Array[Any] | None = None
+    storage: Storage, table: str, files: Sequence[ActiveFile], is_gone: Callable[[pa.Table], Any] | None = None
 ) -> Replacement:
     """Write the rows of files of one day into one file, and make it durable; it is not yet part of the table.
 
@@ -99,8 +117,8 @@ def rewrite(
     storage : Storage
     table : str
     files : sequence of ActiveFile
-    unwanted : pa.Array of int64, optional
-        Numbers of captures whose rows are left out.
+    is_gone : callable, optional
+        Whether each of some rows is left out.
 
     Raises
     ------
@@ -114,7 +132,7 @@ def rewrite(
     file: SummedFile | None = None
     writer: pq.ParquetWriter | None = None
     try:
-        for rows, compression in _row_groups(_rows(storage, table, files, unwanted)):
+        for rows, compression in _row_groups(_rows(storage, table, files, is_gone)):
             if writer is None:
                 file = SummedFile(storage.create(f"{table}/{path}"))
                 writer = parquet_writer(file, file_schema(table), compression)  # type: ignore[arg-type] # enough of it
@@ -152,7 +170,7 @@ def parquet_file(storage: Storage, name: str) -> Iterator[pq.ParquetFile]:
 
 
 def _rows(
-    storage: Storage, table: str, files: Sequence[ActiveFile], unwanted: pa.Array[Any] | None
+    storage: Storage, table: str, files: Sequence[ActiveFile], is_gone: Callable[[pa.Table], Any] | None
 ) -> Iterator[tuple[pa.Table, Compression]]:
     """The rows of files in pieces, and how the file that they come from is compressed."""
     schema = file_schema(table)
@@ -162,8 +180,8 @@ def _rows(
                 found = source.metadata.row_group(group).column(0).compression.lower()
                 compression: Compression = found if found in get_args(Compression) else "none"  # type: ignore[assignment]
                 rows = source.read_row_group(group, use_threads=False).select(schema.names).cast(schema)
-                if unwanted is not None:
-                    kept: Any = pc.invert(pc.is_in(rows["capture"], unwanted))
+                if is_gone is not None:
+                    kept: Any = pc.invert(is_gone(rows))
                     rows = rows.filter(kept)
                 if len(rows):
                     yield rows, compression

@@ -17,9 +17,12 @@ from pyarrow import fs
 
 from msmqwire.errors import MsmqWireError
 
-__all__ = ["LakeError", "LakeOptions", "Storage", "StoredFile", "mend", "one_line"]
+__all__ = ["RUNS", "LakeError", "LakeOptions", "Storage", "StoredFile", "mend", "one_line"]
 
 LakeOptions = Mapping[str, str]
+
+#: The folder of plans, of seams, and of what runs under way keep for their tasks.
+RUNS = "_runs"
 
 _REQUESTS_AT_ONCE = 16
 _BUFFER = 1 << 20

@@ -17,7 +17,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
-from msmqwire.spark.lake.rewriting import ActiveFile, Replacement, bins, rewrite, without_captures
+from msmqwire.spark.lake.growth import Ending
+from msmqwire.spark.lake.rewriting import ActiveFile, Replacement, bins, rewrite, without
 from msmqwire.spark.lake.schemas import table_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, StoredFile, mend, one_line
 
@@ -181,16 +182,19 @@ class LakeTable:
         run: int,
         files: Sequence[WrittenFile],
         captures: Collection[int] = (),
+        endings: Collection[Ending] = (),
         notes: Mapping[str, str] | None = None,
     ) -> bool:
-        """Add the files of a run and delete the rows of captures, in one transaction.
+        """Add the files of a run and delete rows, in one transaction.
 
         Parameters
         ----------
         run : int
         files : sequence of WrittenFile
         captures : collection of int
-            Their numbers.
+            The numbers of captures whose rows are deleted.
+        endings : collection of Ending
+            The ends of captures whose rows are deleted.
         notes : mapping of str to str, optional
             What the history of the table has of the commit.
 
@@ -208,7 +212,7 @@ class LakeTable:
         metadata = {RUN: str(run), **(notes or {})}
         properties = CommitProperties(metadata, app_transactions=[Transaction(_APPLICATION, run)])
         while self.run < run:
-            replacements = self.current(lambda: self._without(captures))
+            replacements = self.current(lambda: self._without(captures, endings))
             if self._transact(files, replacements, properties, data_change=True):
                 return True
         return False
@@ -230,8 +234,10 @@ class LakeTable:
             if len(merged) == count:
                 return
 
-    def _without(self, captures: Collection[int]) -> list[Replacement]:
-        return list(without_captures(self._storage, self.name, self.files(), captures)) if captures else []
+    def _without(self, captures: Collection[int], endings: Collection[Ending]) -> list[Replacement]:
+        if not captures and not endings:
+            return []
+        return list(without(self._storage, self.name, self.files(), captures, endings))
 
     def _merged(self, size: int) -> list[Replacement]:
         return [rewrite(self._storage, self.name, files) for files in bins(self.files(), size)]

@@ -7,15 +7,15 @@ import pickle
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import Checkpoint, checkpoints
-from msmqwire.capture.files.listing import is_compressed, opened
+from msmqwire.capture.files.listing import is_compressed
 from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.parquet import Compression
@@ -24,17 +24,60 @@ from msmqwire.spark.executors import Sent
 from msmqwire.spark.lake.accounting import SourceAccount
 from msmqwire.spark.lake.captures import CapturedFile
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
+from msmqwire.spark.lake.growth import SMALLEST, Ending, Seam, digest_before, grown_account, seam_name
 from msmqwire.spark.lake.schemas import FAULTS, file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.scan import Scan, ScanOptions
 
-__all__ = ["Cut", "Cutting", "Decoded", "Decoding", "Numbered", "Reading", "Stage"]
+__all__ = ["Cut", "Cutting", "Decoded", "Decoding", "Numbered", "Part", "Reading", "Stage"]
 
 _Rows: TypeAlias = Iterator[tuple[str, pa.RecordBatch]]
 _Read: TypeAlias = Callable[[Scan, SourceAccount], _Rows]
-#: A source, the number of its capture, and the lengths of small captures that were known under its name.
-Numbered: TypeAlias = tuple[str, int, list[int]]
+
+
+class Numbered(NamedTuple):
+    """A source to decode.
+
+    Attributes
+    ----------
+    file : str
+    capture : int
+        The number of its capture.
+    lengths : list of int
+        Of small captures that it may have grown from.
+    size : int
+        Its bytes when the run began.
+    seam : str
+        The file with the seam where reading resumes; empty: it is read from its beginning.
+    """
+
+    file: str
+    capture: int
+    lengths: list[int]
+    size: int
+    seam: str = ""
+
+
+class Part(NamedTuple):
+    """A part of a source; the last one is its end, after the last checkpoint.
+
+    Attributes
+    ----------
+    source : Numbered
+    folder : str
+        Where its checkpoints are, by number.
+    number, parts : int
+        The number of the part, and how many parts there are, the end not counted.
+    """
+
+    source: Numbered
+    folder: str
+    number: int
+    parts: int
+
+
+_ReadSource: TypeAlias = Callable[[Numbered, Scan, SourceAccount], _Rows]
 
 
 @dataclass(frozen=True)
@@ -126,34 +169,32 @@ class Decoding:
         return {table: self.options.columns(table) for table in self.options.tables}
 
     def __call__(self, sources: Sequence[Numbered]) -> Decoded:
-        """Decode the sources.
+        """Decode the sources, or what is new of those that have grown.
 
         Raises
         ------
         CaptureError, DecodeError
             In mode FAILFAST, for whatever cannot be decoded or read. Otherwise the accounts say what is wrong.
         """
-        lengths = {source: known for source, _, known in sources}
-        return self._decoded(sources, partial(self._whole, lengths=lengths), len(sources))
+        return self._decoded([Numbered(*source) for source in sources], self._whole, len(sources))
 
-    def part(self, part: tuple[str, int, str, int, int]) -> Decoded:
-        """Decode a part of a source; the account is that of the part.
-
-        Parameters
-        ----------
-        part : (str, int, str, int, int)
-            The source, the number of its capture, the folder with its checkpoints, the number of the part, and how many
-            parts there are.
-        """
-        source, capture, folder, number, count = part
-        resume = None if number == 0 else self._checkpoint(folder, number - 1)
-        read = partial(self._part, resume=resume, stop=self._checkpoint(folder, number))
-        return self._decoded([(source, capture, [])], read, 1 if number == count - 1 else 0)
+    def part(self, part: Part) -> Decoded:
+        """Decode a part of a source; the account is that of the part."""
+        given, folder, number, parts = part
+        source = Numbered(*given)
+        if number == 0:
+            resume = read_seam(self.storage, source.seam).checkpoint if source.seam else None
+        else:
+            resume = self._checkpoint(folder, number - 1)
+        if number == parts:
+            assert resume is not None
+            return self._decoded([source], partial(self._end, resume=resume), 1)
+        return self._decoded([source], partial(self._part, resume=resume, stop=self._checkpoint(folder, number)), 0)
 
     def _checkpoint(self, folder: str, number: int) -> Checkpoint:
         return Checkpoint.from_bytes(self.storage.read(f"{folder}/{number}"))
 
-    def _decoded(self, sources: Sequence[Numbered], read: _Read, captures: int) -> Decoded:
+    def _decoded(self, sources: Sequence[Numbered], read: _ReadSource, captures: int) -> Decoded:
         spoiled: dict[str, SourceAccount] = {}
         while True:
             name = uuid.uuid4().hex
@@ -172,7 +213,7 @@ class Decoding:
     def _written(
         self,
         sources: Sequence[Numbered],
-        read: _Read,
+        read: _ReadSource,
         name: str,
         spoiled: Mapping[str, SourceAccount],
     ) -> Decoded:
@@ -185,35 +226,43 @@ class Decoding:
                 for writer in writers.values():
                     stack.enter_context(writer)
                 accounts = [
-                    spoiled.get(source) or self._account(SourceAccount(source, capture), read, writers)
-                    for source, capture, _ in sources
+                    spoiled.get(source.file) or self._account(source, partial(read, source), writers, name)
+                    for source in sources
                 ]
         except BaseException:
             self.storage.delete(name for writer in writers.values() for name in writer.names)
             raise
         return Decoded(accounts, [file for writer in writers.values() for file in writer.files])
 
-    def _account(
-        self,
-        account: SourceAccount,
-        read: _Read,
-        writers: Mapping[str, DayFiles],
-    ) -> SourceAccount:
-        """Write the rows of a source, and complete its account."""
+    def _account(self, source: Numbered, read: _Read, writers: Mapping[str, DayFiles], name: str) -> SourceAccount:
+        """Write the rows of a source, and complete its account; the names of the files begin with ``name``."""
+        account = SourceAccount(source.file, source.capture)
         written = False
         for table, batch in self._rows(account, read):
-            writers[table].write(batch, account.capture)
+            rows = {table: batch}
             if batch.column("fault").null_count < len(batch):
-                writers["faults"].write(fault_rows(batch, table), account.capture)
+                rows["faults"] = fault_rows(batch, table)
+            for of_table, some in rows.items():
+                writers[of_table].write(some, account.capture)
+                if account.seam is not None:
+                    account.seam.ending.take(of_table, some)
             times = pc.min_max(batch.column("time").cast(pa.int64()))
             account.seen(times["min"].as_py(), times["max"].as_py())
             written = True
         if account.problem is None:
-            return account
+            return self._completed(account, source, name)
         unread = account.unread_because(account.problem)
         if written:
             raise _SpoiledError(unread)
         return unread
+
+    def _completed(self, account: SourceAccount, source: Numbered, name: str) -> SourceAccount:
+        """The account of a source, with what was read before of one that has grown; the seam is kept in the lake."""
+        if account.seam is None:
+            return account
+        account.seam = replace(account.seam, ending=replace(account.seam.ending, file=name))
+        # The parts of a source that was cut are joined first
+        return account if account.key is None else with_seam(self.storage, account, source)
 
     def _rows(self, account: SourceAccount, read: _Read) -> _Rows:
         """Read a source; its account is complete at the end, also where it cannot be read."""
@@ -229,21 +278,41 @@ class Decoding:
         elif self.options.mode == "FAILFAST":
             raise CaptureError(account.problem)
 
-    def _whole(self, scan: Scan, account: SourceAccount, lengths: Mapping[str, list[int]]) -> _Rows:
-        with CapturedFile(account.file, self.options.storage_options, digest=self.digest) as file:
+    def _whole(self, source: Numbered, scan: Scan, account: SourceAccount) -> _Rows:
+        resume = read_seam(self.storage, source.seam).checkpoint if source.seam else None
+        may_grow = source.size >= SMALLEST and not is_compressed(source.file, self.options.storage_options)
+        before_end = partial(self._before_end, scan, account) if may_grow else None
+        with self._opened(source) as file:
             try:
-                yield from scan.rows(file)  # type: ignore[arg-type]
+                yield from scan.rows(file, resume=resume, before_end=before_end)  # type: ignore[arg-type]
             except CaptureError as error:
                 # A file that is no capture has a size and a digest, too
                 account.problem = str(error)
             file.finish()
             account.digest, account.bytes = file.digest, file.bytes
             if account.problem is None:
-                account.identify(file.identity(scan.stats.bytes_read, lengths[account.file]))
+                account.identify(file.identity(scan.stats.bytes_read, source.lengths))
 
-    def _part(self, scan: Scan, account: SourceAccount, resume: Checkpoint | None, stop: Checkpoint) -> _Rows:
-        with opened([account.file], self.options.storage_options) as files:
-            yield from scan.rows(files, resume=resume, stop=stop)
+    def _part(
+        self, source: Numbered, scan: Scan, account: SourceAccount, resume: Checkpoint | None, stop: Checkpoint
+    ) -> _Rows:
+        with self._opened(source) as file:
+            yield from scan.rows(file, resume=resume, stop=stop)  # type: ignore[arg-type]
+
+    def _end(self, source: Numbered, scan: Scan, account: SourceAccount, resume: Checkpoint) -> _Rows:
+        self._before_end(scan, account, resume)
+        with self._opened(source) as file:
+            yield from scan.rows(file, resume=resume)  # type: ignore[arg-type]
+
+    def _opened(self, source: Numbered) -> CapturedFile:
+        return CapturedFile(source.file, self.options.storage_options, source.size, digest=self.digest)
+
+    def _before_end(self, scan: Scan, account: SourceAccount, checkpoint: Checkpoint) -> None:
+        """Note what was read up to a checkpoint; what follows are the rows of the end."""
+        read = replace(account)
+        read.take(scan.stats, scan.tables, scan.payloads)
+        before = digest_before(account.file, self.options.storage_options, checkpoint.offset)
+        account.seam = Seam(checkpoint, read, Ending(account.capture, ""), before)
 
 
 @dataclass(frozen=True)
@@ -253,18 +322,26 @@ class Cut:
     Attributes
     ----------
     account : SourceAccount
-        What one pass over its frames found, with the digest of what was read.
+        What one pass over its frames found up to the last complete record, with the digest of what was read.
     folder : str
         Where the checkpoints are at which parts end, by number.
-    parts : int
+    count : int
+        How many parts there are; its end is one more.
+    source : Numbered
     """
 
     account: SourceAccount
     folder: str
-    parts: int
+    count: int
+    source: Numbered
 
-    def joined(self, parts: Sequence[Decoded]) -> Decoded:
-        """The capture as decoded in these parts.
+    @property
+    def parts(self) -> list[Part]:
+        """The parts to decode."""
+        return [Part(self.source, self.folder, number, self.count) for number in range(self.count + 1)]
+
+    def joined(self, parts: Sequence[Decoded], storage: Storage) -> Decoded:
+        """The capture as decoded in these parts; its seam is kept in the lake.
 
         Raises
         ------
@@ -274,13 +351,19 @@ class Cut:
         found = self.account
         names = ("file", "capture", "key", "length", "grown_from", "digest", "bytes")
         account = SourceAccount(**{name: getattr(found, name) for name in names})
-        for part in parts:
-            (read,) = part.accounts
+        accounts = [part.accounts[0] for part in parts]
+        for read in accounts:
             if read.problem is not None:
                 return Decoded([found.unread_because(read.problem)], [])
+        for read in accounts[:-1]:
             account.add(read)
         account.agree(found)
-        return Decoded([account], [file for part in parts for file in part.files])
+        end = accounts[-1]
+        assert end.seam is not None
+        account.seam = replace(end.seam, account=replace(account))
+        account.add(end)
+        files = [file for part in parts for file in part.files]
+        return Decoded([with_seam(storage, account, self.source)], files)
 
 
 @dataclass(frozen=True)
@@ -309,35 +392,63 @@ class Cutting:
     def __call__(self, sources: Sequence[Numbered]) -> list[Cut]:
         """Cut the sources."""
         cuts = []
-        for source, capture, lengths in sources:
+        for source in sources:
             try:
-                cut = self._cut(SourceAccount(source, capture), lengths)
+                cut = self._cut(Numbered(*source))
             except (CaptureError, OSError):
                 # Decoding fails likewise, and reports it
                 continue
-            if cut.parts > 1:
+            if cut.count > 1:
                 cuts.append(cut)
         return cuts
 
-    def _cut(self, account: SourceAccount, lengths: Sequence[int]) -> Cut:
-        source, options = account.file, self.options
+    def _cut(self, source: Numbered) -> Cut:
+        account, options = SourceAccount(source.file, source.capture), self.options
         folder = f"{self.scratch}/{uuid.uuid4().hex}"
-        if is_compressed(source, options.storage_options):
-            return Cut(account, folder, 1)
-        parts = 0
+        if is_compressed(source.file, options.storage_options):
+            return Cut(account, folder, 1, source)
+        resume = read_seam(self.storage, source.seam).checkpoint if source.seam else None
+        count = 0
         with (
-            CapturedFile(source, options.storage_options, digest=self.digest) as captured,
-            checkpoints(captured, self.size, options.payloads) as found,  # type: ignore[arg-type]
+            CapturedFile(source.file, options.storage_options, source.size, digest=self.digest) as captured,
+            checkpoints(captured, self.size, options.payloads, resume=resume, final=False) as found,  # type: ignore[arg-type]
         ):
             for checkpoint in found:
-                with self.storage.create(f"{folder}/{parts}") as checkpoint_file:
+                with self.storage.create(f"{folder}/{count}") as checkpoint_file:
                     checkpoint_file.write(checkpoint.to_bytes())
-                parts += 1
+                count += 1
             account.take(found.stats, {}, 0)
             captured.finish()
             account.digest, account.bytes = captured.digest, captured.bytes
-            account.identify(captured.identity(captured.bytes, lengths))
-        return Cut(account, folder, parts)
+            account.identify(captured.identity(captured.bytes, source.lengths))
+        return Cut(account, folder, count, source)
+
+
+def read_seam(storage: Storage, name: str) -> Seam:
+    """The seam in a file of a lake.
+
+    Raises
+    ------
+    CaptureError, OSError
+        It is not there, or is malformed.
+    """
+    return Seam.from_bytes(storage.read(name))
+
+
+def with_seam(storage: Storage, account: SourceAccount, source: Numbered) -> SourceAccount:
+    """The account of a source, with what was read before of one that has grown; its seam is kept in the lake.
+
+    If the seam is lost, the next run reads the capture from its beginning.
+    """
+    seam, account.seam = account.seam, None
+    assert seam is not None
+    if source.seam:
+        base = read_seam(storage, source.seam).account
+        seam.account.prepend(base)
+        account = grown_account(base, account)
+    with storage.create(seam_name(account.capture, account.length)) as file:
+        file.write(seam.to_bytes())
+    return account
 
 
 def fault_rows(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:

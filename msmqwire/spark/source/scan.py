@@ -5,7 +5,7 @@ The data source, the streams and the pipeline read through this module, so their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -107,24 +107,42 @@ class Scan:
             yield table, convert(batch, self.columns[table])
 
     def rows(
-        self, source: Source, *, resume: Checkpoint | None = None, stop: Checkpoint | None = None
+        self,
+        source: Source,
+        *,
+        resume: Checkpoint | None = None,
+        stop: Checkpoint | None = None,
+        before_end: Callable[[Checkpoint], None] | None = None,
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """As ``batches``, but with the columns as ``read_tables`` returns them, for ``schema.convert``."""
+        """As ``batches``, but with the columns as ``read_tables`` returns them, for ``schema.convert``.
+
+        Of a capture that may grow, ``before_end`` is called with the checkpoint where reading resumes once it has; the
+        rows after that are those of its end.
+        """
         options, mode = self.options, self.options.mode
         needed = set() if mode == "PERMISSIVE" else _PLACE
         names = {table: {column.source for column in columns} | needed for table, columns in self.columns.items()}
-        read = ReadOptions.of(options.read, {"columns": names, "dictionaries": False, "resume": resume, "stop": stop})
-        with read_tables(source, options.tables, read) as reader:
+        given = {"columns": names, "dictionaries": False, "resume": resume, "stop": stop, "final": before_end is None}
+        with read_tables(source, options.tables, ReadOptions.of(options.read, given)) as reader:
             self.stats, self.tables = reader.stats, reader.tables
-            for table, batch in reader:
-                if mode == "FAILFAST" and batch.column("fault").null_count < len(batch):
-                    raise self._refusal(table, batch)
-                if mode == "DROPMALFORMED":
-                    batch = batch.filter(batch.column("fault").is_null())
-                yield table, batch
+            yield from map(self._checked, reader)
             self.payloads = reader.payloads
+            if before_end is not None:
+                before_end(reader.checkpoint())
+                reader.finish()
+                yield from map(self._checked, reader)
+                self.payloads = reader.payloads
         if mode == "FAILFAST" and (problems := describe_problems(self.stats)):
             raise CaptureError(problems)
+
+    def _checked(self, read: tuple[str, pa.RecordBatch]) -> tuple[str, pa.RecordBatch]:
+        """Rows as the mode has them."""
+        table, batch = read
+        if self.options.mode == "FAILFAST" and batch.column("fault").null_count < len(batch):
+            raise self._refusal(table, batch)
+        if self.options.mode == "DROPMALFORMED":
+            batch = batch.filter(batch.column("fault").is_null())
+        return table, batch
 
     def _refusal(self, table: str, batch: pa.RecordBatch) -> DecodeError:
         row = batch.column("fault").is_valid().index(True).as_py()
@@ -152,7 +170,7 @@ class Scan:
 
 def describe_problems(stats: CaptureStats) -> str | None:
     """The parts of a capture that cannot be read, in one line; None if there are none."""
-    losses = ", ".join(stats.losses())
+    losses = ", ".join(stats.describe_losses())
     if not stats.problems:
         return losses or None
     file, offset, what = stats.problems[0]
