@@ -460,7 +460,7 @@ class _Run:
             check_files(read, result.files)
             self.decoded.append(result)
         if self.options.mode == "PERMISSIVE":
-            self.waiting += self._commit()
+            self.waiting = self._commit()
 
     def _commit(self) -> list[SourceFile]:
         """Commit the results of tasks; the files that are to be decoded again."""

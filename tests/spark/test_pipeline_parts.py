@@ -110,9 +110,12 @@ def test_a_capture_that_changes_between_its_parts(
     assert len(contents(lake)["messages"]) == summary.rows["messages"] > 0
 
     path.write_bytes(path.read_bytes() + b"\0" * 16)
-    monkeypatch.setattr(
-        pipeline._Run, "_has_changed", lambda self, account: path.unlink() or has_changed(self, account)
-    )
+
+    def deleting(self: pipeline._Run, account: SourceAccount) -> bool:
+        path.unlink()
+        return has_changed(self, account)
+
+    monkeypatch.setattr(pipeline._Run, "_has_changed", deleting)
     summary = pipeline.run(spark, path, lake)
     assert summary.problems == [f"{path}: No such file or directory"]
     assert len(contents(lake)["messages"]) > 0

@@ -294,7 +294,7 @@ class Lake:
         """Write the plan of the last run for tables that are complete."""
         tables = (table for table in self._tables.values() if table.has_log)
         latest = {table.name: (table.run, self._plan) for table in tables if table.run}
-        plan = _Plan(self.run, {}, {}, latest)
+        plan = _Plan(self.run, {}, {}, latest=latest)
         self.storage.write(self.plan_file, plan.to_json().encode())
         return plan
 

@@ -122,8 +122,11 @@ class Scan:
         options, mode = self.options, self.options.mode
         needed = set() if mode == "PERMISSIVE" else _PLACE
         names = {table: {column.source for column in columns} | needed for table, columns in self.columns.items()}
-        given = {"columns": names, "dictionaries": False, "resume": resume, "stop": stop, "final": before_end is None}
-        with read_tables(source, options.tables, ReadOptions.of(options.read, given)) as reader:
+        read = ReadOptions.of(
+            options.read,
+            {"columns": names, "dictionaries": False, "resume": resume, "stop": stop, "final": before_end is None},
+        )
+        with read_tables(source, options.tables, read) as reader:
             self.stats, self.tables = reader.stats, reader.tables
             yield from map(self._checked, reader)
             self.payloads = reader.payloads
