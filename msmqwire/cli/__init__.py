@@ -41,6 +41,7 @@ SUBCOMMANDS = {
     "resolve": "explain a format name and find its destination",
     "send": "send messages to a queue",
     "receive": "receive messages as rows",
+    "notify": "notify queue managers of changes in a directory",
     "replay": "rebuild the queues that change notifications describe",
 }
 
@@ -66,6 +67,7 @@ examples:
   msmqwire resolve 'DIRECT=OS:host\\private$\\orders'      the parts of a format name
   msmqwire send 'DIRECT=OS:host\\private$\\orders' --text hi  a message to a queue
   msmqwire receive --queue orders                        messages as JSON lines
+  msmqwire notify --before old.toml --directory new.toml --server dc1   change notifications
   msmqwire replay *.pcap --directory enterprise.toml     queues from notifications, compared
 
 `msmqwire SUBCOMMAND --help` has the options and examples of a subcommand.

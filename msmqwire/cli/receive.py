@@ -7,24 +7,29 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msmqwire.cli import signals
 from msmqwire.cli.arguments import add_quiet, count, guid, port, seconds
 from msmqwire.cli.console import CommandError, counted, say
+from msmqwire.cli.enterprise import DIRECTORY_HELP
 from msmqwire.cli.message_files import message_output
+from msmqwire.cli.notified_queues import NotifiedQueues
 from msmqwire.cli.queues import chosen_queues
+from msmqwire.cli.target import standard_output
 from msmqwire.errors import MsmqWireError
 
 if TYPE_CHECKING:
     from msmqwire.cli.message_files import MessageOutput
+    from msmqwire.mqqb import UserMessage
     from msmqwire.net import SessionServer
     from msmqwire.session import Event, MessageReceived
 
 __all__ = ["add", "run"]
 
 _MOST_FILES = 1 << 16
+_NOTIFY_QUEUE = "private$\\notify_queue$"
 _MOST_LINES = 100  # about sessions and messages that are not accepted
 
 _EPILOG = """\
@@ -39,6 +44,12 @@ session is closed. MSMQ does not authenticate senders by itself, so the command 
 
 -o DIR appends to a file for each queue, such as DIR/private$_orders.jsonl.
 
+--notifications takes messages to the notify queue of --queue-manager and applies them to its public
+queues, which it reads from --directory at the start; it prints an object for each decision: created,
+changed, deleted, ignored or disregarded, with the rule. Values of version 2 are read from
+--directory, whatever server a notification names. Notifications of version 1 carry values, and need
+an authenticated sender: see --trust.
+
 exit status:
   0  N messages were received, or S seconds have passed
   1  wrong usage, an address that cannot be bound, or an output that cannot be written
@@ -47,6 +58,8 @@ examples:
   msmqwire receive --queue 'private$\\orders' --count 1
   msmqwire receive --listen 0.0.0.0 --listen :: --ping -o messages
   msmqwire receive | jq .body_text
+  msmqwire receive --notifications --directory enterprise.toml \\
+      --queue-manager ba000000-0000-4000-8000-0000000000c7
 """
 
 
@@ -78,6 +91,18 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ping", action="store_true", help="answer pings of senders")
     parser.add_argument("--ping-port", type=port, default=3527, metavar="N", help="the UDP port (default: 3527)")
     parser.add_argument("-o", "--output", metavar="DIR", help="a file for each queue in this folder")
+    parser.add_argument(
+        "--notifications", action="store_true", help="apply change notifications, and print what they changed"
+    )
+    parser.add_argument("--directory", metavar="SOURCE", help=f"{DIRECTORY_HELP}; for --notifications")
+    parser.add_argument(
+        "--trust",
+        action="append",
+        default=[],
+        type=guid,
+        metavar="GUID",
+        help="believe signed notifications of version 1 that claim to be from this queue manager; may be repeated",
+    )
     add_quiet(parser)
     parser.set_defaults(run=run)
 
@@ -88,12 +113,24 @@ def _port_or_free(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Receive; the exit status."""
-    accepts = chosen_queues(options.queue)
-    with message_output(options.output) as output:
-        return signals.run_until_stopped(_receive(options, accepts, output))
+    if not options.notifications:
+        if options.directory or options.trust:
+            raise CommandError("--directory and --trust are for notifications: add --notifications")
+        accepts = chosen_queues(options.queue)
+        with message_output(options.output) as output:
+            return signals.run_until_stopped(_receive(options, accepts, output))
+    if options.queue or options.output:
+        raise CommandError("--notifications reads the notify queue and prints what changed: leave out --queue and -o")
+    if not options.directory or not options.queue_manager:
+        raise CommandError("--notifications needs the directory and its queue manager: --directory, --queue-manager")
+    standard_output()
+    queues = NotifiedQueues(options.directory, options.queue_manager, options.trust)
+    return signals.run_until_stopped(_receive(options, chosen_queues([_NOTIFY_QUEUE]), queues))
 
 
-async def _receive(options: argparse.Namespace, accepts: object, output: MessageOutput) -> int:
+async def _receive(
+    options: argparse.Namespace, accepts: Callable[[UserMessage], bool] | None, output: MessageOutput | NotifiedQueues
+) -> int:
     from msmqwire.net import serve
     from msmqwire.session import MessageLimit
 
@@ -107,7 +144,7 @@ async def _receive(options: argparse.Namespace, accepts: object, output: Message
         hosts,
         options.port,
         identifier=options.queue_manager,
-        accepts=accepts,  # type: ignore[arg-type]
+        accepts=accepts,
         limit=None if options.count is None else MessageLimit(options.count),
         watch=receiver.watch,
     )
@@ -141,7 +178,7 @@ async def _start(server: SessionServer, hosts: Sequence[str], options: argparse.
 class _Receiver:
     """What happens on all sessions."""
 
-    def __init__(self, count: int | None, output: MessageOutput) -> None:
+    def __init__(self, count: int | None, output: MessageOutput | NotifiedQueues) -> None:
         self.received = 0
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count = count
