@@ -34,6 +34,7 @@ __all__ = [
     "count",
     "count_of_jobs",
     "guid",
+    "hours",
     "input_file",
     "input_files",
     "moment",
@@ -171,6 +172,11 @@ def _number(text: str, low: int, high: int, what: str) -> int:
 def count(text: str) -> int:
     """A number of rows, at least 1."""
     return _number(text, 1, sys.maxsize, "a number of rows, at least 1")
+
+
+def hours(text: str) -> int:
+    """A number of hours, from 0 to 100 years."""
+    return _number(text, 0, 876_000, "a number of hours, from 0 on")
 
 
 def count_of_jobs(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from msmqwire.cli.arguments import hours
 from msmqwire.cli.console import counted, optional, printable, say
 
 __all__ = ["add", "run"]
@@ -44,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         action.add_argument("lake", metavar="LAKE", help="the folder or URI of the lake")
         if name == "vacuum":
             action.add_argument(
-                "--hours", type=int, default=168, metavar="N", help="how long to keep them (default: 168, a week)"
+                "--hours", type=hours, default=168, metavar="N", help="how long to keep them (default: 168, a week)"
             )
             action.add_argument("-n", "--dry-run", action="store_true", help="delete nothing, only list the files")
     parser.set_defaults(run=run)

@@ -7,7 +7,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msmqwire.cli.arguments import add_ports, add_quiet, column_names
+from msmqwire.cli.arguments import add_ports, add_quiet, column_names, hours
 from msmqwire.cli.console import CommandError, optional, printable, say
 from msmqwire.cli.progress import capture_progress
 from msmqwire.cli.spark_session import with_spark
@@ -67,6 +67,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="the compression of Parquet files (default: snappy)",
     )
     parser.add_argument("--digest", action="store_true", help="note the SHA-256 of every capture in accounting")
+    parser.add_argument(
+        "--vacuum-hours", type=hours, metavar="N", help="afterwards delete files that no table has had for N hours"
+    )
     parser.add_argument("--master", metavar="URL", help="the Spark to use, e.g. local[4], spark://..., sc://...")
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -79,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     from msmqwire.capture import TABLES
     from msmqwire.capture.files.listing import find_files
 
-    options.tables = options.tables or list(TABLES)
+    options.tables = [table.lower() for table in options.tables or TABLES]
     for table in options.tables:
         if table not in TABLES:
             raise CommandError(f"--tables {table}: no such table; there is {', '.join(TABLES)}")
@@ -109,6 +112,7 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
                 digest=options.digest,
                 recursive=options.recursive,
                 again=options.overwrite,
+                vacuum_hours=options.vacuum_hours,
                 progress=progress,
             )
     except PySparkException as error:

@@ -35,6 +35,7 @@ from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount, check_f
 from msmqwire.spark.lake.captures import HEAD, Identity, Known, capture_numbers, identify, measure
 from msmqwire.spark.lake.commit import RUNS, Group, Lake
 from msmqwire.spark.lake.growth import SMALLEST, Seam, digest_before, seam_name
+from msmqwire.spark.lake.maintenance import vacuum
 from msmqwire.spark.lake.storage import LakeOptions, Storage
 from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Numbered, Reading, Stage
 from msmqwire.spark.source.planning import MANY, large, pack, task_size
@@ -145,6 +146,7 @@ def run(
     lake_options: LakeOptions | None = None,
     digest: bool = False,
     again: bool = False,
+    vacuum_hours: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
     """Decode captures into the Delta tables of a lake, by day.
@@ -178,6 +180,8 @@ def run(
         Note the SHA-256 of every capture's bytes in ``accounting``, as evidence.
     again : bool
         Decode captures though the lake has them, with these tables and ports, and replace their rows.
+    vacuum_hours : int, optional
+        Afterwards delete files that no table has had for so many hours, as ``lake.vacuum`` does; none by default.
     progress : callable, optional
         Called with the progress of decoding a few times a second, from another thread.
 
@@ -186,7 +190,7 @@ def run(
     FileNotFoundError
         A source names no file.
     ValueError
-        There is no such table, mode or compression.
+        There is no such table, mode or compression, or ``vacuum_hours`` is negative.
     LakeError
         It is a lake of an earlier version, or a file that a run has committed is missing.
     AccountingError
@@ -195,10 +199,14 @@ def run(
     started = time.monotonic()
     if compression not in get_args(Compression):
         raise ValueError(f"compression={compression!r} is not one of {', '.join(get_args(Compression))}")
+    if vacuum_hours is not None and vacuum_hours < 0:
+        raise ValueError(f"vacuum_hours={vacuum_hours} is negative")
     options = _options(tables, mode, ports, storage_options)
     files = find_files(sources, recursive=recursive, storage_options=storage_options)
     store = Lake(Storage.of(lake, lake_options), create=True)
     summary = _Run(spark, store, options, compression, digest, again, progress).run(files)
+    if vacuum_hours is not None:
+        vacuum(lake, hours=vacuum_hours, lake_options=lake_options)
     summary.seconds = time.monotonic() - started
     return summary
 
@@ -209,7 +217,7 @@ def _options(
     if mode == "DROPMALFORMED":
         raise ValueError("mode='DROPMALFORMED': a lake keeps an account of every payload; filter on fault when reading")
     return ScanOptions(
-        (tables,) if isinstance(tables, str) else tuple(tables),
+        tuple(table.lower() for table in ((tables,) if isinstance(tables, str) else tables)),
         mode,  # type: ignore[arg-type] # checked there
         ReadOptions(ports=ports, guid="text"),
         dict(storage_options or {}),

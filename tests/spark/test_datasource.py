@@ -113,6 +113,38 @@ def test_a_file_that_is_no_capture_is_an_error_with_its_name(spark: SparkSession
             load(spark, [LOCAL, str(other)], **options).collect()
 
 
+def test_one_named_file_that_is_no_capture_is_refused_by_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("not a capture\n" * 10)
+    message = r"notes\.txt: begins with 6e 6f 74 20.*; with ignoreCorruptFiles=true it has no rows"
+    with pytest.raises(AnalysisException, match=message):
+        load(spark, str(other))
+    with pytest.raises(AnalysisException, match=message):
+        load(spark, str(other), "frame bigint").collect()
+    assert load(spark, str(other), ignoreCorruptFiles="true").collect() == []
+
+
+def test_the_setting_of_spark_about_corrupt_files_is_honoured(spark: SparkSession, tmp_path: Path) -> None:
+    """The option comes first, then the setting where the session has it, then the mode."""
+    other = tmp_path / "notes.txt"
+    other.write_text("not a capture\n" * 10)
+    paths, setting = [LOCAL, str(other)], "spark.sql.files.ignoreCorruptFiles"
+    rows = load(spark, LOCAL).count()
+    session = spark.newSession()
+    session.conf.set(setting, "false")
+    assert load(session, paths, ignoreCorruptFiles="true").count() == rows
+    with pytest.raises(PythonException, match=r"notes\.txt: begins with 6e 6f 74 20"):
+        load(session, paths).count()
+    session.conf.set(setting, "true")
+    assert load(session, paths, mode="DROPMALFORMED").count() == load(session, LOCAL, mode="DROPMALFORMED").count()
+    with pytest.raises(PythonException, match=r"notes\.txt: begins with 6e 6f 74 20"):
+        load(session, paths, ignoreCorruptFiles="false").count()
+
+
+def test_tables_in_any_case(spark: SparkSession) -> None:
+    assert load(spark, LOCAL, table="TOPOLOGY").collect() == load(spark, LOCAL).collect()
+
+
 def test_files_are_chosen_by_name_and_time(spark: SparkSession, tmp_path: Path) -> None:
     for day, name in enumerate(("a.pcap", "b.pcap", "c.txt"), 1):
         shutil.copy(LOCAL, tmp_path / name)

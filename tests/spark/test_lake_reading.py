@@ -118,12 +118,47 @@ def test_duckdb_reads_the_tables(spark: SparkSession, tmp_path: Path) -> None:
     assert duckdb.sql(
         "SELECT count(*), min(day)::text FROM read_parquet(?, hive_partitioning=true)", params=[files]
     ).fetchall() == [(14, "2024-03-04")]
-    try:
-        duckdb.sql("INSTALL delta; LOAD delta")
-    except duckdb.Error as error:
-        pytest.skip(f"DuckDB has no extension delta: {str(error).splitlines()[0]}")
-    found = duckdb.sql("SELECT count(*), min(day)::text FROM delta_scan(?)", params=[str(tmp_path / "topology")])
-    assert found.fetchall() == [(14, "2024-03-04")]
+
+
+DELTA_SCAN = """\
+import sys
+from pathlib import Path
+
+import duckdb
+import duckdb_ext
+
+(extension,) = Path(duckdb_ext.__path__[0], "extensions", f"v{duckdb.__version__}").rglob("delta.duckdb_extension")
+duckdb.load_extension(str(extension))
+for query in sys.argv[1:]:
+    print(*duckdb.sql(query).fetchone())
+"""
+
+
+@pytest.mark.long
+def test_duckdb_reads_the_tables_with_its_own_reader_of_delta(root: Path, tmp_path: Path) -> None:
+    """The extension comes as a package that requires one version of DuckDB, so it is installed apart."""
+    apart = tmp_path / "apart"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(apart), "duckdb-ext-delta"]
+    installed = subprocess.run(install, capture_output=True, text=True)
+    if installed.returncode:
+        pytest.skip(f"duckdb-ext-delta cannot be installed: {installed.stderr.splitlines()[-1]}")
+    table = f"FROM delta_scan('{root / 'topology'}')"
+    current = f"SELECT count(*), count(DISTINCT day) {table}"
+    of_one = f"SELECT count(*), min(day)::text {table} WHERE file = 'b' AND day > '2024-03-04'"
+    environment = {**os.environ, "PYTHONPATH": str(apart)}
+    command = [sys.executable, "-c", DELTA_SCAN, current, of_one]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{len(wanted(SECOND))} 2", "4 2024-03-05"]
+
+
+def test_a_pipeline_that_vacuums(spark: SparkSession, tmp_path: Path) -> None:
+    for _ in range(2):
+        pipeline.run(spark, CAPTURES, tmp_path, tables=["Topology"], again=True, vacuum_hours=0)
+    names = {path.relative_to(tmp_path / "topology").as_posix() for path in (tmp_path / "topology").rglob("*.parquet")}
+    assert {name for name in names if not name.startswith("_")} == set(files_of(tmp_path, "topology"))
+    assert lake.check(tmp_path) == []
+    with pytest.raises(ValueError, match="vacuum_hours=-1 is negative"):
+        pipeline.run(spark, CAPTURES, tmp_path, vacuum_hours=-1)
 
 
 def test_vacuum_keeps_what_can_be_read(spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

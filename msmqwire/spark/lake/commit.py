@@ -172,6 +172,7 @@ class Lake:
         ValueError
             There is no such table.
         """
+        name = name.lower()
         if name == "accounting":
             return self._accounting
         if name not in self._tables:

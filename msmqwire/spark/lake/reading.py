@@ -70,6 +70,7 @@ def read(
     """
     window = ReadOptions(since=since, until=until)
     start, end = window.since, window.until
+    table = table.lower()
     if table == "accounting" and (start is not None or end is not None):
         raise ValueError("since and until: accounting has rows of captures; filter on first_time and last_time")
     names = None if captures is None else list(captures)

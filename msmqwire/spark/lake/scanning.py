@@ -182,6 +182,7 @@ class LakeScan:
             Its log does not reach back so far.
         """
         found = store.table(table)
+        table = found.name
         if not found.exists:
             return cls(store.storage, table, ())
         if at is not None and not 0 <= at <= found.delta.version():
@@ -280,7 +281,7 @@ class Selection:
         ValueError
             ``accounting`` is to be read by time or address.
         """
-        if table == "accounting" and (self.since is not None or self.until is not None or self.addresses):
+        if table.lower() == "accounting" and (self.since is not None or self.until is not None or self.addresses):
             raise ValueError(
                 "since, until, addresses: accounting has rows of captures; filter on first_time and last_time"
             )

@@ -23,8 +23,9 @@
 ``pathGlobFilter``, ``modifiedAfter``, ``modifiedBefore``
     Read only files with such names, or last changed after or before this time: ISO 8601, UTC without a zone.
 ``ignoreCorruptFiles``
-    ``true`` (default with ``PERMISSIVE``): what cannot be read of a file is skipped with a warning in the executor's
-    log; ``false``: it ends the job.
+    ``true``: what cannot be read of a file is skipped with a warning in the executor's log; ``false``: it ends the
+    job. Default: ``spark.sql.files.ignoreCorruptFiles`` if the session sets it, or else ``true`` with ``PERMISSIVE``.
+    One named file that is no capture is refused unless the option is ``true``.
 ``sequence``
     ``true``: the captures, in the order of their names, are parts of one capture, as those of a ring buffer; TCP
     streams continue from one to the next.
@@ -34,6 +35,11 @@
     A JSON object: keyword arguments of the file system of a URI, as pyarrow or fsspec has them.
 ``maxBytesPerTrigger``, ``failOnDataLoss``
     For ``spark.readStream``; see ``following``.
+
+``lake``, ``run``, ``versionAsOf``
+    Read a table of this lake in place of captures, as a run left it or as of a version of the Delta table; default: the
+    current rows. ``table`` may be ``faults`` and ``accounting`` as well, ``since``, ``until`` and ``addresses`` select
+    rows, and ``storageOptions`` are deltalake's.
 
 Only the columns of a narrower ``.schema(...)`` are built and sent to Spark, in its order. Filters of the query are
 applied here if ``spark.sql.python.filterPushdown.enabled`` is set.
@@ -48,6 +54,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
@@ -55,6 +62,7 @@ from msmqwire.capture.files.listing import check_paths, opened
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkColumn, struct_type
+from msmqwire.spark.source.lakes import LakeRead, LakeReader, PushdownLakeReader, is_lake
 from msmqwire.spark.source.options import SourceOptions, described, of_table
 from msmqwire.spark.source.planning import CapturePartition, plan
 from msmqwire.spark.source.pushdown import can_apply, filtered, narrowed
@@ -82,22 +90,33 @@ class MsmqDataSource(Sent, DataSource):
     def schema(self) -> StructType:
         """All columns of the table."""
         _, given = described(StructType(), self.options)
+        if is_lake(given):
+            return described(struct_type(LakeRead.of(given).columns), self.options)[0]
         options = SourceOptions.of(given)
         check_paths(options.paths)
+        options.check_capture()
         return described(struct_type(options.scan.columns(options.table)), self.options)[0]
 
-    def reader(self, schema: StructType) -> MsmqReader:
+    def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns of ``schema``."""
-        options = SourceOptions.of(of_table(schema, self.options))
+        given = of_table(schema, self.options)
+        if is_lake(given):
+            of_lake = LakeRead.of(given)
+            reader = PushdownLakeReader if _filters_are_pushed() else LakeReader
+            return reader(of_lake, chosen_columns(of_lake.table, of_lake.columns, schema))
+        options = SourceOptions.of(given)
         kind = PushdownReader if _filters_are_pushed() else MsmqReader
-        return kind(options, chosen_columns(options, schema))
+        return kind(options, chosen_columns(options.table, options.columns, schema))
 
     def streamReader(self, schema: StructType) -> MsmqStreamReader:  # noqa: N802 (Spark's name)
         """A reader that follows rotating captures, for ``spark.readStream``."""
         from msmqwire.spark.source.following import MsmqStreamReader
 
-        options = SourceOptions.of(of_table(schema, self.options))
-        return MsmqStreamReader(options, chosen_columns(options, schema))
+        given = of_table(schema, self.options)
+        if is_lake(given):
+            raise ValueError("lake: a lake is read by queries, not by streams; a stream reads captures")
+        options = SourceOptions.of(given)
+        return MsmqStreamReader(options, chosen_columns(options.table, options.columns, schema))
 
 
 @dataclass(frozen=True)
@@ -130,7 +149,7 @@ def _filters_are_pushed() -> bool:
     return _PUSHDOWN in sys.modules or (program is not None and program.name == _PUSHDOWN)
 
 
-def chosen_columns(options: SourceOptions, schema: StructType) -> tuple[SparkColumn, ...]:
+def chosen_columns(table: str, columns: Iterable[SparkColumn], schema: StructType) -> tuple[SparkColumn, ...]:
     """The columns that the user's schema names, in its order.
 
     Raises
@@ -140,17 +159,27 @@ def chosen_columns(options: SourceOptions, schema: StructType) -> tuple[SparkCol
     """
     if not schema.fields:
         raise ValueError("the schema has no column; a row needs at least one")
-    known = {column.name: column for column in options.scan.columns(options.table)}
+    known = {column.name: column for column in columns}
     for field in schema:
         if field.name not in known:
-            raise ValueError(f"{field.name!r}: no such column of {options.table}; it has {', '.join(known)}")
+            raise ValueError(f"{field.name!r}: no such column of {table}; it has {', '.join(known)}")
         column = known[field.name]
         if field.dataType != column.spark:
             actual, given = column.spark.simpleString(), field.dataType.simpleString()
-            raise ValueError(f"{field.name} is {actual} in {options.table}; the schema says {given}")
+            raise ValueError(f"{field.name} is {actual} in {table}; the schema says {given}")
         if not field.nullable:
-            raise ValueError(f"{field.name} may be null in {options.table}; the schema says it is not")
+            raise ValueError(f"{field.name} may be null in {table}; the schema says it is not")
     return tuple(known[field.name] for field in schema)
+
+
+def _ignores_corrupt_files(options: SourceOptions) -> bool:
+    """Whether a task reads past what it cannot read: as the option says, or else the setting of Spark, or the mode."""
+    if options.ignore_corrupt_files is not None:
+        return options.ignore_corrupt_files
+    task = TaskContext.get()
+    # Spark sends the settings of its session to tasks as properties
+    setting = None if task is None else task.getLocalProperty("spark.sql.files.ignoreCorruptFiles")
+    return options.scan.mode == "PERMISSIVE" if setting is None else setting.lower() == "true"
 
 
 class MsmqReader(Sent, DataSourceReader):
@@ -163,6 +192,7 @@ class MsmqReader(Sent, DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The captures or parts that each task reads."""
+        self.options.check_capture()
         return [*plan(self._narrowed())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -178,7 +208,7 @@ class MsmqReader(Sent, DataSourceReader):
                         yield filtered(batch, self.filters)
             except (CaptureError, OSError) as error:
                 # A capture that was read to be split has changed since
-                if part.stop is not None or not options.ignore_corrupt_files:
+                if part.stop is not None or not _ignores_corrupt_files(options):
                     raise
                 log.warning("%s; the rest of the file is skipped", error)
             if problems := describe_problems(scan.stats):

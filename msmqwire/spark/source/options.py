@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,11 +12,13 @@ from typing import Any, TypeVar
 
 from pyspark.sql.types import StructField, StructType
 
+from msmqwire import capture
 from msmqwire.capture import ReadOptions
 from msmqwire.capture.files.listing import SourceFile, find_files
 from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.options import parse_network, parse_ports, parse_time
-from msmqwire.spark.schema import GUID_FORMS, SparkGuid
+from msmqwire.errors import CaptureError
+from msmqwire.spark.schema import GUID_FORMS, SparkColumn, SparkGuid
 from msmqwire.spark.source.scan import ScanOptions
 
 __all__ = ["OPTIONS", "SourceOptions", "described", "of_table"]
@@ -76,8 +79,8 @@ class SourceOptions:
         Read only files whose names, without folders, match this glob.
     modified_after, modified_before : int or None
         Read only files that were last changed after, or before, this time in nanoseconds since 1970.
-    ignore_corrupt_files : bool
-        Read past captures that cannot be read, with a warning, instead of ending the job.
+    ignore_corrupt_files : bool or None
+        Read past captures that cannot be read, with a warning, instead of ending the job; None: not given.
     sequence : bool
         The captures, in the order of their names, are parts of one capture.
     split_size : int or None
@@ -96,7 +99,7 @@ class SourceOptions:
     name_glob: str | None = None
     modified_after: int | None = None
     modified_before: int | None = None
-    ignore_corrupt_files: bool = True
+    ignore_corrupt_files: bool | None = None
     sequence: bool = False
     split_size: int | None = None
     max_bytes_per_trigger: int | None = None
@@ -107,6 +110,11 @@ class SourceOptions:
     def table(self) -> str:
         """The table to read."""
         return self.scan.tables[0]
+
+    @property
+    def columns(self) -> tuple[SparkColumn, ...]:
+        """All columns of the table."""
+        return self.scan.columns(self.table)
 
     @property
     def storage_options(self) -> StorageOptions:
@@ -125,6 +133,23 @@ class SourceOptions:
         """
         found = find_files(self.paths, recursive=self.recursive, storage_options=self.storage_options)
         return tuple(file for file in found if self._is_wanted(file))
+
+    def check_capture(self) -> None:
+        """Refuse one named file that is no capture, which would have no rows.
+
+        Raises
+        ------
+        CaptureError, OSError
+            It is no capture, or cannot be read.
+        """
+        if len(self.paths) > 1 or self.ignore_corrupt_files:
+            return
+        (path,) = self.paths
+        if os.path.isfile(path):
+            try:
+                capture.open(path).close()
+            except CaptureError as error:
+                raise CaptureError(f"{error}; with ignoreCorruptFiles=true it has no rows") from None
 
     def _is_wanted(self, file: SourceFile) -> bool:
         name = file.name.rpartition("/")[2]
@@ -167,7 +192,7 @@ class SourceOptions:
                 raise ValueError(f"{name}={error}") from None
 
         scan = ScanOptions(
-            (given.get("table", "topology"),),
+            (given.get("table", "topology").lower(),),
             given.get("mode", "PERMISSIVE").upper(),  # type: ignore[arg-type] # checked there
             ReadOptions(
                 ports=read("ports", parse_ports, None),
@@ -185,7 +210,7 @@ class SourceOptions:
             name_glob=given.get("pathglobfilter"),
             modified_after=read("modifiedAfter", parse_time, None),
             modified_before=read("modifiedBefore", parse_time, None),
-            ignore_corrupt_files=read("ignoreCorruptFiles", parse_bool, scan.mode == "PERMISSIVE"),
+            ignore_corrupt_files=read("ignoreCorruptFiles", parse_bool, None),
             sequence=read("sequence", parse_bool, False),
             split_size=read("splitSize", parse_size, None),
             max_bytes_per_trigger=read("maxBytesPerTrigger", parse_limit, None),
@@ -204,7 +229,7 @@ def described(schema: StructType, options: Mapping[str, str]) -> tuple[StructTyp
     if "provider" not in given:
         return schema, dict(options)
     own = {name.removeprefix("option."): value for name, value in given.items() if name.startswith("option.")}
-    if "path" not in own and "paths" not in own and "location" in given:
+    if not {"path", "paths", "lake"} & own.keys() and "location" in given:
         own["path"] = given["location"]
     kept = [
         StructField(field.name, field.dataType, field.nullable, {_OF_TABLE: json.dumps(own)})

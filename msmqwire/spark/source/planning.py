@@ -139,7 +139,7 @@ def tasks_of(files: Sequence[SourceFile], options: SourceOptions) -> list[Captur
                 [_unsplit(file)] if is_compressed(file.name, options.storage_options) else split([file], size, options)
             )
         except (CaptureError, OSError):
-            if options.ignore_corrupt_files:
+            if options.ignore_corrupt_files is not False:
                 return [_unsplit(file)]  # reading fails likewise, and reports it
             raise
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import reduce
 from typing import Any
 
@@ -142,6 +142,8 @@ def _fits(value: Any, type_: pa.DataType) -> bool:
         return isinstance(value, str)
     if pa.types.is_boolean(type_):
         return isinstance(value, bool)
+    if pa.types.is_date(type_):
+        return isinstance(value, date) and not isinstance(value, datetime)
     if pa.types.is_timestamp(type_):
         return isinstance(value, datetime) and value.tzinfo is not None
     return False
