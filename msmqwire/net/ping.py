@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from uuid import UUID
 
@@ -19,11 +20,21 @@ async def ping(host: str, port: int, *, identifier: UUID, cookie: int = 1) -> bo
     OSError
         The host cannot be resolved or reached.
     """
+    loop = asyncio.get_running_loop()
+    # A name may have addresses of which only one is answered
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+    for address in dict.fromkeys(each[4][:2] for each in found):
+        if await _ping_address((str(address[0]), port), identifier, cookie):
+            return True
+    return False
+
+
+async def _ping_address(address: tuple[str, int], identifier: UUID, cookie: int) -> bool:
     client = PingClient(identifier)
     client.cookie = cookie - 1
     loop = asyncio.get_running_loop()
     waiter = _Waiter(client, loop.create_future())
-    transport, _ = await loop.create_datagram_endpoint(lambda: waiter, remote_addr=(host, port))
+    transport, _ = await loop.create_datagram_endpoint(lambda: waiter, remote_addr=address)
     try:
         transport.sendto(client.request())
         async with asyncio.timeout(PING_RESPONSE_TIMEOUT):
@@ -42,9 +53,15 @@ class _Waiter(asyncio.DatagramProtocol):
         self.answer = answer
 
     def datagram_received(self, data: bytes, source: object) -> None:
+        """Take the answer; other datagrams are ignored."""
         accepted = self._client.receive(data)
         if accepted is not None and not self.answer.done():
             self.answer.set_result(accepted)
+
+    def error_received(self, exc: Exception) -> None:
+        """Nobody listens there."""
+        if not self.answer.done():
+            self.answer.set_result(False)
 
 
 class PingResponder(asyncio.DatagramProtocol):

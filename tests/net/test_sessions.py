@@ -142,6 +142,7 @@ def test_ping_before_a_connection() -> None:
             assert "does not accept a session" in client.failure
             await server.answer_pings(ping_port)
             assert await net.ping("127.0.0.1", ping_port, identifier=GUID)
+            assert await net.ping("localhost", ping_port, identifier=GUID), "also where ::1 comes first"
             await client.acknowledged()
             await client.close()
 
