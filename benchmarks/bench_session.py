@@ -6,8 +6,12 @@ Nothing here fails for being slow; messages that are lost, doubled or out of ord
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from pytest_benchmark.fixture import BenchmarkFixture
 
@@ -83,3 +87,38 @@ def test_send_and_receive(benchmark: BenchmarkFixture, scale: Scale, report: Rep
         benchmark.extra_info[f"{name}, of the pair"] = round(rounds.times_faster(name, PAIR), 4)
     report.figure("peak memory taken", mebibytes(peak_growth(sending(MESSAGES["recoverable"], count))))
     benchmark.pedantic(ours[f"{OURS}, recoverable messages"], rounds=scale.slow_rounds, iterations=1)
+
+
+def seconds_of_children() -> float:
+    """CPU seconds of the processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def test_commands(scale: Scale, report: Report, tmp_path: Path) -> None:
+    """``send`` to ``receive`` as processes; the rows go to a file."""
+    count = 20_000 if scale is FULL else 1_000
+    body, rows = tmp_path / "body", tmp_path / "rows.jsonl"
+    body.write_bytes(BODY)
+    command = [sys.executable, "-m", "msmqwire"]
+    before = seconds_of_children()
+    with rows.open("wb") as output:
+        receiver = subprocess.Popen(
+            [*command, "receive", "--port", "0", "--count", str(count)],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert receiver.stderr
+        port = receiver.stderr.readline().split(" port ")[1].split()[0]
+        options = ["--port", port, "--count", str(count), "--body", str(body), "--recoverable", "--quiet"]
+        subprocess.run([*command, "send", QUEUE, *options], check=True)
+        of_send = seconds_of_children() - before
+        receiver.communicate()
+        assert receiver.returncode == 0
+    of_receive = seconds_of_children() - before - of_send
+    assert len(rows.read_bytes().splitlines()) == count
+    report.section(f"msmqwire send to msmqwire receive: {count:,} recoverable messages of 1 kB, the start included")
+    report.figure("send: microseconds of CPU time a message", f"{1e6 * of_send / count:,.0f}")
+    report.figure("receive: microseconds of CPU time a message", f"{1e6 * of_receive / count:,.0f}")
+    report.figure("both: messages a second of CPU time", f"{count / (of_send + of_receive):,.0f}")
