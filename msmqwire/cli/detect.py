@@ -127,7 +127,7 @@ def _detect_in_lake(options: argparse.Namespace, summary: Summary | None) -> tup
     from msmqwire.insight.findings import Detector
     from msmqwire.insight.rules import COLUMNS as EVIDENCE
 
-    check_lake(options, "accounting", f"msmqwire {options.subcommand} --lake")
+    check_lake(options, "accounting", "msmqwire with --lake")
     detector = Detector(options.expect)
     columns = {name: (*EVIDENCE[name], *(() if summary is None else COLUMNS[name])) for name in EVIDENCE}
     for table, batch in lake_rows(options, columns):
