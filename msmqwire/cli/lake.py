@@ -17,20 +17,22 @@ pipeline may write to the lake meanwhile.
 exit status:
   0  done; of check: the lake is sound
   1  wrong usage, or no lake
-  2  of check: a file is missing, or the rows of a capture are not those in accounting
+  2  of check: a log or a file is missing or damaged, or the rows of a capture are not those in
+     accounting: msmqwire lake repair
 
 examples:
   msmqwire lake optimize lake
   msmqwire lake vacuum lake --hours 24 --dry-run
   msmqwire lake history s3://captures/lake
   msmqwire lake check lake
+  msmqwire lake repair lake --dry-run
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the actions to the parser."""
     parser.description = (
-        "Merge the small files of a lake, delete files that it does not need, list its runs, or check it."
+        "Merge the small files of a lake, delete files that it does not need, list its runs, check it, or mend it."
     )
     parser.epilog = _EPILOG
     actions = parser.add_subparsers(required=True, metavar="ACTION", dest="action")
@@ -39,6 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         (_vacuum, "vacuum", "delete the files that no table has had for some time"),
         (_history, "history", "list the runs, the last one first"),
         (_check, "check", "compare the files and rows of every table with accounting"),
+        (_repair, "repair", "mend a damaged lake, and remove rows that are there twice"),
     ):
         action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         action.set_defaults(act=act)
@@ -48,6 +51,10 @@ def add(parser: argparse.ArgumentParser) -> None:
                 "--hours", type=hours, default=168, metavar="N", help="how long to keep them (default: 168, a week)"
             )
             action.add_argument("-n", "--dry-run", action="store_true", help="delete nothing, only list the files")
+        if name == "repair":
+            action.add_argument(
+                "-n", "--dry-run", action="store_true", help="change nothing, only say what would be done"
+            )
     parser.set_defaults(run=run)
 
 
@@ -95,3 +102,13 @@ def _check(options: argparse.Namespace) -> int:
         print(printable(problem))
     say(f"{counted(len(problems), 'problem')} found")
     return 2 if problems else 0
+
+
+def _repair(options: argparse.Namespace) -> int:
+    from msmqwire.spark import lake
+
+    done = lake.repair(options.lake, dry_run=options.dry_run)
+    for line in done:
+        print(printable(line))
+    say(f"{counted(len(done), 'repair')} {'to do' if options.dry_run else 'done'}")
+    return 0

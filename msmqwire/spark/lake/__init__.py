@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from msmqwire.spark.lake.commit import LakeError
     from msmqwire.spark.lake.maintenance import check, history, optimize, vacuum
+    from msmqwire.spark.lake.mending import repair
     from msmqwire.spark.lake.reading import read
     from msmqwire.spark.lake.scanning import batches
 
-__all__ = ["LakeError", "batches", "check", "history", "optimize", "read", "vacuum"]
+__all__ = ["LakeError", "batches", "check", "history", "optimize", "read", "repair", "vacuum"]
 
 # Imported on first use: an executor that decodes captures into a folder needs no deltalake, and only read needs pyspark
-_MODULES = {"LakeError": "commit", "batches": "scanning", "read": "reading"}
+_MODULES = {"LakeError": "commit", "batches": "scanning", "read": "reading", "repair": "mending"}
 
 
 def __getattr__(name: str) -> Any:

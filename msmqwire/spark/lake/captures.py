@@ -397,7 +397,8 @@ class KnownCaptures:
         """The rows that a new row replaces: those of the same capture and its copies, and of a file that is none."""
         found = [row for row in map(self._with_key, (key, *grown_from)) if row is not None]
         copies = (self._row(number) for row in found for number in self._copies.get(row.capture, ()))
-        others = (row for row in self._named(name) if not row.is_capture)
+        # After a repair, a row may have no key: nobody knows what it was read from
+        others = (row for row in self._named(name) if not row.is_capture or row.key is None)
         return list(dict.fromkeys([*found, *(row for row in copies if row is not None), *others]))
 
 

@@ -14,7 +14,7 @@ import json
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -144,7 +144,7 @@ class Lake:
         """The captures that the lake knows."""
         if self._known is None:
             self._known = KnownCaptures()
-            self._known.add(self._read_accounting(list(KNOWN)))
+            self._known.add(self.read_accounting(list(KNOWN)))
         return self._known
 
     @property
@@ -154,7 +154,7 @@ class Lake:
 
     def rows_by_capture(self) -> dict[str, Counter[int]]:
         """How many rows each capture has in each table, as ``accounting`` says."""
-        read = self._read_accounting(["capture", "rows", "faults", "replaces"])
+        read = self.read_accounting(["capture", "rows", "faults", "replaces"])
         gone = set(pc.list_flatten(read["replaces"]).to_pylist())
         found: dict[str, Counter[int]] = {name: Counter() for name in LAKE_TABLES}
         for account in read.select(["capture", "rows", "faults"]).to_pylist():
@@ -227,6 +227,32 @@ class Lake:
             self._tidy()
         return refused
 
+    def commit_repair(self, rows: Sequence[Mapping[str, object]], delete: Mapping[str, list[int]]) -> bool:
+        """Commit rows of ``accounting`` as a run, and delete rows of captures; False when another run has come first.
+
+        Parameters
+        ----------
+        rows : sequence of mappings
+            As ``AccountingRow.values`` has them; they take the place of those that they name in ``replaces``.
+        delete : mapping of str to list of int
+            Numbers of captures, by table.
+        """
+        name = uuid.uuid4().hex
+        runs = {table.name: table.run for table in self._tables.values() if table.has_log}
+        run = max(self.run, *runs.values()) + 1
+        previous = {table: (number, name) for table, number in runs.items()}
+        latest = {**previous, **dict.fromkeys(delete, (run, name))}
+        plan = _Plan(run, {}, dict(delete), latest=latest, previous=previous)
+        self.storage.write(f"{RUNS}/{name}.json", plan.to_json().encode())
+        values = pa.Table.from_pylist([{**row, "run": run, "plan": name} for row in rows], schema=ACCOUNTING)
+        gone: Any = pc.list_flatten(values["replaces"]).to_pylist()
+        file = self._write_rows(values, name, "snappy")
+        if not self._accounting.commit(run, [file], gone, notes={"captures": "0", "rows": "0"}, after=self.run):
+            return False
+        self._read()
+        self.settle()
+        return True
+
     def settle(self) -> None:
         """Bring every table up to ``accounting``.
 
@@ -235,8 +261,10 @@ class Lake:
         LakeError
             A plan or a file that a run has committed is missing, or is not as it was written.
         """
-        if not self._plan:
+        if not self.run:
             return
+        if not self._plan:
+            raise LakeError(f"{self._accounting.path}: has no plan of run {self.run}; {mend(self.storage)}")
         for name, (run, plan) in self._last_plan().latest.items():
             table = self.table(name)
             table.refresh()
@@ -300,13 +328,13 @@ class Lake:
         return plan
 
     def _plan_of(self, run: int) -> str:
-        rows = self._read_accounting(["run", "plan"], run=run)
+        rows = self.read_accounting(["run", "plan"], run=run)
         plans = rows.filter(pc.equal(rows["run"], pa.scalar(run)))["plan"].unique().to_pylist()
-        if len(plans) != 1:
+        if len(plans) > 1:
             raise LakeError(f"{self.storage.uri}: accounting has {len(plans)} plans of run {run}")
-        return str(plans[0])
+        return str(plans[0]) if plans else ""
 
-    def _read_accounting(self, columns: list[str] | None = None, *, run: int | None = None) -> pa.Table:
+    def read_accounting(self, columns: list[str] | None = None, *, run: int | None = None) -> pa.Table:
         """Rows of ``accounting``, with ``run`` from the files that may have some of it."""
         wanted = ACCOUNTING if columns is None else pa.schema([ACCOUNTING.field(name) for name in columns])
 
@@ -440,7 +468,7 @@ class Lake:
         """By table, the numbers of the captures that have rows in it."""
         if not captures:
             return {}
-        found = self._read_accounting(["capture", "rows", "faults"])
+        found = self.read_accounting(["capture", "rows", "faults"])
         found = found.filter(pc.is_in(found["capture"], pa.array(captures, pa.int64())))
         tables: dict[str, list[int]] = {}
         for account in found.to_pylist():

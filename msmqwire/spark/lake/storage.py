@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -101,6 +102,16 @@ class Storage:
         """Write a new file, and make it durable."""
         with self.create(name) as file:
             file.write(data)
+        self.sync([name])
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Write a file whose name may be taken: readers see what was there before, or this."""
+        if not self.is_local:
+            self.write(name, data)
+            return
+        temporary = f"{name}.{uuid.uuid4().hex}.tmp"
+        self.write(temporary, data)
+        os.replace(self.path(temporary), self.path(name))
         self.sync([name])
 
     def read(self, name: str, start: int = 0, size: int = -1) -> bytes:

@@ -184,6 +184,8 @@ class LakeTable:
         captures: Collection[int] = (),
         endings: Collection[Ending] = (),
         notes: Mapping[str, str] | None = None,
+        *,
+        after: int | None = None,
     ) -> bool:
         """Add the files of a run and delete rows, in one transaction.
 
@@ -197,11 +199,13 @@ class LakeTable:
             The ends of captures whose rows are deleted.
         notes : mapping of str to str, optional
             What the history of the table has of the commit.
+        after : int, optional
+            The run that this one follows; any earlier one where it is absent.
 
         Returns
         -------
         bool
-            False if the table has a commit of this run or of a later one.
+            False if the table has a commit of this run or of a later one, or of another one than ``after``.
 
         Raises
         ------
@@ -211,7 +215,7 @@ class LakeTable:
         self._check(files)
         metadata = {RUN: str(run), **(notes or {})}
         properties = CommitProperties(metadata, app_transactions=[Transaction(_APPLICATION, run)])
-        while self.run < run:
+        while self.run < run and after in (None, self.run):
             replacements = self.current(lambda: self._without(captures, endings))
             if self._transact(files, replacements, properties, data_change=True):
                 return True
@@ -232,6 +236,12 @@ class LakeTable:
                 # Another process may have replaced some of the files meanwhile
                 merged = [one for one in merged if active.issuperset(file.path for file in one.removed)]
             if len(merged) == count:
+                return
+
+    def replace(self, choose: Callable[[], list[Replacement]]) -> None:
+        """Replace files by those that a function has written; again when the table has changed meanwhile."""
+        while replacements := self.current(choose):
+            if self._transact([], replacements, CommitProperties(), data_change=True):
                 return
 
     def _without(self, captures: Collection[int], endings: Collection[Ending]) -> list[Replacement]:
@@ -295,6 +305,9 @@ class LakeTable:
                 actions.append(_added(one.added, now, data_change))
         if replacements:
             properties.max_commit_retries = 0
+            active = {file.path for file in self.files()}
+            if not active.issuperset(file.path for one in replacements for file in one.removed):
+                return False
         before = self.delta.version()
         try:
             self.delta.create_write_transaction(

@@ -1,0 +1,96 @@
+"""Logs of a lake's tables that cannot be read: damaged entries are replaced, as far as the table needs them not."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import time
+from pathlib import Path
+
+from msmqwire.spark.lake.storage import LakeError, Storage
+from msmqwire.spark.lake.tables import LakeTable
+
+__all__ = ["mend_log"]
+
+_ENTRY = re.compile(r"([0-9]{20})\.json")
+_CHECKPOINT = re.compile(r"_last_checkpoint|[0-9]{20}\.checkpoint.*\.parquet")
+
+
+def mend_log(storage: Storage, name: str, *, dry_run: bool) -> list[str]:
+    """Make the log of a table readable; what was done, or would be.
+
+    An entry that cannot be read becomes one that changes nothing: files that it added are not in the table, and files
+    that it removed are. A checkpoint that cannot be read is deleted. Where this is not enough, the table begins anew.
+    """
+    done: list[str] = []
+    if _is_readable(storage, name):
+        return done
+    done += _mend_entries(storage, name, dry_run=dry_run)
+    if _is_readable(storage, name) or (dry_run and done):
+        return done
+    checkpoints = [file for file in _files(storage, name) if _CHECKPOINT.fullmatch(file)]
+    done += [f"{_path(name, file)}: cannot be read: deleted" for file in checkpoints]
+    if dry_run:
+        return done
+    storage.delete(_path(name, file) for file in checkpoints)
+    done += _mend_entries(storage, name, dry_run=False)
+    if _is_readable(storage, name):
+        return done
+    done.append(f"{name}: its log cannot be mended: the table begins anew, without rows")
+    storage.delete(_path(name, file) for file in _files(storage, name))
+    LakeTable(storage, name).create()
+    return done
+
+
+def _mend_entries(storage: Storage, name: str, *, dry_run: bool) -> list[str]:
+    files = _files(storage, name)
+    versions = [int(match[1]) for match in map(_ENTRY.fullmatch, files) if match]
+    checkpoints = [int(file[:20]) for file in files if _CHECKPOINT.fullmatch(file) and file[0].isdigit()]
+    done = []
+    for version in range(max(checkpoints, default=-1) + 1, max(versions, default=-1) + 1):
+        path = _path(name, f"{version:020}.json")
+        if not _is_entry(storage, path):
+            done.append(f"{path}: cannot be read: replaced by an entry that changes nothing")
+            if not dry_run:
+                storage.replace(path, _first_entry(name) if version == 0 else _empty_entry())
+    return done
+
+
+def _is_readable(storage: Storage, name: str) -> bool:
+    try:
+        table = LakeTable(storage, name)
+        if table.exists:
+            table.active()
+    except LakeError:
+        return False
+    return True
+
+
+def _is_entry(storage: Storage, path: str) -> bool:
+    try:
+        lines = storage.read(path).splitlines()
+        return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines)
+    except (FileNotFoundError, ValueError):
+        return False
+
+
+def _empty_entry() -> bytes:
+    now = time.time_ns() // 1_000_000
+    return json.dumps({"commitInfo": {"timestamp": now, "operation": "REPAIR", "operationParameters": {}}}).encode()
+
+
+def _first_entry(name: str) -> bytes:
+    """The entry that creates a table."""
+    with tempfile.TemporaryDirectory() as folder:
+        LakeTable(Storage.of(folder), name).create()
+        return Path(folder, _path(name, f"{0:020}.json")).read_bytes()
+
+
+def _files(storage: Storage, name: str) -> list[str]:
+    folder = _path(name, "")
+    return sorted(file.name.removeprefix(folder) for file in storage.list(folder.rstrip("/")))
+
+
+def _path(name: str, file: str) -> str:
+    return f"{name}/_delta_log/{file}"

@@ -1,0 +1,317 @@
+"""Mend a lake from what is in it: logs, files that cannot be read, rows that are there twice, rows without an account.
+
+Each step is a commit of its own that any reader may see, and follows from what is in the lake: a repair that was killed
+is continued by the next one. What runs commit meanwhile is looked at again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from msmqwire.capture import TABLES
+from msmqwire.errors import counted
+from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow, SourceAccount
+from msmqwire.spark.lake.captures import capture_numbers
+from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.duplicates import rows_to_keep
+from msmqwire.spark.lake.logs import mend_log
+from msmqwire.spark.lake.rewriting import Replacement, parquet_file, rewrite
+from msmqwire.spark.lake.schemas import LAKE_TABLES
+from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
+from msmqwire.spark.lake.tables import LakeTable
+from msmqwire.spark.lake.verification import read_contents
+
+__all__ = ["repair"]
+
+_TABLES = (*LAKE_TABLES, "accounting")
+_LOST = "its rows in the lake were damaged and are gone; the next run reads it again"
+
+
+def repair(
+    lake: str | os.PathLike[str], *, dry_run: bool = False, lake_options: LakeOptions | None = None
+) -> list[str]:
+    """Mend a lake from what is in it; runs may commit meanwhile.
+
+    Logs are made readable. Files that cannot be read are left out, and so are the rows of every capture that then lacks
+    some: ``accounting`` says so, and the next run reads these captures again. Of rows that are there twice one is kept.
+    Rows of captures that ``accounting`` does not have get their account back; where this is lost, the rows stay until
+    a run reads a file of the same name. A plan of a run that is missing is written again.
+
+    Parameters
+    ----------
+    lake : path or URI
+    dry_run : bool
+        Change nothing.
+    lake_options : mapping of str to str, optional
+
+    Returns
+    -------
+    list of str
+        What was done, or would be; empty for a lake that ``check`` finds sound.
+
+    Raises
+    ------
+    LakeError
+        It is no lake.
+    """
+    storage = Storage.of(lake, lake_options)
+    if not storage.list("accounting"):
+        raise LakeError(f"{storage.uri}: is no lake: msmqwire pipeline makes one")
+    done = [line for name in _TABLES for line in mend_log(storage, name, dry_run=dry_run)]
+    if dry_run and done:
+        return [*done, "what else is to be done can be told once the logs can be read"]
+    done += _drop_unreadable(storage, dry_run)
+    if dry_run and any(line.startswith("accounting/") for line in done):
+        return [*done, "what else is to be done can be told once accounting can be read"]
+    while (found := _Findings(storage).lines(dry_run)) is None:
+        # A run has committed meanwhile
+        continue
+    return done + found
+
+
+def _drop_unreadable(storage: Storage, dry_run: bool) -> list[str]:
+    """Leave the files out of their tables that cannot be read."""
+    done: dict[str, None] = {}
+    for name in _TABLES:
+        table = LakeTable(storage, name)
+        if not table.exists:
+            continue
+
+        def unreadable(table: LakeTable = table) -> list[Replacement]:
+            found = read_contents(storage, table, every_byte=True).unreadable
+            done.update({f"{table.name}/{file.path}: {problem}: left out": None for file, problem in found.items()})
+            return [Replacement([file], None) for file in found]
+
+        if dry_run:
+            unreadable()
+        else:
+            table.replace(unreadable)
+    return list(done)
+
+
+@dataclass
+class _Changes:
+    """What is to be committed.
+
+    Attributes
+    ----------
+    rows : list of dict
+        Of ``accounting``.
+    delete : dict of str to list of int
+        Numbers of captures, by table.
+    lines : list of str
+        For people.
+    """
+
+    rows: list[dict[str, object]] = field(default_factory=list)
+    delete: dict[str, list[int]] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+
+
+class _Findings:
+    """The tables of a lake beside its accounting."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.lake = Lake(storage, settle=False)
+        self.is_settled = True
+        try:
+            self.lake.settle()
+        except LakeError:
+            self.is_settled = False
+        self.said = self.lake.rows_by_capture()
+        self.tables = {name: table for name in LAKE_TABLES if (table := self.lake.table(name)).has_log}
+        self.contents = {name: read_contents(storage, table, every_byte=False) for name, table in self.tables.items()}
+        self.numbers = capture_numbers()
+        read = self.lake.read_accounting()
+        replaced = {number for numbers in read["replaces"].to_pylist() for number in numbers or ()}
+        self.accounts = {row["capture"]: row for row in read.to_pylist() if row["capture"] not in replaced}
+
+    def lines(self, dry_run: bool) -> list[str] | None:
+        """Mend what differs; what was done, or None when a run has committed meanwhile."""
+        lines = []
+        failed: set[int] = set()
+        for table in self.tables.values():
+            line, unclear = self._remove_duplicates(table, dry_run)
+            lines += line
+            failed |= unclear
+        changes = self._changes(failed)
+        accounting = LakeTable(self.storage, "accounting")
+        if accounting.run != self.lake.run:
+            return None
+        lines += changes.lines
+        if changes.rows or changes.delete:
+            if not dry_run and not self.lake.commit_repair(changes.rows, changes.delete):
+                return None
+        elif not self.is_settled:
+            lines.append(f"{self.lake.plan_file}: is written again")
+            if not dry_run:
+                self.lake.write_plan()
+        return lines
+
+    # Rows that are there more than once
+
+    def _surplus(self, name: str) -> set[int]:
+        said = self.said[name]
+        return {capture for capture, rows in self.contents[name].rows.items() if rows > said[capture] > 0}
+
+    def _remove_duplicates(self, table: LakeTable, dry_run: bool) -> tuple[list[str], set[int]]:
+        """Keep one of each row that is there more than once; and the captures where this fails."""
+        name, said = table.name, self.said[table.name]
+        surplus, failed = self._surplus(name), set[int]()
+        if not surplus:
+            return [], failed
+
+        def replacements() -> list[Replacement]:
+            contents = self.contents[name] = read_contents(self.storage, table, every_byte=False)
+            failed.clear()
+            captures = self._surplus(name)
+            if not captures:
+                return []
+            kept, unclear = rows_to_keep(self.storage, name, contents, said, captures)
+            failed.update(unclear)
+            for capture in captures - unclear:
+                contents.rows[capture] = said[capture]
+            files = {file.path: file for file in contents.active}
+            changed = {path: rows for path, rows in kept.items() if not rows.all()}
+            if dry_run:
+                return []
+            return [rewrite(self.storage, name, [files[path]], _gone(rows)) for path, rows in changed.items()]
+
+        before = self.contents[name].rows.copy()
+        if dry_run:
+            replacements()
+        else:
+            table.replace(replacements)
+        mended = surplus - failed
+        rows = sum(before[capture] - said[capture] for capture in mended)
+        if not mended:
+            return [], failed
+        return [
+            f"{name}: {counted(rows, 'row')} of {counted(len(mended), 'capture')} there more than once: removed"
+        ], failed
+
+    # Rows that differ from accounting
+
+    def _changes(self, failed: set[int]) -> _Changes:
+        changes = _Changes()
+        found = {name: self.contents[name].rows if name in self.contents else Counter() for name in LAKE_TABLES}
+        wrong = {
+            capture
+            for capture in self.accounts
+            if capture in failed or any(self.said[name][capture] != found[name][capture] for name in LAKE_TABLES)
+        }
+        for capture in sorted(wrong):
+            changes.rows.append(self._lost(capture))
+            changes.lines.append(f"{self.accounts[capture]['file']}: {_LOST}")
+        unknown = {capture for rows in found.values() for capture in rows} - self.accounts.keys()
+        kept = {capture: row for capture, row in self.accounts.items() if capture not in wrong}
+        unwanted = wrong | self._take_in(unknown, kept, changes)
+        for name, rows in found.items():
+            if gone := sorted(unwanted & rows.keys()):
+                changes.delete[name] = gone
+        if not changes.rows and (changes.delete or self._lacks_run()):
+            account = SourceAccount("msmqwire lake repair", next(self.numbers), problem="rows of accounting were lost")
+            changes.rows.append(AccountingRow(account, 0, None, "").values(0, ""))
+            changes.lines.append("accounting: a run is added, since entries of its log are lost")
+        return changes
+
+    def _lacks_run(self) -> bool:
+        """Whether the last run of accounting is unknown, or not the last one of the tables."""
+        unknown = bool(self.lake.run) and not self.lake.plan_file
+        return unknown or any(table.run > self.lake.run for table in self.tables.values())
+
+    def _lost(self, capture: int) -> dict[str, object]:
+        """The row that says of a capture that its rows are gone."""
+        before = self.accounts[capture]
+        name = before["file"] if before["name"] is None else os.fsdecode(before["name"])
+        account = SourceAccount(name, next(self.numbers), problem=f"{before['file']}: {_LOST}")
+        return {**AccountingRow(account, 0, None, "").values(0, ""), "replaces": [capture]}
+
+    def _take_in(self, unknown: set[int], kept: dict[int, dict[str, Any]], changes: _Changes) -> set[int]:
+        """Find accounts for captures that have none; those whose rows are in the lake under another number."""
+        replaced = {number for row in kept.values() for number in row["replaces"] or ()}
+        keys = {row["key"] for row in kept.values()}
+        counts = {(row["file"], _counts(row)) for row in kept.values()}
+        files = self._files_of_accounting(unknown - replaced)
+        unwanted = set()
+        for capture in sorted(unknown):
+            rows = {name: found.rows[capture] for name, found in self.contents.items() if found.rows[capture]}
+            row = files.get(capture)
+            if row is not None and _counts(row) != tuple(sorted(rows.items())):
+                row = None
+            text = f"{counted(sum(rows.values()), 'row')} of capture {capture}"
+            if row is not None and row["key"] not in keys and capture not in replaced:
+                changes.rows.append({**row, "replaces": []})
+                changes.lines.append(f"{row['file']}: its row of accounting is restored")
+                continue
+            name = self._name(capture)
+            if row is not None or capture in replaced or (name, tuple(sorted(rows.items()))) in counts:
+                unwanted.add(capture)
+                changes.lines.append(f"{name}: {text}, which the lake has from another file or run: removed")
+                continue
+            account = SourceAccount(name, capture, rows=rows, faults=self._faults(capture))
+            account.rows.pop("faults", None)
+            changes.rows.append(AccountingRow(account, 0, None, "").values(0, ""))
+            changes.lines.append(f"{name}: {text} without accounting: kept until a run reads the file again")
+        return unwanted
+
+    def _files_of_accounting(self, captures: set[int]) -> dict[int, dict[str, Any]]:
+        """The rows of some captures in files that are in the folder of accounting, but not in the table."""
+        found: dict[int, dict[str, Any]] = {}
+        if not captures:
+            return found
+        active = {f"accounting/{file.path}" for file in self.lake.table("accounting").files()}
+        for file in self.storage.list("accounting"):
+            if file.name in active or not file.name.endswith(".parquet") or "/_delta_log/" in file.name:
+                continue
+            try:
+                with parquet_file(self.storage, file.name) as source:
+                    read = source.read(ACCOUNTING.names, use_threads=False).cast(ACCOUNTING).to_pylist()
+            except (LakeError, FileNotFoundError):
+                # No row is taken from it
+                continue
+            found.update({row["capture"]: row for row in read if row["capture"] in captures and row["problem"] is None})
+        return found
+
+    def _rows(self, table: str, capture: int, column: str) -> Iterator[Any]:
+        for path in self.contents[table].files.get(capture, ()):
+            with parquet_file(self.storage, f"{table}/{path}") as source:
+                read = source.read(["capture", column], use_threads=False)
+            for batch in read.to_batches():
+                here = batch.column("capture").to_numpy() == capture
+                yield from batch.column(column).filter(pa.array(here)).to_pylist()
+
+    def _name(self, capture: int) -> str:
+        """The name of a capture, as its rows have it."""
+        return str(next(name for table in self.contents for name in self._rows(table, capture, "file")))
+
+    def _faults(self, capture: int) -> dict[str, int]:
+        codes = self._rows("faults", capture, "code") if "faults" in self.contents else ()
+        return dict(Counter(str(code) for code in codes))
+
+
+def _gone(kept: np.ndarray[Any, Any]) -> Callable[[pa.Table], Any]:
+    """Whether each of some rows is left out, for the rows of a file piece by piece."""
+    end = 0
+
+    def is_gone(rows: pa.Table) -> Any:
+        nonlocal end
+        start, end = end, end + len(rows)
+        return pa.array(~kept[start:end])
+
+    return is_gone
+
+
+def _counts(row: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    """The rows by table that a row of accounting says."""
+    rows = {name: count for name, count in row["rows"] if name in TABLES}
+    rows["faults"] = sum(count for _, count in row["faults"])
+    return tuple(sorted((name, count) for name, count in rows.items() if count))

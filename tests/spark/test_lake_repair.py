@@ -1,0 +1,258 @@
+"""Lakes that are mended: whatever is damaged, after the next run every row is there once."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from msmqwire import cli
+from msmqwire.spark import lake as lakes
+from msmqwire.spark.lake import LakeError
+from tests.spark.lake_damage import active, entries, flip, lose_plans, spoil
+from tests.spark.lake_runs import (
+    Stopped,
+    be_killed,
+    contents,
+    expected,
+    in_processes,
+    merge,
+    run,
+    run_and_die,
+    stop,
+    stopped_at,
+)
+
+FIRST = {"a": 3, "b": 5, "c": 1}
+SECOND = {**FIRST, "b": 8, "d": 2}
+TABLES = ("topology", "faults", "accounting")
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of two runs, the second of which replaced rows of the first."""
+    root = tmp_path_factory.mktemp("two runs") / "lake"
+    for captures in (FIRST, SECOND):
+        run(root, captures, share=1)
+    return root
+
+
+@pytest.fixture
+def root(two_runs: Path, tmp_path: Path) -> Path:
+    """A copy of this lake."""
+    return Path(shutil.copytree(two_runs, tmp_path / "lake"))
+
+
+def files(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def without_accounting(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: rows for name, rows in found.items() if name != "accounting"}
+
+
+def rows(root: Path) -> dict[str, Any]:
+    return without_accounting(contents(root))
+
+
+def mended(root: Path, wanted: dict[str, int] = SECOND) -> list[str]:
+    """What a repair has done; afterwards there is nothing to do, and the next run makes every row there once."""
+    before = files(root)
+    said = lakes.repair(root, dry_run=True)
+    assert {path: data for path, data in files(root).items() if path in before} == before
+    done = lakes.repair(root)
+    assert bool(said) == bool(done)
+    assert lakes.check(root) == []
+    assert lakes.repair(root) == []
+    for captures in (wanted, {**wanted, "e": 4}):
+        run(root, captures)
+        assert rows(root) == without_accounting(expected(captures))
+    assert lakes.check(root) == []
+    return done
+
+
+def test_a_sound_lake_is_left_as_it_is(root: Path) -> None:
+    before = files(root)
+    assert lakes.repair(root) == []
+    assert files(root) == before
+
+
+def double(root: Path, times: int = 2) -> None:
+    """Double the rows as version 0.2.0 did: merges of deltalake that began at one version all succeed."""
+    for name in ("topology", "faults"):
+        for table in [DeltaTable(root / name) for _ in range(times)]:
+            table.optimize.compact()
+
+
+@pytest.mark.parametrize("times", [2, 3])
+@pytest.mark.parametrize("again", [False, True])
+def test_doubled_rows(root: Path, times: int, again: bool) -> None:
+    """Once and again, and after they were merged into one file."""
+    double(root, times)
+    if again:
+        merge(str(root))
+        run(root, {"other": 3})
+        double(root)
+    assert contents(root)["topology"].total() > 13
+    done = lakes.repair(root)
+    assert any(line.startswith("topology: ") and line.endswith("there more than once: removed") for line in done)
+    wanted = {**SECOND, "other": 3} if again else SECOND
+    assert contents(root) == expected(wanted)
+    mended(root, wanted)
+
+
+def test_doubled_rows_beside_damage(root: Path) -> None:
+    double(root)
+    flip(active(root, "topology")[0])
+    mended(root)
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("how", ["empty", "cut", "garbled", "gone"])
+@pytest.mark.parametrize("at", [0, 1, -2, -1])
+def test_logs(root: Path, table: str, how: str, at: int) -> None:
+    entry = entries(root, table)[at]
+    spoil(entry, how)
+    done = mended(root)
+    assert any(line.startswith(f"{table}/_delta_log/{entry.name}: cannot be read") for line in done) or (
+        (how, at) == ("gone", -1)
+    )
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_log_with_a_checkpoint(root: Path, table: str) -> None:
+    delta = DeltaTable(root / table)
+    delta.create_checkpoint()
+    wanted = {**SECOND, "more": 1}
+    run(root, wanted)
+    (checkpoint,) = (root / table / "_delta_log").glob("*.checkpoint.parquet")
+    checkpoint.write_bytes(b"PAR1")
+    mended(root, wanted)
+    wanted["e"] = 4
+    DeltaTable(root / table).create_checkpoint()
+    for entry in (root / table / "_delta_log").glob("*"):
+        entry.write_bytes(b"?")
+    # As deltalake deletes entries that a checkpoint replaces
+    entries(root, table)[0].unlink()
+    assert mended(root, wanted)
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("damage", [flip, Path.unlink, lambda path: path.write_bytes(b"no Parquet")])
+def test_data_files(root: Path, table: str, damage: Callable[[Path], object]) -> None:
+    path = active(root, table)[0]
+    damage(path)
+    done = mended(root)
+    assert any(line.startswith(f"{path.relative_to(root)}: ") and line.endswith(": left out") for line in done)
+
+
+def test_captures_that_are_gone_keep_what_can_be_read(root: Path) -> None:
+    """Their account is restored from its file, or made from their rows."""
+    before = rows(root)
+    entries(root, "accounting")[-1].write_bytes(b"")
+    done = lakes.repair(root)
+    assert sum("its row of accounting is restored" in line for line in done) == 2
+    assert rows(root) == before
+    for path in (root / "accounting").glob("*.parquet"):
+        path.write_bytes(b"")
+    done = lakes.repair(root)
+    assert sum("without accounting: kept until a run reads the file again" in line for line in done) == len(SECOND)
+    assert rows(root) == before
+    mended(root)
+
+
+def test_plans(root: Path) -> None:
+    lose_plans(root)
+    mended(root)
+
+
+def test_damage_of_a_run_that_was_killed(two_runs: Path, tmp_path: Path) -> None:
+    for step in range(0, 200, 3):
+        root = Path(shutil.copytree(two_runs, tmp_path / str(step)))
+        try:
+            with stopped_at(step, stop):
+                run(root, {**SECOND, "a": 4, "e": 4})
+        except Stopped:
+            pass
+        else:
+            break
+        lose_plans(root)
+        lakes.repair(root)
+        assert lakes.check(root) == []
+        run(root, {**SECOND, "a": 4, "e": 4})
+        assert contents(root)["topology"] == expected({**SECOND, "a": 4, "e": 4})["topology"], step
+        shutil.rmtree(root)
+
+
+def damage_at_random(root: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    for table in TABLES:
+        if rng.randrange(2):
+            spoil(rng.choice(entries(root, table)), rng.choice(["empty", "cut", "garbled"]))
+    for path in root.rglob("*.parquet"):
+        if not rng.randrange(6):
+            flip(path, rng.random())
+    if rng.randrange(2):
+        lose_plans(root)
+
+
+def repair_and_die(root: str, step: int) -> None:
+    with stopped_at(step, be_killed):
+        lakes.repair(root)
+
+
+def repair_beside(root: str) -> None:
+    lakes.repair(root)
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 40))])
+def test_a_repair_that_is_killed(root: Path, seed: int) -> None:
+    if seed % 2:
+        double(root)
+    damage_at_random(root, seed)
+    for step in random.Random(seed).sample(range(20), 3):
+        (code,) = in_processes((repair_and_die, (str(root), step)))
+        assert code in (0, -signal.SIGKILL)
+    lakes.repair(root)
+    mended(root)
+
+
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 30))])
+def test_a_repair_beside_runs(root: Path, seed: int) -> None:
+    double(root)
+    rng = random.Random(seed)
+    codes = in_processes(
+        (repair_beside, (str(root),)),
+        (run_and_die, (str(root), {**SECOND, "e": 4, "a": 5}, rng.choice([rng.randrange(60), 1000]))),
+        (run_and_die, (str(root), {**SECOND, "f": 4}, 1000)),
+        (repair_beside, (str(root),)),
+    )
+    assert [code for code in codes if code not in (0, -signal.SIGKILL)] == []
+    lakes.repair(root)
+    wanted = {**SECOND, "e": 4, "a": 5, "f": 4}
+    run(root, wanted)
+    assert contents(root)["topology"] == expected(wanted)["topology"]
+    assert lakes.check(root) == []
+
+
+def test_the_command(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*arguments: str) -> tuple[int, str, str]:
+        return (cli.main(["lake", "repair", *arguments]), *capsys.readouterr())
+
+    assert said(str(root)) == (0, "", "0 repairs done\n")
+    double(root)
+    status, out, last = said(str(root), "--dry-run")
+    assert (status, last) == (0, "2 repairs to do\n")
+    assert "topology: 14 rows of 4 captures there more than once: removed\n" in out
+    assert cli.main(["lake", "check", str(root)]) == 2
+    capsys.readouterr()
+    assert said(str(root)) == (0, out, "2 repairs done\n")
+    assert contents(root) == expected(SECOND)
+    with pytest.raises(LakeError, match="is no lake"):
+        lakes.repair(tmp_path)
