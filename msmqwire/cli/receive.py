@@ -150,8 +150,8 @@ async def _receive(
     )
     await _start(server, hosts, options)
     if not options.quiet:
-        places = " and ".join(hosts)
-        say(f"listening on {places} port {server.port} as queue manager {server.identifier}")
+        places = " and ".join(f"{address} port {number}" for address, number in server.addresses)
+        say(f"listening on {places} as queue manager {server.identifier}")
     try:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(receiver.ended, options.seconds)

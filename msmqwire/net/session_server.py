@@ -105,11 +105,15 @@ class SessionServer:
         return len(self._sessions)
 
     @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """The addresses that it listens on, each with its TCP port; empty before ``start``."""
+        names = [] if self._server is None else [each.getsockname() for each in self._server.sockets]
+        return [(str(name[0]), int(name[1])) for name in names]
+
+    @property
     def port(self) -> int:
         """The TCP port of the first address."""
-        if self._server is None:
-            return self._port
-        return int(self._server.sockets[0].getsockname()[1])
+        return next((port for _, port in self.addresses), self._port)
 
     async def start(self) -> None:
         """Listen.
