@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
+import struct
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
+from msmqwire.capture import TABLES, CaptureStats, Checkpoint, StreamStats, TableRows
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.frames.frame import MAX_PROBLEMS
 from msmqwire.capture.stats import FrameCounts, add_counts
-from msmqwire.errors import MsmqWireError
+from msmqwire.errors import CaptureError, MsmqWireError
 from msmqwire.spark.lake.captures import Identity, Known
 from msmqwire.spark.lake.dayfiles import WrittenFile
 
-if TYPE_CHECKING:
-    from msmqwire.spark.lake.growth import Ending, Seam
-
-__all__ = ["ACCOUNTING", "AccountingError", "AccountingRow", "SourceAccount", "check_files"]
+__all__ = ["ACCOUNTING", "AccountingError", "AccountingRow", "Ending", "Seam", "SourceAccount", "check_files"]
 
 _COUNTS = tuple(item.name for item in fields(FrameCounts) if item.type == "int")
 _NAMED = tuple(item.name for item in fields(FrameCounts) if item.default_factory is dict)
@@ -309,6 +310,105 @@ class AccountingRow:
             replaces=[one.capture for one in self.replaces],
         )
         return row
+
+
+# The fields of an account that a seam keeps
+_KEPT = {item.name for item in fields(SourceAccount)} - {"seam", "new"}
+_TEXT_SIZE = struct.Struct("<I")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The rows of the end of a capture.
+
+    Attributes
+    ----------
+    capture : int
+    file : str
+        The names of the files that had these rows at first begin with this.
+    rows : dict of str to int
+        How many there are, by table.
+    places : list of (int, int or None)
+        The frames and stream offsets of their payloads.
+    """
+
+    capture: int
+    file: str
+    rows: dict[str, int] = field(default_factory=dict)
+    places: list[tuple[int, int | None]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, capture: int, file: str, rows: dict[str, int], places: list[list[Any]]) -> Ending:
+        """An ending from JSON."""
+        return cls(int(capture), file, dict(rows), [(frame, offset) for frame, offset in places])
+
+    def take(self, table: str, rows: pa.RecordBatch) -> None:
+        """Add rows of a table."""
+        self.rows[table] = self.rows.get(table, 0) + len(rows)
+        if table != "faults":
+            columns: list[list[Any]] = [rows.column(name).to_pylist() for name in ("frame", "stream_offset")]
+            self.places.extend(zip(*columns, strict=True))
+
+    def has(self, rows: pa.Table) -> Any:
+        """Whether each of some rows is one of these; ``rows`` has the columns capture, frame and stream_offset."""
+        places = pa.array([_place(frame, offset) for frame, offset in self.places], pa.string())
+        offsets: Any = pc.fill_null(rows["stream_offset"].cast(pa.string()), pa.scalar(""))
+        here: Any = pc.binary_join_element_wise(rows["frame"].cast(pa.string()), offsets, ":")
+        mine: Any = pc.equal(rows["capture"], pa.scalar(self.capture))
+        return pc.and_(mine, pc.is_in(here, places))
+
+
+def _place(frame: int, offset: int | None) -> str:
+    return f"{frame}:{'' if offset is None else offset}"
+
+
+@dataclass(frozen=True)
+class Seam:
+    """Where reading of a capture resumes when it has grown.
+
+    Attributes
+    ----------
+    checkpoint : Checkpoint
+    account : SourceAccount
+        The counts up to the checkpoint.
+    ending : Ending
+    before : str
+        The digest of the bytes before the checkpoint, see ``digest_before``.
+    """
+
+    checkpoint: Checkpoint
+    account: SourceAccount
+    ending: Ending
+    before: str
+
+    def to_bytes(self) -> bytes:
+        """The seam as bytes, for ``from_bytes``."""
+        counts = {name: value for name, value in asdict(replace(self.account, seam=None)).items() if name in _KEPT}
+        values = {"account": counts, "ending": asdict(self.ending), "before": self.before}
+        text = json.dumps(values).encode()
+        return zlib.compress(_TEXT_SIZE.pack(len(text)) + text + self.checkpoint.to_bytes(), 1)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Seam:
+        """The seam of ``to_bytes``.
+
+        Raises
+        ------
+        CaptureError
+            The bytes are malformed, or of another version of this package.
+        """
+        try:
+            content = zlib.decompress(data)
+            (size,) = _TEXT_SIZE.unpack_from(content)
+            values = json.loads(content[_TEXT_SIZE.size : _TEXT_SIZE.size + size])
+            counts = values["account"]
+            streams = StreamStats(**counts.pop("streams"))
+            losses = [(offset, what) for offset, what in counts.pop("losses")]
+            account = SourceAccount(**counts, streams=streams, losses=losses)
+            checkpoint = Checkpoint.from_bytes(content[_TEXT_SIZE.size + size :])
+            return cls(checkpoint, account, Ending.of(**values["ending"]), values["before"])
+        except (AttributeError, KeyError, TypeError, ValueError, struct.error, zlib.error) as error:
+            raise CaptureError(f"no place where reading of a capture resumes: {error!r}") from None
 
 
 def _microseconds(nanoseconds: int | None) -> int | None:

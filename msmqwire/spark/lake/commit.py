@@ -25,11 +25,10 @@ from deltalake.exceptions import DeltaError
 
 from msmqwire.capture.files.listing import SourceFile
 from msmqwire.capture.parquet import Compression, parquet_writer
-from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow, SourceAccount
+from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow, Ending, SourceAccount
 from msmqwire.spark.lake.captures import HEAD, KNOWN, Known, KnownCaptures, capture_numbers
 from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
-from msmqwire.spark.lake.growth import Ending
 from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import LAKE_TABLES
 from msmqwire.spark.lake.storage import RUNS, LakeError, Storage, mend

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression, parquet_writer
+from msmqwire.spark.lake.accounting import Ending
 from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
-from msmqwire.spark.lake.growth import Ending
 from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, mend, one_line
 

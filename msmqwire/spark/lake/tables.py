@@ -16,8 +16,8 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
+from msmqwire.spark.lake.accounting import Ending
 from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
-from msmqwire.spark.lake.growth import Ending
 from msmqwire.spark.lake.rewriting import ActiveFile, Replacement, bins, rewrite, without
 from msmqwire.spark.lake.schemas import table_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, StoredFile, mend, one_line

@@ -21,10 +21,10 @@ from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.parquet import Compression
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent
-from msmqwire.spark.lake.accounting import SourceAccount
+from msmqwire.spark.lake.accounting import Ending, Seam, SourceAccount
 from msmqwire.spark.lake.captures import CapturedFile
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
-from msmqwire.spark.lake.growth import SMALLEST, Ending, Seam, digest_before, grown_account, seam_name
+from msmqwire.spark.lake.growth import SMALLEST, digest_before, grown_account, seam_name
 from msmqwire.spark.lake.schemas import FAULTS, file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn
