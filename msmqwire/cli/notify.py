@@ -147,7 +147,7 @@ def _change(event: str, name: str, directory: Directory) -> Change:
 
 def _changed(element: Object) -> Object:
     """An earlier state of an object: a notification of version 2 says that it changed, not what."""
-    return type(element).of({**element.attributes(), "security": (element.security or b"") + b"\0"})
+    return type(element).of({**element.attributes(), "modify_time": element.modify_time - 1})
 
 
 def _find_queue(directory: Directory, name: str) -> Queue | None:
