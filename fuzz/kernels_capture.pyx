@@ -23,7 +23,9 @@ from msmqwire.capture.frames.layers cimport (
     UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Packet, Ports, find_packet, may_be_tunnel, network_u16,
     plain_datagram, wanted,
 )
-from msmqwire.capture.frames.rows cimport MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, SMALLEST_ROW, Rows
+from msmqwire.capture.frames.rows cimport (
+    MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, SMALLEST_ROW, Lost, Rows
+)
 from msmqwire.capture.tcp.flows cimport NO_FLOW, StreamCounts, Streams, free_table, start_table
 from msmqwire.capture.tcp.packets cimport MESSAGE_PACKETS, SESSION_PACKETS
 from msmqwire.capture.tcp.streams cimport finish_streams
@@ -51,6 +53,7 @@ cdef uint16_t[MOST_ROWS] DST_PORT
 cdef uint8_t[MOST_ROWS] TRANSPORT
 cdef uint64_t[MOST_ROWS] STREAM_OFFSET
 cdef uint32_t[MOST_ROWS] OTHERS
+cdef Lost[MOST_ROWS] LOST
 cdef (void*)[MOST_PACKETS + MOST_ASSEMBLED] MEMORY
 cdef uint32_t[MOST_FILES] FILES
 cdef uint8_t[MOST_ROWS] ENCAPSULATION
@@ -98,6 +101,7 @@ cdef void start_rows(Rows* rows, bint columns) noexcept nogil:
     memset(rows, 0, sizeof(rows[0]))
     rows.spans = rows.next = SPANS
     rows.others = OTHERS
+    rows.lost = LOST
     rows.memory = MEMORY
     rows.files = FILES
     rows.paths = PATHS
@@ -167,10 +171,13 @@ cdef void take_rows(Reading* reading, const Window* window, Rows* rows) noexcept
     must(put_together <= rows.packets and nbytes == rows.nbytes)
     for i in range(rows.other_count):
         must(rows.others[i] >> 2 < count and (i == 0 or rows.others[i] > rows.others[i - 1]))
+    for i in range(rows.lost_count):
+        must(rows.lost[i].row < count and (i == 0 or rows.lost[i].row > rows.lost[i - 1].row) and rows.lost[i].size)
+    must(rows.cut <= rows.lost_count)
     for i in range(rows.memory_count):
         free(rows.memory[i])
-    reading.plain_rows += count - rows.packets
-    reading.packets += rows.packets
+    reading.plain_rows += count - rows.packets - rows.cut
+    reading.packets += rows.packets - (rows.lost_count - rows.cut)
 
 
 # --- Files: the way that FileReader of file_reader.pyx goes through them ---

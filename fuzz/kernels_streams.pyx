@@ -17,7 +17,7 @@ from libc.string cimport memcmp, memcpy, memset
 from fuzz.checks cimport exact_copy, must
 from msmqwire.capture.frames.frame cimport Counts, Frame
 from msmqwire.capture.frames.layers cimport TCP_PROTOCOL, Packet
-from msmqwire.capture.frames.rows cimport MOST_FILES, MOST_PACKETS, Rows
+from msmqwire.capture.frames.rows cimport MOST_FILES, MOST_PACKETS, Lost, Rows
 from msmqwire.capture.tcp.flows cimport (
     NO_FLOW, Flow, Head, Piece, StreamCounts, Streams, find_flow, free_table, start_table,
 )
@@ -66,6 +66,7 @@ cdef int64_t[MOST_PACKETS] TIME
 cdef uint16_t[MOST_PACKETS] SRC_PORT
 cdef uint64_t[MOST_PACKETS] STREAM_OFFSET
 cdef uint32_t[MOST_PACKETS] OTHERS
+cdef Lost[MOST_PACKETS] LOST
 cdef (void*)[MOST_PACKETS] MEMORY
 cdef uint32_t[MOST_FILES] FILES
 
@@ -110,6 +111,7 @@ cdef struct Run:
     size_t first_packets     # of fresh rows
     size_t first_files
     size_t seen              # rows that were looked at
+    size_t lost_seen         # of these, packets that lost bytes
     size_t index             # of the flow of the segment that is offered
     uint64_t begun           # streams before it
     bint[FLOWS] odd          # the flow carried other bytes than those of the content
@@ -124,6 +126,7 @@ cdef void start_rows(Run* run) noexcept nogil:
     memset(rows, 0, sizeof(rows[0]))
     rows.spans = rows.next = SPANS
     rows.others = OTHERS
+    rows.lost = LOST
     rows.memory = MEMORY
     rows.files = FILES
     rows.columns = True
@@ -137,18 +140,29 @@ cdef void start_rows(Run* run) noexcept nogil:
     rows.packets = run.first_packets
     rows.file_count = run.first_files
     run.seen = 0
+    run.lost_seen = 0
 
 
 cdef void look_at_row(Run* run, size_t row) noexcept nogil:
     """No byte of a stream is in two rows, and a stream that carries the content gives its packets."""
     cdef const Span* span = &run.rows.spans[row]
     cdef size_t flow = <size_t>(SRC_PORT[row] - FIRST_PORT)
-    cdef uint32_t flags = load_u16(span.data + 2) & (FLAG_INTERNAL | FLAG_SESSION)
+    cdef uint32_t flags
     cdef size_t at = 0
+    cdef size_t lost = 0
+    if run.lost_seen < run.rows.lost_count and LOST[run.lost_seen].row == row:
+        lost = LOST[run.lost_seen].size
+        run.lost_seen += 1
+        must(lost != 0)
     must(flow < FLOWS and FILE[row] <= run.rows.file_count)
-    must(span.size >= BASE_HEADER_SIZE and span.data[0] == VERSION_NUMBER)
+    must(span.size != 0 and span.data[0] == VERSION_NUMBER)
+    if span.size < BASE_HEADER_SIZE:
+        must(span.size + lost == BASE_HEADER_SIZE)
+        run.end[flow] = STREAM_OFFSET[row] + span.size
+        return
+    flags = load_u16(span.data + 2) & (FLAG_INTERNAL | FLAG_SESSION)
     must(load_u32(span.data + 4) == PACKET_SIGNATURE)
-    must(span.size == load_u32(span.data + 8) + <size_t>(16 if flags == FLAG_SESSION else 0))
+    must(span.size + lost == load_u32(span.data + 8) + <size_t>(16 if flags == FLAG_SESSION else 0))
     if STREAM_OFFSET[row] < run.end[flow]:
         must(run.renewals[flow] > 1)
     run.end[flow] = STREAM_OFFSET[row] + span.size
@@ -156,10 +170,11 @@ cdef void look_at_row(Run* run, size_t row) noexcept nogil:
         while at < CONTENT and CONTENT_BYTES[at + 12] != span.data[12]:
             must(CONTENT_SIZES[at] != 0)
             at += CONTENT_SIZES[at]
-        must(at < CONTENT and span.size == CONTENT_SIZES[at])
+        must(at < CONTENT and span.size + lost == CONTENT_SIZES[at])
         must(memcmp(span.data, &CONTENT_BYTES[at], span.size) == 0)
-    run.framed += span.size
-    run.packets += 1
+    if not lost:
+        run.framed += span.size
+        run.packets += 1
 
 
 cdef void look_at_rows(Run* run) noexcept nogil:
@@ -170,6 +185,7 @@ cdef void look_at_rows(Run* run) noexcept nogil:
     while run.seen < count:
         look_at_row(run, run.seen)
         run.seen += 1
+    must(run.lost_seen == run.rows.lost_count)
 
 
 cdef void note_renewal(Run* run) noexcept nogil:

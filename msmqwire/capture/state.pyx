@@ -30,12 +30,14 @@ from msmqwire.capture.tcp.flows cimport (
 from msmqwire.capture.tcp.streams cimport StreamTable
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
+from msmqwire.wire.address cimport IPV4, IPV6
 from msmqwire.wire.cursor cimport Cursor, cursor_over, remaining, take
 
 import struct
 import sys
 from zlib import crc32
 
+from msmqwire.capture.frames.encapsulations import encapsulation_names
 from msmqwire.errors import CaptureError
 
 __all__ = ["LAYOUT", "resume_at_end", "resume_reader", "reader_state", "set_streams", "stop_at", "streams_state"]
@@ -319,6 +321,9 @@ cdef int copy_next(Cursor* cursor, void* target, size_t size) except -1:
 
 cdef bint is_possible(const Flow* flow, uint32_t files) noexcept:
     """Whether a flow could be, as far as memory depends on it."""
+    cdef uint64_t family = flow.endpoints.ports >> 32 & 0xFFFF
+    if family != IPV4 and family != IPV6:
+        return False
     if flow.file >= files or flow.last.file >= files or flow.position >= POSITIONS_END:
         return False
     if flow.filled < BASE_HEADER_SIZE:
@@ -329,6 +334,14 @@ cdef bint is_possible(const Flow* flow, uint32_t files) noexcept:
     return flow.data == NULL or flow.filled <= flow.capacity <= max(<size_t>flow.filled * 2, <size_t>4096)
 
 
+cdef int check_path(uint32_t path) except -1:
+    try:
+        encapsulation_names(path)
+    except KeyError:
+        raise damaged_state() from None
+    return 0
+
+
 cdef int restore_flow(FlowTable* table, Cursor* cursor, uint32_t files) except -1:
     """The newest flow of the table."""
     cdef Flow saved
@@ -337,6 +350,7 @@ cdef int restore_flow(FlowTable* table, Cursor* cursor, uint32_t files) except -
     copy_next(cursor, &saved, sizeof(Flow))
     if not is_possible(&saved, files) or find_flow(table, &saved.endpoints) != NULL:
         raise damaged_state()
+    check_path(saved.path)
     flow = add_flow(table, &saved.endpoints)
     if flow == NULL:
         raise no_memory()
@@ -406,6 +420,7 @@ cdef int restore_datagram(Fragments* fragments, Cursor* cursor, uint32_t files) 
                 raise damaged_state()
     if units != saved.units or not 0 < saved.arrival_count <= MOST_ARRIVALS:
         raise damaged_state()
+    check_path(saved.path)
     datagram = <Datagram*>malloc(sizeof(Datagram))
     if datagram == NULL:
         raise no_memory()

@@ -28,6 +28,7 @@ cdef class Batch:
     cdef object decoder      # the Decoder that knows where the columns are in ``buffers``; None until they are reserved
     cdef size_t length
     cdef size_t fault_count
+    cdef size_t whole_count  # rows of incomplete payloads
     cdef size_t holders      # Arrow consumers and encoders: while there are any it is not overwritten
     cdef bint writing        # a kernel is at work, perhaps without the GIL
 
@@ -43,6 +44,7 @@ cdef class Batch:
     cdef uint8_t* data(self, str path) noexcept
     cdef Fault* reserve_faults(self) except NULL
     cdef ArrowNode arrow_tree(self, ArrowForm form)
+    cdef tuple validity_of_column(self, ArrowForm form, size_t index, uint32_t bit)
 
 
 cdef class ArrowForm:

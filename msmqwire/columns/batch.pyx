@@ -20,7 +20,7 @@ from msmqwire.columns.convert cimport (
     swapped_guids, texts_of_spans, validity_of,
 )
 from msmqwire.columns.distinct cimport distinct_addresses, distinct_format_names
-from msmqwire.columns.payloads cimport Payloads
+from msmqwire.columns.payloads cimport Payloads, Whole
 from msmqwire.wire.fault cimport Fault, field_name
 from msmqwire.wire.format_name cimport FormatName
 
@@ -37,6 +37,8 @@ from msmqwire.columns.views import (
 from msmqwire.wire.fault import FAULT_NAMES
 
 __all__ = ["Batch", "FaultEntry", "bytes_of_rows", "joined", "take_rows"]
+
+WHOLE_DTYPE = np.dtype([("row", np.uint64), ("columns", np.uint64, 2)])
 
 cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
 
@@ -152,7 +154,12 @@ cdef class Batch:
         if column.derived:
             self.derive(name)
         presence = np.frombuffer(self.buffers["presence"], f"<u{self.table.presence_width}", self.length)
-        return (presence & (column.presence or DECODED)) != 0
+        present = (presence & (column.presence or DECODED)) != 0
+        if self.whole_count and name != "violations":
+            wholes = np.frombuffer(self.buffers["wholes"], WHOLE_DTYPE, self.whole_count)
+            index = self.table.names.index(name)
+            present[wholes["row"]] = wholes["columns"][:, index >> 6] >> np.uint64(index & 63) & 1 != 0
+        return present
 
     @property
     def faults(self):
@@ -231,6 +238,7 @@ cdef class Batch:
         self.groups = None
         self.length = payloads.table.count
         self.fault_count = 0
+        self.whole_count = 0
         self.counts = {}
         return 0
 
@@ -238,6 +246,7 @@ cdef class Batch:
         """The first rows without derived columns, in the same memory: to be used before this batch is overwritten."""
         cdef Batch batch = Batch.__new__(Batch)
         cdef const Fault* faults = <const Fault*>self.data("faults")
+        cdef const Whole* wholes = <const Whole*>self.data("wholes")
         batch.table, batch.payloads, batch.groups = self.table, self.payloads, self.groups
         batch.columns = tuple([column.name for column in self.table.select(self.columns) if not column.derived])
         batch.selected = frozenset(batch.columns)
@@ -250,6 +259,8 @@ cdef class Batch:
             around = path[:-2].rpartition("[]")
             ends = np.frombuffer(self.buffers[path[:-2]], np.int32)
             batch.counts[path] = int(ends[batch.counts[around[0] + "[]"] if around[1] else batch.length])
+        while batch.whole_count < self.whole_count and wholes[batch.whole_count].row < batch.length:
+            batch.whole_count += 1
         while batch.fault_count < self.fault_count and faults[batch.fault_count].row < batch.length:
             batch.fault_count += 1
         return batch
@@ -310,7 +321,9 @@ cdef class Batch:
         for column in columns:
             self.derive(column.name)  # which may write presence
         form.validity = validity_of(self.buffers.get("presence"), self.table.presence_width, self.length)
-        for column in columns:
+        for index, column in enumerate(self.table.all_columns):
+            if column.name not in self.selected:
+                continue
             if column.name == "fault":
                 root.children.append(
                     fault_node(
@@ -327,11 +340,29 @@ cdef class Batch:
                     )
                 )
             else:
-                validity, nulls = form.validity.of(column.presence or DECODED)
+                validity, nulls = self.validity_of_column(form, index, column.presence or DECODED)
                 root.children.append(
                     node_of(self, column.type, column.name, column.name, self.length, validity, nulls, rows, form)
                 )
         return root
+
+    cdef tuple validity_of_column(self, ArrowForm form, size_t index, uint32_t bit):
+        """The bitmap of a column, None where it has no nulls, and the number of these."""
+        cdef const Whole* whole = <const Whole*>self.data("wholes")
+        cdef const Whole* end = whole + self.whole_count
+        cdef Buffer bitmap, common
+        cdef Py_ssize_t nulls
+        common, nulls = form.validity.of(bit)
+        if whole == end:
+            return common, nulls
+        bitmap = allocate((self.length + 7) // 8)
+        memcpy(bitmap.data, common.data, (self.length + 7) // 8)  # there is one: these rows have no presence
+        while whole != end:
+            if whole.columns[index >> 6] >> (index & 63) & 1:
+                bitmap.data[whole.row >> 3] |= <uint8_t>(1 << (whole.row & 7))
+                nulls -= 1
+            whole += 1
+        return bitmap, nulls
 
 
 cdef class ArrowForm:

@@ -12,7 +12,7 @@ from msmqwire.columns.batch cimport Batch, prepare as prepare_batch
 from msmqwire.columns.layout cimport (
     LIST, LIST_END, MOST_LISTS, Columns, Items, Layout, Source, clear_counts, copy_columns, forget_zeros,
 )
-from msmqwire.columns.payloads cimport Payloads, fit_batch, set_too_large, without_large
+from msmqwire.columns.payloads cimport Payloads, Whole, fit_batch, set_too_large, without_large
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.transport cimport Transports
 
@@ -52,6 +52,8 @@ cdef void shift(Columns* columns, size_t rows, size_t payloads, size_t nbytes) n
             for k in range(items.member_count):
                 items.members[k] += nbytes // items.smallest * items.widths[k]
     columns.faults += payloads
+    if columns.wholes != NULL:
+        columns.wholes += payloads
 
 
 cdef void merge(Columns* whole, Decoder part) noexcept:
@@ -88,6 +90,13 @@ cdef void merge(Columns* whole, Decoder part) noexcept:
         for k in range(part.start, part.stop):
             whole.groups[k + 1] += <int32_t>whole.rows
     whole.fault_count += part.columns.fault_count
+    if part.columns.whole_count:
+        memmove(
+            whole.wholes + whole.whole_count, part.columns.wholes, sizeof(Whole) * part.columns.whole_count
+        )
+        for k in range(whole.whole_count, whole.whole_count + part.columns.whole_count):
+            whole.wholes[k].row += whole.rows
+        whole.whole_count += part.columns.whole_count
     whole.rows += rows
 
 
@@ -95,7 +104,10 @@ cdef Decoder first_decoder(Batch batch, Layout layout, type decoder):
     """The first decoder of a batch: its columns have room for the payloads, and nothing is written in them."""
     cdef Decoder first = batch.decoder
     cdef size_t nbytes = <size_t>batch.payloads.nbytes
-    if first is not None and batch.length <= first.most_payloads and nbytes <= first.most_bytes:
+    if (
+        first is not None and batch.length <= first.most_payloads and nbytes <= first.most_bytes
+        and (batch.payloads.table.lost == NULL or first.columns.wholes != NULL)
+    ):
         clear_counts(&first.columns)
         return first
     batch.decoder = None  # until all columns have their memory
@@ -149,6 +161,7 @@ cdef int decode_into(
         batch.groups = batch.buffers["groups"]
     batch.length = first.columns.rows
     batch.fault_count = first.columns.fault_count
+    batch.whole_count = first.columns.whole_count
     for items, which in first.lists:
         batch.counts[items] = first.columns.lists[<size_t>which].count
     return first.finish(batch)

@@ -10,6 +10,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns.batch cimport Batch
+from msmqwire.columns.payloads cimport Span, Whole
 from msmqwire.wire.fault cimport Fault
 
 cdef enum Form:
@@ -26,6 +27,7 @@ cdef enum:
     MOST_LISTS = 4
     MOST_MEMBERS = 4
     NANOSECONDS = 1000000000
+    NO_COLUMN = 2 * 64
 
 
 cdef struct Source:
@@ -37,6 +39,8 @@ cdef struct Source:
     uint32_t list       # which of ``Columns.lists``
     uint32_t width      # bytes of a value in the column
     uint32_t presence   # a record without this bit has only zeros for the column; 0: it may have any value
+    uint32_t bits       # of an incomplete record, one of these says that the column has a value
+    uint32_t index      # of the column in its table, or NO_COLUMN
     uint8_t* column
     size_t zeros        # rows at the start of the column, perhaps of an earlier decoding, that are known to be zeros
 
@@ -59,6 +63,8 @@ cdef struct Columns:
     int32_t* groups     # end of the rows of each payload; NULL where row i is of payload i
     Fault* faults
     size_t fault_count
+    Whole* wholes       # of incomplete payloads; NULL where all are complete
+    size_t whole_count
     Source sources[MOST_COLUMNS]  # ``count`` of them; the others are neither cleared nor copied
 
 
@@ -72,6 +78,7 @@ cdef inline void clear_counts(Columns* columns) noexcept:
     cdef size_t i
     columns.rows = 0
     columns.fault_count = 0
+    columns.whole_count = 0
     for i in range(<size_t>MOST_LISTS):
         columns.lists[i].count = 0
 
@@ -101,6 +108,8 @@ cdef class Layout:
     cdef dict sources       # column -> its line: form, place and what else the form needs
     cdef dict written       # column -> the type that the kernel writes, where it is not the type that a table shows
     cdef dict presence      # column -> ``Source.presence`` where it is not 0
+    cdef dict indices       # column -> ``Source.index``
+    cdef dict whole         # column without presence of its own -> ``Source.bits``
     cdef dict lines         # column -> Line
     cdef tuple lists        # of list columns: name, path of the items, which of ``Columns.lists``
     cdef size_t stride
@@ -129,6 +138,10 @@ cdef inline void put_fault(Columns* columns, const Fault* fault, size_t row) noe
     columns.fault_count += 1
 
 
+cdef void put_whole(
+    Columns* columns, const void* record, const Span* payload, const uint8_t* header, size_t header_size, size_t row
+) noexcept nogil
+cdef void hide_incomplete(Columns* columns, size_t first) noexcept nogil
 cdef uint8_t* column_of(const Columns* columns, const Source* wanted) noexcept nogil
 cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept nogil
 cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept nogil

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns.batch cimport Batch
+from msmqwire.columns.convert cimport TextSpan
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64, store_u32
 from msmqwire.wire.simd cimport wire_prefetch
 
@@ -270,6 +271,64 @@ cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept
     columns.rows += count
 
 
+cdef inline bint is_within(const uint8_t* at, size_t size, const uint8_t* data, size_t captured) noexcept nogil:
+    return at >= data and at < data + captured and size <= <size_t>(data + captured - at)
+
+
+cdef bint is_whole(
+    const Source* source, const uint8_t* record, const Span* payload, const uint8_t* header, size_t header_size
+) noexcept nogil:
+    """Whether all bytes that a column is made of were captured."""
+    cdef const uint8_t* at = record + source.place
+    cdef uint32_t bits = source.mask
+    cdef size_t size = source.width
+    if source.index == NO_COLUMN or (source.bits and not source.bits & load_u32(record)):
+        return False
+    if source.form == LIST:
+        return load_u32(at) != 0
+    if source.form == VALUE:
+        return source.bits and (size != sizeof(TextSpan) or load_u32(at) != 0)
+    if source.form == LIST_END:
+        return False
+    if source.form == SECONDS:
+        size = 4
+    elif source.form == BITS:
+        size = source.shift
+        while bits:
+            bits >>= 1
+            size += 1
+        size = (size + 7) // 8
+    at = (<const uint8_t* const*>at)[0] + source.offset
+    return is_within(at, size, payload.data, payload.size) or is_within(at, size, header, header_size)
+
+
+cdef void put_whole(
+    Columns* columns, const void* record, const Span* payload, const uint8_t* header, size_t header_size, size_t row
+) noexcept nogil:
+    """Note which columns a row of an incomplete payload has.
+
+    ``header``: a copy of the header that lacks bytes, which has ``header_size`` of them, then zeros.
+    """
+    cdef Whole* whole = columns.wholes + columns.whole_count
+    cdef const Source* source
+    cdef size_t i
+    whole.row = row
+    whole.columns[0] = whole.columns[1] = 0
+    for i in range(columns.count):
+        source = &columns.sources[i]
+        if is_whole(source, <const uint8_t*>record, payload, header, header_size):
+            whole.columns[source.index >> 6] |= <uint64_t>1 << (source.index & 63)
+    columns.whole_count += 1
+
+
+cdef void hide_incomplete(Columns* columns, size_t first) noexcept nogil:
+    """Clear the presence of the incomplete rows from ``first`` on: what they have is in ``wholes``."""
+    cdef const Source* presence = &columns.sources[0]
+    cdef size_t i
+    for i in range(first, columns.whole_count):
+        memset(presence.column + presence.width * columns.wholes[i].row, 0, presence.width)
+
+
 cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept nogil:
     """Write ``count`` rows that are alike: all zeros but for values of one byte, without items in their lists.
 
@@ -404,7 +463,8 @@ cdef size_t width_of(object type_) except? 0:
 
 cdef class Layout:
     def __init__(
-        self, table, dict sources, size_t stride, *, dict written=None, dict presence=None, size_t smallest_row=0
+        self, table, dict sources, size_t stride, *, dict written=None, dict presence=None, size_t smallest_row=0,
+        dict whole=None,
     ):
         self.table = table
         self.sources = {
@@ -424,6 +484,8 @@ cdef class Layout:
             },
             **(presence or {}),
         }
+        self.whole = {**{column.name: column.presence for column in table.columns}, **(whole or {})}
+        self.indices = {column.name: i for i, column in enumerate(table.columns)}
         self.stride = stride
         self.smallest_row = smallest_row
         for name, (form, _, *others) in sources.items():
@@ -457,6 +519,8 @@ cdef class Layout:
             self.table.presence_width if column == "presence" else width_of(self.written[column])
         )
         source.presence = self.presence.get(column, 0)
+        source.bits = self.whole.get(column, 0)
+        source.index = self.indices.get(column, NO_COLUMN)
         line.source = source
         if form == LIST or form == LIST_END:
             line.members = members_of(column, self.written[column].item)
@@ -499,6 +563,8 @@ cdef class Layout:
             columns.groups = <int32_t*>batch.reserve("groups", 4 * (batch.length + 1))
             columns.groups[0] = 0
         columns.faults = batch.reserve_faults()
+        if batch.payloads.table.lost != NULL:
+            columns.wholes = <Whole*>batch.reserve("wholes", batch.length * sizeof(Whole))
         return 0
 
     cdef list attach(self, Batch batch, object names, Columns* columns):

@@ -1,7 +1,7 @@
 """Many payloads in any of three layouts, and one inline accessor."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_prefetch
@@ -21,6 +21,12 @@ cdef struct Span:
     size_t size
 
 
+# The columns that a row of an incomplete payload has: a bit for each column of the table
+cdef struct Whole:
+    uint64_t row
+    uint64_t[2] columns
+
+
 cdef struct PayloadTable:
     Layout layout
     const uint8_t* data
@@ -29,6 +35,7 @@ cdef struct PayloadTable:
     const Span* spans
     const uint8_t* validity  # Arrow bitmap, NULL when no payload is null
     size_t validity_offset   # in bits
+    const uint32_t* lost     # bytes that each payload had after those captured; NULL when all payloads are complete
     size_t count
 
 
@@ -88,6 +95,7 @@ cdef object hold_payload(object data, tuple fields, const uint8_t** start, size_
 cdef void set_too_large(Fault* fault, size_t size) noexcept
 cdef const uint8_t* address(object view)
 cdef Payloads payloads_of_spans(const Span* spans, size_t count, Py_ssize_t nbytes, object owner)
+cdef Payloads with_lost(Payloads payloads, const uint32_t* lost, object owner)
 cdef int attach_offsets32(
     Payloads payloads, const uint8_t* data, const int32_t* offsets, size_t count, object owner
 ) except -1

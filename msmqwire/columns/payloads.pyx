@@ -126,7 +126,7 @@ cdef class Payloads:
         self.nbytes = int(kept[-1] - kept[0])
 
     @staticmethod
-    def of(payloads, offsets=None):
+    def of(payloads, offsets=None, lost=None):
         """Make Payloads of any object that holds payloads.
 
         Parameters
@@ -134,12 +134,26 @@ cdef class Payloads:
         payloads
             Payloads; one bytes-like object with ``offsets``; a sequence (or numpy array) of bytes-like objects and
             None; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of Binary, LargeBinary or BinaryView.
+        offsets : array of integers, optional
+            As for ``Payloads``.
+        lost : array of integers, shape (n,), optional
+            Bytes that each payload had after those that were captured: decoded as ``incomplete``, not ``truncated``.
 
         Raises
         ------
         TypeError
             None of these.
+        ValueError
+            ``lost`` has another length, or a number below 0 or above 4294967295.
+
+        Examples
+        --------
+        >>> from msmqwire import mqsd
+        >>> mqsd.decode_batch(Payloads.of([bytes.fromhex("0001000001020304")], lost=[44])).fault(0)
+        FaultEntry(code='incomplete', field='EnterpriseID', offset=4)
         """
+        if lost is not None:
+            return of_incomplete(Payloads.of(payloads, offsets), lost)
         if offsets is not None:
             return Payloads(payloads, offsets)
         if isinstance(payloads, Payloads):
@@ -185,7 +199,7 @@ cdef class Payloads:
         return f"<{len(self)} payloads, {self.nbytes} bytes>"
 
     def __reduce__(self):
-        return Payloads.of, ([None if payload is None else bytes(payload) for payload in self],)
+        return Payloads.of, ([None if payload is None else bytes(payload) for payload in self], None, self.lost)
 
     def __getitem__(self, index):
         cdef Py_ssize_t start, stop, step, i
@@ -226,6 +240,8 @@ cdef class Payloads:
         cdef const uint32_t[::1] wanted = np.ascontiguousarray(rows, np.uint32)
         cdef size_t count = <size_t>wanted.shape[0]
         cdef Buffer spans = allocate(count * sizeof(Span))
+        cdef Buffer missing
+        cdef Payloads taken
         cdef Span* span = <Span*>spans.data
         cdef Py_ssize_t nbytes = 0
         cdef size_t i
@@ -236,7 +252,25 @@ cdef class Payloads:
                 raise IndexError(f"payload {row} of {len(self)}")
             span[i] = payload_at(&self.table, row)
             nbytes += <Py_ssize_t>span[i].size
-        return payloads_of_spans(span, count, nbytes, (spans, self.owner))
+        taken = payloads_of_spans(span, count, nbytes, (spans, self.owner))
+        if self.table.lost != NULL:
+            missing = allocate(count * sizeof(uint32_t))
+            for i in range(count):
+                (<uint32_t*>missing.data)[i] = self.table.lost[wanted[i]]
+            taken = with_lost(taken, <const uint32_t*>missing.data, missing)
+        return taken
+
+    @property
+    def lost(self):
+        """Bytes that each payload had after those captured, shape (n,) uint32; None if all payloads are complete."""
+        if self.table.lost == NULL:
+            return None
+        found = np.empty(len(self), np.uint32)
+        cdef uint32_t[::1] target = found
+        cdef size_t i
+        for i in range(self.table.count):
+            target[i] = self.table.lost[i]
+        return found
 
     def __arrow_c_schema__(self):
         return schema_capsule(payload_node(self, empty=True))
@@ -245,6 +279,20 @@ cdef class Payloads:
         """The payloads as an Arrow LargeBinary array of its own."""
         cdef ArrowNode node = payload_node(self, empty=False)
         return schema_capsule(node), array_capsule(node, self)
+
+
+cdef Payloads of_incomplete(Payloads payloads, object lost):
+    """Payloads of their own, of which some lost bytes."""
+    cdef const uint32_t[::1] sizes
+    given = np.asarray(lost)
+    if given.shape != (len(payloads),) or given.dtype.kind not in "iu":
+        raise ValueError(f"lost= must be an array of {len(payloads)} integers, one for each payload")
+    if given.size and not 0 <= given.min() <= given.max() <= 0xFFFFFFFF:
+        raise ValueError("lost= has a number below 0 or above 4294967295")
+    kept = given.astype(np.uint32, order="C", copy=True)
+    sizes = kept
+    result = part(payloads, 0, len(payloads))
+    return with_lost(result, &sizes[0], kept) if given.size else result
 
 
 cdef Payloads decodable(object payloads, object offsets, int threads):
@@ -299,6 +347,8 @@ cdef Payloads part(Payloads whole, Py_ssize_t start, Py_ssize_t stop):
     table[0] = whole.table
     table.count = <size_t>(stop - start)
     table.validity_offset += <size_t>start
+    if table.lost != NULL:
+        table.lost += start
     result.owner = whole.owner
     if table.layout == OFFSETS32:
         table.offsets32 += start
@@ -322,6 +372,13 @@ cdef Payloads payloads_of_spans(const Span* spans, size_t count, Py_ssize_t nbyt
     result.nbytes = nbytes
     result.owner = owner
     return result
+
+
+cdef Payloads with_lost(Payloads payloads, const uint32_t* lost, object owner):
+    """The same payloads, of which some lost bytes at their ends; ``owner`` keeps the numbers alive."""
+    payloads.table.lost = lost
+    payloads.owner = (payloads.owner, owner)
+    return payloads
 
 
 cdef int attach_offsets32(

@@ -14,11 +14,12 @@ from msmqwire.columns.batch cimport Batch
 from msmqwire.columns.buffer cimport Buffer, allocate
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
-from msmqwire.columns.layout cimport put_fault, put_rows
+from msmqwire.columns.layout cimport hide_incomplete, put_fault, put_rows, put_whole
 from msmqwire.columns.payloads cimport (
     Payloads, PayloadTable, Span, decodable, payload_at, payloads_of_spans, prefetch_lines
 )
 from msmqwire.mqqb.derived cimport derive_column
+from msmqwire.mqqb.incomplete cimport CutHeader, read_incomplete_message, read_incomplete_session
 from msmqwire.mqqb.kernel cimport (
     HAS_MULTI_QUEUE, HAS_NOTIFICATION, PLAIN, QUEUE_COUNT, Packet, clear_packet
 )
@@ -128,6 +129,8 @@ cdef inline void decode_rows(Decoder part, bint sessions) noexcept nogil:
     """Decode the payloads of a part; ``sessions`` is a constant wherever this is called."""
     cdef PayloadTable source = part.payloads.table
     cdef Packet[BLOCK] packets
+    cdef CutHeader[BLOCK] headers
+    cdef size_t wholes = part.columns.whole_count
     cdef size_t row = part.start
     cdef size_t count
     cdef size_t i
@@ -151,10 +154,37 @@ cdef inline void decode_rows(Decoder part, bint sessions) noexcept nogil:
             else:
                 status = read_message(span.data, span.size, part.strict, NULL, &packets[i], &fault)
             if wire_unlikely(status != 0):
-                clear_packet(&packets[i])
+                if not put_incomplete(part, sessions, row + i, &packets[i], &fault, &headers[i], part.columns.rows + i):
+                    clear_packet(&packets[i])
                 put_fault(&part.columns, &fault, part.columns.rows + i)
         put_rows(&part.columns, packets, count)
+        if wire_unlikely(part.columns.whole_count != wholes):
+            hide_incomplete(&part.columns, wholes)
+            wholes = part.columns.whole_count
         row += count
+
+
+cdef bint put_incomplete(
+    Decoder part, bint sessions, size_t payload, Packet* packet, Fault* fault, CutHeader* header, size_t row
+) noexcept nogil:
+    """Read a payload at fault again, if bytes of it are lost; whether it is incomplete and its record has what is whole."""
+    cdef Span span
+    cdef size_t lost
+    cdef bint found
+    if part.payloads.table.lost == NULL or part.payloads.table.lost[payload] == 0:
+        return False
+    span = payload_at(&part.payloads.table, payload)
+    lost = part.payloads.table.lost[payload]
+    if sessions:
+        found = read_incomplete_session(
+            span.data, span.size, lost, transport_at(part.transports, payload), packet, fault, header
+        )
+    else:
+        found = read_incomplete_message(span.data, span.size, lost, packet, fault, header)
+    if found:
+        packet.violations = 0
+        put_whole(&part.columns, packet, &span, header.data, header.size, row)
+    return found
 
 
 cdef class MessageDecoder(Decoder):

@@ -110,6 +110,12 @@ cdef inline int read_user_header(
         return set_fault(fault, TRUNCATED, Field.UserHeader, at[0], USER_HEADER_SIZE, size - at[0])
     packet.sections[USER] = data + at[0]
     flags = load_u32(data + at[0] + USER_FLAGS_AT)
+    delivery = flags >> USER_DELIVERY_SHIFT & 3
+    if wire_unlikely(delivery > 1):
+        packet.violations |= DELIVERY_MODE
+    else:
+        packet.presence |= HAS_DELIVERY_MODE
+        packet.derived[DELIVERY] = <uint8_t>delivery
     if wire_unlikely(
         not DESTINATION_CODES >> (flags >> USER_DESTINATION_SHIFT & 7) & 1
         or not ADMIN_CODES >> (flags >> USER_ADMIN_SHIFT & 7) & 1
@@ -135,12 +141,6 @@ cdef inline int read_user_header(
         == (flags >> USER_DESTINATION_SHIFT & 7 == QUEUE_DIRECT)
     ):
         packet.violations |= QUEUE_MANAGER_ADDRESS
-    delivery = flags >> USER_DELIVERY_SHIFT & 3
-    if wire_unlikely(delivery > 1):
-        packet.violations |= DELIVERY_MODE
-    else:
-        packet.presence |= HAS_DELIVERY_MODE
-        packet.derived[DELIVERY] = <uint8_t>delivery
     if wire_unlikely((flags & USER_HOPS) > MOST_HOPS):
         packet.violations |= HOP_COUNT
     if wire_unlikely(not flags & USER_PROPERTIES):
@@ -353,6 +353,32 @@ cdef inline int read_optional_headers(
     return 0
 
 
+cdef inline int read_headers(
+    const uint8_t* data, size_t packet_size, size_t* at, QueueLists* lists, Packet* packet, Fault* fault
+) noexcept nogil:
+    """All headers after the BaseHeader, from ``at`` on, which moves to the end of the last."""
+    cdef uint32_t base = load_u16(data + 2)
+    cdef uint32_t flags
+    if wire_unlikely(base & FLAG_INTERNAL):
+        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, base)
+    if read_user_header(data, packet_size, at, packet, fault) != 0:
+        return -1
+    flags = load_u32(packet.sections[USER] + USER_FLAGS_AT)
+    if flags & USER_TRANSACTION and read_transaction(data, packet_size, at, packet, fault) != 0:
+        return -1
+    if flags & USER_SECURITY and read_security(data, packet_size, at, packet, fault) != 0:
+        return -1
+    if flags & USER_PROPERTIES and read_properties(data, packet_size, at, packet, fault) != 0:
+        return -1
+    if wire_unlikely(
+        base & (FLAG_DEBUG | FLAG_TRACING | RESERVED_BASE)
+        or flags & (USER_HTTP | USER_SOAP | USER_MULTI_QUEUE | <uint32_t>RESERVED_USER)
+    ):
+        if read_optional_headers(data, packet_size, at, flags, lists, packet, fault) != 0:
+            return -1
+    return 0
+
+
 cdef inline int read_message(
     const uint8_t* data, size_t size, bint strict, QueueLists* lists, Packet* packet, Fault* fault
 ) noexcept nogil:
@@ -363,29 +389,13 @@ cdef inline int read_message(
     cdef size_t at = BASE_HEADER_SIZE
     cdef size_t packet_size
     cdef uint32_t base
-    cdef uint32_t flags
     clear_packet(packet)
     if read_base_header(data, size, packet, fault) != 0:
         return -1
     packet_size = packet.size
     base = load_u16(data + 2)
-    if wire_unlikely(base & FLAG_INTERNAL):
-        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, base)
-    if read_user_header(data, packet_size, &at, packet, fault) != 0:
+    if read_headers(data, packet_size, &at, lists, packet, fault) != 0:
         return -1
-    flags = load_u32(packet.sections[USER] + USER_FLAGS_AT)
-    if flags & USER_TRANSACTION and read_transaction(data, packet_size, &at, packet, fault) != 0:
-        return -1
-    if flags & USER_SECURITY and read_security(data, packet_size, &at, packet, fault) != 0:
-        return -1
-    if flags & USER_PROPERTIES and read_properties(data, packet_size, &at, packet, fault) != 0:
-        return -1
-    if wire_unlikely(
-        base & (FLAG_DEBUG | FLAG_TRACING | RESERVED_BASE)
-        or flags & (USER_HTTP | USER_SOAP | USER_MULTI_QUEUE | <uint32_t>RESERVED_USER)
-    ):
-        if read_optional_headers(data, packet_size, &at, flags, lists, packet, fault) != 0:
-            return -1
     packet.end = at
     if base & FLAG_SESSION:
         packet.sections[SESSION] = data + packet_size

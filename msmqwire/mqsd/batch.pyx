@@ -8,13 +8,14 @@ from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
 from msmqwire.columns.layout cimport (
-    COPY, LIST, LIST_END, VALUE, Layout, Source, column_of, fill_rows, place_of, put_fault, put_rows, section
+    COPY, LIST, LIST_END, VALUE, Layout, Source, column_of, fill_rows, hide_incomplete, place_of, put_fault, put_rows,
+    put_whole, section,
 )
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, decodable, payload_at
 from msmqwire.mqsd.kernel cimport (
-    HAS_REMOTE, HAS_REPLY, HAS_REQUEST, HEADER, IPX_NETWORKS, NETWORKS, REPLY, REPLY_FIELDS, REQUEST_FIELDS,
+    CUT_SIZE, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, HEADER, IPX_NETWORKS, NETWORKS, REPLY, REPLY_FIELDS, REQUEST_FIELDS,
     RESPONDING_SITE, SERVERS, ServerColumns, Topology, clear_topology, copy_networks, is_plain_request,
-    read_plain_reply, read_topology,
+    read_incomplete, read_plain_reply, read_topology,
 )
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
@@ -50,6 +51,7 @@ LAYOUT = Layout(
         "trailing": (VALUE, place_of(&RECORD, &RECORD.trailing)),
     },
     sizeof(Topology),
+    whole={"type": HAS_REQUEST | HAS_REPLY},
 )
 
 
@@ -100,7 +102,7 @@ cdef class TopologyDecoder(Decoder):
         cdef Span span
         while row < stop:
             span = payload_at(&source, row)
-            if not is_plain_request(span.data, span.size):
+            if not is_plain_request(span.data, span.size) or (source.lost != NULL and source.lost[row]):
                 break
             if enterprise_id != NULL:
                 memcpy(enterprise_id + 16 * row, span.data + 4, 16)
@@ -174,6 +176,8 @@ cdef class TopologyDecoder(Decoder):
     cdef size_t put_block(self, size_t row) noexcept nogil:
         """Read the next packets, then write their columns; the row after them."""
         cdef Topology[BLOCK] packets
+        cdef uint8_t[BLOCK][CUT_SIZE] headers
+        cdef size_t wholes = self.columns.whole_count
         cdef PayloadTable source = self.payloads.table
         cdef ServerColumns servers = self.servers
         cdef const uint8_t* codes = self.transports.codes
@@ -190,6 +194,14 @@ cdef class TopologyDecoder(Decoder):
                 transport = codes[row + i]
             if wire_unlikely(span.data == NULL):
                 clear_topology(&packets[i])
+            elif wire_unlikely(source.lost != NULL and source.lost[row + i]) and read_incomplete(
+                span.data, span.size, source.lost[row + i], transport, &packets[i], &fault, headers[i]
+            ):
+                put_whole(
+                    &self.columns, &packets[i], &span, headers[i], min(span.size, <size_t>CUT_SIZE),
+                    self.columns.rows + i,
+                )
+                put_fault(&self.columns, &fault, self.columns.rows + i)
             elif wire_unlikely(read_topology(
                 span.data, span.size, transport, strict, &servers, &entries, &packets[i], &fault
             ) != 0):
@@ -198,6 +210,8 @@ cdef class TopologyDecoder(Decoder):
             packets[i].servers_end = <uint32_t>entries
         self.columns.lists[SERVERS].count = entries
         put_rows(&self.columns, packets, count)
+        if wire_unlikely(self.columns.whole_count != wholes):
+            hide_incomplete(&self.columns, wholes)
         return row + count
 
     cdef void decode(self) noexcept nogil:

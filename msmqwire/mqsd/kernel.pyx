@@ -2,11 +2,11 @@
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport (
-    BAD_COUNT, BAD_FLAG, BAD_NAME, BAD_SIZE, BAD_TERMINATOR, BAD_TYPE, BAD_VALUE, TRUNCATED, Fault, set_fault
+    BAD_COUNT, BAD_FLAG, BAD_NAME, BAD_SIZE, BAD_TERMINATOR, BAD_TYPE, BAD_VALUE, TRUNCATED, Fault, is_lost, set_fault
 )
 
 from msmqwire.wire.flags import make_flags
@@ -67,6 +67,68 @@ cdef int reply_truncated(const uint8_t* data, size_t size, Fault* fault) noexcep
         return set_fault(fault, TRUNCATED, Field.RespondingSiteID, at, 16, size - at)
     at += 16
     return set_fault(fault, TRUNCATED, Field.DirectoryServiceServerArray, at, servers_size, size - at)
+
+
+cdef bint read_incomplete(
+    const uint8_t* data, size_t size, size_t lost, uint32_t transport, Topology* packet, Fault* fault, uint8_t* fields
+) noexcept nogil:
+    """A packet of which ``lost`` bytes are missing at its end: whether one of its fields lacks some.
+
+    ``fields`` gets a copy of the fixed fields, as far as they are there, and zeros.
+    """
+    cdef size_t captured = min(size, <size_t>CUT_SIZE)
+    cdef size_t networks
+    cdef int status
+    clear_topology(packet)
+    memset(fields, 0, CUT_SIZE)
+    memcpy(fields, data, captured)
+    if size < HEADER_SIZE:
+        status = header_fault(data, size, fault)
+    elif data[1] == REQUEST:
+        if size < REQUEST_SIZE:
+            status = request_truncated(size, fault)
+        else:
+            status = ipx_form_truncated(data, size, size + lost, transport, fault)
+    else:
+        status = reply_truncated(data, size, fault) if data[1] == REPLY else header_fault(data, size, fault)
+    if status == 0 or not is_lost(fault, size + lost):
+        return False
+    packet.sections[HEADER] = fields
+    if size < 2:
+        return True
+    packet.type = data[1] - 1
+    if data[1] == REQUEST:
+        packet.presence = HAS_REQUEST
+        packet.sections[REQUEST_FIELDS] = fields
+        return True
+    packet.presence = HAS_REPLY
+    packet.sections[REPLY_FIELDS] = fields
+    if size >= REPLY_FIXED_SIZE:
+        networks = 16 * <size_t>load_u32(data + 20)
+        if networks <= size - REPLY_FIXED_SIZE:
+            packet.network_count = load_u32(data + 20)
+            packet.networks = data + REPLY_FIXED_SIZE
+            if 16 <= size - REPLY_FIXED_SIZE - networks:
+                packet.sections[RESPONDING_SITE] = data + REPLY_FIXED_SIZE + networks
+                packet.presence |= HAS_REMOTE
+    return True
+
+
+cdef int ipx_form_truncated(
+    const uint8_t* data, size_t size, size_t total, uint32_t transport, Fault* fault
+) noexcept nogil:
+    """The field of the IPX form that lacks bytes; 0 if there is none, as for a datagram over IP, which has none of them."""
+    cdef uint32_t count
+    if transport == Transport.UDP or total < SMALLEST_IPX_REQUEST:
+        return 0
+    if size < IPX_NETWORKS_AT:
+        return set_fault(fault, TRUNCATED, Field.IPXNetworkCount, REQUEST_SIZE, 4, size - REQUEST_SIZE)
+    count = load_u32(data + REQUEST_SIZE)
+    if count == 0 or count > MAX_NETWORKS or 4 * <size_t>count <= size - IPX_NETWORKS_AT:
+        return 0
+    return set_fault(
+        fault, TRUNCATED, Field.IPXNetworkNumberArray, IPX_NETWORKS_AT, 4 * <uint64_t>count, size - IPX_NETWORKS_AT
+    )
 
 
 cdef int server_array_fault(const uint8_t* array, size_t size, size_t at, Fault* fault) noexcept nogil:

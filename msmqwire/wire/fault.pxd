@@ -23,6 +23,7 @@ cpdef enum FaultCode:
     BAD_SIGNATURE = 14
     BAD_HEADER = 15
     TOO_LARGE = 16
+    INCOMPLETE = 17
 
 
 # `item` of a fault whose field is not an element of an array
@@ -52,6 +53,14 @@ cdef inline int set_fault(
     fault.needed = needed
     fault.available = available
     return -1
+
+
+cdef inline bint is_lost(Fault* fault, size_t end) noexcept nogil:
+    """Turn a fault for lack of bytes into ``incomplete`` where the bytes are before ``end``: the capture lacks them."""
+    if fault.code != <uint32_t>FaultCode.TRUNCATED or fault.offset + fault.needed > end:
+        return False
+    fault.code = <uint32_t>FaultCode.INCOMPLETE
+    return True
 
 
 cdef str field_name(tuple fields, uint32_t field, uint32_t item)

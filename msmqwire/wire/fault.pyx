@@ -18,6 +18,8 @@ cdef str detail(const Fault* fault):
     """What was needed and what was there; `needed` counts bytes only where the fault is about bytes."""
     if fault.code == TRUNCATED:
         return f"needs {fault.needed} bytes, {fault.available} left"
+    if fault.code == INCOMPLETE:
+        return f"{fault.available} of {fault.needed} bytes were captured"
     if fault.code == BAD_COUNT or fault.code == TOO_LARGE:
         bound = "must be at least" if fault.available < fault.needed else "can be at most"
         return f"is {fault.available}, {bound} {fault.needed}"

@@ -34,7 +34,7 @@ Section = structure("files/pcapng.pxd", "Section")
 NO_LIMIT = ctypes.c_size_t(-1).value
 
 # Where the rows of a block are written: always, for columns, and for frames that are rows as they were captured
-ALWAYS = ("spans", "others", "memory", "files")
+ALWAYS = ("spans", "others", "lost", "memory", "files")
 COLUMNS = (
     *("presence", "file", "frame", "first_frame", "time", "src", "src_port", "dst", "dst_port", "transport"),
     "stream_offset",

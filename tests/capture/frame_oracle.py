@@ -131,7 +131,7 @@ def logical_link(rest: bytes) -> tuple[int, bytes]:
     raise OtherError
 
 
-def ipx(packet: bytes, ports: set[int]) -> tuple[str, int, str, int, bytes]:
+def ipx(packet: bytes, ports: set[int], path: str | None) -> tuple[str, int, str, int, bytes]:
     """Addresses, sockets and payload of an IPX packet."""
     if len(packet) >= 30:
         target, source = packet[6:18], packet[18:30]
@@ -142,7 +142,10 @@ def ipx(packet: bytes, ports: set[int]) -> tuple[str, int, str, int, bytes]:
     if length < 30:
         raise DamagedError
     texts = [f"{end[:4].hex()}:{end[4:10].hex()}" for end in (source, target)]
-    return texts[0], sockets[0], texts[1], sockets[1], need(packet, length)[30:]
+    found = texts[0], sockets[0], texts[1], sockets[1], packet[30:length]
+    if length > len(packet):
+        raise CutError(found, path, length - len(packet))
+    return found
 
 
 def ipv4(packet: bytes) -> tuple[int, str, str, bytes, int]:
@@ -204,6 +207,14 @@ def segment(source: str, target: str, rest: bytes, room: int) -> Segment:
     return Segment(*ends, sequence, flags, payload, room - header - len(payload), acknowledged)
 
 
+class CutError(DamagedError):
+    """A datagram lost bytes at its end: its ends and what there is of its payload, how many, and what is around it."""
+
+    def __init__(self, packet: tuple[str, int, str, int, bytes], path: str | None, lost: int) -> None:
+        super().__init__()
+        self.packet, self.path, self.lost = packet, path, lost
+
+
 Packet = tuple[tuple[str, int, str, int, bytes] | Segment, str | None]  # and the encapsulations around it
 
 
@@ -224,8 +235,10 @@ def transport(
     if room < 8 or len(rest) < 8:
         raise DamagedError
     source_port, target_port, length = struct.unpack(">HHH2x", rest[:8])
-    if not 8 <= length <= min(room, len(rest)):
+    if not 8 <= length <= room:
         raise DamagedError
+    if length > len(rest):
+        raise CutError((source, source_port, target, target_port, rest[8:]), shown, length - len(rest))
     return (source, source_port, target, target_port, rest[8:length]), shown
 
 
@@ -244,7 +257,8 @@ def network(following: encapsulations.Next, ports: set[int], path: tuple[str, ..
             kind, rest = logical_link(rest)
         return network(encapsulations.Next(kind, rest), ports, path)
     if kind == IPX:
-        return ipx(rest, ports), "/".join(path) or None
+        shown = "/".join(path) or None
+        return ipx(rest, ports, shown), shown
     if kind not in (0x0800, 0x86DD):
         return network(encapsulations.by_type(kind, rest), ports, path)
     try:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tests.capture.frame_oracle import Datagram, Packet, PartError, datagram, is_plain, whole_datagram
+from tests.capture.frame_oracle import CutError, Datagram, Packet, PartError, datagram, is_plain, whole_datagram
 from tests.capture.reading import Row
 from tests.capture.stream_oracle import Found, Segment, Streams
 from tests.reference.encapsulations import DamagedError, OtherError, UnsupportedError
@@ -66,6 +66,9 @@ class Reader:
         except UnsupportedError as error:
             (what,) = error.args
             self.result.unsupported[what] = self.result.unsupported.get(what, 0) + 1
+        except CutError as cut:
+            self.damaged(at, counted=True)
+            self.result.rows.append(Row(self.result.frames, time, *cut.packet, encapsulation=cut.path, lost=cut.lost))
         except DamagedError:
             self.damaged(at, counted=True)
         else:
@@ -132,7 +135,7 @@ class Reader:
     def found(self, packets: Iterable[Found]) -> None:
         """Packets out of streams."""
         for packet in packets:
-            place = packet.first_frame, packet.offset, packet.encapsulation
+            place = packet.first_frame, packet.offset, packet.encapsulation, packet.lost
             self.result.rows.append(Row(packet.frame, packet.time, *packet[3:8], *place))
 
     def lose(self, at: int, candidates: Iterator[int]) -> int:

@@ -32,6 +32,7 @@ class Row(NamedTuple):
     first_frame: int | None = None  # of a packet out of a stream
     stream_offset: int | None = None
     encapsulation: str | None = None
+    lost: int = 0  # bytes that the payload had after those
 
 
 class Dribble(io.RawIOBase):
@@ -114,6 +115,7 @@ def rows_of(block: capture.Block) -> list[Row]:
         where(streamed, columns["first_frame"]),
         where(streamed, columns["stream_offset"]),
         paths,
+        [0] * len(block) if block.payloads.lost is None else block.payloads.lost.tolist(),
         strict=True,
     )
     return [Row(*each) for each in values]
@@ -131,7 +133,7 @@ def read(
             rows += rows_of(block)
         check(blocks.stats)
         found = blocks.stats.streams.packets - blocks.stats.streams.unselected
-        assert blocks.stats.payloads + found == len(rows)
+        assert blocks.stats.payloads + found == sum(not row.lost for row in rows)
         assert blocks.stats.streams.held == 0
     return rows, blocks.stats
 

@@ -47,6 +47,7 @@ class Found(NamedTuple):
     payload: bytes
     offset: int
     encapsulation: str | None
+    lost: int = 0  # bytes of it that are missing at its end
 
 
 Origin = tuple[int, int | None]  # the frame of a byte, and its time
@@ -167,7 +168,7 @@ class Stream:
             self.feed(found)
             if not self.waiting or not (flush or len(self.waiting) > self.limit):
                 return found
-            self.give_up(min(self.waiting) - self.position)
+            found += self.give_up(min(self.waiting) - self.position)
 
     def feed(self, found: list[Found]) -> None:
         """Read the bytes in order; add the packets that they complete."""
@@ -214,8 +215,19 @@ class Stream:
         self.open.clear()
         self.origins.clear()
 
-    def give_up(self, gap: int) -> None:
-        """Go on behind what is missing."""
+    def incomplete(self) -> list[Found]:
+        """What there is of the open packet: a row, unless it may be none that begins there."""
+        count = len(self.open)
+        if not count or (self.searching and count < 8):
+            return []
+        total = 16 if count < 16 else self.size
+        (frame, time), (first, _) = max(self.origins, key=itemgetter(0)), self.origins[0]
+        place = self.position - count, self.encapsulation, total - count
+        return [Found(frame, first, time, *self.ends, bytes(self.open), *place)]
+
+    def give_up(self, gap: int) -> list[Found]:
+        """Go on behind what is missing; what there is of the packet that lost bytes."""
+        found = self.incomplete()
         self.account["gaps"] += 1
         self.account["missing"] += gap
         rest = self.skip
@@ -226,11 +238,13 @@ class Stream:
         self.skip = max(0, rest - gap)
         self.searching = True
         self.position += gap
+        return found
 
     def close(self) -> list[Found]:
         """Nothing more comes."""
         found = self.drain(flush=True)
         self.account["unfinished"] += bool(self.open) and not self.searching
+        found += self.incomplete()
         self.account["skipped"] += len(self.open)
         self.forget()
         return found

@@ -181,7 +181,8 @@ def test_damaged(name: str) -> None:
     good = build.plain(b"payload")
     data = build.pcap([good, frame, good])
     rows, stats = read(data)
-    assert [row.frame for row in rows] == [1, 3]
+    assert [row.frame for row in rows if not row.lost] == [1, 3]
+    assert [row.frame for row in rows if row.lost] == [2] * name.startswith("cut payload")
     (problem,) = stats.problems
     assert problem.what.startswith(what)
     assert problem.offset == 24 + 16 + len(good)
@@ -199,7 +200,8 @@ def test_every_truncation_of_a_frame(name: str, link: int) -> None:
     assert rows == expected.rows
     assert stats.other == expected.other
     assert stats.damaged == len(expected.damaged)
-    assert all(row.payload in (b"", b"payload") for row in rows)
+    assert all(row.payload in (b"", b"payload") for row in rows if not row.lost)
+    assert all(row.payload == b"payload"[: 7 - row.lost] for row in rows if row.lost)
 
 
 @pytest.mark.parametrize("name", ["plain", "ipv6", "options", "vlan", "chain"])

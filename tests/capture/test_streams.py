@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("everything_is_released")
 def found(frames: list[bytes], **options: Any) -> tuple[list[bytes], capture.StreamStats]:
     """The packets of a capture of these frames, and the account of its streams."""
     rows, stats = read(build.pcap(frames), **options)
-    return [row.payload for row in rows], stats.streams
+    return [row.payload for row in rows if not row.lost], stats.streams
 
 
 def cut(data: bytes, *sizes: int, first: int = 1) -> list[bytes]:
@@ -264,8 +264,8 @@ def test_a_gap_is_given_up_at_the_end() -> None:
     trap = message(b"x" * 30 + PACKETS[0] + b"y")
     data = trap + PACKETS[1] + PACKETS[2]
     rows, stats = read(build.pcap([segment(data[:20], 0), segment(data[40:], 40)]))
-    assert [row.payload for row in rows] == PACKETS[1:3]
-    assert [row.stream_offset for row in rows] == [len(trap), len(trap + PACKETS[1])]
+    assert [(row.payload, row.lost) for row in rows] == [(trap[:20], len(trap) - 20), *((p, 0) for p in PACKETS[1:3])]
+    assert [row.stream_offset for row in rows] == [0, len(trap), len(trap + PACKETS[1])]
     streams = stats.streams
     assert (streams.gaps, streams.missing, streams.skipped) == (1, 20, len(trap) - 20)
     (problem,) = stats.problems
@@ -303,7 +303,10 @@ def test_ports_used_again() -> None:
         segment(b"", 100, SYN), segment(b"", 101, FIN), segment(b"", 7000, SYN), segment(PACKETS[1], 7001),
     ]  # fmt: skip
     rows, stats = read(build.pcap(frames))
-    assert [(row.payload, row.stream_offset) for row in rows] == [(PACKETS[1], 0)]
+    assert [(row.payload, row.stream_offset, row.lost) for row in rows] == [
+        (PACKETS[5][:20], 0, len(PACKETS[5]) - 20),
+        (PACKETS[1], 0, 0),
+    ]
     assert (stats.streams.streams, stats.streams.unfinished, stats.streams.skipped) == (3, 1, 20)
     (problem,) = stats.problems
     assert problem.what == "the stream ends after this segment, 20 bytes into a packet of 38"
@@ -359,7 +362,8 @@ def test_too_many_streams() -> None:
     frames = [segment(PACKETS[0][:10], 0, source=1), segment(PACKETS[1], 20, SYN, source=2)]
     frames += [segment(PACKETS[2], 0, source=3), segment(PACKETS[0][10:], 10, source=1)]
     rows, stats = read(build.pcap(frames), limits=limits)
-    assert [row.payload for row in rows] == PACKETS[1:3]
+    assert [row.payload for row in rows if not row.lost] == PACKETS[1:3]
+    assert [(row.frame, row.payload, row.lost) for row in rows if row.lost] == [(1, PACKETS[0][:10], 6)]
     assert stats.streams.evictions == 2
     assert stats.streams.unfinished == 1
     ended = [segment(PACKETS[0], 0, FIN, source=port) for port in range(1, 50)]

@@ -136,6 +136,7 @@ class Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.position = 0
+        self.taken: list[tuple[str, int, int]] = []  # name, offset and size of each field
 
     @property
     def left(self) -> int:
@@ -145,6 +146,7 @@ class Reader:
         if size > self.left:
             raise MalformedError("truncated", name, self.position)
         start, self.position = self.position, self.position + size
+        self.taken.append((name, start, size))
         return self.data[start : self.position]
 
     def u8(self, name: str) -> int:

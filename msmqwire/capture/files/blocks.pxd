@@ -33,6 +33,7 @@ cdef class Pool:
     cdef size_t turn
     # What rows need besides only until their block is made
     cdef Buffer others
+    cdef Buffer lost
     cdef Buffer memory
     cdef Buffer files
     cdef Buffer paths

@@ -13,7 +13,9 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from msmqwire.capture.files.window cimport LARGEST_RECORD
-from msmqwire.capture.frames.rows cimport MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, SMALLEST_ROW, Rows
+from msmqwire.capture.frames.rows cimport (
+    MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, SMALLEST_ROW, Lost, Rows
+)
 from msmqwire.columns.batch cimport Batch, prepare
 from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns.payloads cimport Payloads, Span
@@ -89,6 +91,7 @@ cdef class Pool:
         self.column_slots = []
         self.nothing = Payloads(b"", [0])
         self.others = allocate(self.most_rows * sizeof(uint32_t))
+        self.lost = allocate(self.most_rows * sizeof(Lost))
         self.memory = allocate((MOST_PACKETS + MOST_ASSEMBLED) * sizeof(void*))
         self.files = allocate(MOST_FILES * sizeof(uint32_t))
         self.paths = allocate(MOST_PATHS * sizeof(uint32_t))
@@ -160,6 +163,7 @@ cdef Rows rows_of(Pool pool, Buffer spans, ColumnSlot columns) except *:
     memset(&rows, 0, sizeof(rows))
     rows.spans = rows.next = <Span*>spans.data
     rows.others = <uint32_t*>pool.others.data
+    rows.lost = <Lost*>pool.lost.data
     rows.memory = <void**>pool.memory.data
     rows.files = <uint32_t*>pool.files.data
     rows.paths = <uint32_t*>pool.paths.data

@@ -7,7 +7,7 @@ from msmqwire.capture.frames.fragments cimport (
     DATAGRAM_HEADER, IMPOSSIBLE, Datagram, Fragments, add_part, frame_of, free_datagram,
 )
 from msmqwire.capture.frames.frame cimport (
-    FRAGMENT, FRAGMENT_DIFFERS, LINK_TYPES, Counts, Frame, Reason, damaged, describe,
+    FRAGMENT, FRAGMENT_DIFFERS, LINK_TYPES, PAYLOAD_CUT, Counts, Frame, Reason, damaged, describe,
 )
 from msmqwire.capture.frames.layers cimport (
     FOUND, IPX_PACKET, LINK_ETHERNET, OTHER, PART, TCP_PROTOCOL, UDP_HEADER, UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION,
@@ -16,7 +16,7 @@ from msmqwire.capture.frames.layers cimport (
 )
 from msmqwire.capture.frames.rows cimport (
     MOST_ASSEMBLED, MOST_PATHS, Ends, Rows, ends_of_ip, ends_of_ipv4, ends_of_ipx, is_wanted, keep_memory,
-    note_transport, put_row, put_row_inside,
+    note_lost, note_transport, put_row, put_row_inside,
 )
 from msmqwire.capture.tcp.flows cimport Streams
 from msmqwire.capture.tcp.streams cimport says_nothing, take_segment
@@ -39,6 +39,11 @@ cdef inline void count_without_row(Counts* counts, const Frame* frame, int statu
         counts.unsupported_encapsulations[found.unsupported] += 1
     else:
         damaged(counts, frame.offset, <Reason>status, found.needed, found.available)
+
+
+cdef inline bint is_payload(int status, const Packet* found) noexcept nogil:
+    """Whether a payload was found, all of it or the first bytes of a datagram."""
+    return status == FOUND or (status == PAYLOAD_CUT and found.missing)
 
 
 cdef inline bint take_plain(
@@ -156,9 +161,9 @@ cdef inline void take_frame(const Frame* frame, const Ports* ports, Rows* rows, 
         ends.dst = found.part.dst
         ends.src_port = ends.dst_port = ends.src  # a fragment has no ports, and the table no column of them
         ends.transport = Transport.UDP
-    elif status == FOUND and found.protocol == IPX_PACKET:
+    elif is_payload(status, &found) and found.protocol == IPX_PACKET:
         ends = ends_of_ipx(found.ip)
-    elif status == FOUND and not (found.protocol == TCP_PROTOCOL and says_nothing(&found)):
+    elif is_payload(status, &found) and not (found.protocol == TCP_PROTOCOL and says_nothing(&found)):
         ends = ends_of_ip(found.ip, found.header, Transport.UDP)
     elif status == FOUND:
         counts.segments += 1
@@ -191,7 +196,7 @@ cdef inline bint take_general(
         return take_segment(streams, frame, &found, rows, counts)
     if status == PART:
         return take_part(frame, &found, ports, columns, rows, counts, streams)
-    if status == FOUND:
+    if is_payload(status, &found):
         if found.protocol == UDP_PROTOCOL:
             ends = ends_of_ip(found.ip, found.header, Transport.UDP)
         else:
@@ -201,6 +206,10 @@ cdef inline bint take_general(
             return True
         if wire_unlikely(found.path != 0 and rows.path_count == MOST_PATHS):
             return False
+        if wire_unlikely(status != FOUND):
+            damaged(counts, frame.offset, PAYLOAD_CUT, found.needed, found.available)
+            note_lost(rows, found.missing)
+            rows.cut += 1
         if found.protocol != UDP_PROTOCOL:
             note_transport(rows, Transport.IPX)
         put_row_inside(rows, columns, frame, &ends, &found)

@@ -24,8 +24,8 @@ from msmqwire.capture.frames.selection cimport PayloadSelection
 from msmqwire.capture.tcp.flows cimport NO_FLOW, Streams
 from msmqwire.capture.tcp.streams cimport PacketMemory, StreamTable, deliver_waiting, finish_streams, take_memory
 from msmqwire.columns.batch cimport Batch, prepare
-from msmqwire.columns.buffer cimport Buffer, allocate
-from msmqwire.columns.payloads cimport Payloads, Span, payloads_of_spans
+from msmqwire.columns.buffer cimport Buffer, allocate, allocate_zeroed
+from msmqwire.columns.payloads cimport Payloads, Span, payloads_of_spans, with_lost
 
 from msmqwire.errors import CaptureError
 
@@ -250,7 +250,7 @@ cdef class FileReader:
         rows.count = <size_t>(rows.next - rows.spans)
         if self.streams.streams.no_memory:
             raise MemoryError("no memory for the packets of TCP streams")
-        self.settle(rows.count - rows.packets)
+        self.settle(rows.count - rows.packets - rows.cut)
         return self.block((data, gathered, spans, memory), columns, &rows) if rows.count else None
 
     cdef bint finds_window(self, bint later) except -1:
@@ -455,11 +455,15 @@ cdef class FileReader:
     cdef Block block(self, tuple memory, ColumnSlot columns, const Rows* rows):
         cdef Block block = Block.__new__(Block)
         cdef Py_ssize_t nbytes = <Py_ssize_t>rows.nbytes
+        cdef Buffer sizes
         cdef bint sparse = rows.nbytes < self.pool.block_size // SPARSE
         if sparse:
             block.payloads = compact_payloads(rows)
         else:
             block.payloads = payloads_of_spans(rows.spans, rows.count, nbytes, memory)
+        if rows.lost_count:
+            sizes = sizes_lost(rows)
+            block.payloads = with_lost(block.payloads, <const uint32_t*>sizes.data, sizes)
         if columns is None:
             block.capture = prepare(self.pool.table, block.payloads, self.pool.columns, None)
         elif sparse:
@@ -499,6 +503,15 @@ cdef void gather(Rows* rows, size_t first, uint8_t* target) noexcept nogil:
         span.data = target
         target += span.size
         span += 1
+
+
+cdef Buffer sizes_lost(const Rows* rows):
+    """The bytes that the payload of each row lost."""
+    cdef Buffer sizes = allocate_zeroed(rows.count * sizeof(uint32_t))
+    cdef size_t i
+    for i in range(rows.lost_count):
+        (<uint32_t*>sizes.data)[rows.lost[i].row] = rows.lost[i].size
+    return sizes
 
 
 cdef Payloads compact_payloads(const Rows* rows):

@@ -341,10 +341,12 @@ cdef int read_udp(Layer* layer, const uint64_t* ports, Packet* found) noexcept n
     length = network_u16(udp + 4)
     if length < UDP_HEADER or length > space:
         return short_of(found, UDP_LENGTH, length, space)
-    if length > left:
-        return short_of(found, PAYLOAD_CUT, length, left)
     found.header = udp
     found.payload = udp + UDP_HEADER
+    if length > left:
+        found.size = left - UDP_HEADER
+        found.missing = length - left
+        return short_of(found, PAYLOAD_CUT, length, left)
     found.size = length - UDP_HEADER
     return FOUND
 
@@ -383,11 +385,13 @@ cdef int read_ipx(const Layer* layer, const uint64_t* ports, Packet* found) noex
     length = network_u16(ipx + 2)
     if length < IPX_HEADER:
         return short_of(found, IPX_LENGTH, IPX_HEADER, length)
-    if length > left:
-        return short_of(found, PAYLOAD_CUT, length, left)
     found.protocol = IPX_PACKET
     found.header = ipx
     found.payload = ipx + IPX_HEADER
+    if length > left:
+        found.size = left - IPX_HEADER
+        found.missing = length - left
+        return short_of(found, PAYLOAD_CUT, length, left)
     found.size = length - IPX_HEADER
     return FOUND
 

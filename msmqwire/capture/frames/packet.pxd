@@ -33,7 +33,7 @@ cdef struct Packet:
     const uint8_t* header   # of UDP or TCP; both begin with the two ports
     const uint8_t* payload
     size_t size         # of the payload, as far as it was captured
-    size_t missing      # bytes of it that were not captured; only a segment may lack some
+    size_t missing      # bytes of it that were not captured; a datagram that lacks some is PAYLOAD_CUT
     uint32_t protocol
     uint32_t path       # the encapsulations around it, as encapsulations.pxd describes
     uint32_t unsupported  # the encapsulation that is not read, or the link type

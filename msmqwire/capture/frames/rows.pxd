@@ -29,6 +29,12 @@ cpdef enum:
     ENCAPSULATED = 8  # the row has a path of encapsulations
 
 
+# A row whose payload had more bytes than were captured.
+cdef struct Lost:
+    uint32_t row
+    uint32_t size   # of the bytes that are missing, as far as that is known
+
+
 # Where the rows of a block are written; NULL for columns that are not built.
 cdef struct Rows:
     Span* spans
@@ -51,6 +57,9 @@ cdef struct Rows:
     uint64_t* stream_offset
     uint32_t* others       # rows of another transport than UDP: their number, and in the lowest two bits its code
     size_t other_count
+    Lost* lost             # rows of payloads of which bytes are missing
+    size_t lost_count
+    size_t cut             # of these, datagrams of frames that are counted as damaged
     # For packets in streams
     size_t packets         # rows that are such packets
     void** memory          # blocks of memory that belong to the rows
@@ -169,6 +178,13 @@ cdef inline void note_transport(Rows* rows, Transport transport) noexcept nogil:
     """Record that the transport of the next row is not UDP."""
     rows.others[rows.other_count] = <uint32_t>(rows.next - rows.spans) << 2 | <uint32_t>transport
     rows.other_count += 1
+
+
+cdef inline void note_lost(Rows* rows, size_t size) noexcept nogil:
+    """Record that the payload of the next row had ``size`` bytes more."""
+    rows.lost[rows.lost_count].row = <uint32_t>(rows.next - rows.spans)
+    rows.lost[rows.lost_count].size = <uint32_t>size
+    rows.lost_count += 1
 
 
 cdef inline void put_payload(Rows* rows, const uint8_t* payload, size_t size) noexcept nogil:

@@ -29,7 +29,7 @@ cdef inline uint32_t packet_kind(const uint8_t* base_header) noexcept nogil:
     return SESSION_PACKETS if load_u16(base_header + 2) & FLAG_INTERNAL else MESSAGE_PACKETS
 
 
-cdef void lose_packet(Streams* streams, Flow* flow) noexcept nogil
+cdef void lose_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil
 cdef bint deliver(
     Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Counts* counts
 ) noexcept nogil

@@ -7,21 +7,26 @@ reading resumes at the next place that looks like one.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free
-from libc.string cimport memchr, memcpy, memmove
+from libc.stdlib cimport free, malloc
+from libc.string cimport memchr, memcpy, memmove, memset
 
 from msmqwire.capture.frames.frame cimport NO_PACKET, Counts, describe
 from msmqwire.capture.frames.rows cimport (
-    Ends, Rows, is_wanted, keep_memory, note_transport, put_columns, put_payload,
+    Ends, Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload,
 )
 from msmqwire.capture.tcp.flows cimport Flow, Origin, Streams, grow_packet, later, open_head, release_packet
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FRAMED, NOT_A_PACKET, VERSION_NUMBER, Framing, frame_packet
+from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire.transport cimport Transport
 
 __all__ = ["PACKET_KINDS"]
 
 # The kinds of packets in TCP streams: messages and their acknowledgments, and packets of sessions
 PACKET_KINDS = {"message": MESSAGE_PACKETS, "session": SESSION_PACKETS}
+
+
+cdef enum:
+    SIGNED = 8  # bytes of a BaseHeader up to the end of its Signature
 
 
 # --- Rows ---
@@ -42,9 +47,9 @@ cdef uint8_t file_value(Rows* rows, const Counts* counts, uint32_t file) noexcep
 
 cdef inline bint put_packet(
     Streams* streams, Rows* rows, const Counts* counts, const Flow* flow, const uint8_t* data, size_t size,
-    uint64_t offset, uint64_t first_frame, const Origin* last,
+    uint64_t offset, uint64_t first_frame, const Origin* last, size_t lost,
 ) noexcept nogil:
-    """Add the row of a packet, if it is selected; whether it is."""
+    """Add the row of a packet, if it is selected; whether it is. ``lost``: bytes that it has more."""
     cdef Ends ends
     ends.family = <uint16_t>(flow.endpoints.ports >> 32)
     ends.transport = Transport.TCP
@@ -53,8 +58,10 @@ cdef inline bint put_packet(
     ends.src_port = <const uint8_t*>&flow.endpoints.ports
     ends.dst_port = ends.src_port + 2
     if not is_wanted(rows, &ends, last.timed, last.time):
-        streams.counts.unselected += 1
+        streams.counts.unselected += not lost
         return False
+    if wire_unlikely(lost != 0):
+        note_lost(rows, lost)
     note_transport(rows, Transport.TCP)
     put_payload(rows, data, size)
     rows.packets += 1
@@ -90,11 +97,49 @@ cdef size_t find_packet_start(const uint8_t* data, size_t size) noexcept nogil:
     return size
 
 
-cdef void lose_packet(Streams* streams, Flow* flow) noexcept nogil:
-    """The packet that is open will not be complete."""
-    streams.counts.held -= flow.filled
-    streams.counts.skipped += flow.filled
-    free(release_packet(&streams.table, flow))
+cdef void lose_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil:
+    """The packet that is open will not be complete: what there is of it becomes a row, which has space."""
+    cdef uint32_t filled = flow.filled
+    cdef uint32_t total = flow.total
+    cdef uint64_t first_frame = flow.first_frame
+    cdef uint8_t* data
+    streams.counts.held -= filled
+    streams.counts.skipped += filled
+    if 0 < filled < BASE_HEADER_SIZE:
+        total = BASE_HEADER_SIZE
+        first_frame = flow.head.origins[0].first_frame
+        flow.last = flow.head.origins[0]
+        data = part_of_head(streams, flow)
+    else:
+        data = release_packet(&streams.table, flow)
+    if data == NULL:
+        return
+    if put_packet(
+        streams, rows, counts, flow, data, filled, flow.position - filled, first_frame, &flow.last, total - filled
+    ):
+        keep_memory(rows, data)
+    else:
+        free(data)
+
+
+cdef uint8_t* part_of_head(Streams* streams, Flow* flow) noexcept nogil:
+    """What there is of a BaseHeader, in memory of its own; NULL if it may be none, or is not selected."""
+    cdef uint32_t filled = flow.filled
+    cdef uint8_t[BASE_HEADER_SIZE] header
+    cdef uint8_t* data = NULL
+    cdef size_t i
+    memset(header, 0, sizeof(header))
+    memcpy(header, flow.head.data, filled)
+    if selected(streams, header) and (filled >= SIGNED or not flow.searching):
+        for i in range(1, <size_t>filled):
+            keep_last(flow, &flow.head.origins[i])
+        data = <uint8_t*>malloc(filled)
+        if data == NULL:
+            streams.no_memory = True
+        else:
+            memcpy(data, header, filled)
+    release_packet(&streams.table, flow)
+    return data
 
 
 cdef void start_searching(
@@ -140,7 +185,7 @@ cdef void close_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* c
     if data == NULL:
         streams.counts.unselected += 1
     elif put_packet(
-        streams, rows, counts, flow, data, total, flow.position - total, flow.first_frame, &flow.last
+        streams, rows, counts, flow, data, total, flow.position - total, flow.first_frame, &flow.last, 0
     ):
         keep_memory(rows, data)
     else:
@@ -236,7 +281,7 @@ cdef bint deliver(
                 streams.counts.framed += total
                 if selected(streams, data):
                     used |= put_packet(
-                        streams, rows, counts, flow, data, total, flow.position, origin.first_frame, origin
+                        streams, rows, counts, flow, data, total, flow.position, origin.first_frame, origin, 0
                     )
                 else:
                     streams.counts.unselected += 1

