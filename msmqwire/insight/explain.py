@@ -19,6 +19,7 @@ __all__ = ["FAULTS", "Explanation", "explain", "similar"]
 #: The codes of faults, in the order of their numbers.
 FAULTS = {
     "truncated": "the payload, or the part of it that a length bounds, ends inside the field",
+    "incomplete": "the stream or the capture lost bytes of the field; the columns of earlier fields have their values",
     "bad_type": "the type of a packet, or of a part of it, is not one that the specification has",
     "bad_version": "the version is not one that the specification has",
     "bad_count": "a count is out of its range, or more than the remaining bytes can hold",

@@ -82,6 +82,8 @@ cdef bint read_incomplete(
     clear_topology(packet)
     memset(fields, 0, CUT_SIZE)
     memcpy(fields, data, captured)
+    if size >= REPLY_FIXED_SIZE and data[1] == REPLY and described_by_reply(data) <= size:
+        return False
     if size < HEADER_SIZE:
         status = header_fault(data, size, fault)
     elif data[1] == REQUEST:
@@ -114,10 +116,16 @@ cdef bint read_incomplete(
     return True
 
 
+cdef size_t described_by_reply(const uint8_t* data) noexcept nogil:
+    """The bytes that the lengths in the fixed fields of a reply account for."""
+    cdef size_t servers_size = load_u32(data + 28)
+    return REPLY_FIXED_SIZE + 16 * <size_t>load_u32(data + 20) + (16 + servers_size if servers_size else 0)
+
+
 cdef int ipx_form_truncated(
     const uint8_t* data, size_t size, size_t total, uint32_t transport, Fault* fault
 ) noexcept nogil:
-    """The field of the IPX form that lacks bytes; 0 if there is none, as for a datagram over IP, which has none of them."""
+    """The field of the IPX form that lacks bytes; 0 if there is none, as in a datagram over IP."""
     cdef uint32_t count
     if transport == Transport.UDP or total < SMALLEST_IPX_REQUEST:
         return 0

@@ -9,7 +9,7 @@ import pytest
 
 from msmqwire import Batch, Payloads, mqqb
 from tests.mqqb.messages import FULL, TABLES, some, vectors
-from tests.mqqb.rows import Expected, _assert_column, decode_batch
+from tests.mqqb.rows import Expected, decode_batch
 from tests.reference import mqqb as reference
 from tests.reference import mqqb_incomplete
 from tests.reference.mqqb import Table
@@ -103,13 +103,17 @@ def test_among_complete_packets_in_threads_and_in_reused_memory() -> None:
     lost = [0, len(packet) - 100, 0, len(packet) - 70, 0] * 50
     out = mqqb.decode_batch([packet] * 300)
     expected = mqqb.decode_batch(Payloads.of(payloads, lost=lost)).to_arrow()
-    assert expected["fault"].to_pylist()[:5] == [
-        None,
-        {"code": "incomplete", "field": "ResponseQueue", "offset": 88 + 16},
-        {"code": "truncated", "field": "BaseHeader", "offset": 0},
-        {"code": "incomplete", "field": "DestinationQueue", "offset": 64},
-        None,
-    ] or expected["fault"].to_pylist()[1]["code"] == "incomplete"
+    assert (
+        expected["fault"].to_pylist()[:5]
+        == [
+            None,
+            {"code": "incomplete", "field": "ResponseQueue", "offset": 88 + 16},
+            {"code": "truncated", "field": "BaseHeader", "offset": 0},
+            {"code": "incomplete", "field": "DestinationQueue", "offset": 64},
+            None,
+        ]
+        or expected["fault"].to_pylist()[1]["code"] == "incomplete"
+    )
     for threads in (1, 2, 3):
         out = mqqb.decode_batch(Payloads.of(payloads, lost=lost), out=out, threads=threads)
         assert out.to_arrow().equals(expected)

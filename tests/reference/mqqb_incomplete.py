@@ -100,10 +100,7 @@ def cut(data: bytes, size: int, table: Table) -> Incomplete:
 
 def with_derived(values: dict[str, Any], packet: Walk, size: int) -> dict[str, Any]:
     """Add columns that follow from other fields: the kind of a session's packet, a queue that is another one."""
-    if isinstance(packet, Ping):
-        known = size >= 1
-    else:
-        known = isinstance(packet, Internal) and size >= 20
+    known = size >= 1 if isinstance(packet, Ping) else isinstance(packet, Internal) and size >= 20
     if known:
         values.update(kind=packet.values["kind"], refused=packet.values["refused"])
     response = packet.values.get("response_queue")
