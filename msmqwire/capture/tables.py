@@ -441,9 +441,11 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
 
     def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of a block; called in a thread where there are several jobs."""
+        lost = block.payloads.lost
+        complete = None if lost is None else lost == 0
         if len(self.tables) == 1:
             (table,) = self.tables.values()
-            self._count(len(block))
+            self._count(len(block) if complete is None else int(np.count_nonzero(complete)))
             batch = table.decode(block.payloads, block.transports)
             yield table.name, table.rows_of(batch, block.capture)
             table.give_back(batch)
@@ -468,7 +470,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
             yield table.name, table.rows_of(decoded[decoder.name], capture)
         for name, batch in decoded.items():
             self.tables[name].give_back(batch)
-        self._count(int(np.count_nonzero(claimed)))
+        self._count(int(np.count_nonzero(claimed if complete is None else claimed & complete)))
 
     def _count(self, payloads: int) -> None:
         with self._counting:
