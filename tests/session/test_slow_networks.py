@@ -7,6 +7,7 @@ import itertools
 
 import pytest
 
+from tests.contract.checklist import row
 from tests.session.machine_ends import MachineReceiver, MachineSender
 from tests.session.reference_ends import ReferenceReceiver, ReferenceSender
 from tests.session.simulation import End, Receiver, Sender, Sent
@@ -55,6 +56,7 @@ def deliver(sender: Sender, receiver: Receiver, latency: float) -> int:
 LATENCIES = (0.001, 0.1, 1.0, 2.0, 4.0, 8.0, 12.0)
 
 
+@row("QS-41")
 @pytest.mark.parametrize("latency", LATENCIES)
 @pytest.mark.parametrize("receiver", [MachineReceiver, ReferenceReceiver])
 def test_messages_are_acknowledged(receiver: type[Receiver], latency: float) -> None:
