@@ -12,11 +12,12 @@ from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER,
 )
 from msmqwire.mqqb.kernel cimport (
-    ADDRESS_FIELD_COUNT, ADDRESS_HEADER, ADDRESS_HEADER_SIZE, ADMIN_QUEUE, BASE, COMPOUND, CONNECTION_PARAMETERS, ESTABLISH, ESTABLISH_CONNECTION, HAS_ADMIN, HAS_COMPOUND,
-    HAS_MESSAGE_CLASS, HAS_PROPERTIES, HAS_SECURITY, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_TRANSACTION, HAS_WINDOW,
-    IS_ESTABLISH, IS_PACKET, IS_PARAMETERS, IS_PING, IS_SESSION_ACK, KIND, MESSAGE_CLASS, NO_MESSAGE_CLASS, PADDING,
-    PARAMETERS, PING, PINGED, PROPERTIES, QUEUE_COUNT, REFUSED, SECURITY, SENDER, SESSION, SESSION_ACK, TRANSACTION, USER, WINDOW, Field, Packet,
-    clear_packet, padded, read_base_header,
+    ADDRESS_FIELD_COUNT, ADDRESS_HEADER, ADDRESS_HEADER_SIZE, ADMIN_QUEUE, BASE, COMPOUND, CONNECTION_PARAMETERS,
+    ESTABLISH, ESTABLISH_CONNECTION, HAS_ADMIN, HAS_COMPOUND, HAS_MESSAGE_CLASS, HAS_PROPERTIES, HAS_SECURITY,
+    HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_TRANSACTION, HAS_WINDOW, IS_ESTABLISH, IS_PACKET, IS_PARAMETERS, IS_PING,
+    IS_SESSION_ACK, KIND, MESSAGE_CLASS, NO_MESSAGE_CLASS, PADDING, PARAMETERS, PING, PINGED, PROPERTIES, QUEUE_COUNT,
+    REFUSED, SECURITY, SENDER, SESSION, SESSION_ACK, TRANSACTION, USER, WINDOW, Field, Packet, clear_packet, padded,
+    read_base_header,
 )
 from msmqwire.mqqb.messages cimport message_class_place, named, read_headers
 from msmqwire.mqqb.sessions cimport (
@@ -113,7 +114,8 @@ cdef bint cut_in_address_header(const Packet* packet, Fault* fault) noexcept nog
     """Whether the bytes are lost that the HeaderSize of an MQFAddressHeader announces."""
     cdef uint32_t place = fault.field - <uint32_t>Field.Destination
     if (
-        place >= <uint32_t>(ADDRESS_FIELD_COUNT * QUEUE_COUNT) or place % <uint32_t>ADDRESS_FIELD_COUNT != ADDRESS_HEADER_SIZE
+        place >= <uint32_t>(ADDRESS_FIELD_COUNT * QUEUE_COUNT)
+        or place % <uint32_t>ADDRESS_FIELD_COUNT != ADDRESS_HEADER_SIZE
         or fault.code != <uint32_t>BAD_SIZE or fault.needed <= fault.available
         or fault.offset + fault.needed > packet.size
     ):

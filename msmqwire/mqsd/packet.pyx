@@ -51,8 +51,8 @@ class DirectoryServiceServer(NamedTuple):
 cdef class TopologyPacket:
     """The base class of requests and replies: [MS-MQSD] 2.2.1.
 
-    A packet compares, hashes, prints and pickles as a value, of which the bytes after its last field are no part. It keeps
-    the bytes it was decoded from alive.
+    A packet compares, hashes, prints and pickles as a value, of which the bytes after its last field are no part. It
+    keeps the bytes it was decoded from alive.
     """
 
     cdef object owner            # keeps the bytes alive

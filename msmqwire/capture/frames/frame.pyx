@@ -38,8 +38,8 @@ REASONS = {
     FRAGMENT_DIFFERS: "the bytes of this fragment differ from earlier bytes there",
     UNCOMPARED: "{needed} bytes of this segment are not read: its stream is already at offset {available}, and bytes "
     "that can be compared with them are not kept",
-    UNANSWERED: "{needed} bytes of this SYN are not read: nothing in the capture answers it; the open stream of its ports "
-    "is at offset {available}",
+    UNANSWERED: "{needed} bytes of this SYN are not read: nothing in the capture answers it; the open stream of its "
+    "ports is at offset {available}",
     INTERFACE_LIMIT: "interface {needed}; the limit is the first {available} of a section (FileLimits.interfaces)",
     ENCAPSULATION_CUT: "an encapsulation header is truncated: it needs {needed} bytes, {available} were captured",
 }
