@@ -211,7 +211,7 @@ def repair_beside(root: str) -> None:
     lakes.repair(root)
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 40))])
+@pytest.mark.parametrize("seed", [0, 1, 35, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 35))])
 def test_a_repair_that_is_killed(root: Path, seed: int) -> None:
     if seed % 2:
         double(root)

@@ -34,7 +34,7 @@ def rows_to_keep(
     said : Counter of int
         How many rows each capture has.
     captures : collection of int
-        Those with more rows than that.
+        Those to look at; each has rows.
 
     Returns
     -------
@@ -55,17 +55,21 @@ def rows_to_keep(
     numbers: Any = groups["at_list"].combine_chunks()
     counts = np.diff(numbers.offsets.to_numpy())
     owners = groups["capture"].to_numpy()
+    order_of = np.array(sorted(captures))
+    here = np.isin(owners, order_of)
+    owner = np.searchsorted(order_of, owners[here])
+    wanted = np.array([said[capture] for capture in order_of.tolist()])
+    different = np.bincount(owner, minlength=len(order_of))
+    times, rest = np.divmod(np.bincount(owner, counts[here], len(order_of)).astype(int), wanted)
+    uneven = np.bincount(owner, counts[here] % np.maximum(times, 1)[owner], len(order_of)) + rest
+    once = different == wanted
+    # Of one payload there may be two equal rows of faults
+    divided = ~once & (uneven == 0) if table == "faults" else np.zeros(len(once), bool)
     kept = counts.copy()
-    failed = set()
-    for capture in captures:
-        here = owners == capture
-        times, rest = divmod(int(counts[here].sum()), said[capture])
-        if int(here.sum()) == said[capture]:
-            kept[here] = 1
-        elif rest == 0 and not (counts[here] % times).any():
-            kept[here] = counts[here] // times
-        else:
-            failed.add(capture)
+    kept[here] = np.select(
+        [once[owner], divided[owner]], [1, counts[here] // np.maximum(times, 1)[owner]], counts[here]
+    )
+    failed = set(order_of[~once & ~divided].tolist())
     order = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     is_kept = np.ones(len(rows), bool)
     is_kept[numbers.flatten().to_numpy()[order >= np.repeat(kept, counts)]] = False

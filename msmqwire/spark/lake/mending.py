@@ -158,23 +158,30 @@ class _Findings:
 
     # Rows that are there more than once
 
-    def _surplus(self, name: str) -> set[int]:
+    def _suspects(self, name: str) -> set[int]:
+        """Captures that may have a row more than once."""
         said = self.said[name]
-        return {capture for capture, rows in self.contents[name].rows.items() if rows > said[capture] > 0}
+        # A capture that has lost as many rows as it has twice has the right number of them
+        return {
+            capture
+            for capture, rows in self.contents[name].rows.items()
+            if said[capture] and (rows > said[capture] or (rows == said[capture] and name != "faults"))
+        }
 
     def _remove_duplicates(self, table: LakeTable, dry_run: bool) -> tuple[list[str], set[int]]:
         """Keep one of each row that is there more than once; and the captures where this fails."""
         name, said = table.name, self.said[table.name]
-        surplus, failed = self._surplus(name), set[int]()
-        if not surplus:
-            return [], failed
+        failed = set[int]()
+        before = self.contents[name].rows.copy()
 
         def replacements() -> list[Replacement]:
             contents = self.contents[name] = read_contents(self.storage, table, every_byte=False)
             failed.clear()
-            captures = self._surplus(name)
+            captures = self._suspects(name)
             if not captures:
                 return []
+            nonlocal before
+            before = contents.rows.copy()
             kept, unclear = rows_to_keep(self.storage, name, contents, said, captures)
             failed.update(unclear)
             for capture in captures - unclear:
@@ -185,12 +192,11 @@ class _Findings:
                 return []
             return [rewrite(self.storage, name, [files[path]], _gone(rows)) for path, rows in changed.items()]
 
-        before = self.contents[name].rows.copy()
         if dry_run:
             replacements()
         else:
             table.replace(replacements)
-        mended = surplus - failed
+        mended = {capture for capture, rows in before.items() if rows > said[capture] > 0} - failed
         rows = sum(before[capture] - said[capture] for capture in mended)
         if not mended:
             return [], failed

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression, parquet_writer
 from msmqwire.spark.lake.accounting import Ending
-from msmqwire.spark.lake.checksums import SummedFile
+from msmqwire.spark.lake.checksums import SummedFile, is_as_written
 from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
 from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, mend, one_line
@@ -176,6 +176,9 @@ def _rows(
     schema = file_schema(table)
     for file in files:
         with parquet_file(storage, f"{table}/{file.path}") as source:
+            # A changed byte would get a new checksum
+            if not is_as_written(storage, f"{table}/{file.path}", file.size):
+                raise pa.ArrowInvalid("its checksum differs")
             for group in range(source.num_row_groups):
                 found = source.metadata.row_group(group).column(0).compression.lower()
                 compression: Compression = found if found in get_args(Compression) else "none"  # type: ignore[assignment]
