@@ -53,7 +53,7 @@ cdef uint16_t[MOST_ROWS] DST_PORT
 cdef uint8_t[MOST_ROWS] TRANSPORT
 cdef uint64_t[MOST_ROWS] STREAM_OFFSET
 cdef uint32_t[MOST_ROWS] OTHERS
-cdef Lost[MOST_ROWS] LOST
+cdef Lost[MOST_ROWS] SIZES_LOST
 cdef (void*)[MOST_PACKETS + MOST_ASSEMBLED] MEMORY
 cdef uint32_t[MOST_FILES] FILES
 cdef uint8_t[MOST_ROWS] ENCAPSULATION
@@ -101,7 +101,7 @@ cdef void start_rows(Rows* rows, bint columns) noexcept nogil:
     memset(rows, 0, sizeof(rows[0]))
     rows.spans = rows.next = SPANS
     rows.others = OTHERS
-    rows.lost = LOST
+    rows.lost = SIZES_LOST
     rows.memory = MEMORY
     rows.files = FILES
     rows.paths = PATHS

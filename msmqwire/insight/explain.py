@@ -19,7 +19,6 @@ __all__ = ["FAULTS", "Explanation", "explain", "similar"]
 #: The codes of faults, in the order of their numbers.
 FAULTS = {
     "truncated": "the payload, or the part of it that a length bounds, ends inside the field",
-    "incomplete": "the stream or the capture lost bytes of the field; the columns of earlier fields have their values",
     "bad_type": "the type of a packet, or of a part of it, is not one that the specification has",
     "bad_version": "the version is not one that the specification has",
     "bad_count": "a count is out of its range, or more than the remaining bytes can hold",
@@ -35,6 +34,7 @@ FAULTS = {
     "bad_signature": "the constant that begins the packet or a part of it is another",
     "bad_header": "a part of the packet has another identifier than the one that belongs there",
     "too_large": "a size is above the limit of the specification, or a payload has 2 GiB or more",
+    "incomplete": "the stream or the capture lost bytes of the field; the columns of earlier fields have their values",
 }
 
 

@@ -103,17 +103,8 @@ def test_among_complete_packets_in_threads_and_in_reused_memory() -> None:
     lost = [0, len(packet) - 100, 0, len(packet) - 70, 0] * 50
     out = mqqb.decode_batch([packet] * 300)
     expected = mqqb.decode_batch(Payloads.of(payloads, lost=lost)).to_arrow()
-    assert (
-        expected["fault"].to_pylist()[:5]
-        == [
-            None,
-            {"code": "incomplete", "field": "ResponseQueue", "offset": 88 + 16},
-            {"code": "truncated", "field": "BaseHeader", "offset": 0},
-            {"code": "incomplete", "field": "DestinationQueue", "offset": 64},
-            None,
-        ]
-        or expected["fault"].to_pylist()[1]["code"] == "incomplete"
-    )
+    codes = [fault and fault["code"] for fault in expected["fault"].to_pylist()[:5]]
+    assert codes == [None, "incomplete", "truncated", "incomplete", None]
     for threads in (1, 2, 3):
         out = mqqb.decode_batch(Payloads.of(payloads, lost=lost), out=out, threads=threads)
         assert out.to_arrow().equals(expected)

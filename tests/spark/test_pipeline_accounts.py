@@ -81,6 +81,15 @@ def outcomes(row: Row) -> dict[str, list[Any]]:
     return {"messages": [message], "notifications": [change["fault"] for change in changes]}
 
 
+def lost_outcomes(row: Row) -> dict[str, list[Any]]:
+    """What they make of a payload that lost bytes: the fault of what is there, or that there is no more."""
+    padded = row._replace(payload=row.payload + bytes(row.lost))
+    ((table, (made, *_)),) = list(outcomes(padded).items())[:1]
+    if not isinstance(made, mqsd.Fault) or made.offset + 2 > len(row.payload):
+        made = mqsd.Fault("incomplete", "", 0)
+    return {table: [made]}
+
+
 def expected(path: Path) -> dict[str, Any]:
     """The account of a source, counted without the package."""
     data = path.read_bytes()
@@ -88,17 +97,18 @@ def expected(path: Path) -> dict[str, Any]:
     rows = dict.fromkeys(("topology", "notifications", "messages", "sessions"), 0)
     faults: Counter[str] = Counter()
     for row in found.rows:
-        for table, made in outcomes(row).items():
+        for table, made in (lost_outcomes(row) if row.lost else outcomes(row)).items():
             rows[table] += len(made)
             faults.update(one.code for one in made if isinstance(one, mqsd.Fault))
-    streamed = sum(row.stream_offset is not None for row in found.rows)
+    complete = [row for row in found.rows if not row.lost]
+    streamed = sum(row.stream_offset is not None for row in complete)
     return {
         "file": str(path),
         "digest": hashlib.sha256(data).hexdigest(),
         "bytes": len(data),
         "bytes_skipped": found.skipped,
         "frames": found.frames,
-        "payloads": len(found.rows) - streamed,
+        "payloads": len(complete) - streamed,
         "segments": found.segments,
         "fragments": found.fragments,
         "other": found.other,
