@@ -85,7 +85,7 @@ def lost_outcomes(row: Row) -> dict[str, list[Any]]:
     """What they make of a payload that lost bytes: the fault of what is there, or that there is no more."""
     padded = row._replace(payload=row.payload + bytes(row.lost))
     ((table, (made, *_)),) = list(outcomes(padded).items())[:1]
-    if not isinstance(made, mqsd.Fault) or made.offset + 2 > len(row.payload):
+    if not isinstance(made, mqsd.Fault) or made.offset + 4 > len(row.payload):
         made = mqsd.Fault("incomplete", "", 0)
     return {table: [made]}
 
