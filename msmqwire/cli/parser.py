@@ -12,6 +12,10 @@ from msmqwire.cli.console import did_you_mean, printable
 __all__ = ["Parser"]
 
 
+# In front of words after --: argparse forgets which these were, as it reads a line twice. No argument has a U+0000
+_OPERAND = "\0"
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line with exit status 1."""
 
@@ -29,7 +33,7 @@ class Parser(argparse.ArgumentParser):
         if self._subparsers is not None:  # actions have their own options
             options, rest = self.parse_known_args(arguments)
         else:
-            options, rest = self.parse_known_intermixed_args(arguments)
+            options, rest = self.parse_known_intermixed_args(_marked(arguments))
         if rest:
             self.refuse(rest)
         return options
@@ -41,8 +45,12 @@ class Parser(argparse.ArgumentParser):
 
     def refuse(self, words: Sequence[str]) -> NoReturn:
         """Say that words are no options."""
+        words = [word.removeprefix(_OPERAND) for word in words]
         unknown = [word.partition("=")[0] for word in words if word.startswith("-")] or words
         self.error(f"unknown: {' '.join(words)}{did_you_mean(unknown[0], self.known_options)}")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        return super()._get_value(action, arg_string.removeprefix(_OPERAND))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -50,3 +58,9 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(
                 action, f"no {value}; there is {', '.join(choices)}{did_you_mean(str(value), choices)}"
             )
+
+
+def _marked(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with the words after ``--`` marked as operands."""
+    at = arguments.index("--") + 1 if "--" in arguments else len(arguments)
+    return [*arguments[:at], *(_OPERAND + word for word in arguments[at:])]

@@ -14,7 +14,7 @@ import pytest
 
 import msmqwire as package
 from msmqwire.cli import SUBCOMMANDS
-from tests.cli.support import ROOT, environ, msmqwire, process
+from tests.cli.support import LOCAL, ROOT, environ, from_json, msmqwire, process
 
 _HEAVY = {"numpy", "pyarrow", "rich", "asyncio", "dataclasses", "importlib.metadata", "msmqwire.wire.fault"}
 
@@ -144,3 +144,28 @@ def test_errors_say_what_was_meant(words: list[str], complaint: str) -> None:
     done = msmqwire(*words)
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
     assert complaint in done.stderr.decode()
+
+
+def test_everything_after_two_hyphens_is_a_file(tmp_path: Path) -> None:
+    """Also what is written as an option is, and with options in front of it and between files."""
+    names = ["-T", "--help", "--", "-2h", "-v.pcap"]
+    for name in names:
+        (tmp_path / name).write_bytes(LOCAL.read_bytes())
+    (tmp_path / "a.pcap").write_bytes(LOCAL.read_bytes())
+    for before, count in ([], 5), (["a.pcap", "-T", "json"], 6):
+        done = msmqwire("decode", *before, "--", *names, cwd=tmp_path)
+        assert (done.returncode, {row["file"] for row in from_json(done.stdout)}) == (
+            0,
+            {*names, *before[:1]},
+        )
+        assert f"{8 * count} frames" in done.stderr.decode()
+    done = msmqwire("summary", "--", "-none.pcap", cwd=tmp_path)
+    assert (done.returncode, b"-none.pcap: No such file" in done.stderr) == (1, True)
+    # An option's value is no operand, and a word too many is shown as it was written
+    done = msmqwire("decode", "-T", "--", "json", cwd=tmp_path)
+    assert b"argument -T/--format: expected one argument" in done.stderr
+    done = msmqwire("encode", "--", "a", "-b", cwd=tmp_path)
+    assert b"msmqwire encode: unknown: -b (see" in done.stderr
+    # Actions have their own options
+    done = msmqwire("directory", "check", "--", "-none.toml", cwd=tmp_path)
+    assert (done.returncode, b"-none.toml" in done.stderr) == (1, True)
