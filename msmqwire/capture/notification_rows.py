@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from msmqwire.columns.batch import bytes_of_rows
+from msmqwire.columns.batch import gathered
 from msmqwire.mqqb.schema import SENDER_ID_TYPES
 from msmqwire.notification import judgement
 from msmqwire.notification.judgement import Senders, judge_batch
@@ -56,7 +56,7 @@ def judged_columns(
     if not wanted:
         return {}
     type_, has_type = messages["sender_id_type"][rows], messages.is_present("sender_id_type")[rows]
-    ends, data = bytes_of_rows(messages, "security_id", rows)
+    ends, data = gathered(messages["security_id"], rows)
     has_id = messages.is_present("security_id")[rows]
     of_message = np.repeat(np.arange(len(rows)), np.diff(batch.messages))
     columns: dict[str, Any] = {}

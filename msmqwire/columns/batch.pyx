@@ -36,7 +36,7 @@ from msmqwire.columns.views import (
 )
 from msmqwire.wire.fault import FAULT_NAMES
 
-__all__ = ["Batch", "FaultEntry", "bytes_of_rows", "joined", "take_rows"]
+__all__ = ["Batch", "FaultEntry", "gathered", "joined", "take_rows"]
 
 WHOLE_DTYPE = np.dtype([("row", np.uint64), ("columns", np.uint64, 2)])
 
@@ -431,21 +431,25 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
     return batch
 
 
-def bytes_of_rows(Batch batch, str name, const uint32_t[::1] rows):
-    """The values of a column of bytes in some rows: their ends (int32, shape (n + 1,)) and the bytes (uint8).
+def gathered(column, places):
+    """Some values of a ``SpanColumn``, one after the other: their ends (int32, shape (n + 1,)) and the bytes (uint8).
 
-    The batch has a row for each payload; a null value is empty.
+    Text is in UTF-8, with U+FFFD for a lone surrogate. A null value is empty.
     """
-    cdef Buffer owners = buffer_of_bytes(bytes(rows))
-    batch.readable()
-    if np.any(np.asarray(rows) >= batch.length):
-        raise IndexError(f"a row is not among {batch.length}")
-    spans = np.frombuffer(batch.buffers[name], SPAN_DTYPE, batch.length)[np.asarray(rows)]
-    cdef Buffer places = buffer_of_bytes(spans.tobytes())
-    ends, data = bytes_of_spans(
-        <const TextSpan*>places.data, <size_t>rows.shape[0], &batch.payloads.table, <const uint32_t*>owners.data
-    )
-    return np.frombuffer(ends, np.int32, rows.shape[0] + 1), np.frombuffer(data, np.uint8)
+    cdef Payloads payloads = column.payloads
+    cdef size_t count = <size_t>len(places)
+    spans = np.empty(count, SPAN_DTYPE)
+    spans["offset"], spans["length"] = column.offset[places], column.length[places]
+    cdef Buffer where = buffer_of_bytes(spans.tobytes())
+    cdef Buffer owners = buffer_of_bytes(column.owners(places).tobytes())
+    cdef const TextSpan* span = <const TextSpan*>where.data
+    cdef const uint32_t* owner = <const uint32_t*>owners.data
+    if isinstance(column, TextColumn):
+        ends, data = texts_of_spans(span, count, &payloads.table, owner)
+    else:
+        ends, data = bytes_of_spans(span, count, &payloads.table, owner)
+    last = np.frombuffer(ends, np.int32, <Py_ssize_t>count + 1)
+    return last, np.frombuffer(data, np.uint8, last[-1])
 
 
 def take_rows(Batch batch, const uint32_t[::1] rows, tuple columns):

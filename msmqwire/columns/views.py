@@ -19,6 +19,7 @@ __all__ = [
     "AsciiColumn",
     "BytesColumn",
     "ListColumn",
+    "SpanColumn",
     "TextColumn",
     "Utf8Column",
 ]
@@ -77,6 +78,7 @@ class SpanColumn:
         Bytes from the start of the row's own payload.
     length : ndarray of uint32
         In bytes.
+    payloads : Payloads
     """
 
     def __init__(
@@ -88,23 +90,27 @@ class SpanColumn:
     ) -> None:
         self.offset: NDArray[np.uint32] = spans["offset"]
         self.length: NDArray[np.uint32] = spans["length"]
-        self._payloads = payloads
+        self.payloads = payloads
         self._parents = parents
         self._rows = rows
 
     def __len__(self) -> int:
         return len(self.offset)
 
+    def owners(self, places: NDArray[np.integer]) -> NDArray[np.uint32]:
+        """The payloads of some values, by their numbers."""
+        rows = places if self._rows is None else self._rows[places]
+        for offsets in self._parents:
+            rows = np.searchsorted(offsets, rows, side="right") - 1
+        return rows.astype(np.uint32)
+
     def _bytes(self, index: int) -> NDArray[np.uint8]:
         row = range(len(self))[index]
         start, length = int(self.offset[row]), int(self.length[row])
-        if self._rows is not None:
-            row = int(self._rows[row])
-        for offsets in self._parents:
-            row = int(np.searchsorted(offsets, row, side="right")) - 1
-        payload = self._payloads[row]
+        (owner,) = self.owners(np.array([row])).tolist()
+        payload = self.payloads[owner]
         if payload is None:
-            raise ValueError(f"payload {row} is null and holds no value")
+            raise ValueError(f"payload {owner} is null and holds no value")
         return np.frombuffer(payload, np.uint8, length, start)
 
 

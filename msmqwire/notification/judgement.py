@@ -8,7 +8,7 @@ queues it had, and what the directory answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -17,8 +17,11 @@ from uuid import UUID
 
 import numpy as np
 
+from msmqwire.columns import Payloads
+from msmqwire.columns.batch import gathered
 from msmqwire.errors import DecodeError, FormatNameError
-from msmqwire.formatname import parse_path_name
+from msmqwire.formatname import parse_batch, parse_path_name
+from msmqwire.formatname.schema import QUEUE_TYPES
 from msmqwire.mqcn import STRICT, ChangeNotificationMessage, NotificationBatch, NotificationUpdate, decode
 from msmqwire.mqcn.schema import OBJECTS, OPERATIONS
 from msmqwire.notification.carried_attributes import CREATED_QUEUE, NUMBERED, UPDATED_QUEUE
@@ -34,6 +37,8 @@ from msmqwire.wire.fault import FAULT_NAMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from msmqwire.columns.views import TextColumn
 
 __all__ = [
     "COLUMNS",
@@ -133,6 +138,7 @@ _RULE = {each: place for place, each in enumerate(RULES, 1)}
 _UNVERIFIED = {each: place for place, each in enumerate(UNVERIFIED, 1)}
 _CREATE, _CHANGE, _DELETE = map(OPERATIONS.index, ("create", "change", "delete"))
 _QUEUE, _MACHINE = map(OBJECTS.index, ("queue", "machine"))
+_PUBLIC = QUEUE_TYPES.index("public")
 _BAD_VERSION = "bad_version"
 
 
@@ -422,9 +428,14 @@ def _ignoring(batch: NotificationBatch) -> NDArray[np.uint8]:
     against[is_update & is_machine & ~has_guid] = _RULE[Rule.OTHER_MACHINE]
     against[is_update & is_machine & (operation == _CREATE)] = _RULE[Rule.MACHINE_CREATED]
     by_path = is_update & ~is_machine & ((operation == _CREATE) | ((operation == _CHANGE) & ~has_guid))
-    for row, pathname in _pathnames(batch, by_path):
-        if rule := rule_against_pathname(pathname):
-            against[row] = _RULE[rule]
+    texts, rows, first = _pathnames(batch)
+    by_property = np.flatnonzero(first & by_path[rows] & (operation[rows] == _CREATE))
+    names = batch["path_name"]
+    by_path &= names.length > 0
+    by_path[rows[by_property]] = False
+    by_name = np.flatnonzero(by_path)
+    against[rows[by_property]] = _rules_against_pathnames(texts, by_property)
+    against[by_name] = _rules_against_pathnames(names, by_name)
     return against
 
 
@@ -453,26 +464,26 @@ def _first_of_rows(batch: NotificationBatch, propid: int) -> tuple[Any, NDArray[
 def _has_path(batch: NotificationBatch) -> NDArray[np.bool_]:
     """The rows of which the queue has a path: PROPID_Q_PATHNAME, or else PathName."""
     found: NDArray[np.bool_] = batch.is_present("path_name") & (batch["path_name"].length > 0)
-    texts, rows = batch.property(PROPID_Q_PATHNAME)
-    first = np.ones(len(rows), np.bool_)
-    first[1:] = rows[1:] != rows[:-1]
-    found[rows[first & (texts.length > 0)]] = True
+    _, rows, first = _pathnames(batch)
+    found[rows[first]] = True
     return found
 
 
-def _pathnames(batch: NotificationBatch, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, str]]:
-    """The paths of queues in these rows: PROPID_Q_PATHNAME of a create, or else PathName."""
+def _pathnames(batch: NotificationBatch) -> tuple[TextColumn, NDArray[np.uint32], NDArray[np.bool_]]:
+    """PROPID_Q_PATHNAME, the rows, and which of the values count: the first in a row, if it is not empty."""
     texts, rows = batch.property(PROPID_Q_PATHNAME)
-    is_create, given = batch["operation"] == _CREATE, set()
-    for at, row in enumerate(rows.tolist()):
-        if wanted[row] and is_create[row] and row not in given:
-            given.add(row)
-            if texts.length[at]:
-                yield row, texts.text(at)
-                wanted[row] = False
-    names = batch["path_name"]
-    for row in np.flatnonzero(wanted & (names.length > 0)).tolist():
-        yield row, names.text(row)
+    first = texts.length > 0
+    first[1:] &= rows[1:] != rows[:-1]
+    return texts, rows, first
+
+
+def _rules_against_pathnames(texts: TextColumn, places: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """As ``rule_against_pathname`` for some of these texts, 0 for none."""
+    ends, data = gathered(texts, places)
+    parsed = parse_batch(Payloads.of(data, ends), path_names=True, columns=("queue_type", "fault"))
+    against = np.where(parsed["queue_type"] == _PUBLIC, 0, _RULE[Rule.PRIVATE_QUEUE]).astype(np.uint8)
+    against[parsed.faults["row"]] = _RULE[Rule.PATHNAME]
+    return against
 
 
 @lru_cache(maxsize=1 << 16)

@@ -194,6 +194,28 @@ def test_the_columns_and_the_single_message_agree(sent: list[bytes], data: st.Da
             assert set(rows) == set(single.changes)
 
 
+PARTS = st.sampled_from(
+    ["a", "\\", "private$", "\\private$\\", "system$;", "journal", ";", "$", ",", " ", "\x7f", "é", "😀", "\ud800"]
+) | st.sampled_from(["ledger", "q" * 124, "q" * 125, "m" * 256])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.lists(PARTS, max_size=6).map("".join)), max_size=8))
+def test_the_columns_and_the_single_message_agree_on_paths(paths: list[tuple[bool, str]]) -> None:
+    """Whichever characters they have, in PROPID_Q_PATHNAME or in PathName, one message beside the other."""
+    created = update("create", (101, LEDGER), (103, "x\\path"), (103, "ledger\\other"), path_name="ledger\\named")
+    changed = update("change", (115, LEDGER), path_name="x\\path")
+    place = "x\\path".encode("utf-16-le")
+    sent = [
+        (created if is_created else changed).replace(place, path.encode("utf-16-le", "surrogatepass"))
+        for is_created, path in paths
+    ]
+    batch = mqcn.decode_batch(sent)
+    columns = judge_batch(batch)
+    for body, rows in zip(sent, batch.messages[:-1].tolist(), strict=True):
+        assert [columns[rows]] == list(judge(body).changes), body
+
+
 @pytest.mark.parametrize("said", [False, True, None, 0, 1, "none", "sig20"])
 def test_only_a_level_of_authentication_is_an_answer(said: Any) -> None:
     """R15: an answer of another kind is an error, and authenticates nothing."""
