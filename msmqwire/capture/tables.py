@@ -266,6 +266,7 @@ class TableRows:
         self._guid = options.guid
         self._dictionaries = options.dictionaries
         self._counting = Lock()
+        self._is_sharing = False
         self._added = frozenset(self._last) & (JUDGED | OF_SENDERS) if self.kind.in_messages else frozenset()
         decoded = tuple(column for column in self._last if column not in self._added)
         self._batches = _ReusedBatches(self.kind.decode_batch, strict=self._strict, columns=decoded)
@@ -289,9 +290,18 @@ class TableRows:
             wanted |= here
         return wanted
 
-    def gives_messages(self, columns: frozenset[str]) -> bool:
-        """Whether the batch that ``decode`` returns has these columns of messages."""
-        return self.name == "messages" and not self._strict and columns <= set(self._last)
+    def share(self, columns: frozenset[str]) -> bool:
+        """Let the batch that ``decode`` returns have these columns of messages as well; whether it does.
+
+        A table without ``body`` does not: its rows would be made with a copy of every body.
+        """
+        if self._strict or "body" not in self._last:
+            return False
+        if not columns <= set(self._last):
+            decoded = tuple(name for name in self.kind.table.names if name in columns or name in self._last)
+            self._batches = _ReusedBatches(self.kind.decode_batch, strict=self._strict, columns=decoded)
+            self._is_sharing = True
+        return True
 
     def decode(self, payloads: Payloads, transports: NDArray[np.uint8] | None) -> Batch:
         """Decode payloads; those of notifications are decoded as messages. ``give_back`` ends the use of the batch."""
@@ -333,6 +343,8 @@ class TableRows:
             self.rows += len(batch)
             self.faults.update(faults)
         rows = joined(capture, batch, guid=self._guid, dictionaries=self._dictionaries)
+        if self._is_sharing:
+            rows = rows.select(self.schema.names)
         batch.forget_payloads()  # rows that are kept do not keep what was read
         return rows
 
@@ -375,7 +387,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         }
         self._decoders = dict(self.tables)
         notifications, messages = self.tables.get("notifications"), self.tables.get("messages")
-        if notifications and messages and messages.gives_messages(notifications.of_messages):
+        if notifications and messages and messages.share(notifications.of_messages):
             self._decoders["notifications"] = messages  # the same payloads, decoded once
         self.payloads = 0
         self._dictionaries = options.dictionaries

@@ -22,6 +22,7 @@ import pytest
 from msmqwire import capture, mqqb, mqsd
 from msmqwire.columns import allocated_bytes
 from msmqwire.columns.batch import take_rows
+from msmqwire.insight.rules import COLUMNS as EVIDENCE
 from tests.capture import build
 from tests.capture.traffic import conversation
 from tests.vectors import load
@@ -204,7 +205,9 @@ def test_several_tables_in_one_pass(tables: tuple[str, ...], ports: tuple[int, .
             1,
         ),
         ({"columns": {"messages": ["body", "notification"], "notifications": ["index"]}}, 1),
-        ({"columns": {"messages": ["body", "notification"]}}, 2),
+        ({"columns": {"messages": ["body", "notification"]}}, 1),
+        ({"columns": {"messages": ["body"], "notifications": ["security_id", "operation"]}}, 1),
+        ({"columns": {name: EVIDENCE[name] for name in ("messages", "notifications")}}, 1),
         ({"columns": {"messages": ["label"]}}, 2),
         ({"strict": True}, 2),
     ],
