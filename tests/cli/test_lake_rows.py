@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from msmqwire.spark import pipeline
@@ -89,6 +91,25 @@ def test_a_lake_says_what_its_captures_say(lake: Path, command: str, selection: 
     assert rows_of(there) == rows_of(output) != []
     assert found == status
     assert counts.startswith("39 frames: ")
+
+
+def test_a_lake_of_an_earlier_version(lake: Path, tmp_path: Path) -> None:
+    """Its notifications have no judgement: one line says what is missing and what to do, and repair deletes nothing."""
+    old = shutil.copytree(lake, tmp_path / "old")
+    missing = ["outcome", "rule", "unverified", "sender_id_type", "security_id"]
+    table = DeltaTable(old / "notifications")
+    rows = table.to_pyarrow_table().drop_columns(missing)
+    write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite")
+    said = (
+        f"{old}/notifications: its columns are those of another version of msmqwire: it has no sender_id_type, "
+        "security_id, outcome, rule, unverified; run msmqwire pipeline with all captures into a new lake\n"
+    )
+    for arguments in (["replay"], ["summary"], ["detect"], ["report", "-o", "-"]):
+        assert run(*arguments, "--lake", old) == (1, "", f"msmqwire: {said}")
+    assert refused("lake", "repair", old) == f"msmqwire: {said}"
+    assert DeltaTable(old / "notifications").to_pyarrow_table().num_rows == rows.num_rows > 0
+    status, problems, _ = run("lake", "check", old)
+    assert (status, said in problems) == (2, True)
 
 
 def test_options_that_a_lake_does_not_have(lake: Path) -> None:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from msmqwire.spark.lake.storage import LakeError, Storage
-from msmqwire.spark.lake.tables import LakeTable
+from msmqwire.spark.lake.tables import ColumnsError, LakeTable
 
 __all__ = ["mend_log"]
 
@@ -62,6 +62,9 @@ def _is_readable(storage: Storage, name: str) -> bool:
         table = LakeTable(storage, name)
         if table.exists:
             table.active()
+    except ColumnsError:
+        # A log that can be read, of a table that must not begin anew
+        raise
     except LakeError:
         return False
     return True

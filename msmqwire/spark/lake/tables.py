@@ -22,7 +22,7 @@ from msmqwire.spark.lake.rewriting import ActiveFile, Replacement, bins, rewrite
 from msmqwire.spark.lake.schemas import table_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, StoredFile, mend, one_line
 
-__all__ = ["RUN", "LakeError", "LakeTable"]
+__all__ = ["RUN", "ColumnsError", "LakeError", "LakeTable"]
 
 # The name under which transactions number themselves, so that none is made twice
 _APPLICATION = "msmqwire"
@@ -41,6 +41,10 @@ Result = TypeVar("Result")
 
 # What object stores report of themselves, as in "Generic S3 error"
 _OUT_OF_REACH = re.compile("Generic (?!delta kernel)")
+
+
+class ColumnsError(LakeError):
+    """A table has other columns than this version of msmqwire writes."""
 
 
 class LakeTable:
@@ -64,7 +68,7 @@ class LakeTable:
 
         Raises
         ------
-        LakeError
+        ColumnsError
             It has other columns.
         """
         if self._delta is not None and self._is_stale:
@@ -75,13 +79,6 @@ class LakeTable:
             self._is_stale = False
         if self._delta is None:
             self._delta = self._opened() or self._created()
-            # Lists and maps may name their items otherwise
-            found = [field.name for field in self._delta.schema().fields]
-            if found != table_schema(self.name).names:
-                raise LakeError(
-                    f"{self._storage.path(self.name)}: its columns are those of another version of msmqwire; "
-                    "run the pipeline again into a new lake"
-                )
         return self._delta
 
     def _opened(self) -> DeltaTable | None:
@@ -92,7 +89,24 @@ class LakeTable:
                 return None
             self._delta = opened
             self._check_log(self._checkpoint() + 1)
+        self._check_columns(opened)
         return opened
+
+    def _check_columns(self, opened: DeltaTable) -> None:
+        """Refuse a table that another version of msmqwire has made."""
+        # Lists and maps may name their items otherwise
+        found, known = [field.name for field in opened.schema().fields], table_schema(self.name).names
+        if found == known:
+            return
+        self._delta = None
+        missing, unknown = (
+            ", ".join(name for name in some if name not in others) for some, others in ((known, found), (found, known))
+        )
+        said = f"it has no {missing}" if missing else f"it has {unknown}" if unknown else "their order is another"
+        raise ColumnsError(
+            f"{self._storage.path(self.name)}: its columns are those of another version of msmqwire: {said}; "
+            "run msmqwire pipeline with all captures into a new lake"
+        )
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
