@@ -237,15 +237,16 @@ def test_a_fault_in_a_stream_that_began_in_another_capture(tmp_path: Path) -> No
 
 
 def test_small_captures_are_read_together(tmp_path: Path) -> None:
-    for number in range(200):
+    for number in range(600):
         shutil.copy(EXAMPLES / "local-site.pcap", tmp_path / f"{number:03}.pcap")
     reader = reader_of(tmp_path)
     partitions = reader.partitions()
-    assert [len(partition.parts) for partition in partitions] == [63, 63, 63, 11]  # type: ignore[attr-defined]
+    assert [len(partition.parts) for partition in partitions] == [255, 255, 90]  # type: ignore[attr-defined]
+    assert [len(batch) for batch in reader.read(partitions[0])] == [512, 508]
     rows = rows_of(reader, partitions)
-    assert len(rows) == 200 * 4
+    assert len(rows) == 600 * 4
     assert [row["file"] for row in rows] == sorted(row["file"] for row in rows)
-    assert len(reader_of(tmp_path, splitSize="0").partitions()) == 200
+    assert len(reader_of(tmp_path, splitSize="0").partitions()) == 600
 
 
 def test_a_name_that_is_no_text(captures: dict[str, Path], tmp_path: Path) -> None:

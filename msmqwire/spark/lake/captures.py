@@ -45,6 +45,8 @@ _OPENINGS = (0, 64, 128, 256, 512, 1024)
 _DIGITS = 64
 _OPENING_DIGITS = 16
 _BLOCK = 1 << 20
+# What is left of a file that was read is little, mostly nothing: to clear a larger buffer takes longer than to read it
+_REST = 1 << 16
 # Numbers of captures count from 2024 on
 _EPOCH_MS = 1_704_067_200_000
 _RANDOM_BITS = 22
@@ -222,7 +224,7 @@ class CapturedFile(PositionedFile):
 
     def finish(self) -> None:
         """Read the remaining bytes, so that ``bytes`` and ``digest`` count the complete file."""
-        rest = memoryview(bytearray(_BLOCK))
+        rest = memoryview(bytearray(_REST))
         while self.readinto(rest):
             pass
 

@@ -19,6 +19,7 @@ from msmqwire.capture.parquet import Compression, parquet_writer
 from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn, arrow_schema, convert
+from msmqwire.spark.source.scan import FEW_ROWS
 
 __all__ = ["NO_DAY", "DayFiles", "WrittenFile", "statistics"]
 
@@ -28,8 +29,6 @@ NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 _ROW_GROUP_ROWS = 1 << 15
 _ROW_GROUP_BYTES = 16 << 20
 _MOST_OPEN = 16
-# Batches with fewer rows, on average, are put together before they are converted
-_FEW_ROWS = 512
 # The columns whose least and greatest values a table has of each of its files, so that readers pass over files
 _STATISTICS = ("capture", "run", "file", "time", "first_time", "src", "dst")
 
@@ -107,7 +106,7 @@ class DayFiles:
         captures = pa.array(np.repeat(self._captures, [len(batch) for batch in self._waiting]))
         rows = pa.Table.from_batches(self._waiting)
         # To convert a column costs as much for few rows as for some hundred, and to copy them costs more for many
-        if self._rows < _FEW_ROWS * len(self._waiting):
+        if self._rows < FEW_ROWS * len(self._waiting):
             rows = rows.combine_chunks()
         rows = rows.append_column("capture", captures)
         self._waiting, self._captures = [], []

@@ -64,9 +64,9 @@ from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkColumn, struct_type
 from msmqwire.spark.source.lakes import LakeRead, LakeReader, PushdownLakeReader, is_lake
 from msmqwire.spark.source.options import SourceOptions, described, of_table
-from msmqwire.spark.source.planning import CapturePartition, plan
+from msmqwire.spark.source.planning import CapturePart, CapturePartition, plan
 from msmqwire.spark.source.pushdown import can_apply, filtered, narrowed
-from msmqwire.spark.source.scan import Scan, describe_problems
+from msmqwire.spark.source.scan import Scan, converted, describe_problems
 
 if TYPE_CHECKING:
     from msmqwire.spark.source.following import MsmqStreamReader
@@ -199,13 +199,18 @@ class MsmqReader(Sent, DataSourceReader):
         """The rows of a task."""
         if not isinstance(partition, CapturePartition):
             return  # Spark's own partition, where there is no capture to read
+        for batch in converted(self._rows(partition.parts), self.columns):
+            yield filtered(batch, self.filters)
+
+    def _rows(self, parts: Iterable[CapturePart]) -> Iterator[pa.RecordBatch]:
+        """The rows of captures or parts of them, for ``scan.converted``."""
         options = self._narrowed()
-        for part in partition.parts:
+        for part in parts:
             scan = Scan(options.scan, {options.table: self.columns})
             try:
                 with opened(part.files, options.storage_options) as sources:
-                    for _, batch in scan.batches(sources, resume=part.resume, stop=part.stop):
-                        yield filtered(batch, self.filters)
+                    for _, batch in scan.rows(sources, resume=part.resume, stop=part.stop):
+                        yield batch
             except (CaptureError, OSError) as error:
                 # A capture that was read to be split has changed since
                 if part.stop is not None or not _ignores_corrupt_files(options):

@@ -25,7 +25,7 @@ MANY = 64
 # This many captures occupy a cluster without being split
 ENOUGH = 32
 # Opening a file takes a task as long as reading this many bytes
-OPEN_COST = 1 << 20
+OPEN_COST = 1 << 18
 
 
 class Sized(Protocol):

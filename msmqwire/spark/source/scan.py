@@ -5,7 +5,7 @@ The data source, the streams and the pipeline read through this module, so their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -29,12 +29,15 @@ from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.functions.decoder import shown
 from msmqwire.spark.schema import SparkColumn, convert, table_columns
 
-__all__ = ["MODES", "Mode", "Scan", "ScanOptions", "describe_problems"]
+__all__ = ["FEW_ROWS", "MODES", "Mode", "Scan", "ScanOptions", "converted", "describe_problems"]
 
 Mode = Literal["PERMISSIVE", "FAILFAST", "DROPMALFORMED"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 # The columns that identify a payload, and those needed to drop or report it
 _PLACE = {"file", "frame", "stream_offset", "fault"}
+#: Batches with fewer rows are put together before they are converted.
+FEW_ROWS = 512
+_FEW_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,30 @@ class Scan:
                     return shown(payload)
         # The stream began in another capture, or the file has changed
         return f"byte {offset} of its stream" if offset is not None else "which is gone"
+
+
+def converted(batches: Iterable[pa.RecordBatch], columns: Sequence[SparkColumn]) -> Iterator[pa.RecordBatch]:
+    """Batches of one table, as ``Scan.rows`` returns them, as ``columns``.
+
+    Few rows, as of small captures, are put together with the next: to convert them, and to send them to Spark, costs as
+    much as for some hundred.
+    """
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += len(batch)
+        size += batch.get_total_buffer_size()
+        if rows >= FEW_ROWS or size >= _FEW_BYTES:
+            yield from _together(waiting, columns)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield from _together(waiting, columns)
+
+
+def _together(batches: list[pa.RecordBatch], columns: Sequence[SparkColumn]) -> list[pa.RecordBatch]:
+    rows: pa.Table = pa.Table.from_batches(batches).combine_chunks()
+    return convert(rows, columns).to_batches()
 
 
 def describe_problems(stats: CaptureStats) -> str | None:
