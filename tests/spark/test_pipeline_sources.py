@@ -25,7 +25,7 @@ from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount
 from msmqwire.spark.lake.captures import HEAD, CapturedFile, Identity, key_of
 from msmqwire.spark.lake.commit import Group, Lake
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.lake.tasks import Decoding
+from msmqwire.spark.lake.tasks import Decoding, Numbered
 from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.spark.captures import CAPTURES, LOCAL, OTHER, SESSION, large, packets, write_capture
 from tests.spark.lakes import accounts, files_of, read, rows, wanted
@@ -208,7 +208,7 @@ def test_a_small_capture_of_version_0_2_0_grows(
     with monkeypatch.context() as patches:
         patches.setattr(SourceAccount, "identify", with_name)
         work = Decoding(Storage.of(lake), ScanOptions(), "snappy")
-        (account,) = (decoded := work([(str(one), 1, [])])).accounts
+        (account,) = (decoded := work([Numbered(str(one), 1, [], one.stat().st_size)])).accounts
         found = one.stat()
         row = AccountingRow(account, found.st_size, found.st_mtime_ns, json.dumps([sorted(TABLES), None]))
         assert not Lake(Storage.of(lake), create=True).commit([Group([row], decoded.files)], "snappy")
@@ -345,14 +345,14 @@ def test_reading_that_fails_in_the_middle(tmp_path: Path, monkeypatch: pytest.Mo
         write_capture(Path(name), packets(2, start=number))
     rows = Scan.rows
 
-    def failing(self: Scan, source: Any) -> Iterable[Any]:
-        yield from rows(self, source)
+    def failing(self: Scan, source: Any, **settings: Any) -> Iterable[Any]:
+        yield from rows(self, source, **settings)
         if source.name == names[1]:
             raise CaptureError("the disk is on fire")
 
     monkeypatch.setattr(Scan, "rows", failing)
     work = Decoding(Storage.of(tmp_path), ScanOptions(), "snappy", "done")
-    decoded = work([(name, number, []) for number, name in enumerate(names)])
+    decoded = work([Numbered(name, number, [], Path(name).stat().st_size) for number, name in enumerate(names)])
     assert [account.problem for account in decoded.accounts] == [None, "the disk is on fire", None]
     assert [account.rows.get("topology") for account in decoded.accounts] == [2, None, 2]
     (file,) = [file for file in decoded.files if file.table == "topology"]
