@@ -86,7 +86,7 @@ class Mutant(NamedTuple):
 
 
 def python_mutants(path: str, source: bytes) -> Iterator[Mutant]:
-    """Every mutant of a Python module: changed operators, constants, statements."""
+    """Every mutant of a Python module: changed operators, signs, constants, branches, statements."""
     starts = [0, *(match.end() for match in re.finditer(rb"\n", source))]
 
     def at(node: ast.AST, *, end: bool = False) -> int:
@@ -112,8 +112,10 @@ def python_mutants(path: str, source: bytes) -> Iterator[Mutant]:
                 operator = source.index(b"=", at(node.target, end=True)) - 1
                 yield Mutant(path, operator, operator + 2, OPERATORS[source[operator : operator + 2].decode()])
                 yield Mutant(path, operator, operator + 2, "=")
-            case ast.UnaryOp(op=ast.Not()):
+            case ast.UnaryOp(op=ast.Not() | ast.USub()):
                 yield Mutant(path, begin, at(node.operand), "")
+            case ast.If(test=test) | ast.IfExp(test=test) if not isinstance(test, ast.Compare | ast.UnaryOp):
+                yield Mutant(path, at(test), at(test), "not ")
             case ast.Constant(value=bool()):
                 yield Mutant(path, begin, end, str(not node.value))
             case ast.Constant(value=int()):
@@ -182,7 +184,7 @@ def extension_of(path: str, function: str) -> str:
 @cache
 def inline_functions() -> dict[str, str]:
     """The body of every function of a declaration file."""
-    found = {}
+    found: dict[str, str] = {}
     for path in sorted(ROOT.glob("msmqwire/**/*.pxd")):
         lines = path.read_text("utf-8").splitlines()
         found |= {name: "\n".join(lines[first : after - 1]) for name, first, after in kernels(path)}
@@ -193,8 +195,8 @@ def _names(name: str, text: str) -> bool:
     return re.search(rf"\b{name}\b", text) is not None
 
 
-def sample(seed: int, python: int, kernel: int, only: str) -> list[Mutant]:
-    """Choose mutants: a package after the other, and in each any line, at most once."""
+def sample(seed: int, python: int, kernel: int, only: str, *, every: bool) -> list[Mutant]:
+    """Choose mutants: a package after the other, and in each any line, at most once; or every mutant."""
     rng = random.Random(seed)
     chosen: list[Mutant] = []
     kinds = ((python, ("*.py",), python_mutants), (kernel, ("*.pyx", "*.pxd"), kernel_mutants))
@@ -206,9 +208,12 @@ def sample(seed: int, python: int, kernel: int, only: str) -> list[Mutant]:
             for mutant in mutants_of(name, path.read_bytes()) if re.search(only, name) else ():
                 lines[mutant.lines()[0]].append(mutant)
             for of_line in lines.values():
-                mutant = rng.choice(of_line)
-                if not mutant.package.startswith("_"):
-                    packages[mutant.package].append(mutant)
+                for mutant in of_line if every else [rng.choice(of_line)]:
+                    if not mutant.package.startswith("_"):
+                        packages[mutant.package].append(mutant)
+        if every:
+            chosen += [mutant for mutants in packages.values() for mutant in mutants]
+            continue
         for mutants in packages.values():
             rng.shuffle(mutants)
         rounds = (mutants[turn] for turn in range(count) for mutants in packages.values() if turn < len(mutants))
@@ -332,13 +337,14 @@ def main() -> int:
     parser.add_argument("--python", type=int, default=210, metavar="N", help="mutants of Python modules")
     parser.add_argument("--kernels", type=int, default=90, metavar="N", help="mutants of kernels")
     parser.add_argument("--only", default="", metavar="REGEX", help="of the files whose path matches")
+    parser.add_argument("--all", action="store_true", help="every mutant of these files, not a sample")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--record", type=Path, metavar="FILE", help="keep the results")
     parser.add_argument("--repeat", type=Path, metavar="FILE", help="run the mutants that were killed in these results")
     chosen = parser.parse_args()
     results = json.loads(chosen.repeat.read_text("utf-8")) if chosen.repeat else []
     mutants = [Mutant(*each["mutant"]) for each in results if not each["survived"]]
-    mutants = mutants or sample(chosen.seed, chosen.python, chosen.kernels, chosen.only)
+    mutants = mutants or sample(chosen.seed, chosen.python, chosen.kernels, chosen.only, every=chosen.all)
     return int(report(run_all(mutants, chosen.jobs), chosen.record) > 0)
 
 

@@ -1,0 +1,220 @@
+"""Findings from rows that are written here: their limits, their order, and findings of several values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+
+from msmqwire.capture.tables import arrow_schema
+from msmqwire.insight.findings import CapturedRows, Detector, Finding
+from msmqwire.insight.rules import COLUMNS
+from tests.insight.captures import FIRST, SECOND, THIRD, stream, vector, write
+
+BASE = {"file": "x.pcap", "time": 0, "src": "10.0.0.1", "dst": "10.0.0.2", "violations": []}
+
+
+def detect(*tables: tuple[str, list[dict[str, Any]]], expected: tuple[str, ...] = (), **more: Any) -> Detector:
+    """Findings in rows, whose missing columns are null; ``more`` are columns that a capture adds."""
+    detector = Detector(expected)
+    for table, rows in tables:
+        schema = arrow_schema(table, COLUMNS[table], dictionaries=False)
+        for name in more:
+            schema = schema.append(pa.field(name, pa.int64()))
+        made = [
+            {
+                **dict.fromkeys(schema.names), **BASE, "frame": at + 1,
+                **{name: value.bytes if isinstance(value, UUID) else value for name, value in row.items()},
+                **{name: values[at] for name, values in more.items()},
+            }
+            for at, row in enumerate(rows)
+        ]  # fmt: skip
+        detector.add(table, pa.RecordBatch.from_pylist(made, schema))
+    return detector
+
+
+def names(detector: Detector) -> list[str]:
+    return [finding.rule for finding in detector.findings()]
+
+
+def ping(guid: UUID, address: str, time: int | None = 0, **changes: Any) -> dict[str, Any]:
+    return {"queue_manager": guid, "src": address, "time": time, **changes}
+
+
+def test_a_finding_of_several_values_has_all_of_them() -> None:
+    rows = [
+        ping(FIRST, "10.0.0.9", 3_000_000_000),
+        ping(FIRST, "10.0.0.1", 1_000_000_000),
+        ping(FIRST, "10.0.0.9", 9_000_000_000),
+        ping(SECOND, "10.0.0.2"),
+        ping(SECOND, "10.0.0.2"),
+        ping(THIRD, "10.0.0.3", None),
+        ping(THIRD, "10.0.0.4", None),
+        ping(THIRD, "10.0.0.5", None),
+    ]
+    first, third = detect(("sessions", rows)).findings()
+    assert first.evidence == {
+        "queue_manager": str(FIRST), "address": ["10.0.0.1", "10.0.0.9"], "packets": 3,
+        "first_seen": "1970-01-01T00:00:01.000000000Z", "last_seen": "1970-01-01T00:00:09.000000000Z",
+    }  # fmt: skip
+    # One frame of each address, that with the most packets first
+    assert (first.file, first.frames) == ("x.pcap", [1, 2])
+    assert third.evidence == {
+        "queue_manager": str(THIRD), "address": ["10.0.0.3", "10.0.0.4", "10.0.0.5"], "packets": 3,
+        "first_seen": None, "last_seen": None,
+    }  # fmt: skip
+    assert third.frames == [6, 7, 8]
+
+
+def test_frames_are_those_of_the_first_file() -> None:
+    rows = [{"outcome": "disregarded", "rule": "sender", "file": name} for name in ("b.pcap", "b.pcap", "a.pcap")]
+    (found,) = detect(("notifications", rows)).findings()
+    assert (found.file, found.frames, found.evidence["packets"]) == ("b.pcap", [1, 2], 3)
+
+
+def test_findings_are_in_the_order_of_the_rules_and_of_their_packets() -> None:
+    refused = [{"outcome": outcome, "rule": outcome} for outcome in ("disregarded", "ignored", "ignored")]
+    cloned = [ping(FIRST, "10.0.0.1"), ping(FIRST, "10.0.0.2")]
+    found = detect(("notifications", refused), ("sessions", cloned)).findings()
+    assert [(each.rule, each.evidence.get("reason")) for each in found] == [
+        ("cloned-queue-manager", None), ("refused-notification", "ignored"), ("refused-notification", "disregarded"),
+    ]  # fmt: skip
+
+
+def test_nothing_is_found_in_no_rows() -> None:
+    detector = detect(("sessions", []), ("notifications", [{"outcome": "applied"}]))
+    assert (detector.findings(), detector.omitted()) == ([], 0)
+
+
+def test_evidence_that_is_unknown_is_left_out() -> None:
+    (found,) = detect(("notifications", [{"outcome": None, "rule": "sender", "dst": None}])).findings()
+    assert list(found.evidence) == ["src", "reason", "packets", "first_seen", "last_seen"]
+
+
+@pytest.mark.parametrize(("first", "seen"), [("2024-03-04T08:00:00.5Z", "2024-03-04 08:00:00 – 08:01:00"), (None, "")])
+def test_readable_evidence_has_one_time(first: str | None, seen: str) -> None:
+    finding = Finding("r", "low", "t", None, [], {"packets": 2, "first_seen": first, "last_seen": first}, "x")
+    if first:
+        finding = replace(finding, evidence={**finding.evidence, "last_seen": "2024-03-04T08:01:00Z"})
+    assert finding.readable() == {"packets": 2, "seen": seen}
+    assert "first_seen" in finding.evidence
+
+
+def test_at_most_ten_thousand_findings_of_a_rule() -> None:
+    rows = [{"outcome": "disregarded", "rule": "sender", "src": f"host{number}"} for number in range(10_003)]
+    detector = detect(("notifications", rows))
+    assert (len(detector.findings()), detector.omitted()) == (10_000, 3)
+
+
+def test_captured_rows_have_the_length_at_fault_and_the_bytes_after_it(tmp_path: Path) -> None:
+    right, wrong = vector("http-body-offset-wraps"), vector("F3-establish-connection-request")
+    frames = stream([wrong, right, wrong, right], port=4001) + stream([right], port=4002)
+    path = write(tmp_path / "x.pcap", frames)
+    with CapturedRows(path, more={"messages": ("src_port", "packet_size")}) as reader:
+        found = [row for table, batch in reader if table == "messages" for row in batch.to_pylist()]
+    assert len(found) == 3
+    for row in found:
+        offset = row["fault"]["offset"]
+        assert row["length"] == int.from_bytes(right[offset : offset + 4], "little") >= 1 << 31
+        assert row["after"] == len(right) - offset - 4
+        assert "packet_size" in row
+
+
+@pytest.mark.parametrize(
+    ("length", "after", "found"),
+    [
+        # Twice the length in 32 bits is what is read: it must fit in the bytes after the field
+        ((1 << 31) + 10, 20, "queuejumper-check"),
+        ((1 << 31) + 10, 21, "queuejumper-check"),
+        ((1 << 31) + 10, 19, "queuejumper-exploit"),
+        (1 << 31, 0, "queuejumper-check"),
+        ((1 << 31) - 1, 1 << 33, "queuejumper-exploit"),
+        ((1 << 32) - 1, 1 << 33, "queuejumper-check"),
+        ((1 << 32) - 1, (1 << 32) - 2, "queuejumper-check"),
+        ((1 << 32) - 1, (1 << 32) - 3, "queuejumper-exploit"),
+        (10, 20, "queuejumper-exploit"),
+        (None, None, "queuejumper-exploit"),
+    ],
+)
+def test_a_check_for_queuejumper_overflows_to_a_length_that_fits(
+    length: int | None, after: int | None, found: str
+) -> None:
+    fault = {"code": "truncated", "field": "SRMPEnvelopeHeader.DataLength", "offset": 0}
+    assert names(detect(("messages", [{"fault": fault}]), length=[length], after=[after])) == [found]
+
+
+@pytest.mark.parametrize(("length", "found"), [((1 << 31) - 1, []), (1 << 31, ["length-overflow"]), (None, [])])
+def test_a_length_from_2_gib_overflows(length: int | None, found: list[str]) -> None:
+    fault = {"code": "bad_size", "field": "Destination[2].HeaderSize", "offset": 0}
+    detector = detect(("messages", [{"fault": fault}, {}]), length=[length, length], after=[0, 0])
+    assert names(detector) == found
+    assert [each.evidence["field"] for each in detector.findings()] == ["Destination.HeaderSize"] * len(found)
+
+
+PROBE: dict[str, Any] = {
+    "time_stamp": 501140046, "operating_system": 0x310,
+    "client_guid": UUID("557358d1-9150-9595-4997-b6e611ea26c6"),
+    "server_guid": UUID("43cd8907-394c-8f11-4445-9078909ea0fc"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", [None, *PROBE])
+def test_a_connection_probe_has_all_four_values(changed: str | None) -> None:
+    other = {"time_stamp": 501140047, "operating_system": 0x311, "client_guid": FIRST, "server_guid": FIRST}
+    row = PROBE if changed is None else {**PROBE, changed: other[changed]}
+    assert names(detect(("sessions", [row]))) == (["connection-probe"] if changed is None else [])
+
+
+REQUEST: dict[str, Any] = {
+    "type": "request", "enterprise_id": UUID("e6eaba61-d1c6-11db-baac-0003ff4e2d22"),
+    "request_id": UUID("f291a103-e33c-ab4f-a930-be3a33e432dd"), "site_id": UUID("dcc51bf6-d4ad-4543-8739-71568e8f9128"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", [{}, *({name: FIRST} for name in list(REQUEST)[1:]), {"dst": "10.255.255.255"}])
+def test_a_discovery_probe_is_sent_to_one_host(changes: dict[str, Any]) -> None:
+    assert names(detect(("topology", [{**REQUEST, **changes}]))) == ([] if changes else ["discovery-probe"])
+
+
+@pytest.mark.parametrize(
+    ("label", "queue", "found"),
+    [("poc", "x/queuejumper", True), ("poc", "x/queuejumpers", False), ("pic", "x/queuejumper", False)],
+)
+def test_the_probe_of_metasploit_has_its_label_and_queue(label: str, queue: str, found: bool) -> None:
+    assert names(detect(("messages", [{"label": label, "destination_queue": queue}]))) == ["metasploit-probe"] * found
+
+
+@pytest.mark.parametrize("column", ["body", "compound_body"])
+def test_a_binary_body_of_dotnet_begins_with_its_record(column: str) -> None:
+    record = b"\0" + b"\1\n\3\4\5\6\7\x08" + b"\1" + bytes(7)
+    rows: list[dict[str, Any]] = [{column: record}, {column: b" " + record}, {column: record[:-1]}, {column: None}]
+    (found,) = detect(("messages", rows)).findings()
+    assert (found.rule, found.frames) == ("dotnet-binary-body", [1])
+
+
+@pytest.mark.parametrize(
+    ("address", "expected", "found"),
+    [
+        ("10.0.0.1", (), False),
+        ("10.0.0.1", ("10.0.0.1",), False),
+        ("10.0.0.1", ("10.9.0.0/16", "10.0.0.77/24"), False),
+        ("10.0.0.1", ("10.9.0.0/16",), True),
+        ("2001:db8::1", ("10.9.0.0/16",), True),
+        ("2001:db8::1", ("2001:db8::/32",), False),
+        ("00000001:0123456789ab", ("10.0.0.0/8",), True),
+    ],
+)
+def test_a_server_that_is_not_expected(address: str, expected: tuple[str, ...], found: bool) -> None:
+    rows = [{"type": "reply", "src": address}, {"type": "request", "src": address}]
+    detector = detect(("topology", rows), expected=expected)
+    assert names(detector) == ["unexpected-directory-server"] * found
+    assert detect(("topology", []), expected=expected).findings() == []
+
+
+def test_a_reply_without_an_address_is_no_finding() -> None:
+    detector = detect(("topology", [{"type": "reply", "src": None}]), expected=("10.0.0.0/8",))
+    assert names(detector) == []
