@@ -102,7 +102,7 @@ cdef class TopologyDecoder(Decoder):
         cdef Span span
         while row < stop:
             span = payload_at(&source, row)
-            if not is_plain_request(span.data, span.size) or (source.lost != NULL and source.lost[row]):
+            if not is_plain_request(span.data, span.size):
                 break
             if enterprise_id != NULL:
                 memcpy(enterprise_id + 16 * row, span.data + 4, 16)
@@ -217,7 +217,7 @@ cdef class TopologyDecoder(Decoder):
     cdef void decode(self) noexcept nogil:
         cdef bint requests = (
             self.enterprise_id != NULL or self.request_id != NULL or self.site_id != NULL
-        )
+        ) and self.payloads.table.lost == NULL  # what is there of an IPX form can look like a plain request
         cdef bint replies = (
             self.correlation_id != NULL and self.mask != NULL and self.network_ends != NULL
             and self.responding_site_id != NULL and self.server_ends != NULL
