@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -210,6 +211,11 @@ def parse_time(text: str) -> int:
     if not -(1 << 63) <= found < 1 << 63:
         raise ValueError(f"{text!r} is not between the years 1678 and 2262, the range of capture times")
     return found
+
+
+def time_ago(seconds: float) -> int:
+    """Nanoseconds since 1970 of the moment that many seconds before now."""
+    return time.time_ns() - int(seconds * 1_000_000_000)
 
 
 def time_text(time: int) -> str:

@@ -10,7 +10,7 @@ import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError, describe_error, say
@@ -217,8 +217,9 @@ _iso_moment = _read_option("parse_time", "A moment")
 def moment(text: str) -> int | timedelta:
     """A moment: in ISO 8601, or by its distance from now (-2h); or a time of day (08:10)."""
     if distance := _DISTANCE.fullmatch(text):
-        now = datetime.now(UTC) - timedelta(seconds=float(distance[1]) * _UNITS[distance[2]])
-        return int(now.timestamp() * 1_000_000) * 1000
+        from msmqwire.capture.options import time_ago
+
+        return time_ago(float(distance[1]) * _UNITS[distance[2]])
     if clock := _CLOCK.fullmatch(text):
         hours, minutes, seconds = (int(part or 0) for part in clock.groups())
         if hours < 24 and minutes < 60 and seconds < 60:

@@ -64,7 +64,7 @@ def from_csv(data: bytes) -> list[dict[str, Any]]:
 def _value(name: str, cell: str) -> Any:
     if cell == "":
         return None
-    return cell if name in TEXTS else json.loads(cell)
+    return cell if name in {*TEXTS, "reserved"} else json.loads(cell)
 
 
 def rows_in(format: str, tmp_path: Path, *sources: Path, status: int = 0) -> list[dict[str, Any]]:

@@ -163,7 +163,7 @@ def test_no_progress_where_nobody_looks(options: list[str]) -> None:
         (["--timeout", "inf"], "'inf' is not a number of seconds greater than 0"),
         (["--timeout", "soon"], "'soon' is not a number of seconds greater than 0"),
         (["--network", "no-such"], "--network no-such: no such network; there is 127.0.0.1/8 on lo"),
-        (["everywhere"], "unrecognized arguments: everywhere"),
+        (["everywhere"], "unknown: everywhere"),
     ],
 )
 def test_wrong_usage(arguments: list[str], complaint: str) -> None:
