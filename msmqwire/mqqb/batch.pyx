@@ -167,7 +167,7 @@ cdef inline void decode_rows(Decoder part, bint sessions) noexcept nogil:
 cdef bint put_incomplete(
     Decoder part, bint sessions, size_t payload, Packet* packet, Fault* fault, CutHeader* header, size_t row
 ) noexcept nogil:
-    """Read a payload at fault again if bytes of it are lost; whether it is incomplete, with a record of whole fields."""
+    """Read a payload at fault again, if bytes of it are lost; whether it is incomplete, its whole fields known."""
     cdef Span span
     cdef size_t lost
     cdef bint found
