@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -222,10 +223,10 @@ class _Receiver:
 
 def _raise_limit_of_files() -> None:
     """Allow as many connections as the system does."""
-    try:
-        import resource
-    except ImportError:  # Windows
+    if sys.platform == "win32":  # it has no such limit
         return
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
