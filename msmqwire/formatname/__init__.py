@@ -1,21 +1,9 @@
-"""Names of queues ([MS-MQMQ] 2.1), as text and as packets carry them."""
+"""Names of queues ([MS-MQMQ] 2.1), as text and as columns."""
 
 from __future__ import annotations
 
 from msmqwire.errors import FormatNameError
 from msmqwire.formatname.batch import parse_batch
-from msmqwire.formatname.binary import (
-    decode_direct,
-    decode_elements,
-    decode_private,
-    decode_private_id,
-    decode_public,
-    encode_direct,
-    encode_elements,
-    encode_private,
-    encode_private_id,
-    encode_public,
-)
 from msmqwire.formatname.model import (
     ConnectorName,
     DirectName,
@@ -30,7 +18,6 @@ from msmqwire.formatname.model import (
     parse,
     parse_path_name,
 )
-from msmqwire.formatname.queue_format import decode_queue_format, encode_queue_format
 from msmqwire.formatname.schema import FORMAT_NAMES
 
 __all__ = [
@@ -46,18 +33,6 @@ __all__ = [
     "PathName",
     "PrivateName",
     "PublicName",
-    "decode_direct",
-    "decode_elements",
-    "decode_private",
-    "decode_private_id",
-    "decode_public",
-    "decode_queue_format",
-    "encode_direct",
-    "encode_elements",
-    "encode_private",
-    "encode_private_id",
-    "encode_public",
-    "encode_queue_format",
     "parse",
     "parse_batch",
     "parse_path_name",

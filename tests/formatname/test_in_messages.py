@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import struct
 from uuid import UUID
 
 import pytest
 
 from msmqwire import mqqb
+from msmqwire.errors import EncodeError
 from msmqwire.formatname import (
     DirectName,
     DistributionListName,
     FormatName,
     PrivateName,
     PublicName,
-    decode_elements,
-    decode_private_id,
-    encode_direct,
-    encode_elements,
     parse,
     parse_batch,
 )
 from tests.formatname.answers import of_batch, row_of
 
 ID = UUID("2bbba4ec-8e75-4b43-9c1e-0d2a5a3c2f10")
-HOST = UUID("00112233-4455-6677-8899-aabbccddeeff")
 QUEUES: tuple[FormatName, ...] = (
     DirectName("os", "Server", "Orders", "private"),
     DirectName("spx", "12:a0", "order_queue$", "private"),
@@ -48,27 +43,17 @@ def test_the_table_of_messages_writes_a_name_as_it_writes_itself(name: FormatNam
     assert parse(texts[0].as_py(), spx=True) == name
 
 
-def test_a_private_destination() -> None:
-    name = PrivateName(HOST, 3)
-    packet = mqqb.encode(mqqb.UserMessage(destination_queue=name))
-    queue_manager = UUID(bytes_le=packet[32:48])
-    assert decode_private_id(packet, queue_manager, 64) == name
-
-
-def test_a_direct_destination() -> None:
-    name = DirectName("os", "a04bm02", "q")
-    packet = mqqb.encode(mqqb.UserMessage(destination_queue=name))
-    packed = encode_direct(name, 48)
-    assert packet[64 : 64 + len(packed)] == packed
-
-
-def test_the_two_writers_of_lists() -> None:
-    """The packet codec and the functions of this room know the elements of an MQFAddressHeader each for itself."""
+def test_lists() -> None:
     lists = mqqb.MultiQueueFormatHeader(destination_queues=LISTED)
     packet = mqqb.encode(mqqb.UserMessage(destination_queue=QUEUES[0], multi_queue=lists))
-    elements = encode_elements(LISTED)
-    header = struct.pack("<IHHI", 12 + len(elements), 0x64, 0, len(LISTED)) + elements
-    assert header in packet
-    assert decode_elements(packet[packet.index(header) :], len(LISTED))[0] == LISTED
     texts = mqqb.decode_batch([packet], columns=["destination_queues"]).to_arrow().column(0)[0].as_py()
     assert texts == [str(name) for name in LISTED]
+
+
+@pytest.mark.parametrize(
+    "name", [PublicName(ID, "journal"), PrivateName(ID, 3, "journal"), DistributionListName(ID, "d")]
+)
+def test_a_name_with_a_part_that_packets_lack_is_refused(name: FormatName) -> None:
+    lists = mqqb.MultiQueueFormatHeader(destination_queues=[name])
+    with pytest.raises(EncodeError):
+        mqqb.encode(mqqb.UserMessage(destination_queue=QUEUES[0], multi_queue=lists))

@@ -1,4 +1,4 @@
-"""What a name writes is that name again: as text, in a column, in packets and in remote procedure calls."""
+"""What a name writes is that name again: as text and in a column."""
 
 from __future__ import annotations
 
@@ -19,12 +19,6 @@ from msmqwire.formatname import (
     PathName,
     PrivateName,
     PublicName,
-    decode_direct,
-    decode_elements,
-    decode_queue_format,
-    encode_direct,
-    encode_elements,
-    encode_queue_format,
     parse,
     parse_batch,
     parse_path_name,
@@ -124,34 +118,3 @@ def test_columns(texts: list[str | None]) -> None:
 @given(path_names())
 def test_path_names(name: PathName) -> None:
     assert repr(parse_path_name(str(name))) == repr(name)
-
-
-@given(direct_names(), st.integers(0, 100))
-def test_direct_names_in_packets(name: DirectName, at: int) -> None:
-    packed = encode_direct(name, at)
-    again, end = decode_direct(bytes(at) + packed, at)
-    assert repr(again) == repr(name)
-    assert end == at + len(packed)
-    assert end % 4 == 0
-
-
-packet_names = st.one_of(
-    direct_names(),
-    st.builds(PublicName, st.uuids()),
-    st.builds(PrivateName, st.uuids(), u32),
-    st.builds(DistributionListName, st.uuids()),
-)
-
-
-@given(st.lists(packet_names, max_size=6), st.integers(0, 20), st.sampled_from([1, 2, 4]))
-def test_elements_of_packets(listed: list[FormatName], at: int, alignment: int) -> None:
-    data = bytes(at) + encode_elements(listed, at, public_alignment=alignment)
-    assert decode_elements(data, len(listed), at, public_alignment=alignment) == (tuple(listed), len(data))
-
-
-@given(single_names.filter(lambda name: not isinstance(name, MachineName) or name.suffix is not None))
-def test_queue_formats(name: FormatName) -> None:
-    packed = encode_queue_format(name)
-    again, end = decode_queue_format(packed)
-    assert repr(again) == repr(name)
-    assert end == len(packed)
