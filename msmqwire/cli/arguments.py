@@ -36,7 +36,6 @@ __all__ = [
     "guid",
     "hours",
     "input_file",
-    "input_files",
     "moment",
     "network",
     "port",
@@ -269,19 +268,6 @@ def input_file(name: str, what: str = "capture") -> str:
     return name
 
 
-def input_files(names: Sequence[str], what: str = "capture") -> list[str]:
-    """Files to read one after the other, standard input at most once.
-
-    Raises
-    ------
-    CommandError
-        Standard input is named twice, or ``input_file`` refuses a name.
-    """
-    if names.count("-") > 1:
-        raise CommandError(f"- is given twice, but standard input has one {what} only: name files for the others")
-    return [input_file(name, what) for name in names]
-
-
 def capture_files(names: Sequence[str]) -> tuple[list[str], int]:
     """The captures that names stand for, and the number of other files; standard error has a line for each of those.
 
@@ -293,7 +279,10 @@ def capture_files(names: Sequence[str]) -> tuple[list[str], int]:
     from msmqwire import capture
     from msmqwire.capture.files.listing import STANDARD_INPUT, files_at
 
-    input_files([name for name in names if name == STANDARD_INPUT])
+    if names.count(STANDARD_INPUT) > 1:
+        raise CommandError("- is given twice, but standard input has one capture only: name files for the others")
+    if STANDARD_INPUT in names:
+        input_file(STANDARD_INPUT)
     found: list[str] = []
     refused = 0
     for name in names:

@@ -1,4 +1,4 @@
-"""``msmqwire decode``: read captures, or bodies of messages, as tables."""
+"""``msmqwire decode``: read captures as tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from msmqwire.cli.arguments import (
     column_names,
     count,
     count_of_jobs,
-    input_files,
     read_options,
     usable_cores,
 )
@@ -86,7 +85,6 @@ examples:
   msmqwire decode *.pcap --table notifications -o changes.parquet
   msmqwire decode incident.pcap --extract bodies
   msmqwire decode capture.pcap --columns frame,src,servers -T csv > servers.csv
-  msmqwire decode --kind notification body.bin bodies.parquet
   msmqwire decode --hex 0000485504000000d1587355509195954997b6e611ea26c6 -T table
   ssh router tcpdump -U -w - port 1801 | msmqwire decode --table messages -
 """
@@ -94,16 +92,9 @@ examples:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Read captures (pcap or pcapng), or bodies of messages, and write their contents as tables."
+    parser.description = "Read captures (pcap or pcapng) and write their contents as tables."
     parser.epilog = _EPILOG
     parser.add_argument("files", nargs="+", metavar="FILE", help=CAPTURE_HELP)
-    parser.add_argument(
-        "--kind",
-        choices=("capture", "notification"),
-        default="capture",
-        help="the kind of FILE: a capture (default), or the body of a change notification, [MS-MQCN]; a Parquet file "
-        "has one in each row, in the column payload",
-    )
     parser.add_argument(
         "--hex", action="store_true", help="FILE is one payload in hexadecimal; table shows the field of each byte"
     )
@@ -149,20 +140,15 @@ def run(options: argparse.Namespace) -> int:
         from msmqwire.cli.payload import decode_hex
 
         return decode_hex(options, format)
-    return (_decode_captures if options.kind == "capture" else _decode_bodies)(options, format)
+    return _decode_captures(options, format)
 
 
 def _check(options: argparse.Namespace) -> None:
-    given = vars(options) | {"kind": None if options.kind == "capture" else options.kind}
-    if options.hex:
-        names, refusal = ["kind", "columns", "limit"], "is not for --hex"
-    elif given["kind"]:
-        names, refusal = ["table"], f"is for captures, not for --kind {options.kind}"
-    else:
+    if not options.hex:
         return
-    for name in (*names, "where", "extract", "jobs", "ports", "addresses", "since", "until"):
-        if given[name] not in (None, []):
-            raise CommandError(f"--{'address' if name == 'addresses' else name} {refusal}")
+    for name in ("columns", "limit", "where", "extract", "jobs", "ports", "addresses", "since", "until"):
+        if getattr(options, name) not in (None, []):
+            raise CommandError(f"--{'address' if name == 'addresses' else name} is not for --hex")
 
 
 def _extract(options: argparse.Namespace) -> int:
@@ -453,32 +439,3 @@ def _is_pipe(name: str) -> bool:
         return stat.S_ISFIFO(os.stat(name).st_mode)
     except OSError:
         return False
-
-
-def _decode_bodies(options: argparse.Namespace, format: str) -> int:
-    from msmqwire.cli.bodies import BodyReader
-
-    files = input_files(options.files, "body")
-    reader = BodyReader(files, columns=options.columns, guid=options.guid, strict=options.strict)
-    schema = _ordered(reader.schema, options.columns)
-    with (
-        progress(files, wanted=not (options.quiet or is_terminal(options.output))) as show,
-        open_target(options.output, files) as sink,
-    ):
-        writer = table_writer(format, sink, schema)
-        left = options.limit
-        for batch in reader:
-            batch = batch.select(schema.names).slice(0, left)
-            writer.write(batch)
-            show(reader.bytes_read)
-            left = None if left is None else left - batch.num_rows
-            if left == 0:
-                break
-        writer.finish()
-    if not options.quiet:
-        from msmqwire.capture.stats import described_faults
-
-        say(f"{counted(reader.messages, 'message')}: {counted(reader.rows, 'row')}")
-        for line in described_faults("message", reader.faults):
-            say(line)
-    return 2 if reader.faults else 0

@@ -199,16 +199,9 @@ def test_standard_input_without_a_capture() -> None:
     refused("decode", "-", input=b"hello")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "what"),
-    [
-        (("decode", "-", LOCAL, "-", "-q"), "capture"),
-        (("replay", "-", "-"), "capture"),
-        (("decode", "--kind", "notification", "-", "-"), "body"),
-    ],
-)
-def test_standard_input_given_twice(arguments: tuple[str | Path, ...], what: str) -> None:
-    expected = f"msmqwire: - is given twice, but standard input has one {what} only: name files for the others\n"
+@pytest.mark.parametrize("arguments", [("decode", "-", LOCAL, "-", "-q"), ("replay", "-", "-")])
+def test_standard_input_given_twice(arguments: tuple[str | Path, ...]) -> None:
+    expected = "msmqwire: - is given twice, but standard input has one capture only: name files for the others\n"
     assert refused(*arguments, input=LOCAL.read_bytes()) == expected
 
 
@@ -279,7 +272,7 @@ def test_usage(printed: Path, tmp_path: Path) -> None:
         ((*decode, "--since", "2024-03-04T08:00:00.1234567890"), "is not an ISO 8601 time"),
         ((*decode, "--until", "1500-01-01"), "not between the years 1678 and 2262"),
         ((*decode, "--since", "2024-03-04", "--until", "2024-03-04"), "until must be later than since"),
-        ((*decode, "--kind", "notification", "--address", "::1"), "--address is for captures"),
+        (("decode", "--hex", "--address", "::1", "00"), "--address is not for --hex"),
         ((*decode, "--guid", "binary"), "--guid binary is for Parquet"),
         ((*decode, "-o", tmp_path / "out.xls"), ".parquet, .json, .jsonl, .ndjson, .csv"),
         ((*decode, "-o", tmp_path / "out"), "-T"),

@@ -11,7 +11,7 @@ import pytest
 from msmqwire.capture import TABLES
 from msmqwire.insight.layouts import LAYOUTS, byte_map, guess
 from tests.cli.support import msmqwire, run
-from tests.vectors import load
+from tests.vectors import get, load
 
 PING = "0000485504000000d1587355509195954997b6e611ea26c6"
 CONNECTION = (
@@ -72,3 +72,10 @@ def test_standard_input_may_be_a_hexdump() -> None:
     lines = ("00 00 48 55 04 00 00 00 d1 58 73 55 50 91 95 95   ..HU.....XsUP...", "49 97 b6 e6 11 ea 26 c6   I.....&.")
     dump = "".join(f"{16 * at:04x}   {line}\n" for at, line in enumerate(lines))
     assert json.loads(msmqwire("decode", "--hex", "-", "-T", "json", input=dump.encode()).stdout)["cookie"] == 4
+
+
+def test_the_body_of_a_notification() -> None:
+    body = get("mqcn", "C1-delete").data
+    for table in ((), ("--table", "notifications")):
+        row = json.loads(run("decode", "--hex", body.hex(), *table, "-T", "json")[1])
+        assert (row["operation"], row["object"]) == ("delete", "queue")

@@ -31,7 +31,7 @@ class Writer:
         self._has_route = set(_ROUTE) <= set(names)
         self._whole = not set(CAPTURE.names) <= set(names)  # columns that were chosen
         self._titles = titles_of(names)
-        self._places = [name for name in ("file", "row", "frame", "time") if name in names]
+        self._places = [name for name in ("file", "frame", "time") if name in names]
         apart = {*self._places, *self._titles, "fault", "violations"}
         if self._has_route:
             apart |= {*_ROUTE, *_NOT_SHOWN}

@@ -15,7 +15,6 @@ from rich.text import Text
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import printable
 from msmqwire.cli.formats.people import Row, items, route, rows_of, shown, title, titles_of, values_of
-from msmqwire.mqcn import NOTIFICATIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -153,27 +152,9 @@ class _Packets:
         return Text("\n").join(lines)
 
 
-class _Changes(_Packets):
-    """A change a row, with a line for each of its properties."""
-
-    by_file = False
-    numbers = frozenset({"row"})
-
-    def __init__(self, names: list[str]) -> None:
-        super().__init__(names)
-        self._where = [name for name in names if name in ("file", "row")]
-        self.headers = (*self._where, "change")
-        self._fields = [name for name in self._fields if name not in ("file", "row", "version", "index")]
-
-    def cells(self, row: Row) -> list[Text]:
-        return [*(Text(shown(row[place])) for place in self._where), self._packet(row)]
-
-
 def _layout(names: list[str]) -> _Packets | _Columns:
     if set(CAPTURE.names) <= set(names):
         return _Packets(names)
-    if {"file", *NOTIFICATIONS.names} <= set(names):
-        return _Changes(names)
     return _Columns(names)
 
 
