@@ -1,4 +1,4 @@
-"""Payloads into the columns of a batch, with any number of threads."""
+"""Payloads into the columns of a batch."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t
@@ -10,19 +10,18 @@ from msmqwire.wire.transport cimport Transports
 
 
 cdef class Decoder:
-    """Payloads [start, stop) of a batch, decoded by one thread into columns of their own.
+    """The kernel of a protocol and the columns that it writes.
 
-    A protocol's subclass has ``decode``, which writes rows from ``columns.rows`` on, and may prepare and finish. A
-    batch keeps its first decoder: columns with enough room need not be looked up again.
+    A subclass has ``decode``, and may prepare and finish. A batch keeps its decoder: columns with enough room need not be
+    looked up again.
     """
     cdef Payloads payloads
     cdef Transports transports
     cdef bint strict
     cdef uint32_t options   # a protocol's own
-    cdef size_t start
-    cdef size_t stop
+    cdef size_t count       # of payloads
     cdef Columns columns
-    cdef size_t most_payloads   # what the columns of a batch's first decoder have room for
+    cdef size_t most_payloads   # what the columns have room for
     cdef size_t most_bytes
     cdef tuple lists            # of the lists among them: path of the items, which of ``columns.lists``
 
@@ -33,5 +32,5 @@ cdef class Decoder:
 
 cdef Batch decode_payloads(
     Layout layout, type decoder, Payloads payloads, Transports transports, bint strict, object columns, Batch out,
-    int threads, type kind=*, uint32_t options=*
+    type kind=*, uint32_t options=*
 )

@@ -83,18 +83,6 @@ cdef inline void clear_counts(Columns* columns) noexcept:
         columns.lists[i].count = 0
 
 
-cdef inline void forget_zeros(Columns* columns) noexcept:
-    """Before others write into the columns."""
-    cdef size_t i
-    for i in range(columns.count):
-        columns.sources[i].zeros = 0
-
-
-cdef inline void copy_columns(Columns* target, const Columns* columns) noexcept:
-    cdef size_t front = <size_t>(<const uint8_t*>columns.sources - <const uint8_t*>columns)
-    memcpy(target, columns, front + columns.count * sizeof(Source))
-
-
 cdef class Line:
     """What a layout says of one column."""
     cdef Source source
@@ -117,7 +105,6 @@ cdef class Layout:
 
     cdef Source source(self, str column) except *
     cdef Line line(self, str column)
-    cdef size_t most_rows(self, size_t payloads, size_t nbytes)
     cdef int reserve(self, Batch batch, Columns* columns) except -1
     cdef list attach(self, Batch batch, object names, Columns* columns)
 

@@ -527,16 +527,12 @@ cdef class Layout:
             line.smallest = self.written[column].smallest
         return line
 
-    cdef size_t most_rows(self, size_t payloads, size_t nbytes):
-        """At least a row a payload; more of them only where rows have a smallest size."""
-        return payloads + (nbytes // self.smallest_row if self.smallest_row else 0)
-
     cdef int reserve(self, Batch batch, Columns* columns) except -1:
         """Reserve memory for every requested column; lists get as many items as the payloads can hold."""
         cdef Line line
         cdef Source source
         cdef size_t nbytes = <size_t>batch.payloads.nbytes
-        cdef size_t rows = self.most_rows(batch.length, nbytes)
+        cdef size_t rows = batch.length + (nbytes // self.smallest_row if self.smallest_row else 0)
         cdef Items* items
         clear_columns(columns)
         columns.stride = self.stride

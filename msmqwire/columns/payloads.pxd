@@ -88,7 +88,6 @@ cdef inline bint fit_batch(Payloads payloads) noexcept:
     return payloads.nbytes <= LARGEST_PAYLOAD and payloads.table.count < <size_t>0x7FFFFFFF
 
 
-cdef Payloads decodable(object payloads, object offsets, int threads)
 cdef Payloads without_large(Payloads payloads, list large)
 cdef tuple immutable_view(object data)
 cdef object hold_payload(object data, tuple fields, const uint8_t** start, size_t* size)

@@ -295,14 +295,6 @@ cdef Payloads of_incomplete(Payloads payloads, object lost):
     return with_lost(result, &sizes[0], kept) if given.size else result
 
 
-cdef Payloads decodable(object payloads, object offsets, int threads):
-    """The payloads that were passed to ``decode_batch``; refuses a number of threads below 1."""
-    cdef Payloads source = Payloads.of(payloads, offsets)
-    if threads < 1:
-        raise ValueError(f"threads={threads} must be at least 1")
-    return source
-
-
 cdef Payloads without_large(Payloads payloads, list large):
     """The payloads with each one above LARGEST_PAYLOAD empty, its index and size added to ``large``."""
     cdef size_t count = payloads.table.count

@@ -12,5 +12,4 @@ def parse_batch(
     path_names: bool = False,
     columns: Sequence[str] | None = None,
     out: Batch | None = None,
-    threads: int = 1,
 ) -> Batch: ...

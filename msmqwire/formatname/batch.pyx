@@ -8,7 +8,7 @@ from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
 from msmqwire.columns.layout cimport LIST_END, VALUE, Layout, place_of, put_fault, put_rows
-from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, decodable, payload_at
+from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.formatname.kernel cimport (
     EXTENDED, HAS_ADDRESS, HAS_DOMAIN, HAS_ELEMENTS, HAS_GUID, HAS_PORT, HAS_PRIVATE_ID, HAS_PROTOCOL, HAS_QUEUE,
     HAS_QUEUE_TYPE, HAS_SUBQUEUE, HAS_SUFFIX, HTTP_SLASHES, KIND_DIRECT, KIND_MULTICAST, KIND_MULTIPLE_ELEMENT,
@@ -112,13 +112,13 @@ cdef class NameDecoder(Decoder):
         cdef PayloadTable source = self.payloads.table
         cdef TextSpan* elements = <TextSpan*>self.columns.lists[ELEMENTS].members[0]
         cdef size_t element = 0
-        cdef size_t first = self.start
+        cdef size_t first = 0
         cdef size_t count
         cdef size_t i
         cdef Fault fault
         cdef Span text
-        while first < self.stop:
-            count = min(<size_t>BLOCK, self.stop - first)
+        while first < self.count:
+            count = min(<size_t>BLOCK, self.count - first)
             for i in range(count):
                 text = payload_at(&source, first + i)
                 rows[i].presence = 0
@@ -126,7 +126,7 @@ cdef class NameDecoder(Decoder):
                     memset(&rows[i].name, 0, sizeof(Name))
                 elif read_name(text, self.options, elements, &element, &rows[i].name, &fault) != 0:
                     memset(&rows[i].name, 0, sizeof(Name))
-                    put_fault(&self.columns, &fault, self.columns.rows + i)
+                    put_fault(&self.columns, &fault, first + i)
                 else:
                     rows[i].presence = presence_of(&rows[i].name)
                 rows[i].elements_end = <uint32_t>element
@@ -137,7 +137,7 @@ cdef class NameDecoder(Decoder):
 
 def parse_batch(
     texts, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_names=False, columns=None,
-    Batch out=None, int threads=1
+    Batch out=None
 ):
     """Parse a column of format names into the columns of the format_names table: [MS-MQMQ] 2.1.
 
@@ -156,8 +156,6 @@ def parse_batch(
         Build only these columns.
     out : Batch, optional
         A batch to overwrite, with everything that its views show.
-    threads : int
-        The number of threads.
 
     Raises
     ------
@@ -181,6 +179,6 @@ def parse_batch(
         | (PATH_NAME if path_names else 0)
     )
     return decode_payloads(
-        LAYOUT, NameDecoder, decodable(Payloads.of_texts(texts), None, threads), Transports.__new__(Transports), False,
-        columns, out, threads, Batch, options,
+        LAYOUT, NameDecoder, Payloads.of_texts(texts), Transports.__new__(Transports), False, columns, out, Batch,
+        options,
     )

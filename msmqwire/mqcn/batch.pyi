@@ -18,5 +18,4 @@ def decode_batch(
     strict: bool = False,
     columns: Sequence[str] | None = None,
     out: Batch | None = None,
-    threads: int = 1,
 ) -> NotificationBatch: ...

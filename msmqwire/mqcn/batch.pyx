@@ -14,7 +14,7 @@ from msmqwire.columns.decoder cimport Decoder, decode_payloads
 from msmqwire.columns.layout cimport (
     COPY, LIST_END, VALUE, Columns, Layout, Source, column_of, place_of, put_fault, section
 )
-from msmqwire.columns.payloads cimport PayloadTable, Span, decodable, payload_at
+from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqcn.kernel cimport (
     CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, HAS_BODY, HAS_CHANGE, HAS_GUID, HAS_OBJECT, HAS_PATH,
     HAS_RESERVED, HAS_UPDATE, HEADER_SIZE, MACHINE, NO_OBJECT, NO_UPDATES, QUEUE, RESERVED_AT, SMALLEST_PROPERTY,
@@ -244,7 +244,7 @@ cdef void put_bare_row(const Targets* to, size_t row, size_t properties) noexcep
 
 
 cdef inline void read_messages(
-    const PayloadTable* payloads, size_t start, size_t stop, bint strict, const Targets* given, PropertyColumns items,
+    const PayloadTable* payloads, size_t count, bint strict, const Targets* given, PropertyColumns items,
     Columns* columns, bint all_, bint wanted,
 ) noexcept nogil:
     """Decode messages; ``all_`` and ``wanted`` are constants: whether every column, and properties, are requested.
@@ -264,7 +264,7 @@ cdef inline void read_messages(
     cdef Span span
     cdef size_t message
     cdef int status
-    for message in range(start, stop):
+    for message in range(count):
         span = payload_at(&source, message)
         first_row = row
         first_property = properties
@@ -311,15 +311,15 @@ cdef class NotificationDecoder(Decoder):
         cdef const PayloadTable* payloads = &self.payloads.table
         if self.columns.count == COLUMN_COUNT:
             read_messages(
-                payloads, self.start, self.stop, self.strict, &self.to, self.items, &self.columns, True, True
+                payloads, self.count, self.strict, &self.to, self.items, &self.columns, True, True
             )
         elif self.items.ids != NULL:
             read_messages(
-                payloads, self.start, self.stop, self.strict, &self.to, self.items, &self.columns, False, True
+                payloads, self.count, self.strict, &self.to, self.items, &self.columns, False, True
             )
         else:
             read_messages(
-                payloads, self.start, self.stop, self.strict, &self.to, self.items, &self.columns, False, False
+                payloads, self.count, self.strict, &self.to, self.items, &self.columns, False, False
             )
 
 
@@ -372,7 +372,7 @@ cdef class NotificationBatch(Batch):
         return 0
 
 
-def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Batch out=None, int threads=1):
+def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Batch out=None):
     """Decode Change Notification Messages into the columns of the notifications table: [MS-MQCN] 2.2.4.
 
     Every change gives one row; so does a message that cannot be decoded, has no change, or is null. The first use of
@@ -390,8 +390,6 @@ def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Bat
         Build only these columns.
     out : Batch, optional
         A batch to overwrite, with everything that its views show.
-    threads : int
-        The number of threads.
 
     Raises
     ------
@@ -401,6 +399,6 @@ def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Bat
         An Arrow consumer still holds ``out``.
     """
     return decode_payloads(
-        LAYOUT, NotificationDecoder, decodable(payloads, offsets, threads), Transports.__new__(Transports), strict,
-        columns, out, threads, NotificationBatch,
+        LAYOUT, NotificationDecoder, Payloads.of(payloads, offsets), Transports.__new__(Transports), strict, columns,
+        out, NotificationBatch,
     )

@@ -23,7 +23,6 @@ def decode_batch(
     strict: bool = False,
     columns: Sequence[str] | None = None,
     out: Batch | None = None,
-    threads: int = 1,
 ) -> MessageBatch: ...
 def decode_session_batch(
     payloads: object,
@@ -33,5 +32,4 @@ def decode_session_batch(
     transport: Transport | NDArray[np.uint8] = "unknown",
     columns: Sequence[str] | None = None,
     out: Batch | None = None,
-    threads: int = 1,
 ) -> Batch: ...

@@ -16,7 +16,7 @@ from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
 from msmqwire.columns.layout cimport hide_incomplete, put_fault, put_rows, put_whole
 from msmqwire.columns.payloads cimport (
-    Payloads, PayloadTable, Span, decodable, payload_at, payloads_of_spans, prefetch_lines
+    Payloads, PayloadTable, Span, payload_at, payloads_of_spans, prefetch_lines
 )
 from msmqwire.mqqb.derived cimport derive_column
 from msmqwire.mqqb.incomplete cimport CutHeader, read_incomplete_message, read_incomplete_session
@@ -125,22 +125,22 @@ cdef class MessageBatch(Batch):
         return 0
 
 
-cdef inline void decode_rows(Decoder part, bint sessions) noexcept nogil:
-    """Decode the payloads of a part; ``sessions`` is a constant wherever this is called."""
-    cdef PayloadTable source = part.payloads.table
+cdef inline void decode_rows(Decoder decoder, bint sessions) noexcept nogil:
+    """Decode the payloads; ``sessions`` is a constant wherever this is called."""
+    cdef PayloadTable source = decoder.payloads.table
     cdef Packet[BLOCK] packets
     cdef CutHeader[BLOCK] headers
-    cdef size_t wholes = part.columns.whole_count
-    cdef size_t row = part.start
+    cdef size_t wholes = decoder.columns.whole_count
+    cdef size_t row = 0
     cdef size_t count
     cdef size_t i
     cdef Span span
     cdef Fault fault
     cdef int status
-    while row < part.stop:
-        count = min(<size_t>BLOCK, part.stop - row)
+    while row < decoder.count:
+        count = min(<size_t>BLOCK, decoder.count - row)
         for i in range(count):
-            if row + i + AHEAD < part.stop:
+            if row + i + AHEAD < decoder.count:
                 span = payload_at(&source, row + i + AHEAD)
                 prefetch_lines(span.data, min(span.size, <size_t>FETCHED))
             span = payload_at(&source, row + i)
@@ -149,41 +149,41 @@ cdef inline void decode_rows(Decoder part, bint sessions) noexcept nogil:
                 continue
             if sessions:
                 status = read_session(
-                    span.data, span.size, transport_at(part.transports, row + i), part.strict, &packets[i], &fault
+                    span.data, span.size, transport_at(decoder.transports, row + i), decoder.strict, &packets[i], &fault
                 )
             else:
-                status = read_message(span.data, span.size, part.strict, NULL, &packets[i], &fault)
+                status = read_message(span.data, span.size, decoder.strict, NULL, &packets[i], &fault)
             if wire_unlikely(status != 0):
-                if not put_incomplete(part, sessions, row + i, &packets[i], &fault, &headers[i], part.columns.rows + i):
+                if not put_incomplete(decoder, sessions, row + i, &packets[i], &fault, &headers[i]):
                     clear_packet(&packets[i])
-                put_fault(&part.columns, &fault, part.columns.rows + i)
-        put_rows(&part.columns, packets, count)
-        if wire_unlikely(part.columns.whole_count != wholes):
-            hide_incomplete(&part.columns, wholes)
-            wholes = part.columns.whole_count
+                put_fault(&decoder.columns, &fault, row + i)
+        put_rows(&decoder.columns, packets, count)
+        if wire_unlikely(decoder.columns.whole_count != wholes):
+            hide_incomplete(&decoder.columns, wholes)
+            wholes = decoder.columns.whole_count
         row += count
 
 
 cdef bint put_incomplete(
-    Decoder part, bint sessions, size_t payload, Packet* packet, Fault* fault, CutHeader* header, size_t row
+    Decoder decoder, bint sessions, size_t row, Packet* packet, Fault* fault, CutHeader* header
 ) noexcept nogil:
     """Read a payload at fault again, if bytes of it are lost; whether it is incomplete, its whole fields known."""
     cdef Span span
     cdef size_t lost
     cdef bint found
-    if part.payloads.table.lost == NULL or part.payloads.table.lost[payload] == 0:
+    if decoder.payloads.table.lost == NULL or decoder.payloads.table.lost[row] == 0:
         return False
-    span = payload_at(&part.payloads.table, payload)
-    lost = part.payloads.table.lost[payload]
+    span = payload_at(&decoder.payloads.table, row)
+    lost = decoder.payloads.table.lost[row]
     if sessions:
         found = read_incomplete_session(
-            span.data, span.size, lost, transport_at(part.transports, payload), packet, fault, header
+            span.data, span.size, lost, transport_at(decoder.transports, row), packet, fault, header
         )
     else:
         found = read_incomplete_message(span.data, span.size, lost, packet, fault, header)
     if found:
         packet.violations = 0
-        put_whole(&part.columns, packet, &span, header.data, header.size, row)
+        put_whole(&decoder.columns, packet, &span, header.data, header.size, row)
     return found
 
 
@@ -236,7 +236,7 @@ cdef class SessionDecoder(Decoder):
         decode_rows(self, True)
 
 
-def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Batch out=None, int threads=1):
+def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Batch out=None):
     """Decode UserMessage packets into the columns of the messages table: [MS-MQMQ] 2.2.20.
 
     Every payload gives one row; one that cannot be decoded gives a row with a fault.
@@ -253,8 +253,6 @@ def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Bat
         Build only these columns.
     out : Batch, optional
         A batch to overwrite, with everything that its views show.
-    threads : int
-        The number of threads.
 
     Raises
     ------
@@ -263,21 +261,20 @@ def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Bat
     BufferError
         An Arrow consumer still holds ``out``.
     """
-    cdef Payloads source = decodable(payloads, offsets, threads)
+    cdef Payloads source = Payloads.of(payloads, offsets)
     return decode_payloads(
-        MESSAGE_LAYOUT, MessageDecoder, source, Transports.__new__(Transports), strict, columns, out, threads,
-        MessageBatch,
+        MESSAGE_LAYOUT, MessageDecoder, source, Transports.__new__(Transports), strict, columns, out, MessageBatch
     )
 
 
 def decode_session_batch(
-    payloads, *, offsets=None, bint strict=False, transport="unknown", columns=None, Batch out=None, int threads=1
+    payloads, *, offsets=None, bint strict=False, transport="unknown", columns=None, Batch out=None
 ):
     """Decode pings and the packets of sessions into the columns of the sessions table: [MS-MQQB] 2.2.
 
     Parameters
     ----------
-    payloads, offsets, strict, columns, out, threads
+    payloads, offsets, strict, columns, out
         As for ``decode_batch``.
     transport : {"unknown", "udp", "tcp"} or array of uint8, shape (n,)
         The transport of the packets (0 unknown, 1 UDP, 2 TCP in an array): pings come over UDP, all others over TCP.
@@ -287,6 +284,6 @@ def decode_session_batch(
     ValueError, BufferError
         As for ``decode_batch``.
     """
-    cdef Payloads source = decodable(payloads, offsets, threads)
+    cdef Payloads source = Payloads.of(payloads, offsets)
     cdef Transports transports = parse_transports(transport, TRANSPORTS, source.table.count)
-    return decode_payloads(SESSION_LAYOUT, SessionDecoder, source, transports, strict, columns, out, threads)
+    return decode_payloads(SESSION_LAYOUT, SessionDecoder, source, transports, strict, columns, out)

@@ -15,5 +15,4 @@ def decode_batch(
     transport: Transport | NDArray[np.uint8] = "unknown",
     columns: Sequence[str] | None = None,
     out: Batch | None = None,
-    threads: int = 1,
 ) -> Batch: ...

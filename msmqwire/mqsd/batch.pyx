@@ -11,7 +11,7 @@ from msmqwire.columns.layout cimport (
     COPY, LIST, LIST_END, VALUE, Layout, Source, column_of, fill_rows, hide_incomplete, place_of, put_fault, put_rows,
     put_whole, section,
 )
-from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, decodable, payload_at
+from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqsd.kernel cimport (
     CUT_SIZE, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, HEADER, IPX_NETWORKS, NETWORKS, REPLY, REPLY_FIELDS, REQUEST_FIELDS,
     RESPONDING_SITE, SERVERS, ServerColumns, Topology, clear_topology, copy_networks, is_plain_request,
@@ -92,12 +92,11 @@ cdef class TopologyDecoder(Decoder):
         Requests come in long runs, and of a plain one only the GUIDs differ from row to row.
         """
         cdef PayloadTable source = self.payloads.table  # local copies, which no store to a column can change
-        cdef Py_ssize_t shift = 16 * (<Py_ssize_t>self.columns.rows - <Py_ssize_t>row)  # between a payload and its row
-        cdef uint8_t* enterprise_id = NULL if self.enterprise_id == NULL else self.enterprise_id + shift
-        cdef uint8_t* request_id = NULL if self.request_id == NULL else self.request_id + shift
-        cdef uint8_t* site_id = NULL if self.site_id == NULL else self.site_id + shift
+        cdef uint8_t* enterprise_id = self.enterprise_id
+        cdef uint8_t* request_id = self.request_id
+        cdef uint8_t* site_id = self.site_id
         cdef size_t start = row
-        cdef size_t stop = self.stop
+        cdef size_t stop = self.count
         cdef Topology packet
         cdef Span span
         while row < stop:
@@ -128,17 +127,16 @@ cdef class TopologyDecoder(Decoder):
         cdef PayloadTable source = self.payloads.table
         cdef const uint8_t* codes = self.transports.codes
         cdef uint32_t transport = self.transports.code
-        cdef Py_ssize_t shift = <Py_ssize_t>self.columns.rows - <Py_ssize_t>row
-        cdef uint8_t* correlation_id = self.correlation_id + 16 * shift
-        cdef uint8_t* site_id = self.responding_site_id + 16 * shift
-        cdef int32_t* network_ends = self.network_ends + shift + 1
-        cdef int32_t* server_ends = self.server_ends + shift + 1
+        cdef uint8_t* correlation_id = self.correlation_id
+        cdef uint8_t* site_id = self.responding_site_id
+        cdef int32_t* network_ends = self.network_ends + 1
+        cdef int32_t* server_ends = self.server_ends + 1
         cdef uint8_t* networks = self.networks
         cdef ServerColumns servers = self.servers
         cdef size_t network = self.columns.lists[NETWORKS].count
         cdef size_t entries = self.columns.lists[SERVERS].count
         cdef size_t start = row
-        cdef size_t stop = self.stop
+        cdef size_t stop = self.count
         cdef Topology packet    # never in memory, as no function that is not inline is given its address
         cdef Topology alike
         cdef Fault fault
@@ -162,7 +160,7 @@ cdef class TopologyDecoder(Decoder):
         if row != start:
             self.columns.lists[NETWORKS].count = network
             self.columns.lists[SERVERS].count = entries
-            memset(self.mask + 4 * self.columns.rows, 0, 4 * (row - start))
+            memset(self.mask + 4 * start, 0, 4 * (row - start))
             clear_topology(&alike)
             alike.presence = DECODED | HAS_REPLY | HAS_REMOTE
             alike.type = REPLY - 1
@@ -183,7 +181,7 @@ cdef class TopologyDecoder(Decoder):
         cdef const uint8_t* codes = self.transports.codes
         cdef uint32_t transport = self.transports.code
         cdef bint strict = self.strict
-        cdef size_t count = min(<size_t>BLOCK, self.stop - row)
+        cdef size_t count = min(<size_t>BLOCK, self.count - row)
         cdef size_t entries = self.columns.lists[SERVERS].count
         cdef Fault fault
         cdef Span span
@@ -198,15 +196,14 @@ cdef class TopologyDecoder(Decoder):
                 span.data, span.size, source.lost[row + i], transport, &packets[i], &fault, headers[i]
             ):
                 put_whole(
-                    &self.columns, &packets[i], &span, headers[i], min(span.size, <size_t>CUT_SIZE),
-                    self.columns.rows + i,
+                    &self.columns, &packets[i], &span, headers[i], min(span.size, <size_t>CUT_SIZE), row + i
                 )
-                put_fault(&self.columns, &fault, self.columns.rows + i)
+                put_fault(&self.columns, &fault, row + i)
             elif wire_unlikely(read_topology(
                 span.data, span.size, transport, strict, &servers, &entries, &packets[i], &fault
             ) != 0):
                 clear_topology(&packets[i])
-                put_fault(&self.columns, &fault, self.columns.rows + i)
+                put_fault(&self.columns, &fault, row + i)
             packets[i].servers_end = <uint32_t>entries
         self.columns.lists[SERVERS].count = entries
         put_rows(&self.columns, packets, count)
@@ -222,19 +219,17 @@ cdef class TopologyDecoder(Decoder):
             self.correlation_id != NULL and self.mask != NULL and self.network_ends != NULL
             and self.responding_site_id != NULL and self.server_ends != NULL
         )
-        cdef size_t row = self.start
-        while row < self.stop:
+        cdef size_t row = 0
+        while row < self.count:
             if requests:
                 row = self.put_plain_requests(row)
             if replies:
                 row = self.put_plain_replies(row)
-            if row < self.stop:
+            if row < self.count:
                 row = self.put_block(row)
 
 
-def decode_batch(
-    payloads, *, offsets=None, bint strict=False, transport="unknown", columns=None, Batch out=None, int threads=1
-):
+def decode_batch(payloads, *, offsets=None, bint strict=False, transport="unknown", columns=None, Batch out=None):
     """Decode MS-MQSD packets into the columns of the topology table: [MS-MQSD] 2.2.
 
     Every payload gives one row; one that cannot be decoded gives a row with a fault.
@@ -253,8 +248,6 @@ def decode_batch(
         Build only these columns, e.g. ``mqsd.REQUEST_COLUMNS``.
     out : Batch, optional
         A batch to overwrite, with everything that its views show.
-    threads : int
-        The number of threads.
 
     Raises
     ------
@@ -263,6 +256,6 @@ def decode_batch(
     BufferError
         An Arrow consumer still holds ``out``.
     """
-    cdef Payloads source = decodable(payloads, offsets, threads)
+    cdef Payloads source = Payloads.of(payloads, offsets)
     cdef Transports transports = parse_transports(transport, TRANSPORTS, source.table.count)
-    return decode_payloads(LAYOUT, TopologyDecoder, source, transports, strict, columns, out, threads)
+    return decode_payloads(LAYOUT, TopologyDecoder, source, transports, strict, columns, out)

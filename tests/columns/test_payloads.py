@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -70,34 +71,27 @@ def test_every_kind_of_payloads(kind: Format) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("count", [0, 1, 2, 5, 2000])
 @each_format
-def test_threads_change_nothing(kind: Format, count: int, threads: int, strict: bool) -> None:
+def test_any_number_of_payloads(kind: Format, count: int, strict: bool) -> None:
     payloads: list[bytes | None] = list(payloads_of(kind)[:count])
     if count > 2:
         payloads[1] = payloads[-1] = None
-    kind.assert_rows(payloads, threads=threads, strict=strict)
+    kind.assert_rows(payloads, strict=strict)
 
 
 @each_format
-def test_threads_over_many_blocks(kind: Format) -> None:
-    """More rows than a block holds, so that blocks and chunks meet in the middle of lists."""
-    payloads = payloads_of(kind) * 40
-    one = kind.decode_batch(payloads)
-    for threads in (2, 3):
-        many = kind.decode_batch(payloads, threads=threads)
-        many.to_arrow().validate(full=True)
-        assert many.to_arrow().equals(one.to_arrow())
-        np.testing.assert_array_equal(many.faults, one.faults)
-        kind.look(many)
-
-
-@pytest.mark.parametrize("threads", [0, -1])
-@each_format
-def test_threads_must_be_one_or_more(kind: Format, threads: int) -> None:
-    with pytest.raises(ValueError, match="threads"):
-        kind.decode_batch(kind.whole, threads=threads)
+def test_slices_in_threads_have_the_rows_of_the_whole(kind: Format) -> None:
+    """More rows than a block holds, so that blocks and slices end within lists."""
+    payloads = Payloads.of(payloads_of(kind) * 40)
+    whole = kind.decode_batch(payloads)
+    step = len(payloads) // 3
+    with ThreadPoolExecutor(4) as pool:
+        slices = pool.map(kind.decode_batch, [payloads[i : i + step] for i in range(0, len(payloads), step)])
+        found = pa.Table.from_batches([batch.to_arrow() for batch in slices])
+    found.validate(full=True)
+    assert found.combine_chunks().equals(pa.Table.from_batches([whole.to_arrow()]))
+    kind.look(whole)
 
 
 # --- Payloads themselves ---

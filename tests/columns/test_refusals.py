@@ -37,7 +37,7 @@ def payload_rows(batch: Any) -> list[int]:
 @pytest.mark.parametrize(("module", "data"), PACKETS)
 def test_a_payload_of_2_gib_is_one_faulty_row(module: Any, data: bytes) -> None:
     large = np.zeros(2**31, np.uint8)  # memory that is never touched
-    batch = module.decode_batch([data, large, data, b""], threads=2)
+    batch = module.decode_batch([data, large, data, b""])
     (_, fault, _, empty) = [batch.fault(row) for row in payload_rows(batch)]
     assert fault == ("too_large", batch.table.fields[0], 0)
     assert empty.code == "truncated"

@@ -26,11 +26,10 @@ def test_equal_results(kind: Format) -> None:
     out: Any = None
     for count in (10, 500, 3, 0, kind.count - 1, 100):
         payloads = rng.sample(payloads_of(kind), count)
-        for threads in (1, 2):
-            again = kind.decode_batch(payloads, out=out, threads=threads)
-            assert out is None or again is out
-            out = again
-            kind.assert_rows(payloads, out)
+        again = kind.decode_batch(payloads, out=out)
+        assert out is None or again is out
+        out = again
+        kind.assert_rows(payloads, out)
 
 
 @each_format
@@ -113,11 +112,11 @@ def test_a_batch_is_not_made_by_hand(kind: Format) -> None:
         Batch()
 
 
-@pytest.mark.parametrize("options", [{"columns": ["no"]}, {"threads": 0}, {"offsets": [1, 0]}], ids=str)
+@pytest.mark.parametrize("options", [{"columns": ["no"]}, {"offsets": [1, 0]}], ids=str)
 @each_format
 def test_a_refused_call_leaves_the_batch_as_it_was(kind: Format, options: dict[str, Any]) -> None:
     out = kind.decode_batch(payloads_of(kind))
-    with pytest.raises(ValueError, match=r"no|threads|offsets"):
+    with pytest.raises(ValueError, match=r"no|offsets"):
         kind.decode_batch(b"ab" if "offsets" in options else payloads_of(kind)[:3], out=out, **options)
     with pytest.raises(TypeError):
         kind.decode_batch([kind.whole[0], "text"], out=out)

@@ -82,15 +82,9 @@ def test_what_is_no_column_of_text(texts: Any, message: str) -> None:
 
 def test_no_texts() -> None:
     for texts in ([], pa.array([], pa.string()), pa.chunked_array([], pa.string())):
-        batch = parse_batch(texts, threads=3)
+        batch = parse_batch(texts)
         assert len(batch) == 0
         assert batch.to_arrow().num_rows == 0
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3, 7, 5_000])
-def test_threads_change_nothing(threads: int) -> None:
-    texts = [text for i, name in enumerate(TEXTS) for text in (name, LIST if i % 3 else f"{LIST},")]
-    assert rows(texts, threads=threads) == rows(texts)
 
 
 @pytest.mark.parametrize("column", FORMAT_NAMES.names)
@@ -166,7 +160,6 @@ def test_what_a_batch_holds_is_released() -> None:
 def test_an_element_needs_the_least_room_there_is() -> None:
     """Elements are reserved by the bytes of the shortest: lists of nothing but those fit."""
     text = ",".join(["DIRECT=OS:a\\b"] * 100)
-    for threads in (1, 3):
-        batch = parse_batch([text, text + ",x", text], threads=threads)
-        assert batch["elements"].offsets.tolist() == [0, 100, 100, 200]
-        assert {batch["elements"].values.text(i) for i in range(200)} == {"DIRECT=OS:a\\b"}
+    batch = parse_batch([text, text + ",x", text])
+    assert batch["elements"].offsets.tolist() == [0, 100, 100, 200]
+    assert {batch["elements"].values.text(i) for i in range(200)} == {"DIRECT=OS:a\\b"}

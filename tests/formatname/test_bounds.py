@@ -51,7 +51,7 @@ for names, options in ((NAMES, OPTIONS), (PATH_NAMES, {"path_names": True})):
                 batch.__arrow_c_array__()
             checked += 1
         for i in range(0, len(texts), 100):
-            batch = parse_batch(column(encoded[i : i + 100], at_the_end), threads=1 + i // 100 % 3, **options)
+            batch = parse_batch(column(encoded[i : i + 100], at_the_end), **options)
             assert of_batch(batch.to_arrow(guid="uuid").to_pylist(), **options) == expected[i : i + 100]
 print(checked)
 """

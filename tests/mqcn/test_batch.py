@@ -317,15 +317,6 @@ def test_a_gathered_property_stays_as_it_was_when_the_batch_is_written_again() -
         np.testing.assert_array_equal(array, copied)
 
 
-def test_a_property_is_the_same_with_threads() -> None:
-    payloads = SOME * 20
-    one, rows = decoded(payloads).property(105)
-    for threads in (2, 3):
-        values, found = decoded(payloads, threads=threads).property(105)
-        np.testing.assert_array_equal(values, one)
-        np.testing.assert_array_equal(found, rows)
-
-
 def test_a_property_of_a_batch_that_is_written_again() -> None:
     rng = random.Random(11)
     out = decoded([])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import sys
 from typing import Any
 
@@ -62,16 +61,15 @@ def raw_values(batch: Batch) -> dict[str, Any]:
     return parts | {name: repr(view.tolist()) for name, view in views.items() if isinstance(view, np.ndarray)}
 
 
-@pytest.mark.parametrize("threads", [(1,), (2,), (1, 2)])
-def test_rows_without_a_part_after_rows_with_it(threads: tuple[int, ...]) -> None:
+def test_rows_without_a_part_after_rows_with_it() -> None:
     security = mqqb.SecurityHeader(security_flags=1, security_id=b"\1\1" + bytes(10))
     plain = [mqqb.encode(mqqb.UserMessage(body=b"hello")), mqqb.encode(mqqb.UserMessage(security=security))]
     out: Any = None
     # Pairs of plain messages, then full messages, then pairs again
     cases = ((50, 0, 0), (35, 40, 45), (0, 5, 48), (17, 0, 0), (50, 1, 50), (100, 0, 0), (0, 300, 0), (100, 0, 0))
-    for (before, full, after), count in zip(cases, itertools.cycle(threads), strict=False):
+    for before, full, after in cases:
         payloads = plain * before + [WHOLE] * full + plain * after
-        out = mqqb.decode_batch(payloads, out=out, threads=count)
+        out = mqqb.decode_batch(payloads, out=out)
         assert raw_values(out) == raw_values(mqqb.decode_batch(payloads))
         assert [bytes(packet) for packet in mqqb.encode_batch(out)] == payloads
 

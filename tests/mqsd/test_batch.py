@@ -179,13 +179,12 @@ def _replies() -> list[bytes]:
 REPLIES = _replies()
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_runs_of_replies(threads: int) -> None:
+def test_runs_of_replies() -> None:
     """Wherever a run of replies ends, and whatever ends it."""
     others = [V1, V2, b"", V3[:66], V3 + b"\0", V3[:24] + b"\1" + V3[25:], b"\1" + V3[1:]]
     mixed = [data for i, reply in enumerate(REPLIES) for data in (reply, *others[i % 50 :][:1])]
-    assert_columns(mqsd.decode_batch(mixed, threads=threads), read_all(mixed))
-    batch = mqsd.decode_batch(REPLIES, columns=mqsd.REPLY_COLUMNS, threads=threads)
+    assert_columns(mqsd.decode_batch(mixed), read_all(mixed))
+    batch = mqsd.decode_batch(REPLIES, columns=mqsd.REPLY_COLUMNS)
     assert len(batch.faults) == 0
     assert contents(mqsd.encode_batch(batch)) == REPLIES
 
@@ -237,9 +236,8 @@ def test_each_row_may_have_its_transport() -> None:
             reference.read(data, strict=strict, transport=cast(Transport, code.name.lower()))
             for data, code in zip(SOME, codes, strict=True)
         ]
-        for threads in (1, 2):
-            batch = mqsd.decode_batch(SOME, strict=strict, transport=np.array(codes, np.uint8), threads=threads)
-            assert_columns(batch, expected)
+        batch = mqsd.decode_batch(SOME, strict=strict, transport=np.array(codes, np.uint8))
+        assert_columns(batch, expected)
     assert len(mqsd.decode_batch([], transport=np.empty(0, np.uint8))) == 0
     unknown = [np.array([code, *codes[1:]], np.uint8) for code in (Code.TCP, 4, 32, 255)]
     for wrong in (np.empty(0, np.uint8), np.array(codes[1:], np.uint8), *unknown):

@@ -52,7 +52,7 @@ def test_batches_and_the_oracle_agree(kind: Format, count: int, strict: bool) ->
         some = payloads[start : start + 10_000]
         joined, offsets = b"".join(some), np.cumsum([0, *map(len, some)])
         batch = kind.assert_rows(some, kind.decode_batch(joined, offsets=offsets, strict=strict), strict=strict)
-        again = kind.decode_batch(some, strict=strict, threads=2)
+        again = kind.decode_batch(some, strict=strict)
         assert again.to_arrow().equals(batch.to_arrow())
         assert np.array_equal(again.faults, batch.faults)
 
@@ -64,9 +64,9 @@ def test_any_batch_is_what_the_oracle_says(kind: Format, part: int) -> None:
     @given(data=st.data())
     def agree(data: st.DataObject) -> None:
         many = data.draw(st.lists(st.none() | PAYLOADS[str(kind)], max_size=12))
-        strict, threads = data.draw(st.booleans()), data.draw(st.integers(1, 3))
+        strict = data.draw(st.booleans())
         for given_as in (many, pa.array(many, pa.binary()), pa.array([b"x", *many], pa.binary_view())[1:]):
-            kind.assert_rows(many, kind.decode_batch(given_as, strict=strict, threads=threads), strict=strict)
+            kind.assert_rows(many, kind.decode_batch(given_as, strict=strict), strict=strict)
 
     agree()
 
@@ -96,14 +96,14 @@ class Reuse(RuleBasedStateMachine):
         self.payloads: list[bytes | None] = []
         self.held: list[tuple[pa.Array, list[Any]]] = []
 
-    @rule(data=st.data(), threads=st.integers(1, 2))
-    def decode(self, data: st.DataObject, threads: int) -> None:
+    @rule(data=st.data())
+    def decode(self, data: st.DataObject) -> None:
         payloads = data.draw(st.lists(st.none() | PAYLOADS[str(self.kind)], max_size=self.most))
         if self.held:
             with pytest.raises(BufferError):
-                self.kind.decode_batch(payloads, out=self.batch, threads=threads)
+                self.kind.decode_batch(payloads, out=self.batch)
         else:
-            assert self.kind.decode_batch(payloads, out=self.batch, threads=threads) is self.batch
+            assert self.kind.decode_batch(payloads, out=self.batch) is self.batch
             self.payloads = payloads
 
     @rule(data=st.data())

@@ -110,7 +110,7 @@ def test_text(name: FormatName, cased: Any, width: int) -> None:
 
 @given(st.lists(st.one_of(st.none(), names.map(str), st.text(max_size=40), st.text(VISIBLE, max_size=40)), max_size=9))
 def test_columns(texts: list[str | None]) -> None:
-    rows = parse_batch(texts, **EVERYTHING, threads=2).to_arrow(guid="uuid").to_pylist()
+    rows = parse_batch(texts, **EVERYTHING).to_arrow(guid="uuid").to_pylist()
     expected = [None if text is None else of_parse(text, **EVERYTHING) for text in texts]
     assert of_batch(rows, **EVERYTHING) == expected
 

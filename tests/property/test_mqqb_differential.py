@@ -45,7 +45,7 @@ def assert_agreement(payloads: list[bytes], table: Table, *, strict: bool, trans
     batch = decode_batch(joined, table, offsets=offsets, strict=strict, transport=transport)
     assert_columns(batch, expected)
     assert_arrow(batch, expected)
-    again = decode_batch(payloads, table, strict=strict, transport=transport, threads=2)
+    again = decode_batch(payloads, table, strict=strict, transport=transport)
     assert again.to_arrow().equals(batch.to_arrow())
     assert np.array_equal(again.faults, batch.faults)
 
