@@ -12,8 +12,8 @@ from msmqwire.wire.transport cimport Transports
 cdef class Decoder:
     """The kernel of a protocol and the columns that it writes.
 
-    A subclass has ``decode``, and may prepare and finish. A batch keeps its decoder: columns with enough room need not be
-    looked up again.
+    A subclass has ``decode``, and may prepare and finish. A batch keeps its decoder, so that columns with enough room
+    are not looked up again.
     """
     cdef Payloads payloads
     cdef Transports transports
