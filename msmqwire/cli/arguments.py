@@ -131,21 +131,17 @@ def add_expected(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_captures_or_lake(parser: argparse.ArgumentParser, *, spark: bool = False) -> None:
-    """Add captures, ``--lake`` and, with ``spark``, ``--master``; ``check_captures_or_lake`` judges them."""
+def add_captures_or_lake(parser: argparse.ArgumentParser) -> None:
+    """Add captures and ``--lake``; ``check_captures_or_lake`` judges them."""
     parser.add_argument("files", nargs="*", metavar="CAPTURE", help=CAPTURE_HELP)
     parser.add_argument("--lake", metavar="LAKE", help="a lake of msmqwire pipeline, in place of captures")
-    if spark:
-        parser.add_argument("--master", metavar="URL", help="the Spark that reads the lake, e.g. local[4], spark://...")
 
 
 def check_captures_or_lake(options: argparse.Namespace) -> None:
-    """Refuse options that name captures and a lake, or neither, or a Spark without a lake."""
+    """Refuse options that name captures and a lake, or neither."""
     if bool(options.files) == bool(options.lake):
         both = "name captures or a lake, not both"
         raise CommandError(both if options.files else "name captures, or a lake with --lake")
-    if getattr(options, "master", None) and not options.lake:
-        raise CommandError("--master is the Spark that reads a lake: name one with --lake")
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,9 @@ from msmqwire.cli.arguments import (
 from msmqwire.cli.console import counted, optional, print_json, printable, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory
-from msmqwire.cli.lake_rows import check_lake
-from msmqwire.cli.spark_session import with_spark
+from msmqwire.cli.lake_rows import check_lake, report_lake
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from msmqwire.directory import Directory, Queue
     from msmqwire.notification.comparison import Comparison
     from msmqwire.notification.replay import Event, NotifiedQueue, Replay
@@ -39,8 +36,7 @@ has are left out, or null in JSON. A machine is the address that received the no
 --directory completes notifications of version 2 from the directory and compares each queue with it;
 queues of the directory without notifications come last.
 
-Captures are sorted in memory. A lake may have any size: Spark sorts it, on this machine or where
---master, SPARK_REMOTE or spark-submit choose.
+Notifications are sorted in memory, about 600 bytes for each change.
 
 exit status:
   0  every frame was read and every notification decoded
@@ -56,20 +52,11 @@ examples:
 """
 
 
-# The counts of a capture of which something could not be read
-_LOST = (
-    "problem IS NOT NULL OR cardinality(unsupported_links) > 0 OR "
-    "damaged + incomplete_datagrams + fragment_conflicts + cut_files + encrypted + unread + "
-    "streams.gaps + streams.conflicts + streams.uncompared + streams.no_packet + streams.unfinished + "
-    "streams.evictions > 0"
-)
-
-
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     parser.description = "Rebuild the queues that change notifications describe, from captures or a lake."
     parser.epilog = _EPILOG
-    add_captures_or_lake(parser, spark=True)
+    add_captures_or_lake(parser)
     parser.add_argument(
         "--at", type=moment, metavar="TIME", help="only notifications until this time; UTC without a time zone"
     )
@@ -85,48 +72,45 @@ def run(options: argparse.Namespace) -> int:
     check_captures_or_lake(options)
     directory = None if options.directory is None else open_directory(options.directory)
     if options.lake:
-        optional("pyspark", "msmqwire replay --lake")
         check_lake(options, "notifications", "msmqwire replay --lake")
-        return with_spark(options.master, partial(_replay_on_spark, options, directory))
-    return _replay_captures(options, directory)
-
-
-def _replay_captures(options: argparse.Namespace, directory: Directory | None) -> int:
-    from msmqwire.capture import read_tables
-    from msmqwire.notification.replay import COLUMNS, replay
-
-    files, refused = capture_files(options.files)
-    with read_tables(files, "notifications", columns={"notifications": COLUMNS}, strict=True) as reader:
-        found = replay((batch for _, batch in reader), at=options.at, directory=directory)
+    found, report_counts = (_read_lake if options.lake else _read_captures)(options, directory)
     verdicts = _print(options, found.queues, directory)
-    status = report(reader, refused, quiet=options.quiet)
+    status = report_counts()
     if not options.quiet:
         say(
             f"{counted(found.messages, 'notification message')}: {counted(len(found.queues), 'queue')}, "
             f"{_disregarded(found)}, {counted(found.machine_changes, 'change')} of machines"
         )
         _say_verdicts(verdicts)
-    return status
+    # Captures are decoded strictly, as receivers do; a lake is not
+    return 2 if {"malformed", "version"} & found.rules.keys() else status
+
+
+def _read_captures(options: argparse.Namespace, directory: Directory | None) -> tuple[Replay, Callable[[], int]]:
+    from msmqwire.capture import read_tables
+    from msmqwire.notification.replay import COLUMNS, replay
+
+    files, refused = capture_files(options.files)
+    with read_tables(files, "notifications", columns={"notifications": COLUMNS}, strict=True) as reader:
+        found = replay((batch for _, batch in reader), at=options.at, directory=directory)
+    return found, partial(report, reader, refused, quiet=options.quiet)
+
+
+def _read_lake(options: argparse.Namespace, directory: Directory | None) -> tuple[Replay, Callable[[], int]]:
+    import pyarrow as pa
+
+    from msmqwire.notification.replay import COLUMNS, in_order, replay
+    from msmqwire.spark import lake
+
+    columns = [*(name for name in COLUMNS if name != "time"), "time_ns", "stream_offset"]
+    batches = list(lake.batches(options.lake, "notifications", columns))
+    rows = in_order(pa.Table.from_batches(batches)).to_batches() if batches else []
+    return replay(rows, at=options.at, directory=directory), partial(report_lake, options)
 
 
 def _disregarded(found: Replay) -> str:
     by_rule = ", ".join(f"{count:,} {rule}" for rule, count in found.rules.items())
     return f"{found.disregarded:,} disregarded" + (f" ({by_rule})" if by_rule else "")
-
-
-def _replay_on_spark(options: argparse.Namespace, directory: Directory | None, spark: SparkSession) -> int:
-    from msmqwire.spark import lake
-    from msmqwire.spark.replay import notified_queues, replay
-
-    table = lake.read(spark, options.lake, "notifications")
-    found = replay(table, at=options.at, directory=directory)
-    verdicts = _print(options, notified_queues(found), directory)
-    if not options.quiet:
-        _say_verdicts(verdicts)
-    # Captures are decoded strictly, as receivers do; a lake is not
-    wrong = table.where("rule IN ('malformed', 'version')")
-    lost = lake.read(spark, options.lake, "accounting").where(_LOST)
-    return 0 if wrong.isEmpty() and lost.isEmpty() else 2
 
 
 def _print(options: argparse.Namespace, queues: Iterable[NotifiedQueue], directory: Directory | None) -> Counter[str]:

@@ -21,7 +21,7 @@ from msmqwire.cli.console import CommandError, describe_error, printable, say
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["spark_is_chosen", "with_spark"]
+__all__ = ["with_spark"]
 
 _LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)( *, *\d+)?\]|-cluster\[ *\d+ *, *\d+ *, *\d+ *\])?")
 # Masters that this process connects to, and their usual ports
@@ -32,7 +32,7 @@ _SILENT_SECONDS = 5
 _INTERVAL = 0.1
 
 
-def spark_is_chosen(master: str | None) -> bool:
+def _is_chosen(master: str | None) -> bool:
     """Whether the command or the environment chooses a Spark: ``--master``, SPARK_REMOTE, or spark-submit."""
     return master is not None or bool({"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"} & os.environ.keys())
 
@@ -60,7 +60,7 @@ def with_spark(master: str | None, work: Callable[[SparkSession], int]) -> int:
         _check_master("--master", master)
     elif "SPARK_REMOTE" in os.environ:
         _check_master("SPARK_REMOTE", os.environ["SPARK_REMOTE"])
-    if not spark_is_chosen(None) and not (master or "").startswith("sc:") and not _java():
+    if not _is_chosen(None) and not (master or "").startswith("sc:") and not _java():
         raise CommandError("Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
     descriptor, log = tempfile.mkstemp(prefix="msmqwire-spark-", suffix=".log")
     keep = False
@@ -192,7 +192,7 @@ def _standard_error_to(descriptor: int) -> Iterator[int]:
 def _new_session(master: str | None) -> SparkSession:
     from msmqwire.spark.session import local_session, start_session
 
-    if not spark_is_chosen(master):
+    if not _is_chosen(master):
         master = "local[*]"
     if master is not None and master.startswith("local"):
         return local_session(settings={"spark.master": master, "spark.ui.showConsoleProgress": "false"})

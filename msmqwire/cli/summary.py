@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import (
@@ -21,12 +20,10 @@ from msmqwire.cli.counts import report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
 from msmqwire.cli.lake_rows import check_lake, lake_rows, report_lake
 from msmqwire.cli.progress import progress
-from msmqwire.cli.spark_session import spark_is_chosen, with_spark
 from msmqwire.cli.target import open_target
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
     from msmqwire.cli.target import Sink
     from msmqwire.insight import Summary
@@ -67,7 +64,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     parser.description = "Summarize captures or a lake: hosts and roles, queues, sessions, discovery, faults."
     parser.epilog = _EPILOG
-    add_captures_or_lake(parser, spark=True)
+    add_captures_or_lake(parser)
     add_format(parser, FORMATS)
     add_output(parser)
     parser.add_argument("--table", metavar="NAME", help="only this table, see below")
@@ -91,13 +88,6 @@ def run(options: argparse.Namespace) -> int:
         optional("rich", "the format table")
     if options.lake:
         check_lake(options, "accounting", "msmqwire summary --lake")
-        if spark_is_chosen(options.master):
-            optional("pyspark", "msmqwire summary --master")
-            if options.addresses:
-                raise CommandError(
-                    "--address: a lake is read by addresses without --master, SPARK_REMOTE and spark-submit"
-                )
-            return with_spark(options.master, partial(_summarize_on_spark, options, format))
     summary, status = _read_lake(options) if options.lake else _read_captures(options)
     _write(options, format, summary)
     return status
@@ -122,17 +112,6 @@ def _read_lake(options: argparse.Namespace) -> tuple[Summary, int]:
     from msmqwire.insight import COLUMNS, summarize
 
     return summarize(lake_rows(options, COLUMNS)), report_lake(options)
-
-
-def _summarize_on_spark(options: argparse.Namespace, format: str, spark: SparkSession) -> int:
-    from msmqwire.insight import COLUMNS
-    from msmqwire.spark import lake
-    from msmqwire.spark.insight import summarize
-
-    chosen = read_options(options, [])
-    tables = {name: lake.read(spark, options.lake, name, since=chosen.since, until=chosen.until) for name in COLUMNS}
-    _write(options, format, summarize(tables))
-    return report_lake(options)
 
 
 def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:

@@ -4,8 +4,8 @@ The rules are those of [MS-MQCN] 3.2.5, as far as captures allow: each change ha
 receiver could authenticate a message, and what the directory answered, is unknown. The result is what machines were
 notified of, not what they did.
 
-``replay`` sorts the messages of all captures in memory. Messages that are in order already, at least for each machine,
-are read with ``messages_of`` and passed to ``NotifiedQueues``, as ``msmqwire.spark.replay`` does for a lake.
+``replay`` sorts the messages of all captures in memory. Machines are independent: those of a large lake can be replayed
+one after the other.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Queue
@@ -26,9 +29,6 @@ from msmqwire.notification.judgement import Outcome, Rule, first_values, rule_ag
 from msmqwire.notification.schema import CAPTURED_NOTIFICATIONS
 from msmqwire.properties import PROPID_Q_QMID
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 __all__ = [
     "COLUMNS",
     "Event",
@@ -37,6 +37,7 @@ __all__ = [
     "NotifiedQueues",
     "Replay",
     "Update",
+    "in_order",
     "messages_of",
     "replay",
 ]
@@ -148,9 +149,9 @@ def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None, director
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        The notifications table with at least ``COLUMNS``, as ``read_table`` reads it. The rows of a message are
-        adjacent; messages may come in any order. Those of the same time are ordered by file, in the order of their
-        first rows, then by frame.
+        The notifications table with at least ``COLUMNS``, as ``read_table`` reads it; in place of ``time`` it may have
+        ``time_ns``, as a lake has. The rows of a message are adjacent, see ``in_order``; messages may come in any
+        order. Those of the same time are ordered by file, in the order of their first rows, then by frame.
     at : int, optional
         Nanoseconds since 1970, UTC: leave out messages captured later.
     directory : Directory, optional
@@ -179,13 +180,26 @@ def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None, director
     messages.sort(key=itemgetter(0))
     queues = NotifiedQueues(directory)
     for _, message in messages:
-        queues.tell(message)
+        queues.apply(message)
     return Replay(
         queues=tuple(queues),
         messages=len(messages),
         rules=Counter(message.rule for _, message in messages if message.rule is not None),
         machine_changes=sum(message.machine_changes for _, message in messages),
     )
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    """The rows of a lake in the order of their files and frames, with the rows of each message adjacent.
+
+    Parameters
+    ----------
+    rows : pyarrow.Table
+        Of the notifications table, with ``COLUMNS`` and ``stream_offset``.
+    """
+    # Two messages of a stream may end in the same frame
+    keys: Any = [(name, "ascending") for name in ("file", "frame", "stream_offset", "index")]
+    return rows.take(pc.sort_indices(rows, keys))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +248,7 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With at least ``COLUMNS``, times in nanoseconds since 1970. The rows of a message are adjacent.
+        As for ``replay``.
     """
     held: list[Row] = []
     for batch in batches:
@@ -250,14 +264,15 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
 
 def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
     """The rows of a batch, with the properties as a mapping of PROPID to value."""
-    time: Any = batch.column("time")
+    names = batch.schema.names
+    # The time of a lake has microseconds, the datetime of Python as well
+    time: Any = batch.column("time_ns" if "time_ns" in names else "time")
     properties: Any = batch.column("properties")
-    # The datetime of Python has no nanoseconds
     times = time.cast("int64").to_pylist()
     members = dict(zip((each.name for each in properties.type.value_type), properties.flatten().flatten(), strict=True))
     items = zip(*(members[name].to_pylist() for name in _VALUE_MEMBERS), strict=True)
     counts = properties.value_lengths().to_pylist()
-    rows = batch.drop_columns(["time", "properties"]).to_pylist()
+    rows = batch.drop_columns([name for name in ("time", "time_ns", "properties") if name in names]).to_pylist()
     for row, at, count in zip(rows, times, counts, strict=True):
         yield {**row, "time": at, "properties": first_values(map(_value, islice(items, count or 0)))}
 
@@ -367,7 +382,7 @@ class NotifiedQueues:
         """The current queues, in the order of their first notifications."""
         return (known.notified() for known in self._queues)
 
-    def tell(self, message: Message) -> None:
+    def apply(self, message: Message) -> None:
         """Apply one message.
 
         Raises
@@ -387,7 +402,7 @@ class NotifiedQueues:
                 self._queues.append(known)
             held = self._held(update)
             other = self._other(known, update, held)
-            self._unplace(known)
+            self._forget_path(known)
             rule = update.event.rule or self._rule_against(update, known, held, other)
             if rule is None:
                 known.apply(update)
@@ -395,10 +410,10 @@ class NotifiedQueues:
                     known.values |= held
             known.history.append(replace(update.event, rule=rule))
             if rule is None and other is not None:
-                self._unplace(other)
+                self._forget_path(other)
                 other.exists = False
                 other.history.append(replace(update.event, operation="replaced", notified={}))
-            self._place(known, update.guid)
+            self._index(known, update.guid)
 
     def _other(self, known: _Known, update: Update, held: Mapping[str, Any]) -> _Known | None:
         """The other queue at the path of an update, unless the update cannot change paths."""
@@ -434,12 +449,12 @@ class NotifiedQueues:
         # A new Identifier at the path is another queue, unless the Identifier of the queue is unknown
         return None if known is not None and guid is not None and "identifier" in known.values else known
 
-    def _unplace(self, known: _Known) -> None:
+    def _forget_path(self, known: _Known) -> None:
         path = known.values.get("pathname")
         if path is not None and self._by_path.get((known.machine, path.lower())) is known:
             del self._by_path[known.machine, path.lower()]
 
-    def _place(self, known: _Known, guid: UUID | None) -> None:
+    def _index(self, known: _Known, guid: UUID | None) -> None:
         if guid is not None:
             self._by_guid[known.machine, guid] = known
         path = known.values.get("pathname")

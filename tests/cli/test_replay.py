@@ -166,9 +166,8 @@ def test_a_lake_says_what_its_captures_say(spark: SparkSession, tmp_path: Path, 
     at = ("--at", "2024-03-04T08:02:00.03")
     lake = ("replay", "--lake", tmp_path / "lake", *options, *at)
     status, output, said = run(*lake)
-    assert spark.range(1).count() == 1  # the active session is used, and not stopped
     # The last capture has a message that no receiver takes
-    assert (status, said) == (2, "compared with the directory: agrees 1, differs 1, not notified 1\n")
+    assert (status, said.splitlines()[-1]) == (2, "compared with the directory: agrees 1, differs 1, not notified 1")
 
     def lines(text: str) -> list[dict[str, Any]]:
         return sorted(map(json.loads, text.splitlines()), key=lambda queue: str(queue["machine"]))
@@ -186,6 +185,5 @@ def test_a_lake_says_what_its_captures_say(spark: SparkSession, tmp_path: Path, 
 def test_captures_or_a_lake(command: str, tmp_path: Path, created: Path) -> None:
     assert "name captures, or a lake with --lake" in refused(command)
     assert "name captures or a lake, not both" in refused(command, created, "--lake", tmp_path)
-    assert "--master is the Spark that reads a lake" in refused(command, created, "--master", "local")
     assert "is no lake: msmqwire pipeline makes one" in refused(command, "--lake", tmp_path)
     assert "No such file" in refused("replay", created, "--directory", tmp_path / "none.toml")

@@ -285,21 +285,6 @@ def test_the_command_reads_a_lake(spark: Any, tmp_path: Path, busy: Path) -> Non
     assert known(output) == known(run("summary", busy, *EXAMPLES, "-q", "-T", "json")[1])
 
 
-@pytest.mark.long
-def test_a_lake_gives_the_same(spark: Any, busy: Path) -> None:
-    from msmqwire.spark.insight import summarize as on_spark
-
-    tables = {
-        name: spark.read.format("msmq").option("table", name).load(str(busy)) for name in ("messages", "sessions")
-    }
-    found, expected = on_spark(tables), summary_of(str(busy))
-    for name in ("queues", "acknowledgments", "sessions"):
-        ours, theirs = (
-            sorted(map(str, each.section(name).drop_columns(["frames"]).to_pylist())) for each in (found, expected)
-        )
-        assert ours == theirs
-
-
 def test_ports_that_are_used_again(tmp_path: Path) -> None:
     path = write(tmp_path / "x.pcap", [*stream([message(), message(number=2)]), *stream([message(number=3)])])
     ((packets, missing),) = rows(summary_of(path), "sessions", "packets", "missing_bytes")

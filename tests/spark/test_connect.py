@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
@@ -20,7 +19,6 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from msmqwire import spark as msmq
 from msmqwire.capture import TABLES
-from msmqwire.directory import MemoryDirectory
 from msmqwire.spark import pipeline
 from msmqwire.spark.functions import (
     decode_frame,
@@ -30,11 +28,9 @@ from msmqwire.spark.functions import (
     msmq_parse_format_name,
 )
 from msmqwire.spark.lake import read
-from msmqwire.spark.replay import notified_queues, replay
 from msmqwire.spark.streams import read_streams
 from tests import vectors
-from tests.notification.sent import ORDERS, changed
-from tests.spark import test_replay, test_streams
+from tests.spark import test_streams
 from tests.spark.captures import ROOT
 from tests.spark.rows import as_dicts, in_spark_types, notification_rows, read_table, topology_rows
 from tests.spark.submit import spark_submit
@@ -188,14 +184,6 @@ def test_streams_across_files(connect: SparkSession, tmp_path: Path) -> None:
     rows = test_streams.found(read_streams(connect, files, "messages", partitions=2))
     assert rows == test_streams.serial(files, "messages")
     assert len(rows) > sum(len(test_streams.serial([file], "messages")) for file in files)
-
-
-def test_replay_of_notifications(connect: SparkSession, tmp_path: Path) -> None:
-    captures = test_replay.Day(7).write(tmp_path)
-    directory = MemoryDirectory([changed(ORDERS, identifier=UUID(int=1), label="held")])
-    rows = connect.read.format("msmq").option("table", "notifications").load(captures)
-    queues = test_replay.by_machine(notified_queues(replay(rows, directory=directory)))
-    assert queues == test_replay.here(captures, directory=directory) != test_replay.here(captures)
 
 
 def test_the_pipeline(connect: SparkSession, tmp_path: Path) -> None:

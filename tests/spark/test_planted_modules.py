@@ -84,7 +84,7 @@ def test_commands(evidence: Path) -> None:
     start(evidence, COMMAND, "pipeline", "*.pcap", "--lake", "lake", "--master", "local[1]")
     for arguments in (["summary", "--lake", "lake"], ["lake", "history", "lake"], ["lake", "check", "lake"]):
         start(evidence, COMMAND, *arguments)
-    start(evidence, COMMAND, "replay", "--lake", "lake", "--master", "local[1]")
+    start(evidence, COMMAND, "replay", "--lake", "lake")
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Replay on Spark: what the single machine finds in the same captures, whatever the order of files and machines."""
+"""Replay of a lake: what the same captures give, whatever the order of files and machines."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from msmqwire import mqcn
 from msmqwire.directory import MemoryDirectory, PrivacyLevel, Queue
-from msmqwire.notification.carried_attributes import CREATED_QUEUE
-from msmqwire.notification.replay import NotifiedQueue
-from msmqwire.notification.replay import replay as replay_here
+from msmqwire.notification.replay import COLUMNS, NotifiedQueue, in_order, replay
 from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueManagerUpdate, QueueUpdate
 from msmqwire.spark import pipeline
-from msmqwire.spark.lake import read
-from msmqwire.spark.replay import QUEUES, notified_queues, replay
+from msmqwire.spark.lake import batches
 from tests.capture.build import START, pcap_header
 from tests.notification.sent import (
     LEDGER,
@@ -95,7 +93,7 @@ class Day:
 
 
 def by_machine(queues: Iterable[NotifiedQueue]) -> dict[str, list[NotifiedQueue]]:
-    """The queues of each machine in their order: which machine comes first is Spark's business."""
+    """The queues of each machine in their order: those of a file come first in a lake."""
     found: dict[str, list[NotifiedQueue]] = {machine: [] for machine in MACHINES}
     for queue in queues:
         found[queue.machine].append(queue)
@@ -116,12 +114,19 @@ def lake(spark: SparkSession, captures: list[str], tmp_path_factory: pytest.Temp
 
 def here(captures: list[str], **options: Any) -> dict[str, list[NotifiedQueue]]:
     with read_table(captures, "notifications", strict=True) as reader:
-        return by_machine(replay_here(reader, **options).queues)
+        return by_machine(replay(reader, **options).queues)
+
+
+def of_lake(lake: str, **options: Any) -> dict[str, list[NotifiedQueue]]:
+    columns = [*(name for name in COLUMNS if name != "time"), "time_ns", "stream_offset"]
+    rows = pa.Table.from_batches(list(batches(lake, "notifications", columns)))
+    # Whatever the order of the rows
+    return by_machine(replay(in_order(rows[::-1]).to_batches(), **options).queues)
 
 
 @pytest.mark.parametrize("at", [None, START + SECOND + STEP, START])
-def test_a_lake_says_what_its_captures_say(spark: SparkSession, captures: list[str], lake: str, at: int | None) -> None:
-    found = by_machine(notified_queues(replay(read(spark, lake, "notifications"), at=at)))
+def test_a_lake_says_what_its_captures_say(captures: list[str], lake: str, at: int | None) -> None:
+    found = of_lake(lake, at=at)
     assert found == here(captures, at=at)
     if at is None:
         queues = [queue for queues in found.values() for queue in queues]
@@ -130,28 +135,22 @@ def test_a_lake_says_what_its_captures_say(spark: SparkSession, captures: list[s
         assert max(len(queue.history) for queue in queues) > 5
 
 
-def test_with_a_directory(spark: SparkSession, captures: list[str], lake: str) -> None:
+def test_with_a_directory(captures: list[str], lake: str) -> None:
     directory = MemoryDirectory([changed(ORDERS, identifier=UUID(int=number), label="held") for number in (1, 2)])
-    found = by_machine(notified_queues(replay(read(spark, lake, "notifications"), directory=directory)))
+    found = of_lake(lake, directory=directory)
     assert found == here(captures, directory=directory)
     assert found != here(captures)
 
 
 @pytest.mark.parametrize("guid", ["text", "binary"])
-def test_straight_from_captures(spark: SparkSession, captures: list[str], guid: str) -> None:
-    """The data source has what a lake has, whatever the form of GUIDs."""
+def test_each_machine_in_a_task(spark: SparkSession, captures: list[str], guid: str) -> None:
+    """As the manual has it, of the data source, whatever the form of GUIDs."""
+
+    def events_of(rows: pa.Table) -> pa.Table:
+        found = [(each.machine, len(each.history)) for each in replay(in_order(rows).to_batches()).queues]
+        return pa.table({"machine": [machine for machine, _ in found], "events": [count for _, count in found]})
+
     rows = spark.read.format("msmq").option("table", "notifications").option("guid", guid).load(captures)
-    assert by_machine(notified_queues(replay(rows))) == here(captures)
-
-
-def test_columns(spark: SparkSession, lake: str) -> None:
-    """One column for each attribute that a notification can carry, null where none did."""
-    queues = replay(read(spark, lake, "notifications"))
-    assert queues.columns == [column.name for column in QUEUES]
-    assert set(queues.columns) == {"machine", "queue_manager", "exists", "history", *CREATED_QUEUE.values()}
-    types = dict(queues.dtypes)
-    assert (types["quota"], types["journaling"], types["security"]) == ("bigint", "boolean", "binary")
-    assert (types["privacy_level"], types["identifier"]) == ("string", "string")
-    told = queues.selectExpr("explode(history) AS event").where("event.version = 2")
-    assert told.where("event.notified.quota IS NOT NULL").isEmpty()
-    assert replay(read(spark, lake, "notifications"), at=0).isEmpty()
+    tasks = rows.groupBy("dst").applyInArrow(events_of, "machine string, events bigint").collect()
+    expected = [(queue.machine, len(queue.history)) for queues in here(captures).values() for queue in queues]
+    assert sorted(map(tuple, tasks)) == sorted(expected)
