@@ -265,7 +265,7 @@ def pandas_udf_by_hand(payloads: DataFrame) -> DataFrame:
 
 def function(payloads: DataFrame, form: functions.Form) -> DataFrame:
     """The package's function."""
-    packet = functions.msmq_decode_topology("payload", columns=COLUMNS, form=form)
+    packet = functions.decoder_udf("topology", columns=COLUMNS, form=form)("payload")
     return flat(payloads.select(packet.alias("packet")).select("packet.*"))
 
 

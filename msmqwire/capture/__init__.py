@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.files.blocks import Block
-from msmqwire.capture.files.sources import CapturedFrames
-from msmqwire.capture.frame_table import FrameReader, read_frames
 from msmqwire.capture.options import ReadOptions
 from msmqwire.capture.reader import Capture, Checkpoints, checkpoints, open
-from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TOPOLOGY_PORTS, FileLimits, StreamLimits
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, TOPOLOGY_PORTS, FileLimits, StreamLimits
 from msmqwire.capture.stats import CaptureStats, Problem, StreamStats
 from msmqwire.capture.tables import (
     TABLES,
@@ -27,18 +25,15 @@ from msmqwire.capture.tcp.packets import PACKET_KINDS
 __all__ = [
     "CAPTURE",
     "DEFAULT_PORTS",
-    "FRAMES",
     "PACKET_KINDS",
     "TABLES",
     "TOPOLOGY_PORTS",
     "Block",
     "Capture",
     "CaptureStats",
-    "CapturedFrames",
     "Checkpoint",
     "Checkpoints",
     "FileLimits",
-    "FrameReader",
     "Problem",
     "ReadOptions",
     "StreamLimits",
@@ -50,7 +45,6 @@ __all__ = [
     "arrow_schema",
     "checkpoints",
     "open",
-    "read_frames",
     "read_table",
     "read_tables",
     "table_columns",

@@ -342,7 +342,7 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
 
     Parameters
     ----------
-    source : path, folder, glob, URI, binary file object, CapturedFrames, or a list of these
+    source : path, folder, glob, URI, binary file object, or a list of these
         ``"-"`` is standard input. Files are read in the given order, those of a folder or a glob sorted by name.
         A file may be compressed (gzip, zstd, lz4, xz, bzip2), whatever its name; zstd needs
         ``backports.zstd`` before Python 3.14, lz4 needs ``lz4``.

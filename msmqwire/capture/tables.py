@@ -557,7 +557,7 @@ def read_tables(
 
     Parameters
     ----------
-    source : path, folder, glob, URI, binary file object, CapturedFrames, or a list of these
+    source : path, folder, glob, URI, binary file object, or a list of these
         As for ``open``.
     tables : iterable of str
         Some of ``TABLES``; default: all.
@@ -584,7 +584,7 @@ def read_table(
 
     Parameters
     ----------
-    source : path, folder, glob, URI, binary file object, CapturedFrames, or a list of these
+    source : path, folder, glob, URI, binary file object, or a list of these
         As for ``open``.
     table : str
         One of ``TABLES``.

@@ -105,13 +105,13 @@ def _of_day(time: int | timedelta | None, files: Sequence[str]) -> int | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from msmqwire.capture import read_frames
+    from msmqwire.capture.frame_table import FrameReader
 
     if files[0] == "-":
         raise ValueError(
             "a time of day needs the day when the capture begins, which a pipe does not tell: give the date"
         )
-    with read_frames(files[0], block_size=1 << 16) as frames:
+    with FrameReader(files[0], block_size=1 << 16) as frames:
         times = (time for batch in frames for time in pc.cast(batch["time"], pa.int64()).to_pylist())
         first = next((time for time in times if time is not None), None)
     if first is None:

@@ -49,9 +49,10 @@ def register(
     ----------
     spark : SparkSession
         Classic or Connect.
-    mode, guid, form
-        The settings of the SQL functions, as for ``functions.msmq_decode_topology``. With ``form="pandas"`` the struct
-        of a null payload has null members instead of being null. Table functions are always Arrow table functions.
+    mode, guid
+        As for ``functions.msmq_decode_topology``.
+    form : {"arrow", "pandas"}
+        As for ``functions.decoder_udf``. Table functions are always Arrow table functions.
 
     Examples
     --------

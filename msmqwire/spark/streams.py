@@ -21,10 +21,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import greatest, least, xxhash64
 
-from msmqwire.capture import CapturedFrames, ReadOptions, read_frames
+from msmqwire.capture import ReadOptions
 from msmqwire.capture.files.listing import find_files, open_source
 from msmqwire.capture.files.remote import StorageOptions
-from msmqwire.capture.files.sources import shown_name
+from msmqwire.capture.files.sources import CapturedFrames, shown_name
+from msmqwire.capture.frame_table import FrameReader
 from msmqwire.capture.options import ReadKeywords
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent, sent
@@ -69,7 +70,7 @@ class _Job(Sent):
         ports = self.options.scan.payloads.ports
         with (
             open_source(part.file, self.options.storage_options) as source,
-            read_frames(source, ports=ports, resume=part.resume, stop=part.stop) as frames,
+            FrameReader(source, ports=ports, resume=part.resume, stop=part.stop) as frames,
         ):
             for batch in frames:
                 yield pa.record_batch(

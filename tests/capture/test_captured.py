@@ -14,7 +14,9 @@ import pyarrow as pa
 import pytest
 
 from msmqwire import capture
-from msmqwire.capture import CapturedFrames, CaptureStats, read_frames, read_tables
+from msmqwire.capture import CaptureStats, read_tables
+from msmqwire.capture.files.sources import CapturedFrames
+from msmqwire.capture.frame_table import FrameReader
 from msmqwire.columns import allocated_bytes
 from msmqwire.errors import CaptureError
 from tests.capture import build
@@ -74,7 +76,7 @@ def compare(
 
     ports = options.get("ports", PORTS)
     expected, stats = read(source(), **options)
-    with read_frames(source(), ports=ports) as taken:
+    with FrameReader(source(), ports=ports) as taken:
         rows, replayed = read(CapturedFrames(slices(taken, size)), **options)
         assert rows == expected
         check(replace(taken.stats, problems=taken.stats.problems))
@@ -102,7 +104,7 @@ def test_the_examples() -> None:
     with read_tables(files) as reader:
         expected = [(table, row) for table, batch in reader for row in batch.to_pylist()]
     assert {table for table, _ in expected} == set(capture.TABLES)
-    with read_frames(files) as frames, read_tables(CapturedFrames(frames)) as reader:
+    with FrameReader(files) as frames, read_tables(CapturedFrames(frames)) as reader:
         assert [(table, row) for table, batch in reader for row in batch.to_pylist()] == expected
 
 
@@ -117,7 +119,7 @@ def test_a_stream_over_files(cuts: tuple[int, ...], size: int) -> None:
 def test_acknowledgments_stay_where_they_are() -> None:
     frames = segments(STREAM, 700)
     acknowledged = [one for frame in frames for one in (frame, segment(b"", 1, 0x10, 1801, 40000))]
-    with read_frames(io.BytesIO(build.pcap(acknowledged)), ports=PORTS) as taken:
+    with FrameReader(io.BytesIO(build.pcap(acknowledged)), ports=PORTS) as taken:
         assert sum(map(len, taken)) == len(frames) == taken.stats.payloads == taken.stats.segments
     compare([build.pcap(acknowledged)])
 
@@ -248,9 +250,9 @@ def test_parts_of_a_file() -> None:
     batches = [
         one
         for resume, stop in itertools.pairwise(places)
-        for one in read_frames(File("a", data), ports=PORTS, resume=resume, stop=stop)
+        for one in FrameReader(File("a", data), ports=PORTS, resume=resume, stop=stop)
     ]
-    assert pa.Table.from_batches(batches) == pa.Table.from_batches(read_frames(File("a", data), ports=PORTS))
+    assert pa.Table.from_batches(batches) == pa.Table.from_batches(FrameReader(File("a", data), ports=PORTS))
     assert read(CapturedFrames(batches))[0] == read(File("a", data))[0]
     place, *_ = capture.checkpoints(File("<frames>", data), 5000, ports=PORTS)
     with pytest.raises(ValueError, match="<frames>: reading cannot resume inside captured frames"):
@@ -260,7 +262,7 @@ def test_parts_of_a_file() -> None:
 def test_between_files() -> None:
     frames = segments(STREAM, 700)
     first, last = (File(name, build.pcap(part)) for name, part in (("a", frames[:3]), ("c", frames[5:])))
-    middle = CapturedFrames(read_frames(File("b", build.pcap(frames[3:5])), ports=PORTS))
+    middle = CapturedFrames(FrameReader(File("b", build.pcap(frames[3:5])), ports=PORTS))
     expected, _ = read(
         [
             File("a", build.pcap(frames[:3])),
@@ -304,7 +306,7 @@ def test_more_packets_at_once_than_rows_have_room_for() -> None:
     frames = segments(message() * 50_000, 1400)
     data = build.pcap([frames[0], *frames[2:], frames[1]])
     counts = []
-    for source in (File("a", data), CapturedFrames(read_frames(File("a", data), ports=PORTS))):
+    for source in (File("a", data), CapturedFrames(FrameReader(File("a", data), ports=PORTS))):
         with capture.open(source, ports=PORTS, columns=("frame",)) as blocks:
             counts.append([(int(block.capture["frame"][-1]), len(block)) for block in blocks])
     assert counts[0] == counts[1]

@@ -109,7 +109,6 @@ def test_options_and_keywords() -> None:
     [
         (capture.open, "strict"),
         (lambda *args, **keywords: capture.checkpoints(*args, 100, **keywords), "columns"),
-        (capture.read_frames, "since"),
         (capture.read_table, "packets"),
         (capture.read_tables, "packets"),
         (capture.read_table, "threads"),

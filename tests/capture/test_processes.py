@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from msmqwire import Payloads, capture, mqsd
+from msmqwire.capture.frame_table import FrameReader
 from tests.capture import build
 from tests.capture.reading import read
 
@@ -33,7 +34,7 @@ READERS = {
     "open": lambda path: capture.open(path, block_size=4096),
     "table": lambda path: capture.read_table(path, "topology", block_size=4096),
     "tables": lambda path: capture.read_tables(path, ["topology"], block_size=4096),
-    "frames": lambda path: capture.read_frames(path, block_size=4096),
+    "frames": lambda path: FrameReader(path, block_size=4096),
     "checkpoints": lambda path: capture.checkpoints(path, 4096),
 }
 

@@ -6,6 +6,7 @@ import random
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from msmqwire.columns import Batch, Payloads, allocated_bytes
 from msmqwire.spark.functions import (
     decode_frame,
     decoder,
+    decoder_udf,
     decoder_udtf,
+    guid_text_udf,
     msmq_decode_message,
     msmq_decode_notification,
     msmq_decode_topology,
@@ -136,7 +139,7 @@ def test_functions_give_the_rows_of_the_batch_functions(small_batches: SparkSess
     settings: dict[str, Any] = {**OPTIONS[table], "guid": "binary"} if options else {}
     values = frame_of(small_batches, table, payloads).select(
         function("payload", **settings).alias("arrow"),
-        function("payload", form="pandas", **settings).alias("pandas"),
+        decoder_udf(table, form="pandas", **settings)("payload").alias("pandas"),
         *(() if options else (expr(f"{function.__name__}(payload)").alias("sql"),)),
     )
     expected: list[Any] = [None] * len(payloads)
@@ -145,7 +148,11 @@ def test_functions_give_the_rows_of_the_batch_functions(small_batches: SparkSess
             expected[payload] = [*(expected[payload] or ()), row] if table == "notifications" else row
     collected = values.toArrow()
     for form in values.columns:
-        assert collected[form].to_pylist() == expected, form
+        found = collected[form].to_pylist()
+        if form == "pandas" and table != "notifications":
+            # A frame has no null rows
+            found = [None if all(value is None for value in row.values()) else row for row in found]
+        assert found == expected, form
 
 
 @pytest.mark.parametrize("table", DECODE)
@@ -217,7 +224,7 @@ def test_sql_from_a_message_to_its_changes(spark: SparkSession, form: Any) -> No
 
 def test_functions_combine_and_filter(spark: SparkSession) -> None:
     arrow = msmq_decode_topology(col("payload")).alias("arrow")
-    pandas = msmq_decode_topology(col("payload"), form="pandas", guid="binary").alias("pandas")
+    pandas = decoder_udf("topology", form="pandas", guid="binary")(col("payload")).alias("pandas")
     rows = payload_frame(spark, [REQUEST, REPLY]).select(arrow, pandas).where("arrow.type = 'reply'")
     (ids,) = as_dicts(rows.select("arrow.correlation_id", col("pandas.correlation_id").alias("raw")))
     assert ids["raw"].hex() == ids["correlation_id"].replace("-", "")
@@ -268,9 +275,7 @@ def test_text_of_guids(spark: SparkSession, form: Any) -> None:
     frame = spark.createDataFrame([*values, (None, None), (b"short", b"")], "text binary, packet binary")
     frame.createOrReplaceTempView("guids")
     msmq.register(spark, form=form)
-    in_python = frame.select(
-        msmq_guid_text("text", form=form), msmq_guid_text(col("packet"), order="packet", form=form)
-    )
+    in_python = frame.select(guid_text_udf(form=form)("text"), guid_text_udf(order="packet", form=form)(col("packet")))
     in_sql = spark.sql("SELECT msmq_guid_text(text), msmq_packet_guid_text(packet) FROM guids")
     expected = [(str(guid), str(guid)) for guid in guids] + [(None, None)] * 2
     for texts in (in_python, in_sql):
@@ -355,22 +360,22 @@ def test_other_tables_are_refused(registered: SparkSession, keep: str, table: st
 NOTE = "DIRECT=OS:server\\orders"
 FAILURES: dict[str, tuple[Any, list[Any], str]] = {
     "topology": (
-        msmq_decode_topology,
+        partial(decoder_udf, "topology"),
         [REQUEST, None, REPLY[:40], REQUEST],
         "truncated: ConnectedNetworkArray at byte 32: row 2 of its partition, 40 bytes: 00020000 03a191f2 3ce34fab",
     ),
     "notifications": (
-        msmq_decode_notification,
+        partial(decoder_udf, "notifications"),
         [THREE, None, CHANGE[:30], DELETE],
         "truncated: GuidMasterId at byte 20: row 2 of its partition, 30 bytes: 0101 01013322 11005544",
     ),
     "format_names": (
-        msmq_parse_format_name,
+        partial(decoder_udf, "format_names"),
         [NOTE, None, "PUBLIC=\u00e9"],
         "bad_text: QueueGuid at byte 7: row 2 of its partition, 'PUBLIC=\u00e9'",
     ),
     "guids": (
-        msmq_guid_text,
+        guid_text_udf,
         [bytes(16), None, b"fifteen bytes.."],
         "bad_size: GUID at byte 0: row 2 of its partition, 15 bytes: 666966 7465656e",
     ),
@@ -388,7 +393,7 @@ def test_failfast_names_the_row_the_fault_and_the_payload(spark: SparkSession, f
     function, payloads, message = FAILURES[name]
     frame = payload_frame(spark, payloads, type_="string" if name == "format_names" else "binary").coalesce(1)
     with pytest.raises(PythonException) as caught:
-        frame.select(function("payload", form=form, mode="FAILFAST")).collect()
+        frame.select(function(form=form, mode="FAILFAST")("payload")).collect()
     assert message in str(caught.value)
 
 
@@ -408,7 +413,7 @@ def test_failfast_of_frames_and_table_functions(registered: SparkSession) -> Non
     [
         (msmq_decode_topology, {"mode": "DROPMALFORMED"}, "mode='DROPMALFORMED' is not one of PERMISSIVE, FAILFAST"),
         (msmq_decode_topology, {"guid": "uuid"}, "guid='uuid' is not one of 'text', 'binary'"),
-        (msmq_decode_topology, {"form": "plain"}, "form='plain' is neither 'arrow' nor 'pandas'"),
+        (decoder_udf, {"table": "topology", "form": "plain"}, "form='plain' is neither 'arrow' nor 'pandas'"),
         (msmq_decode_topology, {"columns": ["request"]}, "'request': no such column of topology"),
         (msmq_decode_notification, {"columns": ["servers"]}, "'servers': no such column of notifications"),
         (msmq_decode_message, {"columns": ["servers"]}, "'servers': no such column of messages"),
@@ -420,7 +425,7 @@ def test_failfast_of_frames_and_table_functions(registered: SparkSession) -> Non
     ],
 )
 def test_settings_are_checked_on_the_driver(function: Any, settings: dict[str, Any], message: str) -> None:
-    arguments = () if function is decoder_udtf else ("payload",)
+    arguments = () if function in (decoder_udf, decoder_udtf) else ("payload",)
     with pytest.raises(ValueError, match=message):
         function(*arguments, **settings)
 

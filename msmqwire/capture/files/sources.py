@@ -114,13 +114,13 @@ class OpenFile:
 
 
 class CapturedFrames:
-    """Frames that were taken out of captures, to be read like captures.
+    """Frames that ``FrameReader`` took out of captures, to be read like captures.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        The columns ``file``, ``frame``, ``time``, ``link``, ``offset`` and ``data`` of ``read_frames``, in the order of
-        the captures and of the frames in them; needs pyarrow. Frames that no row needs can be left out.
+        The columns ``file``, ``frame``, ``time``, ``link``, ``offset`` and ``data`` of ``FrameReader``, in the order
+        of the captures and of the frames in them; needs pyarrow. Frames that no row needs can be left out.
     """
 
     name = "<frames>"

@@ -4,8 +4,8 @@
 >>> packets = df.select(msmq_decode_topology("payload").alias("packet"))  # doctest: +SKIP
 >>> packets.select("packet.request_id", "packet.fault.code")  # doctest: +SKIP
 
-A function is an Arrow UDF or a pandas UDF with the same results; the pandas UDF is slower. The row of a payload that
-cannot be decoded has a ``fault``.
+A function is an Arrow UDF. ``decoder_udf`` and ``guid_text_udf`` make pandas UDFs as well, with ``form="pandas"``; they
+are slower. The row of a payload that cannot be decoded has a ``fault``.
 
 A packet or a name is one row, so its function returns a struct. A change notification has several changes, so its
 function returns an array of structs. ``decode_frame`` returns the rows themselves, and is the fastest way to decode a
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import arrow_udtf, col, when
+from pyspark.sql.functions import arrow_udtf, col
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
@@ -58,7 +58,14 @@ def _user_defined(form: Form, arrow: Any, pandas: Any, result: DataType) -> Any:
 
 
 def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
-    """The user-defined function that decodes payloads into rows of ``table``; ``settings`` are those of ``Decoder``."""
+    """The user-defined function that decodes payloads into rows of ``table``; ``settings`` are those of ``Decoder``.
+
+    Parameters
+    ----------
+    form : {"arrow", "pandas"}
+        The kind of user-defined function. The results are the same, except that a pandas UDF returns a struct of nulls
+        for a null payload, since a frame has no null rows.
+    """
     decoder = Decoder(table, **settings)
     pandas = decoder.pandas_lists if decoder.lists else decoder.pandas
     return _user_defined(form, decoder.arrow, pandas, decoder.result)
@@ -168,11 +175,8 @@ def _column(column: Column | str) -> Column:
     return col(column) if isinstance(column, str) else column
 
 
-def _apply(table: str, payload: Column | str, form: Form, settings: Mapping[str, Any]) -> Column:
-    column = _column(payload)
-    decoded: Column = decoder_udf(table, form=form, **settings)(column)
-    # A pandas frame has no null structs
-    return when(column.isNotNull(), decoded) if form == "pandas" else decoded
+def _apply(table: str, payload: Column | str, settings: Mapping[str, Any]) -> Column:
+    return decoder_udf(table, **settings)(_column(payload))  # type: ignore[no-any-return]
 
 
 def msmq_decode_topology(
@@ -183,7 +187,6 @@ def msmq_decode_topology(
     columns: Iterable[str] | None = None,
     strict: bool = False,
     transport: Literal["unknown", "udp", "ipx"] = "unknown",
-    form: Form = "arrow",
 ) -> Column:
     """Decode MS-MQSD packets into a struct with the columns of the topology table: [MS-MQSD] 2.2.
 
@@ -201,11 +204,9 @@ def msmq_decode_topology(
         Fault what a conforming receiver discards, instead of noting it as a violation.
     transport : {"unknown", "udp", "ipx"}
         What carried the packets; some rules depend on it.
-    form : {"arrow", "pandas"}
-        The kind of user-defined function; the results are the same.
     """
     settings = {"mode": mode, "guid": guid, "columns": columns, "strict": strict, "transport": transport}
-    return _apply("topology", payload, form, settings)
+    return _apply("topology", payload, settings)
 
 
 def msmq_decode_message(
@@ -215,7 +216,6 @@ def msmq_decode_message(
     guid: SparkGuid = "text",
     columns: Iterable[str] | None = None,
     strict: bool = False,
-    form: Form = "arrow",
 ) -> Column:
     """Decode UserMessage packets into a struct with the columns of the messages table: [MS-MQMQ] 2.2.20.
 
@@ -226,7 +226,7 @@ def msmq_decode_message(
     ----------
     payload : Column or str
         Packets as they come over TCP, binary, each with the SessionHeader that follows it. A null payload becomes null.
-    mode, guid, columns, strict, form
+    mode, guid, columns, strict
         As for ``msmq_decode_topology``.
 
     Examples
@@ -237,7 +237,7 @@ def msmq_decode_message(
     ... )
     """
     settings = {"mode": mode, "guid": guid, "columns": columns, "strict": strict}
-    return _apply("messages", payload, form, settings)
+    return _apply("messages", payload, settings)
 
 
 def msmq_decode_notification(
@@ -247,7 +247,6 @@ def msmq_decode_notification(
     guid: SparkGuid = "text",
     columns: Iterable[str] | None = None,
     strict: bool = False,
-    form: Form = "arrow",
 ) -> Column:
     """Decode Change Notification Messages into an array of structs, one for each change: [MS-MQCN] 2.2.4.
 
@@ -258,7 +257,7 @@ def msmq_decode_notification(
     ----------
     payload : Column or str
         Bodies of MSMQ messages, binary. A null payload becomes null.
-    mode, guid, columns, strict, form
+    mode, guid, columns, strict
         As for ``msmq_decode_topology``.
 
     Examples
@@ -267,7 +266,7 @@ def msmq_decode_notification(
     >>> changes.select("change.operation", "change.object_guid")  # doctest: +SKIP
     """
     settings = {"mode": mode, "guid": guid, "columns": columns, "strict": strict}
-    return _apply("notifications", payload, form, settings)
+    return _apply("notifications", payload, settings)
 
 
 def msmq_parse_format_name(
@@ -280,7 +279,6 @@ def msmq_parse_format_name(
     http_slashes: bool = False,
     spx: bool = False,
     path_names: bool = False,
-    form: Form = "arrow",
 ) -> Column:
     """Parse format names into a struct with the columns of the format_names table: [MS-MQMQ] 2.1.
 
@@ -288,7 +286,7 @@ def msmq_parse_format_name(
     ----------
     text : Column or str
         Names, string. A null text becomes null.
-    mode, guid, columns, form
+    mode, guid, columns
         As for ``msmq_decode_topology``.
     extended, http_slashes, spx, path_names : bool
         As for ``formatname.parse_batch``.
@@ -307,7 +305,7 @@ def msmq_parse_format_name(
         "spx": spx,
         "path_names": path_names,
     }
-    return _apply("format_names", text, form, settings)
+    return _apply("format_names", text, settings)
 
 
 def msmq_guid_text(
@@ -315,7 +313,6 @@ def msmq_guid_text(
     *,
     order: GuidOrder = "text",
     mode: FunctionMode = "PERMISSIVE",
-    form: Form = "arrow",
 ) -> Column:
     """Write GUIDs of 16 bytes as canonical lower-case text.
 
@@ -328,12 +325,10 @@ def msmq_guid_text(
         of Active Directory's ``objectGUID`` ([MS-DTYP] 2.3.4.2).
     mode : {"PERMISSIVE", "FAILFAST"}
         Return null for a value that does not have 16 bytes, or fail the job at the first one.
-    form : {"arrow", "pandas"}
-        As for ``msmq_decode_topology``.
 
     Examples
     --------
     >>> df.select(msmq_guid_text("enterprise_id").alias("enterprise"))  # doctest: +SKIP
     """
-    column: Column = guid_text_udf(form=form, order=order, mode=mode)(_column(guid))
+    column: Column = guid_text_udf(order=order, mode=mode)(_column(guid))
     return column
