@@ -53,7 +53,7 @@ class Part:
         names = [file.name for file in files]
         for checkpoint in (self.resume, self.stop):
             if checkpoint is not None and checkpoint.file not in names:
-                raise ValueError(f"{checkpoint.file}: is not among the files of the source; the checkpoint is in it")
+                raise ValueError(f"the checkpoint is in {checkpoint.file}, which is not among the files of the source")
         first = 0 if self.resume is None else names.index(self.resume.file)
         if self.stop is None:
             return files[first:]

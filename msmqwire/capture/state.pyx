@@ -107,7 +107,7 @@ def resume_reader(FileReader reader, seek, uint64_t place, uint64_t frames, byte
 
 
 def resume_at_end(FileReader reader, uint64_t place, uint64_t frames):
-    """Have a reader whose file is empty stand for one that read a file of ``place`` bytes to its end."""
+    """Give a reader of an empty file the state of a reader that has read a file of ``place`` bytes to its end."""
     move_to(reader, place, frames)
 
 

@@ -71,8 +71,8 @@ class StreamStats:
         Segments with bytes that differ from earlier ones in the same place; the first ones count. Only bytes that are
         held can be compared.
     uncompared : int
-        Segments with bytes that are not read because their stream is past them, where the earlier bytes are not kept:
-        whether they are repeated or new is unknown.
+        Segments at places of a stream that were already read and are no longer in memory: whether they repeat the
+        earlier bytes is unknown.
     no_packet : int
         Places where a packet should begin and does not; reading resumes at the next signature.
     unfinished : int

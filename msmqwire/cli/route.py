@@ -30,7 +30,7 @@ rules, with their sections in [MS-MQBR]:
 
 exit status:
   0  there is a route
-  1  there is none, for the reason on standard error; or wrong usage, or a file that cannot be read
+  1  there is no route, wrong usage, or a file that cannot be read; standard error says which
 
 {LDAP_EPILOG}
 examples:

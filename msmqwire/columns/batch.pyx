@@ -52,7 +52,7 @@ class FaultEntry(NamedTuple):
 
 
 cdef class Hold:
-    """While it exists its Batch cannot be overwritten; parts of Arrow exports and running encoders have one."""
+    """Prevents that a Batch is overwritten, as long as it exists: Arrow exports and running encoders keep one."""
 
     def __cinit__(self, Batch batch):
         batch.readable()
@@ -356,7 +356,7 @@ cdef class Batch:
         if whole == end:
             return common, nulls
         bitmap = allocate((self.length + 7) // 8)
-        memcpy(bitmap.data, common.data, (self.length + 7) // 8)  # there is one: these rows have no presence
+        memcpy(bitmap.data, common.data, (self.length + 7) // 8)  # not None: incomplete rows lack presence bits
         while whole != end:
             if whole.columns[index >> 6] >> (index & 63) & 1:
                 bitmap.data[whole.row >> 3] |= <uint8_t>(1 << (whole.row & 7))

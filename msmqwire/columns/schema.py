@@ -70,7 +70,7 @@ BOOL = Scalar("bool", "?", 1)
 GUID = Scalar("uuid", "u1", 16)
 # Code units of the row's own payload: byte offset from the payload's start, and length in bytes.
 TEXT = Scalar("string", "span", 8)
-# The same of a payload that is text in UTF-8, for what can hold ASCII only
+# As TEXT, for ASCII values in payloads of UTF-8 text
 ASCII = Scalar("string", "ascii span", 8)
 # Text that is made when the column is read: ends of UTF-8 texts in the buffer at <path>.text
 UTF8 = Scalar("string", "utf8", 4)
@@ -144,8 +144,8 @@ class Column:
 
     ``presence`` is the bit of the row's presence that must be set for a value to stand there; 0 means in every row
     that is not null. A ``derived`` column is made from the payloads when it is first read, and its presence with it.
-    ``values`` says how a file stores them: ``repeated`` values once each, ``counted`` numbers, which go up from row to
-    row, as differences, ``distinct`` values as they are.
+    ``values`` chooses the Parquet encoding: a dictionary for ``repeated`` values, differences between rows for
+    ``counted`` numbers, which increase from row to row, and plain for ``distinct`` values.
     """
 
     name: str

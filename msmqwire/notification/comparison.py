@@ -84,16 +84,16 @@ def compare(queues: Iterable[NotifiedQueue], directory: Directory) -> Iterator[C
     DirectoryError
         The directory cannot be read.
     """
-    heard = set()
+    notified_identifiers = set()
     for notified in queues:
         known = notified.queue.attributes()
         name = "identifier" if "identifier" in known else "pathname"
         held = directory.read_directory(Queue, [Equal(name, known[name])], NOTIFIED)
         if held is not None:
-            heard.add(held.identifier)
+            notified_identifiers.add(held.identifier)
         yield Comparison(notified, held, {} if notified.exists is False or held is None else _differences(known, held))
     for held in directory.read_all(Queue, attributes=NOTIFIED):
-        if held.identifier not in heard:
+        if held.identifier not in notified_identifiers:
             yield Comparison(None, held, {})
 
 

@@ -37,7 +37,7 @@ from msmqwire.spark.lake.commit import RUNS, Group, Lake
 from msmqwire.spark.lake.growth import SMALLEST, digest_before, seam_name
 from msmqwire.spark.lake.maintenance import vacuum
 from msmqwire.spark.lake.storage import LakeOptions, Storage
-from msmqwire.spark.lake.tasks import Cut, Cutting, Decoded, Decoding, Numbered, Reading, Stage
+from msmqwire.spark.lake.tasks import CaptureSplitter, Decoded, Decoding, Numbered, SourceCalls, SplitCapture, Stage
 from msmqwire.spark.source.planning import MANY, large, pack, task_size
 from msmqwire.spark.source.scan import ScanOptions
 
@@ -341,13 +341,13 @@ class _Run:
             for name, identity in self.identities.items()
             if identity.length is None and (keys[identity.key] > 1 or known.capture(identity.key))
         ]
-        for lengths in self._on_workers(Reading(measure, options), [[(name,)] for name in unmeasured]):
+        for lengths in self._on_workers(SourceCalls(measure, options), [[(name,)] for name in unmeasured]):
             for name, length in lengths.items():
                 self.identities[name] = replace(self.identities[name], length=length)
 
     def _identified(self, named: Sequence[tuple[str, list[int]]]) -> dict[str, Identity]:
         """The identities of files, each with the lengths of captures that it may have grown from."""
-        identifying = Reading(identify, self.options.storage_options)
+        identifying = SourceCalls(identify, self.options.storage_options)
         if len(named) <= _FEWEST_OF_A_CHUNK:
             # A job would take longer
             return identifying(named)
@@ -379,9 +379,9 @@ class _Run:
     def _decode_all(self, decoding: Decoding, files: Sequence[SourceFile]) -> None:
         """Decode captures: the large ones in parts, unless they change meanwhile, the others as they are."""
         unread = [replace(file, size=file.size - self._resumes_at(file)) for file in files]
-        cuts = self._cut(unread)
-        changed = self._decode_parts(decoding, cuts)
-        left = [file for file in unread if file.name not in cuts or file.name in changed]
+        splits = self._split(unread)
+        changed = self._decode_parts(decoding, splits)
+        left = [file for file in unread if file.name not in splits or file.name in changed]
         self._decode(decoding, list(pack(left, task_size(left))))
 
     def _decode(self, decoding: Decoding, parts: Sequence[Sequence[SourceFile]]) -> None:
@@ -410,19 +410,19 @@ class _Run:
                 orphans.append(file)
         return orphans
 
-    def _cut(self, files: Sequence[SourceFile]) -> dict[str, Cut]:
-        """Cut the large captures."""
-        work = Cutting(self.lake.storage, self.scratch, self.options, task_size(files), self.digest)
+    def _split(self, files: Sequence[SourceFile]) -> dict[str, SplitCapture]:
+        """Split the large captures."""
+        work = CaptureSplitter(self.lake.storage, self.scratch, self.options, task_size(files), self.digest)
         results = self._on_workers(work, [[self._numbered(file)] for file in large(files)])
-        return {cut.account.file: cut for cuts in results for cut in cuts}
+        return {split.account.file: split for splits in results for split in splits}
 
-    def _decode_parts(self, decoding: Decoding, cuts: Mapping[str, Cut]) -> set[str]:
+    def _decode_parts(self, decoding: Decoding, splits: Mapping[str, SplitCapture]) -> set[str]:
         """Decode the parts of captures; the names of files that have changed meanwhile: their parts are dropped."""
         changed: set[str] = set()
-        waiting: list[Cut] = []
-        for number, cut in enumerate(cuts.values(), 1):
-            waiting.append(cut)
-            if number < len(cuts) and sum(one.count for one in waiting) < _PARTS_OF_A_COMMIT:
+        waiting: list[SplitCapture] = []
+        for number, split in enumerate(splits.values(), 1):
+            waiting.append(split)
+            if number < len(splits) and sum(one.count for one in waiting) < _PARTS_OF_A_COMMIT:
                 continue
             results = iter(self._on_workers(decoding.part, [part for one in waiting for part in one.parts]))
             for one in waiting:
@@ -503,7 +503,7 @@ class _Run:
     def _is_earlier(self, row: AccountingRow, known: Known) -> bool:
         """Whether a small capture is what a known one was before it has grown; the file of this is read again."""
         lengths = [row.account.length, known.length]
-        identity = Reading(identify, self.options.storage_options)([(known.name, lengths)]).get(known.name)
+        identity = SourceCalls(identify, self.options.storage_options)([(known.name, lengths)]).get(known.name)
         if identity is None or not {row.account.key, known.key} <= {identity.key, *identity.grown_from}:
             return False
         self.states[str(row.account.key)] = str(known.key)

@@ -70,7 +70,7 @@ def test_the_table_form_shows_each_table_that_has_rows() -> None:
     assert re.search(r"[0-9a-f]{40}… *$", text, re.MULTILINE)  # a body, shortened
     assert not re.search(r"[0-9a-f]{41}", text)
     assert max(map(len, text.splitlines())) <= 120
-    assert "not shown: what is null, zero or empty" in text
+    assert "not shown: null, zero and empty fields" in text
     assert done.stderr.decode().splitlines() == [
         "27 frames: 4 rows of topology, 4 of notifications, 5 of messages, 7 of sessions, 3 of other protocols, "
         "0 damaged",

@@ -116,4 +116,4 @@ def test_options_that_a_lake_does_not_have(lake: Path) -> None:
     assert refused("summary", "--lake", lake, "--ports", "1801").startswith("msmqwire: --ports: the ports of a lake")
     assert "name captures or a lake, not both" in refused("detect", LOCAL, "--lake", lake)
     assert "name captures, or a lake with --lake" in refused("report", "-o", "-")
-    assert "is no lake" in refused("report", "-o", "-", "--lake", lake.parent)
+    assert "is not a lake" in refused("report", "-o", "-", "--lake", lake.parent)

@@ -185,5 +185,5 @@ def test_a_lake_says_what_its_captures_say(spark: SparkSession, tmp_path: Path, 
 def test_captures_or_a_lake(command: str, tmp_path: Path, created: Path) -> None:
     assert "name captures, or a lake with --lake" in refused(command)
     assert "name captures or a lake, not both" in refused(command, created, "--lake", tmp_path)
-    assert "is no lake: msmqwire pipeline makes one" in refused(command, "--lake", tmp_path)
+    assert "is not a lake: msmqwire pipeline makes one" in refused(command, "--lake", tmp_path)
     assert "No such file" in refused("replay", created, "--directory", tmp_path / "none.toml")

@@ -305,7 +305,7 @@ def test_a_file_that_is_not_as_it_was_written_is_not_added(
 
 
 def test_what_is_no_lake_is_refused(first: Path, tmp_path: Path) -> None:
-    with pytest.raises(LakeError, match="is no lake: msmqwire pipeline makes one"):
+    with pytest.raises(LakeError, match="is not a lake: msmqwire pipeline makes one"):
         settled(tmp_path)
     old = tmp_path / "old"
     old.mkdir()

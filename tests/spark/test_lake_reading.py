@@ -217,7 +217,7 @@ def test_the_command(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     (root / "topology" / files_of(root, "topology")[0]).unlink()
     assert said("check", str(root))[0] == 2
     status, _, last = said("check", str(tmp_path))
-    assert (status, last) == (1, f"msmqwire: {tmp_path}: is no lake: msmqwire pipeline makes one\n")
+    assert (status, last) == (1, f"msmqwire: {tmp_path}: is not a lake: msmqwire pipeline makes one\n")
 
 
 # In an object store

@@ -254,5 +254,5 @@ def test_the_command(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     capsys.readouterr()
     assert said(str(root)) == (0, out, "2 repairs done\n")
     assert contents(root) == expected(SECOND)
-    with pytest.raises(LakeError, match="is no lake"):
+    with pytest.raises(LakeError, match="is not a lake"):
         lakes.repair(tmp_path)

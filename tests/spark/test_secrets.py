@@ -10,7 +10,7 @@ import pytest
 
 from msmqwire.spark.lake.captures import measure
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.lake.tasks import Decoding, Reading
+from msmqwire.spark.lake.tasks import Decoding, SourceCalls
 from msmqwire.spark.source.options import SourceOptions
 from msmqwire.spark.source.scan import ScanOptions
 from tests.spark.captures import ROOT
@@ -26,7 +26,7 @@ OPTIONS = {"secret_key": SECRET}
         ScanOptions(storage_options=OPTIONS),
         SourceOptions.of({"path": "captures", "storageOptions": f'{{"secret_key": "{SECRET}"}}'}),
         Storage.of("s3://lake", OPTIONS),
-        Reading(measure, OPTIONS),
+        SourceCalls(measure, OPTIONS),
         Decoding(Storage.of("s3://lake", OPTIONS), ScanOptions(storage_options=OPTIONS), "snappy", "done"),
     ],
     ids=lambda shown: type(shown).__name__,

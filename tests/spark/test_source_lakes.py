@@ -129,7 +129,7 @@ def test_filters_leave_the_rows_that_they_leave_in_spark(spark: SparkSession, ro
         ({"mode": "FAILFAST"}, "mode: no such option of a lake; there are lake, table, run"),
         ({"path": "captures"}, r"lake and a path: a lake is read with load\(\) alone"),
         ({"table": "accounting", "since": "2024-03-04"}, "filter on first_time and last_time"),
-        ({"lake": "/no/lake"}, "is no lake"),
+        ({"lake": "/no/lake"}, "is not a lake"),
     ],
 )
 def test_mistakes(spark: SparkSession, root: Path, options: dict[str, str], message: str) -> None:

@@ -62,7 +62,7 @@ cdef uint64_t record_length(const Window* window, const PcapFile* file) noexcept
 
 
 cdef inline bint sane(const uint8_t* record, const PcapFile* file) noexcept nogil:
-    """Whether no more was captured than there was, and the fraction of a second is less in one of the units."""
+    """Whether the captured length is at most the original one, and the fraction is below a second in nanoseconds."""
     return (
         number(record + 8, file.swapped) <= number(record + 12, file.swapped)
         and number(record + 4, file.swapped) < <uint32_t>SECOND
@@ -112,7 +112,7 @@ cdef bint find_record(Window* window, const PcapFile* file, bint ended) noexcept
 
 
 cdef Stop doubt(const uint8_t* next, const uint8_t* end, const PcapFile* file, bint ended) noexcept nogil:
-    """What to make of a record that is not sane: LOST, unless a sane one follows, or the end of the file."""
+    """Judge a record that is not sane: FOLLOWED if a sane record or the end of the file follows it, else LOST."""
     if end - next < RECORD_HEADER:
         if not ended:
             return MORE

@@ -3,8 +3,9 @@
 A stream is one direction of a connection. Bytes in order go to packets.pyx. Bytes that are ahead of what is still
 missing wait as pieces. Missing bytes are given up when too many wait for them, when the connection is reset or its
 ports are reused, when the flow is evicted, and at the end of the capture; reading resumes after the packet that lost
-some of its bytes, else at the next signature. Bytes that a stream is past are compared with those that are held;
-where none are held, this is a problem. A segment from before the first byte of a stream belongs to a stream of its own.
+some of its bytes, else at the next signature. A segment whose bytes were read before is compared with the bytes in
+memory; if they are no longer there, the segment is counted as not compared. A segment from before the first byte of a
+stream belongs to a stream of its own.
 
 Rows have space for a number of packets. A segment that may need more is not taken: the caller makes new rows and calls
 again. If a segment was taken and the bytes that waited for it did not fit, its flow is ``waiting``: the caller makes

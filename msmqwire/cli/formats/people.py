@@ -60,7 +60,11 @@ def write_omissions(sink: Sink, without_rows: Sequence[str], columns: Sequence[s
     """Write which tables have no rows, and what is left out of the others."""
     other = "" if "messages" in without_rows else ", most columns of messages"
     none = f"no rows of {', '.join(without_rows)}\n" if without_rows else ""
-    left_out = "" if columns else f"not shown: what is null, zero or empty, what follows …{other} (-T json has them)\n"
+    left_out = (
+        ""
+        if columns
+        else f"not shown: null, zero and empty fields, the rest of values that end in …{other} (-T json has them)\n"
+    )
     sink.write(f"\n{none}{left_out}".encode())
 
 

@@ -132,7 +132,7 @@ class Lake:
             if any(table.exists for table in self._tables.values()):
                 raise LakeError(f"{storage.uri}: accounting is missing, so the captures in these tables are unknown")
             if not create:
-                raise LakeError(f"{storage.uri}: is no lake: msmqwire pipeline makes one")
+                raise LakeError(f"{storage.uri}: is not a lake: msmqwire pipeline makes one")
         if settle:
             self.look()
         else:

@@ -43,7 +43,7 @@ def optimize(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None =
     Raises
     ------
     LakeError
-        It is no lake.
+        It is not a lake.
     """
     store = Lake(Storage.of(lake, lake_options))
     counts = {}
@@ -85,7 +85,7 @@ def vacuum(
     Raises
     ------
     LakeError
-        It is no lake.
+        It is not a lake.
     """
     store = Lake(Storage.of(lake, lake_options))
     storage = store.storage
@@ -120,7 +120,7 @@ def history(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = 
     Raises
     ------
     LakeError
-        It is no lake.
+        It is not a lake.
     """
     store = Lake(Storage.of(lake, lake_options))
     runs = []
@@ -142,7 +142,7 @@ def check(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = No
     Raises
     ------
     LakeError
-        It is no lake.
+        It is not a lake.
     """
     storage = Storage.of(lake, lake_options)
     while True:

@@ -59,11 +59,11 @@ def repair(
     Raises
     ------
     LakeError
-        It is no lake.
+        It is not a lake.
     """
     storage = Storage.of(lake, lake_options)
     if not storage.list("accounting"):
-        raise LakeError(f"{storage.uri}: is no lake: msmqwire pipeline makes one")
+        raise LakeError(f"{storage.uri}: is not a lake: msmqwire pipeline makes one")
     done = [line for name in _TABLES for line in mend_log(storage, name, dry_run=dry_run)]
     if dry_run and done:
         return [*done, "what else is to be done can be told once the logs can be read"]

@@ -61,7 +61,7 @@ def read(
     ValueError
         There is no such table or run, or ``accounting`` is to be read by time.
     LakeError
-        It is no lake, or files of this run are gone.
+        It is not a lake, or files of this run are gone.
 
     Examples
     --------

@@ -101,7 +101,7 @@ def open_lake(lake: str | os.PathLike[str], options: LakeOptions | None = None) 
     Raises
     ------
     LakeError
-        It is no lake.
+        It is not a lake.
     """
     return Lake(Storage.of(lake, options))
 
@@ -354,7 +354,7 @@ def batches(
     ValueError
         There is no such table, column or run, or ``accounting`` is to be read by time or address.
     LakeError
-        It is no lake, or files of this run are gone.
+        It is not a lake, or files of this run are gone.
 
     Examples
     --------

@@ -31,7 +31,7 @@ _MESSAGE_CHARACTERS = 160
 
 
 class LakeError(MsmqWireError):
-    """A lake cannot be read or written: it is no lake, or it is not as this program left it."""
+    """A lake cannot be read or written: it is not a lake, or it is not as this program left it."""
 
 
 class StoredFile(NamedTuple):

@@ -30,7 +30,7 @@ from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.scan import Scan, ScanOptions
 
-__all__ = ["Cut", "Cutting", "Decoded", "Decoding", "Numbered", "Part", "Reading", "Stage"]
+__all__ = ["CaptureSplitter", "Decoded", "Decoding", "Numbered", "Part", "SourceCalls", "SplitCapture", "Stage"]
 
 _Rows: TypeAlias = Iterator[tuple[str, pa.RecordBatch]]
 _Read: TypeAlias = Callable[[Scan, SourceAccount], _Rows]
@@ -110,7 +110,7 @@ class Stage(Sent):
 
 
 @dataclass(frozen=True)
-class Reading:
+class SourceCalls:
     """Calls a function of ``captures`` for each of some sources: the results by name, without unreadable sources."""
 
     function: Callable[..., Any]
@@ -134,7 +134,7 @@ class Decoded:
     files: list[WrittenFile]
 
 
-class _SpoiledError(Exception):
+class _PartlyWrittenError(Exception):
     """Reading has failed after rows of the source were written."""
 
     def __init__(self, account: SourceAccount) -> None:
@@ -195,13 +195,13 @@ class Decoding:
         return Checkpoint.from_bytes(self.storage.read(f"{folder}/{number}"))
 
     def _decoded(self, sources: Sequence[Numbered], read: _ReadSource, captures: int) -> Decoded:
-        spoiled: dict[str, SourceAccount] = {}
+        unreadable: dict[str, SourceAccount] = {}
         while True:
             name = uuid.uuid4().hex
             try:
-                decoded = self._written(sources, read, name, spoiled)
-            except _SpoiledError as error:
-                spoiled[error.account.file] = error.account
+                decoded = self._written(sources, read, name, unreadable)
+            except _PartlyWrittenError as error:
+                unreadable[error.account.file] = error.account
                 continue
             self.storage.sync(f"{file.table}/{file.path}" for file in decoded.files)
             if self.marks is not None:
@@ -215,7 +215,7 @@ class Decoding:
         sources: Sequence[Numbered],
         read: _ReadSource,
         name: str,
-        spoiled: Mapping[str, SourceAccount],
+        unreadable: Mapping[str, SourceAccount],
     ) -> Decoded:
         writers = {
             table: DayFiles(self.storage, table, file_columns(table), self.compression, name)
@@ -226,7 +226,7 @@ class Decoding:
                 for writer in writers.values():
                     stack.enter_context(writer)
                 accounts = [
-                    spoiled.get(source.file) or self._account(source, partial(read, source), writers, name)
+                    unreadable.get(source.file) or self._account(source, partial(read, source), writers, name)
                     for source in sources
                 ]
         except BaseException:
@@ -253,7 +253,7 @@ class Decoding:
             return self._completed(account, source, name)
         unread = account.unread_because(account.problem)
         if written:
-            raise _SpoiledError(unread)
+            raise _PartlyWrittenError(unread)
         return unread
 
     def _completed(self, account: SourceAccount, source: Numbered, name: str) -> SourceAccount:
@@ -261,7 +261,7 @@ class Decoding:
         if account.seam is None:
             return account
         account.seam = replace(account.seam, ending=replace(account.seam.ending, file=name))
-        # The parts of a source that was cut are joined first
+        # The parts of a source that was split are joined first
         return account if account.key is None else with_seam(self.storage, account, source)
 
     def _rows(self, account: SourceAccount, read: _Read) -> _Rows:
@@ -316,8 +316,8 @@ class Decoding:
 
 
 @dataclass(frozen=True)
-class Cut:
-    """A large capture that was cut into parts.
+class SplitCapture:
+    """A large capture that was split into parts.
 
     Attributes
     ----------
@@ -367,10 +367,10 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Cutting:
-    """Cuts large captures, and identifies them, in one pass over the frames of each.
+class CaptureSplitter:
+    """Splits large captures, and identifies them, in one pass over the frames of each.
 
-    Those that cannot be cut or read are left out.
+    Captures that cannot be split or read are left out.
 
     Attributes
     ----------
@@ -389,24 +389,24 @@ class Cutting:
     size: int
     digest: bool = False
 
-    def __call__(self, sources: Sequence[Numbered]) -> list[Cut]:
-        """Cut the sources."""
-        cuts = []
+    def __call__(self, sources: Sequence[Numbered]) -> list[SplitCapture]:
+        """Split the sources."""
+        splits = []
         for source in sources:
             try:
-                cut = self._cut(Numbered(*source))
+                split = self._split(Numbered(*source))
             except (CaptureError, OSError):
                 # Decoding fails likewise, and reports it
                 continue
-            if cut.count > 1:
-                cuts.append(cut)
-        return cuts
+            if split.count > 1:
+                splits.append(split)
+        return splits
 
-    def _cut(self, source: Numbered) -> Cut:
+    def _split(self, source: Numbered) -> SplitCapture:
         account, options = SourceAccount(source.file, source.capture), self.options
         folder = f"{self.scratch}/{uuid.uuid4().hex}"
         if is_compressed(source.file, options.storage_options):
-            return Cut(account, folder, 1, source)
+            return SplitCapture(account, folder, 1, source)
         resume = read_seam(self.storage, source.seam).checkpoint if source.seam else None
         count = 0
         with (
@@ -421,7 +421,7 @@ class Cutting:
             captured.finish()
             account.digest, account.bytes = captured.digest, captured.bytes
             account.identify(captured.identity(captured.bytes, source.lengths))
-        return Cut(account, folder, count, source)
+        return SplitCapture(account, folder, count, source)
 
 
 def read_seam(storage: Storage, name: str) -> Seam:

@@ -322,7 +322,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
         if self._nothing_new == (start, files):
             return start
         begin = self._begin(start)
-        found = self._called(files, {begin.file, *begin.passed})
+        found = self._under_known_names(files, {begin.file, *begin.passed})
         self._report_late(begin, found)
         most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         end, parts = self._plan(begin, found, most=most)
@@ -343,7 +343,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
         if until.checkpoint is None:  # no records, or records that cannot be read again, as was logged
             return []
         names = {begin.file, *until.passed}
-        files = [file for file in self._called(self._listed(), names) if file.name in names]
+        files = [file for file in self._under_known_names(self._listed(), names) if file.name in names]
         known = {file.name for file in files} | begin.passed.keys()
         gone = [name for name, size in until.passed.items() if size != UNKNOWN_SIZE and name not in known]
         if gone:
@@ -423,7 +423,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
             if not file.name.endswith(UNFINISHED) and (file.name == _plain(file.name) or _plain(file.name) not in names)
         )
 
-    def _called(self, files: Iterable[SourceFile], names: Set[str]) -> tuple[SourceFile, ...]:
+    def _under_known_names(self, files: Iterable[SourceFile], names: Set[str]) -> tuple[SourceFile, ...]:
         """The files under their known names, although they may have been compressed since."""
         found = []
         for file in files:
