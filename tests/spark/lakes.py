@@ -89,14 +89,14 @@ def accounts(lake: Path) -> dict[str, dict[str, Any]]:
     return {row["file"]: row for row in found}
 
 
-def change_last_result(monkeypatch: pytest.MonkeyPatch, change: Callable[[Decoded], None]) -> None:
-    """Change the last of the results that tasks send back to the driver."""
+def change_result(monkeypatch: pytest.MonkeyPatch, change: Callable[[Decoded], None], which: int = -1) -> None:
+    """Change one of the results that tasks of decoding send back to the driver, the last by default."""
     on_workers = pipeline._Run._on_workers
 
     def changed(self: pipeline._Run, work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
         results = on_workers(self, work, parts)
         if isinstance(getattr(work, "__self__", work), Decoding) and results:
-            change(results[-1])
+            change(results[which])
         return results
 
     monkeypatch.setattr(pipeline._Run, "_on_workers", changed)

@@ -23,7 +23,7 @@ from tests.capture import build, oracle, traffic
 from tests.capture.reading import Row
 from tests.reference import mqcn, mqqb, mqqb_cases, mqsd, mqsd_cases
 from tests.spark.captures import LOCAL, OTHER, SESSION, frames_of, without_a_segment
-from tests.spark.lakes import accounts, change_last_result, files_of, read
+from tests.spark.lakes import accounts, change_result, files_of, read
 
 MSMQ, PING, DISCOVERY_SOCKET = 1801, 3527, 876
 INTERNAL = 8  # the bit of BaseHeader.Flags that tells packets of sessions from messages
@@ -209,7 +209,7 @@ def test_a_job_whose_accounts_do_not_add_up_is_refused(
     pipeline.run(spark, LOCAL, tmp_path)
     before = content(tmp_path)
     with monkeypatch.context() as patches:
-        change_last_result(patches, change)
+        change_result(patches, change)
         with pytest.raises(AccountingError) as refusal:
             pipeline.run(spark, [LOCAL, OTHER], tmp_path)
     assert str(refusal.value) == message
@@ -222,7 +222,7 @@ def test_the_command_says_in_a_line_what_does_not_add_up(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of captures that share files, their rows are counted together."""
-    change_last_result(monkeypatch, a_file_without_its_first_row("topology"))
+    change_result(monkeypatch, a_file_without_its_first_row("topology"))
     assert cli.main(["pipeline", LOCAL, OTHER, "--lake", str(tmp_path)]) == 1
     said = f"msmqwire: {LOCAL} and 1 more: 14 rows of topology, but 13 in its files\n"
     assert capsys.readouterr() == ("", said)
@@ -232,9 +232,9 @@ def test_the_command_says_in_a_line_what_does_not_add_up(
 def test_parts_of_a_capture_that_do_not_add_up_are_refused(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By what one pass over the whole has counted."""
+    """One pass over the capture has counted the frames of all parts but its end."""
     monkeypatch.setattr(planning, "SPLIT_SIZE", 1_500)
-    change_last_result(monkeypatch, a_frame_too_many)
+    change_result(monkeypatch, a_frame_too_many, 0)
     with pytest.raises(AccountingError, match=f"^{SESSION}: 20 frames in parts, but 19 in one pass$"):
         pipeline.run(spark, [LOCAL, SESSION], tmp_path)
     assert not files_of(tmp_path, "accounting")

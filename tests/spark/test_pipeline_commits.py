@@ -18,7 +18,7 @@ from msmqwire.spark.lake.tasks import Decoded
 from msmqwire.spark.source import planning
 from tests.spark.captures import DAY, MONDAY, OTHER, PRINTED, SESSION, frame, large, packets, write_capture
 from tests.spark.lake_runs import Stopped
-from tests.spark.lakes import change_last_result, contents, rows
+from tests.spark.lakes import change_result, contents, rows
 from tests.spark.lakes import wanted as read
 
 #: A task for each small capture, several for each of more than 3,000 bytes, and a commit for each task
@@ -138,7 +138,7 @@ def test_refused_at_a_later_commit(
             decoded.accounts[0].rows["topology"] += 1
 
     with monkeypatch.context() as patches:
-        change_last_result(patches, one_row_too_many)
+        change_result(patches, one_row_too_many)
         with pytest.raises(AccountingError, match=r"grown\.pcap: 5 payloads for topology, but 6 rows of it"):
             pipeline.run(spark, case.captures, lake)
     assert commits(lake) == commits(case.lake) + 2 + 1
