@@ -1,4 +1,4 @@
-"""Batches at a prompt and in notebooks: a line of text, a small table of HTML."""
+"""Batches at a prompt and in notebooks, as a line of text or a small table of HTML; and payloads in errors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["SHOWN_ROWS", "html_table", "names_shown"]
+__all__ = ["SHOWN_ROWS", "html_table", "names_shown", "payload_shown"]
 
 SHOWN_ROWS = 10
 _SHOWN_COLUMNS = 12
 _SHOWN_NAMES = 5
+_SHOWN_BYTES = 32
 _SHOWN_CHARACTERS = 60
 
 
@@ -18,6 +19,12 @@ def names_shown(names: Sequence[str]) -> str:
     """The number of columns and the first of their names."""
     more = ", ..." if len(names) > _SHOWN_NAMES else ""
     return f"{len(names)} columns ({', '.join(names[:_SHOWN_NAMES])}{more})"
+
+
+def payload_shown(payload: memoryview) -> str:
+    """The size of a payload and its first bytes."""
+    more = " ..." if len(payload) > _SHOWN_BYTES else ""
+    return f"{len(payload)} bytes: {payload[:_SHOWN_BYTES].hex(' ', 4)}{more}"
 
 
 def html_table(caption: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 __all__ = [
+    "FEW_ROWS",
     "GUID_FORMS",
     "SparkColumn",
     "SparkGuid",
@@ -44,6 +45,9 @@ _SCALARS: dict[wire.DataType, pa.DataType] = {
     wire.BYTES: pa.binary(),
     wire.TIMESTAMP: pa.timestamp("us", "UTC"),
 }
+
+#: Batches with fewer rows are put together before ``convert``, which takes as long for some hundred rows as for few.
+FEW_ROWS = 512
 
 # Counted by this package, from 0 or 1: they cannot reach 2^63
 _COUNTED = frozenset({"frame", "first_frame", "stream_offset"})

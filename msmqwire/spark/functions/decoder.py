@@ -18,6 +18,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, Struc
 from msmqwire import formatname
 from msmqwire.capture.tables import TABLES
 from msmqwire.columns import Batch, Payloads, Table
+from msmqwire.columns.display import payload_shown
 from msmqwire.columns.guids import guid_texts
 from msmqwire.errors import DecodeError
 from msmqwire.mqcn import NOTIFICATIONS, NotificationBatch
@@ -27,19 +28,12 @@ from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_column
 if TYPE_CHECKING:
     from msmqwire.columns.guids import GuidOrder
 
-__all__ = ["Decoder", "FunctionMode", "GuidFormatter", "TableFunction", "shown"]
+__all__ = ["Decoder", "FunctionMode", "GuidFormatter", "TableFunction"]
 
 FunctionMode = Literal["PERMISSIVE", "FAILFAST"]
 FUNCTION_MODES: tuple[FunctionMode, ...] = get_args(FunctionMode)
 
-_SHOWN_BYTES = 32
 _SHOWN_CHARACTERS = 80
-
-
-def shown(payload: memoryview) -> str:
-    """A payload for an error message: its size and first bytes."""
-    more = " ..." if len(payload) > _SHOWN_BYTES else ""
-    return f"{len(payload)} bytes: {payload[:_SHOWN_BYTES].hex(' ', 4)}{more}"
 
 
 def _shown_text(text: memoryview) -> str:
@@ -55,7 +49,7 @@ class _Source:
     decode_batch: Callable[..., Batch]
     type: DataType = field(default_factory=BinaryType)
     values: Callable[[Any], Payloads] = Payloads.of
-    shown: Callable[[memoryview], str] = shown
+    shown: Callable[[memoryview], str] = payload_shown
 
 
 _SOURCES: dict[str, _Source] = {
@@ -264,7 +258,7 @@ class GuidFormatter(Sent):
         if self.failfast and texts.malformed is not None:
             malformed = guids[texts.malformed]
             assert malformed is not None
-            place = f"row {self.rows + texts.malformed} of its partition, {shown(malformed)}"
+            place = f"row {self.rows + texts.malformed} of its partition, {payload_shown(malformed)}"
             raise DecodeError("bad_size", "GUID", 0, place)
         self.rows += len(texts)
         return pa.array(texts)

@@ -26,6 +26,7 @@ __all__ = ["ACCOUNTING", "AccountingError", "AccountingRow", "Ending", "Seam", "
 
 _COUNTS = tuple(item.name for item in fields(FrameCounts) if item.type == "int")
 _NAMED = tuple(item.name for item in fields(FrameCounts) if item.default_factory is dict)
+_STREAMS = tuple(item.name for item in fields(StreamStats))
 _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("capture", pa.int64()),
     ("run", pa.int64()),
@@ -37,7 +38,7 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("last_time", pa.timestamp("us", "UTC")),
     *((name, pa.int64()) for name in _COUNTS if name != "bytes_skipped"),
     *((name, pa.map_(pa.string(), pa.int64())) for name in _NAMED),
-    ("streams", pa.struct([(item.name, pa.int64()) for item in fields(StreamStats)])),
+    ("streams", pa.struct([(name, pa.int64()) for name in _STREAMS])),
     ("packets", pa.int64()),
     ("encrypted", pa.int64()),
     ("unread", pa.int64()),
@@ -178,7 +179,7 @@ class SourceAccount(FrameCounts):
             They do not agree.
         """
         ours, theirs = ({**asdict(one), **asdict(one.streams)} for one in (self, found))
-        names = (*_COUNTS, *(item.name for item in fields(StreamStats)))
+        names = (*_COUNTS, *_STREAMS)
         _agree(self.file, *((f"{name} in parts", ours[name], "in one pass", theirs[name]) for name in names))
 
     def take(self, stats: CaptureStats, tables: Mapping[str, TableRows], claimed: int) -> None:
@@ -298,7 +299,7 @@ class AccountingRow:
             name=None if shown == account.file else os.fsencode(account.file),
             first_time=_microseconds(account.first_ns),
             last_time=_microseconds(account.last_ns),
-            streams=asdict(account.streams),
+            streams={name: getattr(account.streams, name) for name in _STREAMS},
             rows=list(account.rows.items()),
             faults=sorted(account.faults.items()),
             **{name: sorted(getattr(account, name).items()) for name in _NAMED},

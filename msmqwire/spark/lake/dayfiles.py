@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from msmqwire.capture.parquet import Compression, parquet_writer
 from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.schema import SparkColumn, arrow_schema, convert
-from msmqwire.spark.source.scan import FEW_ROWS
+from msmqwire.spark.schema import FEW_ROWS, SparkColumn, arrow_schema, convert
 
 __all__ = ["NO_DAY", "DayFiles", "WrittenFile", "statistics"]
 
@@ -105,7 +104,6 @@ class DayFiles:
             return
         captures = pa.array(np.repeat(self._captures, [len(batch) for batch in self._waiting]))
         rows = pa.Table.from_batches(self._waiting)
-        # To convert a column costs as much for few rows as for some hundred, and to copy them costs more for many
         if self._rows < FEW_ROWS * len(self._waiting):
             rows = rows.combine_chunks()
         rows = rows.append_column("capture", captures)

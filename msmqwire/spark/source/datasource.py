@@ -62,8 +62,7 @@ from msmqwire.capture.files.listing import check_paths, opened
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkColumn, struct_type
-from msmqwire.spark.source.lakes import LakeRead, LakeReader, PushdownLakeReader, is_lake
-from msmqwire.spark.source.options import SourceOptions, described, of_table
+from msmqwire.spark.source.options import SourceOptions, described, is_lake, of_table
 from msmqwire.spark.source.planning import CapturePart, CapturePartition, plan
 from msmqwire.spark.source.pushdown import can_apply, filtered, narrowed
 from msmqwire.spark.source.scan import Scan, converted, describe_problems
@@ -91,6 +90,8 @@ class MsmqDataSource(Sent, DataSource):
         """All columns of the table."""
         _, given = described(StructType(), self.options)
         if is_lake(given):
+            from msmqwire.spark.source.lakes import LakeRead
+
             return described(struct_type(LakeRead.of(given).columns), self.options)[0]
         options = SourceOptions.of(given)
         check_paths(options.paths)
@@ -101,6 +102,8 @@ class MsmqDataSource(Sent, DataSource):
         """A reader of the columns of ``schema``."""
         given = of_table(schema, self.options)
         if is_lake(given):
+            from msmqwire.spark.source.lakes import LakeRead, LakeReader, PushdownLakeReader
+
             of_lake = LakeRead.of(given)
             reader = PushdownLakeReader if _filters_are_pushed() else LakeReader
             return reader(of_lake, chosen_columns(of_lake.table, of_lake.columns, schema))

@@ -32,7 +32,7 @@ from msmqwire.spark.source.options import parse_networks, parse_object
 from msmqwire.spark.source.planning import SPLIT_SIZE
 from msmqwire.spark.source.pushdown import can_apply, filtered
 
-__all__ = ["LAKE_OPTIONS", "LakePartition", "LakeRead", "LakeReader", "PushdownLakeReader", "is_lake"]
+__all__ = ["LAKE_OPTIONS", "LakePartition", "LakeRead", "LakeReader", "PushdownLakeReader"]
 
 T = TypeVar("T")
 
@@ -40,11 +40,6 @@ T = TypeVar("T")
 LAKE_OPTIONS = ("lake", "table", "run", "versionAsOf", "since", "until", "addresses", "storageOptions")
 # A file costs a task as much as reading this many bytes
 _OPEN_COST = 1 << 20
-
-
-def is_lake(options: Mapping[str, str]) -> bool:
-    """Whether the options name a lake."""
-    return any(name.lower() == "lake" for name in options)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from msmqwire.errors import CaptureError
 from msmqwire.spark.schema import GUID_FORMS, SparkColumn, SparkGuid
 from msmqwire.spark.source.scan import ScanOptions
 
-__all__ = ["OPTIONS", "SourceOptions", "described", "of_table"]
+__all__ = ["OPTIONS", "SourceOptions", "described", "is_lake", "of_table"]
 
 T = TypeVar("T")
 
@@ -217,6 +217,11 @@ class SourceOptions:
             fail_on_data_loss=read("failOnDataLoss", parse_bool, True),
             given={name: given[name.lower()] for name in OPTIONS if name.lower() in given.keys() - _SECRET},
         )
+
+
+def is_lake(options: Mapping[str, str]) -> bool:
+    """Whether the options name a lake, which ``lakes`` reads."""
+    return any(name.lower() == "lake" for name in options)
 
 
 def described(schema: StructType, options: Mapping[str, str]) -> tuple[StructType, dict[str, str]]:

@@ -25,18 +25,16 @@ from msmqwire.capture import (
 from msmqwire.capture.files.listing import open_source
 from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import Source
+from msmqwire.columns.display import payload_shown
 from msmqwire.errors import CaptureError, DecodeError
-from msmqwire.spark.functions.decoder import shown
-from msmqwire.spark.schema import SparkColumn, convert, table_columns
+from msmqwire.spark.schema import FEW_ROWS, SparkColumn, convert, table_columns
 
-__all__ = ["FEW_ROWS", "MODES", "Mode", "Scan", "ScanOptions", "converted", "describe_problems"]
+__all__ = ["MODES", "Mode", "Scan", "ScanOptions", "converted", "describe_problems"]
 
 Mode = Literal["PERMISSIVE", "FAILFAST", "DROPMALFORMED"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 # The columns that identify a payload, and those needed to drop or report it
 _PLACE = {"file", "frame", "stream_offset", "fault"}
-#: Batches with fewer rows are put together before they are converted.
-FEW_ROWS = 512
 _FEW_BYTES = 4 << 20
 
 
@@ -169,7 +167,7 @@ class Scan:
             for block in blocks:
                 rows = block.capture.to_arrow().to_pylist()
                 if place in rows and (payload := block.payloads[rows.index(place)]) is not None:
-                    return shown(payload)
+                    return payload_shown(payload)
         # The stream began in another capture, or the file has changed
         return f"byte {offset} of its stream" if offset is not None else "which is gone"
 
@@ -177,8 +175,7 @@ class Scan:
 def converted(batches: Iterable[pa.RecordBatch], columns: Sequence[SparkColumn]) -> Iterator[pa.RecordBatch]:
     """Batches of one table, as ``Scan.rows`` returns them, as ``columns``.
 
-    Few rows, as of small captures, are put together with the next: to convert them, and to send them to Spark, costs as
-    much as for some hundred.
+    Few rows, as of small captures, are put together with the next, since sending them to Spark takes as long as well.
     """
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
