@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
@@ -101,7 +102,7 @@ class StreamStats:
         """The sums of both."""
         if not isinstance(more, StreamStats):
             return NotImplemented
-        return StreamStats(*(getattr(self, item.name) + getattr(more, item.name) for item in fields(self)))
+        return StreamStats(*map(operator.add, vars(self).values(), vars(more).values()))
 
     @property
     def problems(self) -> int:
@@ -219,9 +220,12 @@ class FrameCounts:
 
     def count_in(self, more: FrameCounts) -> None:
         """Add these counts of another object."""
-        for item in fields(FrameCounts):
-            one, other = getattr(self, item.name), getattr(more, item.name)
-            setattr(self, item.name, add_counts(one, other) if isinstance(one, dict) else one + other)
+        for name in _FRAME_COUNTS:
+            one, other = getattr(self, name), getattr(more, name)
+            setattr(self, name, add_counts(one, other) if isinstance(one, dict) else one + other)
+
+
+_FRAME_COUNTS = tuple(item.name for item in fields(FrameCounts))
 
 
 @dataclass

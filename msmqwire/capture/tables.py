@@ -282,8 +282,10 @@ class TableRows:
         """Which payloads of a block belong to this table."""
         wanted = np.zeros(len(transports), np.bool_)
         for transport, numbers in self._ports.items():
-            is_ours = _is_among(numbers)
             here = transports == transport
+            if not here.any():
+                continue
+            is_ours = _is_among(numbers)
             here &= is_ours[ports[0]] | is_ours[ports[1]]
             if transport == _TCP:
                 here &= kinds & self._packets != 0

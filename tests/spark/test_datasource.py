@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -208,3 +210,9 @@ def test_ports(spark: SparkSession) -> None:
     assert [row["frame"] for row in rows] == [2, 3]
     assert all(row["fault"] or row["violations"] for row in rows)
     assert load(spark, LOCAL, ports="53, 1801").count() == 2 + 4
+
+
+def test_load_imports_no_pandas() -> None:
+    """The program that Spark starts to plan a read imports the data source: pandas would take most of that time."""
+    code = "import sys, msmqwire.spark.source.datasource; sys.exit('pandas' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -145,11 +145,11 @@ def test_readers_can_leave_out_files_by_their_statistics(spark: SparkSession, tm
 
 
 def test_small_captures_are_put_together_for_a_task() -> None:
-    """Opening one counts as a MiB, and a part has 64 of them at least."""
-    for captures, parts in ((64, 1), (65, 2), (128, 2), (129, 3)):
+    """Opening one counts as a quarter of a MiB, and a task has 256 of them."""
+    for captures, parts in ((256, 1), (257, 2), (512, 2), (513, 3)):
         files = [SourceFile(f"{number}.pcap", 0) for number in range(captures)]
         found = [len(task) for task in pack(files, task_size(files))]
-        assert found == [64] * (parts - 1) + [captures - 64 * (parts - 1)]
+        assert found == [256] * (parts - 1) + [captures - 256 * (parts - 1)]
 
 
 def test_running_again_reads_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -246,8 +246,8 @@ class Decoding:
                 writers[of_table].write(some, account.capture)
                 if account.seam is not None:
                     account.seam.ending.take(of_table, some)
-            times = pc.min_max(batch.column("time").cast(pa.int64()))
-            account.seen(times["min"].as_py(), times["max"].as_py())
+            times: Any = pc.min_max(batch.column("time"))
+            account.seen(times["min"].value, times["max"].value)
             written = True
         if account.problem is None:
             return self._completed(account, source, name)
