@@ -24,6 +24,7 @@ __all__ = [
     "add_captures_or_lake",
     "add_expected",
     "add_format",
+    "add_jobs",
     "add_output",
     "add_ports",
     "add_quiet",
@@ -32,7 +33,6 @@ __all__ = [
     "check_captures_or_lake",
     "column_names",
     "count",
-    "count_of_jobs",
     "guid",
     "hours",
     "input_file",
@@ -63,6 +63,12 @@ def add_format(parser: argparse.ArgumentParser, formats: Sequence[str], default:
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add ``-o``, the file to write."""
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
+
+
+def add_jobs(parser: argparse.ArgumentParser, work: str) -> None:
+    """Add ``--jobs``, the threads that do the work."""
+    text = f"{work} in N threads; rows and their order stay the same (default: the cores it may use)"
+    parser.add_argument("-j", "--jobs", type=count_of_jobs, metavar="N", help=text)
 
 
 def add_ports(parser: argparse.ArgumentParser) -> None:

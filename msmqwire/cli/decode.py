@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from msmqwire.cli.arguments import (
     CAPTURE_HELP,
     add_format,
+    add_jobs,
     add_output,
     add_quiet,
     add_selection,
     capture_files,
     column_names,
     count,
-    count_of_jobs,
     read_options,
     usable_cores,
 )
@@ -111,13 +111,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--where", metavar="CONDITION", help="only rows for which this condition in SQL is true; needs DuckDB"
     )
     parser.add_argument("-n", "--limit", type=count, metavar="N", help="stop after N rows")
-    parser.add_argument(
-        "-j",
-        "--jobs",
-        type=count_of_jobs,
-        metavar="N",
-        help="decode and encode in N threads; rows and their order stay the same (default: the cores it may use)",
-    )
+    add_jobs(parser, "decode and encode")
     parser.add_argument("--strict", action="store_true", help="report violations that a receiver discards as faults")
     parser.add_argument("--guid", choices=("text", "binary"), default="text", help="GUIDs in Parquet (default: text)")
     add_selection(parser)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from msmqwire.cli.arguments import (
     add_captures_or_lake,
     add_format,
+    add_jobs,
     add_output,
     add_quiet,
     add_selection,
     capture_files,
     check_captures_or_lake,
     read_options,
+    usable_cores,
 )
 from msmqwire.cli.console import CommandError, counted, optional, say
 from msmqwire.cli.counts import report
@@ -33,7 +35,10 @@ __all__ = ["add", "run"]
 _EPILOG = """\
 tables (--table):
   totals           rows and faults of each table and file
-  hosts            the roles of an address: client, directory_server, queue_manager, router
+  hosts            an address: its roles (client, directory_server, queue_manager, router) and their evidence
+  conversations    who sends what to whom: messages, bytes, queues
+  timeline         in the order of time: first messages of hosts, probes, refusals, negative acknowledgments,
+                   gaps, faults
   queue_managers   the GUIDs of queue managers, their addresses and names
   queues           who sends to a queue, messages and bytes
   acknowledgments  acknowledgments by class; negative ones report messages that were not delivered
@@ -42,7 +47,7 @@ tables (--table):
   discovery        runs of discovery; requests without an answer have no replies
   notifications    changes of which a machine was notified
   problems         faults and violations, by rule
-  timeline         rows of each minute and pair of hosts
+  minutes          rows and faults of each minute
 
 Each row has its first and last time, and the first frames that it was counted from. Memory grows with
 what is distinct, up to a limit; standard error says what was left out.
@@ -56,6 +61,7 @@ examples:
   msmqwire summary capture.pcapng
   msmqwire summary *.pcap -T json | jq 'select(.table == "queues") | .queue'
   msmqwire summary *.pcap --table queues -o queues.parquet
+  msmqwire summary capture.pcapng --table conversations
   msmqwire summary --lake lake --table hosts
 """
 
@@ -68,6 +74,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_format(parser, FORMATS)
     add_output(parser)
     parser.add_argument("--table", metavar="NAME", help="only this table, see below")
+    add_jobs(parser, "decode")
     add_selection(parser)
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -99,7 +106,7 @@ def _read_captures(options: argparse.Namespace) -> tuple[Summary, int]:
     from msmqwire.insight import COLUMNS, Summary
 
     names, refused = capture_files(options.files)
-    how = read_options(options, names, columns=COLUMNS, guid="binary")
+    how = read_options(options, names, columns=COLUMNS, guid="binary", jobs=options.jobs or usable_cores())
     summary = Summary()
     with read_tables(names, options=how) as reader, progress(names, wanted=not options.quiet) as show:
         for table, batch in reader:
@@ -170,6 +177,9 @@ def _for_people(table: pa.Table, *, files: bool, routes: bool) -> pa.Table:
         elif field.name == "frames":
             values = [frames_text(frames, files=files) for frames in values.to_pylist()]
         columns[field.name] = values
+    for name in ("roles", "evidence", "queues"):
+        if pa.types.is_list(table.schema.field(name).type if name in columns else pa.null()):
+            columns[name] = [", ".join(values) for values in columns[name].to_pylist()]
     if "first_seen" in columns:
         columns["first_seen"] = list(map(seen_text, columns["first_seen"], columns.pop("last_seen")))
     if "minute" in columns:

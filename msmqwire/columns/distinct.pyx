@@ -34,6 +34,11 @@ cdef int fill_keys() except -1:
 fill_keys()
 
 
+cdef const uint64_t* secret_factors() noexcept nogil:
+    """The two factors of the hash, for other tables of what captures choose."""
+    return KEYS
+
+
 # The values of a column: addresses, or format names and the payloads of these
 cdef struct Values:
     const uint8_t* addresses

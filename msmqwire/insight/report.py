@@ -29,7 +29,6 @@ __all__ = ["page"]
 _MOST_ROWS = 1000
 _LONGEST_TEXT = 300
 _MOST_PAIRS = 60
-_MOST_FRAMES = 10
 _MOST_BARS = 120
 _WIDEST_BAR = 40
 _DOT_SECONDS = 20
@@ -277,26 +276,16 @@ def _shown(value: Any) -> str:
 
 def _traffic(summary: Summary) -> list[ElementTree.Element]:
     """Pairs of hosts with their rows, drawn by Graphviz if it is installed, and as a table."""
-    pairs: Counter[tuple[str, str]] = Counter()
-    tables: dict[tuple[str, str], Counter[str]] = {}
-    frames: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in summary.records("timeline"):
-        if row["in_table"] != "notifications":  # they are in messages
-            pairs[row["src"], row["dst"]] += row["rows"]
-            tables.setdefault((row["src"], row["dst"]), Counter())[row["in_table"]] += row["rows"]
-            frames.setdefault((row["src"], row["dst"]), []).extend(row["frames"])
-    shown = pairs.most_common(_MOST_PAIRS)
+    pairs = summary.records("conversations")
+    shown = pairs[:_MOST_PAIRS]
     if not shown:
         return [_element("p", {}, "None.")]
-    rows = [
-        [*pair, *(tables[pair][name] for name in ("messages", "sessions", "topology")), _first_frames(frames[pair])]
-        for pair, _ in shown
-    ]
-    names = ["from", "to", "messages", "sessions", "discovery", "frames"]
-    content = [_table("Packets from one host to another", names, rows)]
+    columns = ("src", "dst", "messages", "bytes", "sessions", "discovery", "queues")
+    rows = [[*(_cell(name, row) for name in columns), frames_text(row["frames"])] for row in shown]
+    content = [_table("Packets from one host to another", ["from", "to", *columns[2:], "frames"], rows)]
     if len(pairs) > len(shown):
         content.append(_element("p", {}, f"The {len(shown)} busiest of {len(pairs):,} pairs."))
-    drawing = _drawing(summary, shown)
+    drawing = _drawing(summary, [((row["src"], row["dst"]), row["packets"]) for row in shown])
     if drawing is None:
         return content
     label = "Hosts and the packets between them"
@@ -306,21 +295,11 @@ def _traffic(summary: Summary) -> list[ElementTree.Element]:
     ]
 
 
-def _first_frames(frames: Sequence[dict[str, Any]]) -> str:
-    found = {(each["file"], each["frame"]): each for each in frames}
-    return frames_text(
-        [found[place] for place in sorted(found, key=lambda each: (each[0] or "", each[1]))[:_MOST_FRAMES]]
-    )
-
-
 def _drawing(summary: Summary, pairs: Sequence[tuple[tuple[str, str], int]]) -> ElementTree.Element | None:
     program = shutil.which("dot")
     if program is None:
         return None
-    roles: dict[str, list[str]] = {}
-    for row in summary.records("hosts"):
-        if row["role"].replace("_", " ") not in roles.setdefault(row["address"], []):
-            roles[row["address"]].append(row["role"].replace("_", " "))
+    roles = {row["address"]: [role.replace("_", " ") for role in row["roles"]] for row in summary.records("hosts")}
     numbers = {host: f"n{at}" for at, host in enumerate(dict.fromkeys(host for pair, _ in pairs for host in pair))}
     lines = [
         f'{number} [label="{_quoted(host)}\\n{_quoted(", ".join(roles.get(host, [])))}"];'
@@ -355,9 +334,9 @@ def _quoted(text: str) -> str:
 
 
 def _timeline(summary: Summary) -> list[ElementTree.Element]:
-    """Rows over time as bars."""
+    """Rows over time as bars, and events."""
     counts: Counter[int] = Counter()
-    for row in summary.records("timeline"):
+    for row in summary.records("minutes"):
         if row["in_table"] != "notifications":
             counts[int(row["minute"].timestamp()) // 60] += row["rows"]
     if not counts:
@@ -381,8 +360,8 @@ def _timeline(summary: Summary) -> list[ElementTree.Element]:
     every = "minute" if width == 1 else f"{width:,} minutes"
     label = f"Packets of every {every}, at most {highest:,}, from {_clock(first)} to {_clock(last)} UTC"
     svg = _element("svg", {"viewBox": "0 0 960 112", "class": "bars", "role": "img", "aria-label": label}, *rects)
-    table = _element("details", {}, _element("summary", {}, "As a table"), *_section(summary, "timeline"))
-    return [_element("p", {}, label + "."), svg, table]
+    table = _element("details", {}, _element("summary", {}, "As a table"), *_section(summary, "minutes"))
+    return [_element("p", {}, label + "."), svg, table, *_section(summary, "timeline")]
 
 
 def _clock(minute: int) -> str:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import cached_property
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from msmqwire.columns.guids import guid_texts
-from msmqwire.insight.groups import integers, numbers, pc
+from msmqwire.insight.groups import NULL_NUMBER, Column, integers, numbers, pc
 
-__all__ = ["FRAMES", "Files", "Rows", "frames_text", "guid_text", "seen_text"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["FRAMES", "Files", "Rows", "frames_text", "guid_text", "own_managers", "seen_text"]
 
 #: A place is the number of the file times this, and the number of the frame.
 _FILE = 1 << 40
+
+_PORT = 1801
+_NO_GUID = ("00000000-0000-0000-0000-000000000000", bytes(16))
+_MINUTE = 60_000_000_000
 
 #: The type of the places of a group in results.
 FRAMES = pa.list_(pa.struct([("file", pa.string()), ("frame", pa.int64())]))
@@ -37,8 +45,8 @@ class Files:
         return self._numbers[name]
 
     def places(self, file: Any, frame: Any) -> Any:
-        """The places of rows from their columns ``file`` and ``frame``."""
-        encoded = file.dictionary_encode()
+        """The places of rows from their columns ``file``, which may be a dictionary, and ``frame``."""
+        encoded = file if pa.types.is_dictionary(file.type) else file.dictionary_encode()
         known = np.array([self.number(name) for name in encoded.dictionary.to_pylist()] or [0], np.int64)
         return integers(known[numbers(encoded.indices)] * _FILE + numbers(frame))
 
@@ -92,7 +100,8 @@ class Rows:
     def __init__(self, batch: pa.RecordBatch, files: Files) -> None:
         self._batch = batch
         self._plain: dict[str, Any] = {}
-        self.place = files.places(self["file"], self["frame"])
+        self._columns: dict[str, Column] = {}
+        self.place = files.places(self._keys("file"), self["frame"])
 
     def __len__(self) -> int:
         return self._batch.num_rows
@@ -109,6 +118,42 @@ class Rows:
         if "time_ns" in self:
             return plain(self._batch.column("time_ns")).cast(pa.int64())
         return self._batch.column("time").cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+
+    def column(self, name: str) -> Column:
+        """A column for groups; texts are numbered once for all of these."""
+        if name not in self._columns:
+            self._columns[name] = Column(self._keys(name))
+        return self._columns[name]
+
+    def _keys(self, name: str) -> Any:
+        """A column, without extension types but with its dictionary."""
+        column = self._batch.column(name)
+        if name == "time" or not pa.types.is_dictionary(column.type) or column.type.value_type != pa.string():
+            return self[name]
+        return column
+
+    def array(self, name: str) -> NDArray[np.int64]:
+        """A column of numbers, ``NULL_NUMBER`` where they are null."""
+        return self.column(name).array
+
+    def has(self, name: str) -> NDArray[np.bool_]:
+        """Which rows have a value in a column."""
+        present: NDArray[np.bool_] = self.array(name) != NULL_NUMBER
+        return present
+
+    @cached_property
+    def faults(self) -> NDArray[np.bool_]:
+        """Which rows have a fault."""
+        fault = self["fault"]
+        if fault.null_count == len(fault):
+            return np.zeros(len(fault), np.bool_)
+        return numbers(fault.is_valid()).astype(np.bool_)
+
+    @cached_property
+    def minute(self) -> NDArray[np.int64]:
+        """The minute of each row, in nanoseconds since 1970; ``NULL_NUMBER`` where there is no time."""
+        time = self.array("time")
+        return np.where(time == NULL_NUMBER, NULL_NUMBER, time - time % _MINUTE)
 
     def is_decoded(self) -> Any:
         """Which rows have no fault."""
@@ -146,3 +191,17 @@ def guid_text(column: Any) -> Any:
     # pyarrow's stubs do not know the array interface
     texts: Any = guid_texts(column.cast(pa.binary()))
     return pa.array(texts)
+
+
+def own_managers(table: str, rows: Rows) -> tuple[Any, Any]:
+    """The GUID of the queue manager at the sender of each row of messages or sessions, and which rows show one."""
+    if table == "messages":
+        # A message that was forwarded has another source
+        guid, shown = rows["source_queue_manager"], pc.equal(rows["hop_count"], 0)
+    else:
+        # A connection has both GUIDs; the side at port 1801 is the server
+        own = pc.if_else(pc.equal(rows["src_port"], _PORT), rows["server_guid"], rows["client_guid"])
+        guid = pc.coalesce(rows["queue_manager"], own)
+        shown = guid.is_valid()
+    nobody = pa.scalar(_NO_GUID[pa.types.is_fixed_size_binary(guid.type)], guid.type)
+    return guid, pc.fill_null(pc.and_(shown, pc.not_equal(guid, nobody)), False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address, ip_network
@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.insight.groups import integers, numbers, pc
-from msmqwire.insight.rows import Rows, plain
-from msmqwire.insight.sections import own_managers
+from msmqwire.insight.rows import Rows, own_managers, plain
 
-__all__ = ["COLUMNS", "LENGTH_FIELDS", "RULES", "Rule", "Severity", "suricata_rules"]
+__all__ = ["COLUMNS", "LENGTH_FIELDS", "RULES", "Rule", "Severity", "probes", "suricata_rules"]
 
 Severity = Literal["low", "medium", "high"]
 #: A mask of the matching rows, and the columns of evidence.
@@ -304,3 +303,13 @@ def suricata_rules() -> str:
                 f"alert tcp any any -> any 1801 (msg:{message}; {rule.suricata} sid:{1_801_001 + number}; rev:1;)"
             )
     return "\n".join(lines) + "\n"
+
+
+_PROBES = ("connection-probe", "discovery-probe")
+
+
+def probes(table: str, rows: Rows) -> Iterator[tuple[str, Any]]:
+    """The rules that find packets of scanners in a table of discovery or sessions, and which rows match each."""
+    for rule in RULES:
+        if rule.name in _PROBES and table in rule.tables:
+            yield rule.name, rule.match(table, rows, ())[0]

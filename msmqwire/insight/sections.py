@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.insight.groups import integers, numbers, pc
-from msmqwire.insight.rows import Rows, plain
+from msmqwire.insight.groups import NULL_NUMBER, Column, integers, numbers, pc
+from msmqwire.insight.rows import Rows, own_managers, plain
+from msmqwire.insight.rules import probes
+from msmqwire.mqqb.schema import SESSION_KINDS
 from msmqwire.notification.judgement import Outcome
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
 
-__all__ = ["COLUMNS", "SECTIONS", "Section", "contributions", "own_managers"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-_PORT = 1801
+__all__ = ["COLUMNS", "EVIDENCE", "FLOWS", "ROLES", "SECTIONS", "Contribution", "Section", "contributions"]
+
 _SESSION_HEADER_SIZE = 16  # [MS-MQMQ] 2.2.20.4; PacketSize of a message does not count it
-_NO_GUID = ("00000000-0000-0000-0000-000000000000", bytes(16))
-_MINUTE = 60_000_000_000
+_NEGATIVE = 0x8000  # the lowest class of a negative acknowledgment, [MS-MQMQ] 2.2.18.1.6
 
-Contribution: TypeAlias = "Iterator[tuple[str, pa.Table]]"
+ROLES = ("client", "directory_server", "queue_manager", "router")
+_CLIENT, _DIRECTORY_SERVER, _QUEUE_MANAGER, _ROUTER = (1 << bit for bit in range(len(ROLES)))
+EVIDENCE = (
+    "discovery request", "discovery reply", "change notification", "message", "forwarded message", *SESSION_KINDS
+)  # fmt: skip
+_BIT_OF = {name: 1 << bit for bit, name in enumerate(EVIDENCE)}
+
+_TIMES = ("first_seen", "last_seen")
 
 
 @dataclass(frozen=True)
@@ -33,13 +44,15 @@ class Section:
     about : str
         What a row is.
     keys : tuple of str
-        The columns whose combinations are the rows.
-    values : mapping of str to {"sum", "min", "max"}
+        The columns whose combinations are the groups.
+    values : mapping of str to {"sum", "min", "max", "or"}
         The columns that are aggregated, beside ``rows``, ``first_seen`` and ``last_seen``.
     rows : str
         The name of the count of rows.
     limit : int
-        The most rows.
+        The most groups.
+    shown : tuple of str
+        The columns of the table before ``frames``; none: those of the groups.
     """
 
     about: str
@@ -47,11 +60,50 @@ class Section:
     values: Mapping[str, str] = field(default_factory=dict)
     rows: str = "rows"
     limit: int = 100_000
+    shown: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table before ``frames``."""
+        return self.shown or (*self.keys, self.rows, *self.values, *_TIMES)
 
 
 SECTIONS: dict[str, Section] = {
     "totals": Section("rows and faults of each table and file", ("in_table", "file"), {"faults": "sum"}),
-    "hosts": Section("the roles of an address, and the packets that show them", ("address", "role", "evidence")),
+    "hosts": Section(
+        "an address, its roles, and the kinds of packets that show them",
+        ("address",),
+        {"roles": "or", "evidence": "or"},
+        rows="packets",
+        shown=("address", "roles", "evidence", "packets", *_TIMES),
+    ),
+    "conversations": Section(
+        "what one host sends to another: messages and bytes of their bodies, changes in them, packets of sessions and "
+        "of discovery; the number of queues, and the ten that most messages went to",
+        ("src", "dst"),
+        dict.fromkeys(("messages", "bytes", "changes", "sessions", "discovery"), "sum"),
+        rows="packets",
+        shown=(
+            "src",
+            "dst",
+            "packets",
+            "messages",
+            "bytes",
+            "changes",
+            "sessions",
+            "discovery",
+            "queue_count",
+            "queues",
+            *_TIMES,
+        ),
+    ),
+    "timeline": Section(
+        "events in the order of time: the first message of a host, probes, refusals, negative acknowledgments, gaps, "
+        "faults; equal events of one minute are one row",
+        ("event", "minute", "src", "dst", "detail"),
+        rows="packets",
+        shown=(*_TIMES, "event", "src", "dst", "detail", "packets"),
+    ),
     "queue_managers": Section(
         "the addresses and names of a queue manager, and the packets that show them",
         ("queue_manager", "address", "name", "evidence"),
@@ -61,6 +113,7 @@ SECTIONS: dict[str, Section] = {
         ("queue", "sender", "source_queue_manager"),
         {"bytes": "sum"},
         rows="messages",
+        shown=("queue", "sender", "source_queue_manager", "messages", "bytes", *_TIMES),
     ),
     "acknowledgments": Section(
         "messages with a class other than normal: acknowledgments by class, and the queue they went to; negative ones "
@@ -74,6 +127,19 @@ SECTIONS: dict[str, Section] = {
         ("src", "src_port", "dst", "dst_port"),
         {"messages": "sum", "bytes": "sum", "refused": "sum", "faults": "sum", "start": "min", "end": "max"},
         rows="packets",
+        shown=(
+            "src",
+            "src_port",
+            "dst",
+            "dst_port",
+            "packets",
+            "messages",
+            "bytes",
+            "refused",
+            "faults",
+            "missing_bytes",
+            *_TIMES,
+        ),
     ),
     "repeated": Section(
         "messages that a host sent to another more than once, within as many messages as the limit",
@@ -94,12 +160,15 @@ SECTIONS: dict[str, Section] = {
         rows="changes",
     ),
     "problems": Section("faults and violations, by rule", ("in_table", "problem", "code", "field", "src")),
-    "timeline": Section("rows of each minute and pair of hosts", ("minute", "in_table", "src", "dst")),
+    "minutes": Section("rows and faults of each table in each minute", ("minute", "in_table"), {"faults": "sum"}),
 }
+
+#: The groups of ``queues``, which tell the queues of conversations and the first message of a host as well.
+FLOWS = Section("", ("queue", "sender", "dst", "source_queue_manager"), {"bytes": "sum"})
 
 #: The columns of each table that the sections need.
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "topology": ("type", "request_id", "correlation_id"),
+    "topology": ("type", "enterprise_id", "request_id", "site_id", "correlation_id"),
     "notifications": (
         "version", "operation", "object", "object_guid", "path_name", "properties", "outcome",
         "rule", "unverified",
@@ -111,7 +180,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "sessions": (
         "src_port", "dst_port", "stream_offset", "kind", "packet_size", "queue_manager", "refused", "client_guid",
-        "server_guid",
+        "server_guid", "time_stamp", "operating_system",
     ),
 }  # fmt: skip
 COLUMNS = {
@@ -120,64 +189,137 @@ COLUMNS = {
 }
 
 
-def _of_every_table(name: str, rows: Rows) -> Contribution:
-    fault = rows["fault"]
-    yield "totals", rows.table(in_table=name, file=rows["file"], faults=fault.is_valid().cast(pa.int64()))
-    minute = integers(numbers(rows["time"]) // _MINUTE * _MINUTE)
-    yield (
-        "timeline",
-        rows.table(rows["time"].is_valid(), minute=minute, in_table=name, src=rows["src"], dst=rows["dst"]),
-    )
-    common = {"in_table": name, "src": rows["src"]}
-    if fault.null_count < len(fault):
-        code, where = (plain(pc.struct_field(fault, member)) for member in ("code", "field"))
-        where = pc.replace_substring_regex(where, r"\[\d+\]", "")
-        yield "problems", rows.table(fault.is_valid(), **common, problem="fault", code=code, field=where)
-    broken = rows.exploded(
-        rows["violations"], "code", **common, problem="violation", field=pa.scalar(None, pa.string())
-    )
-    if broken.num_rows:
-        yield "problems", broken
+@dataclass(frozen=True)
+class Contribution:
+    """Rows that belong to a section: its keys and values, without the times.
+
+    ``place`` and ``time`` are those of the rows of the table, unless they are given; ``mask`` selects rows; each counts
+    as so many as ``rows`` says.
+    """
+
+    section: str
+    columns: Mapping[str, Column]
+    mask: NDArray[np.bool_] | None = None
+    rows: Column | None = None
+    place: Column | None = None
+    time: Column | None = None
 
 
-def _of_topology(rows: Rows) -> Contribution:
-    is_request, is_reply = (pc.equal(rows["type"], type_) for type_ in ("request", "reply"))
-    yield "hosts", rows.table(is_request, address=rows["src"], role="client", evidence="discovery request")
-    yield "hosts", rows.table(is_reply, address=rows["src"], role="directory_server", evidence="discovery reply")
-    yield (
-        "discovery",
-        rows.table(
-            rows.is_decoded(),
-            request_id=pc.coalesce(rows["request_id"], rows["correlation_id"]),
-            client=pc.if_else(is_request, rows["src"], rows["dst"]),
-            requests=is_request.cast(pa.int64()),
-            replies=is_reply.cast(pa.int64()),
-        ),
-    )
+Contributions: TypeAlias = "Iterator[Contribution]"
 
 
-def _of_notifications(rows: Rows) -> Contribution:
-    version = rows["version"]
-    role = pc.if_else(pc.equal(version, 1), "directory_server", "queue_manager")
-    decoded = rows.is_decoded()
-    yield "hosts", rows.table(decoded, address=rows["src"], role=role, evidence="change notification")
-    yield (
-        "notifications",
-        rows.table(
-            machine=rows["dst"],
-            sender=rows["src"],
-            version=version,
-            operation=rows["operation"],
-            object=rows["object"],
-            applied=pc.equal(rows["outcome"], Outcome.APPLIED),
-            rule=rows["rule"],
-            unverified=rows["unverified"],
-        ),
-    )
-    yield from _names(rows)
+@lru_cache(maxsize=256)
+def _first_of(value: str | int | None) -> Column:
+    return Column(pa.array([value], pa.int64() if isinstance(value, int) else pa.string()))
 
 
-def _names(rows: Rows) -> Contribution:
+def _all(rows: Rows, value: str | int | None) -> Column:
+    """A column with one value in all rows."""
+    return _first_of(value).repeated(len(rows))
+
+
+def _whole(values: NDArray[Any], type: Any = pa.int64()) -> Column:  # noqa: B008 # immutable
+    """A column of numbers or booleans."""
+    return Column.of_numbers(np.ascontiguousarray(values, np.int64), type)
+
+
+def _of_table(section: str, table: pa.Table) -> Contributions:
+    """The rows of a table, made by ``Rows.table``."""
+    if table.num_rows:
+        columns = {name: Column(table[name].combine_chunks()) for name in table.schema.names}
+        yield Contribution(section, columns, place=columns.pop("place"), time=columns.pop("time"))
+
+
+def _event(event: str, rows: Rows, mask: NDArray[np.bool_], detail: Column) -> Contributions:
+    if mask.any():
+        columns = {
+            "event": _all(rows, event), "minute": _whole(rows.minute), "src": rows.column("src"),
+            "dst": rows.column("dst"), "detail": detail,
+        }  # fmt: skip
+        yield Contribution("timeline", columns, mask)
+
+
+def _host(rows: Rows, roles: Column, evidence: Column, mask: NDArray[np.bool_], packets: int = 1) -> Contributions:
+    columns = {"address": rows.column("src"), "roles": roles, "evidence": evidence}
+    yield Contribution("hosts", columns, mask, _all(rows, packets))
+
+
+def _conversation(rows: Rows, packets: int = 1, **counts: Column | int) -> Contributions:
+    columns = {"src": rows.column("src"), "dst": rows.column("dst")}
+    for name in SECTIONS["conversations"].values:
+        value = counts.get(name, 0)
+        columns[name] = _all(rows, value) if isinstance(value, int) else value
+    yield Contribution("conversations", columns, rows=_all(rows, packets))
+
+
+def _of_every_table(name: str, rows: Rows) -> Contributions:
+    table, faults = _all(rows, name), _whole(rows.faults)
+    yield Contribution("totals", {"in_table": table, "file": rows.column("file"), "faults": faults})
+    minutes = rows.minute
+    columns = {"minute": _whole(minutes, pa.int64()), "in_table": table, "faults": faults}
+    yield Contribution("minutes", columns, minutes != NULL_NUMBER)
+    if rows.faults.any():
+        yield from _faults(name, rows)
+    if len(rows["violations"].flatten()):
+        nothing = pa.scalar(None, pa.string())
+        common = {"in_table": name, "problem": "violation", "field": nothing, "src": rows["src"]}
+        yield from _of_table("problems", rows.exploded(rows["violations"], "code", **common))
+
+
+def _faults(name: str, rows: Rows) -> Contributions:
+    code, where = (plain(pc.struct_field(rows["fault"], member)) for member in ("code", "field"))
+    where = pc.replace_substring_regex(where, r"\[\d+\]", "")
+    columns = {
+        "in_table": _all(rows, name), "problem": _all(rows, "fault"), "code": Column(code), "field": Column(where),
+        "src": rows.column("src"),
+    }  # fmt: skip
+    yield Contribution("problems", columns, rows.faults)
+    is_gap = numbers(pc.equal(code, "incomplete")).astype(np.bool_)
+    yield from _event("gap", rows, is_gap, Column(where))
+    detail = pc.binary_join_element_wise(code, where, " ")
+    yield from _event("fault", rows, rows.faults & ~is_gap, Column(detail))
+
+
+def _of_topology(rows: Rows) -> Contributions:
+    kind = rows["type"]
+    is_request, is_reply = (numbers(pc.equal(kind, type_)).astype(np.bool_) for type_ in ("request", "reply"))
+    roles = _whole(np.where(is_request, _CLIENT, _DIRECTORY_SERVER))
+    evidence = np.where(is_request, _BIT_OF["discovery request"], _BIT_OF["discovery reply"])
+    yield from _host(rows, roles, _whole(evidence), is_request | is_reply)
+    yield from _conversation(rows, discovery=1)
+    columns = {
+        "request_id": Column(pc.coalesce(rows["request_id"], rows["correlation_id"])),
+        "client": Column(pc.if_else(pc.equal(kind, "request"), rows["src"], rows["dst"])),
+        "requests": _whole(is_request),
+        "replies": _whole(is_reply),
+    }
+    yield Contribution("discovery", columns, ~rows.faults)
+    yield from _probes("topology", rows)
+
+
+def _probes(name: str, rows: Rows) -> Contributions:
+    for rule, mask in probes(name, rows):
+        yield from _event("probe", rows, numbers(mask).astype(np.bool_), _all(rows, rule))
+
+
+def _of_notifications(rows: Rows) -> Contributions:
+    is_first = rows.array("version") == 1
+    roles = _whole(np.where(is_first, _DIRECTORY_SERVER, _QUEUE_MANAGER))
+    # Their packets are counted as messages
+    yield from _host(rows, roles, _all(rows, _BIT_OF["change notification"]), ~rows.faults, packets=0)
+    yield from _conversation(rows, packets=0, changes=1)
+    columns = {
+        "machine": rows.column("dst"),
+        "sender": rows.column("src"),
+        **{name: rows.column(name) for name in ("version", "operation", "object", "rule", "unverified")},
+        "applied": Column(pc.equal(rows["outcome"], Outcome.APPLIED)),
+    }
+    yield Contribution("notifications", columns)
+    yield from _event("refusal", rows, rows.has("rule"), rows.column("rule"))
+    yield from _of_table("queue_managers", _names(rows))
+
+
+def _names(rows: Rows) -> pa.Table:
     """The names of queue managers in the properties of their objects and of their queues."""
     properties = rows["properties"]
     items, parents = pc.list_flatten(properties), numbers(pc.list_parent_indices(properties))
@@ -193,122 +335,95 @@ def _names(rows: Rows) -> Contribution:
             pc.if_else(missing, pa.scalar(None, pa.int64()), integers(at))
         )
 
-    if not len(items):
-        return
     is_machine = pc.equal(rows["object"], "machine")
     guid = pc.if_else(is_machine, rows["object_guid"], of_rows(PROPID_Q_QMID, "guid"))
     path = pc.coalesce(of_rows(PROPID_QM_PATHNAME, "text"), of_rows(PROPID_Q_PATHNAME, "text"), rows["path_name"])
     name = pc.replace_substring_regex(path, r"\\.*", "")
-    yield (
-        "queue_managers",
-        rows.table(
-            pc.and_(guid.is_valid(), name.is_valid()),
-            queue_manager=guid,
-            address=pa.scalar(None, pa.string()),
-            name=name,
-            evidence="change notification",
-        ),
-    )
-
-
-def _of_messages(rows: Rows) -> Contribution:
-    source, sender, decoded = rows["source_queue_manager"], rows["src"], rows.is_decoded()
-    is_forwarded = pc.greater(rows["hop_count"], 0)
-    yield "hosts", rows.table(decoded, address=sender, role="queue_manager", evidence="message")
-    yield "hosts", rows.table(is_forwarded, address=sender, role="router", evidence="forwarded message")
-    yield "queue_managers", _manager("messages", rows, "message")
-    yield from _queues(rows)
-    classes = rows["message_class"]
-    yield (
-        "acknowledgments",
-        rows.table(
-            pc.not_equal(classes, 0),
-            **{"class": rows["message_class_name"]},
-            code=classes.cast(pa.int64()),
-            negative=pc.greater_equal(classes, 0x8000),
-            queue=rows["destination_queue"],
-            sender=sender,
-        ),
-    )
-    yield (
-        "repeated",
-        rows.table(
-            pc.and_(decoded, rows["message_id"].is_valid()),
-            src=sender,
-            dst=rows["dst"],
-            source_queue_manager=source,
-            message_id=rows["message_id"].cast(pa.int64()),
-        ),
-    )
-    header = pc.if_else(rows["ack_sequence_number"].is_valid(), _SESSION_HEADER_SIZE, 0)
-    yield from _session(rows, pc.add(rows["packet_size"].cast(pa.int64()), header), 1, pa.scalar(0))
-
-
-def _queues(rows: Rows) -> Contribution:
-    """Messages of each queue. A message to several queues counts for each."""
-    common = {
-        "sender": rows["src"],
-        "source_queue_manager": rows["source_queue_manager"],
-        "bytes": pc.fill_null(rows["message_size"].cast(pa.int64()), 0),
-    }
-    one, several = rows["destination_queue"], rows["destination_queues"]
-    if several.null_count < len(several):
-        yield "queues", rows.exploded(several, "queue", **common)
-        yield "queues", rows.table(pc.and_(one.is_valid(), pc.invert(several.is_valid())), queue=one, **common)
-    else:
-        yield "queues", rows.table(one.is_valid(), queue=one, **common)
-
-
-def _of_sessions(rows: Rows) -> Contribution:
-    kind, sender = rows["kind"], rows["src"]
-    yield "hosts", rows.table(kind.is_valid(), address=sender, role="queue_manager", evidence=kind)
-    yield "queue_managers", _manager("sessions", rows, kind)
-    yield from _session(rows, rows["packet_size"].cast(pa.int64()), 0, rows["refused"])
-
-
-def own_managers(table: str, rows: Rows) -> tuple[Any, Any]:
-    """The GUID of the queue manager at the sender of each row of messages or sessions, and which rows show one."""
-    if table == "messages":
-        # A message that was forwarded has another source
-        guid, shown = rows["source_queue_manager"], pc.equal(rows["hop_count"], 0)
-    else:
-        # A connection has both GUIDs; the side at port 1801 is the server
-        own = pc.if_else(pc.equal(rows["src_port"], _PORT), rows["server_guid"], rows["client_guid"])
-        guid = pc.coalesce(rows["queue_manager"], own)
-        shown = guid.is_valid()
-    nobody = pa.scalar(_NO_GUID[pa.types.is_fixed_size_binary(guid.type)], guid.type)
-    return guid, pc.fill_null(pc.and_(shown, pc.not_equal(guid, nobody)), False)
-
-
-def _manager(table: str, rows: Rows, evidence: Any) -> pa.Table:
-    guid, shown = own_managers(table, rows)
     return rows.table(
-        shown, queue_manager=guid, address=rows["src"], name=pa.scalar(None, pa.string()), evidence=evidence
+        pc.and_(guid.is_valid(), name.is_valid()),
+        queue_manager=guid,
+        address=pa.scalar(None, pa.string()),
+        name=name,
+        evidence="change notification",
     )
 
 
-def _session(rows: Rows, size: Any, messages: int, refused: Any) -> Contribution:
-    start = rows["stream_offset"].cast(pa.int64())
-    size = pc.fill_null(size, 0)
-    yield (
-        "sessions",
-        rows.table(
-            start.is_valid(),
-            src=rows["src"],
-            src_port=rows["src_port"],
-            dst=rows["dst"],
-            dst_port=rows["dst_port"],
-            messages=pa.scalar(messages, pa.int64()),
-            bytes=size,
-            refused=pc.fill_null(refused.cast(pa.int64()), 0),
-            faults=rows["fault"].is_valid().cast(pa.int64()),
-            start=start,
-            end=pc.add(start, size),
-        ),
-    )
+def _of_messages(rows: Rows) -> Contributions:
+    decoded, forwarded = ~rows.faults, rows.array("hop_count") > 0
+    roles, evidence = decoded * _QUEUE_MANAGER, decoded * _BIT_OF["message"]
+    if forwarded.any():
+        roles, evidence = roles | forwarded * _ROUTER, evidence | forwarded * _BIT_OF["forwarded message"]
+    yield from _host(rows, _whole(roles), _whole(evidence), decoded | forwarded)
+    yield from _managers("messages", rows, _all(rows, "message"))
+    size = rows.array("message_size")
+    size = np.where(size == NULL_NUMBER, 0, size)
+    yield from _conversation(rows, messages=1, bytes=_whole(size))
+    yield from _queues(rows, size)
+    yield from _acknowledgments(rows)
+    columns = {name: rows.column(name) for name in SECTIONS["repeated"].keys}
+    yield Contribution("repeated", columns, decoded & rows.has("message_id"))
+    packet = rows.array("packet_size") + _SESSION_HEADER_SIZE * rows.has("ack_sequence_number")
+    yield from _session(rows, np.where(rows.has("packet_size"), packet, 0), 1, _all(rows, 0))
 
 
-_OF_TABLE: dict[str, Callable[[Rows], Contribution]] = {
+def _acknowledgments(rows: Rows) -> Contributions:
+    classes = rows.array("message_class")
+    if not (classes > 0).any():
+        return
+    negative = classes >= _NEGATIVE
+    columns = {
+        "class": rows.column("message_class_name"),
+        "code": rows.column("message_class"),
+        "negative": _whole(negative, pa.bool_()),
+        "queue": rows.column("destination_queue"),
+        "sender": rows.column("src"),
+    }
+    yield Contribution("acknowledgments", columns, classes > 0)
+    yield from _event("negative_acknowledgment", rows, negative, columns["class"])
+
+
+def _queues(rows: Rows, size: NDArray[np.int64]) -> Contributions:
+    """Messages of each queue. A message to several queues counts for each."""
+    one, several = rows.has("destination_queue"), rows["destination_queues"]
+    columns = {"queue": rows.column("destination_queue"), "source_queue_manager": rows.column("source_queue_manager")}
+    columns |= {"sender": rows.column("src"), "dst": rows.column("dst"), "bytes": _whole(size)}
+    if several.null_count < len(several):
+        one &= ~numbers(several.is_valid()).astype(np.bool_)
+        common = {"sender": rows["src"], "dst": rows["dst"], "bytes": integers(size)}
+        common["source_queue_manager"] = rows["source_queue_manager"]
+        yield from _of_table("flows", rows.exploded(several, "queue", **common))
+    yield Contribution("flows", columns, one)
+
+
+def _of_sessions(rows: Rows) -> Contributions:
+    kind = rows["kind"]
+    place = numbers(pc.index_in(kind, pa.array(SESSION_KINDS)))
+    evidence = np.where(rows.has("kind"), _BIT_OF[SESSION_KINDS[0]] << place, 0)
+    yield from _host(rows, _all(rows, _QUEUE_MANAGER), _whole(evidence), rows.has("kind"))
+    yield from _conversation(rows, sessions=1)
+    yield from _managers("sessions", rows, rows.column("kind"))
+    refused = rows.array("refused") == 1
+    yield from _session(rows, np.where(rows.has("packet_size"), rows.array("packet_size"), 0), 0, _whole(refused))
+    yield from _event("refusal", rows, refused, rows.column("kind"))
+    yield from _probes("sessions", rows)
+
+
+def _managers(table: str, rows: Rows, evidence: Column) -> Contributions:
+    guid, shown = own_managers(table, rows)
+    columns = {"queue_manager": rows.column("source_queue_manager") if table == "messages" else Column(guid)}
+    columns |= {"address": rows.column("src"), "name": _all(rows, None), "evidence": evidence}
+    yield Contribution("queue_managers", columns, numbers(shown).astype(np.bool_))
+
+
+def _session(rows: Rows, size: NDArray[np.int64], messages: int, refused: Column) -> Contributions:
+    start = rows.array("stream_offset")
+    columns = {name: rows.column(name) for name in SECTIONS["sessions"].keys}
+    columns |= {"messages": _all(rows, messages), "bytes": _whole(size), "refused": refused}
+    columns |= {"faults": _whole(rows.faults), "start": rows.column("stream_offset"), "end": _whole(start + size)}
+    yield Contribution("sessions", columns, start != NULL_NUMBER)
+
+
+_OF_TABLE: dict[str, Callable[[Rows], Contributions]] = {
     "topology": _of_topology,
     "notifications": _of_notifications,
     "messages": _of_messages,
@@ -316,7 +431,7 @@ _OF_TABLE: dict[str, Callable[[Rows], Contribution]] = {
 }
 
 
-def contributions(table: str, rows: Rows) -> Contribution:
-    """The rows of a table as rows of sections: pairs of a section and a table with its keys and values."""
+def contributions(table: str, rows: Rows) -> Contributions:
+    """The rows of a table as rows of sections."""
     yield from _of_every_table(table, rows)
     yield from _OF_TABLE[table](rows)

@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import os
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from msmqwire.insight.groups import Groups, numbers, pc
+from msmqwire.capture import CapturedFrames, ReadOptions, read_tables
+from msmqwire.errors import counted
+from msmqwire.insight.groups import Column, Groups, numbers, pc
 from msmqwire.insight.rows import FRAMES, Files, Rows, guid_text
-from msmqwire.insight.sections import SECTIONS, Section, contributions
+from msmqwire.insight.sections import COLUMNS, FLOWS, SECTIONS, Section, contributions
+from msmqwire.insight.views import conversations, hosts, timeline
+
+if TYPE_CHECKING:
+    from msmqwire.capture.files.sources import Source
 
 __all__ = ["Partial", "Summary", "schema", "summarize"]
 
 _GUIDS = frozenset({"queue_manager", "source_queue_manager", "request_id"})
 _TIME = pa.timestamp("ns", "UTC")
+_TEXT = frozenset(
+    {"in_table", "file", "address", "src", "dst", "event", "detail", "queue_manager", "name", "evidence", "queue",
+     "sender", "source_queue_manager", "class", "request_id", "client", "machine", "operation", "object", "rule",
+     "unverified", "problem", "field"}
+)  # fmt: skip
 _TYPES: dict[str, pa.DataType] = {
     "negative": pa.bool_(),
     "applied": pa.bool_(),
-    "minute": _TIME,
-    "code": pa.string(),
-    **dict.fromkeys(("src_port", "dst_port", "version", "message_id"), pa.int64()),
+    **dict.fromkeys(("minute", "first_seen", "last_seen"), _TIME),
+    **dict.fromkeys(_TEXT, pa.string()),
 }
-#: Which columns of ``code`` are numbers: message classes are, problems are not.
-_NUMBERED = {("acknowledgments", "code")}
+#: The types of columns that are others in one section: message classes are numbers, codes of problems are not.
+_TYPES_IN = {
+    ("problems", "code"): pa.string(),
+    **dict.fromkeys((("hosts", "roles"), ("hosts", "evidence"), ("conversations", "queues")), pa.list_(pa.string())),
+}
+#: The groups that rows are added to; ``queues`` come from ``flows``.
+_GROUPS = {name: section for name, section in SECTIONS.items() if name != "queues"} | {"flows": FLOWS}
+_GROUPS_OF = {"queues": "flows"}
+# So many rows, or batches, wait to be added together: a batch of one row costs as much as one of a thousand
+_MOST_WAITING = 8192
+_MOST_BATCHES = 16
 
 #: The groups of each section, the names of the files in their places, and what was omitted.
 Partial = tuple[dict[str, tuple[pa.Table, int, int]], list[str | None]]
@@ -31,15 +52,10 @@ Partial = tuple[dict[str, tuple[pa.Table, int, int]], list[str | None]]
 
 def schema(name: str) -> pa.Schema:
     """The Arrow schema of a section of a summary."""
-    section = SECTIONS[name]
-    columns: dict[str, pa.DataType] = {
-        key: pa.int64() if (name, key) in _NUMBERED else _TYPES.get(key, pa.string()) for key in section.keys
-    }
-    columns[section.rows] = pa.int64()
-    columns |= dict.fromkeys((value for value in section.values if value not in ("start", "end")), pa.int64())
-    if name == "sessions":
-        columns["missing_bytes"] = pa.int64()
-    return pa.schema([*columns.items(), ("first_seen", _TIME), ("last_seen", _TIME), ("frames", FRAMES)])
+    columns = [
+        (column, _TYPES_IN.get((name, column), _TYPES.get(column, pa.int64()))) for column in SECTIONS[name].columns
+    ]
+    return pa.schema([*columns, ("frames", FRAMES)])
 
 
 class Summary:
@@ -52,9 +68,7 @@ class Summary:
 
     Examples
     --------
-    >>> from msmqwire.capture import read_tables
-    >>> from msmqwire.insight import COLUMNS
-    >>> summary = summarize(read_tables("examples/*.pcap*", columns=COLUMNS))
+    >>> summary = summarize("examples/*.pcap*")
     >>> for row in summary.section("queues").select(["queue", "sender", "messages", "bytes"]).to_pylist()[1:3]:
     ...     print(*row.values())
     DIRECT=TCP:10.20.1.25\\private$\\orders 10.20.1.10 1 3464
@@ -67,7 +81,22 @@ class Summary:
             raise ValueError(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
         self.limits = {name: section.limit for name, section in SECTIONS.items()} | (limits or {})
         self._files = Files()
-        self._groups = {name: _groups(section, self.limits[name]) for name, section in SECTIONS.items()}
+        self._groups = {
+            name: _groups(section, self.limits["queues" if name == "flows" else name])
+            for name, section in _GROUPS.items()
+        }
+        self._waiting: dict[str, list[pa.RecordBatch]] = {}
+
+    def __repr__(self) -> str:
+        totals = self.records("totals")
+        tables = {row["in_table"]: 0 for row in totals}
+        for row in totals:
+            tables[row["in_table"]] += row["rows"]
+        lines = [f"{counted(rows, 'row')} of {table}" for table, rows in tables.items()]
+        sizes = {name: self.section(name).num_rows for name in SECTIONS}
+        lines += [f"section {name}: {counted(size, 'row')}" for name, size in sizes.items() if size]
+        files = counted(len({row["file"] for row in totals}), "file")
+        return "\n  ".join([f"<Summary of {files}", *lines]) + ">"
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Add rows of a table, with at least its ``COLUMNS``.
@@ -79,18 +108,47 @@ class Summary:
         KeyError
             A column is missing, or the table unknown.
         """
+        missing = [name for name in COLUMNS[table] if name not in batch.schema.names]
+        if missing:
+            raise KeyError(f"{table}: no column {', '.join(missing)}")
+        waiting = self._waiting.setdefault(table, [])
+        if waiting and waiting[0].schema != batch.schema:
+            self._add_waiting(table)
+        waiting.append(batch)
+        if len(waiting) >= _MOST_BATCHES or sum(each.num_rows for each in waiting) >= _MOST_WAITING:
+            self._add_waiting(table)
+
+    def _add_waiting(self, table: str) -> None:
+        """Add the batches of a table that wait."""
+        waiting = self._waiting[table]
+        batch = waiting[0] if len(waiting) == 1 else _concatenated(waiting)
+        waiting.clear()
         if not batch.num_rows:
             return
-        for name, rows in contributions(table, Rows(batch, self._files)):
-            rows = rows.append_column("first_seen", rows["time"]).append_column("last_seen", rows["time"])
-            self._groups[name].add(rows.drop_columns(["time"]))
+        rows = Rows(batch, self._files)
+        time, place = rows.column("time"), Column(rows.place)
+        for each in contributions(table, rows):
+            seen = time if each.time is None else each.time
+            self._groups[each.section].count(
+                {**each.columns, "first_seen": seen, "last_seen": seen},
+                place if each.place is None else each.place,
+                each.mask,
+                each.rows,
+            )
+
+    def _table(self, name: str) -> pa.Table | None:
+        """Groups with all rows so far."""
+        for table, waiting in self._waiting.items():
+            if waiting:
+                self._add_waiting(table)
+        return self._groups[name].table()
 
     def partial(self) -> Partial:
         """The groups so far, in a form that can be pickled, for ``merge``."""
         groups = {
             name: (table, each.omitted_groups, each.omitted_rows)
             for name, each in self._groups.items()
-            if (table := each.table()) is not None
+            if (table := self._table(name)) is not None
         }
         return groups, self._files.names
 
@@ -103,7 +161,9 @@ class Summary:
             self._groups[name].merge(table.set_column(at, "places", places), omitted_groups, omitted_rows)
 
     def section(self, name: str) -> pa.Table:
-        """A section as a table, the rows with the most packets first; ``frames`` are the first places of each.
+        """A section as a table; ``frames`` are the first places of each row.
+
+        The rows with the most packets are first; those of ``timeline`` and ``minutes`` are in the order of time.
 
         Raises
         ------
@@ -111,20 +171,38 @@ class Summary:
             There is no such section.
         """
         wanted = schema(name)
-        table = self._groups[name].table()
+        table = self._view(name)
         if table is None:
             return wanted.empty_table()
-        section = SECTIONS[name]
-        columns: dict[str, Any] = {section.rows: table["rows"]}
-        columns |= {key: guid_text(table[key]) if key in _GUIDS else table[key] for key in section.keys}
-        columns |= {key: table[key] for key in (*section.values, "first_seen", "last_seen")}
+        columns: dict[str, Any] = {each: table[each] for each in table.schema.names}
+        columns |= {each: guid_text(columns[each]) for each in _GUIDS & columns.keys()}
+        columns[SECTIONS[name].rows] = table["rows"]
         columns["frames"] = self._files.frames(table["places"].combine_chunks())
         if name == "sessions":
             # Connections that had the same ports one after the other overlap
             missing = pc.subtract(pc.subtract(table["end"], table["start"]), table["bytes"])
             columns["missing_bytes"] = pc.max_element_wise(missing, 0)
         made = pa.table({field.name: columns[field.name].cast(field.type) for field in wanted}, schema=wanted)
+        if name == "minutes":
+            return made.sort_by([("minute", "ascending"), ("in_table", "ascending")])
         return made.filter(pc.greater(made["copies"], 1)) if name == "repeated" else made
+
+    def _view(self, name: str) -> pa.Table | None:
+        """The groups of a section, with what others add to them."""
+        if name == "timeline":
+            return timeline(self._table(name), self._table("flows"))
+        table = self._table(_GROUPS_OF.get(name, name))
+        if table is None:
+            return None
+        if name == "hosts":
+            return hosts(table)
+        if name == "conversations":
+            return conversations(table, self._table("flows"))
+        if name == "queues":
+            queues = _groups(SECTIONS[name], self.limits[name])
+            queues.merge(table)
+            return queues.table()
+        return table
 
     def records(self, name: str) -> list[dict[str, Any]]:
         """A section as objects, with times as ``datetime``, which has microseconds."""
@@ -136,7 +214,8 @@ class Summary:
 
     def omitted(self, name: str) -> tuple[int, int]:
         """The rows of a section that were left out because of its limit, and the packets that they counted."""
-        groups = self._groups[name]
+        self._table(_GROUPS_OF.get(name, name))
+        groups = self._groups[_GROUPS_OF.get(name, name)]
         return groups.omitted_groups, groups.omitted_rows
 
     def rows(self, table: str) -> int:
@@ -145,21 +224,46 @@ class Summary:
         return int(numbers(totals["rows"])[numbers(pc.equal(totals["in_table"], table)).astype(bool)].sum())
 
 
+def _concatenated(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    # pyarrow's stubs do not know the function
+    concatenated: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]
+    return concatenated
+
+
 def _groups(section: Section, limit: int) -> Groups:
     return Groups(section.keys, {**section.values, "first_seen": "min", "last_seen": "max"}, limit)
 
 
-def summarize(batches: Iterable[tuple[str, pa.RecordBatch]], limits: dict[str, int] | None = None) -> Summary:
-    """Summarize rows: pairs of a table's name and a record batch, as ``capture.read_tables`` reads them.
+def summarize(
+    source: Source | Iterable[tuple[str, pa.RecordBatch]],
+    limits: dict[str, int] | None = None,
+    options: ReadOptions | None = None,
+) -> Summary:
+    """Summarize captures, or rows of any source.
 
     Parameters
     ----------
-    batches : iterable of (str, pyarrow.RecordBatch)
-        With at least the columns ``COLUMNS`` of each table.
+    source : path, folder, glob, URI, binary file object, or a list of these; or iterable of (str, pyarrow.RecordBatch)
+        Captures as for ``capture.open``; or pairs of a table's name and a record batch with at least the columns
+        ``COLUMNS`` of the table, as ``capture.read_tables`` reads them.
     limits : dict of str to int, optional
         As in ``Summary``.
+    options : ReadOptions, optional
+        What to read of captures, and how.
     """
     summary = Summary(limits)
-    for table, batch in batches:
+    for table, batch in _batches(source, options):
         summary.add(table, batch)
     return summary
+
+
+def _batches(source: Any, options: ReadOptions | None) -> Iterator[tuple[str, pa.RecordBatch]]:
+    if not isinstance(source, (str, os.PathLike, CapturedFrames)) and not hasattr(source, "read"):
+        items = iter(source)
+        first = list(islice(items, 1))
+        source = chain(first, items)
+        if not first or isinstance(first[0], tuple):
+            yield from source
+            return
+    with read_tables(source, options=ReadOptions.of(options, {"columns": COLUMNS, "guid": "binary"})) as reader:
+        yield from reader

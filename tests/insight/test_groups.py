@@ -60,14 +60,6 @@ def result(groups: Groups) -> list[dict[str, Any]]:
     return [] if table is None else table.to_pylist()
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups that compact after eight rows or three tables."""
-    monkeypatch.setattr("msmqwire.insight.groups._PENDING", 8)
-    monkeypatch.setattr("msmqwire.insight.groups._MOST_TABLES", 3)
-
-
-@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("seed", range(20))
 def test_groups_are_those_of_a_dictionary(seed: int) -> None:
     rng = random.Random(seed)
@@ -151,9 +143,8 @@ def test_large_groups_are_kept_up_to_half_of_the_bytes(
     rows = [(f"k{at}", 1, at) for at in range(8)]
     unlimited = groups_of()
     unlimited.add(table_of(rows))
-    unlimited._group()
-    ((size, count),) = [(part.nbytes, part.num_rows) for part in unlimited._partial]
-    assert count == 8
+    size = unlimited._groups.nbytes
+    assert len(unlimited._groups) == 8
     limit = int(size * bytes_)
     monkeypatch.setattr("msmqwire.insight.groups._MOST_BYTES", limit)
     groups = groups_of()
@@ -162,47 +153,28 @@ def test_large_groups_are_kept_up_to_half_of_the_bytes(
     assert groups.omitted_groups == groups.omitted_rows == 8 - kept
 
 
-@pytest.mark.usefixtures("small")
-def test_rows_are_grouped_when_enough_are_pending() -> None:
-    groups = groups_of()
-    groups.add(table_of([("a", 1, at) for at in range(7)]))
-    assert groups._raw_rows == 7
-    groups.add(table_of([("a", 1, 8)]))
-    assert (groups._raw_rows, groups._raw) == (0, [])
-    assert [part.num_rows for part in groups._partial] == [1]
-    groups.add(table_of([("b", 1, 9)]))
-    groups.add(table_of([("b", 1, 10)]))
-    assert groups._raw_rows == 2
-    groups.add(table_of([("b", 1, 11)]))
-    assert groups._raw_rows == 0
-    assert [part.num_rows for part in groups._partial] == [1, 1]
+@pytest.mark.parametrize(
+    ("pending", "kept"), [(3, [1, 2, 3, 4, 5, 3, 4, 5, 3, 4]), (6, [1, 2, 3, 4, 5, 6, 7, 8, 3, 4])]
+)
+def test_groups_are_dropped_when_as_many_follow_as_are_kept(
+    monkeypatch: pytest.MonkeyPatch, pending: int, kept: list[int]
+) -> None:
+    monkeypatch.setattr("msmqwire.insight.groups._PENDING", pending)
+    groups, sizes = groups_of(3), []
+    for key in range(10):
+        groups.add(table_of([(f"k{key}", 1, key)]))
+        sizes.append(len(groups._groups))
+    assert sizes == kept
+    assert [row["name"] for row in result(groups)] == ["k7", "k8", "k9"]
+    assert groups.omitted_groups == groups.omitted_rows == 7
 
 
-@pytest.mark.parametrize(("rows", "tables"), [(32_768, 1), (1, 16)])
-def test_at_most_32767_rows_and_15_tables_are_pending(rows: int, tables: int) -> None:
-    groups = groups_of()
-    table = table_of([("a", 1, 1)] * rows)
-    for _ in range(tables - 1):
-        groups.add(table)
-    groups.add(table.slice(1))
-    assert groups._raw_rows == rows * tables - 1
-    groups.add(table.slice(0, 1))
-    assert groups._raw_rows == 0
-
-
-@pytest.mark.usefixtures("small")
-def test_groups_are_merged_when_as_many_new_ones_follow() -> None:
-    groups = groups_of()
-    sizes = []
-    for turn in range(6):
-        groups.add(table_of([(f"k{key}", 1, 1) for key in (*range(turn, turn + 5), turn, turn, turn)]))
-        sizes.append([part.num_rows for part in groups._partial])
-    # 5 new groups after 5 are fewer than the 8 that must follow; 10 are enough
-    assert sizes == [[5], [5, 5], [7], [7, 5], [9], [9, 5]]
-    wide = groups_of()
-    for turn in range(3):
-        wide.add(table_of([(f"k{key}", 1, 1) for key in range(10 * turn, 10 * turn + 10)]))
-    assert [part.num_rows for part in wide._partial] == [20, 10]
+def test_texts_of_dropped_groups_take_no_memory() -> None:
+    groups = groups_of(1)
+    groups.add(table_of([("x" * 100_000, 1, 1), ("y", 1, 2)]))
+    assert groups._groups.nbytes > 100_000
+    assert [row["name"] for row in result(groups)] == ["y"]
+    assert groups._groups.nbytes < 1_000
 
 
 @pytest.mark.parametrize(

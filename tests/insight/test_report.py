@@ -87,9 +87,10 @@ def test_the_page_is_complete_and_loads_nothing(tmp_path: Path) -> None:
 def test_hosts_and_minutes_have_their_frames(tmp_path: Path) -> None:
     text = report(tmp_path / "report.html", EXAMPLES[1])
     traffic = text[text.index('id="traffic"') : text.index('id="timeline"')]
-    minutes = text[text.index('id="timeline"') : text.index('id="hosts"')]
+    timeline = text[text.index('id="timeline"') : text.index('id="hosts"')]
     assert "<td>message-session.pcap 2 7 9 14 15</td>" in traffic
-    assert "<td>message-session.pcap 2 7 9</td>" in minutes
+    assert "<td>message-session.pcap 1 2 6 7 8 9 16</td>" in timeline
+    assert "<td>first_message</td>" in timeline
 
 
 def test_the_worst_findings_come_first(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ SESSION = {
 }  # fmt: skip
 
 
-def summary_of(table: str, *rows: dict[str, Any], guid: Any = "binary") -> Summary:
-    """The summary of rows, whose missing columns are null."""
+def add_to(summary: Summary, table: str, *rows: dict[str, Any], guid: Any = "binary") -> None:
+    """Add rows, whose missing columns are null."""
     schema = arrow_schema(table, COLUMNS[table], guid=guid, dictionaries=False)
     base = {"messages": MESSAGE, "sessions": SESSION}.get(table, {})
     made = []
@@ -40,8 +40,13 @@ def summary_of(table: str, *rows: dict[str, Any], guid: Any = "binary") -> Summa
                 for name, value in row.items()
             }
         )
-    summary = Summary()
     summary.add(table, pa.RecordBatch.from_pylist([{**dict.fromkeys(schema.names), **row} for row in made], schema))
+
+
+def summary_of(table: str, *rows: dict[str, Any], guid: Any = "binary") -> Summary:
+    """The summary of rows, whose missing columns are null."""
+    summary = Summary()
+    add_to(summary, table, *rows, guid=guid)
     return summary
 
 
@@ -55,12 +60,12 @@ def test_a_section_has_as_many_rows_as_its_documentation_says(name: str) -> None
 
 
 def test_times_are_counted_by_the_minute_in_which_they_lie() -> None:
-    times = (0, MINUTE - 1, MINUTE, 5 * MINUTE + 1, None)
+    times = (5 * MINUTE + 1, 0, MINUTE - 1, MINUTE, None)
     found = summary_of("sessions", *({"time": time} for time in times))
-    minutes = found.section("timeline")["minute"].cast(pa.int64()).to_pylist()
-    assert dict(zip(minutes, found.section("timeline")["rows"].to_pylist(), strict=True)) == {
-        0: 2, MINUTE: 1, 5 * MINUTE: 1,
-    }  # fmt: skip
+    minutes = found.section("minutes")["minute"].cast(pa.int64()).to_pylist()
+    assert list(zip(minutes, found.section("minutes")["rows"].to_pylist(), strict=True)) == [
+        (0, 2), (MINUTE, 1), (5 * MINUTE, 1),
+    ]  # fmt: skip
     assert found.rows("sessions") == 5
 
 
@@ -77,8 +82,8 @@ def test_problems_are_those_of_rows_that_have_one() -> None:
 def test_the_version_of_a_notification_tells_who_sent_it() -> None:
     machine = {"operation": "change", "object": "machine"}
     found = summary_of("notifications", {"version": 1, **machine}, {"version": 2, "src": "10.0.0.5", **machine})
-    assert rows_of(found, "hosts", "address", "role") == [
-        ("10.0.0.1", "directory_server"), ("10.0.0.5", "queue_manager"),
+    assert rows_of(found, "hosts", "address", "roles") == [
+        ("10.0.0.1", ["directory_server"]), ("10.0.0.5", ["queue_manager"]),
     ]  # fmt: skip
 
 
@@ -108,17 +113,19 @@ def test_names_of_queue_managers_are_in_notifications() -> None:
     assert rows_of(found, "queue_managers", "queue_manager", "name") == [
         (str(FIRST), "alpha"), (str(SECOND), "gamma"), (str(THIRD), "beta"),
     ]  # fmt: skip
-    nothing = summary_of("notifications", {"object": "machine", "object_guid": THIRD, "path_name": "x"})
-    assert rows_of(nothing, "queue_managers", "name") == []
+    # The name of a machine needs no properties, in whichever rows it comes
+    alone = summary_of("notifications", {"object": "machine", "object_guid": THIRD, "path_name": "x"})
+    assert rows_of(alone, "queue_managers", "name") == [("x",)]
 
 
 def test_a_message_with_hops_came_through_a_router() -> None:
     found = summary_of(
         "messages", {"hop_count": 0}, {"hop_count": 1, "src": "10.0.0.7", "source_queue_manager": SECOND}
     )
-    assert rows_of(found, "hosts", "address", "role") == [
-        ("10.0.0.1", "queue_manager"), ("10.0.0.7", "queue_manager"), ("10.0.0.7", "router"),
-    ]  # fmt: skip
+    assert rows_of(found, "hosts", "address", "roles", "evidence", "packets") == [
+        ("10.0.0.1", ["queue_manager"], ["message"], 1),
+        ("10.0.0.7", ["queue_manager", "router"], ["message", "forwarded message"], 1),
+    ]
     assert rows_of(found, "queue_managers", "queue_manager", "address") == [(str(FIRST), "10.0.0.1")]
 
 
@@ -190,3 +197,84 @@ def test_a_message_to_several_queues_counts_for_each() -> None:
 def test_a_message_is_repeated_if_it_is_there_twice() -> None:
     found = summary_of("messages", {}, {"message_id": 2}, {"message_id": 2}, {"message_id": None}, {"message_id": None})
     assert rows_of(found, "repeated", "message_id", "copies") == [(2, 2)]
+
+
+def test_a_host_has_the_roles_of_all_its_packets() -> None:
+    summary = summary_of("topology", {"type": "request"}, {"type": "reply"}, {"type": "reply"}, {"type": None})
+    for kind in ("ping", "session_ack", None):
+        add_to(summary, "sessions", {"kind": kind})
+    add_to(summary, "notifications", {"version": 1})
+    add_to(summary, "messages", {"fault": {"code": "truncated", "field": "Queue", "offset": 1}})
+    roles = ["client", "directory_server", "queue_manager"]
+    evidence = ["discovery request", "discovery reply", "change notification", "ping", "session_ack"]
+    # A change notification is counted with the message that has it
+    assert rows_of(summary, "hosts", "address", "roles", "evidence", "packets") == [("10.0.0.1", roles, evidence, 5)]
+
+
+def test_a_conversation_has_what_one_host_sends_to_another() -> None:
+    back = {"src": "10.0.0.2", "dst": "10.0.0.1"}
+    summary = summary_of("messages", *({"destination_queue": "often"},) * 3, {}, {"destination_queue": None}, back)
+    for number in range(15):
+        add_to(summary, "messages", {"destination_queue": f"other{number:02}"})
+    add_to(summary, "notifications", {"version": 1})
+    add_to(summary, "sessions", {}, back, back)
+    add_to(summary, "topology", {"type": "request", **back})
+    counts = ("packets", "messages", "bytes", "changes", "sessions", "discovery", "queue_count")
+    assert summary.section("conversations").select(["src", *counts]).to_pylist() == [
+        dict(zip(("src", *counts), values, strict=True))
+        for values in (("10.0.0.1", 21, 20, 200, 1, 1, 0, 17), ("10.0.0.2", 4, 1, 10, 0, 2, 1, 1))
+    ]
+    first, second = summary.section("conversations")["queues"].to_pylist()
+    # Those that most messages went to, and of these the ones with the first frames
+    assert first == ["often", *(f"other{number:02}" for number in range(9))]
+    assert second == ["q"]
+
+
+def test_the_timeline_has_events_in_the_order_of_time() -> None:
+    fault = {"code": "bad_size", "field": "Queue[3].Name", "offset": 3}
+    summary = summary_of(
+        "messages",
+        {"time": 9 * MINUTE, "src": "10.0.0.3", "destination_queue": "late"},
+        {"time": 3 * MINUTE + 5, "message_class": 0x8002, "message_class_name": "nack_x"},
+        {"time": 4 * MINUTE - 1, "message_class": 0x8002, "message_class_name": "nack_x"},
+        {"time": 4 * MINUTE, "message_class": 0x8002, "message_class_name": "nack_x"},
+        {"time": 3 * MINUTE, "destination_queue": "first"},
+        {"time": 5 * MINUTE, "fault": fault, "destination_queue": None},
+        {"time": 6 * MINUTE, "fault": {**fault, "code": "incomplete"}, "destination_queue": None},
+        {"time": None, "message_class": 0xC000, "message_class_name": "nack_y"},
+    )
+    add_to(summary, "sessions", {"time": 1, "refused": True}, {"time": 2, "refused": None})
+    add_to(summary, "notifications", {"time": 2 * MINUTE, "rule": "some rule"}, {"time": 0})
+    columns = ["first_seen", "event", "src", "detail", "packets"]
+    table = (
+        summary.section("timeline")
+        .select(columns)
+        .set_column(0, columns[0], summary.section("timeline")["first_seen"].cast(pa.int64()))
+    )
+    one, other = "10.0.0.1", "10.0.0.3"
+    assert [tuple(row.values()) for row in table.to_pylist()] == [
+        (1, "refusal", one, "connection_parameters", 1),
+        (2 * MINUTE, "refusal", one, "some rule", 1),
+        (3 * MINUTE, "first_message", one, "first", 1),
+        (3 * MINUTE + 5, "negative_acknowledgment", one, "nack_x", 2),
+        (4 * MINUTE, "negative_acknowledgment", one, "nack_x", 1),
+        (5 * MINUTE, "fault", one, "bad_size Queue.Name", 1),
+        (6 * MINUTE, "gap", one, "Queue.Name", 1),
+        (9 * MINUTE, "first_message", other, "late", 1),
+        (None, "negative_acknowledgment", one, "nack_y", 1),
+    ]
+
+
+def test_the_timeline_of_nothing_is_empty() -> None:
+    assert Summary().section("timeline").num_rows == summary_of("sessions", {}).section("timeline").num_rows == 0
+
+
+@pytest.mark.parametrize("guid", ["binary", "text"])
+def test_probes_are_events(guid: Any) -> None:
+    example = {
+        "enterprise_id": UUID("e6eaba61-d1c6-11db-baac-0003ff4e2d22"),
+        "request_id": UUID("f291a103-e33c-ab4f-a930-be3a33e432dd"),
+        "site_id": UUID("dcc51bf6-d4ad-4543-8739-71568e8f9128"),
+    }
+    summary = summary_of("topology", {"type": "request", **example}, {"type": "request"}, guid=guid)
+    assert rows_of(summary, "timeline", "event", "detail", "packets") == [("probe", "discovery-probe", 1)]
