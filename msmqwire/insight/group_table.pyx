@@ -292,7 +292,8 @@ cdef class Texts:
     cdef size_t slot_count
 
     def __cinit__(self):
-        self.most = 16
+        self.most, self.capacity = 16, 64
+        self.data = <uint8_t*>grown(NULL, self.capacity)
         self.ends = <size_t*>grown(NULL, (self.most + 1) * sizeof(size_t))
         self.ends[0] = 0
         self.enlarge(32)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from msmqwire.capture import CapturedFrames, ReadOptions, read_tables
+from msmqwire.capture import ReadOptions, read_tables
 from msmqwire.errors import counted
 from msmqwire.insight.groups import Column, Groups, numbers, pc
 from msmqwire.insight.rows import FRAMES, Files, Rows, guid_text
@@ -258,11 +258,13 @@ def summarize(
 
 
 def _batches(source: Any, options: ReadOptions | None) -> Iterator[tuple[str, pa.RecordBatch]]:
-    if not isinstance(source, (str, os.PathLike, CapturedFrames)) and not hasattr(source, "read"):
+    if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
         items = iter(source)
         first = list(islice(items, 1))
         source = chain(first, items)
         if not first or isinstance(first[0], tuple):
+            if options is not None:
+                raise ValueError("options are for captures; other rows are summarized as they are")
             yield from source
             return
     with read_tables(source, options=ReadOptions.of(options, {"columns": COLUMNS, "guid": "binary"})) as reader:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from msmqwire.capture import read_tables
+from msmqwire.capture import ReadOptions, read_tables
 from msmqwire.insight import COLUMNS, SECTIONS, Summary, summarize
 from msmqwire.insight.groups import Groups
 from tests.cli.support import run
@@ -312,3 +312,35 @@ def test_ports_that_are_used_again(tmp_path: Path) -> None:
     path = write(tmp_path / "x.pcap", [*stream([message(), message(number=2)]), *stream([message(number=3)])])
     ((packets, missing),) = rows(summary_of(path), "sessions", "packets", "missing_bytes")
     assert (packets, missing) == (3, 0)
+
+
+def test_captures_and_rows_are_summarized_alike(busy: Path) -> None:
+    expected = summary_of(busy)
+    for source in (busy, str(busy), f"{busy.parent}/*.pcap", [busy], iter([str(busy)]), busy.open("rb")):
+        found = summarize(source)
+        for name in SECTIONS.keys() - {"totals"}:
+            assert found.section(name).drop_columns(["frames"]) == expected.section(name).drop_columns(["frames"])
+    assert summarize(busy, options=ReadOptions(addresses=["10.0.0.5"], jobs=2)).rows("messages") == 1
+    assert summarize([]).rows("messages") == summarize(iter(())).rows("messages") == 0
+    with pytest.raises(ValueError, match="options are for captures"):
+        summarize([], options=ReadOptions())
+
+
+def test_a_summary_is_shown_on_a_screen() -> None:
+    assert repr(Summary()) == "<Summary of 0 files>"
+    shown = repr(summary_of(EXAMPLES)).splitlines()
+    assert shown[0] == "<Summary of 3 files"
+    assert "  5 rows of messages" in shown
+    assert "  section hosts: 7 rows" in shown
+    assert "  section acknowledgments: 1 row" in shown
+    assert len(shown) < 24
+
+
+def test_batches_of_other_types_follow_each_other(busy: Path) -> None:
+    summary = Summary()
+    for dictionaries in (True, False):
+        for table, batch in read_tables(busy, columns=COLUMNS, guid="binary", dictionaries=dictionaries):
+            summary.add(table, batch)
+    assert summary.rows("messages") == 2 * summary_of(busy).rows("messages")
+    with pytest.raises(KeyError, match="messages: no column file"):
+        summary.add("messages", pa.RecordBatch.from_pydict({"frame": [1]}))
