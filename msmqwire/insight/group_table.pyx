@@ -85,7 +85,7 @@ cdef inline void widen(const Integer* source, int64_t offset, int64_t count, int
 cdef int read_numbers(const char* format, const ArrowArray* array, int64_t* out) except -1:
     """Integers, booleans or times as 64-bit numbers; ABSENT where they are null."""
     cdef const uint8_t* bits
-    cdef const void* data = NULL if array.n_buffers < 2 else array.buffers[1]
+    cdef const void* data
     cdef int64_t count = array.length
     cdef int64_t at = array.offset
     cdef int64_t i
@@ -96,6 +96,7 @@ cdef int read_numbers(const char* format, const ArrowArray* array, int64_t* out)
         return 0
     if count == 0:
         return 0
+    data = array.buffers[1]
     if kind == b"b":
         bits = <const uint8_t*>data
         for i in range(count):
