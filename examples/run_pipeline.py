@@ -54,7 +54,7 @@ faults.orderBy("time").select(file, "frame", "src", "dst", "code", "field", "off
 
 print("accounting: a row for every capture; no frame is lost silently")
 accounting.orderBy("file").select(
-    file, "frames", "payloads", "segments", "fragments", "other", "damaged", "packets", "rows", "faults"
+    file, "frames", "payloads", "segments", "fragments", "other", "malformed", "packets", "rows", "faults"
 ).show(truncate=False)
 
 print(f"The tables are in {options.lake}/. Rows by type, in one line of SQL:")

@@ -25,4 +25,6 @@ with capture.read_table(sys.argv[1:] or samples, columns=columns) as reader:
             elif row["fault"]:
                 print(f"{row['src']} sent {row['dst']} a payload that cannot be decoded: {row['fault']['code']}")
 stats = reader.stats
-print(f"{stats.frames} frames: {reader.rows} of discovery, {stats.other} of other protocols, {stats.damaged} damaged")
+print(
+    f"{stats.frames} frames: {reader.rows} of discovery, {stats.other} of other protocols, {stats.malformed} malformed"
+)

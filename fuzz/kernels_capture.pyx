@@ -14,7 +14,7 @@ from msmqwire.capture.files.pcapng cimport (
 from msmqwire.capture.files.window cimport INTERFACE, LOST, MORE, SECTION, SKIP, Stop, Window
 from msmqwire.capture.frames.fragments cimport free_fragments, give_up_datagrams
 from msmqwire.capture.frames.frame cimport (
-    ENCAPSULATION_CUT, IPX_LENGTH, LINK_CUT, RECORD_CUT, UNSUPPORTED_KINDS, Counts, damaged,
+    ENCAPSULATION_CUT, IPX_LENGTH, LINK_CUT, RECORD_CUT, UNSUPPORTED_KINDS, Counts, malformed,
 )
 from msmqwire.capture.frames.layers cimport (
     FOUND, IPX_HEADER, IPX_PACKET, LINK_CISCO_HDLC, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LINUX_SLL,
@@ -210,7 +210,7 @@ cdef void truncated_record(Reading* reading, Window* window) noexcept nogil:
         needed = record_length(window, &reading.pcap)
     must(needed > window.size - window.position)
     reading.counts.frames += 1
-    damaged(&reading.counts, window.offset + window.position, RECORD_CUT, needed, window.size - window.position)
+    malformed(&reading.counts, window.offset + window.position, RECORD_CUT, needed, window.size - window.position)
     lose(reading, window)
 
 
@@ -257,13 +257,13 @@ cdef void finish(Reading* reading, size_t size) noexcept nogil:
     cdef const StreamCounts* streams = &reading.streams.counts
     if reading.passing:
         reading.counts.frames += 1
-        damaged(&reading.counts, reading.lost_from, RECORD_CUT, size, size)
+        malformed(&reading.counts, reading.lost_from, RECORD_CUT, size, size)
     if reading.passing or reading.searching:
         reading.skipped += size - reading.lost_from
     must(reading.skipped <= size)
     must(
         counts.frames
-        == reading.plain_rows + counts.segments + counts.fragments + counts.other + counts.unsupported + counts.damaged
+        == reading.plain_rows + counts.segments + counts.fragments + counts.other + counts.unsupported + counts.malformed
     )
     must(streams.bytes == streams.framed + streams.skipped + streams.duplicate and streams.held == 0)
     must(streams.packets == reading.packets + streams.unselected)
@@ -329,7 +329,7 @@ cdef void check_file(const uint8_t* data, size_t size, const Reading* empty) noe
     read_file(data, size, 0, True, &whole)
     read_file(data, size, seed | 1, seed & 2, &parts)
     must(one.frames == other.frames and one.segments == other.segments and one.other == other.other)
-    must(one.damaged == other.damaged and one.fragments == other.fragments and one.described == other.described)
+    must(one.malformed == other.malformed and one.fragments == other.fragments and one.described == other.described)
     must(one.unsupported == other.unsupported and one.invalid_times == other.invalid_times)
     must(one.incomplete == other.incomplete and one.fragment_conflicts == other.fragment_conflicts)
     for i in range(one.described):

@@ -160,7 +160,7 @@ def capture_file(
     rows, stats = SMALL_FILES.read(data, sizes_of(data), limits)
     assert rows == [row._replace(src="", dst="", encapsulation=None) for row in expected.rows]
     assert (stats.frames, stats.segments, stats.other) == (expected.frames, expected.segments, expected.other)
-    assert (stats.damaged, stats.unsupported) == (len(expected.damaged), sum(expected.unsupported.values()))
+    assert (stats.malformed, stats.unsupported) == (len(expected.malformed), sum(expected.unsupported.values()))
     assert (stats.bytes_read, stats.bytes_skipped) == (len(data), expected.skipped)
     if not stats.streams.problems:
         assert [problem.offset for problem in stats.problems] == expected.told[:100]

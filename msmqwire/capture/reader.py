@@ -221,8 +221,8 @@ class Capture(ClosingIterator[Block]):
         reader = self._reader
         assert reader is not None
         if self._file is not None:
-            if self._file.damage:
-                self.stats.cut(self._file.name, reader.end, self._file.damage)
+            if self._file.problem:
+                self.stats.add_truncated(self._file.name, reader.end, self._file.problem)
             self._file.close()
         self.stats.bytes_read -= reader.end - reader.place
         self._file = self._reader = None
@@ -244,10 +244,10 @@ class Capture(ClosingIterator[Block]):
             else:
                 self._reader = self._resumed(file, resume, last=not self._files)
         except BaseException as error:
-            damage = "" if self._file is None else self._file.damage
+            problem = "" if self._file is None else self._file.problem
             self.close()
-            if damage and isinstance(error, CaptureError):
-                raise CaptureError(f"{file.name}: {damage}") from None
+            if problem and isinstance(error, CaptureError):
+                raise CaptureError(f"{file.name}: {problem}") from None
             raise
 
     def _resumed(self, file: UnopenedFile, resume: Checkpoint, *, last: bool) -> FileReader:

@@ -73,7 +73,7 @@ class FileLimits:
     max_bytes : int, optional
         Bytes of each file, after decompression, that are read; then the file counts as truncated. Default: no limit.
     interfaces : int
-        Interfaces of a section of pcapng that are kept. Frames of later interfaces count as damaged.
+        Interfaces of a section of pcapng that are kept. Frames of later interfaces count as malformed.
     """
 
     memory: int = 128 << 20

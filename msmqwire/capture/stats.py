@@ -135,11 +135,11 @@ class FrameCounts:
     fragments: int = 0
     other: int = 0
     unsupported: int = 0
-    damaged: int = 0
+    malformed: int = 0
     incomplete_datagrams: int = 0
     fragment_conflicts: int = 0
     invalid_times: int = 0
-    cut_files: int = 0
+    truncated_files: int = 0
     bytes_skipped: int = 0
     unsupported_links: dict[str, int] = field(default_factory=dict)
     unsupported_encapsulations: dict[str, int] = field(default_factory=dict)
@@ -151,17 +151,21 @@ class FrameCounts:
 
         Frames of unsupported link types are among them, frames with unsupported encapsulations are not.
         """
-        frames = self.damaged + sum(self.unsupported_links.values())
-        return frames + self.incomplete_datagrams + self.fragment_conflicts + self.streams.problems + self.cut_files
+        frames = self.malformed + sum(self.unsupported_links.values())
+        return (
+            frames + self.incomplete_datagrams + self.fragment_conflicts + self.streams.problems + self.truncated_files
+        )
 
     def describe_losses(self) -> list[str]:
         """What cannot be read, as numbers with their nouns."""
         return [
-            *_counted((self.damaged, "frame damaged", "frames damaged")),
+            *_counted((self.malformed, "frame malformed", "frames malformed")),
             *self._unsupported_links(),
             *self._incomplete(),
             *self.streams.describe_losses(),
-            *_counted((self.cut_files, "compressed file not read to the end", "compressed files not read to the end")),
+            *_counted(
+                (self.truncated_files, "compressed file not read to the end", "compressed files not read to the end")
+            ),
         ]
 
     def report(
@@ -180,7 +184,7 @@ class FrameCounts:
         """
         yield (
             f"{counted(self.frames, 'frame')}: {_counted_rows(rows)}, {self.other:,} of other protocols, "
-            f"{self.damaged:,} damaged"
+            f"{self.malformed:,} malformed"
         )
         yield from self._unsupported_links()
         for name, number in self.unsupported_encapsulations.items():
@@ -202,7 +206,7 @@ class FrameCounts:
                 "frame with a fraction of a second that is a second or more",
                 "frames with a fraction of a second that is a second or more",
             ),
-            (self.cut_files, "compressed file not read to the end", "compressed files not read to the end"),
+            (self.truncated_files, "compressed file not read to the end", "compressed files not read to the end"),
             (self.bytes_skipped, "byte skipped", "bytes skipped"),
         )
 
@@ -232,7 +236,7 @@ _FRAME_COUNTS = tuple(item.name for item in fields(FrameCounts))
 class CaptureStats(FrameCounts):
     """Counts of the frames of a capture; two of these can be added.
 
-    Always ``frames == payloads + segments + fragments + other + unsupported + damaged``.
+    Always ``frames == payloads + segments + fragments + other + unsupported + malformed``.
 
     Attributes
     ----------
@@ -249,7 +253,7 @@ class CaptureStats(FrameCounts):
         unknown.
     unsupported_links, unsupported_encapsulations : dict of str to int
         These frames, by the link type (``"195 (IEEE802_15_4_WITHFCS)"``) and by the encapsulation (``"ESP"``).
-    damaged : int
+    malformed : int
         Malformed frames; each of the first 100 is described in ``problems``.
     fragments : int
         Frames with a part of an IP datagram. The frame that completes a datagram counts as its content instead.
@@ -259,7 +263,7 @@ class CaptureStats(FrameCounts):
     invalid_times : int
         Records of pcap files whose fraction of a second is a second or more, as nanoseconds are where the file declares
         microseconds. Their time is the sum of their two fields.
-    cut_files : int
+    truncated_files : int
         Compressed files that could not be read to their end; each is described in ``problems``, with the offset in the
         decompressed bytes where reading ended.
     bytes_read, bytes_skipped : int
@@ -295,9 +299,9 @@ class CaptureStats(FrameCounts):
         name = UNSUPPORTED_ENCAPSULATIONS[kind]
         self.unsupported_encapsulations = add_counts(self.unsupported_encapsulations, {name: frames})
 
-    def cut(self, file: str, offset: int, what: str) -> None:
+    def add_truncated(self, file: str, offset: int, what: str) -> None:
         """Count a file that could not be read beyond ``offset``, and say why."""
-        self.cut_files += 1
+        self.truncated_files += 1
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(file, offset, what))
 

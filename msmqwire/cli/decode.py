@@ -72,7 +72,7 @@ in the other formats, they appear as they are read.
 exit status:
   0  every frame was read and every payload decoded
   1  wrong usage, or a file that cannot be read or written, or that is no capture
-  2  something was lost: payloads had faults, frames or streams were damaged or truncated, change
+  2  something was lost: payloads had faults, frames or streams were malformed or truncated, change
      notifications were encrypted, or one of several files is no capture; standard error counts them
 
 examples:

@@ -41,7 +41,7 @@ rules that Suricata can express; the others need the state of streams or several
 exit status:
   0  no findings
   1  wrong usage, or a file that cannot be read, or is no capture
-  2  there are findings, or something was lost: frames or streams were damaged or truncated
+  2  there are findings, or something was lost: frames or streams were malformed or truncated
 
 examples:
   msmqwire detect capture.pcapng

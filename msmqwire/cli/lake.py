@@ -17,7 +17,7 @@ pipeline may write to the lake meanwhile.
 exit status:
   0  done; of check: the lake is sound
   1  wrong usage, or no lake
-  2  of check: a log or a file is missing or damaged, or the rows of a capture are not those in
+  2  of check: a log or a file is missing or malformed, or the rows of a capture are not those in
      accounting: msmqwire lake repair
 
 examples:
@@ -41,7 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         (_vacuum, "vacuum", "delete the files that no table has had for some time"),
         (_history, "history", "list the runs, the last one first"),
         (_check, "check", "compare the files and rows of every table with accounting"),
-        (_repair, "repair", "mend a damaged lake, and remove rows that are there twice"),
+        (_repair, "repair", "mend malformed logs and files, and remove rows that are there twice"),
     ):
         action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         action.set_defaults(act=act)

@@ -41,7 +41,7 @@ Notifications are sorted in memory, about 600 bytes for each change.
 exit status:
   0  every frame was read and every notification decoded
   1  wrong usage, or a file that cannot be read, or is no capture
-  2  notifications cannot be decoded or read, frames were damaged, or one of several files is no capture
+  2  notifications cannot be decoded or read, frames were malformed, or one of several files is no capture
 
 {LDAP_EPILOG}
 examples:

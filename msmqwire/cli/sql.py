@@ -31,7 +31,7 @@ The statement cannot read or write other files, nor use the network, unless --al
 exit status:
   0  the result was written, and no payload that was read had a fault
   1  wrong usage, a statement that DuckDB refuses, or a file that cannot be read or written
-  2  something was lost, as for msmqwire decode: some payloads had faults, or frames were damaged
+  2  something was lost, as for msmqwire decode: some payloads had faults, or frames were malformed
 
 examples:
   msmqwire sql "SELECT label, count(*) n FROM messages GROUP BY label ORDER BY n DESC" day.pcap

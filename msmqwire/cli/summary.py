@@ -55,7 +55,7 @@ what is distinct, up to a limit; standard error says what was left out.
 exit status:
   0  every frame was read and every payload decoded
   1  wrong usage, or a file that cannot be read, or is no capture
-  2  something was lost: payloads had faults, frames were damaged, or one of several files is no capture
+  2  something was lost: payloads had faults, frames were malformed, or one of several files is no capture
 
 examples:
   msmqwire summary capture.pcapng

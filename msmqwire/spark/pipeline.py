@@ -70,8 +70,8 @@ class Summary(FrameCounts):
     sources, bytes, encrypted, unread : int
         Totals of what this run read of the sources that it decoded: of a capture that has grown, what is new. Their
         rows are in the lake now.
-    frames, payloads, segments, fragments, other, unsupported, damaged, bytes_skipped : int
-    incomplete_datagrams, fragment_conflicts, invalid_times, cut_files : int
+    frames, payloads, segments, fragments, other, unsupported, malformed, bytes_skipped : int
+    incomplete_datagrams, fragment_conflicts, invalid_times, truncated_files : int
     unsupported_links, unsupported_encapsulations : dict of str to int
     streams : StreamStats
         Likewise, as in ``CaptureStats``.

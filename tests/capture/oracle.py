@@ -1,7 +1,7 @@
 """A second reader of captures, slow and plain, with ``struct`` and nothing else: what the kernels must agree with.
 
 It sees the whole file at once and takes one record and one header at a time. Where the rules are our own (what is
-damaged, what is somebody else's, where reading goes on) they are said here a second time.
+malformed, what is somebody else's, where reading goes on) they are said here a second time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Result:
     unsupported: dict[str | int, int] = field(default_factory=dict)
     invalid_times: int = 0
     fragments: int = 0
-    damaged: list[int] = field(default_factory=list)  # offsets
+    malformed: list[int] = field(default_factory=list)  # offsets
     conflicts: int = 0
     incomplete: int = 0
     told: list[int] = field(default_factory=list)  # offsets of all that is described, in order
@@ -50,10 +50,10 @@ class Reader:
         self.complete: dict[object, int] = {}  # parts of datagrams that were complete: the times of the last parts
         self.result = Result()
 
-    def damaged(self, at: int, *, counted: bool = False) -> None:
-        """A damaged record at ``at``."""
+    def malformed(self, at: int, *, counted: bool = False) -> None:
+        """A malformed record at ``at``."""
         self.result.frames += not counted
-        self.result.damaged.append(at)
+        self.result.malformed.append(at)
         self.result.told.append(at)
 
     def frame(self, at: int, data: bytes, link: int, time: int | None) -> None:
@@ -67,10 +67,10 @@ class Reader:
             (what,) = error.args
             self.result.unsupported[what] = self.result.unsupported.get(what, 0) + 1
         except CutError as cut:
-            self.damaged(at, counted=True)
+            self.malformed(at, counted=True)
             self.result.rows.append(Row(self.result.frames, time, *cut.packet, encapsulation=cut.path, lost=cut.lost))
         except DamagedError:
-            self.damaged(at, counted=True)
+            self.malformed(at, counted=True)
         else:
             if packet is None:
                 self.result.fragments += 1
@@ -147,7 +147,7 @@ class Reader:
     def cut(self, at: int) -> Result:
         """The file ends inside the record at ``at``."""
         if at < len(self.data):
-            self.damaged(at)
+            self.malformed(at)
             self.result.skipped += len(self.data) - at
         return self.result
 
@@ -165,14 +165,14 @@ class Pcap(Reader):
         while len(self.data) - at >= 16:
             seconds, fraction, captured, _ = self.header(at)
             if captured > LARGEST_FRAME:
-                self.damaged(at)
+                self.malformed(at)
                 at = self.lose(at, self.candidates(at + 1))
                 continue
             frame = self.data[at + 16 : at + 16 + captured]
             if len(frame) < captured or not (
                 is_plain(frame, link, self.ports) or self.sane(at) or self.followed(at + 16 + captured)
             ):
-                self.damaged(at)
+                self.malformed(at)
                 at = self.lose(at, self.candidates(at + 1))
                 continue
             self.result.invalid_times += fraction >= (1_000_000_000 if self.nano else 1_000_000)
@@ -230,7 +230,7 @@ class Pcapng(Reader):
             if kind == 0x0A0D0D0A:
                 magic, least = self.data[at + 8 : at + 12], 28
                 if magic not in (b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"):
-                    self.damaged(at)
+                    self.malformed(at)
                     at = self.lose(at, self.candidates(at + 1))
                     continue
                 self.order = "<" if magic == b"\x4d\x3c\x2b\x1a" else ">"
@@ -247,7 +247,7 @@ class Pcapng(Reader):
                 if length > LARGEST_RECORD:
                     resume = at + length - 4
             if lost:
-                self.damaged(at)
+                self.malformed(at)
                 at = self.lose(at, self.candidates(resume))
                 continue
             self.block(at, kind, self.data[at : at + length])
@@ -276,7 +276,7 @@ class Pcapng(Reader):
         """One block whose ends are right."""
         if kind == 1:
             if len(block) < 20:
-                self.damaged(at)
+                self.malformed(at)
             else:
                 self.interface(block)
         elif kind in (2, 6):
@@ -284,19 +284,19 @@ class Pcapng(Reader):
             if len(block) >= 32:
                 head = struct.unpack_from(self.order + ("HxxIII" if kind == 2 else "IIII"), block, 8)
             if head[0] >= len(self.interfaces) or head[3] > min(len(block) - 32, LARGEST_FRAME):
-                self.damaged(at)
+                self.malformed(at)
                 return
             link = self.interfaces[head[0]][0]
             self.frame(at, block[28 : 28 + head[3]], link, self.time(head[0], head[1] << 32 | head[2]))
         elif kind == 3:
             if len(block) < 16 or not self.interfaces:
-                self.damaged(at)
+                self.malformed(at)
                 return
             link, snapshot, _, _ = self.interfaces[0]
             (size,) = struct.unpack_from(self.order + "I", block, 8)
             size = min(size, snapshot or size)
             if size > len(block) - 16 or size > LARGEST_FRAME:
-                self.damaged(at)
+                self.malformed(at)
                 return
             self.frame(at, block[12 : 12 + size], link, None)
         elif kind in NUMBERED:

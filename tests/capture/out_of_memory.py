@@ -82,7 +82,7 @@ def main(name: str, room: int) -> None:
             except MemoryError as error:
                 os.write(1, str(error).encode())
             else:
-                os.write(1, b"%d %d" % (blocks.stats.incomplete_datagrams, blocks.stats.damaged))
+                os.write(1, b"%d %d" % (blocks.stats.incomplete_datagrams, blocks.stats.malformed))
             resource.setrlimit(resource.RLIMIT_AS, before)
 
 

@@ -59,7 +59,7 @@ class Dribble(io.RawIOBase):
 def check(stats: capture.CaptureStats) -> None:
     """What holds for every account."""
     assert stats.frames == (
-        stats.payloads + stats.segments + stats.fragments + stats.other + stats.unsupported + stats.damaged
+        stats.payloads + stats.segments + stats.fragments + stats.other + stats.unsupported + stats.malformed
     )
     named = *stats.unsupported_links.values(), *stats.unsupported_encapsulations.values()
     assert stats.unsupported == sum(named)
@@ -67,7 +67,13 @@ def check(stats: capture.CaptureStats) -> None:
     assert streams.bytes == streams.framed + streams.skipped + streams.duplicate + streams.held
     assert streams.unselected <= streams.packets
     assert stats.bytes_skipped <= stats.bytes_read
-    told = stats.damaged + stats.cut_files + stats.incomplete_datagrams + stats.fragment_conflicts + streams.problems
+    told = (
+        stats.malformed
+        + stats.truncated_files
+        + stats.incomplete_datagrams
+        + stats.fragment_conflicts
+        + streams.problems
+    )
     assert len(stats.problems) == min(told, 100)
     assert all(0 <= problem.offset <= stats.bytes_read for problem in stats.problems)
 

@@ -122,7 +122,11 @@ def compare(frames: list[bytes], limits: capture.StreamLimits, **options: Any) -
     rows, stats = read(Dribble(data, [700, 300, 1]) if options else data, limits=limits, **options)
     expected = oracle.read(data, {1801}, Streams(limit=limits.ahead, most=limits.streams))
     assert rows == expected.rows
-    assert (stats.segments, stats.other, stats.damaged) == (expected.segments, expected.other, len(expected.damaged))
+    assert (stats.segments, stats.other, stats.malformed) == (
+        expected.segments,
+        expected.other,
+        len(expected.malformed),
+    )
     counted = expected.streams.account
     assert {name: count for name, count in vars(stats.streams).items() if count} == {
         name: count for name, count in counted.items() if count

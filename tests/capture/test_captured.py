@@ -158,7 +158,7 @@ def test_fragments_over_files() -> None:
 
 
 def test_every_kind_of_frame() -> None:
-    """Link types, cut frames, no times, IPv6, IPX, what is damaged and what belongs to others."""
+    """Link types, cut frames, no times, IPv6, IPX, what is malformed and what belongs to others."""
     payload = b"\0\1" + bytes(40)
     ip = build.ipv4(build.udp(payload))
     six = build.ipv6(build.udp(payload))
@@ -183,7 +183,7 @@ def test_every_kind_of_frame() -> None:
     rows, stats = compare([b"".join(blocks)], ports=(1801, 876))
     assert sum(not row.lost for _, row in rows) == 5 + len([internal(), *PACKETS[:2]])
     assert sum(bool(row.lost) for _, row in rows) == 2  # the end of a datagram is cut, and that of a packet
-    assert stats.damaged == 3
+    assert stats.malformed == 3
     assert stats.streams.unfinished == 1
 
 
@@ -290,7 +290,7 @@ def test_columns_of_other_types() -> None:
 def test_a_frame_that_cannot_be() -> None:
     rows, stats = read(CapturedFrames([batch(data=bytes(262145)), batch(data=None, frame=2), batch(frame=3)]))
     assert [row.frame for _, row in rows] == [3]
-    assert (stats.frames, stats.damaged, stats.payloads) == (3, 2, 1)
+    assert (stats.frames, stats.malformed, stats.payloads) == (3, 2, 1)
     assert [problem.what for problem in stats.problems] == [
         "a frame of 262145 bytes; the maximum is 262144",
         "the link layer header is truncated: it needs 14 bytes, 0 were captured",

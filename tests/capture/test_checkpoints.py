@@ -49,10 +49,10 @@ def test_every_byte_is_checked(some_checkpoint: Checkpoint) -> None:
         Checkpoint.from_bytes(whole + b"\0")
     for field, value in (("file", "other"), ("offset", 1), ("frames", 1), ("offset", -1), ("state", b"")):
         changed = Checkpoint(**(vars(some_checkpoint) | {field: value}))
-        with pytest.raises(CaptureError, match=r"damaged|malformed"):
+        with pytest.raises(CaptureError, match="malformed"):
             changed.opened()
         if field != "file":
-            with pytest.raises(CaptureError, match=r"damaged|malformed"):
+            with pytest.raises(CaptureError, match="malformed"):
                 capture.open(some_checkpoint.file, ports=PORTS, resume=changed)
 
 

@@ -1,4 +1,4 @@
-"""Compressed captures give the rows of what they hold; damaged ones those that can be had, and say so."""
+"""Compressed captures give the rows of what they hold; malformed ones those that can be had, and say so."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_rows_are_those_of_the_plain_file(form: str, tmp_path: Path) -> None:
     path.write_bytes(compressed)
     rows, stats = read(path)
     assert rows == ROWS
-    assert (stats.bytes_read, stats.bytes_skipped, stats.cut_files) == (len(DATA), 0, 0)
+    assert (stats.bytes_read, stats.bytes_skipped, stats.truncated_files) == (len(DATA), 0, 0)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -94,7 +94,7 @@ def test_a_stream_cut_anywhere(form: str) -> None:
             assert f"{form} stream is" in str(error)  # noqa: PT017 - both outcomes are right, at different places
             continue
         assert rows == ROWS[: len(rows)]
-        assert stats.cut_files == 1
+        assert stats.truncated_files == 1
         assert stats.problems[-1].what.startswith(f"the {form} stream is truncated")
         assert stats.problems[-1].offset == stats.bytes_read
         seen.add(len(rows))
@@ -116,7 +116,7 @@ def test_a_stream_with_a_byte_changed(form: str) -> None:
 def test_bytes_behind_a_stream_are_damage() -> None:
     rows, stats = read(gzip.compress(DATA) + b"something else")
     assert rows == ROWS
-    assert stats.cut_files == 1
+    assert stats.truncated_files == 1
     assert "malformed after" in stats.problems[0].what
 
 
@@ -127,7 +127,7 @@ def test_the_next_file_is_read_behind_a_cut_one(tmp_path: Path) -> None:
     with capture.open([cut, whole]) as blocks:
         names = [name for block in blocks for name in block.capture.to_arrow()["file"].to_pylist()]
     assert names.count(str(whole)) == len(ROWS)
-    assert blocks.stats.cut_files == 1
+    assert blocks.stats.truncated_files == 1
 
 
 def test_a_bomb_is_not_read_to_its_end() -> None:
@@ -139,7 +139,7 @@ def test_a_bomb_is_not_read_to_its_end() -> None:
     assert len(bomb) < 100_000
     rows, stats = read(bomb)
     assert 40_000 < len(rows) < 60_000
-    assert stats.cut_files == 1
+    assert stats.truncated_files == 1
     assert "no capture does" in stats.problems[-1].what
     assert stats.bytes_read < 70 << 20
 

@@ -1,4 +1,4 @@
-"""Files that are no captures, and captures that are damaged: an error or an account, and reading goes on."""
+"""Files that are no captures, and captures that are malformed: an error or an account, and reading goes on."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_file_cut_while_it_is_read(tmp_path: Path, left: int) -> None:
         for _ in blocks:
             pass
     check(blocks.stats)
-    assert blocks.stats.damaged <= 1
+    assert blocks.stats.malformed <= 1
     assert 100 < blocks.stats.payloads < 1000
 
 
@@ -157,7 +157,7 @@ def test_a_file_that_grows_while_it_is_read(tmp_path: Path) -> None:
         with path.open("ab") as file:
             file.write(build.pcap_record(build.plain(b"late")))
         assert list(blocks) == []
-    assert (found, blocks.stats.damaged, blocks.stats.bytes_read) == (200, 0, len(data))
+    assert (found, blocks.stats.malformed, blocks.stats.bytes_read) == (200, 0, len(data))
 
 
 def test_a_file_replaced_while_it_is_read(tmp_path: Path) -> None:
@@ -193,14 +193,14 @@ def both(data: bytes) -> tuple[list[bytes], capture.CaptureStats]:
     expected = oracle.read(data, {1801})
     assert rows == expected.rows
     assert (stats.frames, stats.other, stats.bytes_skipped) == (expected.frames, expected.other, expected.skipped)
-    assert [problem.offset for problem in stats.problems] == expected.damaged[:100]
+    assert [problem.offset for problem in stats.problems] == expected.malformed[:100]
     return [row.payload for row in rows], stats
 
 
 @pytest.mark.parametrize("length", [0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, 262_145, 1 << 24])
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_a_record_of_4_gib(length: int, order: str) -> None:
-    """It is damaged, and the records behind it are found again; no memory is taken for it."""
+    """It is malformed, and the records behind it are found again; no memory is taken for it."""
     good = [build.pcap_record(build.plain(b"%d" % i), order) for i in range(6)]
     bad = build.pcap_record(FRAME, order, captured=length)
     start = build.pcap_header(order) + b"".join(good[:3])
@@ -222,7 +222,7 @@ def test_a_block_whose_length_cannot_be(length: int, kind: int, order: str) -> N
     after = build.section(order) + build.interface(order) + build.packet(build.plain(b"after"), order)
     payloads, stats = both(start + bad + after)
     assert payloads[0] == b"hello"
-    assert stats.damaged == 1
+    assert stats.malformed == 1
     assert stats.problems[0].offset == len(start)
     passed_over = length % 4 == 0 and length > 65536 and kind in (10, 0x0A0D0D0A)  # as far as anyone can tell
     assert payloads[1:] == ([] if passed_over else [b"after"])
@@ -253,7 +253,7 @@ def test_noise_between_records(size: int) -> None:
     payloads, stats = both(build.pcap_header() + b"".join(good[:4]) + noise + b"".join(good[4:]))
     assert payloads[:4] == [b"0", b"1", b"2", b"3"]
     assert payloads[-3:] == [b"5", b"6", b"7"]
-    assert stats.damaged >= 1
+    assert stats.malformed >= 1
     blocks = [build.packet(build.plain(b"%d" % i)) for i in range(8)]
     start = build.section() + build.interface()
     payloads, stats = both(start + b"".join(blocks[:4]) + noise + b"".join(blocks[4:]))
@@ -265,7 +265,7 @@ def test_nothing_plausible_follows() -> None:
     for start in (build.pcap([FRAME]), build.pcapng([FRAME])):
         payloads, stats = both(start + b"\xff" * 3000)
         assert payloads == [b"hello"]
-        assert (stats.damaged, stats.bytes_skipped) == (1, 3000)
+        assert (stats.malformed, stats.bytes_skipped) == (1, 3000)
 
 
 def test_a_lone_record_is_found_when_it_ends_with_the_file() -> None:
@@ -279,9 +279,9 @@ def test_zeros_are_not_taken_for_records_again() -> None:
     """A run of zeros reads as empty records where records are expected, but reading never resumes at one."""
     _, stats = both(build.pcap([FRAME]) + b"\xff" * 16 + bytes(1000) + build.pcap_record(FRAME))
     assert stats.payloads == 2
-    assert stats.damaged == 1
+    assert stats.malformed == 1
     payloads, stats = both(build.pcap([FRAME]) + bytes(160) + build.pcap_record(FRAME))
-    assert (len(payloads), stats.damaged) == (2, 10)
+    assert (len(payloads), stats.malformed) == (2, 10)
 
 
 @pytest.mark.parametrize("size", [65535, 262_143, 262_144])
@@ -298,7 +298,7 @@ def test_large_frames(size: int) -> None:
 
 @pytest.mark.parametrize("block_size", [4096, 1 << 20])
 def test_frames_too_large(block_size: int) -> None:
-    """One byte more is damaged, in a window that would have room for it as in one that has not."""
+    """One byte more is malformed, in a window that would have room for it as in one that has not."""
     large = build.plain(b"").ljust(262_145, b"\0")
     rows, stats = read(build.pcap([FRAME, large, FRAME, FRAME]), block_size=block_size)
     assert [row.payload for row in rows] == [b"hello"] * 3
@@ -320,7 +320,7 @@ def test_large_blocks_of_other_kinds_are_passed_over(block_size: int, kind: int,
     large = build.block(kind, bytes(1_500_000))
     rows, stats = read(start + large + build.packet(FRAME), block_size=block_size)
     assert [row.frame for row in rows] == [1, 2 + numbered]
-    assert (stats.other, stats.damaged, stats.bytes_skipped) == (numbered, 0, 0)
+    assert (stats.other, stats.malformed, stats.bytes_skipped) == (numbered, 0, 0)
     for cut in (1, 2, 4, 5, 100_000):
         rows, stats = read(start + large[:-cut], block_size=block_size)
         assert [row.frame for row in rows] == [1]
@@ -329,21 +329,21 @@ def test_large_blocks_of_other_kinds_are_passed_over(block_size: int, kind: int,
     bad = build.block(kind, bytes(1_500_000), last=7)
     rows, stats = read(start + bad + build.packet(FRAME), block_size=block_size)
     assert [row.frame for row in rows] == [1, 3]
-    assert (stats.damaged, stats.bytes_skipped) == (1, len(bad))
+    assert (stats.malformed, stats.bytes_skipped) == (1, len(bad))
 
 
 def test_a_large_section_header() -> None:
     data = build.section(">", build.option(1, bytes(65000), ">") * 6) + build.interface(">") + build.packet(FRAME, ">")
     rows, stats = read(build.pcapng([FRAME]) + data)
     assert [row.frame for row in rows] == [1, 2]
-    assert stats.damaged == 0
+    assert stats.malformed == 0
 
 
 def test_problems_are_counted_beyond_those_described() -> None:
     cut = FRAME[:-1]
     data = build.pcap([cut] * 1000)
     _, stats = read(data, block_size=4096)
-    assert stats.damaged == 1000
+    assert stats.malformed == 1000
     assert len(stats.problems) == 100
     assert [problem.offset for problem in stats.problems] == [24 + i * (16 + len(cut)) for i in range(100)]
 
@@ -356,7 +356,7 @@ def test_accounts_add_up() -> None:
         frames=102,
         payloads=1,
         other=1,
-        damaged=100,
+        malformed=100,
         bytes_read=one.bytes_read + two.bytes_read,
         problems=one.problems + two.problems,
     )

@@ -262,7 +262,7 @@ def test_every_truncation_and_changed_byte(name: str) -> None:
     rows, stats = read(data)
     expected = oracle.read(data, {1801})
     assert rows == expected.rows
-    assert (stats.other, stats.damaged) == (expected.other, len(expected.damaged))
+    assert (stats.other, stats.malformed) == (expected.other, len(expected.malformed))
     named = {name: count for name, count in expected.unsupported.items() if isinstance(name, str)}
     assert (stats.unsupported_encapsulations, stats.unsupported) == (named, sum(expected.unsupported.values()))
 
@@ -282,7 +282,7 @@ def test_a_packet_that_extends_beyond_its_encapsulation() -> None:
 def test_cisco_hdlc_has_no_numbers_of_linux(kind: int) -> None:
     """These announce IEEE 802.2 in the cooked captures of Linux alone."""
     rows, stats = read(build.pcap([struct.pack(">BBH", 0x0F, 0, kind) + LLC4], link=CISCO_HDLC))
-    assert (rows, stats.other, stats.damaged) == ([], 1, 0)
+    assert (rows, stats.other, stats.malformed) == ([], 1, 0)
 
 
 def test_streams_and_fragments_inside() -> None:

@@ -43,7 +43,7 @@ PARTS = [part(start, min(start + 256, len(DATAGRAM))) for start in range(0, len(
 def test_any_order(order: tuple[int, ...]) -> None:
     rows, stats = read(build.pcap([PARTS[index] for index in order]))
     assert [(row.frame, row.payload) for row in rows] == [(4, PAYLOAD)]
-    assert (stats.payloads, stats.fragments, stats.other, stats.damaged) == (1, 3, 0, 0)
+    assert (stats.payloads, stats.fragments, stats.other, stats.malformed) == (1, 3, 0, 0)
 
 
 @pytest.mark.parametrize("block_size", [4096, 1 << 20])
@@ -85,7 +85,7 @@ def test_repeated_and_overlapping_parts() -> None:
 
 
 def test_parts_that_cannot_be() -> None:
-    """Beyond the end or 64 KiB, or of a length that leaves a hole: damaged, and the datagram is whole without them."""
+    """Beyond the end or 64 KiB, or of a length that leaves a hole: malformed, and not needed for the datagram."""
     wrong = [
         part(1000, 1048, body=bytes(2000)),
         build.ethernet(build.IPV4, build.ipv4(bytes(64), fragment=0x1FFF)),
@@ -94,16 +94,16 @@ def test_parts_that_cannot_be() -> None:
     ]
     rows, stats = read(build.pcap([PARTS[-1], *wrong, *PARTS[:-1]]))
     assert [row.payload for row in rows] == [PAYLOAD]
-    assert stats.damaged == len(wrong)
+    assert stats.malformed == len(wrong)
     assert all("fragment" in problem.what for problem in stats.problems)
 
 
 def test_a_last_part_before_others() -> None:
     rows, stats = read(build.pcap([PARTS[-1], part(0, 8)]))
-    assert (rows, stats.incomplete_datagrams, stats.damaged) == ([], 1, 0)
+    assert (rows, stats.incomplete_datagrams, stats.malformed) == ([], 1, 0)
     ended_early = part(8, 64, more=False)
     rows, stats = read(build.pcap([PARTS[1], ended_early]))
-    assert (rows, stats.damaged) == ([], 1)
+    assert (rows, stats.malformed) == ([], 1)
 
 
 def test_fragments_in_fragments_and_of_other_protocols() -> None:
@@ -339,7 +339,7 @@ def test_random_parts_as_the_oracle_has_them() -> None:
         assert rows == expected.rows
         assert (stats.fragments, stats.incomplete_datagrams) == (expected.fragments, expected.incomplete)
         assert stats.fragment_conflicts == expected.conflicts
-        assert (stats.other, stats.damaged) == (expected.other, len(expected.damaged))
+        assert (stats.other, stats.malformed) == (expected.other, len(expected.malformed))
 
 
 def test_fragments_by_scapy_as_tshark_reads_them(tmp_path: Path) -> None:

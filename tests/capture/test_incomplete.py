@@ -101,4 +101,4 @@ def test_a_datagram_that_is_cut() -> None:
     assert [row["frame"] for row in rows] == [1, 2]
     assert rows[1]["fault"] == {"code": "incomplete", "field": "RequestID", "offset": 20}
     assert (rows[1]["enterprise_id"], rows[1]["request_id"]) == (rows[0]["enterprise_id"], None)
-    assert (stats.payloads, stats.damaged) == (1, 1)
+    assert (stats.payloads, stats.malformed) == (1, 1)

@@ -1,4 +1,4 @@
-"""From a frame to its payload: every layer, what belongs to others, what is damaged and why."""
+"""From a frame to its payload: every layer, what belongs to others, what is malformed and why."""
 
 from __future__ import annotations
 
@@ -192,14 +192,14 @@ def test_damaged(name: str) -> None:
 @pytest.mark.parametrize("link", [build.ETHERNET, build.RAW])
 @pytest.mark.parametrize("name", [*FOUND, *OTHER])
 def test_every_truncation_of_a_frame(name: str, link: int) -> None:
-    """A snapshot length may cut a frame anywhere: it is read, another's, or damaged; never read wrongly."""
+    """A snapshot length may cut a frame anywhere: it is read, another's, or malformed; never read wrongly."""
     frame = {**FOUND, **OTHER}[name][0 if link == build.ETHERNET else 14 :]
     data = build.pcap([frame[:size] for size in range(len(frame) + 1)], link=link)
     rows, stats = read(data)
     expected = oracle.read(data, {1801})
     assert rows == expected.rows
     assert stats.other == expected.other
-    assert stats.damaged == len(expected.damaged)
+    assert stats.malformed == len(expected.malformed)
     assert all(row.payload in (b"", b"payload") for row in rows if not row.lost)
     assert all(row.payload == b"payload"[: 7 - row.lost] for row in rows if row.lost)
 
@@ -217,4 +217,4 @@ def test_every_byte_changed(name: str) -> None:
     rows, stats = read(data)
     expected = oracle.read(data, {1801})
     assert rows == expected.rows
-    assert (stats.other, stats.damaged) == (expected.other, len(expected.damaged))
+    assert (stats.other, stats.malformed) == (expected.other, len(expected.malformed))

@@ -62,7 +62,7 @@ def test_claims_up_to_the_limit_are_read(claiming: Callable[[int], bytes], windo
 def test_a_later_stream_above_the_limit_cuts_the_file() -> None:
     rows, stats = read(lzma.compress(DATA) + xz_claiming(40))
     assert rows == ROWS
-    assert stats.cut_files == 1
+    assert stats.truncated_files == 1
     assert "FileLimits.memory" in stats.problems[-1].what
 
 
@@ -78,7 +78,7 @@ def test_padding_between_streams_of_xz(padding: int) -> None:
 def test_bytes_after_a_stream_are_reported(form: str) -> None:
     rows, stats = read(FORMS[form](DATA) + b"something else, longer than any header of a stream can be")
     assert rows == ROWS
-    assert stats.cut_files == 1
+    assert stats.truncated_files == 1
 
 
 MEASURED = """
@@ -164,7 +164,7 @@ def test_max_bytes(form: str | None) -> None:
     data = FORMS[form](DATA) if form else DATA
     rows, stats = read(data, file_limits=capture.FileLimits(max_bytes=size))
     assert rows == ROWS[:3]
-    assert (stats.bytes_read, stats.cut_files) == (size, 1)
+    assert (stats.bytes_read, stats.truncated_files) == (size, 1)
     assert stats.problems[-1].what == f"reading ended at the limit of max_bytes={size}; the file has more"
     rows, stats = read(data, file_limits=capture.FileLimits(max_bytes=len(DATA)))
     assert rows == ROWS
@@ -186,7 +186,7 @@ def test_max_bytes_bounds_a_bomb() -> None:
     bomb = gzip.compress(build.pcap_header()) + part * 70
     _, stats = read(bomb, file_limits=capture.FileLimits(max_bytes=8 << 20))
     assert stats.bytes_read == 8 << 20
-    assert stats.cut_files == 1
+    assert stats.truncated_files == 1
 
 
 @pytest.mark.parametrize("wrong", [{"memory": 1}, {"memory": 1 << 40}, {"max_bytes": -1}, {"interfaces": -1}])
@@ -283,5 +283,5 @@ def test_streams_without_memory_are_an_error(family: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS, malloc_trim and /proc")
 def test_datagrams_without_memory_are_counted() -> None:
-    incomplete, damaged = map(int, out_of_memory("datagrams", 4).split())
-    assert 0 < damaged < 1000 <= incomplete + damaged
+    incomplete, malformed = map(int, out_of_memory("datagrams", 4).split())
+    assert 0 < malformed < 1000 <= incomplete + malformed

@@ -137,7 +137,7 @@ def test_every_truncation_and_changed_byte(name: str) -> None:
     rows, stats = read(data, ports=PORTS)
     expected = oracle.read(data, PORTS)
     assert rows == expected.rows
-    assert (stats.other, stats.damaged) == (expected.other, len(expected.damaged))
+    assert (stats.other, stats.malformed) == (expected.other, len(expected.malformed))
 
 
 def test_an_interface_a_link() -> None:

@@ -68,7 +68,7 @@ def compare(data: bytes, ports: set[int] | None = None) -> None:
     rows, stats = read(data, ports=ports, block_size=16384)
     expected = oracle.read(data, ports)
     assert rows == expected.rows
-    assert (stats.frames, stats.other, stats.damaged) == (expected.frames, expected.other, len(expected.damaged))
+    assert (stats.frames, stats.other, stats.malformed) == (expected.frames, expected.other, len(expected.malformed))
     assert (stats.fragments, stats.fragment_conflicts) == (expected.fragments, expected.conflicts)
     assert (stats.incomplete_datagrams, stats.invalid_times) == (expected.incomplete, expected.invalid_times)
     assert stats.unsupported == sum(expected.unsupported.values())
@@ -138,7 +138,7 @@ def test_broken(seed: int) -> None:
 def test_the_cases_are_broken_in_every_way() -> None:
     """A comparison that compares nothing but sound captures would prove little."""
     results = [oracle.read(data, {1801}) for data in broken(1000, 0)]
-    assert sum(bool(result.damaged) for result in results) > 500
+    assert sum(bool(result.malformed) for result in results) > 500
     assert sum(bool(result.skipped) for result in results) > 300
     assert sum(len(result.rows) > 2 and result.skipped > 0 for result in results) > 100
 

@@ -40,7 +40,7 @@ def test_orders_and_units(order: str, nano: bool) -> None:
     unit = 1 if nano else 1000
     assert [row.time for row in rows] == [(build.START + i * 1_000_001) // unit * unit for i in range(5)]
     assert [row.frame for row in rows] == [1, 2, 3, 4, 5]
-    assert (stats.frames, stats.damaged, stats.bytes_skipped) == (5, 0, 0)
+    assert (stats.frames, stats.malformed, stats.bytes_skipped) == (5, 0, 0)
 
 
 def test_the_last_second_that_the_format_can_say() -> None:
@@ -92,7 +92,7 @@ def test_every_truncation(order: str) -> None:
         rows, stats = read(data[:size])
         assert rows == [row for row in whole if row.frame <= complete]
         assert stats.frames == complete + (last < size)
-        assert stats.damaged == (last < size)
+        assert stats.malformed == (last < size)
         assert [problem.offset for problem in stats.problems] == [last] * (last < size)
         assert stats.bytes_skipped == size - last
         assert stats.bytes_read == size
@@ -169,7 +169,7 @@ def test_nanoseconds_where_microseconds_are_declared(tmp_path: Path) -> None:
     rows, stats = read(path)
     assert [row.payload for row in rows] == [b"one", b"two", b"three"]
     assert {row.time for row in rows} == {build.START // 10**9 * 10**9 + build.START % 10**9 * 1000}
-    assert (stats.invalid_times, stats.damaged, stats.bytes_skipped) == (3, 0, 0)
+    assert (stats.invalid_times, stats.malformed, stats.bytes_skipped) == (3, 0, 0)
     assert wireshark.fields(path, ["udp.dstport"]) == [["1801"]] * 3
 
 
@@ -179,4 +179,4 @@ def test_invalid_times_are_counted_once() -> None:
     data = nanoseconds_as_microseconds(frames)
     assert read(data, block_size=4096)[1].invalid_times == 3000
     _, stats = read(data[:-1])
-    assert (stats.invalid_times, stats.damaged) == (2999, 1)
+    assert (stats.invalid_times, stats.malformed) == (2999, 1)

@@ -49,7 +49,7 @@ def test_all_kinds_of_packets(order: str) -> None:
     time = build.START // 1000 * 1000
     assert [(row.frame, row.time) for row in rows] == [(1, time), (2, time), (3, None)]
     assert {row.payload for row in rows} == {b"hello"}
-    assert stats.other == stats.damaged == 0
+    assert stats.other == stats.malformed == 0
 
 
 def test_sections_and_interfaces() -> None:
@@ -140,7 +140,7 @@ def test_a_missing_time_is_null_in_arrow() -> None:
 def test_options_that_do_not_count(more: bytes) -> None:
     rows, stats = read(build.section() + build.interface(more=more) + build.packet(FRAME))
     assert rows[0].time == build.START // 1000 * 1000
-    assert stats.damaged == 0
+    assert stats.malformed == 0
 
 
 def test_options_of_a_packet_are_not_its_frame() -> None:
@@ -159,7 +159,7 @@ def test_blocks_that_are_not_packets(order: str) -> None:
         parts += [build.block(kind, bytes(40), order), build.block(kind, b"", order)]
     rows, stats = read(b"".join([*parts, build.packet(FRAME, order)]))
     assert [row.frame for row in rows] == [2 * len(numbered) + 1]
-    assert (stats.other, stats.damaged) == (2 * len(numbered), 0)
+    assert (stats.other, stats.malformed) == (2 * len(numbered), 0)
 
 
 @pytest.mark.parametrize(
@@ -227,11 +227,11 @@ def test_a_section_with_another_magic_is_no_capture() -> None:
     ],
 )  # fmt: skip
 def test_packet_blocks_that_cannot_be(bad: bytes, what: str) -> None:
-    """The block is damaged; its length is believed, and the next one is read."""
+    """The block is malformed; its length is believed, and the next one is read."""
     start = build.section() + build.interface()
     rows, stats = read(start + bad + build.packet(FRAME))
     assert [row.frame for row in rows] == [2]
-    assert stats.damaged == 1
+    assert stats.malformed == 1
     assert stats.problems[0].offset == len(start)
     assert what in stats.problems[0].what
     assert stats.bytes_skipped == 0
@@ -243,4 +243,4 @@ def test_packets_without_an_interface() -> None:
         assert "interface 0, but the section describes 0" in stats.problems[0].what
     # the interfaces of one section are not those of the next
     _, stats = read(build.section() + build.interface() + build.section() + build.packet(FRAME))
-    assert stats.damaged == 1
+    assert stats.malformed == 1

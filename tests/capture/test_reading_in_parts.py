@@ -21,7 +21,7 @@ from tests.capture import build
 from tests.capture.build import message, segment
 from tests.capture.reading import check
 from tests.capture.stream_oracle import ACK, SYN
-from tests.capture.traffic import conversation, damaged, file_of, several_sections
+from tests.capture.traffic import conversation, file_of, malformed, several_sections
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PORTS = {1801}
@@ -110,7 +110,7 @@ def test_damaged_captures(tmp_path: Path, form: int) -> None:
     rng = random.Random(form)
     path = tmp_path / "capture"
     for _ in range(12):
-        data = damaged(rng, file_of(conversation(rng, 100, bad=0.2), form))
+        data = malformed(rng, file_of(conversation(rng, 100, bad=0.2), form))
         path.write_bytes(data)
         compare(path, some_size(rng, len(data)))
 
@@ -189,7 +189,7 @@ def test_any_capture(
     rng = random.Random(seed)
     data = file_of(conversation(rng, 40, bad=bad), form)
     path = tmp_path_factory.getbasetemp() / "any-capture"
-    path.write_bytes(damaged(rng, data) if broken else data)
+    path.write_bytes(malformed(rng, data) if broken else data)
     compare(path, size)
 
 
@@ -222,7 +222,7 @@ def test_streams_and_fragments_over_files(tmp_path: Path) -> None:
         for at in range(0, len(frames), 50):
             data = file_of(frames[at : at + 50], rng.randrange(4))
             if rng.random() < 0.2:
-                data = damaged(rng, data)
+                data = malformed(rng, data)
             if rng.random() < 0.2:
                 data = data[: -rng.randrange(1, 30)]
             files.append(gzip.compress(data) if rng.random() < 0.3 else data)
@@ -282,7 +282,7 @@ def test_a_growing_file(tmp_path: Path, form: int) -> None:
     for case in range(8):
         data = file_of(conversation(rng, 120, bad=case / 8), form)
         if case % 2:
-            data = damaged(rng, data)
+            data = malformed(rng, data)
         path.write_bytes(data)
         expected = read(path)
         path.write_bytes(b"")
@@ -317,7 +317,7 @@ def test_a_file_that_has_hardly_begun(tmp_path: Path, at: int) -> None:
     path = tmp_path / "capture"
     path.write_bytes(data[:at])
     rows, stats, end = read(path, final=False)
-    assert (rows, stats.damaged, end.offset) == ([], 0, 24 if at >= 24 else 0)
+    assert (rows, stats.malformed, end.offset) == ([], 0, 24 if at >= 24 else 0)
     path.write_bytes(data)
     more, rest, _ = read(path, resume=end)
     assert (more, stats + rest) == read(path)[:2]

@@ -34,7 +34,7 @@ def select(data: bytes, **selection: Any) -> tuple[list[Any], capture.CaptureSta
     with capture.open(io.BytesIO(data), **selection) as blocks:
         rows = [row for block in blocks for row in rows_of(block)]
     stats = blocks.stats
-    assert stats.frames == stats.payloads + stats.segments + stats.other + stats.damaged
+    assert stats.frames == stats.payloads + stats.segments + stats.other + stats.malformed
     return rows, stats
 
 

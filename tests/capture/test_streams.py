@@ -351,7 +351,7 @@ def test_every_truncation_of_a_segment() -> None:
     rows, stats = read(data)
     expected = oracle.read(data, {1801})
     assert rows == expected.rows
-    assert (stats.segments, stats.damaged) == (expected.segments, len(expected.damaged))
+    assert (stats.segments, stats.malformed) == (expected.segments, len(expected.malformed))
 
 
 # Limits

@@ -123,7 +123,7 @@ def test_pcap(tmp_path: Path, order: str, nano: bool) -> None:
     assert len(rows) > len(PAYLOADS) + 10
     _, stats = read(path)
     assert stats.fragments == 3 + 2
-    assert stats.damaged == 0
+    assert stats.malformed == 0
 
 
 @pytest.mark.parametrize("version", [4, 6])
@@ -182,7 +182,7 @@ def test_cut_frames(tmp_path: Path, snapshot: int) -> None:
     assert all(whole[row.frame].payload == row.payload for row in rows)
     lost = [frame for frame in whole if frame not in {row.frame for row in rows}]
     assert lost
-    assert stats.damaged >= len(lost)
+    assert stats.malformed >= len(lost)
 
 
 @pytest.mark.parametrize("form", ["pcap", "nsecpcap", "pcapng"])

@@ -32,8 +32,8 @@ def captures(count: int) -> dict[str, bytes]:
         "big-endian": build.pcap(mixed, ">", nano=True),
         "pcapng": build.pcapng(mixed),
         "sections": build.pcapng(frames, ">") + build.pcapng(mixed) + build.block(7, bytes(500)) + build.pcapng(frames),
-        "damaged": build.pcap(frames[:5]) + b"\xff" * 40 + records + b"\xff" + records + b"cut",
-        "damaged blocks": build.pcapng(frames[:5]) + b"\xff" * 41 + build.pcapng(frames) + b"cut",
+        "malformed": build.pcap(frames[:5]) + b"\xff" * 40 + records + b"\xff" + records + b"cut",
+        "malformed blocks": build.pcapng(frames[:5]) + b"\xff" * 41 + build.pcapng(frames) + b"cut",
     }
 
 

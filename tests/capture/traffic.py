@@ -78,7 +78,7 @@ def several_sections(rng: random.Random, order: str) -> bytes:
     return b"".join(parts)
 
 
-def damaged(rng: random.Random, data: bytes) -> bytes:
+def malformed(rng: random.Random, data: bytes) -> bytes:
     """The capture with some bits turned and some bytes replaced by others."""
     changed = bytearray(data)
     for _ in range(rng.randrange(1, 8)):

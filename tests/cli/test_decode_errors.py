@@ -35,7 +35,7 @@ from tests.cli.support import (
 def test_status_0_when_all_is_decoded(printed: Path) -> None:
     done = msmqwire("decode", printed)
     assert done.returncode == 0
-    assert done.stderr.decode() == "3 frames: 3 rows of topology, 0 of other protocols, 0 damaged\n"
+    assert done.stderr.decode() == "3 frames: 3 rows of topology, 0 of other protocols, 0 malformed\n"
 
 
 def test_status_2_when_payloads_have_faults() -> None:
@@ -46,7 +46,7 @@ def test_status_2_when_payloads_have_faults() -> None:
             done.stderr.decode().splitlines() == []
             if quiet
             else [
-                "20 frames: 14 rows of topology, 5 of other protocols, 0 damaged",
+                "20 frames: 14 rows of topology, 5 of other protocols, 0 malformed",
                 "1 segment of 1 stream, 0 packets",
                 "3 payloads with faults: truncated 1, bad_flag 1, bad_count 1",
             ]
@@ -59,7 +59,7 @@ def test_status_2_when_a_frame_is_damaged(tmp_path: Path) -> None:
     done = msmqwire("decode", path, "--table", "topology")
     text = done.stderr.decode()
     assert done.returncode == 2
-    assert text.splitlines()[0] == "8 frames: 3 rows of topology, 4 of other protocols, 1 damaged"
+    assert text.splitlines()[0] == "8 frames: 3 rows of topology, 4 of other protocols, 1 malformed"
     assert f"{path}: at byte " in text
     assert from_json(done.stdout) == expected_rows(path)
 
@@ -72,7 +72,7 @@ def test_what_is_not_read_is_named(tmp_path: Path) -> None:
     done = msmqwire("decode", path)
     assert done.returncode == 0
     assert done.stderr.decode().splitlines() == [
-        "2 frames: 0 rows of any table, 0 of other protocols, 0 damaged",
+        "2 frames: 0 rows of any table, 0 of other protocols, 0 malformed",
         "2 frames in an encapsulation that is not read: ESP",
     ]
     blocks = build.interface(link=195) + build.packet(bytes(40), number=1)
@@ -92,7 +92,7 @@ def test_a_long_list_of_problems_is_truncated(tmp_path: Path) -> None:
     done = msmqwire("decode", path, "--table", "topology")
     lines = done.stderr.decode().splitlines()
     assert done.returncode == 2
-    assert lines[0] == "30 frames: 0 rows of topology, 0 of other protocols, 30 damaged"
+    assert lines[0] == "30 frames: 0 rows of topology, 0 of other protocols, 30 malformed"
     assert sum("at byte" in line for line in lines) == 10
     assert lines[-1] == "... and 20 more problems"
 
@@ -171,7 +171,7 @@ def test_a_truncated_capture_is_an_error_or_a_reported_loss(source: Path, step: 
         rows = done.stdout.count(b"\n")
         assert seen <= rows <= complete
         seen = rows
-        assert done.returncode == (2 if ", 0 damaged" not in said or "with faults" in said else 0), (size, said)
+        assert done.returncode == (2 if ", 0 malformed" not in said or "with faults" in said else 0), (size, said)
 
 
 def test_a_file_name_that_is_not_text(printed: Path, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_the_table_form_shows_each_table_that_has_rows() -> None:
     assert "not shown: null, zero and empty fields" in text
     assert done.stderr.decode().splitlines() == [
         "27 frames: 4 rows of topology, 4 of notifications, 5 of messages, 7 of sessions, 3 of other protocols, "
-        "0 damaged",
+        "0 malformed",
         "18 segments of 3 streams, 10 packets",
     ]
 

@@ -197,8 +197,8 @@ def test_a_message_is_disregarded_as_a_whole(bad: dict[str, Any]) -> None:
 
 
 def test_what_cannot_be_decoded_is_counted() -> None:
-    damaged = mqcn.encode(message(GOOD, GOOD))[:-1]
-    for body in (damaged, b"\3\1", mqcn.encode_body(message(GOOD)) + b"\0"):
+    malformed = mqcn.encode(message(GOOD, GOOD))[:-1]
+    for body in (malformed, b"\3\1", mqcn.encode_body(message(GOOD)) + b"\0"):
         found = replayed(sent(body))
         assert (found.queues, found.messages, found.disregarded) == ((), 1, 1)
     assert replayed(sent(b"\1\0")) == Replay(queues=(), messages=1, rules={}, machine_changes=0)

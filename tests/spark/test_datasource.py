@@ -87,7 +87,7 @@ def test_failfast_names_file_frame_fault_and_bytes(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("source", "table", "message"),
     [
-        (LOCAL, "topology", r"1 frame damaged; the first at byte \d+: the file ends inside"),
+        (LOCAL, "topology", r"1 frame malformed; the first at byte \d+: the file ends inside"),
         (SESSION, "messages", r"\d+ gaps?, [\d,]+ bytes missing.*; the first at byte"),
     ],
 )

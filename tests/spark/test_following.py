@@ -153,14 +153,14 @@ def pieces(rng: random.Random, data: bytes, count: int) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("form", range(4))
-@pytest.mark.parametrize(("table", "damaged"), [*((table, False) for table in TABLES), ("messages", True)])
-def test_growing_and_rotating_captures_in_pieces(tmp_path: Path, table: str, form: int, damaged: bool) -> None:
+@pytest.mark.parametrize(("table", "malformed"), [*((table, False) for table in TABLES), ("messages", True)])
+def test_growing_and_rotating_captures_in_pieces(tmp_path: Path, table: str, form: int, malformed: bool) -> None:
     """Cut anywhere, also inside records and headers; every batch may be the last before a restart."""
     rng = random.Random(form)
     query = Query(tmp_path, table=table)
     assert query.batch() == []
     files = []
-    frames = conversation(rng, 300, bad=0.2) if damaged else traffic(form, lost=0.02)
+    frames = conversation(rng, 300, bad=0.2) if malformed else traffic(form, lost=0.02)
     for number, data in enumerate(rotated(frames, 5, form)):
         files.append(tmp_path / f"sensor-{number:03}.pcap")
         for piece in pieces(rng, data, 4):
@@ -449,7 +449,7 @@ def test_what_ends_a_query_that_fails_fast(tmp_path: Path) -> None:
     write(tmp_path, [first[:-9], second])
     query = Query(tmp_path, mode="FAILFAST")
     assert query.plan()
-    with pytest.raises(CaptureError, match=r"1 frame damaged; the first at byte \d+: the file ends inside this"):
+    with pytest.raises(CaptureError, match=r"1 frame malformed; the first at byte \d+: the file ends inside this"):
         query.run()
 
 

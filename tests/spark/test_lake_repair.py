@@ -1,4 +1,4 @@
-"""Lakes that are mended: whatever is damaged, after the next run every row is there once."""
+"""Lakes that are mended: whatever is malformed, after the next run every row is there once."""
 
 from __future__ import annotations
 

@@ -392,7 +392,7 @@ def read_here(mission: Mission) -> dict[str, Rows]:
             for name in set(TIMES) & set(batch.schema.names):
                 batch = batch.append_column(f"{name}_ns", batch.column(name).cast("int64")).drop_columns([name])
             rows[table] += batch.to_pylist()
-        assert (reader.stats.damaged, reader.stats.problems) == (0, [])
+        assert (reader.stats.malformed, reader.stats.problems) == (0, [])
     return rows
 
 

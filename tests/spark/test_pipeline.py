@@ -71,7 +71,7 @@ def test_every_table_and_the_counts_add_up(spark: SparkSession, tmp_path: Path) 
     ]
     local, other, whole, cut = (accounts(lake)[source] for source in sources)
     for row in (local, other, whole, cut):
-        assert row["frames"] == row["payloads"] + row["segments"] + row["fragments"] + row["other"] + row["damaged"]
+        assert row["frames"] == row["payloads"] + row["segments"] + row["fragments"] + row["other"] + row["malformed"]
         found = dict(row["rows"])
         assert row["payloads"] + row["packets"] == found["topology"] + found["messages"] + found["sessions"]
     assert dict(other["faults"]) == {"truncated": 1, "bad_flag": 1, "bad_count": 1}
@@ -95,7 +95,7 @@ def test_a_compressed_capture_that_is_truncated(spark: SparkSession, tmp_path: P
     cut = tmp_path / "cut.pcap.gz"
     cut.write_bytes(gzip.compress(Path(OTHER).read_bytes())[:-200])
     summary = pipeline.run(spark, str(cut), tmp_path / "lake")
-    assert (summary.cut_files, accounts(tmp_path / "lake")[str(cut)]["cut_files"]) == (1, 1)
+    assert (summary.truncated_files, accounts(tmp_path / "lake")[str(cut)]["truncated_files"]) == (1, 1)
     assert_rows(tmp_path / "lake", cut, tables=("topology",))
     assert "1 compressed file not read to the end" in str(summary)
 
@@ -201,7 +201,7 @@ def test_files_that_are_no_captures_are_reported_and_stop_nothing(spark: SparkSe
     assert "not read: " in str(summary)
     (loss,) = found["cut.pcap"]["losses"]
     assert loss["what"].startswith("the file ends inside this record")
-    assert (found["cut.pcap"]["damaged"], summary.damaged) == (1, 1)
+    assert (found["cut.pcap"]["malformed"], summary.malformed) == (1, 1)
     assert_rows(lake, *(folder / name for name in ("cut.pcap", "local-site.pcap", "other-site.pcapng")))
 
 
@@ -253,7 +253,7 @@ def written(table: str, count: int) -> WrittenFile:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"other": 4}, "10 frames, but 9 payloads, segments, fragments, other, unsupported and damaged"),
+        ({"other": 4}, "10 frames, but 9 payloads, segments, fragments, other, unsupported and malformed"),
         ({"rows": {"topology": 3}}, "4 payloads for topology, but 3 rows of it"),
         ({"claimed": 3}, "4 payloads and packets of streams, but 3 given to tables"),
         ({"streams": StreamStats(bytes=9, framed=4, skipped=3)}, "9 bytes of streams, but 7 framed, skipped and dupli"),
@@ -265,7 +265,7 @@ def written(table: str, count: int) -> WrittenFile:
 def test_counts_that_do_not_add_up_are_refused(wrong: dict[str, Any], message: str) -> None:
     parts = [written("topology", 3), written("topology", 1), written("faults", 1)]
     right = {
-        "frames": 10, "payloads": 4, "other": 5, "damaged": 1, "given": {"topology": 4}, "claimed": 4,
+        "frames": 10, "payloads": 4, "other": 5, "malformed": 1, "given": {"topology": 4}, "claimed": 4,
         "rows": {"topology": 4}, "faults": {"truncated": 1},
     }  # fmt: skip
     account = SourceAccount("some.pcap", **right)  # type: ignore[arg-type]

@@ -54,7 +54,7 @@ def talk(seed: int) -> list[bytes]:
 
 
 def captures(folder: Path) -> list[Path]:
-    """The samples; and what else there may be in a capture, in both formats, damaged and cut."""
+    """The samples; and what else there may be in a capture, in both formats, malformed and cut."""
     folder.mkdir()
     gap, mixed, rough, cut = (folder / name for name in ("gap.pcap", "mixed.pcap", "rough.pcapng", "cut.pcap"))
     without_a_segment(Path(SESSION), gap)
@@ -115,11 +115,11 @@ def expected(path: Path) -> dict[str, Any]:
         "unsupported": 0,
         "unsupported_links": {},
         "unsupported_encapsulations": {},
-        "damaged": len(found.damaged),
+        "malformed": len(found.malformed),
         "incomplete_datagrams": found.incomplete,
         "fragment_conflicts": found.conflicts,
         "invalid_times": found.invalid_times,
-        "cut_files": 0,
+        "truncated_files": 0,
         "packets": streamed,
         "streams": {name: count for name, count in found.streams.account.items() if count},
         "rows": rows,
@@ -140,7 +140,7 @@ def test_each_source_is_what_others_count(
         monkeypatch.setattr(planning, "SPLIT_SIZE", 15_000)
     sources, lake = captures(tmp_path / "captures"), tmp_path / "lake"
     wanted = sorted(map(expected, sources), key=lambda account: account["file"])
-    for name in ("other", "fragments", "damaged", "incomplete_datagrams", "fragment_conflicts", "bytes_skipped"):
+    for name in ("other", "fragments", "malformed", "incomplete_datagrams", "fragment_conflicts", "bytes_skipped"):
         assert any(account[name] for account in wanted), name
     for name in ("duplicate", "missing", "gaps", "no_packet", "unfinished"):
         assert any(account["streams"].get(name) for account in wanted), name
@@ -194,7 +194,10 @@ def content(lake: Path) -> dict[str, bytes]:
         (one_row_too_many, f"{OTHER}: 10 payloads for topology, but 11 rows of it"),
         (a_file_without_its_first_row("topology"), f"{OTHER}: 10 rows of topology, but 9 in its files"),
         (a_file_without_its_first_row("faults"), f"{OTHER}: 3 rows of faults, but 2 in its files"),
-        (a_frame_too_many, f"{OTHER}: 13 frames, but 12 payloads, segments, fragments, other, unsupported and damaged"),
+        (
+            a_frame_too_many,
+            f"{OTHER}: 13 frames, but 12 payloads, segments, fragments, other, unsupported and malformed",
+        ),
     ],
     ids=["account", "rows", "faults", "frames"],
 )

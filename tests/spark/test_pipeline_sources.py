@@ -1,4 +1,4 @@
-"""The lake as its captures change: grown, replaced, renamed, copied, damaged, gone, and readable at last."""
+"""The lake as its captures change: grown, replaced, renamed, copied, malformed, gone, and readable at last."""
 
 from __future__ import annotations
 

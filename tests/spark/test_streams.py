@@ -191,7 +191,7 @@ def test_failfast_ends_the_job(spark: SparkSession, many: list[str], tmp_path: P
         read_streams(spark, many[:-1], mode="FAILFAST", partitions=2).collect()
     cut = tmp_path / "cut.pcap"
     cut.write_bytes(SESSION.read_bytes()[:-5])
-    with pytest.raises(PythonException, match=r"cut\.pcap: 1 frame damaged; the first at byte"):
+    with pytest.raises(PythonException, match=r"cut\.pcap: 1 frame malformed; the first at byte"):
         read_streams(spark, cut, mode="FAILFAST").collect()
     assert read_streams(spark, cut).count() == 5
     with pytest.raises(PythonException, match="begins with"):

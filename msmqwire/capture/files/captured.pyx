@@ -9,7 +9,7 @@ from msmqwire.capture.files.blocks cimport Pool
 from msmqwire.capture.files.file_reader cimport FileReader
 from msmqwire.capture.files.dispatch cimport take_general
 from msmqwire.capture.files.window cimport Window
-from msmqwire.capture.frames.frame cimport FRAME_TOO_LARGE, LARGEST_FRAME, Frame, damaged
+from msmqwire.capture.frames.frame cimport FRAME_TOO_LARGE, LARGEST_FRAME, Frame, malformed
 from msmqwire.capture.frames.rows cimport Rows
 from msmqwire.capture.tcp.flows cimport NO_FLOW, Streams
 from msmqwire.capture.tcp.streams cimport StreamTable
@@ -102,7 +102,7 @@ cdef class CapturedFramesReader(FileReader):
                 frame.timed = self.timed[self.next]
                 frame.link = self.links[self.next]
                 if frame.size > LARGEST_FRAME:
-                    damaged(&self.counts, frame.offset, FRAME_TOO_LARGE, frame.size, LARGEST_FRAME)
+                    malformed(&self.counts, frame.offset, FRAME_TOO_LARGE, frame.size, LARGEST_FRAME)
                 elif take_general(&frame, &self.ports, rows.columns, rows, &self.counts, streams):
                     self.at += frame.size
                 else:

@@ -124,12 +124,12 @@ class Decompressed:
 
     Attributes
     ----------
-    damage : str
+    problem : str
         Why reading ended before the end; empty while all is well.
     """
 
     def __init__(self, name: str, form: str, file: io.RawIOBase, limits: FileLimits | None = None) -> None:
-        self.damage = ""
+        self.problem = ""
         self._memory = (limits or FileLimits()).memory
         self._form = form
         self._counted = _Counted(file)
@@ -143,29 +143,31 @@ class Decompressed:
 
     def read_into(self, view: memoryview) -> int:
         """Fill the buffer; 0 at the end of the content, or where the file is malformed."""
-        if self.damage or not view:  # liblzma takes an empty buffer for an error
+        if self.problem or not view:  # liblzma takes an empty buffer for an error
             return 0
         try:
             count = self._reader.readinto1(view)
         except EOFError:
-            self.damage = f"the {self._form} stream is truncated after {self._given} decompressed bytes"
+            self.problem = f"the {self._form} stream is truncated after {self._given} decompressed bytes"
             return 0
         except OSError as error:
             if error.errno is not None:  # an error of the disk, not of the data
                 raise
-            return self._damaged(error)
+            return self._malformed(error)
         except Exception as error:  # each library has a type of its own
-            return self._damaged(error)
+            return self._malformed(error)
         self._given += count
         if self._given > RATIO_COUNTS_FROM and self._given > LARGEST_RATIO * self._counted.count:
-            self.damage = f"the {self._form} stream makes {self._given} bytes of {self._counted.count}: no capture does"
+            self.problem = (
+                f"the {self._form} stream makes {self._given} bytes of {self._counted.count}: no capture does"
+            )
             return 0
         return count
 
-    def _damaged(self, error: Exception) -> int:
-        self.damage = f"the {self._form} stream is malformed after {self._given} decompressed bytes: {error}"
+    def _malformed(self, error: Exception) -> int:
+        self.problem = f"the {self._form} stream is malformed after {self._given} decompressed bytes: {error}"
         if "memory" in str(error).lower():  # so do both libraries that have a limit
-            self.damage += f"; the limit is {self._memory} bytes (FileLimits.memory)"
+            self.problem += f"; the limit is {self._memory} bytes (FileLimits.memory)"
         return 0
 
 

@@ -7,7 +7,7 @@ from msmqwire.capture.frames.fragments cimport (
     DATAGRAM_HEADER, IMPOSSIBLE, Datagram, Fragments, add_part, frame_of, free_datagram,
 )
 from msmqwire.capture.frames.frame cimport (
-    FRAGMENT, FRAGMENT_DIFFERS, LINK_TYPES, PAYLOAD_CUT, Counts, Frame, Reason, damaged, describe,
+    FRAGMENT, FRAGMENT_DIFFERS, LINK_TYPES, PAYLOAD_CUT, Counts, Frame, Reason, malformed, describe,
 )
 from msmqwire.capture.frames.layers cimport (
     FOUND, IPX_PACKET, LINK_ETHERNET, OTHER, PART, TCP_PROTOCOL, UDP_HEADER, UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION,
@@ -38,7 +38,7 @@ cdef inline void count_without_row(Counts* counts, const Frame* frame, int statu
         counts.unsupported += 1
         counts.unsupported_encapsulations[found.unsupported] += 1
     else:
-        damaged(counts, frame.offset, <Reason>status, found.needed, found.available)
+        malformed(counts, frame.offset, <Reason>status, found.needed, found.available)
 
 
 cdef inline bint is_payload(int status, const Packet* found) noexcept nogil:
@@ -71,7 +71,7 @@ cdef inline bint add_fragment(
     """Add a fragment, whose first byte is in the frame ``number``; whether its datagram is complete."""
     cdef bint agrees
     if add_part(fragments, &found.part, frame, number, counts, &agrees) == IMPOSSIBLE:
-        damaged(counts, frame.offset, FRAGMENT, found.part.offset + found.part.size, 0)
+        malformed(counts, frame.offset, FRAGMENT, found.part.offset + found.part.size, 0)
         return False
     if not agrees:
         counts.fragment_conflicts += 1
@@ -207,7 +207,7 @@ cdef inline bint take_general(
         if wire_unlikely(found.path != 0 and rows.path_count == MOST_PATHS):
             return False
         if wire_unlikely(status != FOUND):
-            damaged(counts, frame.offset, PAYLOAD_CUT, found.needed, found.available)
+            malformed(counts, frame.offset, PAYLOAD_CUT, found.needed, found.available)
             note_lost(rows, found.missing)
             rows.cut += 1
         if found.protocol != UDP_PROTOCOL:

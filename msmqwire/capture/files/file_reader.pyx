@@ -17,7 +17,7 @@ from msmqwire.capture.files.pcapng cimport (
 from msmqwire.capture.files.window cimport FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, SECTION, SKIP, Stop, Window
 from msmqwire.capture.frames.fragments cimport give_up_datagrams
 from msmqwire.capture.frames.frame cimport (
-    BLOCK_ENDS_DIFFER, LINK_TYPES, RECORD_CUT, UNSUPPORTED_KINDS, Counts, Problem, damaged,
+    BLOCK_ENDS_DIFFER, LINK_TYPES, RECORD_CUT, UNSUPPORTED_KINDS, Counts, Problem, malformed,
 )
 from msmqwire.capture.frames.rows cimport Rows
 from msmqwire.capture.frames.selection cimport PayloadSelection
@@ -347,7 +347,7 @@ cdef class FileReader:
             block_length(window, &self.section) if self.pcapng else record_length(window, &self.pcap)
         )
         self.counts.frames += 1
-        damaged(&self.counts, offset, RECORD_CUT, needed, window.size - window.position)
+        malformed(&self.counts, offset, RECORD_CUT, needed, window.size - window.position)
         self.lose(offset)
         window.position += 1
         return 0
@@ -384,7 +384,7 @@ cdef class FileReader:
         length = number(window.data + window.position, self.section.swapped)
         if length != self.skip_length:
             self.counts.frames += 1
-            damaged(&self.counts, self.skip_from, BLOCK_ENDS_DIFFER, self.skip_length, length)
+            malformed(&self.counts, self.skip_from, BLOCK_ENDS_DIFFER, self.skip_length, length)
             self.lose(self.skip_from)
         else:
             window.position += 4
@@ -401,7 +401,7 @@ cdef class FileReader:
             self.stats.bytes_skipped += end - self.lost_from
         elif self.skip_length:
             self.counts.frames += 1
-            damaged(&self.counts, self.skip_from, RECORD_CUT, self.skip_length, end - self.skip_from)
+            malformed(&self.counts, self.skip_from, RECORD_CUT, self.skip_length, end - self.skip_from)
             self.stats.bytes_skipped += end - self.skip_from
         return 0
 
@@ -432,7 +432,7 @@ cdef class FileReader:
         stats.payloads += rows
         stats.segments += counts.segments
         stats.other += counts.other
-        stats.damaged += counts.damaged
+        stats.malformed += counts.malformed
         stats.fragments += counts.fragments
         stats.incomplete_datagrams += counts.incomplete
         stats.fragment_conflicts += counts.fragment_conflicts
@@ -447,7 +447,7 @@ cdef class FileReader:
         self.settled = counts.frames
         if counts.unsupported:
             count_unsupported(stats, counts)
-        counts.segments = counts.other = counts.damaged = counts.fragments = 0
+        counts.segments = counts.other = counts.malformed = counts.fragments = 0
         counts.incomplete = counts.fragment_conflicts = counts.invalid_times = 0
         counts.described = 0
         return 0

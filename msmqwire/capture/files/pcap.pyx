@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from msmqwire.capture.files.dispatch cimport take_general, take_plain
 from msmqwire.capture.files.window cimport FOLLOWED, FULL, LOST, MORE, Stop, Window, reach
 from msmqwire.capture.frames.frame cimport (
-    FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, LARGEST_FRAME, Counts, Frame, damaged,
+    FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, LARGEST_FRAME, Counts, Frame, malformed,
 )
 from msmqwire.capture.frames.layers cimport LINK_ETHERNET, PLAIN_SPACE, Ports
 from msmqwire.capture.frames.rows cimport Rows
@@ -189,11 +189,11 @@ cdef void lose_record(const Window* window, const PcapFile* file, Counts* counts
     cdef uint32_t captured = number(record + 8, file.swapped)
     counts.frames += 1
     if captured > <uint32_t>LARGEST_FRAME:
-        damaged(counts, offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
+        malformed(counts, offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
     elif captured > number(record + 12, file.swapped):
-        damaged(counts, offset, FRAME_OVER_ORIGINAL, captured, number(record + 12, file.swapped))
+        malformed(counts, offset, FRAME_OVER_ORIGINAL, captured, number(record + 12, file.swapped))
     else:
-        damaged(counts, offset, FRACTION, 0, number(record + 4, file.swapped))
+        malformed(counts, offset, FRACTION, 0, number(record + 4, file.swapped))
 
 
 cdef Stop walk_pcap(

@@ -52,12 +52,12 @@ class OpenFile:
         self._read_into = peeked.readinto if self._decompressed is None else self._decompressed.read_into
         self._most = None if limits is None else limits.max_bytes
         self._given = 0
-        self._cut = ""
+        self._limit_problem = ""
 
     @property
-    def damage(self) -> str:
+    def problem(self) -> str:
         """Why the file was not read to its end; empty when nothing is wrong."""
-        return self._cut or ("" if self._decompressed is None else self._decompressed.damage)
+        return self._limit_problem or ("" if self._decompressed is None else self._decompressed.problem)
 
     def read_into(self, view: memoryview) -> int:
         """Fill a writable buffer with available bytes; their number, 0 at the end of the file or at the limit."""
@@ -67,8 +67,8 @@ class OpenFile:
             count = self._read_into(view[: self._most - self._given])
             self._given += count or 0
             return count
-        if not self._cut and self._read_into(memoryview(bytearray(1))):
-            self._cut = f"reading ended at the limit of max_bytes={self._most}; the file has more"
+        if not self._limit_problem and self._read_into(memoryview(bytearray(1))):
+            self._limit_problem = f"reading ended at the limit of max_bytes={self._most}; the file has more"
         return 0
 
     @property
@@ -124,7 +124,7 @@ class CapturedFrames:
     """
 
     name = "<frames>"
-    damage = ""
+    problem = ""
     seekable = False
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:

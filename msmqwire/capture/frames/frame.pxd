@@ -100,7 +100,7 @@ cdef struct Counts:
     uint64_t frames
     uint64_t segments
     uint64_t other
-    uint64_t damaged
+    uint64_t malformed
     uint64_t fragments
     uint64_t incomplete
     uint64_t fragment_conflicts
@@ -127,9 +127,9 @@ cdef inline void describe(
         counts.described += 1
 
 
-cdef inline void damaged(
+cdef inline void malformed(
     Counts* counts, uint64_t offset, Reason reason, uint64_t needed, uint64_t available
 ) noexcept nogil:
     """Count and describe a record that cannot be read."""
-    counts.damaged += 1
+    counts.malformed += 1
     describe(counts, counts.file, offset, reason, needed, available)

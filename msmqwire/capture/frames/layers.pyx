@@ -1,7 +1,7 @@
 """Link, network and transport headers, in general: all frames that the inline functions of layers.pxd do not take.
 
-Each layer moves the position to the next header, or returns OTHER, or the Reason why the frame is damaged. A frame is
-OTHER as soon as this is certain; it is damaged only while it may have a payload.
+Each layer moves the position to the next header, or returns OTHER, or the Reason why the frame is malformed. A frame is
+OTHER as soon as this is certain; it is malformed only while it may have a payload.
 """
 
 from libc.stddef cimport size_t
@@ -451,7 +451,7 @@ cdef int read_headers(Layer* layer, const Ports* ports, Packet* found) noexcept 
 cdef int find_packet(
     const uint8_t* frame, size_t size, uint32_t link, const Ports* ports, Packet* found
 ) noexcept nogil:
-    """FOUND and the packet; PART and the part of a datagram; OTHER; what is not supported; or the Reason of damage.
+    """FOUND and the packet; PART and the part of a datagram; OTHER; what is not supported; or the Reason why it is malformed.
 
     ``needed`` and ``available`` are in the words of the reason.
     """

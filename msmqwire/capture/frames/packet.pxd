@@ -39,11 +39,11 @@ cdef struct Packet:
     uint32_t unsupported  # the encapsulation that is not read, or the link type
     const Datagram* datagram  # reassembled from fragments, that it is in; NULL if it is in the frame
     Part part           # of an IP datagram, where the frame holds one
-    size_t needed       # if the frame is damaged, as the text of its reason uses it
+    size_t needed       # if the frame is malformed, as the text of its reason uses it
     size_t available
 
 
-# What a frame is, when it is not damaged for some Reason
+# What a frame is, when it is not malformed for some Reason
 cdef enum:
     FOUND = 0
     OTHER = -1

@@ -59,7 +59,7 @@ cdef struct Rows:
     size_t other_count
     Lost* lost             # rows of payloads of which bytes are missing
     size_t lost_count
-    size_t cut             # of these, datagrams of frames that are counted as damaged
+    size_t cut             # of these, datagrams of frames that are counted as malformed
     # For packets in streams
     size_t packets         # rows that are such packets
     void** memory          # blocks of memory that belong to the rows

@@ -207,8 +207,8 @@ class SourceAccount(FrameCounts):
             (
                 "frames",
                 self.frames,
-                "payloads, segments, fragments, other, unsupported and damaged",
-                self.payloads + self.segments + self.fragments + self.other + self.unsupported + self.damaged,
+                "payloads, segments, fragments, other, unsupported and malformed",
+                self.payloads + self.segments + self.fragments + self.other + self.unsupported + self.malformed,
             ),
             (
                 "bytes of streams",

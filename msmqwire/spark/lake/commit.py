@@ -117,7 +117,7 @@ class Lake:
     Raises
     ------
     LakeError
-        It is a lake of an earlier version, no lake, or a damaged one.
+        It is a lake of an earlier version, or not a lake, or has malformed files.
     """
 
     def __init__(self, storage: Storage, *, create: bool = False, settle: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Logs of a lake's tables that cannot be read: damaged entries are replaced, as far as the table needs them not."""
+"""Logs of a lake's tables that cannot be read: malformed entries that the table does not need are replaced."""
 
 from __future__ import annotations
 

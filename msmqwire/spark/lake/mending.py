@@ -31,7 +31,7 @@ from msmqwire.spark.lake.verification import read_contents
 __all__ = ["repair"]
 
 _TABLES = (*LAKE_TABLES, "accounting")
-_LOST = "its rows in the lake were damaged and are gone; the next run reads it again"
+_LOST = "its rows in the lake were malformed and are gone; the next run reads it again"
 
 
 def repair(

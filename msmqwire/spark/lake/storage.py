@@ -196,7 +196,7 @@ class Storage:
 
 
 def mend(storage: Storage) -> str:
-    """What to do about a damaged lake, for the end of a message."""
+    """What to do about a lake with malformed files, for the end of a message."""
     return f"run msmqwire lake repair {storage.uri}"
 
 

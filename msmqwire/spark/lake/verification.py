@@ -30,7 +30,7 @@ class Contents:
     files : dict of int to set of str
         The paths of the files with rows of a capture, relative to the table.
     unreadable : dict of ActiveFile to str
-        Files that are missing or damaged, and what is wrong with each.
+        Files that are missing or malformed, and what is wrong with each.
     """
 
     active: list[ActiveFile]

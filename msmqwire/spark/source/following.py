@@ -279,8 +279,8 @@ class Unpacked(PositionedFile):
             The file is truncated or malformed.
         """
         count = self._content.read_into(memoryview(buffer))
-        if self._content.damage:
-            raise CaptureError(f"{self._name}: {self._content.damage}")
+        if self._content.problem:
+            raise CaptureError(f"{self._name}: {self._content.problem}")
         self._position += count
         return count
 
@@ -505,7 +505,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
                     checkpoints(files, size, self.options.scan.payloads, resume=at.checkpoint, final=False)  # type: ignore[arg-type]
                 )
                 places = list(found) if must_be_complete else found
-                if must_be_complete and found.stats.cut_files:
+                if must_be_complete and found.stats.truncated_files:
                     return
                 for place in places:
                     if not place.offset or place == at.checkpoint:
