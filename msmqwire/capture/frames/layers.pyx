@@ -451,7 +451,7 @@ cdef int read_headers(Layer* layer, const Ports* ports, Packet* found) noexcept 
 cdef int find_packet(
     const uint8_t* frame, size_t size, uint32_t link, const Ports* ports, Packet* found
 ) noexcept nogil:
-    """FOUND and the packet; PART and the part of a datagram; OTHER; what is not supported; or the Reason why it is malformed.
+    """FOUND and the packet; PART and the part of a datagram; OTHER; what is not supported; or the Reason of an error.
 
     ``needed`` and ``available`` are in the words of the reason.
     """
