@@ -26,14 +26,14 @@ from tests.spark.lakes import contents, files_of
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """Captures that are cut are small as well; how many parts were made of each."""
     monkeypatch.setattr(planning, "SPLIT_SIZE", 1_500)
-    cut_captures, found = pipeline._Run._cut, {}
+    split_captures, found = pipeline._Run._split, {}
 
-    def cut(self: pipeline._Run, *arguments: Any) -> dict[str, SplitCapture]:
-        cuts = cut_captures(self, *arguments)
-        found.update({Path(name).name: cut.count for name, cut in cuts.items()})
-        return cuts
+    def split(self: pipeline._Run, *arguments: Any) -> dict[str, SplitCapture]:
+        splits = split_captures(self, *arguments)
+        found.update({Path(name).name: each.count for name, each in splits.items()})
+        return splits
 
-    monkeypatch.setattr(pipeline._Run, "_cut", cut)
+    monkeypatch.setattr(pipeline._Run, "_split", split)
     return found
 
 
