@@ -39,8 +39,6 @@ __all__ = ["DirectoryAt", "NotificationProcessor", "Profile"]
 #: The directory to read, given the DomainController that a notification names, or None for any.
 DirectoryAt = Callable[[str | None], Directory]
 
-_CHANGEABLE = tuple(UPDATED_QUEUE.values())
-
 
 class Profile(StrEnum):
     """The Windows versions that a queue manager imitates ([MS-MQCN] notes <3> and <4>)."""
@@ -196,7 +194,7 @@ class NotificationProcessor:
             return Ignored(**place, rule=rule, identifier=identifier, detail=pathname)
         known = self.queues.get(identifier)
         if known is not None:
-            return self._change(place, known, {name: values[name] for name in _CHANGEABLE if name in values})
+            return self._change(place, known, {name: values[name] for name in UPDATED_QUEUE.values() if name in values})
         return self._add(place, Queue(**values))
 
     def _add(self, place: Place, queue: Queue) -> Created:

@@ -50,7 +50,6 @@ COLUMNS = ("file", "frame", "time", "src", "dst", *CAPTURED_NOTIFICATIONS.names)
 _VALUE_MEMBERS = ("id", "int", "text", "bytes", "guid")
 #: The attributes of a queue that never change.
 _LASTING = ("identifier", "pathname")
-_CHANGEABLE = tuple(UPDATED_QUEUE.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,7 +347,7 @@ class _Known:
         operation = update.event.operation
         notified = update.event.notified
         if operation == "create" and self.exists:
-            notified = {name: notified[name] for name in _CHANGEABLE if name in notified}
+            notified = {name: notified[name] for name in UPDATED_QUEUE.values() if name in notified}
         if update.version == 2 or (operation == "create" and not self.exists):
             self.values = {name: self.values[name] for name in _LASTING if name in self.values}
         if operation != "change":

@@ -304,6 +304,12 @@ def test_rows_of_capture_columns_are_taken() -> None:
         take_rows(block.capture, np.array([len(block)], np.uint32), columns)
 
 
+def test_discovery_is_connectionless() -> None:
+    """UDP port 1801 and IPX socket 876; over TCP nothing is discovery."""
+    frames = [build.plain(REQUEST), build.ethernet(0x8137, build.ipx(REQUEST)), build.segment(REQUEST, 1)]
+    assert [row["transport"] for row in rows(build.pcap(frames))] == ["udp", "ipx"]
+
+
 def test_ports() -> None:
     data = build.pcap([build.plain(REQUEST, 9, 1801), build.plain(REQUEST, 9, 9999), build.plain(REQUEST, 9, 3527)])
     assert [row["dst_port"] for row in rows(data)] == [1801]

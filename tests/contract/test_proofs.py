@@ -1,4 +1,4 @@
-"""``proofs.csv``: the test of each row of the tables of ``docs/conformance.md`` on what is implemented."""
+"""``proofs.csv``: the test of each row of the tables of ``docs/conformance.md`` on behaviour and on decisions."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "conformance.md"
-HEADER = "| Section | Rule | Behaviour |"
+BEHAVIOUR = "| Section | Rule | Behaviour |"
+DECISIONS = "| Question | The text | Decision |"
 
 
 def page_rows() -> Iterator[str]:
-    """Protocol, section and rule of each row of a table of behaviours."""
-    protocol, within = "", False
+    """Protocol, section and rule of each row of a table of behaviours; protocol and question of each decision."""
+    protocol, table = "", ""
     for line in PAGE.read_text("utf-8").splitlines():
         if line.startswith("## "):
             protocol = line.removeprefix("## ").partition(":")[0]
-        within = line == HEADER or (within and line.startswith("|"))
-        if within and line != HEADER and not line.startswith("|---"):
-            section, rule, _ = (cell.strip() for cell in line.strip("|").split(" | "))
-            yield f"{protocol} {section}: {rule}"
+        if line in (BEHAVIOUR, DECISIONS):
+            table = line
+        elif not line.startswith("|"):
+            table = ""
+        elif table and not line.startswith("|---"):
+            first, second, _ = (cell.strip() for cell in line.strip("|").split(" | "))
+            yield f"{protocol} {first}: {second}" if table == BEHAVIOUR else f"{protocol} {first}"
 
 
 def exists(test: str) -> bool:
@@ -35,7 +39,7 @@ def test_each_row_of_the_page_has_one_proof_and_each_proof_is_a_test() -> None:
     with (Path(__file__).parent / "proofs.csv").open(encoding="utf-8") as source:
         proofs = {row["page_row"]: row["test"] for row in csv.DictReader(source)}
     rows = list(page_rows())
-    assert len(rows) >= 37
+    assert len(rows) >= 63
     proved = {row: [begin for begin in proofs if row.startswith(begin)] for row in rows}
     assert [row for row, found in proved.items() if len(found) != 1] == []
     assert proofs.keys() - {found[0] for found in proved.values()} == set()

@@ -10,6 +10,7 @@ import pytest
 
 from msmqwire import mqcn
 from msmqwire.errors import EncodeError
+from msmqwire.notification.judgement import first_values
 from tests.contract.checklist import row
 from tests.mqcn.messages import decode
 from tests.reference.mqcn import wrong_unit
@@ -91,6 +92,28 @@ def assert_refused(update: mqcn.NotificationUpdate) -> None:
 
 
 # --- 2.2.4 ---
+
+
+def test_a_message_without_updates() -> None:
+    """0 to 255 updates are described; a sender has at least one."""
+    assert mqcn.decode(b"\1\0").violations == ("no_updates",)
+    with pytest.raises(EncodeError):
+        encoded()
+
+
+def test_a_propid_twice() -> None:
+    """The first value counts."""
+    update = change((101, QUEUE), (105, 7), (105, 9))
+    (found,) = mqcn.decode(mqcn.encode(mqcn.ChangeNotificationMessage(1, [update]), enforce=False)).updates
+    assert "duplicate_property" in found.violations
+    assert first_values(found.properties)[105] == 7
+
+
+def test_values_outside_the_named_ones_decode() -> None:
+    """[MS-MQCN] 2.2.3 limits no value: who applies a change judges it."""
+    update = change((115, MANAGER), (104, 7))
+    (found,) = mqcn.decode(encoded(update), strict=True).updates
+    assert [one.value for one in found.properties] == [MANAGER, 7]
 
 
 @row("CNW-01")

@@ -350,7 +350,8 @@ def test_splitting_is_on_code_units() -> None:
 
 @row("SDW-27")
 def test_odd_sizes() -> None:
-    for size in (1, 7, 9, 11, 0x7FFFFFFF, 0xFFFFFFFF):
+    """Nor sizes that no array has: an entry and its terminator take 8 bytes."""
+    for size in (1, 2, 4, 6, 7, 9, 11, 0x7FFFFFFF, 0xFFFFFFFF):
         data = listing(units("10abc\0"), size=size)
         for end in (32, len(data)):
             assert fault(data[:end]) == ("bad_size", "DirectoryServiceServerSize", 28)
@@ -363,6 +364,15 @@ def test_bytes_behind_the_last_field() -> None:
             assert mqsd.decode(whole + tail).violations == ("trailing_bytes",)
             expected = ("bad_size", "DirectoryServiceServerSize", len(whole))
             assert fault(whole + tail, strict=True, transport="udp") == expected
+
+
+def test_bytes_after_the_networks_of_a_request() -> None:
+    """A server answers all the same (3.2.5.1), so they are no violation."""
+    whole = request_bytes(struct.pack("<II", 1, 5))
+    for strict in (False, True):
+        packet = request(whole + b"more", strict=strict, transport="ipx")
+        assert (packet.ipx_networks.tolist(), packet.violations) == ([5], ())
+        assert bytes(packet.trailing) == b"more"  # type: ignore[arg-type]
 
 
 @row("SDW-29")

@@ -11,6 +11,7 @@ import pytest
 
 from msmqwire import mqcn, properties, propvariant
 from msmqwire.errors import DecodeError, EncodeError
+from msmqwire.properties.vartype import VT_VARIANT
 from msmqwire.propvariant import (
     VT_BLOB,
     VT_BOOL,
@@ -227,6 +228,14 @@ def test_an_unknown_propid_spoils_the_message() -> None:
             with pytest.raises(DecodeError) as caught:
                 mqcn.decode(data)
             assert (caught.value.code, caught.value.field) == ("unknown_property", "PropertyId[1]")
+
+
+def test_variant_vectors_are_not_supported() -> None:
+    variants = [one.number for one in properties.PROPERTIES if one.vt == VT_VARIANT | VT_VECTOR]
+    assert variants
+    for propid in variants:
+        with pytest.raises(DecodeError, match="unknown_property"):
+            mqcn.decode(update_of([propid], "00000000"))
 
 
 @row("PV-22")
