@@ -84,16 +84,16 @@ class Checkpoint:
         """
         front = len(MAGIC) + _SEAL.size
         if len(self.state) < front or not self.state.startswith(MAGIC[:-1]):
-            raise _damaged("it does not begin like one")
+            raise _malformed("it does not begin like one")
         if not self.state.startswith(MAGIC):
             raise CaptureError(f"a checkpoint of version {self.state[len(MAGIC) - 1]}; this is version {VERSION}")
         body = self.state[front:]
         try:
             found = _checksum(self.file, self.offset, self.frames, body)
         except struct.error:
-            raise _damaged(f"offset {self.offset}, frames {self.frames}") from None
+            raise _malformed(f"offset {self.offset}, frames {self.frames}") from None
         if _SEAL.unpack_from(self.state, len(MAGIC))[0] != found:
-            raise _damaged("its checksum differs")
+            raise _malformed("its checksum differs")
         if not body.startswith(LAYOUT):
             raise CaptureError("a checkpoint of another kind of machine, or of another build of this package")
         reading, reader, streams, *files = _parts(body[len(LAYOUT) + 1 :])
@@ -116,7 +116,7 @@ class Checkpoint:
         """
         front = _PLACE.size + _SIZE.size
         if len(data) < front:
-            raise _damaged("it is truncated")
+            raise _malformed("it is truncated")
         offset, frames = _PLACE.unpack_from(data)
         (size,) = _SIZE.unpack_from(data, _PLACE.size)
         name = data[front : front + size].decode(errors="replace")
@@ -135,17 +135,17 @@ def _parts(data: bytes) -> list[bytes]:
     at = 0
     while at < len(data):
         if _SIZE.size > len(data) - at:
-            raise _damaged("it is truncated")
+            raise _malformed("it is truncated")
         (size,) = _SIZE.unpack_from(data, at)
         at += _SIZE.size
         if size > len(data) - at:
-            raise _damaged("it is truncated")
+            raise _malformed("it is truncated")
         parts.append(data[at : at + size])
         at += size
     if len(parts) < 3:
-        raise _damaged("it is truncated")
+        raise _malformed("it is truncated")
     return parts
 
 
-def _damaged(why: str) -> CaptureError:
+def _malformed(why: str) -> CaptureError:
     return CaptureError(f"the checkpoint is malformed: {why}")

@@ -94,7 +94,7 @@ def resume_reader(FileReader reader, seek, uint64_t place, uint64_t frames, byte
     """
     cdef Py_ssize_t section = _FRONT.size + _SEARCH.size
     if len(state) < section + 2 or (<size_t>(len(state) - section) - 2) % sizeof(Interface):
-        raise damaged_state()
+        raise malformed_state()
     seek(place)
     size, checksum = _FRONT.unpack_from(state)
     if len(reader.front) < size or crc32(reader.front[:size]) != checksum:
@@ -285,7 +285,7 @@ cdef inline bint is_covered(const Datagram* datagram, size_t at) noexcept:
 # --- What was saved ---
 
 
-def damaged_state():
+def malformed_state():
     """The CaptureError of bytes that no reader saved."""
     return CaptureError("the checkpoint is malformed: its state of the reader is impossible")
 
@@ -303,7 +303,7 @@ cdef int restore_streams(Streams* streams, bytes saved, uint32_t files) except -
         restore_flow(&streams.table, &cursor, files)
     copy_next(&cursor, &count, sizeof(count))
     if count > MOST_DATAGRAMS:
-        raise damaged_state()
+        raise malformed_state()
     for _ in range(count):
         restore_datagram(&streams.fragments, &cursor, files)
     while remaining(&cursor):
@@ -314,7 +314,7 @@ cdef int restore_streams(Streams* streams, bytes saved, uint32_t files) except -
 cdef int copy_next(Cursor* cursor, void* target, size_t size) except -1:
     cdef const uint8_t* source = take(cursor, size)
     if source == NULL:
-        raise damaged_state()
+        raise malformed_state()
     memcpy(target, source, size)
     return 0
 
@@ -338,7 +338,7 @@ cdef int check_path(uint32_t path) except -1:
     try:
         encapsulation_names(path)
     except KeyError:
-        raise damaged_state() from None
+        raise malformed_state() from None
     return 0
 
 
@@ -349,7 +349,7 @@ cdef int restore_flow(FlowTable* table, Cursor* cursor, uint32_t files) except -
     cdef size_t i
     copy_next(cursor, &saved, sizeof(Flow))
     if not is_possible(&saved, files) or find_flow(table, &saved.endpoints) != NULL:
-        raise damaged_state()
+        raise malformed_state()
     check_path(saved.path)
     flow = add_flow(table, &saved.endpoints)
     if flow == NULL:
@@ -372,7 +372,7 @@ cdef int restore_flow(FlowTable* table, Cursor* cursor, uint32_t files) except -
         for i in range(saved.filled):
             copy_next(cursor, &flow.head.origins[i], sizeof(Origin))
             if flow.head.origins[i].file >= files:
-                raise damaged_state()
+                raise malformed_state()
     flow.filled = saved.filled
     while flow.pieces.count != saved.pieces.count:
         restore_piece(table, &flow.pieces, cursor, files)
@@ -392,9 +392,9 @@ cdef int restore_piece(FlowTable* table, Pieces* pieces, Cursor* cursor, uint32_
     if pieces.last != NULL:
         end = pieces.last.position + pieces.last.size
     if data == NULL or not 0 < piece.size <= LARGEST_FRAME or piece.origin.file >= files:
-        raise damaged_state()
+        raise malformed_state()
     if not end <= piece.position < POSITIONS_END:
-        raise damaged_state()
+        raise malformed_state()
     if not hold_piece(table, pieces, piece.position, data, piece.size, &piece.origin, &differs, &duplicate):
         raise no_memory()
     return 0
@@ -410,16 +410,16 @@ cdef int restore_datagram(Fragments* fragments, Cursor* cursor, uint32_t files) 
     copy_next(cursor, &saved, sizeof(Datagram))
     data = take(cursor, saved.end)
     if data == NULL or saved.end >= LARGEST_DATAGRAM or (saved.total and saved.total != saved.end):
-        raise damaged_state()
+        raise malformed_state()
     if saved.file >= files or (saved.address_size != 4 and saved.address_size != 16):
-        raise damaged_state()
+        raise malformed_state()
     for unit in range(<size_t>COVERAGE_WORDS * 64):
         if is_covered(&saved, unit * UNIT):
             units += 1
             if unit * UNIT >= saved.end:
-                raise damaged_state()
+                raise malformed_state()
     if units != saved.units or not 0 < saved.arrival_count <= MOST_ARRIVALS:
-        raise damaged_state()
+        raise malformed_state()
     check_path(saved.path)
     datagram = <Datagram*>malloc(sizeof(Datagram))
     if datagram == NULL:

@@ -382,7 +382,7 @@ class DiscoveryClient:
         """As last; LastTopologyServerReply is empty and TopologyServerReplyReceived FALSE."""
         return self._last() and self.last_topology_server_reply is None and not self.topology_server_reply_received
 
-    def _heard(self) -> bool:
+    def _replied(self) -> bool:
         """As last; not silent."""
         return self._last() and not self._silent()
 
@@ -512,7 +512,7 @@ TRANSITIONS: tuple[Transition, ...] = (
         (_Client._stop_timer, _Client._unmark, _Client._fail), _IDLE,
     ),
     Transition(
-        "T3", "3.1.6.1", (_ASKED, _ANSWERED), Event.TIMEOUT, _Client._heard,
+        "T3", "3.1.6.1", (_ASKED, _ANSWERED), Event.TIMEOUT, _Client._replied,
         (_Client._stop_timer, *_POPULATE, _Client._succeed), _IDLE,
     ),
     Transition("U1", "decision", (_ASKED, _ANSWERED), Event.SEND_FAILED, _Client._always, (), None),
