@@ -41,6 +41,26 @@ def _line(*columns: Any) -> Any:
 
 
 @contextlib.contextmanager
+def _counting(line: Any, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A function that draws a line with a number, at most every tenth of a second."""
+    task = line.add_task("", total=total)
+    due = time.monotonic() + _DELAY
+
+    def update(completed: int) -> None:
+        nonlocal due
+        if (now := time.monotonic()) >= due:
+            due = now + _INTERVAL
+            line.start()
+            line.update(task, completed=completed)
+            line.refresh()
+
+    try:
+        yield update
+    finally:
+        line.stop()
+
+
+@contextlib.contextmanager
 def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int], None]]:
     """A function that draws the bytes read so far."""
     if not _is_drawn(wanted):
@@ -49,21 +69,8 @@ def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int],
     from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
     line = _line("reading", BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    task = line.add_task("", total=_total(inputs))
-    due = time.monotonic() + _DELAY
-
-    def update(bytes_read: int) -> None:
-        nonlocal due
-        if (now := time.monotonic()) >= due:
-            due = now + _INTERVAL
-            line.start()
-            line.update(task, completed=bytes_read)
-            line.refresh()
-
-    try:
+    with _counting(line, _total(inputs)) as update:
         yield update
-    finally:
-        line.stop()
 
 
 @contextlib.contextmanager
@@ -75,21 +82,8 @@ def message_progress(total: int | None, *, wanted: bool) -> Iterator[Callable[[i
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
     line = _line("sending", BarColumn(), MofNCompleteColumn(), TextColumn("acknowledged"), TimeElapsedColumn())
-    task = line.add_task("", total=total)
-    due = time.monotonic() + _DELAY
-
-    def update(acknowledged: int) -> None:
-        nonlocal due
-        if (now := time.monotonic()) >= due:
-            due = now + _INTERVAL
-            line.start()
-            line.update(task, completed=acknowledged)
-            line.refresh()
-
-    try:
+    with _counting(line, total) as update:
         yield update
-    finally:
-        line.stop()
 
 
 @contextlib.contextmanager
