@@ -1,4 +1,4 @@
-"""The summary of a capture, beside copying its bytes and reading the same columns of its tables."""
+"""The summaries of captures, beside copying their bytes and reading the same columns of their tables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from benchmarks.comparison import OURS, Comparison, Goal
 from benchmarks.messages import user_messages
 from benchmarks.ratios import Contender
 from benchmarks.scale import Scale
+from benchmarks.spark_forms import write_mixed
 from benchmarks.streams import write_streams
 from msmqwire.capture import read_tables
 from msmqwire.insight import COLUMNS, summarize
@@ -18,20 +19,34 @@ from msmqwire.insight import COLUMNS, summarize
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
 
 
-def test_summary(compare: Comparison, scale: Scale, tmp_path: Path) -> None:
-    path, rows = tmp_path / "messages.pcap", scale.rows // 20
-    write_streams(path, user_messages(rows).split())
+def compare_summary(compare: Comparison, title: str, path: Path) -> None:
+    """Compare the summary of captures with reading the columns that it needs."""
 
     def summary() -> int:
-        return summarize(read_tables(path, columns=COLUMNS, guid="binary")).rows("messages")
+        found = summarize(path)
+        return sum(found.rows(table) for table in COLUMNS)
 
     def columns() -> int:
-        return sum(len(batch) for name, batch in read_tables(path, columns=COLUMNS) if name == "messages")
+        return sum(len(batch) for _, batch in read_tables(path, columns=COLUMNS, guid="binary"))
 
-    assert summary() == columns() == rows
+    rows = columns()
+    assert summary() == rows
     compare(
-        "Capture file (pcap, TCP in order) to its summary",
-        yardstick=path.read_bytes(),
+        title,
+        yardstick=b"".join(file.read_bytes() for file in ([path] if path.is_file() else sorted(path.iterdir()))),
         mine=[(Contender(f"{OURS}, summary", summary, rows), Goal())],
         arrays=[Contender(f"{OURS}, the columns it reads", columns, rows)],
     )
+
+
+def test_summary(compare: Comparison, scale: Scale, tmp_path: Path) -> None:
+    path = tmp_path / "messages.pcap"
+    write_streams(path, user_messages(scale.rows // 20).split())
+    compare_summary(compare, "Capture file (pcap, TCP in order) to its summary", path)
+
+
+def test_summary_of_mixed_traffic(compare: Comparison, scale: Scale, tmp_path: Path) -> None:
+    """Most rows are discovery packets, each with another request identifier, of hosts chosen at random."""
+    folder = tmp_path / "mixed"
+    write_mixed(folder, scale.rows // 5)
+    compare_summary(compare, "Captures of mixed traffic to their summary", folder)

@@ -11,7 +11,7 @@ from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stddef cimport size_t
 from libc.stdint cimport (
-    int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+    INT64_MIN, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 )
 from libc.string cimport memcmp, memcpy, memset
 
@@ -30,8 +30,9 @@ cdef enum:
     PLACES = 10          # of a group that are kept
     MOST_VALUES = 16
     INT64_SIZE = 8
+    BYTES_OF_SLOTS = 32  # of an entry: there are at most four slots for each
 
-cdef int64_t ABSENT = -0x7FFFFFFFFFFFFFFF - 1
+cdef int64_t ABSENT = INT64_MIN
 cdef int64_t NO_PLACE = -1
 
 #: The number of a null key or value.
@@ -61,6 +62,35 @@ cdef void* grown(void* block, size_t size) except NULL:
     if block == NULL:
         raise MemoryError(f"cannot allocate {size} bytes for groups")
     return block
+
+
+# --- Slots ---
+
+# A slot of a hash table is empty, or has the hash of an entry and, from 1, its number
+cdef struct Slots:
+    uint64_t* slots
+    size_t count        # a power of two
+
+
+cdef inline uint64_t slot_of(uint32_t hash, size_t entry) noexcept nogil:
+    return <uint64_t>hash << 32 | (entry + 1)
+
+
+cdef int enlarge(Slots* table, size_t count) except -1:
+    """Make room for more entries, whose hashes are known."""
+    cdef uint64_t* old = table.slots
+    cdef size_t i, at
+    table.slots = <uint64_t*>grown(NULL, count * sizeof(uint64_t))
+    memset(table.slots, 0, count * sizeof(uint64_t))
+    for i in range(table.count):
+        if old[i]:
+            at = <size_t>(old[i] >> 32) & (count - 1)
+            while table.slots[at]:
+                at = (at + 1) & (count - 1)
+            table.slots[at] = old[i]
+    PyMem_RawFree(old)
+    table.count = count
+    return 0
 
 
 # --- Columns ---
@@ -289,20 +319,19 @@ cdef class Texts:
     cdef size_t* ends        # text i is data[ends[i]:ends[i + 1]]
     cdef size_t count
     cdef size_t most         # texts that ``ends`` has room for
-    cdef uint32_t* slots
-    cdef size_t slot_count
+    cdef Slots table
 
     def __cinit__(self):
         self.most, self.capacity = 16, 64
         self.data = <uint8_t*>grown(NULL, self.capacity)
         self.ends = <size_t*>grown(NULL, (self.most + 1) * sizeof(size_t))
         self.ends[0] = 0
-        self.enlarge(32)
+        enlarge(&self.table, 32)
 
     def __dealloc__(self):
         PyMem_RawFree(self.data)
         PyMem_RawFree(self.ends)
-        PyMem_RawFree(self.slots)
+        PyMem_RawFree(self.table.slots)
 
     cdef inline uint64_t hash_of(self, const uint8_t* text, size_t size) noexcept:
         cdef uint64_t hash = mixed(size, 0)
@@ -317,27 +346,17 @@ cdef class Texts:
             hash = mixed(hash, word)
         return hash
 
-    cdef int enlarge(self, size_t slot_count) except -1:
-        cdef size_t i, slot
-        self.slots = <uint32_t*>grown(self.slots, slot_count * sizeof(uint32_t))
-        memset(self.slots, 0, slot_count * sizeof(uint32_t))
-        self.slot_count = slot_count
-        for i in range(self.count):
-            slot = <size_t>self.hash_of(self.data + self.ends[i], self.ends[i + 1] - self.ends[i]) & (slot_count - 1)
-            while self.slots[slot]:
-                slot = (slot + 1) & (slot_count - 1)
-            self.slots[slot] = <uint32_t>(i + 1)
-        return 0
-
     cdef int64_t number(self, const uint8_t* text, size_t size) except -1:
         """The number of a text, which is copied if it is new."""
-        cdef size_t slot = <size_t>self.hash_of(text, size) & (self.slot_count - 1)
+        cdef uint32_t hash = <uint32_t>self.hash_of(text, size)
+        cdef size_t at = hash & (self.table.count - 1)
         cdef size_t i, end
-        while self.slots[slot]:
-            i = self.slots[slot] - 1
-            if self.ends[i + 1] - self.ends[i] == size and memcmp(self.data + self.ends[i], text, size) == 0:
-                return <int64_t>i
-            slot = (slot + 1) & (self.slot_count - 1)
+        while self.table.slots[at]:
+            if self.table.slots[at] >> 32 == hash:
+                i = <size_t>(self.table.slots[at] & 0xFFFFFFFF) - 1
+                if self.ends[i + 1] - self.ends[i] == size and memcmp(self.data + self.ends[i], text, size) == 0:
+                    return <int64_t>i
+            at = (at + 1) & (self.table.count - 1)
         end = self.ends[self.count]
         if end + size > self.capacity:
             self.data = <uint8_t*>grown(self.data, 2 * (end + size))
@@ -346,15 +365,15 @@ cdef class Texts:
             self.ends = <size_t*>grown(self.ends, (2 * self.most + 1) * sizeof(size_t))
             self.most *= 2
         memcpy(self.data + end, text, size)
+        self.table.slots[at] = slot_of(hash, self.count)
         self.count += 1
         self.ends[self.count] = end + size
-        self.slots[slot] = <uint32_t>self.count
-        if 2 * self.count > self.slot_count:
-            self.enlarge(2 * self.slot_count)
+        if 2 * self.count > self.table.count:
+            enlarge(&self.table, 2 * self.table.count)
         return <int64_t>self.count - 1
 
     cdef size_t nbytes(self) noexcept:
-        return self.ends[self.count] + self.count * sizeof(size_t) + self.slot_count * sizeof(uint32_t)
+        return self.ends[self.count] + self.count * (sizeof(size_t) + BYTES_OF_SLOTS)
 
 
 # --- Groups ---
@@ -402,8 +421,7 @@ cdef class GroupTable:
     cdef int64_t* records
     cdef size_t count
     cdef size_t most              # records that there is room for
-    cdef uint32_t* slots
-    cdef size_t slot_count
+    cdef Slots table
     cdef Place* places
     cdef size_t place_count
     cdef size_t most_places
@@ -420,11 +438,11 @@ cdef class GroupTable:
         self.most, self.most_places = 16, 16
         self.records = <int64_t*>grown(self.records, self.most * self.width * INT64_SIZE)
         self.places = <Place*>grown(self.places, self.most_places * sizeof(Place))
-        self.enlarge(32)
+        enlarge(&self.table, 32)
 
     def __dealloc__(self):
         PyMem_RawFree(self.records)
-        PyMem_RawFree(self.slots)
+        PyMem_RawFree(self.table.slots)
         PyMem_RawFree(self.places)
 
     def __len__(self):
@@ -434,7 +452,7 @@ cdef class GroupTable:
     def nbytes(self):
         """The bytes that the groups take."""
         return (
-            self.count * self.width * INT64_SIZE + self.slot_count * sizeof(uint32_t)
+            self.count * (self.width * INT64_SIZE + BYTES_OF_SLOTS)
             + self.place_count * sizeof(Place) + self.texts.nbytes()
         )
 
@@ -445,44 +463,37 @@ cdef class GroupTable:
             hash = mixed(hash, <uint64_t>key[i])
         return hash
 
-    cdef int enlarge(self, size_t slot_count) except -1:
-        cdef size_t i, slot
-        self.slots = <uint32_t*>grown(self.slots, slot_count * sizeof(uint32_t))
-        memset(self.slots, 0, slot_count * sizeof(uint32_t))
-        self.slot_count = slot_count
-        for i in range(self.count):
-            slot = <size_t>self.hash_of(self.records + i * self.width) & (slot_count - 1)
-            while self.slots[slot]:
-                slot = (slot + 1) & (slot_count - 1)
-            self.slots[slot] = <uint32_t>(i + 1)
-        return 0
-
     cdef int64_t* record_of(self, const int64_t* key) except NULL:
         """The record with the key, a new one if there is none."""
-        cdef size_t slot = <size_t>self.hash_of(key) & (self.slot_count - 1)
-        cdef size_t size = self.keys * INT64_SIZE
+        cdef uint32_t hash = <uint32_t>self.hash_of(key)
+        cdef size_t at = hash & (self.table.count - 1)
         cdef size_t i
         cdef int64_t* record
         cdef int64_t* tail
-        while self.slots[slot]:
-            record = self.records + (self.slots[slot] - 1) * self.width
-            if memcmp(record, key, size) == 0:
-                return record
-            slot = (slot + 1) & (self.slot_count - 1)
+        cdef bint differs
+        while self.table.slots[at]:
+            if self.table.slots[at] >> 32 == hash:
+                record = self.records + (<size_t>(self.table.slots[at] & 0xFFFFFFFF) - 1) * self.width
+                differs = False
+                for i in range(self.keys):
+                    differs |= record[i] != key[i]
+                if not differs:
+                    return record
+            at = (at + 1) & (self.table.count - 1)
         if self.count == self.most:
             self.records = <int64_t*>grown(self.records, 2 * self.most * self.width * INT64_SIZE)
             self.most *= 2
         record = self.records + self.count * self.width
-        memcpy(record, key, size)
+        memcpy(record, key, self.keys * INT64_SIZE)
         record[self.keys] = 0
         for i in range(self.values):
             record[self.keys + 1 + i] = 0 if self.operation[i] in (SUM, OR) else ABSENT
         tail = record + self.width - AFTER_VALUES
         tail[FIRST], tail[LAST], tail[LAST_VALUE], tail[KEPT] = NO_PLACE, NO_PLACE, 0, 0
+        self.table.slots[at] = slot_of(hash, self.count)
         self.count += 1
-        self.slots[slot] = <uint32_t>self.count
-        if 2 * self.count > self.slot_count:
-            self.enlarge(2 * self.slot_count)
+        if 2 * self.count > self.table.count:
+            enlarge(&self.table, 2 * self.table.count)
         return record
 
     cdef inline void aggregate(self, int64_t* value, size_t i, int64_t number) noexcept:
@@ -571,7 +582,7 @@ cdef class GroupTable:
         ends : Column, optional
             The places of row ``i`` are ``places[ends[i]:ends[i + 1]]``.
         """
-        cdef size_t count = places.count if ends is None else max(ends.count, 1) - 1
+        cdef size_t count = places.count if ends is None else ends.count - (ends.count > 0)
         cdef const uint8_t[::1] chosen
         cdef const uint8_t* choice = NULL
         cdef const int64_t* place = places.numbers

@@ -42,9 +42,10 @@ _TYPES_IN = {
 #: The groups that rows are added to; ``queues`` come from ``flows``.
 _GROUPS = {name: section for name, section in SECTIONS.items() if name != "queues"} | {"flows": FLOWS}
 _GROUPS_OF = {"queues": "flows"}
-# So many rows, or batches, wait to be added together: a batch of one row costs as much as one of a thousand
-_MOST_WAITING = 8192
-_MOST_BATCHES = 16
+# So many rows of a table wait to be added together: a batch of one row costs as much as one of a thousand, and groups
+# stay in the cache while many rows are added to them
+_MOST_WAITING = 1 << 15
+_MOST_BATCHES = 32
 
 #: The groups of each section, the names of the files in their places, and what was omitted.
 Partial = tuple[dict[str, tuple[pa.Table, int, int]], list[str | None]]
