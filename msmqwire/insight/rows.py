@@ -50,12 +50,6 @@ class Files:
         known = np.array([self.number(name) for name in encoded.dictionary.to_pylist()] or [0], np.int64)
         return integers(known[numbers(encoded.indices)] * _FILE + numbers(frame))
 
-    def renumbered(self, places: Any, names: list[str | None]) -> Any:
-        """Lists of places whose files are numbered by ``names``, with the numbers of this object."""
-        known = np.array([self.number(name) for name in names] or [0], np.int64)
-        flat = numbers(places.flatten())
-        return pa.ListArray.from_arrays(places.offsets, integers(known[flat // _FILE] * _FILE + flat % _FILE))
-
     def frames(self, places: Any) -> Any:
         """Lists of places as lists of structs with the members ``file`` and ``frame``: the type ``FRAMES``."""
         flat = numbers(places.flatten())

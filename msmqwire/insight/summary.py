@@ -19,7 +19,7 @@ from msmqwire.insight.views import conversations, hosts, timeline
 if TYPE_CHECKING:
     from msmqwire.capture.files.sources import Source
 
-__all__ = ["Partial", "Summary", "schema", "summarize"]
+__all__ = ["Summary", "schema", "summarize"]
 
 _GUIDS = frozenset({"queue_manager", "source_queue_manager", "request_id"})
 _TIME = pa.timestamp("ns", "UTC")
@@ -46,9 +46,6 @@ _GROUPS_OF = {"queues": "flows"}
 # stay in the cache while many rows are added to them
 _MOST_WAITING = 1 << 15
 _MOST_BATCHES = 32
-
-#: The groups of each section, the names of the files in their places, and what was omitted.
-Partial = tuple[dict[str, tuple[pa.Table, int, int]], list[str | None]]
 
 
 def schema(name: str) -> pa.Schema:
@@ -143,23 +140,6 @@ class Summary:
             if waiting:
                 self._add_waiting(table)
         return self._groups[name].table()
-
-    def partial(self) -> Partial:
-        """The groups so far, in a form that can be pickled, for ``merge``."""
-        groups = {
-            name: (table, each.omitted_groups, each.omitted_rows)
-            for name, each in self._groups.items()
-            if (table := self._table(name)) is not None
-        }
-        return groups, self._files.names
-
-    def merge(self, partial: Partial) -> None:
-        """Add the groups of another summary, which other rows were added to."""
-        groups, names = partial
-        for name, (table, omitted_groups, omitted_rows) in groups.items():
-            at = table.schema.get_field_index("places")
-            places = self._files.renumbered(table["places"].combine_chunks(), names)
-            self._groups[name].merge(table.set_column(at, "places", places), omitted_groups, omitted_rows)
 
     def section(self, name: str) -> pa.Table:
         """A section as a table; ``frames`` are the first places of each row.

@@ -52,14 +52,6 @@ def test_places_have_the_file_and_the_frame() -> None:
     assert found.type == FRAMES
     assert found.to_pylist() == wanted
     assert files.frames(lists[1:]).to_pylist() == wanted[1:]
-    # Another object has other numbers for the same files
-    other = Files()
-    other.number("a")
-    renumbered = other.renumbered(lists, files.names)
-    assert other.frames(renumbered).to_pylist() == wanted
-    assert other.names == ["a", "first.pcap", "b"]
-    empty = pa.ListArray.from_arrays([0, 0], pa.array([], pa.int64()))
-    assert Files().renumbered(empty, []).to_pylist() == [[]]
 
 
 def test_rows_without_a_file() -> None:

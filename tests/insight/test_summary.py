@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -206,17 +205,6 @@ def test_any_form_of_columns(busy: Path, guid: Any) -> None:
         summary.add(table, pa.RecordBatch.from_arrays(columns, batch.schema.names))
     for name in SECTIONS:
         assert summary.section(name) == expected.section(name)
-
-
-def test_parts_merge_to_the_same(busy: Path) -> None:
-    whole, merged = summary_of([busy, *EXAMPLES]), Summary()
-    for source in (EXAMPLES[0], busy, *EXAMPLES[1:]):
-        merged.merge(pickle.loads(pickle.dumps(summary_of(source).partial())))
-    for name in SECTIONS:
-        ours, theirs = (
-            sorted(map(str, each.section(name).drop_columns(["frames"]).to_pylist())) for each in (whole, merged)
-        )
-        assert ours == theirs
 
 
 def test_limits_are_reported(busy: Path) -> None:
