@@ -68,7 +68,7 @@ examples:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Summarize captures or a lake: hosts and roles, queues, sessions, discovery, faults."
+    parser.description = "Summarize captures or a lake: hosts, conversations, a timeline, queues, discovery, faults."
     parser.epilog = _EPILOG
     add_captures_or_lake(parser)
     add_format(parser, FORMATS)
@@ -176,10 +176,9 @@ def _for_people(table: pa.Table, *, files: bool, routes: bool) -> pa.Table:
             values = values.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()
         elif field.name == "frames":
             values = [frames_text(frames, files=files) for frames in values.to_pylist()]
+        elif pa.types.is_list(field.type):
+            values = [", ".join(map(str, each)) for each in values.to_pylist()]
         columns[field.name] = values
-    for name in ("roles", "evidence", "queues"):
-        if pa.types.is_list(table.schema.field(name).type if name in columns else pa.null()):
-            columns[name] = [", ".join(values) for values in columns[name].to_pylist()]
     if "first_seen" in columns:
         columns["first_seen"] = list(map(seen_text, columns["first_seen"], columns.pop("last_seen")))
     if "minute" in columns:

@@ -239,6 +239,10 @@ def test_the_command(tmp_path: Path, busy: Path, monkeypatch: pytest.MonkeyPatch
     assert "busy.pcap" not in output
     _, output, _ = run("summary", busy, *EXAMPLES, "-q", "-T", "table", "--table", "hosts")
     assert "busy.pcap" in output
+    _, output, _ = run("summary", *EXAMPLES, "-q", "-T", "brief", "--table", "conversations", "-j", "2")
+    assert any("queues=PRIVATE=" in line and ", DIRECT=TCP:10.20.1.25" in line for line in output.splitlines())
+    _, output, _ = run("summary", busy, "-q", "-T", "brief", "--table", "timeline")
+    assert "event=first_message" in output.splitlines()[0]
     monkeypatch.setenv("COLUMNS", "120")
     for name in ("queue_managers", "sessions", "discovery"):
         _, output, _ = run("summary", *EXAMPLES, "-q", "-T", "table", "--table", name)
