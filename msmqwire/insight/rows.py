@@ -149,10 +149,6 @@ class Rows:
         time = self.array("time")
         return np.where(time == NULL_NUMBER, NULL_NUMBER, time - time % _MINUTE)
 
-    def is_decoded(self) -> Any:
-        """Which rows have no fault."""
-        return pc.invert(self["fault"].is_valid())
-
     def table(self, mask: Any = None, **columns: Any) -> pa.Table:
         """A table of these columns of the selected rows, with ``place`` and ``time``; a scalar is repeated."""
         made = {"place": self.place, "time": self["time"]}

@@ -96,10 +96,6 @@ def test_a_column_is_made_plain_once() -> None:
         rows["other"]
 
 
-def test_decoded_rows_have_no_fault() -> None:
-    assert Rows(batch(), Files()).is_decoded().to_pylist() == [True, False]
-
-
 def test_tables_of_rows() -> None:
     rows = Rows(batch(list=pa.array([["a", "b"], ["c"]])), Files())
     both = rows.table(size=pa.array([1, 2]), kind="same")
