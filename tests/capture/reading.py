@@ -121,10 +121,23 @@ def rows_of(block: capture.Block) -> list[Row]:
         where(streamed, columns["first_frame"]),
         where(streamed, columns["stream_offset"]),
         paths,
-        [0] * len(block) if block.payloads.lost is None else block.payloads.lost.tolist(),
+        lost_bytes(block),
         strict=True,
     )
     return [Row(*each) for each in values]
+
+
+def lost_bytes(block: capture.Block) -> list[int]:
+    """How many bytes of each payload were lost."""
+    return [0] * len(block) if block.payloads.lost is None else block.payloads.lost.tolist()
+
+
+def check_rows(rows: list[Row], stats: capture.CaptureStats) -> None:
+    """Every packet is counted once; packets that lost bytes are rows as well."""
+    check(stats)
+    packets = stats.streams.packets - stats.streams.unselected
+    assert stats.payloads + packets == sum(not row.lost for row in rows)
+    assert stats.streams.held == 0
 
 
 def read(
@@ -137,10 +150,7 @@ def read(
     with capture.open(source, ports=ports, block_size=block_size, **options) as blocks:
         for block in blocks:
             rows += rows_of(block)
-        check(blocks.stats)
-        found = blocks.stats.streams.packets - blocks.stats.streams.unselected
-        assert blocks.stats.payloads + found == sum(not row.lost for row in rows)
-        assert blocks.stats.streams.held == 0
+        check_rows(rows, blocks.stats)
     return rows, blocks.stats
 
 
@@ -165,9 +175,7 @@ class SmallFiles:
         rows: list[Row] = []
         while (block := reader.next_block()) is not None:
             rows += self._rows_of(block)
-        check(stats)
-        assert stats.payloads + stats.streams.packets <= len(rows)  # incomplete ones are rows as well
-        assert stats.streams.held == 0
+        check_rows(rows, stats)
         return rows, stats
 
     def _rows_of(self, block: capture.Block) -> Iterator[Row]:
@@ -176,7 +184,9 @@ class SmallFiles:
         names = ("frame", "first_frame", "src_port", "dst_port", "stream_offset")
         values = [columns[name].tolist() for name in names]
         times = columns["time"].view(np.int64).tolist()
+        lost = lost_bytes(block)
         for i, (frame, first, source, target, offset) in enumerate(zip(*values, strict=True)):
             place = (first, offset) if streamed[i] else (None, None)
             time = times[i] if timed[i] else None
-            yield Row(frame, time, "", source, "", target, bytes(block.payloads[i] or b""), *place)
+            payload = bytes(block.payloads[i] or b"")
+            yield Row(frame, time, "", source, "", target, payload, *place, lost=lost[i])
