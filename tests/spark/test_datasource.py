@@ -213,6 +213,6 @@ def test_ports(spark: SparkSession) -> None:
 
 
 def test_load_imports_no_pandas() -> None:
-    """The program that Spark starts to plan a read imports the data source: pandas would take most of that time."""
+    """The program that Spark starts to plan a read imports the data source, and needs no pandas."""
     code = "import sys, msmqwire.spark.source.datasource; sys.exit('pandas' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
