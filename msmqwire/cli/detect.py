@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import re
-from collections.abc import Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msmqwire.cli.arguments import (
     add_captures_or_lake,
@@ -20,23 +16,31 @@ from msmqwire.cli.arguments import (
     check_captures_or_lake,
     read_options,
 )
-from msmqwire.cli.console import CommandError, counted, json_line, optional, printable, say
+from msmqwire.cli.console import CommandError, counted, optional, say
 from msmqwire.cli.counts import report
+from msmqwire.cli.findings import FORMATS, write
 from msmqwire.cli.lake_rows import check_lake, lake_rows, report_lake
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import is_terminal, open_target
 
 if TYPE_CHECKING:
     from msmqwire.insight import Summary
-    from msmqwire.insight.findings import Detector, Finding
+    from msmqwire.insight.findings import Detector
 
 __all__ = ["add", "detect", "run"]
 
-FORMATS = ("table", "json", "zeek")
-
 _EPILOG = """\
-A finding has the packets with the same evidence: hosts, lengths, queues. --suricata writes the
-rules that Suricata can express; the others need the state of streams or several packets.
+A finding has the packets with the same evidence: hosts, lengths, queues; a probe also has whether it
+was answered. The most severe findings come first. --suricata writes the rules that Suricata can
+express; the others need the state of streams or several packets.
+
+formats (-T):
+  table  for people
+  json   JSON lines
+  csv    one line a finding, RFC 4180
+  zeek   the ASCII log of Zeek
+  eve    alerts of Suricata's EVE JSON, for a SIEM
+Without -T it is table on a terminal and json otherwise.
 
 exit status:
   0  no findings
@@ -48,6 +52,7 @@ examples:
   msmqwire detect *.pcap --expect 10.20.1.10 --expect 10.20.7.0/24
   msmqwire detect day.pcap.zst | jq 'select(.severity == "high")'
   msmqwire detect -T zeek day.pcap > msmqwire_findings.log
+  msmqwire detect -T eve day.pcap >> eve.json
   msmqwire detect --lake lake --since 2024-03-04
   msmqwire detect --suricata > msmqwire.rules
 """
@@ -78,12 +83,11 @@ def run(options: argparse.Namespace) -> int:
     findings = detector.findings()
     format = options.format or ("table" if is_terminal(options.output) else "json")
     with open_target(options.output, options.files) as sink:
-        for line in {"table": _for_people, "json": _json, "zeek": _zeek}[format](findings):
-            sink.write(line.encode("utf-8", "replace"))
+        write(findings, format, sink)
     if not options.quiet:
         say(counted(len(findings), "finding"))
     if detector.omitted():
-        say(f"{counted(detector.omitted(), 'finding')} left out: there are more than 10,000 of a rule")
+        say(f"{counted(detector.omitted(), 'candidate')} left out: a rule keeps 10,000")
     return 0 if complete and not findings else 2
 
 
@@ -135,60 +139,3 @@ def _detect_in_lake(options: argparse.Namespace, summary: Summary | None) -> tup
         if summary is not None:
             summary.add(table, batch)
     return detector, report_lake(options, payloads=False) == 0
-
-
-def _json(findings: Sequence[Finding]) -> list[str]:
-    return [json_line(dataclasses.asdict(finding)) + "\n" for finding in findings]
-
-
-def _for_people(findings: Sequence[Finding]) -> list[str]:
-    lines = []
-    for finding in findings:
-        place = {"file": finding.file, "frames": " ".join(map(str, finding.frames))}
-        values = {name: _shown(value) for name, value in (place | finding.readable()).items() if value}
-        longest = max(map(len, values))
-        lines.append(f"{finding.severity:6}  {finding.rule}: {finding.title} ({finding.reference})\n")
-        lines += [f"        {name:{longest}}  {printable(value)}\n" for name, value in values.items()]
-    return lines or ["no findings\n"]
-
-
-def _shown(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-_ZEEK = (
-    ("ts", "time"), ("rule", "string"), ("severity", "string"), ("title", "string"), ("src", "string"),
-    ("dst", "string"), ("file", "string"), ("frames", "vector[count]"), ("evidence", "string"), ("reference", "string"),
-)  # fmt: skip
-
-
-def _zeek(findings: Sequence[Finding]) -> list[str]:
-    """The ASCII log of Zeek: a header, then values separated by tabs."""
-    lines = ["#separator \\x09\n", "#set_separator\t,\n", "#empty_field\t(empty)\n", "#unset_field\t-\n"]
-    lines += ["#path\tmsmqwire_findings\n", "#fields\t" + "\t".join(name for name, _ in _ZEEK) + "\n"]
-    lines += ["#types\t" + "\t".join(kind for _, kind in _ZEEK) + "\n"]
-    for finding in findings:
-        evidence = dict(finding.evidence)
-        seen = evidence.pop("first_seen")
-        values = {
-            **dataclasses.asdict(finding),
-            "ts": _seconds(seen),
-            "src": evidence.pop("src", None),
-            "dst": evidence.pop("dst", None),
-            "frames": ",".join(map(str, finding.frames)),
-            "evidence": json_line(evidence),
-        }
-        lines.append("\t".join(_zeek_cell(values[name]) for name, _ in _ZEEK) + "\n")
-    return lines
-
-
-def _zeek_cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    # Zeek writes what could be taken for a separator as \xNN
-    text = re.sub(r"[\x00-\x1f\x7f\\]", lambda match: f"\\x{ord(match[0]):02x}", str(value))
-    return printable(text) or "(empty)"
-
-
-def _seconds(time: str | None) -> str | None:
-    return None if time is None else f"{datetime.fromisoformat(time).timestamp():.6f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import struct
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from msmqwire.mqqb.readable import UTF16_TYPES, read_body
 
-__all__ = ["BODY_COLUMNS", "EXTENSIONS", "NEEDED", "Kind", "body_kind", "with_bodies"]
+__all__ = ["BODY_COLUMNS", "EXTENSIONS", "NEEDED", "Kind", "body_kind", "executable_kind", "with_bodies"]
 
 #: The columns of messages that are made on request.
 BODY_COLUMNS = {
@@ -34,6 +35,7 @@ EXTENSIONS = {
 _OLE_TYPES = frozenset(range(66, 71))
 _OLE_FILE = bytes.fromhex("d0cf11e0a1b11ae1")
 _LONGEST_CLASS = 256
+_SCRIPT = re.compile(rb"#![ \t]*/(?:[\w.-]+/)*[\w.-]+[ \t\r\n]")
 # A tenth for each byte of the signature: shorter ones begin other bodies by chance
 _CONFIDENCE = 0.6
 
@@ -109,6 +111,27 @@ def _file_kind(body: bytes) -> str:
     except (puremagic.PureError, ValueError):
         return "binary"
     return likely.extension.lstrip(".").lower() if likely.confidence >= _CONFIDENCE else "binary"
+
+
+def executable_kind(body: bytes) -> str | None:
+    """``pe``, ``elf`` or ``script`` if a body is a program, or a script that names its interpreter.
+
+    Examples
+    --------
+    >>> executable_kind(b"#!/bin/sh\\nid\\n"), executable_kind(b"MZ")
+    ('script', None)
+    """
+    if body.startswith(b"MZ") and _file_kind(body) == "pe":
+        return "pe"
+    # Class, data encoding and version of an ELF header
+    if (
+        body.startswith(b"\x7fELF")
+        and body[4:5] in (b"\1", b"\2")
+        and body[5:6] in (b"\1", b"\2")
+        and body[6:7] == b"\1"
+    ):
+        return "elf"
+    return "script" if _SCRIPT.match(body) else None
 
 
 def _nrbf_class(body: bytes) -> str:

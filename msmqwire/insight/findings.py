@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +14,31 @@ from msmqwire.capture import ReadOptions, TablesReader
 from msmqwire.capture.options import time_text
 from msmqwire.insight.groups import Groups, integers, numbers, pc
 from msmqwire.insight.rows import Files, Rows, guid_text, plain, seen_text
-from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, Rule
+from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, SEVERITIES, Joined, Rule
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from msmqwire.capture.files.blocks import Block
     from msmqwire.capture.files.sources import Source
 
 __all__ = ["CapturedRows", "Detector", "Finding"]
 
 _LIMIT = 10_000
+# A batch costs as much as a thousand rows of it, so that large ones halve the time
+_BLOCK_SIZE = 4 << 20
+_LENGTHS = ("length", "after")
+_PORTS = ("src_port", "dst_port")
+# What is aggregated of the packets of a finding; of those between two hosts also the ports, which are evidence if all
+# packets have the same
+_TIMES = {"first_seen": "min", "last_seen": "max"}
+_BETWEEN_HOSTS = {
+    "answered": "max", "src_port": "min", "src_port_most": "max", "dst_port": "min", "dst_port_most": "max",
+}  # fmt: skip
+_VALUES = _TIMES | _BETWEEN_HOSTS
+
+#: The addresses and ports of a packet.
+_Ends = tuple[str | None, int | None, str | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -38,7 +54,8 @@ class Finding:
     frames : list of int
         The first frames in it.
     evidence : dict
-        The values that the packets have in common, and ``packets``, ``first_seen`` and ``last_seen``.
+        What the packets have in common, ports included, and ``packets``, ``first_seen`` and ``last_seen``; of a probe
+        also ``answered``.
     """
 
     rule: str
@@ -69,7 +86,8 @@ class CapturedRows(TablesReader):
     ) -> None:
         columns = {name: (*COLUMNS[name], *(more or {}).get(name, ())) for name in COLUMNS}
         columns = {name: tuple(dict.fromkeys(wanted)) for name, wanted in columns.items()}
-        super().__init__(source, COLUMNS, ReadOptions.of(options, {"columns": columns, "guid": "binary"}))
+        chosen = ReadOptions.of(options, {"columns": columns, "guid": "binary"})
+        super().__init__(source, COLUMNS, replace(chosen, block_size=max(chosen.block_size, _BLOCK_SIZE)))
 
     def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
         for name, batch in super()._read(block):
@@ -77,28 +95,30 @@ class CapturedRows(TablesReader):
 
 
 def _with_lengths(batch: pa.RecordBatch, block: Block) -> pa.RecordBatch:
+    lengths = list(_lengths_at_fault(batch, block))
+    values: Any = pa.nulls(batch.num_rows, pa.int64()), pa.nulls(batch.num_rows, pa.int64())
+    if lengths:
+        at = np.full(batch.num_rows, -1, np.int64)
+        at[[row for row, _, _ in lengths]] = np.arange(len(lengths))
+        taken = pc.if_else(pc.less(integers(at), 0), pa.scalar(None, pa.int64()), integers(at))
+        values = [integers(np.array([each[part] for each in lengths])).take(taken) for part in (1, 2)]
+    return pa.RecordBatch.from_arrays([*batch.columns, *values], [*batch.schema.names, *_LENGTHS])
+
+
+def _lengths_at_fault(batch: pa.RecordBatch, block: Block) -> Iterator[tuple[int, int, int]]:
+    """Rows whose fault is at a length: the row, the length, and the bytes after it."""
     fault: Any = batch.column("fault")
-    values: Any = {name: pa.nulls(len(fault), pa.int64()) for name in ("length", "after")}
-    if fault.null_count < len(fault):
-        fields = plain(pc.struct_field(fault, "field"))
-        chosen = np.flatnonzero(numbers(pc.is_in(fields, pa.array(sorted(LENGTH_FIELDS)))))
-        length, after = np.zeros(len(fault), np.int64), np.zeros(len(fault), np.int64)
-        known = np.zeros(len(fault), np.int64)
-        offsets = numbers(pc.struct_field(fault, "offset"))
-        frames, starts = (numbers(plain(batch.column(name))) for name in ("frame", "stream_offset"))
-        all_frames, all_starts = (np.asarray(block.capture[name]) for name in ("frame", "stream_offset"))
-        for row in chosen:
-            (at,) = np.flatnonzero((all_frames == frames[row]) & (all_starts == starts[row]))[:1]
-            payload = bytes(block.payloads[int(at)] or b"")
-            length[row] = int.from_bytes(payload[offsets[row] : offsets[row] + 4], "little")
-            after[row], known[row] = len(payload) - offsets[row] - 4, 1
-        mask = pc.equal(integers(known), 0)
-        values = {
-            name: pc.if_else(mask, pa.scalar(None, pa.int64()), integers(column))
-            for name, column in (("length", length), ("after", after))
-        }
-    names = [*batch.schema.names, *values]
-    return pa.RecordBatch.from_arrays([*batch.columns, *values.values()], names)
+    if fault.null_count == len(fault):
+        return
+    fields = plain(pc.struct_field(fault, "field"))
+    chosen = np.flatnonzero(numbers(pc.is_in(fields, pa.array(sorted(LENGTH_FIELDS)))))
+    offsets = numbers(pc.struct_field(fault, "offset"))
+    frames, starts = (numbers(plain(batch.column(name))) for name in ("frame", "stream_offset"))
+    all_frames, all_starts = (np.asarray(block.capture[name]) for name in ("frame", "stream_offset"))
+    for row in chosen.tolist():
+        (at,) = np.flatnonzero((all_frames == frames[row]) & (all_starts == starts[row]))[:1]
+        payload, offset = bytes(block.payloads[int(at)] or b""), int(offsets[row])
+        yield row, int.from_bytes(payload[offset : offset + 4], "little"), len(payload) - offset - 4
 
 
 class Detector:
@@ -122,31 +142,70 @@ class Detector:
         self._expected = tuple(expected)
         self._files = Files()
         self._groups: dict[str, Groups] = {}
+        self._probes: dict[_Ends, tuple[str, pa.Table]] = {}
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Apply the rules to rows of a table, with at least its ``COLUMNS``."""
         if not batch.num_rows:
             return
-        rows = Rows(batch, self._files)
+        names = [name for name in batch.schema.names if name in (*COLUMNS[table], *_LENGTHS, "time_ns")]
+        batch = batch.select(names)
         for rule in RULES:
-            if table not in rule.tables:
-                continue
-            mask, evidence = rule.match(table, rows, self._expected)
-            mask = pc.fill_null(mask, False)
-            if not pc.any(mask).as_py():
-                continue
-            if rule.name not in self._groups:
-                seen = {"first_seen": "min", "last_seen": "max"}
-                self._groups[rule.name] = Groups(tuple(evidence), seen, _LIMIT)
-            time = rows["time"]
-            self._groups[rule.name].add(rows.table(mask, **evidence, first_seen=time, last_seen=time))
+            if table in rule.tables:
+                suspects = rule.suspects(batch)
+                if suspects.any():
+                    self._match(rule, table, _chosen(batch, suspects))
+        if self._probes:
+            self._add_answers(batch)
+
+    def _match(self, rule: Rule, table: str, batch: pa.RecordBatch) -> None:
+        rows = Rows(batch, self._files)
+        mask, evidence = rule.match(table, rows, self._expected)
+        mask = pc.fill_null(mask, False)
+        count = pc.sum(mask).as_py()
+        if not count:
+            return
+        values = _values(rows, between_hosts="src" in evidence)
+        found = rows.table(None if count == len(rows) else mask, **evidence, **values)
+        if rule.name not in self._groups:
+            self._groups[rule.name] = Groups(
+                tuple(evidence), {name: how for name, how in _VALUES.items() if name in values}, _LIMIT
+            )
+        self._groups[rule.name].add(found)
+        if rule.probe:
+            columns = [found[name].to_pylist() for name in ("dst", "dst_port", "src", "src_port")]
+            evidence_of = found.select(list(evidence))
+            for row, ends in enumerate(zip(*columns, strict=True)):
+                if len(self._probes) < _LIMIT or ends in self._probes:
+                    self._probes[ends] = rule.name, evidence_of.slice(row, 1)
+
+    def _add_answers(self, batch: pa.RecordBatch) -> None:
+        """Add packets whose addresses and ports are those of a probe in the opposite direction."""
+        ports = pa.array({ends[3] for ends in self._probes}, batch.schema.field("dst_port").type)
+        rows = Rows(_chosen(batch, numbers(pc.is_in(batch.column("dst_port"), ports)) != 0), self._files)
+        columns = [rows[name].to_pylist() for name in ("src", "src_port", "dst", "dst_port")]
+        answers: dict[str, list[int]] = {}
+        evidence: dict[str, list[pa.Table]] = {}
+        for row, ends in enumerate(zip(*columns, strict=True)):
+            if ends in self._probes:
+                name, same = self._probes[ends]
+                answers.setdefault(name, []).append(row)
+                evidence.setdefault(name, []).append(same)
+        for name, found in answers.items():
+            answer = rows.table(**_values(rows, answer=True)).take(integers(np.array(found)))
+            for key, values in zip(
+                evidence[name][0].schema.names, pa.concat_tables(evidence[name]).columns, strict=True
+            ):
+                answer = answer.append_column(key, values)
+            self._groups[name].add(answer)
 
     def findings(self) -> list[Finding]:
-        """The findings, in the order of the rules, those with the most packets first."""
-        return [finding for rule in RULES if rule.name in self._groups for finding in self._of(rule)]
+        """The findings, the most severe first, then in the order of the rules, those with the most packets first."""
+        rules = sorted(RULES, key=lambda rule: SEVERITIES.index(rule.severity))
+        return [finding for rule in rules if rule.name in self._groups for finding in self._of(rule)]
 
     def omitted(self) -> int:
-        """The number of findings that were left out because of the limit."""
+        """The combinations of evidence that were left out because of the limit."""
         return sum(groups.omitted_groups for groups in self._groups.values())
 
     def _of(self, rule: Rule) -> Iterator[Finding]:
@@ -157,37 +216,65 @@ class Detector:
             dict(zip(columns, row, strict=True)) for row in zip(*(c.to_pylist() for c in columns.values()), strict=True)
         ]
         frames = self._files.frames(table["places"].combine_chunks()).to_pylist()
-        if rule.several:
-            rows, frames = _joined(rule.several, rows, frames)
+        if rule.joined is not None:
+            rows, frames = _joined(rule.joined, rows, frames)
         for row, places in zip(rows, frames, strict=True):
             file = places[0]["file"]
-            times = {name: row.pop(name) for name in ("first_seen", "last_seen")}
-            seen = {name: None if time is None else time_text(time) for name, time in times.items()}
-            evidence = {name: value for name, value in row.items() if name != "rows" and value is not None}
             yield Finding(
                 rule=rule.name,
                 severity=rule.severity,
                 title=rule.title,
                 file=file,
                 frames=[place["frame"] for place in places if place["file"] == file],
-                evidence={**evidence, "packets": row["rows"], **seen},
+                evidence=_evidence(rule, row),
                 reference=rule.reference,
             )
 
 
-def _joined(several: str, rows: list[dict[str, Any]], frames: list[Any]) -> tuple[list[dict[str, Any]], list[Any]]:
-    """Rows that differ in one column only, as one row with a list; those with one value are left out."""
+def _chosen(batch: pa.RecordBatch, mask: NDArray[np.bool_]) -> pa.RecordBatch:
+    return batch if mask.all() else batch.filter(pc.not_equal(integers(mask.astype(np.int64)), 0))
+
+
+def _values(rows: Rows, *, between_hosts: bool = True, answer: bool = False) -> dict[str, Any]:
+    """The columns that are aggregated; the ports of an answer are those of its probe."""
+    times = dict.fromkeys(_TIMES, rows["time"])
+    if not between_hosts:
+        return times
+    src_port, dst_port = (rows[name].cast(pa.int64()) for name in (_PORTS[::-1] if answer else _PORTS))
+    return {
+        **times, "answered": pa.scalar(int(answer), pa.int64()),
+        "src_port": src_port, "src_port_most": src_port, "dst_port": dst_port, "dst_port_most": dst_port,
+    }  # fmt: skip
+
+
+def _evidence(rule: Rule, row: dict[str, Any]) -> dict[str, Any]:
+    """What a finding shows of a row of its groups."""
+    found = {name: value for name, value in row.items() if name not in (*_VALUES, "rows") and value is not None}
+    ports = {name: row[name] for name in _PORTS if "src" in row and row[name] == row[f"{name}_most"]}
+    found |= {name: port for name, port in ports.items() if port is not None}
+    if rule.probe:
+        found["answered"] = bool(row["answered"])
+    times = {name: None if row[name] is None else time_text(row[name]) for name in ("first_seen", "last_seen")}
+    return {**found, "packets": row["rows"], **times}
+
+
+def _joined(how: Joined, rows: list[dict[str, Any]], frames: list[Any]) -> tuple[list[dict[str, Any]], list[Any]]:
+    """Rows that differ in one column only as one row with a list, and their frames."""
     found: dict[tuple[Any, ...], list[int]] = {}
     for at, row in enumerate(rows):
-        same = tuple(value for name, value in row.items() if name not in (several, "rows", "first_seen", "last_seen"))
-        found.setdefault(same, []).append(at)
-    groups = [group for group in found.values() if len(group) > 1]
+        same = tuple(value for name, value in row.items() if name not in (how.column, "rows", *_VALUES))
+        if row["rows"] >= how.packets:
+            found.setdefault(same, []).append(at)
+    groups = [group for group in found.values() if len(group) >= how.values]
     made = []
     for group in groups:
         values = {name: [rows[at][name] for at in group if rows[at][name] is not None] for name in rows[group[0]]}
-        joined = {several: sorted(values[several]), "rows": sum(values["rows"])}
-        joined |= {"first_seen": min(values["first_seen"], default=None)}
-        joined |= {"last_seen": max(values["last_seen"], default=None)}
+        joined = {how.column: sorted(values[how.column]) if how.shown else None, "rows": sum(values["rows"])}
+        joined |= {
+            name: (min if how == "min" else max)(values[name], default=None)
+            for name, how in _VALUES.items()
+            if name in values
+        }
         made.append({**rows[group[0]], **joined})
     # The first frame of each value shows it
     return made, [[frames[at][0] for at in group] for group in groups]

@@ -7,18 +7,34 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address, ip_network
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 
+from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.groups import integers, numbers, pc
 from msmqwire.insight.rows import Rows, own_managers, plain
 
-__all__ = ["COLUMNS", "LENGTH_FIELDS", "RULES", "Rule", "Severity", "probes", "suricata_rules"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-Severity = Literal["low", "medium", "high"]
+__all__ = [
+    "COLUMNS",
+    "LENGTH_FIELDS",
+    "RULES",
+    "SEVERITIES",
+    "Joined",
+    "Rule",
+    "Severity",
+    "probes",
+    "suricata_rules",
+]
+
+Severity = Literal["high", "medium", "low"]
+#: The most severe first.
+SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 #: A mask of the matching rows, and the columns of evidence.
 Match = tuple[Any, Mapping[str, Any]]
 
@@ -37,6 +53,35 @@ LENGTH_FIELDS = frozenset(
 _ENVELOPE = "SRMPEnvelopeHeader.DataLength"
 _WRAPS = 1 << 31
 _HOSTS = ("src", "dst")
+_PORT = 1801
+# The packet of [MS-MQQB] 4.1
+_PRINTED_CLIENT = "557358d1-9150-9595-4997-b6e611ea26c6"
+_PRINTED_SERVER = "43cd8907-394c-8f11-4445-9078909ea0fc"
+_PRINTED_TIME_STAMP = 501140046
+_PRINTED_REQUEST = "f291a103-e33c-ab4f-a930-be3a33e432dd"
+_NEGATIVE = 0x8000
+_STORM = 100
+_MINUTE = 60_000_000_000
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Groups of evidence that differ in one column only are one finding.
+
+    Attributes
+    ----------
+    column : str
+        That column; in the finding it is a list of its values, if ``shown``.
+    values : int
+        The fewest values of a finding.
+    packets : int
+        The fewest packets of each value; values with fewer do not count.
+    """
+
+    column: str
+    values: int = 1
+    packets: int = 1
+    shown: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +96,17 @@ class Rule:
         Where the bytes or the condition of the rule come from.
     tables : tuple of str
         The tables that the rule reads.
+    suspects : callable
+        Which rows of a batch may match, by tests that cost little; ``match`` judges no other rows.
     match : callable
         For rows of a table, those that match, and the columns of evidence; a finding is made of all rows with the same
         evidence.
-    several : str
-        Findings need more than one value of this column of evidence, which is then a list.
+    category : str
+        Of EVE, one of Suricata's classification.config.
+    joined : Joined, optional
+        How groups of evidence become findings.
+    probe : bool
+        Packets of the opposite direction are answers, which belong to the finding.
     suricata : str
         The options of a Suricata rule that finds the same in a packet; empty where none can.
     """
@@ -66,25 +117,90 @@ class Rule:
     reference: str
     source: str
     tables: tuple[str, ...]
+    suspects: Callable[[pa.RecordBatch], NDArray[np.bool_]]
     match: Callable[[str, Rows, tuple[str, ...]], Match]
-    several: str = ""
+    category: str
+    joined: Joined | None = None
+    probe: bool = False
     suricata: str = ""
+
+    @property
+    def identifier(self) -> int:
+        """The number of the rule in Suricata, in the range for local use."""
+        return 1_801_001 + RULES.index(self)
 
 
 #: The columns that the rules need.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "topology": ("type", "enterprise_id", "request_id", "site_id"),
-    "notifications": ("stream_offset", "outcome", "rule"),
+    "notifications": ("outcome", "rule"),
     "messages": (
-        "src_port", "stream_offset", "source_queue_manager", "hop_count", "sent_time", "message_id", "label",
-        "destination_queue", "body", "compound_body",
+        "stream_offset", "source_queue_manager", "hop_count", "label", "destination_queue", "message_class",
+        "message_class_name", "body", "compound_body",
     ),
-    "sessions": ("src_port", "queue_manager", "client_guid", "server_guid", "time_stamp", "operating_system"),
+    "sessions": ("queue_manager", "client_guid", "server_guid", "time_stamp", "operating_system"),
 }  # fmt: skip
 COLUMNS = {
-    table: ("file", "frame", "time", "src", "dst", *columns, "fault", "violations")
+    table: ("file", "frame", "time", "src", "src_port", "dst", "dst_port", *columns, "fault")
     for table, columns in COLUMNS.items()
 }
+
+
+# Suspects: which rows may match
+
+
+def _with_faults(batch: pa.RecordBatch) -> NDArray[np.bool_]:
+    return _has_value(batch.column("fault"))
+
+
+def _where(column: str, compare: str, value: Any) -> Callable[[pa.RecordBatch], NDArray[np.bool_]]:
+    """Rows whose value in a column compares so with another one."""
+
+    def suspects(batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        return _bools(getattr(pc, compare)(plain(batch.column(column)), value))
+
+    return suspects
+
+
+def _with_guid(column: str, guid: str) -> Callable[[pa.RecordBatch], NDArray[np.bool_]]:
+    return lambda batch: _bools(_is_guid(plain(batch.column(column)), guid))
+
+
+def _with_rule(batch: pa.RecordBatch) -> NDArray[np.bool_]:
+    return _has_value(batch.column("rule"))
+
+
+def _with_manager(batch: pa.RecordBatch) -> NDArray[np.bool_]:
+    return np.ones(batch.num_rows, np.bool_)
+
+
+def _with_first_byte(values: bytes) -> Callable[[pa.RecordBatch], NDArray[np.bool_]]:
+    """Messages with a body that begins with one of these bytes."""
+    wanted = np.zeros(256, np.bool_)
+    wanted[list(values)] = True
+
+    def of(column: Any) -> NDArray[np.bool_]:
+        _, offsets, data = column.buffers()
+        if column.null_count == len(column) or data is None or not data.size:
+            return np.zeros(len(column), np.bool_)
+        ends = np.frombuffer(offsets, np.int32, len(column) + 1, 4 * column.offset)
+        first = np.frombuffer(data, np.uint8)[np.minimum(ends[:-1], data.size - 1)]
+        found: NDArray[np.bool_] = wanted[first] & (ends[1:] > ends[:-1])
+        return found
+
+    return lambda batch: of(batch.column("body")) | of(batch.column("compound_body"))
+
+
+def _has_value(column: Any) -> NDArray[np.bool_]:
+    return np.zeros(len(column), np.bool_) if column.null_count == len(column) else _bools(column.is_valid())
+
+
+def _bools(mask: Any) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = numbers(mask) != 0
+    return found
+
+
+# Matches: which of them do
 
 
 def _hosts(rows: Rows) -> dict[str, Any]:
@@ -130,9 +246,18 @@ def _overflow(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
 
 
 def _connection_probe(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
-    mask = pc.and_(pc.equal(rows["time_stamp"], 501140046), pc.equal(rows["operating_system"], 0x310))
-    mask = pc.and_(mask, _is_guid(rows["client_guid"], "557358d1-9150-9595-4997-b6e611ea26c6"))
-    return pc.and_(mask, _is_guid(rows["server_guid"], "43cd8907-394c-8f11-4445-9078909ea0fc")), _hosts(rows)
+    mask = pc.and_(pc.equal(rows["time_stamp"], _PRINTED_TIME_STAMP), pc.equal(rows["operating_system"], 0x310))
+    mask = pc.and_(mask, _is_guid(rows["client_guid"], _PRINTED_CLIENT))
+    mask = pc.and_(mask, _is_guid(rows["server_guid"], _PRINTED_SERVER))
+    # A server may answer with the same packet
+    return pc.and_(mask, _mask(~_from_server(rows))), _hosts(rows)
+
+
+def _from_server(rows: Rows) -> NDArray[np.bool_]:
+    """Rows whose sender is the server of the connection: it has port 1801, or if neither side has, the lower port."""
+    src, dst = numbers(rows["src_port"]), numbers(rows["dst_port"])
+    found: NDArray[np.bool_] = (dst != _PORT) & ((src == _PORT) | (src < dst))
+    return found
 
 
 def _metasploit(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
@@ -144,7 +269,7 @@ def _discovery_probe(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
     mask = pc.invert(pc.match_substring_regex(rows["dst"], r"\.255$|^ff"))
     for column, guid in (
         ("enterprise_id", "e6eaba61-d1c6-11db-baac-0003ff4e2d22"),
-        ("request_id", "f291a103-e33c-ab4f-a930-be3a33e432dd"),
+        ("request_id", _PRINTED_REQUEST),
         ("site_id", "dcc51bf6-d4ad-4543-8739-71568e8f9128"),
     ):
         mask = pc.and_(mask, _is_guid(rows[column], guid))
@@ -153,6 +278,12 @@ def _discovery_probe(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
 
 def _cloned(table: str, rows: Rows, _: tuple[str, ...]) -> Match:
     guid, mask = own_managers(table, rows)
+    if table == "sessions":
+        # A scanner that sends the printed packet is no queue manager, nor is a server that repeats it
+        probe = pc.and_(
+            _is_guid(rows["client_guid"], _PRINTED_CLIENT), pc.equal(rows["time_stamp"], _PRINTED_TIME_STAMP)
+        )
+        mask = pc.and_not(mask, pc.fill_null(probe, False))
     return mask, {"queue_manager": guid, "address": rows["src"]}
 
 
@@ -161,6 +292,18 @@ def _dotnet(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
     record = r"(?s)\A\x00.{8}\x01\x00{7}"
     mask = pc.or_kleene(*(pc.match_substring_regex(rows[name], record) for name in ("body", "compound_body")))
     return mask, {**_hosts(rows), "queue": rows["destination_queue"]}
+
+
+def _executable(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
+    bodies = zip(rows["body"].to_pylist(), rows["compound_body"].to_pylist(), strict=True)
+    kinds = pa.array([executable_kind(body or compound or b"") for body, compound in bodies], pa.string())
+    return kinds.is_valid(), {**_hosts(rows), "queue": rows["destination_queue"], "kind": kinds}
+
+
+def _storm(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
+    mask = pc.and_(pc.greater_equal(rows["message_class"], _NEGATIVE), rows["time"].is_valid())
+    minute = integers(numbers(rows["time"]) // _MINUTE)
+    return mask, {**_hosts(rows), "class": rows["message_class_name"], "minute": minute}
 
 
 def _unexpected(_: str, rows: Rows, expected: tuple[str, ...]) -> Match:
@@ -183,7 +326,7 @@ def _refused(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
 
 
 _CVE = "CVE-2023-21554"
-# The packet of [MS-MQQB] 4.1: ClientGuid, ServerGuid, TimeStamp and OperatingSystem
+# ClientGuid, ServerGuid, TimeStamp and OperatingSystem of the packet of [MS-MQQB] 4.1
 _CONNECTION = (
     "d1 58 73 55 50 91 95 95 49 97 b6 e6 11 ea 26 c6 07 89 cd 43 4c 39 11 8f 44 45 90 78 90 9e a0 fc 4e ca de 1d 10 03"
 )
@@ -197,7 +340,9 @@ RULES: tuple[Rule, ...] = (
         reference=_CVE,
         source="https://securityintelligence.com/posts/msmq-queuejumper-rce-vulnerability-technical-analysis/",
         tables=("messages",),
+        suspects=_with_faults,
         match=partial(_envelope, harmless=False),
+        category="Attempted Administrator Privilege Gain",
     ),
     Rule(
         name="queuejumper-check",
@@ -206,7 +351,10 @@ RULES: tuple[Rule, ...] = (
         reference=_CVE,
         source="metasploit-framework: modules/auxiliary/scanner/msmq/cve_2023_21554_queuejumper.rb, message_malformed",
         tables=("messages",),
+        suspects=_with_faults,
         match=partial(_envelope, harmless=True),
+        category="Attempted Information Leak",
+        probe=True,
         # The envelope begins with <se:Env, and DataLength is the 4 bytes before it
         suricata=_LIOR
         + 'content:"|3c 00 73 00 65 00 3a 00 45 00 6e 00 76 00|"; byte_test:4,>,0x7fffffff,-18,relative,little; '
@@ -219,7 +367,9 @@ RULES: tuple[Rule, ...] = (
         reference="CWE-190",
         source="[MS-MQMQ] 2.2.20, [MS-MQRR] 2.2.5.1.2",
         tables=("messages",),
+        suspects=_with_faults,
         match=_overflow,
+        category="Attempted Administrator Privilege Gain",
     ),
     Rule(
         name="connection-probe",
@@ -228,7 +378,10 @@ RULES: tuple[Rule, ...] = (
         reference="SANS ISC diary of 2024-06-12, Port 1801 Traffic: Microsoft Message Queue",
         source="nuclei-templates: network/detection/msmq-detect.yaml; the diary shows the same bytes",
         tables=("sessions",),
+        suspects=_where("time_stamp", "equal", _PRINTED_TIME_STAMP),
         match=_connection_probe,
+        category="Detection of a Network Scan",
+        probe=True,
         suricata=f'{_LIOR}content:"|{_CONNECTION}|"; offset:20; depth:38;',
     ),
     Rule(
@@ -238,7 +391,10 @@ RULES: tuple[Rule, ...] = (
         reference=_CVE,
         source="metasploit-framework: modules/auxiliary/scanner/msmq/cve_2023_21554_queuejumper.rb, message_normal",
         tables=("messages",),
+        suspects=_where("label", "equal", "poc"),
         match=_metasploit,
+        category="Detection of a Network Scan",
+        probe=True,
         suricata=_LIOR
         + 'content:"/|00|q|00|u|00|e|00|u|00|e|00|j|00|u|00|m|00|p|00|e|00|r|00 00 00|"; '
         + 'content:"p|00|o|00|c|00 00 00|"; distance:0; reference:cve,2023-21554;',
@@ -250,7 +406,10 @@ RULES: tuple[Rule, ...] = (
         reference="[MS-MQSD] 4",
         source="[MS-MQSD] 4.1; a client sends its requests as broadcasts ([MS-MQSD] 3.1.5.1)",
         tables=("topology",),
+        suspects=_with_guid("request_id", _PRINTED_REQUEST),
         match=_discovery_probe,
+        category="Detection of a Network Scan",
+        probe=True,
     ),
     Rule(
         name="cloned-queue-manager",
@@ -259,8 +418,10 @@ RULES: tuple[Rule, ...] = (
         reference="[MS-MQDMPR] 3.1.1.1",
         source="GUIDs in pings, connections, and messages that no routing server has processed",
         tables=("messages", "sessions"),
+        suspects=_with_manager,
         match=_cloned,
-        several="address",
+        category="Misc activity",
+        joined=Joined("address", values=2),
     ),
     Rule(
         name="dotnet-binary-body",
@@ -269,7 +430,9 @@ RULES: tuple[Rule, ...] = (
         reference="https://learn.microsoft.com/dotnet/standard/serialization/binaryformatter-security-guide",
         source="[MS-NRBF] 2.6.1, SerializationHeaderRecord",
         tables=("messages",),
+        suspects=_with_first_byte(b"\0"),
         match=_dotnet,
+        category="Potentially Bad Traffic",
         suricata=_LIOR + 'content:"|00 01 00 00 00 ff ff ff ff 01 00 00 00 00 00 00 00|";',
     ),
     Rule(
@@ -279,7 +442,9 @@ RULES: tuple[Rule, ...] = (
         reference="[MS-MQSD] 5.1",
         source="the servers that the caller expects",
         tables=("topology",),
+        suspects=_where("type", "equal", "reply"),
         match=_unexpected,
+        category="Potentially Bad Traffic",
     ),
     Rule(
         name="refused-notification",
@@ -288,23 +453,34 @@ RULES: tuple[Rule, ...] = (
         reference="[MS-MQCN] 3.2.5",
         source="the judgement of msmqwire.notification, as far as captures show it",
         tables=("notifications",),
+        suspects=_with_rule,
         match=_refused,
+        category="Potentially Bad Traffic",
+    ),
+    Rule(
+        name="executable-body",
+        severity="medium",
+        title="body that is a program of Windows or Linux, or a script with its interpreter",
+        reference="CWE-494",
+        source="the headers of PE and ELF files, and the first line of scripts",
+        tables=("messages",),
+        suspects=_with_first_byte(b"M\x7f#"),
+        match=_executable,
+        category="Executable code was detected",
+    ),
+    Rule(
+        name="negative-acknowledgments",
+        severity="low",
+        title=f"{_STORM} negative acknowledgments of a class in one minute, or more",
+        reference="[MS-MQMQ] 2.2.18.1.6",
+        source="message classes with the bit 0x8000",
+        tables=("messages",),
+        suspects=_where("message_class", "greater_equal", _NEGATIVE),
+        match=_storm,
+        category="Misc activity",
+        joined=Joined("minute", packets=_STORM, shown=False),
     ),
 )
-
-
-def suricata_rules() -> str:
-    """The rules that Suricata can express, as a rule file. The identifiers are in the range for local use."""
-    lines = []
-    for number, rule in enumerate(RULES):
-        if rule.suricata:
-            message = json.dumps(f"msmqwire {rule.name}: {rule.title}".replace(";", ",").replace(":", ""))
-            lines.append(
-                f"alert tcp any any -> any 1801 (msg:{message}; {rule.suricata} sid:{1_801_001 + number}; rev:1;)"
-            )
-    return "\n".join(lines) + "\n"
-
-
 _PROBES = ("connection-probe", "discovery-probe")
 
 
@@ -313,3 +489,15 @@ def probes(table: str, rows: Rows) -> Iterator[tuple[str, Any]]:
     for rule in RULES:
         if rule.name in _PROBES and table in rule.tables:
             yield rule.name, rule.match(table, rows, ())[0]
+
+
+def suricata_rules() -> str:
+    """The rules that Suricata can express, as a rule file."""
+    lines = []
+    for rule in RULES:
+        if rule.suricata:
+            message = json.dumps(f"msmqwire {rule.name}: {rule.title}".replace(";", ",").replace(":", ""))
+            lines.append(
+                f"alert tcp any any -> any 1801 (msg:{message}; {rule.suricata} sid:{rule.identifier}; rev:1;)"
+            )
+    return "\n".join(lines) + "\n"

@@ -59,6 +59,8 @@ CAPTURES: dict[str, Callable[[], list[bytes]]] = {
         datagram(WRITER["reply"](FIRST, [SECOND]), src="203.0.113.9", dst="10.20.1.25", port=1801, to=4000)
     ],
     "refused-notification": lambda: stream([WRITER["user_message"](FIRST, SECOND, 3, 1, 0, b"\1\xff")]),
+    "executable-body": lambda: stream([message(body=b"#!/bin/sh\nid\n")]),
+    "negative-acknowledgments": lambda: stream([message(message_class=0x8003, number=n) for n in range(100)]),
 }  # fmt: skip
 
 
@@ -134,8 +136,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert run("detect", *EXAMPLES, "-q", "--expect", "10.20.0.0/16")[0] == 2
     shown = run("detect", path, "-q", "-T", "table")[1]
     assert "body written by BinaryFormatter" in shown
-    assert "        frames   4\n" in shown
-    assert "        seen     2024-03-04 08:00:00\n" in shown
+    assert "        frames    4\n" in shown
+    assert "        seen      2024-03-04 08:00:00\n" in shown
     assert run("detect")[0] == run("detect", path, "--rules")[0] == 1
     assert len(run("detect", "--rules")[1].splitlines()) == len(RULES)
 

@@ -76,12 +76,13 @@ def test_frames_are_those_of_the_first_file() -> None:
     assert (found.file, found.frames, found.evidence["packets"]) == ("b.pcap", [1, 2], 3)
 
 
-def test_findings_are_in_the_order_of_the_rules_and_of_their_packets() -> None:
+def test_the_most_severe_findings_come_first_then_those_with_the_most_packets() -> None:
     refused = [{"outcome": outcome, "rule": outcome} for outcome in ("disregarded", "ignored", "ignored")]
     cloned = [ping(FIRST, "10.0.0.1"), ping(FIRST, "10.0.0.2")]
-    found = detect(("notifications", refused), ("sessions", cloned)).findings()
-    assert [(each.rule, each.evidence.get("reason")) for each in found] == [
-        ("cloned-queue-manager", None), ("refused-notification", "ignored"), ("refused-notification", "disregarded"),
+    found = detect(("sessions", [PROBE]), ("sessions", cloned), ("notifications", refused)).findings()
+    assert [(each.severity, each.rule, each.evidence.get("reason")) for each in found] == [
+        ("high", "refused-notification", "ignored"), ("high", "refused-notification", "disregarded"),
+        ("medium", "cloned-queue-manager", None), ("low", "connection-probe", None),
     ]  # fmt: skip
 
 
@@ -160,6 +161,88 @@ PROBE: dict[str, Any] = {
     "client_guid": UUID("557358d1-9150-9595-4997-b6e611ea26c6"),
     "server_guid": UUID("43cd8907-394c-8f11-4445-9078909ea0fc"),
 }  # fmt: skip
+
+
+def test_a_probe_and_its_answer_are_one_finding() -> None:
+    ends = {"src": "192.0.2.7", "src_port": 40001, "dst": "10.0.0.9", "dst_port": 1801}
+    back = {"src": "10.0.0.9", "src_port": 1801, "dst": "192.0.2.7", "dst_port": 40001}
+    sent, answer = {**PROBE, **ends, "time": 1}, {**PROBE, **back, "server_guid": FIRST, "time": 9}
+    (found,) = detect(("sessions", [sent, answer])).findings()
+    assert found.frames == [1, 2]
+    assert found.evidence == {
+        "src": "192.0.2.7", "dst": "10.0.0.9", "src_port": 40001, "dst_port": 1801, "answered": True, "packets": 2,
+        "first_seen": "1970-01-01T00:00:00.000000001Z", "last_seen": "1970-01-01T00:00:00.000000009Z",
+    }  # fmt: skip
+    # In a later batch, of any kind of packet; an echo of the probe is an answer as well
+    for answers in ([("sessions", [answer])], [("messages", [back])], [("sessions", [{**PROBE, **back}])]):
+        (found,) = detect(("sessions", [sent]), *answers).findings()
+        assert (found.evidence["src"], found.evidence["answered"]) == ("192.0.2.7", True)
+    for changes in ({"src": "10.0.0.8"}, {"src_port": 1802}, {"dst": "192.0.2.8"}, {"dst_port": 40002}):
+        (found,) = detect(("sessions", [sent]), ("sessions", [{**answer, **changes}])).findings()
+        assert (found.evidence["answered"], found.evidence["packets"]) == (False, 1)
+
+
+def test_a_discovery_probe_and_its_answer_are_one_finding() -> None:
+    sent = {**REQUEST, "src": "192.0.2.7", "src_port": 4000, "dst": "10.0.0.9", "dst_port": 1801}
+    answer = {"type": "reply", "src": "10.0.0.9", "src_port": 1801, "dst": "192.0.2.7", "dst_port": 4000}
+    (found,) = detect(("topology", [sent, answer])).findings()
+    assert (found.evidence["src"], found.evidence["answered"]) == ("192.0.2.7", True)
+
+
+@pytest.mark.parametrize(
+    ("src_port", "dst_port", "found"),
+    [(40001, 1801, True), (1801, 40001, False), (1801, 1801, True), (9000, 40001, False), (40001, 9000, True)],
+)
+def test_the_server_of_a_connection_is_no_scanner(src_port: int, dst_port: int, found: bool) -> None:
+    rows = [{**PROBE, "src_port": src_port, "dst_port": dst_port}]
+    assert names(detect(("sessions", rows))) == ["connection-probe"] * found
+
+
+def test_probes_show_no_queue_managers() -> None:
+    probes = [{**PROBE, "src": f"192.0.2.{last}", "src_port": 40001, "dst_port": 1801} for last in (7, 8)]
+    answers = [{**PROBE, "src": f"10.0.0.{last}", "src_port": 1801, "dst_port": 40001} for last in (7, 8)]
+    assert set(names(detect(("sessions", [*probes, *answers])))) == {"connection-probe"}
+
+
+def test_ports_are_evidence_if_all_packets_have_the_same() -> None:
+    rows = [{"outcome": "disregarded", "rule": "sender", "src_port": port, "dst_port": 1801} for port in (5, 6)]
+    (found,) = detect(("notifications", rows)).findings()
+    assert ("src_port" in found.evidence, found.evidence["dst_port"]) == (False, 1801)
+
+
+def test_executables_in_bodies() -> None:
+    program = b"MZ" + bytes(58) + (64).to_bytes(4, "little") + b"PE\0\0"
+    elf = b"\x7fELF\2\1\1" + bytes(9)
+    rows: list[dict[str, Any]] = [
+        {"body": program}, {"body": elf}, {"compound_body": b"#!/usr/bin/env python\n"}, {"body": b""}, {},
+        {"body": program[:-1]}, {"body": b"MZ"}, {"body": b"\x7fELF\3\1\1"}, {"body": b"\x7fELF\1\3\1"},
+        {"body": b"\x7fELF\1\1\2"}, {"body": b"#! heading\n"}, {"body": b"# x"}, {"body": b" " + program},
+    ]  # fmt: skip
+    found = detect(("messages", rows)).findings()
+    assert [(each.rule, each.evidence["kind"], each.frames) for each in found] == [
+        ("executable-body", "pe", [1]), ("executable-body", "elf", [2]), ("executable-body", "script", [3]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "found"), [(99, []), (100, [100]), (130, [130])])
+def test_a_storm_has_a_hundred_negative_acknowledgments_in_a_minute(rows: int, found: list[int]) -> None:
+    nack = {"message_class": 0x8003, "message_class_name": "nack_q_exceed_quota"}
+    # Others have another class, minute, or no time, or are positive
+    storm = [{**nack, "time": 60_000_000_000 + at} for at in range(rows)]
+    others = [{**nack, "time": at * 60_000_000_000, "src": "10.0.0.7"} for at in range(200)]
+    others += [{**nack, "time": None}, {"message_class": 0x4000, "message_class_name": "ack_receive"}] * 100
+    findings = detect(("messages", storm + others)).findings()
+    assert [each.evidence["packets"] for each in findings] == found
+    assert [each.evidence["class"] for each in findings] == ["nack_q_exceed_quota"] * len(found)
+    assert all("minute" not in each.evidence for each in findings)
+
+
+def test_the_minutes_of_a_storm_are_one_finding() -> None:
+    nack = {"message_class": 0x8000, "message_class_name": "nack_bad_dst_q"}
+    rows = [{**nack, "time": minute * 60_000_000_000} for minute in (1, 2, 4) for _ in range(100)]
+    (found,) = detect(("messages", [*rows, {**nack, "time": 0}])).findings()
+    assert (found.evidence["packets"], found.frames) == (300, [1, 101, 201])
+    assert found.evidence["first_seen"] == "1970-01-01T00:01:00.000000000Z"
 
 
 @pytest.mark.parametrize("changed", [None, *PROBE])
