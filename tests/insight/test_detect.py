@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shutil
@@ -151,6 +153,34 @@ def test_zeek_log(tmp_path: Path) -> None:
     assert values["rule"] == "dotnet-binary-body"
     assert re.fullmatch(r"1709539200\.\d{6}", values["ts"])
     assert "\x1b" not in row
+
+
+def test_eve_alerts(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.pcap", CAPTURES["dotnet-binary-body"]())
+    (event,) = map(json.loads, run("detect", path, "-q", "-T", "eve")[1].splitlines())
+    alert, detail = event.pop("alert"), event.pop("msmq")
+    assert re.fullmatch(r"2024-03-04T08:00:00\.\d{6}\+0000", event.pop("timestamp"))
+    assert event == {
+        "pcap_cnt": 4, "event_type": "alert", "src_ip": "192.0.2.7", "src_port": 40001, "dest_ip": "10.20.1.25",
+        "dest_port": 1801, "proto": "TCP", "pcap_filename": str(path),
+    }  # fmt: skip
+    assert alert["signature"].startswith("msmqwire dotnet-binary-body: ")
+    assert (alert["severity"], alert["category"], alert["gid"]) == (2, "Potentially Bad Traffic", 1)
+    assert f"sid:{alert['signature_id']};" in rules_by_name()["dotnet-binary-body"]
+    assert (detail["rule"], detail["frames"], detail["packets"]) == ("dotnet-binary-body", [4], 1)
+    for rule, proto in (("discovery-probe", "UDP"), ("cloned-queue-manager", None)):
+        path = write(tmp_path / "y.pcap", CAPTURES[rule]())
+        (event,) = map(json.loads, run("detect", path, "-q", "-T", "eve")[1].splitlines())
+        assert (event.get("proto"), "src_ip" in event) == (proto, True)
+
+
+def test_csv(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.pcap", CAPTURES["connection-probe"]())
+    (row,) = csv.DictReader(io.StringIO(run("detect", path, "-q", "-T", "csv")[1]))
+    assert (row["rule"], row["src"], row["dst_port"], row["packets"]) == ("connection-probe", "192.0.2.7", "1801", "1")
+    assert (row["frames"], json.loads(row["evidence"])) == ("4", {"answered": False})
+    header, *rows = run("detect", *EXAMPLES, "-q", "-T", "csv")[1].splitlines()
+    assert (header.split(",")[:2], rows) == (["rule", "severity"], [])
 
 
 # Suricata rules
