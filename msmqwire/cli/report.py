@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
+import shlex
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from msmqwire.cli.arguments import add_captures_or_lake, add_expected, add_quiet, add_selection, check_captures_or_lake
 from msmqwire.cli.console import counted, optional, say
@@ -50,7 +56,27 @@ def run(options: argparse.Namespace) -> int:
     detector, complete = detect(options, summary)
     findings = detector.findings()
     with open_target(options.output, options.files) as sink:
-        sink.write(page(summary, findings, options.files or [options.lake]).encode("utf-8", "replace"))
+        sink.write(page(summary, findings, options.files or [options.lake], _made(options)).encode("utf-8", "replace"))
     if not options.quiet:
         say(counted(len(findings), "finding"))
     return 0 if complete else 2
+
+
+def _made(options: argparse.Namespace) -> list[str]:
+    """The version, the command line and the time of a report, and the size and SHA-256 of each local capture."""
+    from msmqwire import __version__
+
+    command = shlex.join(["msmqwire", *sys.argv[1:]])
+    return [f"msmqwire {__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {command}", *_captures(options.files)]
+
+
+def _captures(names: list[str]) -> Iterator[str]:
+    from msmqwire.capture.files.listing import files_at
+
+    for name in names:
+        # Standard error says which names are not captures
+        with contextlib.suppress(OSError, ValueError):
+            for file in [] if name == "-" or "://" in name else files_at(name):
+                with open(file.name, "rb") as opened:
+                    digest = hashlib.file_digest(opened, "sha256").hexdigest()
+                    yield f"{file.name}: {opened.tell():,} bytes, SHA-256 {digest}"

@@ -87,8 +87,8 @@ _TITLES = {
 }
 
 
-def page(summary: Summary, findings: Sequence[Finding], files: Sequence[str]) -> str:
-    """The report as HTML."""
+def page(summary: Summary, findings: Sequence[Finding], files: Sequence[str], made: Sequence[str] = ()) -> str:
+    """The report as HTML; ``made`` are lines that say how it was made."""
     sections = [("findings", "Findings", _findings(findings)), ("traffic", "Who talks to whom", _traffic(summary))]
     sections.append(("timeline", "Timeline", _timeline(summary)))
     for name, title in _TITLES.items():
@@ -110,6 +110,7 @@ def page(summary: Summary, findings: Sequence[Finding], files: Sequence[str]) ->
             _element("h1", {}, "MSMQ report"),
             _element("p", {}, _subject(files)),
             _element("p", {}, _overview(summary, findings)),
+            *([_element("ul", {"class": "made"}, *(_element("li", {}, line) for line in made))] if made else []),
         ),
         _element("nav", {"aria-label": "Sections"}, _element("ul", {}, *links)),
         _element(

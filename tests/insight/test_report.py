@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from msmqwire import __version__
 from msmqwire.insight.explain import FAULTS
 from msmqwire.mqqb.message_classes import MEANINGS
 from tests.cli.support import run
@@ -91,6 +93,14 @@ def test_hosts_and_minutes_have_their_frames(tmp_path: Path) -> None:
     assert "<td>message-session.pcap 2 7 9 14 15</td>" in traffic
     assert "<td>message-session.pcap 1 2 6 7 8 9 16</td>" in timeline
     assert "<td>first_message</td>" in timeline
+
+
+def test_the_page_says_how_it_was_made_and_of_what(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.pcap", stream([message()]))
+    text = Page(report(tmp_path / "report.html", path)).text
+    assert f"msmqwire {__version__}, 20" in text
+    data = path.read_bytes()
+    assert f"{path}: {len(data):,} bytes, SHA-256 {hashlib.sha256(data).hexdigest()}" in text
 
 
 def test_the_worst_findings_come_first(tmp_path: Path) -> None:
