@@ -1,4 +1,4 @@
-"""The summaries of captures, beside copying their bytes and reading the same columns of their tables."""
+"""Summaries and findings of captures, beside copying their bytes and reading the same columns of their tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from benchmarks.scale import Scale
 from benchmarks.spark_forms import write_mixed
 from benchmarks.streams import write_streams
 from msmqwire.capture import read_tables
-from msmqwire.insight import COLUMNS, summarize
+from msmqwire.insight import COLUMNS, Summary, summarize
+from msmqwire.insight.findings import CapturedRows, Detector
+from msmqwire.insight.rules import COLUMNS as EVIDENCE
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
 
@@ -50,3 +52,39 @@ def test_summary_of_mixed_traffic(compare: Comparison, scale: Scale, tmp_path: P
     folder = tmp_path / "mixed"
     write_mixed(folder, scale.rows // 5)
     compare_summary(compare, "Captures of mixed traffic to their summary", folder)
+
+
+def test_findings_and_report(compare: Comparison, scale: Scale, tmp_path: Path) -> None:
+    """What ``detect`` and ``report`` read and judge, beside reading the columns of both."""
+    path = tmp_path / "messages.pcap"
+    write_streams(path, user_messages(scale.rows // 20).split())
+    both = {table: tuple(dict.fromkeys((*EVIDENCE[table], *COLUMNS[table]))) for table in COLUMNS}
+
+    def judge(summary: Summary | None = None) -> int:
+        detector, rows = Detector(), 0
+        with CapturedRows(path, more=None if summary is None else COLUMNS) as reader:
+            for table, batch in reader:
+                detector.add(table, batch)
+                if summary is not None:
+                    summary.add(table, batch)
+                rows += len(batch)
+        assert detector.findings()
+        return rows
+
+    def columns(wanted: dict[str, tuple[str, ...]]) -> int:
+        return sum(len(batch) for _, batch in read_tables(path, columns=wanted, guid="binary"))
+
+    rows = columns(EVIDENCE)
+    assert judge() == judge(Summary()) == rows
+    compare(
+        "Capture file (pcap, TCP in order) to findings, and to a summary with findings",
+        yardstick=path.read_bytes(),
+        mine=[
+            (Contender(f"{OURS}, detect", judge, rows), Goal()),
+            (Contender(f"{OURS}, report", lambda: judge(Summary()), rows), Goal()),
+        ],
+        arrays=[
+            Contender(f"{OURS}, the columns of detect", lambda: columns(EVIDENCE), rows),
+            Contender(f"{OURS}, the columns of report", lambda: columns(both), rows),
+        ],
+    )
