@@ -25,9 +25,9 @@ from msmqwire.columns.schema import (
 )
 from msmqwire.discovery.client import TRANSITIONS, Transition
 from msmqwire.formatname.schema import FORMAT_NAMES
-from msmqwire.insight.explain import FAULTS
 from msmqwire.mqqb.rules import RULES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
+from msmqwire.wire.codes import FAULTS
 
 HERE = Path(__file__).parent
 STATEMENTS = HERE.parent / "tests" / "contract" / "conformance.csv"

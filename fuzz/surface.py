@@ -18,7 +18,7 @@ from fuzz.sessions import session_machines
 from msmqwire import capture, mqcn, mqqb, mqsd, propvariant
 from msmqwire.errors import CaptureError, EncodeError
 from msmqwire.formatname import parse_batch
-from msmqwire.properties.lookup import KINDS
+from msmqwire.properties.table import KINDS
 from msmqwire.properties.vartype import TYPE_NAMES
 from tests.capture import build, oracle, reading, stream_oracle
 from tests.columns.formats import FORMATS

@@ -32,7 +32,7 @@ from msmqwire.columns.batch import joined, take_rows
 from msmqwire.columns.schema import GuidForm
 from msmqwire.notification import judgement
 from msmqwire.notification.schema import CAPTURED_NOTIFICATIONS
-from msmqwire.wire.fault import FAULT_NAMES
+from msmqwire.wire.codes import FAULT_NAMES
 from msmqwire.wire.transport import Transport
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from msmqwire.wire.guid cimport GUID_SIZE
 from msmqwire.wire.simd cimport wire_popcount
 
 from msmqwire.columns.schema import FAULT_CODE, index_type
-from msmqwire.wire.fault import FAULT_NAMES
+from msmqwire.wire.codes import FAULT_NAMES
 
 # arrow.uuid is an extension type: its name travels in the metadata of the field, in the C data interface's encoding
 cdef bytes UUID_METADATA = b"".join(

@@ -34,7 +34,7 @@ from msmqwire.columns.views import (
     ADDRESS_DTYPE, FAULT_DTYPE, FORMAT_NAME_DTYPE, SPAN_DTYPE, AsciiColumn, BytesColumn, ListColumn, TextColumn,
     Utf8Column,
 )
-from msmqwire.wire.fault import FAULT_NAMES
+from msmqwire.wire.codes import FAULT_NAMES
 
 __all__ = ["Batch", "FaultEntry", "gathered", "joined", "take_rows"]
 

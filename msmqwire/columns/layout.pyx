@@ -9,7 +9,8 @@ from msmqwire.columns.convert cimport TextSpan
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64, store_u32
 from msmqwire.wire.simd cimport wire_prefetch
 
-from msmqwire.columns.schema import UINT32, ListOf, Scalar, StructOf
+from msmqwire.columns.fields import section_names
+from msmqwire.columns.schema import TIMESTAMP, UINT32, ListOf, Scalar, StructOf
 
 
 cdef enum:
@@ -461,13 +462,30 @@ cdef size_t width_of(object type_) except? 0:
     return 4 if isinstance(type_, ListOf) else 1
 
 
+cdef dict fixed_sources(object table, tuple sections):
+    """The lines of the columns that are loaded from the bytes of headers, whose sections have these names."""
+    cdef dict sources = {}
+    for header in table.headers:
+        for row in header.fields:
+            if not row.about or row.store or row.derived:
+                continue
+            form, others = COPY, (row.at,)
+            if row.type == "bits":
+                form, others = BITS, (row.at, row.bits[0], (1 << row.bits[1]) - 1)
+            elif row.column_type is TIMESTAMP:
+                form = SECONDS
+            sources[row.column] = section(form, sections.index(header.section), others)
+    return sources
+
+
 cdef class Layout:
     def __init__(
         self, table, dict sources, size_t stride, *, dict written=None, dict presence=None, size_t smallest_row=0,
-        dict whole=None,
+        dict whole=None, tuple records=(),
     ):
         self.table = table
-        self.sources = {
+        self.sources = sources = {
+            **fixed_sources(table, section_names(records or (table,))),
             **sources,
             "presence": (VALUE, 0),
             "violations": (VALUE, 4),

@@ -7,12 +7,12 @@ tables are read off it; nothing else lists columns.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntFlag
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from msmqwire.wire.fault import FAULT_NAMES
+from msmqwire.wire.codes import FAULT_NAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,6 +179,10 @@ class Table:
         The bits of the ``violations`` column; None for a table without violations (capture columns, format names).
     rules : tuple of (str, str)
         Each violation and the rule that it breaks, with its section.
+    headers : tuple of Header
+        The fields of packets that the columns are made of; empty for a table of something else.
+    presence_bits : dict of str to int
+        The bits of the presence of a row, by their names in kernels.
     """
 
     name: str
@@ -187,6 +191,8 @@ class Table:
     fields: tuple[str, ...] = ()
     violations: type[IntFlag] | None = None
     rules: tuple[tuple[str, str], ...] = ()
+    headers: tuple[Any, ...] = ()
+    presence_bits: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def all_columns(self) -> tuple[Column, ...]:

@@ -16,7 +16,7 @@ from msmqwire.wire.guid cimport GUID_SIZE
 
 from msmqwire.errors import FormatNameError
 from msmqwire.formatname.schema import EXPECTED, FIELDS, KINDS, PROTOCOLS, QUEUE_TYPES, SUFFIXES
-from msmqwire.wire.fault import FAULT_NAMES
+from msmqwire.wire.codes import FAULT_NAMES
 
 __all__ = ["scan"]
 

@@ -11,7 +11,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from msmqwire.insight.layouts import LAYOUTS, SIZES, field_ids
+from msmqwire.columns.fields import SIZES
+from msmqwire.insight.layouts import LAYOUTS, field_ids
 from msmqwire.insight.wireshark import dissector
 
 __all__ = ["kaitai", "write"]

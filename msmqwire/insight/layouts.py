@@ -1,36 +1,24 @@
-"""Where the fields of each packet lie: one list for byte maps, the Wireshark dissector and the Kaitai descriptions.
+"""The fields of each packet in the order of the wire: byte maps, and what dissectors are written from.
 
-A field has a type and may have a condition. Sizes and conditions are expressions that Python and Lua read alike: the
-names of earlier numbers, ``has(number, mask)``, ``bits(number, shift, width)``, ``left`` (the bytes that remain) and
-``position``.
-The kernels have their own layouts; the tests compare both on every vector.
+The rows are those of the tables of protocols; kernels read packets by themselves, and the tests compare both on every
+vector.
 """
 
 from __future__ import annotations
 
+import ast
+import operator
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
-__all__ = ["LAYOUTS", "SIZES", "Field", "Part", "byte_map", "field_ids", "guess"]
+from msmqwire.columns.fields import SIZES, Field
+from msmqwire.columns.schema import Table
+from msmqwire.mqqb import MESSAGES, SESSIONS
+from msmqwire.mqsd import TOPOLOGY
 
-#: The bytes of types with a fixed size. ``bytes`` and ``text`` (UTF-16LE) take an expression, ``pad`` fills up to four.
-SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "guid": 16}
-
-
-class Field(NamedTuple):
-    """A field of a packet.
-
-    ``name`` is that of the specification, ``id`` the name of its number in expressions, ``column`` the column that
-    shows its value unchanged, if there is one.
-    """
-
-    name: str
-    type: str
-    id: str = ""
-    column: str = ""
-    when: str = ""
-    size: str = ""
+__all__ = ["LAYOUTS", "Part", "byte_map", "field_ids", "guess"]
 
 
 class Part(NamedTuple):
@@ -43,164 +31,30 @@ class Part(NamedTuple):
     value: Any
 
 
-def _numbers(header: str, when: str, *rows: tuple[str, str, str]) -> tuple[Field, ...]:
-    """Fields of fixed size: name, type and id, which is the column as well; an id in angle brackets has no column."""
-    return tuple(
-        Field(f"{header}{name}", type_, id_.strip("<>"), "" if id_.startswith("<") else id_, when)
-        for name, type_, id_ in rows
-    )
+def _layouts(table: Table) -> dict[str, tuple[Field, ...]]:
+    """The byte maps of a table, by their names."""
+    found: dict[str, list[Field]] = {}
+    for header in table.headers:
+        found.setdefault(header.layout or table.name, []).extend(header.on_the_wire())
+    return {name: tuple(fields) for name, fields in found.items()}
 
-
-def _queue(name: str, id_: str, shift: int) -> tuple[Field, ...]:
-    """A queue, by the code in UserHeader.Flags ([MS-MQMQ] 2.2.19.2)."""
-    code = f"bits(user_flags, {shift}, 3)"
-    direct = f"{code} == 7"
-    return (
-        Field(f"{name}.Guid", "guid", "", "", f"{code} == 5 or {code} == 6"),
-        Field(f"{name}.Number", "u32", "", "", f"{code} == 2 or {code} == 3 or {code} == 4 or {code} == 6"),
-        Field(f"{name}.Count", "u16", f"{id_}_count", "", direct),
-        Field(f"{name}.Name", "text", "", "", direct, f"{id_}_count"),
-        Field(f"{name}.Padding", "pad", "", "", direct),
-    )
-
-
-def _blob(name: str, column: str, size: str) -> tuple[Field, ...]:
-    when = f"has(user_flags, 0x80000) and {size} > 0"
-    return Field(name, "bytes", "", column, when, size), Field(f"{name} padding", "pad", "", "", when)
-
-
-_BASE = _numbers(
-    "", "",
-    ("VersionNumber", "u8", "<version>"), ("BaseHeader.Reserved", "u8", ""), ("BaseHeader.Flags", "u16", "base_flags"),
-    ("Signature", "u32", "<signature>"), ("PacketSize", "u32", "packet_size"),
-)  # fmt: skip
-_SESSION_HEADER = (
-    ("AckSequenceNumber", "u16", "ack_sequence_number"),
-    ("RecoverableMsgAckSeqNumber", "u16", "recoverable_msg_ack_seq_number"),
-    ("RecoverableMsgAckFlags", "u32", "recoverable_msg_ack_flags"),
-    ("UserMsgSequenceNumber", "u16", "user_msg_sequence_number"),
-    ("RecoverableMsgSeqNumber", "u16", "recoverable_msg_seq_number"),
-    ("WindowSize", "u16", "window_size"),
-    ("Reserved", "u16", ""),
-)
-_KIND = "bits(internal_flags, 0, 4)"
 
 LAYOUTS: dict[str, tuple[Field, ...]] = {
-    "topology": (
-        *_numbers("", "", ("Version", "u8", "version"), ("Type", "u8", "<type>"), ("Reserved", "u16", "<reserved>")),
-        *_numbers(
-            "", "type == 1",
-            ("EnterpriseID", "guid", "enterprise_id"), ("RequestID", "guid", "request_id"),
-            ("SiteID", "guid", "site_id"),
-        ),
-        Field("IPX fields", "bytes", "", "", "type == 1 and left > 0", "left"),
-        *_numbers(
-            "", "type == 2",
-            ("CorrelationID", "guid", "correlation_id"), ("ConnectedNetworkCount", "u32", "<count>"),
-            ("ConnectedNetworkMask", "u32", "connected_network_mask"), ("DirectoryServiceServerSize", "u32", "<size>"),
-        ),
-        Field("ConnectedNetworkArray", "bytes", "", "", "type == 2", "count * 16"),
-        Field("RespondingSiteID", "guid", "", "responding_site_id", "type == 2 and size > 0"),
-        Field("DirectoryServiceServerArray", "text", "", "", "type == 2 and size > 0", "size"),
-    ),
-    "messages": (
-        *_BASE,
-        *_numbers(
-            "", "",
-            ("TimeToReachQueue", "u32", "time_to_reach_queue"),
-            ("SourceQueueManager", "guid", "source_queue_manager"),
-            ("QueueManagerAddress", "guid", "queue_manager_address"),
-            ("TimeToBeReceived", "u32", "time_to_be_received"), ("SentTime", "u32", "<sent>"),
-            ("MessageID", "u32", "message_id"), ("UserHeader.Flags", "u32", "user_flags"),
-        ),
-        *_queue("DestinationQueue", "destination", 10),
-        *_queue("AdminQueue", "admin", 13),
-        *_queue("ResponseQueue", "response", 16),
-        *_numbers("", "has(user_flags, 0x400000)", ("ConnectorType", "guid", "connector_type")),
-        *_numbers(
-            "", "has(user_flags, 0x100000)",
-            ("TransactionHeader.Flags", "u32", "transaction_flags"), ("TxSequenceID", "u64", "tx_sequence_id"),
-            ("TxSequenceNumber", "u32", "tx_sequence_number"),
-            ("PreviousTxSequenceNumber", "u32", "previous_tx_sequence_number"),
-        ),
-        *_numbers(
-            "", "has(user_flags, 0x100000) and has(transaction_flags, 1)",
-            ("ConnectorQMGuid", "guid", "connector_queue_manager"),
-        ),
-        *_numbers(
-            "SecurityHeader.", "has(user_flags, 0x80000)",
-            ("Flags", "u16", "security_flags"), ("SecurityIDSize", "u16", "<security_id_size>"),
-            ("EncryptionKeySize", "u16", "<encryption_key_size>"), ("SignatureSize", "u16", "<signature_size>"),
-            ("SenderCertSize", "u32", "<sender_cert_size>"), ("ProviderInfoSize", "u32", "<provider_info_size>"),
-        ),
-        *_blob("SecurityID", "security_id", "security_id_size"),
-        *_blob("EncryptionKey", "encryption_key", "encryption_key_size"),
-        *_blob("SecurityData.Signature", "signature", "signature_size"),
-        *_blob("SenderCert", "sender_certificate", "sender_cert_size"),
-        *_blob("ProviderInfo", "provider_info", "provider_info_size"),
-        *_numbers(
-            "", "has(user_flags, 0x200000)",
-            ("MessagePropertiesHeader.Flags", "u8", "properties_flags"), ("LabelLength", "u8", "<label_length>"),
-            ("MessageClass", "u16", "message_class"), ("CorrelationID.Guid", "guid", "correlation_guid"),
-            ("CorrelationID.Ordinal", "u32", "correlation_ordinal"), ("BodyType", "u32", "body_type"),
-            ("ApplicationTag", "u32", "application_tag"), ("MessageSize", "u32", "message_size"),
-            ("AllocationBodySize", "u32", "allocation_body_size"), ("PrivacyLevel", "u32", "privacy_level"),
-            ("HashAlgorithm", "u32", "hash_algorithm"), ("EncryptionAlgorithm", "u32", "encryption_algorithm"),
-            ("ExtensionSize", "u32", "<extension_size>"),
-        ),
-        Field("Label", "text", "", "", "has(user_flags, 0x200000)", "label_length * 2"),
-        Field("ExtensionData", "bytes", "", "extension_data", "has(user_flags, 0x200000)", "extension_size"),
-        Field("MessageBody", "bytes", "", "body", "has(user_flags, 0x200000)", "message_size"),
-        Field("MessagePropertiesHeader padding", "pad", "", "", "position < packet_size"),
-        *_numbers(
-            "DebugHeader.", "has(base_flags, 0x20)", ("Flags", "u16", "<debug_flags>"), ("Reserved", "u16", ""),
-        ),
-        *_numbers(
-            "DebugHeader.", "has(base_flags, 0x20) and bits(debug_flags, 0, 2) == 1",
-            ("QueueIdentifier", "guid", "debug_queue"),
-        ),
-        # SRMPEnvelopeHeader, CompoundMessageHeader, SoapHeader and MultiQueueFormatHeader
-        Field("further headers", "bytes", "", "", "position < packet_size", "packet_size - position"),
-        *_numbers("SessionHeader.", "has(base_flags, 0x10)", *_SESSION_HEADER),
-    ),
-    "sessions": (
-        *_BASE,
-        *_numbers(
-            "", "",
-            ("TimeToReachQueue", "u32", "<time_to_reach_queue>"),
-            ("InternalHeader.Reserved", "u16", "<internal_reserved>"),
-            ("InternalHeader.Flags", "u16", "internal_flags"),
-        ),
-        *_numbers("SessionHeader.", f"{_KIND} == 1", *_SESSION_HEADER),
-        *_numbers(
-            "", f"{_KIND} == 2",
-            ("ClientGuid", "guid", "client_guid"), ("ServerGuid", "guid", "server_guid"),
-            ("TimeStamp", "u32", "time_stamp"), ("OperatingSystem", "u16", "operating_system"),
-            ("EstablishConnection.Reserved", "u16", "<establish_reserved>"),
-        ),
-        Field("Padding", "bytes", "", "", f"{_KIND} == 2", "512"),
-        *_numbers(
-            "", f"{_KIND} == 3",
-            ("RecoverableAckTimeout", "u32", "recoverable_ack_timeout"), ("AckTimeout", "u32", "ack_timeout"),
-            ("ConnectionParameters.Reserved", "u16", "<parameters_reserved>"), ("WindowSize", "u16", "window_size"),
-        ),
-    ),
-    "ping": _numbers(
-        "Ping.", "",
-        ("Flags", "u16", "<flags>"), ("Signature", "u16", "<signature>"), ("Cookie", "u32", "cookie"),
-        ("QMGuid", "guid", "queue_manager"),
-    ),
+    **_layouts(TOPOLOGY),
+    **_layouts(MESSAGES),
+    **_layouts(SESSIONS),
     "notifications": (
-        *_numbers("", "", ("Version", "u8", "version"), ("NumberOfUpdateNotifications", "u8", "<updates>")),
-        Field("NotificationUpdate", "bytes", "", "", "version == 1", "left"),
-        Field("NotificationBody", "text", "", "", "version == 2", "left"),
+        Field("Version", "u8", id="version", column="version"),
+        Field("NumberOfUpdateNotifications", "u8", id="updates"),
+        Field("NotificationUpdate", "bytes", when="version == 1", size="left"),
+        Field("NotificationBody", "text", when="version == 2", size="left"),
     ),
-}  # fmt: skip
-
-_FUNCTIONS = {
-    "has": lambda number, mask: bool(number & mask),
-    "bits": lambda number, shift, width: number >> shift & ((1 << width) - 1),
 }
+
+_OPERATORS: dict[type[ast.AST], Any] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Eq: operator.eq, ast.Lt: operator.lt, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
 
 
 def field_ids(layout: str) -> Iterator[tuple[str, Field]]:
@@ -248,9 +102,9 @@ def byte_map(layout: str, payload: bytes) -> Iterator[Part]:
     known: dict[str, Any] = {"position": 0, "left": len(payload)}
     at = 0
     for field in LAYOUTS[layout]:
-        if field.when and not _value(field.when, known):
+        if field.when and not _value(_parsed(field.when), known):
             continue
-        size = -at % 4 if field.type == "pad" else SIZES.get(field.type) or _value(field.size, known)
+        size = -at % 4 if field.type == "pad" else SIZES.get(field.type) or _value(_parsed(field.size), known)
         if field.type == "pad":
             size = min(size, known.get("packet_size", len(payload)) - at)
         if size <= 0:
@@ -266,6 +120,28 @@ def byte_map(layout: str, payload: bytes) -> Iterator[Part]:
         yield Part(Field("trailing bytes", "bytes"), at, len(payload), False, payload[at:])
 
 
-def _value(expression: str, known: dict[str, Any]) -> int:
-    # Expressions are those of this file; payloads only give numbers
-    return int(eval(expression, {"__builtins__": {}, **_FUNCTIONS}, known))
+@cache
+def _parsed(expression: str) -> ast.expr:
+    return ast.parse(expression, mode="eval").body
+
+
+def _value(expression: ast.expr, known: dict[str, Any]) -> int:
+    """The value of an expression of ``Field``."""
+    match expression:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.Name(id=name):
+            return int(known[name])
+        case ast.BoolOp(op=ast.And(), values=parts):
+            return all(_value(part, known) for part in parts)
+        case ast.BoolOp(op=ast.Or(), values=parts):
+            return any(_value(part, known) for part in parts)
+        case ast.UnaryOp(op=ast.Not(), operand=part):
+            return not _value(part, known)
+        case ast.BinOp(left=left, op=sign, right=right) | ast.Compare(left=left, ops=[sign], comparators=[right]):
+            return int(_OPERATORS[type(sign)](_value(left, known), _value(right, known)))
+        case ast.Call(func=ast.Name(id="has"), args=[number, mask]):
+            return _value(number, known) & _value(mask, known) != 0
+        case ast.Call(func=ast.Name(id="bits"), args=[number, shift, width]):
+            return _value(number, known) >> _value(shift, known) & (1 << _value(width, known)) - 1
+    raise ValueError(f"{ast.unparse(expression)} is no expression of a field")

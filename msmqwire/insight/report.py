@@ -17,12 +17,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 from msmqwire.errors import counted
-from msmqwire.insight.explain import FAULTS, explain
+from msmqwire.insight.explain import explain
 from msmqwire.insight.findings import Finding
 from msmqwire.insight.rows import frames_text, seen_text
 from msmqwire.insight.sections import SECTIONS
 from msmqwire.insight.summary import Summary, schema
 from msmqwire.mqqb.message_classes import MEANINGS
+from msmqwire.wire.codes import FAULTS
 
 __all__ = ["page"]
 

@@ -7,191 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from msmqwire.capture import TABLES
-from msmqwire.insight.explain import FAULTS
-from msmqwire.insight.layouts import LAYOUTS, Field, field_ids
+from msmqwire.columns.fields import SIZES, Field, enumerated
+from msmqwire.columns.schema import Enumeration
+from msmqwire.insight.layouts import LAYOUTS, field_ids
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
-from msmqwire.mqqb.readable import BODY_TYPES
-from msmqwire.mqqb.schema import DELIVERY_MODES, SENDER_ID_TYPES
+from msmqwire.wire.codes import FAULTS
 
-__all__ = ["CHECKS", "DISSECTED", "dissector"]
+__all__ = ["DISSECTED", "dissector"]
 
 #: The layouts that the dissector has: change notifications are bodies of messages, which may be encrypted.
 DISSECTED = tuple(layout for layout in LAYOUTS if layout != "notifications")
-
-#: The names of the values of fields.
-_VALUES: dict[str, Mapping[int, str]] = {
-    "Type": {1: "TopologyClientRequest", 2: "TopologyServerReply"},
-    "MessageClass": MESSAGE_CLASSES,
-    "BodyType": BODY_TYPES,
-    "PrivacyLevel": {0: "none", 1: "40-bit", 3: "128-bit", 5: "AES"},
-    "HashAlgorithm": {
-        0x8001: "MD2", 0x8002: "MD4", 0x8003: "MD5", 0x8004: "SHA-1", 0x800C: "SHA-256", 0x800E: "SHA-512",
-    },
-    "EncryptionAlgorithm": {
-        0x6602: "RC2", 0x660E: "AES-128", 0x660F: "AES-192", 0x6610: "AES-256", 0x6801: "RC4",
-    },
-}  # fmt: skip
-
-#: How the numbers of fields are times: seconds since 1970, or a duration in a unit.
-_TIMES = {
-    "SentTime": "unix",
-    "TimeToReachQueue": "s",
-    "TimeToBeReceived": "s",
-    "TimeStamp": "ms",
-    "RecoverableAckTimeout": "ms",
-    "AckTimeout": "ms",
-}
-
-
-class _Bits(NamedTuple):
-    """Bits of a field of flags, from ``first`` on; ``values`` are the names of what they can be."""
-
-    name: str
-    first: int
-    width: int = 1
-    values: tuple[str, ...] = ()
-
-
-_QUEUE_FORMS = (
-    "none", "as AdminQueue", "private on the source", "private on the destination", "private on the host of AdminQueue",
-    "public", "private", "direct",
-)  # fmt: skip
-_BASE_FLAGS = (_Bits("PR", 0, 3), _Bits("IN", 3), _Bits("SH", 4), _Bits("DH", 5), _Bits("TR", 8))
-#: The flags of [MS-MQMQ] 2.2.19-2.2.20 and [MS-MQQB] 2.2 that have a meaning.
-_FLAGS: dict[str, tuple[_Bits, ...]] = {
-    "BaseHeader.Flags": _BASE_FLAGS,
-    "UserHeader.Flags": (
-        _Bits("RC", 0, 5), _Bits("DM", 5, 2, DELIVERY_MODES), _Bits("JN", 8), _Bits("JP", 9),
-        _Bits("DQ", 10, 3, _QUEUE_FORMS), _Bits("AQ", 13, 3, _QUEUE_FORMS), _Bits("RQ", 16, 3, _QUEUE_FORMS),
-        _Bits("SH", 19), _Bits("TH", 20), _Bits("MP", 21), _Bits("CQ", 22), _Bits("MQ", 23), _Bits("AH", 25),
-        _Bits("HH", 28),
-    ),
-    "TransactionHeader.Flags": (
-        _Bits("CG", 0), _Bits("FA", 1), _Bits("FM", 2), _Bits("LM", 3), _Bits("ID", 4, 20),
-    ),
-    "SecurityHeader.Flags": (
-        _Bits("ST", 0, 4, SENDER_ID_TYPES), _Bits("AU", 4), _Bits("EB", 5), _Bits("DE", 6), _Bits("AI", 7),
-        _Bits("AS", 8, 4),
-    ),
-    "MessagePropertiesHeader.Flags": (_Bits("PA", 0), _Bits("PR", 1), _Bits("NA", 2), _Bits("NR", 3)),
-    "InternalHeader.Flags": (
-        _Bits("PT", 0, 4, ("", "SessionAck", "EstablishConnection", "ConnectionParameters")), _Bits("CS", 4),
-    ),
-    "OperatingSystem": (_Bits("RE", 0, 8), _Bits("SE", 8), _Bits("OS", 9), _Bits("QS", 10)),
-    "Ping.Flags": (_Bits("RC", 0), _Bits("RF", 1)),
-}  # fmt: skip
-
-
-class _Check(NamedTuple):
-    """A fault or violation: it stands at a field when the expression is true after the field was read."""
-
-    field: str
-    code: str
-    when: str
-
-
-_BASE_CHECKS = (
-    _Check("VersionNumber", "bad_version", "not (version == 16)"),
-    _Check("BaseHeader.Flags", "reserved_flags", "bits(base_flags, 6, 2) > 0 or bits(base_flags, 9, 7) > 0"),
-    _Check("Signature", "bad_signature", "not (signature == 0x524F494C)"),
-    _Check("PacketSize", "too_large", "packet_size > 0x400000"),
-)
-#: What the dissector judges: the faults and violations of single fields. Our decoders judge all of them.
-CHECKS: dict[str, tuple[_Check, ...]] = {
-    "topology": (
-        _Check("Version", "version_nonzero", "version > 0"),
-        _Check("Type", "bad_type", "not (type == 1) and not (type == 2)"),
-        _Check("Reserved", "reserved_nonzero", "reserved > 0"),
-        _Check("SiteID", "ipx_fields_on_ip", "left >= 8"),
-        _Check("ConnectedNetworkCount", "bad_count", "count == 0 or count > 32"),
-        _Check("ConnectedNetworkMask", "mask_nonzero_on_ip", "connected_network_mask > 0"),
-        _Check("DirectoryServiceServerSize", "bad_size", "bits(size, 0, 1) == 1 or (size > 0 and size < 8)"),
-    ),
-    "messages": (
-        *_BASE_CHECKS,
-        _Check("BaseHeader.Flags", "missing_debug_header", "has(base_flags, 0x100) and not has(base_flags, 0x20)"),
-        _Check("UserHeader.Flags", "missing_properties", "not has(user_flags, 0x200000)"),
-        _Check("UserHeader.Flags", "delivery_mode", "bits(user_flags, 5, 2) > 1"),
-        _Check("UserHeader.Flags", "express_transaction", "has(user_flags, 0x100000) and bits(user_flags, 5, 2) == 0"),
-        _Check("UserHeader.Flags", "hop_count", "bits(user_flags, 0, 5) > 0x1D"),
-        _Check("UserHeader.Flags", "transaction_priority", "has(user_flags, 0x100000) and bits(base_flags, 0, 3) > 0"),
-        _Check(
-            "UserHeader.Flags",
-            "reserved_flags",
-            "has(user_flags, 0x80) or has(user_flags, 0x1000000) or bits(user_flags, 26, 2) > 0 "
-            "or bits(user_flags, 29, 3) > 0",
-        ),
-        _Check("TransactionHeader.Flags", "reserved_flags", "bits(transaction_flags, 24, 8) > 0"),
-        _Check("TxSequenceNumber", "tx_sequence_number", "tx_sequence_number == 0"),
-        _Check(
-            "PreviousTxSequenceNumber",
-            "previous_tx_sequence_number",
-            "previous_tx_sequence_number > 0 and previous_tx_sequence_number >= tx_sequence_number",
-        ),
-        _Check("SecurityHeader.Flags", "security_flags", "has(security_flags, 16) or bits(security_flags, 8, 4) > 0"),
-        _Check("SecurityHeader.Flags", "reserved_flags", "bits(security_flags, 12, 4) > 0"),
-        _Check("SecurityHeader.SenderCertSize", "too_large", "sender_cert_size > 0x400000"),
-        _Check(
-            "SecurityHeader.ProviderInfoSize",
-            "no_security_data",
-            "security_id_size + encryption_key_size + signature_size + sender_cert_size + provider_info_size == 0",
-        ),
-        _Check("MessagePropertiesHeader.Flags", "reserved_flags", "bits(properties_flags, 4, 4) > 0"),
-        _Check(
-            "MessagePropertiesHeader.Flags",
-            "admin_queue_flags",
-            "bits(user_flags, 13, 3) > 0 and bits(properties_flags, 0, 4) == 0",
-        ),
-        _Check("LabelLength", "bad_size", "label_length > 250"),
-        _Check("MessageClass", "message_class_value", "bits(message_class, 9, 4) > 0"),
-        _Check("AllocationBodySize", "allocation_body_size", "allocation_body_size < message_size"),
-        _Check(
-            "PrivacyLevel",
-            "privacy_level",
-            "privacy_level > 5 or privacy_level == 2 or privacy_level == 4 "
-            "or (privacy_level == 0 and has(user_flags, 0x80000) and has(security_flags, 32))",
-        ),
-        _Check("DebugHeader.Flags", "reserved_flags", "bits(debug_flags, 2, 14) > 0"),
-        _Check("SessionHeader.WindowSize", "window_size", "window_size == 0"),
-    ),
-    "sessions": (
-        *_BASE_CHECKS,
-        _Check("TimeToReachQueue", "time_to_reach_queue", "time_to_reach_queue < 0xFFFFFFFF"),
-        _Check("BaseHeader.Flags", "message_flags", "has(base_flags, 0x20) or has(base_flags, 0x100)"),
-        _Check("InternalHeader.Reserved", "reserved_nonzero", "internal_reserved > 0"),
-        _Check(
-            "InternalHeader.Flags",
-            "bad_type",
-            "bits(internal_flags, 0, 4) == 0 or bits(internal_flags, 0, 4) > 3",
-        ),
-        _Check("InternalHeader.Flags", "reserved_flags", "bits(internal_flags, 5, 11) > 0"),
-        _Check(
-            "InternalHeader.Flags",
-            "message_flags",
-            "has(base_flags, 0x10) and not (bits(internal_flags, 0, 4) == 1)",
-        ),
-        _Check(
-            "InternalHeader.Flags",
-            "connection_refused",
-            "bits(internal_flags, 0, 4) == 1 and has(internal_flags, 16)",
-        ),
-        _Check("OperatingSystem", "operating_system", "not (bits(operating_system, 0, 8) == 0x10)"),
-        _Check("OperatingSystem", "reserved_flags", "bits(operating_system, 11, 5) > 0"),
-        _Check("EstablishConnection.Reserved", "reserved_nonzero", "establish_reserved > 0"),
-        _Check(
-            "AckTimeout",
-            "timeout_range",
-            "recoverable_ack_timeout < 0x1F4 or recoverable_ack_timeout > 0x1D4C0 "
-            "or ack_timeout < 0x4E20 or ack_timeout > 0x1D4C0",
-        ),
-        _Check("ConnectionParameters.Reserved", "reserved_nonzero", "parameters_reserved > 0"),
-        _Check("SessionHeader.WindowSize", "window_size", "window_size == 0"),
-    ),
-    "ping": (_Check("Ping.Signature", "bad_signature", "not (signature == 0x5548)"),),
-}
 
 _LUA = """\
 -- MSMQ packets: [MS-MQQB], [MS-MQMQ] 2.2.20, [MS-MQSD] 2.2. Written by msmqwire; do not edit.
@@ -391,44 +218,44 @@ def _field(layout: str, name: str, field: Field) -> str:
     members = [f'name = "{field.name}", type = "{field.type}"', f"proto = {_proto(abbreviation, field)}"]
     if field.id:
         members.append(f'id = "{field.id}"')
-    if field.name in _TIMES:
-        members.append(f'time = "{_TIMES[field.name]}"')
+    if field.time:
+        members.append(f'time = "{field.time}"')
     members += [
         f"{member} = {_function(text)}" for member, text in (("when", field.when), ("size", field.size)) if text
     ]
-    if field.name in _FLAGS:
-        width = int(field.type[1:])
-        parts = [_part(abbreviation, width, part) for part in _FLAGS[field.name]]
+    if field.parts:
+        parts = [_part(abbreviation, 8 * SIZES[field.type], part) for part in field.parts]
         members.append(f"bits = {{ {', '.join(parts)} }}")
-    checks = [check for check in CHECKS[layout] if check.field == field.name]
-    if checks:
-        rows = [f'{{ code = "{check.code}", when = {_function(check.when)} }}' for check in checks]
+    if field.checks:
+        rows = [f'{{ code = "{code}", when = {_function(when)} }}' for code, when in field.checks.items()]
         members.append(f"checks = {{ {', '.join(rows)} }}")
     return "{ " + ", ".join(members) + " }"
 
 
 def _proto(abbreviation: str, field: Field) -> str:
-    if _TIMES.get(field.name) == "unix":
+    if field.time == "unix":
         return f'ProtoField.absolute_time("{abbreviation}", "{field.name}", base.UTC)'
     kind = _TYPES.get(field.type, "bytes")
-    if field.name in _VALUES:
-        return f'ProtoField.{kind}("{abbreviation}", "{field.name}", base.DEC, {_table(_VALUES[field.name])})'
+    if field.names:
+        return f'ProtoField.{kind}("{abbreviation}", "{field.name}", base.DEC, {_table(field.names)})'
     return f'ProtoField.{kind}("{abbreviation}", "{field.name}")'
 
 
-def _part(abbreviation: str, width: int, part: _Bits) -> str:
-    mask = ((1 << part.width) - 1) << part.first
+def _part(abbreviation: str, width: int, part: Field) -> str:
+    first, count = part.bits
+    mask = ((1 << count) - 1) << first
     start = f'"{abbreviation}.{part.name.lower()}", "{part.name}"'
-    if part.width == 1:
+    if count == 1:
         return f"ProtoField.bool({start}, {width}, nil, {mask:#x})"
-    values = _table({number: name for number, name in enumerate(part.values) if name}) if part.values else "nil"
+    names = dict(enumerate(part.shown.names)) if isinstance(part.shown, Enumeration) else part.names
+    values = _table(names) if names else "nil"
     return f"ProtoField.uint{width}({start}, base.DEC, {values}, {mask:#x})"
 
 
 def _experts(layout: str) -> Iterator[str]:
     table = "sessions" if layout == "ping" else layout
     rules = dict(TABLES[table].table.rules)
-    for code in dict.fromkeys(("truncated", *(check.code for check in CHECKS[layout]))):
+    for code in enumerated(("truncated", *(code for field in LAYOUTS[layout] for code in field.checks))):
         group, severity = ("PROTOCOL", "WARN") if code in rules else ("MALFORMED", "ERROR")
         sentence = f"{code}: {rules.get(code) or FAULTS[code]}".replace('"', "'")
         yield (

@@ -12,14 +12,14 @@ from msmqwire.columns.batch cimport DECODED, Batch, Hold
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
 from msmqwire.columns.layout cimport (
-    COPY, LIST_END, VALUE, Columns, Layout, Source, column_of, place_of, put_fault, section
+    LIST_END, VALUE, Columns, Layout, Source, column_of, place_of, put_fault
 )
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqcn.kernel cimport (
     CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, HAS_BODY, HAS_CHANGE, HAS_GUID, HAS_OBJECT, HAS_PATH,
-    HAS_RESERVED, HAS_UPDATE, HEADER_SIZE, MACHINE, NO_OBJECT, NO_UPDATES, QUEUE, RESERVED_AT, SMALLEST_PROPERTY,
-    SMALLEST_UPDATE, TRAILING_BYTES, Body, PropertyColumns, Update, no_update, read_body, read_header,
-    read_update_head, read_update_properties, violation_fault,
+    HAS_RESERVED, HAS_UPDATE, HEADER_SIZE, MACHINE, MASTER_GUID, NO_OBJECT, NO_UPDATES, OBJECT_GUID, QUEUE, RESERVED_AT,
+    SECTION_COUNT, SMALLEST_PROPERTY, SMALLEST_UPDATE, TRAILING_BYTES, Body, PropertyColumns, Update, no_update,
+    read_body, read_header, read_update_head, read_update_properties, violation_fault,
 )
 from msmqwire.mqcn.property_columns cimport derive_members, gather_property
 from msmqwire.wire.fault cimport Fault
@@ -33,8 +33,6 @@ __all__ = ["NotificationBatch", "decode_batch"]
 
 cdef enum:
     PROPERTIES = 0
-    OBJECT_GUID = 0
-    MASTER_GUID = 1
     OPERATIONS_OF_EVENTS = CREATE | CHANGE << 4 | DELETE << 8 | CHANGE << 12
     COLUMN_COUNT = 12
 
@@ -51,7 +49,7 @@ memset(RESERVED_ZEROS, 0, sizeof(RESERVED_ZEROS))
 cdef struct Change:
     uint32_t presence
     uint32_t violations
-    const uint8_t* sections[2]  # the GUIDs; ZEROS where the row lacks them
+    const uint8_t* sections[SECTION_COUNT]  # the GUIDs; ZEROS where the row lacks them
     TextSpan path_name
     TextSpan domain_controller
     TextSpan reserved
@@ -71,9 +69,7 @@ LAYOUT = Layout(
         "index": (VALUE, place_of(&RECORD, &RECORD.index)),
         "operation": (VALUE, place_of(&RECORD, &RECORD.operation)),
         "object": (VALUE, place_of(&RECORD, &RECORD.object)),
-        "object_guid": section(COPY, OBJECT_GUID, (0,)),
         "path_name": (VALUE, place_of(&RECORD, &RECORD.path_name)),
-        "master_guid": section(COPY, MASTER_GUID, (0,)),
         "domain_controller": (VALUE, place_of(&RECORD, &RECORD.domain_controller)),
         "properties": (LIST_END, place_of(&RECORD, &RECORD.properties_end), 0, PROPERTIES),
         "reserved": (VALUE, place_of(&RECORD, &RECORD.reserved)),

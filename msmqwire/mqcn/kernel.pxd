@@ -24,8 +24,9 @@ from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_find_unit_and_nulls, wire_lowest_bit, wire_units_outside, wire_unlikely
 
 
-cpdef enum Field:
-    """Fields as the specification names them; the field of a fault."""
+# --- Written by `make build` from schema.py; do not edit ---
+# Fields as the specification names them; the field of a fault
+cdef enum Field:
     Version
     NumberOfUpdateNotifications
     Command
@@ -43,45 +44,57 @@ cpdef enum Field:
     NotificationBody
     Data
 
+# Bits of the column ``violations``
+cdef enum Violation:
+    NO_UPDATES = 1 << 0
+    TRAILING_BYTES = 1 << 1
+    PATH_NAME_SYNTAX = 1 << 2
+    PROPERTY_COUNT = 1 << 3
+    USE_GUID = 1 << 4
+    PROPERTY_SET = 1 << 5
+    DUPLICATE_PROPERTY = 1 << 6
 
-cpdef enum Violation:
-    """Bits of the ``violations`` column of the notifications table; with ``strict=True`` 2, 4 and 8 are faults."""
-    NO_UPDATES = 1
-    TRAILING_BYTES = 2
-    PATH_NAME_SYNTAX = 4
-    PROPERTY_COUNT = 8
-    USE_GUID = 16
-    PROPERTY_SET = 32
-    DUPLICATE_PROPERTY = 64
-
+# Faults of strict decoding
 cdef enum:
-    DISCARDABLE = 2 | 4 | 8
-    NEVER_WRITTEN = 1 | 2 | 4
+    DISCARDABLE = TRAILING_BYTES | PATH_NAME_SYNTAX | PROPERTY_COUNT
 
+# Bits of the presence of a row of notifications
+cdef enum Presence:
+    HAS_CHANGE = 1 << 1
+    HAS_OBJECT = 1 << 2
+    HAS_GUID = 1 << 3
+    HAS_PATH = 1 << 4
+    HAS_UPDATE = 1 << 5
+    HAS_BODY = 1 << 6
+    HAS_RESERVED = 1 << 7
 
-cpdef enum Presence:
-    """Bits of a row's presence byte above DECODED."""
-    HAS_CHANGE = 2
-    HAS_UPDATE = 4
-    HAS_OBJECT = 8
-    HAS_GUID = 16
-    HAS_PATH = 32
-    HAS_BODY = 64
-    HAS_RESERVED = 128
+# Sections of a record: where fixed fields are loaded from
+cdef enum:
+    OBJECT_GUID
+    MASTER_GUID
+    SECTION_COUNT
 
-
-cpdef enum Operation:
-    """Command; the text form is the name in lower case."""
+cdef enum Operation:
     CREATE
     CHANGE
     DELETE
 
-
-cpdef enum Object:
-    """What an update changes; the text form is the name in lower case."""
+cdef enum Object:
     NO_OBJECT
     QUEUE
     MACHINE
+
+cdef enum PropertySet:
+    CREATED = 0x7fff
+    QUEUE_KEY = 0x8000
+    QUEUE_CHANGES = 0x807f
+    MACHINE_KEY = 0x30000
+    MACHINE_CHANGES = 0x1ff0000
+# --- End of the written part ---
+
+
+cdef enum:
+    NEVER_WRITTEN = NO_UPDATES | TRAILING_BYTES | PATH_NAME_SYNTAX
 
 cdef enum:
     HEADER_SIZE = 2        # bytes of Version and NumberOfUpdateNotifications
@@ -100,15 +113,6 @@ cdef enum:
     MAX_UPDATES = 255
     MAX_PROPERTIES = 255
     SMALLEST_PROPERTY = 5  # PROPID and value
-
-
-cpdef enum PropertySet:
-    """Bits of the PROPIDs that [MS-MQCN] 3.3.5.2 names, in the order of SENT in kernel.pyx."""
-    CREATED = 0x7FFF            # the fifteen of a create
-    QUEUE_KEY = 0x8000          # PROPID_Q_QMID
-    QUEUE_CHANGES = 0x807F
-    MACHINE_KEY = 0x30000       # PROPID_QM_MACHINE_ID and PROPID_QM_FOREIGN
-    MACHINE_CHANGES = 0x1FF0000
 
 cdef enum:
     OTHERS = 0x40000000         # any other

@@ -14,30 +14,11 @@ from msmqwire.wire.fault cimport (
 )
 from msmqwire.wire.guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid, parse_guid
 
+from msmqwire.mqcn.property_sets import SENT
 from msmqwire.properties.table import by_name
-from msmqwire.wire.flags import make_flags
-
-__all__ = ["SENT", "STRICT", "Field", "Object", "Operation", "Presence", "PropertySet", "Violation"]
-
-make_flags(globals(), "Presence", "Violation")
-
-# The violations that are faults with strict=True
-STRICT = Violation(DISCARDABLE)
 
 NO_COLUMNS.ids = NULL
 NO_COLUMNS.values = NULL
-
-# The PROPIDs that a sender writes: [MS-MQCN] 3.3.5.2. The index of each is its bit
-SENT = (
-    # a create has the first fifteen, the change of a queue any of the first seven
-    "Q_JOURNAL", "Q_QUOTA", "Q_BASEPRIORITY", "Q_JOURNAL_QUOTA", "Q_AUTHENTICATE", "Q_PRIV_LEVEL", "Q_SECURITY",
-    "Q_TYPE", "Q_INSTANCE", "Q_CREATE_TIME", "Q_MODIFY_TIME", "Q_SCOPE", "Q_PATHNAME", "Q_LABEL", "Q_TRANSACTION",
-    # the change of a queue has this one
-    "Q_QMID",
-    # the change of a machine has these two, and any of the rest
-    "QM_MACHINE_ID", "QM_FOREIGN",
-    "QM_QUOTA", "QM_JOURNAL_QUOTA", "QM_SECURITY", "QM_ADDRESS", "QM_CNS", "QM_MACHINE_TYPE", "QM_OS",
-)
 
 cdef int fill_entries() except -1:
     cdef PropertyEntry* entry

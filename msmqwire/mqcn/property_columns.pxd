@@ -3,15 +3,17 @@
 from msmqwire.columns.batch cimport Batch
 
 
-cpdef enum Member:
-    """Bits of a property's presence byte: the member of ``properties`` that holds the value."""
-    IS_INT = 1
-    IS_TEXT = 2
-    IS_GUID = 4
-    IS_BYTES = 8
-    IS_INTS = 16
-    IS_GUIDS = 32
-    IS_TEXTS = 64
+# --- Written by `make build` from schema.py; do not edit ---
+# Bits of the presence of a property: the member that has the value
+cdef enum Member:
+    IS_INT = 1 << 0
+    IS_TEXT = 1 << 1
+    IS_GUID = 1 << 2
+    IS_BYTES = 1 << 3
+    IS_INTS = 1 << 4
+    IS_GUIDS = 1 << 5
+    IS_TEXTS = 1 << 6
+# --- End of the written part ---
 
 
 cdef int derive_members(Batch batch) except -1

@@ -3,8 +3,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Member: Any
-
 class PropertyColumn(NamedTuple):
     values: Any
     rows: NDArray[np.uint32]

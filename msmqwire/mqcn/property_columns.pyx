@@ -24,11 +24,8 @@ from msmqwire.wire.cursor cimport load_u32
 import numpy as np
 
 from msmqwire.columns.views import SPAN_DTYPE, BytesColumn, ListColumn, TextColumn
-from msmqwire.wire.flags import make_flags
 
-__all__ = ["Member", "PropertyColumn"]
-
-make_flags(globals(), "Member")
+__all__ = ["PropertyColumn"]
 
 cdef uint8_t[17] MEMBER_OF  # by Kind
 MEMBER_OF[:] = [

@@ -6,28 +6,49 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from msmqwire.mqcn.kernel import SENT, PropertySet
 from msmqwire.properties.table import by_name, by_number
 
-__all__ = ["CREATED", "MACHINE_CHANGES", "QUEUE_CHANGES", "describe"]
+__all__ = ["CREATED", "MACHINE_CHANGES", "PROPERTY_SETS", "QUEUE_CHANGES", "SENT", "describe"]
+
+#: The PROPIDs that a sender writes: [MS-MQCN] 3.3.5.2. The index of each is its bit.
+SENT = (
+    # a create has the first fifteen, the change of a queue any of the first seven
+    "Q_JOURNAL", "Q_QUOTA", "Q_BASEPRIORITY", "Q_JOURNAL_QUOTA", "Q_AUTHENTICATE", "Q_PRIV_LEVEL", "Q_SECURITY",
+    "Q_TYPE", "Q_INSTANCE", "Q_CREATE_TIME", "Q_MODIFY_TIME", "Q_SCOPE", "Q_PATHNAME", "Q_LABEL", "Q_TRANSACTION",
+    # the change of a queue has this one
+    "Q_QMID",
+    # the change of a machine has these two, and any of the rest
+    "QM_MACHINE_ID", "QM_FOREIGN",
+    "QM_QUOTA", "QM_JOURNAL_QUOTA", "QM_SECURITY", "QM_ADDRESS", "QM_CNS", "QM_MACHINE_TYPE", "QM_OS",
+)  # fmt: skip
+
+#: The bits of the PROPIDs that a create, the change of a queue and that of a machine need or can have.
+PROPERTY_SETS = {
+    "CREATED": 0x7FFF,
+    "QUEUE_KEY": 0x8000,
+    "QUEUE_CHANGES": 0x807F,
+    "MACHINE_KEY": 0x30000,
+    "MACHINE_CHANGES": 0x1FF0000,
+}
 
 
-def _members(bits: PropertySet) -> list[int]:
+def _members(name: str) -> list[int]:
+    bits = PROPERTY_SETS[name]
     return [by_name(f"PROPID_{name}").number for at, name in enumerate(SENT) if bits >> at & 1]
 
 
 #: The PROPIDs that a create of a queue has, that the change of a queue can have, and that of a queue manager.
-CREATED = frozenset(_members(PropertySet.CREATED))
-QUEUE_CHANGES = frozenset(_members(PropertySet.QUEUE_CHANGES))
-MACHINE_CHANGES = frozenset(_members(PropertySet.MACHINE_CHANGES))
+CREATED = frozenset(_members("CREATED"))
+QUEUE_CHANGES = frozenset(_members("QUEUE_CHANGES"))
+MACHINE_CHANGES = frozenset(_members("MACHINE_CHANGES"))
 
 _DELETED = [by_name("PROPID_D_SCOPE").number, by_name("PROPID_D_OBJTYPE").number]
 
 # By command and object: what an update needs, and what it can have
 _SETS = {
-    ("create", None): (_members(PropertySet.CREATED), _members(PropertySet.CREATED)),
-    ("change", "queue"): (_members(PropertySet.QUEUE_KEY), _members(PropertySet.QUEUE_CHANGES)),
-    ("change", "machine"): (_members(PropertySet.MACHINE_KEY), _members(PropertySet.MACHINE_CHANGES)),
+    ("create", None): (_members("CREATED"), _members("CREATED")),
+    ("change", "queue"): (_members("QUEUE_KEY"), _members("QUEUE_CHANGES")),
+    ("change", "machine"): (_members("MACHINE_KEY"), _members("MACHINE_CHANGES")),
     ("delete", None): (_DELETED, _DELETED),
 }
 

@@ -1,80 +1,140 @@
-"""The columns of the notifications table, and the names that its faults and violations use: [MS-MQCN] 2.2.4-2.2.6."""
+"""The table of MS-MQCN: the fields of change notifications, their columns, and the rules that messages can break.
+
+[MS-MQCN] 2.2.4-2.2.6. ``make build`` writes the enumerations of ``kernel.pxd`` from this table.
+"""
 
 from __future__ import annotations
 
-from msmqwire.columns.schema import (
-    BYTES,
-    GUID,
-    INT64,
-    TEXT,
-    UINT8,
-    UINT32,
-    Column,
-    Enumeration,
-    ListOf,
-    StructOf,
-    Table,
-)
-from msmqwire.mqcn.kernel import STRICT, Field, Object, Operation, Presence, Violation
-from msmqwire.mqcn.property_columns import Member
-from msmqwire.properties.lookup import KINDS, NUMBERED
+from functools import reduce
+from operator import or_
+
+from msmqwire.columns.fields import Field, Header, Violations, fault_names, packet_table
+from msmqwire.columns.schema import BYTES, GUID, INT64, TEXT, UINT32, Enumeration, ListOf, StructOf
+from msmqwire.mqcn.property_sets import PROPERTY_SETS
+from msmqwire.properties.table import KINDS, NUMBERED
 from msmqwire.properties.vartype import TYPE_NAMES
 
 __all__ = ["FIELDS", "NOTIFICATIONS", "OBJECTS", "OPERATIONS", "STRICT", "Violation"]
 
-FIELDS = tuple([field.name for field in Field if field.name])
-OPERATIONS = tuple(name.lower() for name in Operation.__members__)
-OBJECTS = tuple(name.lower() for name in Object.__members__ if name != "NO_OBJECT")
+OPERATIONS = ("create", "change", "delete")
+OBJECTS = ("queue", "machine")
 
-# The value of a property is in the member of its type; the other members are null.
-PROPERTY = StructOf(
+
+class Violation(Violations):
+    """Bits of the ``violations`` column of the notifications table; with ``strict=True`` 2, 4 and 8 are faults."""
+
+    NO_UPDATES = "NumberOfUpdateNotifications", "[MS-MQCN] 2.2.4", "a message of version 1 has at least one change"
+    TRAILING_BYTES = (
+        "Data",
+        "[MS-MQCN] 3.3.5.3",
+        "one unused byte may follow the last update, a U+0000 and one byte the text of version 2",
+        "bad_size",
+    )
+    PATH_NAME_SYNTAX = (
+        "PathName", "[MS-MQMQ] 2.1.1", "PathName is a QueuePathName, of any version of MSMQ", "bad_name",
+    )  # fmt: skip
+    PROPERTY_COUNT = (
+        "NumberOfProperties",
+        "[MS-MQCN] 3.2.5.1",
+        "a create or change has a property, a delete has two",
+        "bad_count",
+    )
+    USE_GUID = "UseGuid", "[MS-MQCN] 3.3.5.2", "a create has a PathName, a change or delete a GUID"
+    PROPERTY_SET = "PropertyId", "[MS-MQCN] 3.3.5.2", "the PROPIDs are those of the command"
+    DUPLICATE_PROPERTY = "PropertyId", "[MS-MQCN] 3.3.5.2", "no PROPID is repeated; receivers use the first"
+
+
+#: The violations that are faults of strict decoding.
+STRICT = reduce(or_, [each for each in Violation if each.rule.strict])
+
+#: The members of a property that hold its value: that of its type has it, the others are null.
+VALUES = (
+    ("int", INT64), ("text", TEXT), ("guid", GUID), ("bytes", BYTES), ("ints", ListOf(UINT32)), ("guids", ListOf(GUID)),
+    ("texts", ListOf(TEXT)),
+)  # fmt: skip
+_PROPERTY = StructOf(
     (
         ("id", UINT32),
         ("name", Enumeration(("", *(row.name for row in NUMBERED)))),
         ("type", Enumeration(("", *(TYPE_NAMES[vt] for vt in KINDS if vt)))),
-        ("int", INT64),
-        ("text", TEXT),
-        ("guid", GUID),
-        ("bytes", BYTES),
-        ("ints", ListOf(UINT32)),
-        ("guids", ListOf(GUID)),
-        ("texts", ListOf(TEXT)),
+        *VALUES,
     ),
-    presence=(0, 0, 0, *Member.__members__.values()),
+    presence=(0, 0, 0, *(1 << place for place in range(len(VALUES)))),
 )
 
-NOTIFICATIONS = Table(
-    name="notifications",
-    section="[MS-MQCN] 2.2.4",
-    columns=(
-        Column("version", UINT8, "Version: 1 from a directory service, 2 from a queue manager"),
-        Column("index", UINT8, "position of the change in its message", Presence.HAS_CHANGE),
-        Column("operation", Enumeration(OPERATIONS), "Command, or the operation of Event", Presence.HAS_CHANGE),
-        Column(
-            "object", Enumeration(OBJECTS), "what is changed; null if neither ([MS-MQCN] 3.2.5.1)", Presence.HAS_OBJECT
-        ),
-        Column("object_guid", GUID, "GuidIdentifier or ObjectGuid", Presence.HAS_GUID),
-        Column("path_name", TEXT, "PathName of the queue, in place of the GUID", Presence.HAS_PATH),
-        Column("master_guid", GUID, "version 1: the directory server that made the change", Presence.HAS_UPDATE),
-        Column("domain_controller", TEXT, "version 2: the directory server that has the change", Presence.HAS_BODY),
-        Column("properties", ListOf(PROPERTY), "version 1: PropertyId and PropertyValue", Presence.HAS_UPDATE),
-        Column(
-            "reserved", BYTES, "version 1: Reserved, where it is not zeros; receivers ignore it", Presence.HAS_RESERVED
-        ),
-    ),
-    fields=FIELDS,
-    violations=Violation,
-    rules=(
-        ("no_updates", "a message of version 1 has at least one change ([MS-MQCN] 2.2.4)"),
+HEADERS = (
+    Header(
+        "",
         (
-            "trailing_bytes",
-            "one unused byte may follow the last update, a U+0000 and one byte the text of version 2 "
-            "([MS-MQCN] 3.3.5.3)",
+            Field(
+                "Version", "u8", 0, "version", "Version: 1 from a directory service, 2 from a queue manager",
+                store="version",
+            ),
+            Field("NumberOfUpdateNotifications", "u8", 1, id="updates"),
         ),
-        ("path_name_syntax", "PathName is a QueuePathName, of any version of MSMQ ([MS-MQMQ] 2.1.1)"),
-        ("property_count", "a create or change has a property, a delete has two ([MS-MQCN] 3.2.5.1)"),
-        ("use_guid", "a create has a PathName, a change or delete a GUID ([MS-MQCN] 3.3.5.2)"),
-        ("property_set", "the PROPIDs are those of the command ([MS-MQCN] 3.3.5.2)"),
-        ("duplicate_property", "no PROPID is repeated; receivers use the first ([MS-MQCN] 3.3.5.2)"),
     ),
-)
+    Header(
+        "",
+        (
+            Field("", "u8", -1, "index", "position of the change in its message", store="index"),
+            Field(
+                "", "u8", -1, "operation", "Command, or the operation of Event", shown=Enumeration(OPERATIONS),
+                store="operation",
+            ),
+            Field(
+                "", "u8", -1, "object", "what is changed; null if neither ([MS-MQCN] 3.2.5.1)",
+                shown=Enumeration(OBJECTS), store="object", presence="HAS_OBJECT",
+            ),
+        ),
+        presence="HAS_CHANGE",
+    ),
+    Header("OBJECT_GUID", (Field("", "guid", 0, "object_guid", "GuidIdentifier or ObjectGuid"),), presence="HAS_GUID"),
+    Header(
+        "",
+        (
+            Field(
+                "NotificationUpdate", "bytes", when="version == 1", size="left",
+                faults=(
+                    "Command", "UseGuid", "PathName", "GuidIdentifier", "GuidMasterId", "Reserved",
+                    "NumberOfProperties", "PropertyId", "PropertyValue",
+                ),
+            ),
+            Field(
+                "", "text", -1, "path_name", "PathName of the queue, in place of the GUID", store="path_name",
+                presence="HAS_PATH",
+            ),
+        ),
+    ),
+    Header(
+        "MASTER_GUID",
+        (Field("", "guid", 0, "master_guid", "version 1: the directory server that made the change"),),
+        presence="HAS_UPDATE",
+    ),
+    Header(
+        "",
+        (
+            Field(
+                "NotificationBody", "text", when="version == 2", size="left",
+                faults=("Event", "ObjectGuid", "DomainController", "NotificationBody", "Data"),
+            ),
+            Field(
+                "", "text", -1, "domain_controller", "version 2: the directory server that has the change",
+                store="domain_controller", presence="HAS_BODY",
+            ),
+            Field(
+                "", "", -1, "properties", "version 1: PropertyId and PropertyValue", shown=ListOf(_PROPERTY),
+                store="properties", presence="HAS_UPDATE",
+            ),
+            Field(
+                "", "bytes", -1, "reserved", "version 1: Reserved, where it is not zeros; receivers ignore it",
+                store="reserved", presence="HAS_RESERVED",
+            ),
+        ),
+    ),
+)  # fmt: skip
+
+FIELDS = fault_names(HEADERS)
+#: Enumerations of kernels.
+CODES = {"Operation": OPERATIONS, "Object": ("no_object", *OBJECTS)}
+BITS = {"PropertySet": PROPERTY_SETS}
+NOTIFICATIONS = packet_table("notifications", "[MS-MQCN] 2.2.4", HEADERS, FIELDS, Violation)

@@ -29,7 +29,7 @@ from msmqwire.mqqb.sessions cimport read_session
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely
-from msmqwire.wire.transport cimport Transports, parse_transports, transport_at
+from msmqwire.wire.transport cimport Transports, accepted_transports, parse_transports, transport_at
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from msmqwire.mqqb.schema import MESSAGES, TRANSPORTS
 
 __all__ = ["MessageBatch", "Notifications", "decode_batch", "decode_session_batch"]
 
+cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
 cdef dict DERIVED = {column.name: column for column in MESSAGES.columns if column.derived}
 
@@ -285,5 +286,5 @@ def decode_session_batch(
         As for ``decode_batch``.
     """
     cdef Payloads source = Payloads.of(payloads, offsets)
-    cdef Transports transports = parse_transports(transport, TRANSPORTS, source.table.count)
+    cdef Transports transports = parse_transports(transport, ACCEPTED, source.table.count)
     return decode_payloads(SESSION_LAYOUT, SessionDecoder, source, transports, strict, columns, out)

@@ -16,8 +16,9 @@ from msmqwire.wire.format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely
 
 
-cpdef enum Field:
-    """Fields as the specification names them, with ``_`` for a dot; the field of a fault."""
+# --- Written by `make build` from schema.py; do not edit ---
+# Fields as the specification names them; the field of a fault
+cdef enum Field:
     BaseHeader
     VersionNumber
     BaseHeader_Flags
@@ -78,32 +79,23 @@ cpdef enum Field:
     MQFSignatureHeader_ID
     MQFSignatureHeader_Signature
 
-
-# The fields of each MQFAddressHeader stand together in this order
-cdef enum AddressField:
-    ADDRESS_HEADER
-    ADDRESS_HEADER_SIZE
-    ADDRESS_HEADER_ID
-    ADDRESS_FORMAT_NAME_LIST
-    ADDRESS_FIELD_COUNT
-
-cpdef enum Violation:
-    """Bits of the ``violations`` column of the messages table; with ``strict=True`` the first four are faults."""
-    TRAILING_BYTES = 1
-    MISSING_PROPERTIES = 2
-    DELIVERY_MODE = 4
-    EXPRESS_TRANSACTION = 8
-    HOP_COUNT = 16
-    TRANSACTION_PRIORITY = 32
-    TX_SEQUENCE_NUMBER = 64
-    SECURITY_FLAGS = 128
-    SENDER_ID = 256
-    NO_SECURITY_DATA = 512
-    LABEL_TERMINATOR = 1024
-    ALLOCATION_BODY_SIZE = 2048
-    PRIVACY_LEVEL = 4096
-    UNRESOLVED_QUEUE = 8192
-    RESERVED_FLAGS = 16384
+# Bits of the column ``violations``
+cdef enum Violation:
+    TRAILING_BYTES = 1 << 0
+    MISSING_PROPERTIES = 1 << 1
+    DELIVERY_MODE = 1 << 2
+    EXPRESS_TRANSACTION = 1 << 3
+    HOP_COUNT = 1 << 4
+    TRANSACTION_PRIORITY = 1 << 5
+    TX_SEQUENCE_NUMBER = 1 << 6
+    SECURITY_FLAGS = 1 << 7
+    SENDER_ID = 1 << 8
+    NO_SECURITY_DATA = 1 << 9
+    LABEL_TERMINATOR = 1 << 10
+    ALLOCATION_BODY_SIZE = 1 << 11
+    PRIVACY_LEVEL = 1 << 12
+    UNRESOLVED_QUEUE = 1 << 13
+    RESERVED_FLAGS = 1 << 14
     SRMP_ENVELOPE_TERMINATOR = 1 << 15
     MISSING_DEBUG_HEADER = 1 << 16
     SOAP_TERMINATOR = 1 << 17
@@ -119,13 +111,12 @@ cpdef enum Violation:
     PADDING = 1 << 27
     ACKNOWLEDGMENT = 1 << 28
 
-
+# Faults of strict decoding
 cdef enum:
     DISCARDABLE = TRAILING_BYTES | MISSING_PROPERTIES | DELIVERY_MODE | EXPRESS_TRANSACTION
 
-
-cpdef enum Presence:
-    """Bits of the presence of a row of messages, above DECODED: what the packet carries."""
+# Bits of the presence of a row of messages
+cdef enum Presence:
     HAS_DELIVERY_MODE = 1 << 1
     HAS_DESTINATION = 1 << 2
     HAS_ADMIN = 1 << 3
@@ -143,35 +134,86 @@ cpdef enum Presence:
     HAS_PROPERTIES = 1 << 15
     HAS_MESSAGE_CLASS = 1 << 16
     HAS_DEBUG_QUEUE = 1 << 17
-    HAS_SOAP = 1 << 18
-    HAS_MULTI_QUEUE = 1 << 19
-    HAS_SESSION = 1 << 20
-    HAS_ACKNOWLEDGED = 1 << 21
-    HAS_FINAL_ACK = 1 << 22
-    HAS_NOTIFICATION = 1 << 23
-    HAS_SRMP_ENVELOPE = 1 << 24
-    HAS_COMPOUND = 1 << 25
+    HAS_SRMP_ENVELOPE = 1 << 18
+    HAS_COMPOUND = 1 << 19
+    HAS_SOAP = 1 << 20
+    HAS_MULTI_QUEUE = 1 << 21
+    HAS_SESSION = 1 << 22
+    HAS_ACKNOWLEDGED = 1 << 23
+    HAS_FINAL_ACK = 1 << 24
+    HAS_NOTIFICATION = 1 << 25
     HAS_TRAILING = 1 << 26
-    # Set when the derived columns of a batch are made
-    HAS_BODY_TEXT = 1 << 27
+    HAS_SENDER_SID = 1 << 27
     HAS_BODY_TYPE_NAME = 1 << 28
-    HAS_SENDER_SID = 1 << 29
-    # RQ is not 0: without HAS_RESPONSE, the queue is on an unknown host
+    HAS_BODY_TEXT = 1 << 29
     HAS_RESPONSE_CODE = 1 << 30
 
-
-cpdef enum SessionPresence:
-    """The same of a row of sessions."""
+# Bits of the presence of a row of sessions
+cdef enum SessionPresence:
     IS_PACKET = 1 << 1
     IS_PING = 1 << 2
     IS_ESTABLISH = 1 << 3
     IS_PARAMETERS = 1 << 4
-    IS_SESSION_ACK = 1 << 5
-    HAS_WINDOW = 1 << 6
+    HAS_WINDOW = 1 << 5
+    IS_SESSION_ACK = 1 << 6
     HAS_TRAILING_BYTES = 1 << 7
 
+# Sections of a record: where fixed fields are loaded from
+cdef enum:
+    BASE
+    USER
+    CONNECTOR
+    TRANSACTION
+    CONNECTOR_QM
+    SECURITY
+    PROPERTIES
+    DEBUG_QUEUE
+    COMPOUND
+    SESSION
+    ACKNOWLEDGED
+    FINAL
+    PINGED
+    ESTABLISH
+    PARAMETERS
+    WINDOW
+    SECTION_COUNT
 
-# Places in the enumerations of the columns
+# Places in ``derived`` of a record
+cdef enum:
+    KIND
+    DELIVERY
+    SENDER
+    MESSAGE_CLASS
+    NOTIFICATION
+    REFUSED
+    DERIVED_COUNT
+
+# Places in ``queues`` of a record
+cdef enum:
+    DESTINATION_QUEUE
+    ADMIN_QUEUE
+    RESPONSE_QUEUE
+    QUEUE_COUNT
+
+# Places in ``parts`` of a record
+cdef enum:
+    SECURITY_ID
+    ENCRYPTION_KEY
+    SIGNATURE
+    SENDER_CERT
+    PROVIDER_INFO
+    LABEL
+    EXTENSION_DATA
+    BODY
+    SRMP_ENVELOPE
+    HTTP_BODY
+    COMPOUND_BODY
+    SOAP_HEADER
+    SOAP_BODY
+    MULTI_QUEUE_SIGNATURE
+    TRAILING
+    PART_COUNT
+
 cdef enum MessageKind:
     USER_MESSAGE
     ORDER_ACK
@@ -186,61 +228,16 @@ cdef enum SessionKind:
 cdef enum NotificationForm:
     PLAIN
     ENCRYPTED
+# --- End of the written part ---
 
-# Sections of a record: where fixed fields are loaded from; a section that the packet lacks is 64 zeros
-cdef enum:
-    BASE             # BaseHeader
-    USER             # UserHeader
-    CONNECTOR        # its ConnectorType
-    TRANSACTION      # TransactionHeader
-    CONNECTOR_QM     # its ConnectorQMGuid
-    SECURITY         # SecurityHeader
-    PROPERTIES       # MessagePropertiesHeader
-    DEBUG_QUEUE      # DebugHeader.QueueIdentifier
-    COMPOUND         # CompoundMessageHeader
-    SESSION          # SessionHeader
-    ACKNOWLEDGED     # body of an OrderAck or FinalAck packet
-    FINAL            # the same of a FinalAck packet only
-    ESTABLISH        # EstablishConnectionHeader
-    PARAMETERS       # ConnectionParametersHeader
-    WINDOW           # WindowSize, wherever it stands
-    PINGED           # a ping from its first byte
-    SECTION_COUNT
 
-# Parts: what has a length of its own, in wire order
-cdef enum:
-    SECURITY_ID
-    ENCRYPTION_KEY
-    SIGNATURE
-    SENDER_CERT
-    PROVIDER_INFO
-    LABEL
-    EXTENSION_DATA
-    BODY
-    SRMP_ENVELOPE
-    HTTP_BODY        # Data of the CompoundMessageHeader
-    COMPOUND_BODY    # the message body in it
-    SOAP_HEADER
-    SOAP_BODY
-    MULTI_QUEUE_SIGNATURE
-    TRAILING         # bytes that belong to no known header
-    PART_COUNT
-
-# Values that a reader derives from several fields, a byte each
-cdef enum:
-    KIND
-    DELIVERY
-    SENDER
-    MESSAGE_CLASS
-    NOTIFICATION
-    REFUSED
-    DERIVED_COUNT
-
-cdef enum:
-    DESTINATION_QUEUE
-    ADMIN_QUEUE
-    RESPONSE_QUEUE
-    QUEUE_COUNT
+# The fields of each MQFAddressHeader stand together in this order
+cdef enum AddressField:
+    ADDRESS_HEADER
+    ADDRESS_HEADER_SIZE
+    ADDRESS_HEADER_ID
+    ADDRESS_FORMAT_NAME_LIST
+    ADDRESS_FIELD_COUNT
 
 cdef enum:
     USER_HEADER_SIZE = 48

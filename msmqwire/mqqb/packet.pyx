@@ -24,7 +24,7 @@ from msmqwire.mqqb.values cimport (
     Builder, format_name_of, packed_session, queues_of, rewritten_message, value_of
 )
 from msmqwire.wire.fault cimport Fault, decode_error
-from msmqwire.wire.transport cimport Transport, transport_code
+from msmqwire.wire.transport cimport Transport, accepted_transports, transport_code
 
 from msmqwire.columns.signature import packet_signature, python_type
 from msmqwire.errors import DecodeError, EncodeError
@@ -41,6 +41,7 @@ __all__ = [
     "ConnectionParameters", "EstablishConnection", "Ping", "SessionAck", "UserMessage", "decode", "encode",
 ]
 
+cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 NIL = UUID(int=0)
 AES = 5    # PrivacyLevel
 FOR_EVER = 0xFFFFFFFF
@@ -498,7 +499,7 @@ user_msg_sequence_number=0, recoverable_msg_seq_number=0, window_size=64, refuse
     cdef MessagePacket packet
     cdef const uint8_t* start
     cdef size_t size
-    cdef uint32_t code = transport_code(transport, TRANSPORTS)
+    cdef uint32_t code = transport_code(transport, ACCEPTED)
     cdef type class_
     owner = hold_payload(data, FIELDS, &start, &size)
     class_ = UserMessage

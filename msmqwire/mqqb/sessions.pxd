@@ -25,17 +25,19 @@ from msmqwire.wire.fault cimport BAD_FLAG, BAD_SIGNATURE, BAD_SIZE, BAD_TYPE, TR
 from msmqwire.wire.transport cimport Transport
 
 
-cpdef enum SessionViolation:
-    """Bits of the ``violations`` column of the sessions table; with ``strict=True`` the first is a fault."""
-    TRAILING_BYTES = 1
-    TIMEOUT_RANGE = 2
-    OPERATING_SYSTEM = 4
-    TIME_TO_REACH_QUEUE = 8
-    RESERVED_FLAGS = 16
-    RESERVED_NONZERO = 32
-    CONNECTION_REFUSED = 64
-    MESSAGE_FLAGS = 128
-    WINDOW_SIZE = 256
+# --- Written by `make build` from rules.py; do not edit ---
+# Bits of the column ``violations`` of sessions
+cdef enum SessionViolation:
+    TRAILING_BYTES = 1 << 0
+    TIMEOUT_RANGE = 1 << 1
+    OPERATING_SYSTEM = 1 << 2
+    TIME_TO_REACH_QUEUE = 1 << 3
+    RESERVED_FLAGS = 1 << 4
+    RESERVED_NONZERO = 1 << 5
+    CONNECTION_REFUSED = 1 << 6
+    MESSAGE_FLAGS = 1 << 7
+    WINDOW_SIZE = 1 << 8
+# --- End of the written part ---
 
 
 # InternalHeader.Flags: PT in four bits, then CS

@@ -11,12 +11,6 @@ from msmqwire.mqqb.kernel cimport (
 from msmqwire.mqqb.messages cimport put_base_header, put_session_header
 from msmqwire.wire.cursor cimport load_u16, store_u16
 
-from msmqwire.wire.flags import make_flags
-
-__all__ = ["SessionViolation"]
-
-make_flags(globals(), "SessionViolation")
-
 cdef enum:
     SESSION_PRIORITY = 3    # PR of BaseHeader.Flags, which has no meaning in a session
     PING_KEPT = 1           # bits of Ping.Flags

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from msmqwire.columns.views import fixed_dtype
 from msmqwire.mqsd.batch import decode_batch
 from msmqwire.mqsd.encode import encode_batch
 from msmqwire.mqsd.packet import (
@@ -32,26 +33,13 @@ __all__ = [
     "encode_batch",
 ]
 
-HEADER_DTYPE = np.dtype([("version", "u1"), ("type", "u1"), ("reserved", "<u2")])
+_HEADER, _REQUEST, _REPLY, *_ = TOPOLOGY.headers
+
+HEADER_DTYPE = fixed_dtype(_HEADER)
 """TopologyPacketHeader, 4 bytes: [MS-MQSD] 2.2.1."""
 
-REQUEST_DTYPE = np.dtype(
-    [
-        ("header", HEADER_DTYPE),
-        ("enterprise_id", "u1", 16),
-        ("request_id", "u1", 16),
-        ("site_id", "u1", 16),
-    ]
-)
+REQUEST_DTYPE = np.dtype([("header", HEADER_DTYPE), *fixed_dtype(_REQUEST).descr])
 """TopologyClientRequest in its IP form, 52 bytes; ``numpy.frombuffer(data, REQUEST_DTYPE)`` copies nothing."""
 
-REPLY_DTYPE = np.dtype(
-    [
-        ("header", HEADER_DTYPE),
-        ("correlation_id", "u1", 16),
-        ("connected_network_count", "<u4"),
-        ("connected_network_mask", "<u4"),
-        ("directory_service_server_size", "<u4"),
-    ]
-)
+REPLY_DTYPE = np.dtype([("header", HEADER_DTYPE), *fixed_dtype(_REPLY).descr])
 """The fixed part of a TopologyServerReply, 32 bytes: [MS-MQSD] 2.2.3."""

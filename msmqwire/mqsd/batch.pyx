@@ -8,18 +8,18 @@ from msmqwire.columns.batch cimport DECODED, Batch
 from msmqwire.columns.convert cimport TextSpan
 from msmqwire.columns.decoder cimport Decoder, decode_payloads
 from msmqwire.columns.layout cimport (
-    COPY, LIST, LIST_END, VALUE, Layout, Source, column_of, fill_rows, hide_incomplete, place_of, put_fault, put_rows,
-    put_whole, section,
+    LIST, LIST_END, VALUE, Layout, Source, column_of, fill_rows, hide_incomplete, place_of, put_fault, put_rows,
+    put_whole,
 )
 from msmqwire.columns.payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqsd.kernel cimport (
-    CUT_SIZE, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, HEADER, IPX_NETWORKS, NETWORKS, REPLY, REPLY_FIELDS, REQUEST_FIELDS,
+    CUT_SIZE, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, IPX_NETWORKS, NETWORKS, REPLY, REPLY_FIELDS, REQUEST_FIELDS,
     RESPONDING_SITE, SERVERS, ServerColumns, Topology, clear_topology, copy_networks, is_plain_request,
     read_incomplete, read_plain_reply, read_topology,
 )
 from msmqwire.wire.fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
-from msmqwire.wire.transport cimport Transports, parse_transports
+from msmqwire.wire.transport cimport Transports, accepted_transports, parse_transports
 
 from msmqwire.mqsd.schema import TOPOLOGY, TRANSPORTS
 
@@ -28,25 +28,19 @@ __all__ = ["decode_batch"]
 cdef enum:
     BLOCK = 32  # packets that are read before their columns are written
 
+cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 cdef Topology RECORD  # only the offsets of its fields are used
 
 LAYOUT = Layout(
     TOPOLOGY,
     {
         "type": (VALUE, place_of(&RECORD, &RECORD.type)),
-        "version": section(COPY, HEADER, (0,)),
-        "enterprise_id": section(COPY, REQUEST_FIELDS, (4,)),
-        "request_id": section(COPY, REQUEST_FIELDS, (20,)),
-        "site_id": section(COPY, REQUEST_FIELDS, (36,)),
         "ipx_networks": (
             LIST, place_of(&RECORD, &RECORD.ipx_count), place_of(&RECORD, &RECORD.ipx_networks), IPX_NETWORKS
         ),
-        "correlation_id": section(COPY, REPLY_FIELDS, (4,)),
-        "connected_network_mask": section(COPY, REPLY_FIELDS, (24,)),
         "connected_networks": (
             LIST, place_of(&RECORD, &RECORD.network_count), place_of(&RECORD, &RECORD.networks), NETWORKS
         ),
-        "responding_site_id": section(COPY, RESPONDING_SITE, (0,)),
         "servers": (LIST_END, place_of(&RECORD, &RECORD.servers_end), 0, SERVERS),
         "trailing": (VALUE, place_of(&RECORD, &RECORD.trailing)),
     },
@@ -257,5 +251,5 @@ def decode_batch(payloads, *, offsets=None, bint strict=False, transport="unknow
         An Arrow consumer still holds ``out``.
     """
     cdef Payloads source = Payloads.of(payloads, offsets)
-    cdef Transports transports = parse_transports(transport, TRANSPORTS, source.table.count)
+    cdef Transports transports = parse_transports(transport, ACCEPTED, source.table.count)
     return decode_payloads(LAYOUT, TopologyDecoder, source, transports, strict, columns, out)

@@ -22,8 +22,9 @@ from msmqwire.wire.simd cimport wire_find_in_block, wire_lowest_bit, wire_popcou
 from msmqwire.wire.transport cimport Transport
 
 
-cpdef enum Field:
-    """Fields as the specification names them; the field of a fault."""
+# --- Written by `make build` from schema.py; do not edit ---
+# Fields as the specification names them; the field of a fault
+cdef enum Field:
     Version
     Type
     Reserved
@@ -40,28 +41,36 @@ cpdef enum Field:
     RespondingSiteID
     DirectoryServiceServerArray
 
+# Bits of the column ``violations``
+cdef enum Violation:
+    VERSION_NONZERO = 1 << 0
+    RESERVED_NONZERO = 1 << 1
+    IPX_FIELDS_ON_IP = 1 << 2
+    MASK_NONZERO_ON_IP = 1 << 3
+    MASK_COUNT_MISMATCH = 1 << 4
+    TRAILING_BYTES = 1 << 5
 
-cpdef enum Violation:
-    """Bits of the ``violations`` column of the topology table; with ``strict=True`` the last three are faults."""
-    VERSION_NONZERO = 1
-    RESERVED_NONZERO = 2
-    IPX_FIELDS_ON_IP = 4
-    MASK_NONZERO_ON_IP = 8
-    MASK_COUNT_MISMATCH = 16
-    TRAILING_BYTES = 32
-
-
-cpdef enum Presence:
-    """Bits of a row's presence, above DECODED: the columns that the packet carries."""
-    HAS_REQUEST = 2
-    HAS_REPLY = 4
-    HAS_IPX = 8
-    HAS_REMOTE = 16
-    HAS_TRAILING = 32
-
-
+# Faults of strict decoding
 cdef enum:
     DISCARDABLE = MASK_NONZERO_ON_IP | MASK_COUNT_MISMATCH | TRAILING_BYTES
+
+# Bits of the presence of a row of topology
+cdef enum Presence:
+    HAS_REQUEST = 1 << 1
+    HAS_IPX = 1 << 2
+    HAS_REPLY = 1 << 3
+    HAS_REMOTE = 1 << 4
+    HAS_TRAILING = 1 << 5
+
+# Sections of a record: where fixed fields are loaded from
+cdef enum:
+    HEADER
+    REQUEST_FIELDS
+    REPLY_FIELDS
+    RESPONDING_SITE
+    SECTION_COUNT
+# --- End of the written part ---
+
 
 cdef enum PacketType:
     REQUEST = 1
@@ -83,14 +92,7 @@ cdef enum:
     FLAG_BITS = 0x00010001
 
 
-# Sections of a record: where fixed fields are loaded from
-cdef enum:
-    HEADER
-    REQUEST_FIELDS
-    REPLY_FIELDS
-    RESPONDING_SITE
-    SECTION_COUNT
-
+# The lists of a record
 cdef enum:
     IPX_NETWORKS
     NETWORKS

@@ -9,12 +9,6 @@ from msmqwire.wire.fault cimport (
     BAD_COUNT, BAD_FLAG, BAD_NAME, BAD_SIZE, BAD_TERMINATOR, BAD_TYPE, BAD_VALUE, TRUNCATED, Fault, is_lost, set_fault
 )
 
-from msmqwire.wire.flags import make_flags
-
-__all__ = ["Field", "Presence", "Violation"]
-
-make_flags(globals(), "Presence", "Violation")
-
 memset(BLANK, 0, sizeof(BLANK))
 
 

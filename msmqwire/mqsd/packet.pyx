@@ -9,15 +9,14 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.columns.payloads cimport hold_payload
 from msmqwire.mqsd.kernel cimport (
-    HAS_REQUEST, HAS_TRAILING, IPX_FIELDS_ON_IP, IPX_NETWORKS_AT, MASK_COUNT_MISMATCH, MASK_NONZERO_ON_IP, MAX_NETWORKS,
-    REPLY_FIXED_SIZE, RESERVED_NONZERO, VERSION_NONZERO, ServerColumns, Topology, clear_topology, read_topology,
-    write_reply, write_request,
+    HAS_REQUEST, HAS_TRAILING, IPX_NETWORKS_AT, MAX_NETWORKS, REPLY_FIXED_SIZE, ServerColumns, Topology,
+    clear_topology, read_topology, write_reply, write_request,
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.fault cimport Fault, decode_error
 from msmqwire.wire.guid cimport guid_from_bytes, guid_to_bytes
 from msmqwire.wire.simd cimport wire_popcount
-from msmqwire.wire.transport cimport Transport, transport_code
+from msmqwire.wire.transport cimport Transport, accepted_transports, transport_code
 
 import numpy as np
 
@@ -26,6 +25,8 @@ from msmqwire.errors import EncodeError
 from msmqwire.mqsd.schema import FIELDS, TRANSPORTS, Violation
 
 __all__ = ["DirectoryServiceServer", "TopologyClientRequest", "TopologyServerReply", "decode", "encode"]
+
+cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 
 # The bytes of a packet before __init__, which need not be called
 cdef uint8_t[64] NO_PACKET
@@ -353,7 +354,7 @@ def decode(data, *, bint strict=False, str transport="unknown"):
     cdef Fault fault
     cdef const uint8_t* start
     cdef size_t size
-    cdef uint32_t code = transport_code(transport, TRANSPORTS)
+    cdef uint32_t code = transport_code(transport, ACCEPTED)
     owner = hold_payload(data, FIELDS, &start, &size)
     if read_topology(start, size, code, strict, &NO_COLUMNS, &entry, &header, &fault) != 0:
         raise decode_error(&fault, FIELDS)
@@ -379,20 +380,9 @@ def encode(TopologyPacket packet not None):
     if packet.header.described == 0:
         raise EncodeError("Type", "the packet was never built")
     if packet.header.violations:
-        raise EncodeError(violated_field(packet.header.violations), f"the packet has {', '.join(packet.violations)}")
+        (first, *_) = [each for each in Violation if packet.header.violations & <uint32_t>each]
+        raise EncodeError(first.rule.field, f"the packet has {', '.join(packet.violations)}")
     return packet.described()
-
-
-cdef str violated_field(uint32_t violations):
-    if violations & VERSION_NONZERO:
-        return "Version"
-    if violations & RESERVED_NONZERO:
-        return "Reserved"
-    if violations & IPX_FIELDS_ON_IP:
-        return "IPXNetworkCount"
-    if violations & (MASK_NONZERO_ON_IP | MASK_COUNT_MISMATCH):
-        return "ConnectedNetworkMask"
-    return "DirectoryServiceServerSize"
 
 
 def restore(bytes data, str transport):

@@ -1,100 +1,140 @@
-"""The columns of the topology table, and the names that its faults and violations use: [MS-MQSD] 2.2."""
+"""The table of MS-MQSD: the fields of topology packets, their columns, and the rules that packets can break.
+
+[MS-MQSD] 2.2. ``make build`` writes the enumerations of ``kernel.pxd`` from this table.
+"""
 
 from __future__ import annotations
 
-from msmqwire.columns.schema import (
-    BOOL,
-    BYTES,
-    GUID,
-    TEXT,
-    UINT8,
-    UINT32,
-    Column,
-    Enumeration,
-    ListOf,
-    StructOf,
-    Table,
-)
-from msmqwire.mqsd.kernel import Field, Presence, Violation
-from msmqwire.wire.transport import Transport
+from msmqwire.columns.fields import Field, Header, Violations, enumerated, fault_names, packet_table
+from msmqwire.columns.schema import BOOL, BYTES, GUID, TEXT, UINT32, Enumeration, ListOf, StructOf
 
 __all__ = ["FIELDS", "REPLY_COLUMNS", "REQUEST_COLUMNS", "TOPOLOGY", "TRANSPORTS", "Violation"]
 
-FIELDS = tuple([field.name for field in Field])
-TRANSPORTS = {"unknown": Transport.UNKNOWN.value, "udp": Transport.UDP.value, "ipx": Transport.IPX.value}
+TRANSPORTS = ("unknown", "udp", "ipx")
 
-TOPOLOGY = Table(
-    name="topology",
-    section="[MS-MQSD] 2.2",
-    columns=(
-        Column("type", Enumeration(("request", "reply")), "Type of the TopologyPacketHeader"),
-        Column("version", UINT8, "Version of the TopologyPacketHeader; receivers ignore it"),
-        Column("enterprise_id", GUID, "request: the enterprise of the client", Presence.HAS_REQUEST),
-        Column(
-            "request_id",
-            GUID,
-            "request: one for each discovery run, echoed by replies",
-            Presence.HAS_REQUEST,
-            values="distinct",
-        ),
-        Column("site_id", GUID, "request: the site of the client", Presence.HAS_REQUEST),
-        Column(
-            "ipx_networks", ListOf(UINT32, smallest=4), "request in the IPX form: its network numbers", Presence.HAS_IPX
-        ),
-        Column("correlation_id", GUID, "reply: the request_id that it answers", Presence.HAS_REPLY, values="distinct"),
-        Column(
-            "connected_network_mask",
-            UINT32,
-            "reply: a bit for each connected network over IPX, 0 over IP",
-            Presence.HAS_REPLY,
-        ),
-        Column(
-            "connected_networks",
-            ListOf(GUID, smallest=16),
-            "reply: the connected networks of the server",
-            Presence.HAS_REPLY,
-        ),
-        Column("responding_site_id", GUID, "reply from another site: the site of the server", Presence.HAS_REMOTE),
-        Column(
-            "servers",
-            ListOf(StructOf((("name", TEXT), ("ip", BOOL), ("ipx", BOOL))), smallest=8),
-            "reply from another site: its directory servers and the transports they speak",
-            Presence.HAS_REMOTE,
-        ),
-        Column("trailing", BYTES, "bytes after the last field; those of a request are ignored", Presence.HAS_TRAILING),
-    ),
-    fields=FIELDS,
-    violations=Violation,
-    rules=(
-        ("version_nonzero", "Version is 0 ([MS-MQSD] 2.2.1)"),
-        ("reserved_nonzero", "Reserved is 0 ([MS-MQSD] 2.2.1)"),
-        ("ipx_fields_on_ip", "a request over IP has no IPX fields ([MS-MQSD] 2.2.2)"),
-        ("mask_nonzero_on_ip", "ConnectedNetworkMask of a reply is 0 over IP ([MS-MQSD] 2.2.3)"),
-        ("mask_count_mismatch", "over IPX ConnectedNetworkMask has one bit for each network ([MS-MQSD] 2.2.3)"),
-        ("trailing_bytes", "nothing follows the last field of a reply ([MS-MQSD] 2.2.3)"),
-    ),
-)
 
-REQUEST_COLUMNS = (
-    "type",
-    "version",
-    "enterprise_id",
-    "request_id",
-    "site_id",
-    "ipx_networks",
-    "trailing",
-    "fault",
-    "violations",
-)
-REPLY_COLUMNS = (
-    "type",
-    "version",
-    "correlation_id",
-    "connected_network_mask",
-    "connected_networks",
-    "responding_site_id",
-    "servers",
-    "trailing",
-    "fault",
-    "violations",
-)
+class Violation(Violations):
+    """Bits of the ``violations`` column of the topology table; with ``strict=True`` the last three are faults."""
+
+    VERSION_NONZERO = "Version", "[MS-MQSD] 2.2.1", "Version is 0"
+    RESERVED_NONZERO = "Reserved", "[MS-MQSD] 2.2.1", "Reserved is 0"
+    IPX_FIELDS_ON_IP = "IPXNetworkCount", "[MS-MQSD] 2.2.2", "a request over IP has no IPX fields"
+    MASK_NONZERO_ON_IP = (
+        "ConnectedNetworkMask", "[MS-MQSD] 2.2.3", "ConnectedNetworkMask of a reply is 0 over IP", "bad_value",
+    )  # fmt: skip
+    MASK_COUNT_MISMATCH = (
+        "ConnectedNetworkMask",
+        "[MS-MQSD] 2.2.3",
+        "over IPX ConnectedNetworkMask has one bit for each network",
+        "bad_value",
+    )
+    TRAILING_BYTES = (
+        "DirectoryServiceServerSize", "[MS-MQSD] 2.2.3", "nothing follows the last field of a reply", "bad_size",
+    )  # fmt: skip
+
+
+HEADERS = (
+    Header(
+        "HEADER",
+        (
+            Field(
+                "Type", "u8", 1, "type", "Type of the TopologyPacketHeader",
+                shown=Enumeration(("request", "reply")), store="type",
+                names={1: "TopologyClientRequest", 2: "TopologyServerReply"},
+                checks={"bad_type": "not (type == 1) and not (type == 2)"},
+            ),
+            Field(
+                "Version", "u8", 0, "version", "Version of the TopologyPacketHeader; receivers ignore it",
+                checks={"version_nonzero": "version > 0"},
+            ),
+            Field("Reserved", "u16", 2, id="reserved", checks={"reserved_nonzero": "reserved > 0"}),
+        ),
+    ),
+    Header(
+        "REQUEST_FIELDS",
+        (
+            Field("EnterpriseID", "guid", 4, "enterprise_id", "request: the enterprise of the client"),
+            Field(
+                "RequestID", "guid", 20, "request_id", "request: one for each discovery run, echoed by replies",
+                values="distinct",
+            ),
+            Field(
+                "SiteID", "guid", 36, "site_id", "request: the site of the client",
+                checks={"ipx_fields_on_ip": "left >= 8"},
+            ),
+            Field(
+                "IPX fields", "bytes", -1, "ipx_networks", "request in the IPX form: its network numbers",
+                shown=ListOf(UINT32, smallest=4), presence="HAS_IPX", store="ipx_networks",
+                when="left > 0", size="left", faults=("IPXNetworkCount", "IPXNetworkNumberArray"),
+            ),
+        ),
+        when="type == 1",
+        presence="HAS_REQUEST",
+    ),
+    Header(
+        "REPLY_FIELDS",
+        (
+            Field(
+                "CorrelationID", "guid", 4, "correlation_id", "reply: the request_id that it answers", values="distinct"
+            ),
+            Field(
+                "ConnectedNetworkCount", "u32", 20, id="count", checks={"bad_count": "count == 0 or count > 32"}
+            ),
+            Field(
+                "ConnectedNetworkMask", "u32", 24, "connected_network_mask",
+                "reply: a bit for each connected network over IPX, 0 over IP",
+                checks={"mask_nonzero_on_ip": "connected_network_mask > 0"},
+            ),
+            Field(
+                "DirectoryServiceServerSize", "u32", 28, id="size",
+                checks={"bad_size": "bits(size, 0, 1) == 1 or (size > 0 and size < 8)"},
+            ),
+            Field(
+                "ConnectedNetworkArray", "bytes", -1, "connected_networks",
+                "reply: the connected networks of the server",
+                shown=ListOf(GUID, smallest=16), store="networks", size="count * 16",
+            ),
+        ),
+        when="type == 2",
+        presence="HAS_REPLY",
+    ),
+    Header(
+        "RESPONDING_SITE",
+        (
+            Field(
+                "RespondingSiteID", "guid", 0, "responding_site_id", "reply from another site: the site of the server"
+            ),
+            Field(
+                "DirectoryServiceServerArray", "text", -1, "servers",
+                "reply from another site: its directory servers and the transports they speak",
+                shown=ListOf(StructOf((("name", TEXT), ("ip", BOOL), ("ipx", BOOL))), smallest=8), store="servers",
+                size="size",
+            ),
+        ),
+        when="type == 2 and size > 0",
+        presence="HAS_REMOTE",
+    ),
+    Header(
+        "",
+        (
+            Field(
+                "", column="trailing", about="bytes after the last field; those of a request are ignored", shown=BYTES,
+                store="trailing",
+            ),
+        ),
+        presence="HAS_TRAILING",
+    ),
+)  # fmt: skip
+
+FIELDS = fault_names(HEADERS)
+TOPOLOGY = packet_table("topology", "[MS-MQSD] 2.2", HEADERS, FIELDS, Violation)
+
+
+def _columns_of(kind: int) -> tuple[str, ...]:
+    other = f"type == {3 - kind}"
+    columns = [row.column for header in HEADERS if not header.when.startswith(other) for row in header.fields]
+    return (*enumerated(columns), "fault", "violations")
+
+
+REQUEST_COLUMNS = _columns_of(1)
+REPLY_COLUMNS = _columns_of(2)

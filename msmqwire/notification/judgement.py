@@ -33,7 +33,7 @@ from msmqwire.notification.envelope import (
     claimed_senders,
 )
 from msmqwire.properties import PROPID_Q_INSTANCE, PROPID_Q_PATHNAME
-from msmqwire.wire.fault import FAULT_NAMES
+from msmqwire.wire.codes import FAULT_NAMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from msmqwire.properties.lookup import NUMBERED, type_of
-from msmqwire.properties.table import PROPERTIES, Property, by_name, by_number
+from msmqwire.properties.lookup import type_of
+from msmqwire.properties.table import NUMBERED, PROPERTIES, Property, by_name, by_number
 from msmqwire.properties.vartype import TYPE_NAMES
 
 __all__ = ["NUMBERED", "PROPERTIES", "TYPE_NAMES", "Property", "by_name", "by_number", "type_of"]

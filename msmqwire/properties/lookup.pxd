@@ -2,8 +2,9 @@
 
 from libc.stdint cimport uint8_t, uint32_t
 
-cpdef enum Kind:
-    """The types of values in the order of kernels: fixed sizes, values that begin with a count, texts."""
+# --- Written by `make build` from table.py; do not edit ---
+# The types of values: fixed sizes, values that begin with a count, texts
+cdef enum Kind:
     KIND_NONE
     KIND_I2
     KIND_I4
@@ -21,9 +22,11 @@ cpdef enum Kind:
     KIND_CLSID_VECTOR
     KIND_LPWSTR
     KIND_LPWSTR_VECTOR
+    KIND_COUNT
+# --- End of the written part ---
+
 
 cdef enum:
-    KIND_COUNT = 17
     PROPID_LIMIT = 5632  # above every PROPID
 
 cdef uint8_t[PROPID_LIMIT] property_kinds

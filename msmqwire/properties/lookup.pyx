@@ -1,25 +1,11 @@
-"""The C index of the table of PROPIDs, filled from the table when it is imported.
-
-``KINDS`` has the VARTYPE code of each ``Kind``, 0 for none. ``NUMBERED`` has the PROPIDs that can occur in a
-notification: their numbers are unique and their values can be sized.
-"""
+"""The C index of the table of PROPIDs, filled from the table when it is imported."""
 
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
-from msmqwire.properties import vartype
-from msmqwire.properties.table import FIRST_UNIQUE, PROPERTIES
+from msmqwire.properties.table import KINDS, NUMBERED
 
-__all__ = ["KINDS", "NUMBERED", "type_of"]
-
-
-cdef int code_of(str name) except -1:
-    """VARTYPE code of a member of ``Kind``: KIND_UI4_VECTOR is VT_UI4|VT_VECTOR."""
-    return sum([getattr(vartype, f"VT_{part}") for part in name.split("_")[1:]]) if name != "KIND_NONE" else 0
-
-
-KINDS = tuple([code_of(name) for name in Kind.__members__])
-NUMBERED = tuple(row for row in PROPERTIES if row.number >= FIRST_UNIQUE and row.vt in KINDS)
+__all__ = ["type_of"]
 
 cdef dict KIND_BY_TYPE = {vt: kind for kind, vt in enumerate(KINDS) if kind}
 

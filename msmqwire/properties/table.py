@@ -12,7 +12,9 @@ from types import MappingProxyType
 
 from msmqwire.properties.vartype import (
     VT_BLOB,
+    VT_BOOL,
     VT_CLSID,
+    VT_I1,
     VT_I2,
     VT_I4,
     VT_I8,
@@ -20,11 +22,12 @@ from msmqwire.properties.vartype import (
     VT_UI1,
     VT_UI2,
     VT_UI4,
+    VT_UI8,
     VT_VARIANT,
     VT_VECTOR,
 )
 
-__all__ = ["PROPERTIES", "Property", "by_name", "by_number"]
+__all__ = ["KINDS", "NUMBERED", "PROPERTIES", "Property", "by_name", "by_number"]
 
 FIRST_UNIQUE = 101
 """Lower numbers belong to the management groups, which share them and never occur in a notification."""
@@ -321,6 +324,14 @@ PROPERTIES: tuple[Property, ...] = tuple(
     for (object_, prefix, section), rows in _GROUPS.items()
     for place, row in enumerate(rows, 1)
 )
+
+#: The types of values in the order of kernels, 0 for none: fixed sizes, values that begin with a count, texts.
+KINDS = (
+    0, VT_I2, VT_I4, VT_BOOL, VT_I1, VT_UI1, VT_UI2, VT_UI4, VT_I8, VT_UI8, VT_CLSID, VT_BLOB, VT_UI1 | VT_VECTOR,
+    VT_UI4 | VT_VECTOR, VT_CLSID | VT_VECTOR, VT_LPWSTR, VT_LPWSTR | VT_VECTOR,
+)  # fmt: skip
+#: The PROPIDs that can occur in a notification: their numbers are unique and their values can be sized.
+NUMBERED = tuple([row for row in PROPERTIES if row.number >= FIRST_UNIQUE and row.vt in KINDS])
 
 _BY_NAME = {row.name: row for row in PROPERTIES}
 _BY_NUMBER = {row.number: row for row in PROPERTIES if row.number >= FIRST_UNIQUE}

@@ -20,7 +20,7 @@ from msmqwire.wire.guid cimport GUID_SIZE, guid_from_bytes, guid_to_bytes
 import numpy as np
 
 from msmqwire.errors import EncodeError
-from msmqwire.properties.lookup import KINDS
+from msmqwire.properties.table import KINDS
 from msmqwire.properties.vartype import TYPE_NAMES
 
 __all__ = ["decode", "encode", "size", "view"]

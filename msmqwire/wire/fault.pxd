@@ -4,26 +4,28 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
 
 
-cpdef enum FaultCode:
-    """Codes of DecodeError and of the ``fault`` column; the text form is the name in lower case."""
-    NONE = 0
-    TRUNCATED = 1
-    BAD_TYPE = 2
-    BAD_VERSION = 3
-    BAD_COUNT = 4
-    BAD_SIZE = 5
-    BAD_FLAG = 6
-    BAD_NAME = 7
-    BAD_TERMINATOR = 8
-    BAD_COMMAND = 9
-    BAD_USE_GUID = 10
-    UNKNOWN_PROPERTY = 11
-    BAD_VALUE = 12
-    BAD_TEXT = 13
-    BAD_SIGNATURE = 14
-    BAD_HEADER = 15
-    TOO_LARGE = 16
-    INCOMPLETE = 17
+# --- Written by `make build` from codes.py; do not edit ---
+# Codes of DecodeError and of the column ``fault``
+cdef enum FaultCode:
+    NONE
+    TRUNCATED
+    BAD_TYPE
+    BAD_VERSION
+    BAD_COUNT
+    BAD_SIZE
+    BAD_FLAG
+    BAD_NAME
+    BAD_TERMINATOR
+    BAD_COMMAND
+    BAD_USE_GUID
+    UNKNOWN_PROPERTY
+    BAD_VALUE
+    BAD_TEXT
+    BAD_SIGNATURE
+    BAD_HEADER
+    TOO_LARGE
+    INCOMPLETE
+# --- End of the written part ---
 
 
 # `item` of a fault whose field is not an element of an array

@@ -3,10 +3,7 @@
 from libc.stdint cimport uint32_t
 
 from msmqwire.errors import DecodeError
-
-__all__ = ["FAULT_NAMES", "FaultCode"]
-
-FAULT_NAMES = tuple("" if code == 0 else code.name.lower() for code in FaultCode)
+from msmqwire.wire.codes import FAULT_NAMES
 
 
 cdef str field_name(tuple fields, uint32_t field, uint32_t item):

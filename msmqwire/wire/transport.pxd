@@ -23,5 +23,6 @@ cdef inline uint32_t transport_at(Transports transports, size_t i) noexcept nogi
     return transports.code if transports.codes == NULL else transports.codes[i]
 
 
+cdef dict accepted_transports(tuple names)
 cdef uint32_t transport_code(str transport, dict accepted) except? 0xFFFFFFFF
 cdef Transports parse_transports(object transport, dict accepted, size_t count)

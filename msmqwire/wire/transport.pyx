@@ -19,6 +19,11 @@ cdef Transports transports_of(uint32_t code):
     return transports
 
 
+cdef dict accepted_transports(tuple names):
+    """The codes of the transports that an argument may name."""
+    return {name: TRANSPORT_NAMES.index(name) for name in names}
+
+
 cdef uint32_t transport_code(str transport, dict accepted) except? 0xFFFFFFFF:
     """The code of a transport's name, by ``accepted``, which has "unknown" always."""
     if transport is DEFAULT:  # a look in the dictionary would be a seventh of the time of decoding a packet

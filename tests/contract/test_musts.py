@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msmqwire import mqqb
 from msmqwire.mqqb.rules import RULES
-from msmqwire.wire.fault import FAULT_NAMES
+from msmqwire.wire.codes import FAULT_NAMES
 from tests.vectors import load
 
 with (Path(__file__).parent / "musts.csv").open(encoding="utf-8") as source:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from msmqwire import __version__
-from msmqwire.insight.explain import FAULTS
 from msmqwire.mqqb.message_classes import MEANINGS
+from msmqwire.wire.codes import FAULTS
 from tests.cli.support import run
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, WRITER, datagram, message, stream, write
 from tests.insight.test_detect import DOTNET

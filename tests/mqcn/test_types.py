@@ -26,7 +26,7 @@ VALUES = [
     (VT_UI4 | VT_VECTOR, struct.pack("<I3I", 3, 1, 0xFFFFFFFF, 2), "ints", [1, 0xFFFFFFFF, 2]),
     (VT_UI4 | VT_VECTOR, bytes(4), "ints", []),
 ]
-table.PROPERTIES += tuple(
+table.NUMBERED += tuple(
     table.Property(f"PROPID_{number}", number, vt, "Queue", "none", {})
     for number, (vt, *_) in enumerate(VALUES, 5500)
 )

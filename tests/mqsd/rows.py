@@ -165,7 +165,7 @@ def _assert_lists(batch: Batch, outcomes: Sequence[Outcome]) -> None:
 
 def fault_entries(batch: Batch) -> list[tuple[int, str, str, int]]:
     """The entries of ``batch.faults`` with their numbers named: row, code, field, offset."""
-    from msmqwire.wire.fault import FAULT_NAMES
+    from msmqwire.wire.codes import FAULT_NAMES
 
     entries = []
     for entry in batch.faults:

@@ -1,0 +1,219 @@
+"""The rows of a protocol's table: each field of a packet once.
+
+``schema.py`` of a protocol lists its packets as headers of fields. From these rows come the columns of its table, the
+enumerations that its kernel is compiled with (``tools/declare.py`` writes them), the sources of columns in records,
+byte maps, dissectors and the manual. These modules import no compiled module, as they are read before any is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from enum import IntFlag
+from typing import Literal, NamedTuple, Self
+
+from msmqwire.columns.schema import BOOL, BYTES, GUID, TEXT, UINT8, UINT16, UINT32, UINT64, Column, DataType, Table
+
+__all__ = [
+    "SIZES",
+    "Field",
+    "Header",
+    "Rule",
+    "Violations",
+    "enumerated",
+    "enumerators",
+    "fault_names",
+    "packet_table",
+    "rules_of",
+    "section_names",
+]
+
+#: The bytes of the types of fields that have a fixed size.
+SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "guid": 16}
+_COLUMN_TYPES = {
+    "u8": UINT8, "u16": UINT16, "u32": UINT32, "u64": UINT64, "guid": GUID, "text": TEXT, "bytes": BYTES, "bits": BOOL,
+}  # fmt: skip
+
+
+class Rule(NamedTuple):
+    """What the specification requires of a field; ``strict`` is the fault of strict decoding, if it is one."""
+
+    field: str
+    section: str
+    requirement: str
+    strict: str = ""
+
+
+class Violations(IntFlag):
+    """The violations of a table, each declared as the ``Rule`` that is broken; the first is bit 0."""
+
+    rule: Rule
+
+    def __new__(cls, *rule: str) -> Self:
+        """Give the next bit to a rule."""
+        member = int.__new__(cls, 1 << len(cls.__members__))
+        member._value_ = int(member)
+        member.rule = Rule(*rule)
+        return member
+
+    @property
+    def sentence(self) -> str:
+        """The rule that is broken, with its section."""
+        return f"{self.rule.requirement} ({self.rule.section})"
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """A field of a packet, or a column that is made of several.
+
+    Attributes
+    ----------
+    name : str
+        The name in the specification; empty for a value that is no field of the byte map.
+    type : str
+        On the wire: ``u8`` to ``u64``, ``guid``, ``bytes``, ``text`` (UTF-16LE), ``pad`` (up to a multiple of four
+        bytes), or ``bits`` of a number. Empty for what is not one run of bytes.
+    at : int, optional
+        Bytes from the start of the header; -1 for a field after others of variable size.
+    column, about : str
+        The column with the value and its meaning. Without a meaning, another row declares the column.
+    shown : DataType, optional
+        The type of the column where it is not that of the field.
+    id : str
+        The name of the number in expressions: that of the column unless given.
+    when, size : str
+        Expressions: whether the header has the field, and its bytes. Python and Lua read them alike: the ids of earlier
+        numbers, ``has(number, mask)``, ``bits(number, shift, width)``, ``left`` (the bytes that remain), ``position``.
+    presence : str
+        The bit of the row's presence, where it is not that of the header.
+    bits : (int, int)
+        The first bit and the number of bits in the number at ``at``.
+    store : str
+        Where a kernel's record has the value, if not in the bytes of a header: a member, or member and enumerator as in
+        ``parts.LABEL``.
+    derived, values
+        As for ``Column``.
+    faults : tuple of str
+        The names in faults, where they are not that of the field.
+    names : mapping of int to str
+        The names of the values.
+    time : str
+        The unit of a duration, or ``unix`` for seconds since 1970.
+    checks : mapping of str to str
+        Faults and violations that a dissector can find, each with the expression that is true for it.
+    parts : tuple of Field
+        The bits of a number, as ``Header.on_the_wire`` gives it.
+    """
+
+    name: str
+    type: str = ""
+    at: int = -1
+    column: str = ""
+    about: str = ""
+    _: KW_ONLY
+    shown: DataType | None = None
+    id: str = ""
+    when: str = ""
+    size: str = ""
+    presence: str = ""
+    bits: tuple[int, int] = (0, 0)
+    store: str = ""
+    derived: bool = False
+    values: Literal["repeated", "counted", "distinct"] = "repeated"
+    faults: tuple[str, ...] = ()
+    names: Mapping[int, str] = field(default_factory=dict)
+    time: str = ""
+    checks: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[Field, ...] = ()
+
+    @property
+    def column_type(self) -> DataType:
+        """The type of the column."""
+        return self.shown or _COLUMN_TYPES[self.type]
+
+
+@dataclass(frozen=True, eq=False)
+class Header:
+    """A part of a packet, its fields in the order of their columns.
+
+    Attributes
+    ----------
+    section : str
+        The name by which kernels know where the header begins; empty if no column is loaded from there.
+    fields : tuple of Field
+    when : str
+        The expression that says whether a packet has the header.
+    presence : str
+        The bit of the presence of a row that says the same.
+    layout : str
+        The byte map with the header, where it is not that of the table.
+    """
+
+    section: str
+    fields: tuple[Field, ...]
+    when: str = ""
+    presence: str = ""
+    layout: str = ""
+
+    def on_the_wire(self) -> Iterator[Field]:
+        """The fields in the order of the wire, each with the whole condition for it; no bits.
+
+        A field has no ``column`` there if the column shows another value, as a name or a list does.
+        """
+        bits = sorted((each for each in self.fields if each.type == "bits" and each.name), key=lambda row: row.bits)
+        found = [each for each in self.fields if each.name and each.type != "bits"]
+        for each in sorted(found, key=lambda row: row.at if row.at >= 0 else 1 << 16):
+            yield replace(
+                each,
+                id=each.id or (each.column if each.type in SIZES else ""),
+                parts=tuple([bit for bit in bits if bit.at == each.at]),
+                column="" if each.shown or each.type == "text" else each.column,
+                when=" and ".join([f"({text})" if " or " in text else text for text in (self.when, each.when) if text]),
+            )
+
+
+def fault_names(headers: Iterable[Header]) -> tuple[str, ...]:
+    """The names of all fields in faults, in the order of the wire."""
+    return tuple([name for header in headers for row in header.on_the_wire() for name in row.faults or (row.name,)])
+
+
+def enumerated(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, each once, without the empty one."""
+    return tuple([name for name in dict.fromkeys(names) if name])
+
+
+def section_names(tables: Iterable[Table]) -> tuple[str, ...]:
+    """The sections of a record, which some tables share."""
+    return enumerated(header.section for table in tables for header in table.headers)
+
+
+def enumerators(tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
+    """The members of a record that are arrays, each with the enumerators of its values."""
+    stores = [row.store.partition(".") for table in tables for header in table.headers for row in header.fields]
+    return {
+        member: enumerated(name for other, _, name in stores if other == member) for member, _, name in stores if name
+    }
+
+
+def packet_table(
+    name: str,
+    section: str,
+    headers: tuple[Header, ...],
+    fields: tuple[str, ...],
+    violations: type[Violations],
+    kept: tuple[str, ...] = (),
+) -> Table:
+    """The table of the columns of packets; ``kept`` are bits of the presence that no column has."""
+    rows = [(row, row.presence or header.presence) for header in headers for row in header.fields if row.about]
+    # Those of derived columns come last, as readers shift the bits of parts that stand together
+    names = (*enumerated(bit for _, bit in sorted(rows, key=lambda pair: pair[0].derived)), *kept)
+    bits = {name: 2 << i for i, name in enumerate(names)}  # above DECODED of columns/batch.pxd
+    columns = tuple(
+        [Column(row.column, row.column_type, row.about, bits.get(bit, 0), row.derived, row.values) for row, bit in rows]
+    )
+    return Table(name, section, columns, fields, violations, rules_of(violations), headers, bits)
+
+
+def rules_of(violations: type[Violations]) -> tuple[tuple[str, str], ...]:
+    """The rules of a table: each of its violations and the sentence that it breaks, with its section."""
+    return tuple([((each.name or "").lower(), each.sentence) for each in violations])

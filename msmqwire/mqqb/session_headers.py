@@ -1,0 +1,186 @@
+"""The fields of pings and of the packets of sessions, by the headers that they stand in: [MS-MQQB] 2.2.
+
+``make build`` writes the enumerations of ``kernel.pxd`` from these rows.
+"""
+
+from __future__ import annotations
+
+from msmqwire.columns.fields import Field, Header
+from msmqwire.columns.schema import BOOL, BYTES, Enumeration
+
+__all__ = ["SESSION_HEADERS", "SESSION_KINDS"]
+
+SESSION_KINDS = ("ping", "establish_connection", "connection_parameters", "session_ack")
+
+SESSION_HEADERS = (
+    Header(
+        "",
+        (
+            Field("", column="kind", about="which packet", shown=Enumeration(SESSION_KINDS), store="derived.KIND"),
+        ),
+    ),
+    Header(
+        "BASE",
+        (
+            Field("VersionNumber", "u8", 0, id="version", checks={"bad_version": "not (version == 16)"}),
+            Field("BaseHeader.Reserved", "u8", 1),
+            Field("Signature", "u32", 4, id="signature", checks={"bad_signature": "not (signature == 0x524F494C)"}),
+            Field(
+                "PacketSize", "u32", 8, "packet_size", "PacketSize; null for a ping",
+                checks={"too_large": "packet_size > 0x400000"},
+            ),
+            Field(
+                "BaseHeader.Flags", "u16", 2, "base_flags", "BaseHeader.Flags as received",
+                checks={
+                    "reserved_flags": "bits(base_flags, 6, 2) > 0 or bits(base_flags, 9, 7) > 0",
+                    "message_flags": "has(base_flags, 0x20) or has(base_flags, 0x100)",
+                },
+            ),
+            Field(
+                "TimeToReachQueue", "u32", 12, id="time_to_reach_queue", time="s",
+                checks={"time_to_reach_queue": "time_to_reach_queue < 0xFFFFFFFF"},
+            ),
+            Field(
+                "InternalHeader.Reserved", "u16", 16, id="internal_reserved",
+                checks={"reserved_nonzero": "internal_reserved > 0"},
+            ),
+            Field(
+                "InternalHeader.Flags", "u16", 18, "internal_flags", "InternalHeader.Flags as received",
+                checks={
+                    "bad_type": "bits(internal_flags, 0, 4) == 0 or bits(internal_flags, 0, 4) > 3",
+                    "reserved_flags": "bits(internal_flags, 5, 11) > 0",
+                    "message_flags": "has(base_flags, 0x10) and not (bits(internal_flags, 0, 4) == 1)",
+                    "connection_refused": "bits(internal_flags, 0, 4) == 1 and has(internal_flags, 16)",
+                },
+            ),
+            Field("PR", "bits", 2, bits=(0, 3)),
+            Field("IN", "bits", 2, bits=(3, 1)),
+            Field("SH", "bits", 2, bits=(4, 1)),
+            Field("DH", "bits", 2, bits=(5, 1)),
+            Field("TR", "bits", 2, bits=(8, 1)),
+            Field(
+                "PT", "bits", 18, bits=(0, 4),
+                names={1: "SessionAck", 2: "EstablishConnection", 3: "ConnectionParameters"},
+            ),
+            Field("CS", "bits", 18, bits=(4, 1)),
+        ),
+        presence="IS_PACKET",
+    ),
+    Header(
+        "PINGED",
+        (
+            Field("Ping.Cookie", "u32", 4, "cookie", "ping: Cookie, which the answer repeats"),
+            Field("Ping.QMGuid", "guid", 8, "queue_manager", "ping: QMGuid"),
+            Field("RC", "bits", 0, "initiator_is_client", "ping: Flags.RC, the initiator is not a server", bits=(0, 1)),
+            Field("Ping.Flags", "u16", 0, id="flags"),
+            Field("Ping.Signature", "u16", 2, id="signature", checks={"bad_signature": "not (signature == 0x5548)"}),
+            Field("RF", "bits", 0, bits=(1, 1)),
+        ),
+        presence="IS_PING",
+        layout="ping",
+    ),
+    Header(
+        "",
+        (
+            Field(
+                "", column="refused", about="ping: Flags.RF; else InternalHeader.Flags.CS", shown=BOOL,
+                store="derived.REFUSED",
+            ),
+        ),
+    ),
+    Header(
+        "ESTABLISH",
+        (
+            Field("ClientGuid", "guid", 0, "client_guid", "connection: ClientGuid"),
+            Field("ServerGuid", "guid", 16, "server_guid", "connection: ServerGuid, zeros for a direct name"),
+            Field("TimeStamp", "u32", 32, "time_stamp", "connection: TimeStamp in milliseconds", time="ms"),
+            Field(
+                "OperatingSystem", "u16", 36, "operating_system", "connection: OperatingSystem",
+                checks={
+                    "operating_system": "not (bits(operating_system, 0, 8) == 0x10)",
+                    "reserved_flags": "bits(operating_system, 11, 5) > 0",
+                },
+            ),
+            Field(
+                "EstablishConnection.Reserved", "u16", 38, id="establish_reserved",
+                checks={"reserved_nonzero": "establish_reserved > 0"},
+            ),
+            Field("Padding", "bytes", size="512"),
+            Field("RE", "bits", 36, bits=(0, 8)),
+            Field("SE", "bits", 36, bits=(8, 1)),
+            Field("OS", "bits", 36, bits=(9, 1)),
+            Field("QS", "bits", 36, bits=(10, 1)),
+        ),
+        when="bits(internal_flags, 0, 4) == 2",
+        presence="IS_ESTABLISH",
+    ),
+    Header(
+        "PARAMETERS",
+        (
+            Field(
+                "RecoverableAckTimeout", "u32", 0, "recoverable_ack_timeout",
+                "parameters: RecoverableAckTimeout in milliseconds", time="ms",
+            ),
+            Field(
+                "AckTimeout", "u32", 4, "ack_timeout", "parameters: AckTimeout in milliseconds", time="ms",
+                checks={
+                    "timeout_range": (
+                        "recoverable_ack_timeout < 0x1F4 or recoverable_ack_timeout > 0x1D4C0 "
+                        "or ack_timeout < 0x4E20 or ack_timeout > 0x1D4C0"
+                    ),
+                },
+            ),
+            Field(
+                "ConnectionParameters.Reserved", "u16", 8, id="parameters_reserved",
+                checks={"reserved_nonzero": "parameters_reserved > 0"},
+            ),
+            Field("WindowSize", "u16", 10, "window_size"),
+        ),
+        when="bits(internal_flags, 0, 4) == 3",
+        presence="IS_PARAMETERS",
+    ),
+    Header(
+        "WINDOW",
+        (
+            Field("", "u16", 0, "window_size", "parameters and acknowledgment: WindowSize in messages"),
+        ),
+        presence="HAS_WINDOW",
+    ),
+    Header(
+        "SESSION",
+        (
+            Field(
+                "SessionHeader.AckSequenceNumber", "u16", 0, "ack_sequence_number", "acknowledgment: AckSequenceNumber",
+            ),
+            Field(
+                "SessionHeader.RecoverableMsgAckSeqNumber", "u16", 2, "recoverable_msg_ack_seq_number",
+                "acknowledgment: RecoverableMsgAckSeqNumber",
+            ),
+            Field(
+                "SessionHeader.RecoverableMsgAckFlags", "u32", 4, "recoverable_msg_ack_flags",
+                "acknowledgment: RecoverableMsgAckFlags",
+            ),
+            Field(
+                "SessionHeader.UserMsgSequenceNumber", "u16", 8, "user_msg_sequence_number",
+                "acknowledgment: UserMsgSequenceNumber",
+            ),
+            Field(
+                "SessionHeader.RecoverableMsgSeqNumber", "u16", 10, "recoverable_msg_seq_number",
+                "acknowledgment: RecoverableMsgSeqNumber",
+            ),
+            Field("SessionHeader.WindowSize", "u16", 12, "window_size", checks={"window_size": "window_size == 0"}),
+            Field("SessionHeader.Reserved", "u16", 14),
+        ),
+        when="bits(internal_flags, 0, 4) == 1",
+        presence="IS_SESSION_ACK",
+    ),
+    Header(
+        "",
+        (
+            Field(
+                "", column="trailing", about="bytes that belong to no known field", shown=BYTES, store="parts.TRAILING",
+            ),
+        ),
+        presence="HAS_TRAILING_BYTES",
+    ),
+)  # fmt: skip

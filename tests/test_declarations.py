@@ -1,0 +1,40 @@
+"""What ``tools/declare.py`` writes is committed: kernels are compiled with the names of the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from msmqwire import mqcn, mqqb, mqsd
+from msmqwire.columns import Table
+from msmqwire.columns.fields import SIZES
+from tools.declare import END, written
+
+WRITTEN = written()
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: "/".join(path.parts[-2:]))
+def test_the_committed_part_is_what_the_tables_say(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert END in text
+    assert text == WRITTEN[path], f"run `make build`, which writes {path.name} anew"
+
+
+@pytest.mark.parametrize("table", [mqsd.TOPOLOGY, mqqb.MESSAGES, mqqb.SESSIONS, mqcn.NOTIFICATIONS])
+def test_the_fields_of_a_header_do_not_overlap(table: Table) -> None:
+    for header in table.headers:
+        end = 0
+        for row in header.on_the_wire():
+            if row.at >= 0:
+                assert row.at >= end, row.name
+                end = row.at + SIZES[row.type]
+
+
+@pytest.mark.parametrize("table", [mqsd.TOPOLOGY, mqqb.MESSAGES, mqqb.SESSIONS, mqcn.NOTIFICATIONS])
+def test_each_column_and_each_presence_bit_is_declared_once(table: Table) -> None:
+    columns = [row.column for header in table.headers for row in header.fields if row.about]
+    assert tuple(columns) == tuple(column.name for column in table.columns)
+    bits = list(table.presence_bits.values())
+    assert bits == [2 << place for place in range(len(bits))]
+    assert sum(bits) < 1 << 32

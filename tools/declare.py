@@ -1,0 +1,135 @@
+"""Write the enumerations that kernels are compiled with, from the tables of the protocols.
+
+``make build`` runs it, before anything is compiled: it reads Python modules only. Every part stands in a ``.pxd``
+between two comments and is committed; ``tests/test_declarations.py`` compares.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PACKAGE = Path(__file__).parent.parent / "msmqwire"
+END = "# --- End of the written part ---\n"
+
+
+def enumeration(name: str, members: Iterable[str], comment: str = "") -> Iterator[str]:
+    """Lines of a ``cdef enum``; a member may have a value."""
+    if comment:
+        yield f"# {comment}"
+    yield f"cdef enum {name}:" if name else "cdef enum:"
+    yield from (f"    {member}" for member in members)
+    yield ""
+
+
+def flags(name: str, bits: dict[str, int], comment: str) -> Iterator[str]:
+    """Lines of an enumeration of bits."""
+    members = (f"{bit} = 1 << {value.bit_length() - 1}" for bit, value in bits.items())
+    return enumeration(name, members, comment)
+
+
+def fault_codes(module: ModuleType) -> Iterator[str]:
+    """The codes of faults."""
+    names = ["NONE", *(name.upper() for name in module.FAULTS)]
+    yield from enumeration("FaultCode", names, "Codes of DecodeError and of the column ``fault``")
+
+
+def violations(declared: Any, comment: str) -> Iterator[str]:
+    """The bits of the violations of a table."""
+    return flags(declared.__name__, {each.name: each.value for each in declared}, comment)
+
+
+def protocol(module: ModuleType) -> Iterator[str]:
+    """The fields, violations, presence bits, sections and enumerations of the tables of a protocol."""
+    from msmqwire.columns.fields import enumerators, section_names
+
+    fields = [name.replace(".", "_") for name in module.FIELDS]
+    yield from enumeration("Field", fields, "Fields as the specification names them; the field of a fault")
+    tables = [value for value in vars(module).values() if getattr(value, "headers", ())]
+    yield from violations(module.Violation, "Bits of the column ``violations``")
+    strict = [each.name for each in module.Violation if each.rule.strict]
+    yield from enumeration("", [f"DISCARDABLE = {' | '.join(strict)}"], "Faults of strict decoding")
+    for table in tables:
+        prefix = table.violations.__name__.removesuffix("Violation")
+        yield from flags(f"{prefix}Presence", table.presence_bits, f"Bits of the presence of a row of {table.name}")
+    yield from enumeration(
+        "", [*section_names(tables), "SECTION_COUNT"], "Sections of a record: where fixed fields are loaded from"
+    )
+    written: list[str] = []
+    for member, names in enumerators(tables).items():
+        if not set(names) <= set(written):
+            count = f"{member.removesuffix('s').upper()}_COUNT"
+            yield from enumeration("", [*names, count], f"Places in ``{member}`` of a record")
+            written += names
+    for name, values in getattr(module, "CODES", {}).items():
+        yield from enumeration(name, [value.upper() for value in values])
+    for name, bits in getattr(module, "BITS", {}).items():
+        yield from enumeration(name, [f"{each} = {value:#x}" for each, value in bits.items()])
+
+
+def kinds(module: ModuleType) -> Iterator[str]:
+    """The types of property values."""
+    from msmqwire.properties.vartype import TYPE_NAMES
+
+    names = [TYPE_NAMES.get(kind, "VT_NONE").replace("|VT", "") for kind in module.KINDS]
+    members = [*(name.replace("VT_", "KIND_") for name in names), "KIND_COUNT"]
+    yield from enumeration("Kind", members, "The types of values: fixed sizes, values that begin with a count, texts")
+
+
+def members(module: ModuleType) -> Iterator[str]:
+    """The presence bits of a property."""
+    bits = {f"IS_{name.upper()}": 1 << place for place, (name, _) in enumerate(module.VALUES)}
+    yield from flags("Member", bits, "Bits of the presence of a property: the member that has the value")
+
+
+def session_violations(module: ModuleType) -> Iterator[str]:
+    """The violations of sessions: their names are those of messages, with other bits."""
+    yield from violations(module.SessionViolation, "Bits of the column ``violations`` of sessions")
+
+
+#: Each file with the module of its table and what is written from it.
+PARTS = {
+    "wire/fault.pxd": ("msmqwire.wire.codes", fault_codes),
+    "mqsd/kernel.pxd": ("msmqwire.mqsd.schema", protocol),
+    "mqcn/kernel.pxd": ("msmqwire.mqcn.schema", protocol),
+    "mqcn/property_columns.pxd": ("msmqwire.mqcn.schema", members),
+    "properties/lookup.pxd": ("msmqwire.properties.table", kinds),
+    "mqqb/kernel.pxd": ("msmqwire.mqqb.schema", protocol),
+    "mqqb/sessions.pxd": ("msmqwire.mqqb.rules", session_violations),
+}
+
+
+def written() -> dict[Path, str]:
+    """The text that each file has when its part is written anew."""
+    found = {}
+    for name, (module, lines) in PARTS.items():
+        path = PACKAGE / name
+        begin = f"# --- Written by `make build` from {module.rpartition('.')[2]}.py; do not edit ---\n"
+        before, began, rest = path.read_text("utf-8").partition(begin)
+        _, ended, after = rest.partition(END)
+        if not (began and ended):
+            raise ValueError(f"{name} lacks the comments around its written part")
+        found[path] = before + begin + "\n".join(lines(importlib.import_module(module))) + END + after
+    return found
+
+
+def bare_packages() -> None:
+    """Let the modules of the package be imported without its ``__init__``, which need the compiled modules."""
+    for folder in (PACKAGE, *PACKAGE.iterdir()):
+        if (folder / "__init__.py").exists():
+            name = ".".join(folder.relative_to(PACKAGE.parent).parts)
+            module: Any = ModuleType(name)
+            module.__path__ = [str(folder)]
+            sys.modules[name] = module
+
+
+if __name__ == "__main__":
+    bare_packages()
+    for path, text in written().items():
+        if path.read_text("utf-8") != text:  # or make would compile again
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path.relative_to(PACKAGE.parent)}")
