@@ -45,6 +45,7 @@ SUBCOMMANDS = {
     "replay": "rebuild the queues that change notifications describe",
 }
 
+_PROGRAM = "msmqwire"
 _EPILOG = """\
 examples:
   msmqwire decode capture.pcapng                         every table, for people
@@ -128,21 +129,26 @@ def command() -> NoReturn:
 
 
 def _parsed(given: Sequence[str]) -> argparse.Namespace:
-    """The options of a command line; those of the chosen subcommand are imported alone."""
+    """The options of a command line; the module of the chosen subcommand is imported alone."""
+    if not given or given[0] not in SUBCOMMANDS:
+        _answer_or_refuse(given)
+    return _subparser(Parser(prog=f"{_PROGRAM} {given[0]}"), given[0]).parse(given[1:])
+
+
+def _answer_or_refuse(given: Sequence[str]) -> NoReturn:
+    """Answer a command line without a subcommand, such as ``--version``, or refuse it."""
     parser = _parser({})
     if not given:
         parser.print_help()
         parser.exit()
     name = given[0]
     if name.partition("=")[0] in parser.known_options:
-        return parser.parse_args(given)
+        parser.parse_args(given)  # each of these options ends the process
     if name.startswith("-"):
         if chosen := next((word for word in given if word in SUBCOMMANDS), None):
             parser.error(f"{name}: options of {chosen} stand after it")
         parser.refuse([name])
-    if name not in SUBCOMMANDS:
-        parser.error(f"no subcommand {name}{did_you_mean(name, SUBCOMMANDS)}")
-    return _subparser(Parser(prog=f"{parser.prog} {name}"), name).parse(given[1:])
+    parser.error(f"no subcommand {name}{did_you_mean(name, SUBCOMMANDS)}")
 
 
 def _subparser(parser: Parser, name: str) -> Parser:
@@ -153,7 +159,7 @@ def _subparser(parser: Parser, name: str) -> Parser:
 def _parser(chosen: Iterable[str]) -> Parser:
     """The parser; only the chosen subcommands have their options."""
     parser = Parser(
-        prog="msmqwire",
+        prog=_PROGRAM,
         description="Read Microsoft Message Queuing (MSMQ) from network captures, and speak its directory protocols.",
         epilog=_EPILOG,
     )

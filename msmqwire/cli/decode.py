@@ -171,10 +171,12 @@ def _tables(options: argparse.Namespace, format: str) -> list[str]:
     if options.table and format in ONE_TABLE and (ALL in named or len(set(named)) > 1):
         raise CommandError(f"--table {','.join(named)}: {format} holds one table; name it: {known}")
     tables = list(TABLES) if ALL in named else [table for table in TABLES if table in named]
-    for name in options.columns or []:
+    if not options.columns:
+        return tables
+    for name in options.columns:
         if not any(name in _all_columns(table) for table in tables):
             raise CommandError(f"--columns {name}: no such column{_like(name, tables)}")
-    found = [table for table in tables if set(options.columns or []) <= set(_all_columns(table))]
+    found = [table for table in tables if set(options.columns) <= set(_all_columns(table))]
     if not found:
         raise CommandError(f"--columns {','.join(options.columns)}: no table has all of these; name fewer, or --table")
     return found
@@ -203,7 +205,6 @@ def _like(column: str, tables: Sequence[str]) -> str:
 
 def _decode_captures(options: argparse.Namespace, format: str) -> int:
     from msmqwire.capture import read_tables
-    from msmqwire.insight.bodies import with_bodies
 
     made = _made(options)
     tables = _tables(options, format)
@@ -238,6 +239,8 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
                     batch = condition.rows(batch)
                     found += batch.num_rows
                 if made and name == "messages":
+                    from msmqwire.insight.bodies import with_bodies
+
                     batch = with_bodies(batch, made)
                 if name in written:
                     batch = batch.select(schemas[name].names).slice(0, left)
@@ -388,9 +391,11 @@ def _shown(schema: pa.Schema, table: str, options: argparse.Namespace, format: s
 
 def _made(options: argparse.Namespace) -> list[str]:
     """The requested columns that are made here."""
+    if not options.columns:
+        return []
     from msmqwire.insight.bodies import BODY_COLUMNS
 
-    return [name for name in options.columns or () if name in BODY_COLUMNS]
+    return [name for name in options.columns if name in BODY_COLUMNS]
 
 
 def _condition(text: str) -> Condition:

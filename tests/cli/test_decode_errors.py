@@ -309,7 +309,8 @@ def test_decode_imports_only_what_it_needs(format: str, tmp_path: Path) -> None:
     """The Python side of Spark or pandas takes longer to import than most captures take to decode."""
     path = tmp_path / "odd.pcapng"
     path.write_bytes(capture([V1.data, reply_from("a\x1b;b", "=c"), b"short"]))
-    heavy = {"pandas", "pyspark", "scipy", "importlib.metadata"} | ({"rich"} if format != "table" else set())
+    heavy = {"pandas", "pyspark", "scipy", "importlib.metadata", "msmqwire.insight"}
+    heavy |= {"rich"} if format != "table" else set()
     program = (
         "import sys\nfrom msmqwire.cli import main\nmain()\n"
         f"heavy = {heavy} & set(sys.modules)\n"
