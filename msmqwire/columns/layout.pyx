@@ -212,15 +212,18 @@ cdef inline void put_ends(uint8_t* ends, size_t end, size_t count) noexcept nogi
 cdef inline void put_absent(Source* source, size_t count, size_t row, const Items* lists) noexcept nogil:
     """The rows of a column for which no record has a value: what is zeros already is not written again."""
     cdef uint8_t* values = source.column + source.width * row
-    if source.form == LIST:
-        if lists[source.list].count:
-            put_ends(values, lists[source.list].count, count)
-            source.zeros = min(source.zeros, row)
-            return
-        values += source.width
-    if row + count > source.zeros:
+    cdef bint is_list = source.form == LIST or source.form == LIST_END
+    cdef size_t end = lists[source.list].count if is_list else 0
+    if end == 0 and row + count <= source.zeros:
+        return
+    if is_list:
+        put_ends(values, end, count)
+    else:
         memset(values, 0, source.width * count)
-        source.zeros = row + count if row <= source.zeros else source.zeros
+    if end:
+        source.zeros = min(source.zeros, row)
+    elif row <= source.zeros:
+        source.zeros = row + count
 
 
 cdef inline void put_column(
@@ -267,7 +270,7 @@ cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept
             continue
         if columns.count > FEW_COLUMNS:
             prefetch_values(source, row + count, count)
-            source.zeros = min(source.zeros, row)
+        source.zeros = min(source.zeros, row)
         put_column(source, <uint8_t*>records, columns.stride, count, row, columns.lists, &words)
     columns.rows += count
 
@@ -336,25 +339,25 @@ cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept
     Columns of a section whose address is NULL are left to the caller, and lists whose count in the record is not 0.
     """
     cdef const uint8_t* at
-    cdef const Source* source
-    cdef int32_t* ends
-    cdef int32_t end
+    cdef Source* source
+    cdef size_t row = columns.rows
     cdef size_t i
-    cdef size_t row
     for i in range(columns.count):
         source = &columns.sources[i]
         at = <const uint8_t*>record + source.place
         if source.form == LIST or source.form == LIST_END:
-            if load_u32(at) != 0:
+            if load_u32(at) == 0:
+                put_absent(source, count, row, columns.lists)
                 continue
-            end = <int32_t>columns.lists[source.list].count
-            ends = <int32_t*>source.column + columns.rows + 1  # a local copy, which no store can change
-            for row in range(count):
-                ends[row] = end
         elif source.form == VALUE:
-            memset(source.column + source.width * columns.rows, at[0], source.width * count)
+            if at[0] == 0:
+                put_absent(source, count, row, columns.lists)
+                continue
+            memset(source.column + source.width * row, at[0], source.width * count)
         elif (<const uint8_t* const*>at)[0] != NULL:
-            memset(source.column + source.width * columns.rows, 0, source.width * count)
+            put_absent(source, count, row, columns.lists)
+            continue
+        source.zeros = min(source.zeros, row)
     columns.rows += count
 
 

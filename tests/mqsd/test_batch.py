@@ -189,6 +189,23 @@ def test_runs_of_replies() -> None:
     assert contents(mqsd.encode_batch(batch)) == REPLIES
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("columns", [None, mqsd.REQUEST_COLUMNS, mqsd.REPLY_COLUMNS, ("type", "trailing", "servers")])
+def test_rows_of_earlier_runs_are_forgotten(columns: tuple[str, ...] | None, threads: int) -> None:
+    """A run writes no column that is zeros already; what others wrote there must not be taken for zeros."""
+    ipx = V1 + bytes([1, 0, 0, 0, 1, 2, 3, 4])
+    runs = ([V1], [V2], [V3], [V1 + b"after"], [ipx], [b""], [V3 + b"\0"], [V1[:9]])
+    rng = random.Random(5)
+    out: Any = None
+    for _ in range(100):
+        payloads = [data for run in rng.choices(runs, k=4) for data in run * rng.randrange(1, 90)]
+        out = mqsd.decode_batch(payloads, columns=columns, threads=threads, out=out)
+        fresh = mqsd.decode_batch(payloads, columns=columns)
+        table = out.to_arrow()
+        assert table.equals(fresh.to_arrow())
+        del table
+
+
 @pytest.mark.parametrize("unit", [0, 0x2C, 0x30, 0x012C, 0x2C00, 0x2C2C, 0x7F00, 0x8000, 0xFF2C, 0xFFFF])
 def test_every_code_unit_of_a_server_array(unit: int) -> None:
     """A unit that closes an entry, or looks as if it did, at each place of arrays of one block, two and three."""
