@@ -8,7 +8,6 @@ import hashlib
 import shlex
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from msmqwire.cli.arguments import add_captures_or_lake, add_expected, add_quiet, add_selection, check_captures_or_lake
 from msmqwire.cli.console import counted, optional, say
@@ -65,9 +64,11 @@ def run(options: argparse.Namespace) -> int:
 def _made(options: argparse.Namespace) -> list[str]:
     """The version, the command line and the time of a report, and the size and SHA-256 of each local capture."""
     from msmqwire import __version__
+    from msmqwire.capture.options import time_ago, time_text
 
+    now = f"{time_text(time_ago(0)):.19}".replace("T", " ")
     command = shlex.join(["msmqwire", *sys.argv[1:]])
-    return [f"msmqwire {__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {command}", *_captures(options.files)]
+    return [f"msmqwire {__version__}, {now} UTC: {command}", *_captures(options.files)]
 
 
 def _captures(names: list[str]) -> Iterator[str]:

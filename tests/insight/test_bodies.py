@@ -47,7 +47,7 @@ LIBRARY = HEADER + b"\x0c\2\0\0\0" + text("Orders, Version=1")
         (HEADER + b"\5\1\0\0\0\xff\xff\xff\xff\xff\xff", 768, "nrbf"),
         (bytes(16) + b"\1\2\3", 68, "ole"),
         (bytes.fromhex("d0cf11e0a1b11ae1") + bytes(504), 0, "ole"),
-        (gzip.compress(b"x"), 0, "gzip"),
+        (gzip.compress(b"x", mtime=0), 0, "gzip"),
         (zipped(), 0, "zip"),
         (b"%PDF-1.7\n\x80", 0, "pdf"),
         (b"MZ" + bytes(58) + struct.pack("<I", 64) + b"PE\0\0\x64\x86", 0, "pe"),

@@ -189,9 +189,8 @@ def test_runs_of_replies() -> None:
     assert contents(mqsd.encode_batch(batch)) == REPLIES
 
 
-@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("columns", [None, mqsd.REQUEST_COLUMNS, mqsd.REPLY_COLUMNS, ("type", "trailing", "servers")])
-def test_rows_of_earlier_runs_are_forgotten(columns: tuple[str, ...] | None, threads: int) -> None:
+def test_rows_of_earlier_runs_are_forgotten(columns: tuple[str, ...] | None) -> None:
     """A run writes no column that is zeros already; what others wrote there must not be taken for zeros."""
     ipx = V1 + bytes([1, 0, 0, 0, 1, 2, 3, 4])
     runs = ([V1], [V2], [V3], [V1 + b"after"], [ipx], [b""], [V3 + b"\0"], [V1[:9]])
@@ -199,7 +198,7 @@ def test_rows_of_earlier_runs_are_forgotten(columns: tuple[str, ...] | None, thr
     out: Any = None
     for _ in range(100):
         payloads = [data for run in rng.choices(runs, k=4) for data in run * rng.randrange(1, 90)]
-        out = mqsd.decode_batch(payloads, columns=columns, threads=threads, out=out)
+        out = mqsd.decode_batch(payloads, columns=columns, out=out)
         fresh = mqsd.decode_batch(payloads, columns=columns)
         table = out.to_arrow()
         assert table.equals(fresh.to_arrow())
