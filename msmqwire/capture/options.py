@@ -40,8 +40,8 @@ class ReadKeywords(TypedDict, total=False):
     ports: Ports | None
     packets: Iterable[str] | None
     addresses: Iterable[str]
-    since: datetime | int | None
-    until: datetime | int | None
+    since: datetime | str | int | None
+    until: datetime | str | int | None
     columns: Columns | None
     guid: GuidForm
     dictionaries: bool
@@ -75,11 +75,13 @@ class ReadOptions:
     addresses : iterable of str
         Addresses and networks (``"10.20.1.25"``, ``"2001:db8::/32"``). Read payloads whose sender or receiver has one
         of them; default: all payloads.
-    since, until : datetime with a time zone, or int; optional
-        Read payloads captured at ``since`` or later and before ``until``. An int is nanoseconds since 1970 UTC, and so
-        is the stored value. The time of a packet in a TCP stream is the time of its last frame.
+    since, until : datetime with a time zone, ISO 8601 text, or int; optional
+        Read payloads captured at ``since`` or later and before ``until``. Text without a time zone is UTC. An int is
+        nanoseconds since 1970 UTC, and so is the stored value. The time of a packet in a TCP stream is the time of its
+        last frame.
     columns : iterable of str, optional
-        The columns to build; default: all. ``read_tables`` takes a mapping of tables to columns.
+        The columns to build; default: all. ``read_table`` returns them in this order; ``read_tables`` takes a mapping
+        of tables to columns.
     guid : {"binary", "uuid", "text"}
         The Arrow type of GUID columns: 16 bytes in RFC 9562 order, ``arrow.uuid``, or canonical lower-case text.
     dictionaries : bool
@@ -281,7 +283,9 @@ def _packet_kinds(packets: Iterable[str]) -> tuple[str, ...]:
     return tuple(kind for kind in PACKET_KINDS if kind in names)
 
 
-def _nanoseconds(name: str, time: datetime | int | None) -> int | None:
+def _nanoseconds(name: str, time: datetime | str | int | None) -> int | None:
+    if isinstance(time, str):
+        return parse_time(time)
     if not isinstance(time, datetime):
         return time
     if time.tzinfo is None:

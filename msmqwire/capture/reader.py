@@ -36,9 +36,19 @@ Item = TypeVar("Item")
 
 
 class ClosingIterator(Iterator[Item]):
-    """An iterator over what files contain; a context manager that closes the files."""
+    """An iterator over what files contain; a context manager that closes the files.
+
+    Files are read once: to iterate again after the end raises ``RuntimeError``.
+    """
 
     stats: CaptureStats
+    _was_iterated = False
+
+    def __iter__(self) -> Self:
+        if self._was_iterated and self._has_ended():
+            raise RuntimeError("this reader has ended, and files are read once: open the capture again")
+        self._was_iterated = True
+        return self
 
     @abstractmethod
     def _has_ended(self) -> bool:
@@ -64,7 +74,7 @@ class ClosingIterator(Iterator[Item]):
 
 
 class ArrowReader(ClosingIterator["pa.RecordBatch"]):
-    """An iterator of record batches that is an Arrow stream as well; its rows can be read once.
+    """An iterator of record batches that is an Arrow stream as well.
 
     Attributes
     ----------
@@ -82,7 +92,7 @@ class ArrowReader(ClosingIterator["pa.RecordBatch"]):
         """The remaining rows for any Arrow consumer, read as it asks for them."""
         import pyarrow as pa
 
-        rows: Any = pa.RecordBatchReader.from_batches(self.schema, self)
+        rows: Any = pa.RecordBatchReader.from_batches(self.schema, iter(self))
         return rows.__arrow_c_stream__(requested_schema)
 
 

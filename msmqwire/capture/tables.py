@@ -36,6 +36,8 @@ from msmqwire.wire.codes import FAULT_NAMES
 from msmqwire.wire.transport import Transport
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -263,7 +265,7 @@ class TableRows:
         self.payloads = self.rows = self.encrypted = self.unread = 0
         self.faults: Counter[str] = Counter()
         self._strict = options.strict
-        self._guid = options.guid
+        self._guid: GuidForm = options.guid
         self._dictionaries = options.dictionaries
         self._counting = Lock()
         self._is_sharing = False
@@ -277,6 +279,11 @@ class TableRows:
         self._judging = self._batches
         if not set(decoded) >= set(judging):
             self._judging = _ReusedBatches(self.kind.decode_batch, strict=self._strict, columns=judging)
+
+    def use_text_guids(self) -> None:
+        """Make rows with canonical text as GUIDs; before anything is read."""
+        self._guid = "text"
+        self.schema = _arrow_schema(self.name, self.first, self._last, self._guid, self._dictionaries)
 
     def chosen(self, transports: NDArray[np.uint8], kinds: NDArray[np.uint8], ports: PortColumns) -> NDArray[np.bool_]:
         """Which payloads of a block belong to this table."""
@@ -494,8 +501,8 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
 class TableReader(ArrowReader):
     """The rows of one table, a record batch for each block of a capture; a context manager that closes its files.
 
-    It is an Arrow stream: ``pyarrow.table(reader)``, ``polars.DataFrame(reader)``, ``pandas.DataFrame.from_arrow`` and
-    DuckDB read it, once.
+    It is an Arrow stream that ``pyarrow.table``, polars and DuckDB read, and has ``to_table``, ``to_pandas`` and
+    ``to_polars``. Rows are read once: to read them again raises ``RuntimeError``.
 
     Attributes
     ----------
@@ -507,10 +514,12 @@ class TableReader(ArrowReader):
         As in ``TableRows``.
     """
 
-    def __init__(self, reader: TablesReader) -> None:
+    def __init__(self, reader: TablesReader, columns: Iterable[str] | None = None) -> None:
         self._reader = reader
         (self._table,) = reader.tables.values()
-        self.schema = self._table.schema
+        self._names = self._table.schema.names if columns is None else list(dict.fromkeys(columns))
+        self._is_in_order = self._names == self._table.schema.names
+        self.schema = self._ordered_schema()
         self.faults = self._table.faults
         self.stats = reader.stats
 
@@ -530,7 +539,61 @@ class TableReader(ArrowReader):
         return self._table.unread
 
     def __next__(self) -> pa.RecordBatch:
-        return next(self._reader)[1]
+        _, batch = next(self._reader)
+        return batch if self._is_in_order else batch.select(self._names)
+
+    def _ordered_schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        return pa.schema([self._table.schema.field(name) for name in self._names])
+
+    def to_table(self) -> pa.Table:
+        """The rows that are left, in memory.
+
+        Raises
+        ------
+        RuntimeError
+            The rows were read.
+        """
+        import pyarrow as pa
+
+        return pa.Table.from_batches(iter(self), self.schema)
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """All rows as a DataFrame of pandas, GUIDs as text.
+
+        Parameters
+        ----------
+        **options
+            Those of ``pyarrow.Table.to_pandas``.
+
+        Raises
+        ------
+        RuntimeError
+            Rows were read.
+        """
+        return self._with_text_guids().to_pandas(**options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a DataFrame of polars, GUIDs as text.
+
+        Raises
+        ------
+        RuntimeError
+            Rows were read.
+        """
+        import polars as pl
+
+        found = pl.from_arrow(self._with_text_guids())
+        assert isinstance(found, pl.DataFrame)
+        return found
+
+    def _with_text_guids(self) -> pa.Table:
+        if self.rows:
+            raise RuntimeError("rows were read with other GUIDs: open the capture again")
+        self._table.use_text_guids()
+        self.schema = self._ordered_schema()
+        return self.to_table()
 
     def _has_ended(self) -> bool:
         return self._reader._has_ended()
@@ -604,6 +667,7 @@ def read_table(
         The table or a column is unknown, or an option has a value that it cannot have.
     """
     read = ReadOptions.of(options, keywords, unused=("packets",))
+    columns = read.columns
     if read.columns is not None:
         read = ReadOptions.of(read, {"columns": {table: read.columns}})
-    return TableReader(TablesReader(source, (table,), read))
+    return TableReader(TablesReader(source, (table,), read), columns)

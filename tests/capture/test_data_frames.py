@@ -1,0 +1,78 @@
+"""Tables of captures at the Python prompt: in memory, as pandas and as polars, and never empty in silence."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from msmqwire import capture
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+OTHER = EXAMPLES / "other-site.pcapng"
+SESSION = EXAMPLES / "message-session.pcap"
+
+
+def rows(path: Path = OTHER, table: str = "topology", **options: Any) -> list[dict[str, Any]]:
+    return capture.read_table(path, table, guid="text", **options).to_table().to_pylist()
+
+
+@pytest.mark.parametrize(("path", "table"), [(OTHER, "topology"), (SESSION, "notifications"), (SESSION, "messages")])
+def test_guids_are_text_in_data_frames(path: Path, table: str) -> None:
+    expected = rows(path, table)
+    frame = capture.read_table(path, table).to_polars()
+    assert frame.to_dicts() == pl.from_dicts(expected, schema=frame.schema).to_dicts()
+    named = capture.read_table(path, table).to_pandas()
+    assert list(named.columns) == list(expected[0])
+    guids = [name for name in ("request_id", "object_guid", "source_queue_manager") if name in named]
+    assert [[value or None for value in named[name]] for name in guids] == [
+        [row[name] for row in expected] for name in guids
+    ]
+    assert any(uuid.UUID(value) for name in guids for value in named[name] if value)
+
+
+@pytest.mark.parametrize(
+    "read", [list, pa.table, pl.DataFrame, capture.TableReader.to_table, capture.TableReader.to_pandas]
+)
+def test_rows_that_were_read_are_an_error(read: Any) -> None:
+    reader = capture.read_table(OTHER)
+    assert sum(map(len, reader)) == 10
+    with pytest.raises(RuntimeError, match="open the capture again"):
+        read(reader)
+
+
+def test_payloads_that_were_read_are_an_error() -> None:
+    with capture.open(OTHER) as blocks:
+        assert sum(map(len, blocks)) > 0
+        with pytest.raises(RuntimeError, match="read once: open the capture again"):
+            list(blocks)
+
+
+def test_reading_may_pause() -> None:
+    reader = capture.read_table(OTHER, block_size=4096)
+    first = next(iter(reader))
+    assert len(first) + len(reader.to_table()) == 10
+
+
+def test_columns_come_in_the_requested_order() -> None:
+    reader = capture.read_table(OTHER, columns=["servers", "frame", "servers", "type"])
+    assert reader.schema.names == ["servers", "frame", "type"]
+    assert {tuple(batch.schema.names) for batch in reader} == {("servers", "frame", "type")}
+    frame = capture.read_table(OTHER, columns=["request_id", "frame"]).to_pandas()
+    assert list(frame.columns) == ["request_id", "frame"]
+
+
+def test_times_are_text_or_datetimes() -> None:
+    times = [row["time"] for row in rows()]
+    middle = times[len(times) // 2]
+    text, moment = middle.isoformat(), datetime.fromisoformat(str(middle)).replace(tzinfo=UTC)
+    assert 0 < len(rows(since=text)) < len(times)
+    assert rows(since=text) == rows(since=moment)
+    assert rows(until=text) == rows(until=moment)
+    with pytest.raises(ValueError, match="'yesterday' is not an ISO 8601 time"):
+        capture.read_table(OTHER, since="yesterday")
