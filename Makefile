@@ -174,12 +174,12 @@ ifdef LOCKED
 endif
 	@mkdir -p $(DONE) && touch $@
 
-SOURCES := setup.py tools/declare.py $(shell find msmqwire -name '*.pyx' -o -name '*.pxd' -o -name '*.h') \
+SOURCES := setup.py declarations.py $(shell find msmqwire -name '*.pyx' -o -name '*.pxd' -o -name '*.h') \
 	$(wildcard msmqwire/*/schema.py msmqwire/mqqb/*.py) msmqwire/columns/fields.py msmqwire/wire/codes.py \
 	msmqwire/properties/table.py
 
 $(DONE)/built: $(DONE)/build-$(MSMQWIRE_BUILD) $(SOURCES) | check $(DONE)/venv
-	$(PY) tools/declare.py
+	$(PY) declarations.py
 	MSMQWIRE_BUILD=$(MSMQWIRE_BUILD) $(PY) setup.py --quiet build_ext --inplace
 	@touch $@
 

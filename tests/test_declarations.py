@@ -1,4 +1,4 @@
-"""What ``tools/declare.py`` writes is committed: kernels are compiled with the names of the tables."""
+"""What ``declarations.py`` writes is committed: kernels are compiled with the names of the tables."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from declarations import END, written
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.columns import Table
 from msmqwire.columns.fields import SIZES
-from tools.declare import END, written
 
 WRITTEN = written()
 

@@ -1,7 +1,7 @@
 """The rows of a protocol's table: each field of a packet once.
 
 ``schema.py`` of a protocol lists its packets as headers of fields. From these rows come the columns of its table, the
-enumerations that its kernel is compiled with (``tools/declare.py`` writes them), the sources of columns in records,
+enumerations that its kernel is compiled with (``declarations.py`` writes them), the sources of columns in records,
 byte maps, dissectors and the manual. These modules import no compiled module, as they are read before any is built.
 """
 

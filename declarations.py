@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-PACKAGE = Path(__file__).parent.parent / "msmqwire"
+PACKAGE = Path(__file__).parent / "msmqwire"
 END = "# --- End of the written part ---\n"
 
 
