@@ -86,7 +86,7 @@ def test_many_captures_in_the_pipeline(spark: SparkSession, small: Path, tmp_pat
     assert counts[0] < 70
     again = pipeline.run(spark, captures, lake, tables="topology")
     assert (again.sources, again.known, again.problems, again.duplicates) == (0, 3_000, [], [])
-    assert len(tasks(small)) == 79
+    assert len(tasks(small)) == 40  # of 256 captures
 
 
 def test_many_captures_in_the_data_source(spark: SparkSession, small: Path) -> None:

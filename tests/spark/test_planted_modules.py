@@ -117,6 +117,7 @@ def test_make_run(evidence: Path) -> None:
     (evidence / "examples").symlink_to(ROOT / "examples")
     goal = [
         "make",
+        "--no-print-directory",
         "--dry-run",
         "--always-make",
         "run",

@@ -301,8 +301,11 @@ class Lake:
         _ = self._accounting.delta
         self._accounting.refresh()
         self._known = None
-        self.run = self._accounting.run
-        self._plan = self._plan_of(self.run) if self.run else ""
+        self.run = -1
+        # Where vacuum has deleted files of this version, a newer one is read, whose last run may be another
+        while self.run != self._accounting.run:
+            self.run = self._accounting.run
+            self._plan = self._plan_of(self.run) if self.run else ""
 
     def _last_plan(self) -> _Plan:
         """The plan of the last run; where it is gone though every table is complete, it is written again."""
