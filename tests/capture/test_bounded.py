@@ -138,8 +138,9 @@ def test_memory_of_captures(family: str, form: str, times: int) -> None:
     size = 2 * SIZE * times
     data = capture_of(family, size)
     compressed = gzip.compress(data, 1) if form == "gzip" else data
-    # A stream holds a page for the packet it begins. All hold 64 MiB at most (StreamLimits), datagrams 16, windows 6
-    assert memory_of(lambda: read_all(compressed)) <= min(96 << 20, 30 * size)
+    # A stream holds a page for the packet it begins. All hold 64 MiB at most (StreamLimits), datagrams 16, windows 6,
+    # and the rows of a block those of the streams that were evicted: 8192 pages, and a few of each that are reused
+    assert memory_of(lambda: read_all(compressed)) <= min(144 << 20, 30 * size)
 
 
 def message(**fields: Any) -> bytes:
