@@ -54,6 +54,10 @@ test: check $(DONE)/venv ## run the tests but the long ones (ARGS="-k name" pass
 
 ##### what a contributor runs
 
+.PHONY: quick
+quick: check $(DONE)/test build ## run the tests of one package in one process: make quick ROOM=mqsd
+	$(PY) -m pytest -n 0 -m "not long" tests/$(or $(ROOM),$(error name a folder of tests, as in make quick ROOM=mqsd)) $(ARGS)
+
 .PHONY: build
 build: $(DONE)/built ## build the extensions in place
 

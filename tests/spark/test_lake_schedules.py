@@ -44,7 +44,7 @@ def schedule(root: Path, seed: int) -> None:
     largest = {str(number): rng.randrange(1, 5) for number in range(8)}
     for number in range(4):
         run(lake, dict(list(largest.items())[number * 2 : number * 2 + 2]))
-    reader = PROCESSES.Process(target=watch, args=(lake, str(over)))
+    reader = PROCESSES.Process(target=watch, args=(lake, str(over)), daemon=True)  # a failure must not leave it
     reader.start()
     for _ in range(3):
         calls: list[tuple[Any, tuple[Any, ...]]] = []
