@@ -240,7 +240,7 @@ def summarize(
 
 def _batches(source: Any, options: ReadOptions | None) -> Iterator[tuple[str, pa.RecordBatch]]:
     if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
-        items = iter(source)
+        items = (item for item in source)  # a reader is iterated once
         first = list(islice(items, 1))
         source = chain(first, items)
         if not first or isinstance(first[0], tuple):
