@@ -93,13 +93,13 @@ def session_violations(module: ModuleType) -> Iterator[str]:
 
 #: Each file with the module of its table and what is written from it.
 PARTS = {
-    "wire/fault.pxd": ("msmqwire.wire.codes", fault_codes),
-    "mqsd/kernel.pxd": ("msmqwire.mqsd.schema", protocol),
-    "mqcn/kernel.pxd": ("msmqwire.mqcn.schema", protocol),
-    "mqcn/property_columns.pxd": ("msmqwire.mqcn.schema", members),
-    "properties/lookup.pxd": ("msmqwire.properties.table", kinds),
-    "mqqb/kernel.pxd": ("msmqwire.mqqb.schema", protocol),
-    "mqqb/sessions.pxd": ("msmqwire.mqqb.rules", session_violations),
+    "wire/_fault.pxd": ("msmqwire.wire.codes", fault_codes),
+    "mqsd/_kernel.pxd": ("msmqwire.mqsd.schema", protocol),
+    "mqcn/_kernel.pxd": ("msmqwire.mqcn.schema", protocol),
+    "mqcn/_property_columns.pxd": ("msmqwire.mqcn.schema", members),
+    "properties/_lookup.pxd": ("msmqwire.properties.table", kinds),
+    "mqqb/_kernel.pxd": ("msmqwire.mqqb.schema", protocol),
+    "mqqb/_sessions.pxd": ("msmqwire.mqqb.rules", session_violations),
 }
 
 

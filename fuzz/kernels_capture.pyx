@@ -7,30 +7,30 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fuzz.checks cimport exact_copy, mix, must
-from msmqwire.capture.files.pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
-from msmqwire.capture.files.pcapng cimport (
+from msmqwire.capture.files._pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
+from msmqwire.capture.files._pcapng cimport (
     Interface, Section, block_length, find_block, is_section, read_interface, read_section, walk_pcapng,
 )
 from msmqwire.capture.files.window cimport INTERFACE, LOST, MORE, SECTION, SKIP, Stop, Window
-from msmqwire.capture.frames.fragments cimport free_fragments, give_up_datagrams
-from msmqwire.capture.frames.frame cimport (
+from msmqwire.capture.frames._fragments cimport free_fragments, give_up_datagrams
+from msmqwire.capture.frames._frame cimport (
     ENCAPSULATION_CUT, IPX_LENGTH, LINK_CUT, RECORD_CUT, UNSUPPORTED_KINDS, Counts, malformed,
 )
-from msmqwire.capture.frames.layers cimport (
+from msmqwire.capture.frames._layers cimport (
     FOUND, IPX_HEADER, IPX_PACKET, LINK_CISCO_HDLC, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LINUX_SLL,
     LINK_LINUX_SLL2, LINK_LOOP, LINK_MPLS, LINK_NULL, LINK_PPI, LINK_PPP, LINK_PPP_ETHER, LINK_PPP_HDLC, LINK_RADIOTAP,
     LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_WLAN, OTHER, PART, PLAIN_SPACE, TCP_HEADER, TCP_PROTOCOL, UDP_HEADER,
     UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Packet, Ports, find_packet, may_be_tunnel, network_u16,
     plain_datagram, wanted,
 )
-from msmqwire.capture.frames.rows cimport (
+from msmqwire.capture.frames._rows cimport (
     MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, SMALLEST_ROW, Lost, Rows
 )
-from msmqwire.capture.tcp.flows cimport NO_FLOW, StreamCounts, Streams, free_table, start_table
-from msmqwire.capture.tcp.packets cimport MESSAGE_PACKETS, SESSION_PACKETS
-from msmqwire.capture.tcp.streams cimport finish_streams
-from msmqwire.columns.payloads cimport Span
-from msmqwire.wire.address cimport ADDRESS_SIZE
+from msmqwire.capture.tcp._flows cimport NO_FLOW, StreamCounts, Streams, free_table, start_table
+from msmqwire.capture.tcp._packets cimport MESSAGE_PACKETS, SESSION_PACKETS
+from msmqwire.capture.tcp._streams cimport finish_streams
+from msmqwire.columns._payloads cimport Span
+from msmqwire.wire._address cimport ADDRESS_SIZE
 
 cdef enum:
     LONGEST_INPUT = 4096
@@ -180,7 +180,7 @@ cdef void take_rows(Reading* reading, const Window* window, Rows* rows) noexcept
     reading.packets += rows.packets - (rows.lost_count - rows.cut)
 
 
-# --- Files: the way that FileReader of file_reader.pyx goes through them ---
+# --- Files: the way that FileReader of _file_reader.pyx goes through them ---
 
 
 cdef bint search(Reading* reading, Window* window, bint ended) noexcept nogil:

@@ -7,12 +7,12 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fuzz.checks cimport exact_copy, mix, must
-from msmqwire.columns.convert cimport TextSpan
-from msmqwire.formatname.kernel cimport (
+from msmqwire.columns._convert cimport TextSpan
+from msmqwire.formatname._kernel cimport (
     EXTENDED, HTTP_SLASHES, KIND_DIRECT, KIND_MULTICAST, KIND_PATH_NAME, KIND_PUBLIC, PATH_NAME, PROTOCOL_HTTPS,
     PROTOCOL_TCP, QUEUE_SYSTEM, SPX, SUFFIX_XACTONLY, Name, read_element,
 )
-from msmqwire.wire.fault cimport Fault
+from msmqwire.wire._fault cimport Fault
 
 cdef enum:
     COMMA = 0x2C

@@ -7,16 +7,16 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from fuzz.checks cimport exact_copy, mix, must
-from msmqwire.columns.convert cimport TextSpan
-from msmqwire.mqcn.kernel cimport (
+from msmqwire.columns._convert cimport TextSpan
+from msmqwire.mqcn._kernel cimport (
     COUNT_AT, DISCARDABLE, HEADER_SIZE, IDS_AT, NO_UPDATES, RESERVED_AT, SMALLEST_PROPERTY, TRAILING_BYTES, Body,
     PropertyColumns, Update, largest_body, no_update, read_body, read_header, read_update, violation_fault, write_body,
     write_update_head,
 )
-from msmqwire.properties.lookup cimport KIND_COUNT
-from msmqwire.propvariant.codec cimport COUNT_SIZE, value_fault, value_size
+from msmqwire.properties._lookup cimport KIND_COUNT
+from msmqwire.propvariant._codec cimport COUNT_SIZE, value_fault, value_size
 from msmqwire.wire.cursor cimport load_u16
-from msmqwire.wire.fault cimport Fault
+from msmqwire.wire._fault cimport Fault
 
 cdef enum:
     COUNT_OF_GUID = 60  # where NumberOfProperties of a message's first update stands that has a GUID

@@ -8,15 +8,15 @@ from libc.string cimport memcmp, memset
 
 from fuzz.checks cimport exact_copy, mix, must
 from msmqwire.mqqb.framing cimport FRAMED, INCOMPLETE, NOT_A_PACKET, frame_packet
-from msmqwire.mqqb.kernel cimport (
+from msmqwire.mqqb._kernel cimport (
     BLANK, DERIVED_COUNT, DISCARDABLE, PART_COUNT, QUEUE_COUNT, SECTION_COUNT, TRAILING_BYTES, Packet, Violation,
 )
-from msmqwire.mqqb.messages cimport largest_message, read_message, write_message
-from msmqwire.mqqb.queues cimport QueueLists
-from msmqwire.mqqb.sessions cimport LARGEST_SESSION, is_ping, read_session, write_session
-from msmqwire.wire.fault cimport TRUNCATED, Fault
-from msmqwire.wire.format_name cimport FormatName
-from msmqwire.wire.transport cimport Transport
+from msmqwire.mqqb._messages cimport largest_message, read_message, write_message
+from msmqwire.mqqb._queues cimport QueueLists
+from msmqwire.mqqb._sessions cimport LARGEST_SESSION, is_ping, read_session, write_session
+from msmqwire.wire._fault cimport TRUNCATED, Fault
+from msmqwire.wire._format_name cimport FormatName
+from msmqwire.wire._transport cimport Transport
 
 cdef enum:
     SMALLEST_ELEMENT = 4  # of a FormatNameList: FormatType and a U+0000

@@ -7,13 +7,13 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from fuzz.checks cimport exact_copy, must
-from msmqwire.columns.convert cimport TextSpan
-from msmqwire.mqsd.kernel cimport (
+from msmqwire.columns._convert cimport TextSpan
+from msmqwire.mqsd._kernel cimport (
     CLOSING_SIZE, FLAGS_SIZE, HAS_REQUEST, REPLY_FIXED_SIZE, ServerColumns, Topology, read_topology, write_flags,
     write_reply, write_request,
 )
-from msmqwire.wire.fault cimport Fault
-from msmqwire.wire.transport cimport Transport
+from msmqwire.wire._fault cimport Fault
+from msmqwire.wire._transport cimport Transport
 
 cdef enum:
     SMALLEST_SERVER = 8  # bytes of an entry of a server array with the code unit that closes it

@@ -15,14 +15,14 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
 from fuzz.checks cimport exact_copy, must
-from msmqwire.capture.frames.frame cimport Counts, Frame
-from msmqwire.capture.frames.layers cimport TCP_PROTOCOL, Packet
-from msmqwire.capture.frames.rows cimport MOST_FILES, MOST_PACKETS, Lost, Rows
-from msmqwire.capture.tcp.flows cimport (
+from msmqwire.capture.frames._frame cimport Counts, Frame
+from msmqwire.capture.frames._layers cimport TCP_PROTOCOL, Packet
+from msmqwire.capture.frames._rows cimport MOST_FILES, MOST_PACKETS, Lost, Rows
+from msmqwire.capture.tcp._flows cimport (
     NO_FLOW, Flow, Head, Piece, StreamCounts, Streams, find_flow, free_table, start_table,
 )
-from msmqwire.capture.tcp.streams cimport deliver_waiting, finish_streams, take_segment
-from msmqwire.columns.payloads cimport Span
+from msmqwire.capture.tcp._streams cimport deliver_waiting, finish_streams, take_segment
+from msmqwire.columns._payloads cimport Span
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, VERSION_NUMBER
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32
@@ -42,7 +42,7 @@ cdef enum:
     LARGEST_SEGMENT = 255
     FILES_EVERY = 4  # operations
     FIRST_PORT = 40000
-    FIRST_PACKET = 4096  # as in flows.pyx
+    FIRST_PACKET = 4096  # as in _flows.pyx
 
 cdef uint8_t[CONTENT] CONTENT_BYTES
 cdef uint16_t[CONTENT] CONTENT_SIZES  # of the packet that begins there

@@ -316,4 +316,4 @@ def test_compiled_docstring_examples_run(path: Path, desk: Path) -> None:
 
 
 def test_docstring_examples_are_found() -> None:
-    assert any(compiled_docstrings(PACKAGE / "mqsd/packet.pyx"))
+    assert any(compiled_docstrings(PACKAGE / "mqsd/_packet.pyx"))

@@ -174,7 +174,7 @@ def test_no_modules_import_each_other() -> None:
     # A package's __init__ collects the names of its modules, which is no dependency of theirs
     modules = {module: names for module, names in _modules().items() if not _is_package(module)}
     modules = {module: {name for name in names if name in modules} for module, names in modules.items()}
-    assert "msmqwire.columns.batch" in modules["msmqwire.capture.files.blocks"]
+    assert "msmqwire.columns._batch" in modules["msmqwire.capture.files._blocks"]
     circle = _circle(modules)
     assert not circle, f"imported in a circle: {' -> '.join([*circle, circle[0]])}"
 
@@ -192,7 +192,7 @@ def test_the_reader_of_imports_sees_imports() -> None:
     found = {name for path in _sources() for name in _imports(path)}
     assert "msmqwire.errors.DecodeError" in found
     assert any(name.startswith("msmqwire.wire.cursor.") for name in found)
-    assert any(name.startswith("msmqwire.columns.buffer.") for name in found)
+    assert any(name.startswith("msmqwire.columns._buffer.") for name in found)
     assert len(found) > 20
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msmqwire.capture.checkpoint import Checkpoint
-from msmqwire.capture.files.blocks import Block
+from msmqwire.capture.files._blocks import Block
 from msmqwire.capture.options import ReadOptions
 from msmqwire.capture.reader import Capture, Checkpoints, checkpoints, open
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, TOPOLOGY_PORTS, FileLimits, StreamLimits
@@ -20,7 +20,7 @@ from msmqwire.capture.tables import (
     table_columns,
     table_options,
 )
-from msmqwire.capture.tcp.packets import PACKET_KINDS
+from msmqwire.capture.tcp._packets import PACKET_KINDS
 
 __all__ = [
     "CAPTURE",

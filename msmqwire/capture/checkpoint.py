@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from msmqwire.capture.state import LAYOUT
+from msmqwire.capture._state import LAYOUT
 from msmqwire.errors import CaptureError
 
 __all__ = ["Checkpoint", "State"]

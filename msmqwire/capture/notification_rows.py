@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from msmqwire.columns.batch import gathered
+from msmqwire.columns._batch import gathered
 from msmqwire.mqqb.schema import SENDER_ID_TYPES
 from msmqwire.notification import judgement
 from msmqwire.notification.judgement import Senders, judge_batch

@@ -11,9 +11,9 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, get_args
 
 from msmqwire.capture.checkpoint import Checkpoint
-from msmqwire.capture.frames.selection import PayloadSelection
+from msmqwire.capture.frames._selection import PayloadSelection
 from msmqwire.capture.schema import TRANSPORTS, FileLimits, StreamLimits
-from msmqwire.capture.tcp.packets import PACKET_KINDS
+from msmqwire.capture.tcp._packets import PACKET_KINDS
 from msmqwire.columns.schema import GuidForm
 
 __all__ = [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 
+from msmqwire.capture._state import reader_state, set_streams, streams_state
 from msmqwire.capture.checkpoint import Checkpoint, State
-from msmqwire.capture.files.file_reader import FileReader
+from msmqwire.capture.files._file_reader import FileReader
 from msmqwire.capture.files.sources import UnopenedFile
-from msmqwire.capture.state import reader_state, set_streams, streams_state
-from msmqwire.capture.tcp.streams import StreamTable
+from msmqwire.capture.tcp._streams import StreamTable
 from msmqwire.errors import CaptureError
 
 __all__ = ["Part"]

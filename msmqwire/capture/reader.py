@@ -8,18 +8,18 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from msmqwire.capture._state import resume_at_end, resume_reader, stop_at
 from msmqwire.capture.checkpoint import Checkpoint
-from msmqwire.capture.files.blocks import Block, Pool
-from msmqwire.capture.files.captured import CapturedFramesReader
-from msmqwire.capture.files.file_reader import FileReader
+from msmqwire.capture.files._blocks import Block, Pool
+from msmqwire.capture.files._captured import CapturedFramesReader
+from msmqwire.capture.files._file_reader import FileReader
 from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, UnopenedFile, files_of
 from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.parts import Part
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TRANSPORTS
-from msmqwire.capture.state import resume_at_end, resume_reader, stop_at
 from msmqwire.capture.stats import CaptureStats
-from msmqwire.capture.tcp.packets import PACKET_KINDS
-from msmqwire.capture.tcp.streams import StreamTable
+from msmqwire.capture.tcp._packets import PACKET_KINDS
+from msmqwire.capture.tcp._streams import StreamTable
 from msmqwire.columns import Table
 from msmqwire.errors import CaptureError
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msmqwire.capture.frames.rows import ENCAPSULATED, STREAMED, TIMED
+from msmqwire.capture.frames._rows import ENCAPSULATED, STREAMED, TIMED
 from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT64, Column, Enumeration, Table
-from msmqwire.wire.transport import TRANSPORT_NAMES
+from msmqwire.wire._transport import TRANSPORT_NAMES
 
 __all__ = [
     "CAPTURE",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
-from msmqwire.capture.frames.frame import (
+from msmqwire.capture.frames._frame import (
     LINK_NAMES,
     MAX_LINK_TYPE,
     MAX_PROBLEMS,

@@ -25,15 +25,15 @@ from msmqwire.capture.schema import (
     TOPOLOGY_PORTS,
     TOPOLOGY_SOCKETS,
 )
-from msmqwire.capture.tcp.packets import PACKET_KINDS
-from msmqwire.capture.tcp.streams import packet_kinds
+from msmqwire.capture.tcp._packets import PACKET_KINDS
+from msmqwire.capture.tcp._streams import packet_kinds
 from msmqwire.columns import Batch, Payloads, Table
-from msmqwire.columns.batch import joined, take_rows
+from msmqwire.columns._batch import joined, take_rows
 from msmqwire.columns.schema import GuidForm
 from msmqwire.notification import judgement
 from msmqwire.notification.schema import CAPTURED_NOTIFICATIONS
+from msmqwire.wire._transport import Transport
 from msmqwire.wire.codes import FAULT_NAMES
-from msmqwire.wire.transport import Transport
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from msmqwire.capture.files.blocks import Block
+    from msmqwire.capture.files._blocks import Block
 
 __all__ = [
     "TABLES",

@@ -12,7 +12,7 @@ from msmqwire.capture import TABLES
 from msmqwire.capture.options import parse_time
 from msmqwire.columns.schema import BYTES, GUID, TIMESTAMP, DataType, ListOf, StructOf
 from msmqwire.formatname import DirectName
-from msmqwire.mqqb.encode import DERIVED
+from msmqwire.mqqb._encode import DERIVED
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.mqqb.readable import BODY_TYPES, UTF16_TYPES, read_body, sid_text
 from msmqwire.mqqb.schema import SENDER_ID_TYPES

@@ -1,8 +1,8 @@
 """Columns: payloads in, buffers that numpy and Arrow look into without a copy out."""
 
-from msmqwire.columns.batch import Batch, FaultEntry
-from msmqwire.columns.buffer import Buffer, allocated_bytes
-from msmqwire.columns.payloads import Payloads
+from msmqwire.columns._batch import Batch, FaultEntry
+from msmqwire.columns._buffer import Buffer, allocated_bytes
+from msmqwire.columns._payloads import Payloads
 from msmqwire.columns.schema import Column, Table
 from msmqwire.columns.views import AsciiColumn, BytesColumn, ListColumn, TextColumn, Utf8Column
 

@@ -207,7 +207,7 @@ def packet_table(
     rows = [(row, row.presence or header.presence) for header in headers for row in header.fields if row.about]
     # Those of derived columns come last, as readers shift the bits of parts that stand together
     names = (*enumerated(bit for _, bit in sorted(rows, key=lambda pair: pair[0].derived)), *kept)
-    bits = {name: 2 << i for i, name in enumerate(names)}  # above DECODED of columns/batch.pxd
+    bits = {name: 2 << i for i, name in enumerate(names)}  # above DECODED of columns/_batch.pxd
     columns = tuple(
         [Column(row.column, row.column_type, row.about, bits.get(bit, 0), row.derived, row.values) for row, bit in rows]
     )

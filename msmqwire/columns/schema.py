@@ -78,7 +78,7 @@ UTF8 = Scalar("string", "utf8", 4)
 BYTES = Scalar("binary", "span", 8)
 # 16 bytes, the unused ones zero, and the family (4 IPv4, 6 IPv6, 10 IPX) as a u16
 ADDRESS = Scalar("address", "address", 18)
-# A queue as a packet addresses it; the layout is that of wire/format_name.pxd
+# A queue as a packet addresses it; the layout is that of wire/_format_name.pxd
 FORMAT_NAME = Scalar("format_name", "format_name", 32)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from msmqwire.columns.fields import SIZES, Header
 
 if TYPE_CHECKING:
-    from msmqwire.columns.payloads import Payloads
+    from msmqwire.columns._payloads import Payloads
 
 __all__ = [
     "ADDRESS_DTYPE",

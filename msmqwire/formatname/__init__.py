@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msmqwire.errors import FormatNameError
-from msmqwire.formatname.batch import parse_batch
+from msmqwire.formatname._batch import parse_batch
 from msmqwire.formatname.model import (
     ConnectorName,
     DirectName,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
-from msmqwire.formatname.scan import scan
+from msmqwire.formatname._scan import scan
 from msmqwire.formatname.schema import ProtocolName, QueueTypeName, SuffixName
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from msmqwire.columns.schema import ASCII, GUID, UINT16, UINT32, Column, Enumeration, ListOf, Table
-from msmqwire.formatname.kernel import Expected, Field, NameKind, NameProtocol, NameQueueType, NameSuffix, Presence
+from msmqwire.formatname._kernel import Expected, Field, NameKind, NameProtocol, NameQueueType, NameSuffix, Presence
 
 __all__ = [
     "EXPECTED",

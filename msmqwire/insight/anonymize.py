@@ -26,7 +26,7 @@ from msmqwire.insight.pseudonyms import Pseudonyms
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-    from msmqwire.capture.files.blocks import Block
+    from msmqwire.capture.files._blocks import Block
     from msmqwire.capture.files.sources import Source
 
 __all__ = ["Anonymized", "anonymize", "anonymize_payload"]

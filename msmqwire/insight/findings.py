@@ -19,7 +19,7 @@ from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, SEVERITIES, Jo
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from msmqwire.capture.files.blocks import Block
+    from msmqwire.capture.files._blocks import Block
     from msmqwire.capture.files.sources import Source
 
 __all__ = ["CapturedRows", "Detector", "Finding"]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from msmqwire.insight.group_table import MOST_PLACES, NULL_NUMBER, Column, GroupTable
+from msmqwire.insight._group_table import MOST_PLACES, NULL_NUMBER, Column, GroupTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.columns.guids import guid_texts
+from msmqwire.columns._guids import guid_texts
 from msmqwire.insight.groups import NULL_NUMBER, Column, integers, numbers, pc
 
 if TYPE_CHECKING:

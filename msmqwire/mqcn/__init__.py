@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from msmqwire.mqcn.batch import NotificationBatch, decode_batch
-from msmqwire.mqcn.encode import encode_batch
-from msmqwire.mqcn.packet import (
+from msmqwire.mqcn._batch import NotificationBatch, decode_batch
+from msmqwire.mqcn._encode import encode_batch
+from msmqwire.mqcn._packet import (
     ChangeNotificationMessage,
     NotificationBody,
     NotificationUpdate,
@@ -13,7 +13,7 @@ from msmqwire.mqcn.packet import (
     encode,
     encode_body,
 )
-from msmqwire.mqcn.property_columns import PropertyColumn
+from msmqwire.mqcn._property_columns import PropertyColumn
 from msmqwire.mqcn.schema import NOTIFICATIONS, STRICT, Violation
 
 __all__ = [

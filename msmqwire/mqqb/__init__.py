@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from msmqwire.mqqb.batch import MessageBatch, Notifications, decode_batch, decode_session_batch
-from msmqwire.mqqb.encode import encode_batch
+from msmqwire.mqqb._batch import MessageBatch, Notifications, decode_batch, decode_session_batch
+from msmqwire.mqqb._encode import encode_batch
+from msmqwire.mqqb._packet import (
+    ConnectionParameters,
+    EstablishConnection,
+    Ping,
+    SessionAck,
+    UserMessage,
+    decode,
+    encode,
+)
 from msmqwire.mqqb.groups import (
     Acknowledgment,
     CompoundMessageHeader,
@@ -12,15 +21,6 @@ from msmqwire.mqqb.groups import (
     SessionHeader,
     SoapHeader,
     TransactionHeader,
-)
-from msmqwire.mqqb.packet import (
-    ConnectionParameters,
-    EstablishConnection,
-    Ping,
-    SessionAck,
-    UserMessage,
-    decode,
-    encode,
 )
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS, SessionViolation, Violation
 

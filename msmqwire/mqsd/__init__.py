@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from msmqwire.columns.views import fixed_dtype
-from msmqwire.mqsd.batch import decode_batch
-from msmqwire.mqsd.encode import encode_batch
-from msmqwire.mqsd.packet import (
+from msmqwire.mqsd._batch import decode_batch
+from msmqwire.mqsd._encode import encode_batch
+from msmqwire.mqsd._packet import (
     DirectoryServiceServer,
     TopologyClientRequest,
     TopologyServerReply,

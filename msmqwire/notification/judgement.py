@@ -18,7 +18,7 @@ from uuid import UUID
 import numpy as np
 
 from msmqwire.columns import Payloads
-from msmqwire.columns.batch import gathered
+from msmqwire.columns._batch import gathered
 from msmqwire.errors import DecodeError, FormatNameError
 from msmqwire.formatname import parse_batch, parse_path_name
 from msmqwire.formatname.schema import QUEUE_TYPES

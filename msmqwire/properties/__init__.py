@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from msmqwire.properties.lookup import type_of
+from msmqwire.properties._lookup import type_of
 from msmqwire.properties.table import NUMBERED, PROPERTIES, Property, by_name, by_number
 from msmqwire.properties.vartype import TYPE_NAMES
 

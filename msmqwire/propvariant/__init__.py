@@ -18,7 +18,7 @@ from msmqwire.properties.vartype import (
     VT_UI8,
     VT_VECTOR,
 )
-from msmqwire.propvariant.codec import decode, encode, size, view
+from msmqwire.propvariant._codec import decode, encode, size, view
 
 __all__ = [
     "TYPE_NAMES",

@@ -1,4 +1,4 @@
-"""The codes of faults; ``make build`` writes the enumeration of ``fault.pxd`` from them."""
+"""The codes of faults; ``make build`` writes the enumeration of ``_fault.pxd`` from them."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
  * Each has a form for SSE2 (every x86-64) and a portable one, those that gain from it a form for NEON (every AArch64).
  * With MSMQWIRE_PORTABLE defined only the portable forms are compiled. All read exactly the bytes they name: callers
  * guard the end of the buffer. Numbers on this wire are little-endian, and so are the hosts that this package supports
- * (wire/guid.pyx refuses others at import).
+ * (wire/_guid.pyx refuses others at import).
  */
 #ifndef MSMQWIRE_SIMD_H
 #define MSMQWIRE_SIMD_H

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from msmqwire import capture
-from msmqwire.capture.files import pcap, pcapng  # type: ignore[attr-defined]
-from msmqwire.capture.frames import layers  # type: ignore[attr-defined]
-from msmqwire.capture.tcp.streams import StreamTable
+from msmqwire.capture.files import _pcap as pcap  # type: ignore[attr-defined]
+from msmqwire.capture.files import _pcapng as pcapng
+from msmqwire.capture.frames import _layers as layers  # type: ignore[attr-defined]
+from msmqwire.capture.tcp._streams import StreamTable
 from tests.capture import build
 from tests.capture.structs import structure
 from tests.capture.test_oracle import BASES, FRAMES, broken
@@ -27,10 +28,10 @@ MORE, LOST, SECTION, INTERFACE, SKIP = range(5)
 
 
 Window = structure("files/window.pxd", "Window")
-Rows = structure("frames/rows.pxd", "Rows")
-PcapFile = structure("files/pcap.pxd", "PcapFile")
-Interface = structure("files/pcapng.pxd", "Interface")
-Section = structure("files/pcapng.pxd", "Section")
+Rows = structure("frames/_rows.pxd", "Rows")
+PcapFile = structure("files/_pcap.pxd", "PcapFile")
+Interface = structure("files/_pcapng.pxd", "Interface")
+Section = structure("files/_pcapng.pxd", "Section")
 NO_LIMIT = ctypes.c_size_t(-1).value
 
 # Where the rows of a block are written: always, for columns, and for frames that are rows as they were captured

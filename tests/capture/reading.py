@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from msmqwire import capture
-from msmqwire.capture.files.blocks import Pool
-from msmqwire.capture.files.file_reader import FileReader
-from msmqwire.capture.tcp.streams import StreamTable
-from msmqwire.wire.transport import Transport
+from msmqwire.capture.files._blocks import Pool
+from msmqwire.capture.files._file_reader import FileReader
+from msmqwire.capture.tcp._streams import StreamTable
+from msmqwire.wire._transport import Transport
 
 PORTS = (1801,)
 

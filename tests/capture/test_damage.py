@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from msmqwire import capture
-from msmqwire.capture.files.blocks import Pool
-from msmqwire.capture.files.file_reader import FileReader
-from msmqwire.capture.tcp.streams import StreamTable
+from msmqwire.capture.files._blocks import Pool
+from msmqwire.capture.files._file_reader import FileReader
+from msmqwire.capture.tcp._streams import StreamTable
 from msmqwire.errors import CaptureError
 from tests.capture import build, oracle
 from tests.capture.reading import check, read

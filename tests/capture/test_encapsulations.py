@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from msmqwire import capture
-from msmqwire.capture.frames.encapsulations import ENCAPSULATIONS, MAX_ENCAPSULATIONS
-from msmqwire.capture.frames.frame import UNSUPPORTED_ENCAPSULATIONS
+from msmqwire.capture.frames._encapsulations import ENCAPSULATIONS, MAX_ENCAPSULATIONS
+from msmqwire.capture.frames._frame import UNSUPPORTED_ENCAPSULATIONS
 from tests.capture import build, oracle, wireshark
 from tests.capture.reading import PORTS, read
 from tests.capture.test_fragments import PARTS, PAYLOAD, part

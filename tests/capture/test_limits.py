@@ -16,9 +16,9 @@ import lz4.frame
 import pytest
 
 from msmqwire import capture
-from msmqwire.capture.files.blocks import Pool
-from msmqwire.capture.files.file_reader import FileReader
-from msmqwire.capture.tcp.streams import StreamTable
+from msmqwire.capture.files._blocks import Pool
+from msmqwire.capture.files._file_reader import FileReader
+from msmqwire.capture.tcp._streams import StreamTable
 from msmqwire.errors import CaptureError
 from tests.capture import build
 from tests.capture.reading import read

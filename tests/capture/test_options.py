@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from msmqwire import capture
-from msmqwire.capture.frames.frame import REASONS
+from msmqwire.capture.frames._frame import REASONS
 from msmqwire.capture.options import ReadKeywords, ReadOptions, parse_ports
-from msmqwire.capture.tcp.streams import StreamTable
+from msmqwire.capture.tcp._streams import StreamTable
 
 PATH = Path(__file__).parents[2] / "examples" / "local-site.pcap"
 
@@ -54,7 +54,7 @@ def test_stats_are_added() -> None:
 
 def test_every_reason_has_a_text() -> None:
     declared = (
-        (PATH.parents[1] / "msmqwire/capture/frames/frame.pxd").read_text("utf-8").partition("cdef enum Reason:\n")[2]
+        (PATH.parents[1] / "msmqwire/capture/frames/_frame.pxd").read_text("utf-8").partition("cdef enum Reason:\n")[2]
     )
     names = declared.partition("\n\n\n")[0].split()
     assert names[0] == "SOUND"

@@ -16,7 +16,7 @@ import msmqwire as package
 from msmqwire.cli import SUBCOMMANDS
 from tests.cli.support import LOCAL, ROOT, environ, from_json, msmqwire, process
 
-_HEAVY = {"numpy", "pyarrow", "rich", "asyncio", "dataclasses", "importlib.metadata", "msmqwire.wire.fault"}
+_HEAVY = {"numpy", "pyarrow", "rich", "asyncio", "dataclasses", "importlib.metadata", "msmqwire.wire._fault"}
 
 
 def imported(program: str) -> set[str]:

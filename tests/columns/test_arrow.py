@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from msmqwire.columns import allocated_bytes
-from msmqwire.columns.batch import joined
+from msmqwire.columns._batch import joined
 from msmqwire.columns.schema import ListOf, Scalar
 from tests.columns import arrow_consumer
 from tests.columns.formats import Format, each_format

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from msmqwire.columns.distinct import address_probes
+from msmqwire.columns._distinct import address_probes
 
 COUNT = 4096
 IPV4, IPV6 = 4, 6

@@ -13,8 +13,8 @@ import pytest
 from msmqwire import formatname, mqcn, mqqb, mqsd
 from msmqwire.columns import Table
 from msmqwire.columns.schema import UINT32, Column, Enumeration, index_type
-from msmqwire.formatname import kernel as formatname_kernel
-from msmqwire.wire import transport
+from msmqwire.formatname import _kernel as formatname_kernel
+from msmqwire.wire import _transport as transport
 
 TABLES: list[tuple[Table, Any]] = [(formatname.FORMAT_NAMES, formatname_kernel.Field)]
 ENUMERATIONS = [(transport, "Transport")]

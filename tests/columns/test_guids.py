@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from msmqwire.columns import Payloads, allocated_bytes
-from msmqwire.columns.guids import guid_texts
+from msmqwire.columns._guids import guid_texts
 
 GUIDS = [random.Random(3).randbytes(16) for _ in range(500)]
 MIXED = [None if number % 7 == 0 else guid[: 16 - (number % 5 == 0)] for number, guid in enumerate(GUIDS)]

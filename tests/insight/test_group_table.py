@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmqwire.insight.group_table import MOST_PLACES, NULL_NUMBER, OPERATIONS, Column, GroupTable
+from msmqwire.insight._group_table import MOST_PLACES, NULL_NUMBER, OPERATIONS, Column, GroupTable
 
 TEXTS = st.none() | st.sampled_from(["", "a", "b", "exactly8", "nine char", "é" * 40]) | st.text(max_size=20)
 GUIDS = st.none() | st.sampled_from([bytes(16), bytes(range(16)), b"\xff" * 16])

@@ -16,7 +16,7 @@ import pytest
 
 from msmqwire import Payloads, mqsd
 from msmqwire.columns import allocated_bytes
-from msmqwire.wire.transport import Transport as Code
+from msmqwire.wire._transport import Transport as Code
 from tests.mqsd.rows import arrow_text, assert_arrow, assert_columns, contents, fault_entries, read_all
 from tests.reference import mqsd as reference
 from tests.reference.mqsd import TRANSPORTS, Transport

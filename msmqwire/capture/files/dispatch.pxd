@@ -3,26 +3,26 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint64_t
 
-from msmqwire.capture.frames.fragments cimport (
+from msmqwire.capture.frames._fragments cimport (
     DATAGRAM_HEADER, IMPOSSIBLE, Datagram, Fragments, add_part, frame_of, free_datagram,
 )
-from msmqwire.capture.frames.frame cimport (
+from msmqwire.capture.frames._frame cimport (
     FRAGMENT, FRAGMENT_DIFFERS, LINK_TYPES, PAYLOAD_CUT, Counts, Frame, Reason, malformed, describe,
 )
-from msmqwire.capture.frames.layers cimport (
+from msmqwire.capture.frames._layers cimport (
     FOUND, IPX_PACKET, LINK_ETHERNET, OTHER, PART, TCP_PROTOCOL, UDP_HEADER, UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION,
     UNSUPPORTED_LINK, Packet, Ports, find_in_datagram, find_packet, may_be_tunnel, plain_datagram, plain_segment,
     wanted,
 )
-from msmqwire.capture.frames.rows cimport (
+from msmqwire.capture.frames._rows cimport (
     MOST_ASSEMBLED, MOST_PATHS, Ends, Rows, ends_of_ip, ends_of_ipv4, ends_of_ipx, is_wanted, keep_memory,
     note_lost, note_transport, put_row, put_row_inside,
 )
-from msmqwire.capture.tcp.flows cimport Streams
-from msmqwire.capture.tcp.streams cimport says_nothing, take_segment
-from msmqwire.wire.address cimport IPV4, IPV6
+from msmqwire.capture.tcp._flows cimport Streams
+from msmqwire.capture.tcp._streams cimport says_nothing, take_segment
+from msmqwire.wire._address cimport IPV4, IPV6
 from msmqwire.wire.simd cimport wire_unlikely
-from msmqwire.wire.transport cimport Transport
+from msmqwire.wire._transport cimport Transport
 
 
 cdef inline void count_without_row(Counts* counts, const Frame* frame, int status, const Packet* found) noexcept nogil:

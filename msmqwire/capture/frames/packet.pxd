@@ -3,7 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-from msmqwire.capture.frames.fragments cimport Datagram, Part
+from msmqwire.capture.frames._fragments cimport Datagram, Part
 from msmqwire.wire.cursor cimport load_u16
 from msmqwire.wire.simd cimport wire_bswap16
 
@@ -35,7 +35,7 @@ cdef struct Packet:
     size_t size         # of the payload, as far as it was captured
     size_t missing      # bytes of it that were not captured; a datagram that lacks some is PAYLOAD_CUT
     uint32_t protocol
-    uint32_t path       # the encapsulations around it, as encapsulations.pxd describes
+    uint32_t path       # the encapsulations around it, as _encapsulations.pxd describes
     uint32_t unsupported  # the encapsulation that is not read, or the link type
     const Datagram* datagram  # reassembled from fragments, that it is in; NULL if it is in the frame
     Part part           # of an IP datagram, where the frame holds one

@@ -28,7 +28,7 @@ from msmqwire.spark.functions.decoder import Decoder, FunctionMode, GuidFormatte
 from msmqwire.spark.schema import SparkGuid
 
 if TYPE_CHECKING:
-    from msmqwire.columns.guids import GuidOrder
+    from msmqwire.columns._guids import GuidOrder
 
 __all__ = [
     "decode_frame",

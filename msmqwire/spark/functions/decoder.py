@@ -18,15 +18,15 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, Struc
 from msmqwire import formatname
 from msmqwire.capture.tables import TABLES
 from msmqwire.columns import Batch, Payloads, Table
+from msmqwire.columns._guids import guid_texts
 from msmqwire.columns.display import payload_shown
-from msmqwire.columns.guids import guid_texts
 from msmqwire.errors import DecodeError
 from msmqwire.mqcn import NOTIFICATIONS, NotificationBatch
 from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_columns, struct_type
 
 if TYPE_CHECKING:
-    from msmqwire.columns.guids import GuidOrder
+    from msmqwire.columns._guids import GuidOrder
 
 __all__ = ["Decoder", "FunctionMode", "GuidFormatter", "TableFunction"]
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from msmqwire.capture import TABLES, CaptureStats, Checkpoint, StreamStats, TableRows
 from msmqwire.capture.files.sources import shown_name
-from msmqwire.capture.frames.frame import MAX_PROBLEMS
+from msmqwire.capture.frames._frame import MAX_PROBLEMS
 from msmqwire.capture.stats import FrameCounts, add_counts
 from msmqwire.errors import CaptureError, MsmqWireError
 from msmqwire.spark.lake.captures import Identity, Known

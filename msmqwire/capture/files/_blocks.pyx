@@ -1,0 +1,201 @@
+"""Blocks of payloads, and the memory that they are made in: windows, spans and columns.
+
+These come from a pool and are reused when nothing refers to them any more.
+"""
+
+from inspect import signature
+
+from cpython.dict cimport PyDict_GetItem
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from msmqwire.capture.files.window cimport LARGEST_RECORD
+from msmqwire.capture.frames._rows cimport (
+    MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, SMALLEST_ROW, Lost, Rows
+)
+from msmqwire.columns._batch cimport Batch, prepare
+from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
+from msmqwire.columns._payloads cimport Payloads, Span
+from msmqwire.wire._address cimport ADDRESS_SIZE
+from msmqwire.wire.simd cimport wire_bswap16
+from msmqwire.wire._transport cimport Transport
+
+import numpy as np
+
+from msmqwire.capture.schema import CAPTURE, FRAMES
+
+__all__ = ["Block", "Pool"]
+
+cdef enum:
+    KEPT = 4  # windows, spans and batches in a pool, at most
+
+cdef inline bint unshared(PyObject* thing) noexcept:
+    """Whether the reference through which we see it is the only one."""
+    return thing.ob_refcnt == 1
+
+
+cdef class Block:
+    """The payloads of one window, or of several with few payloads, and where they come from.
+
+    Attributes
+    ----------
+    payloads : Payloads
+        Views into the memory of the block, which is kept as long as a view exists.
+    capture : Batch
+        The requested capture columns.
+    transports : ndarray of uint8, or None
+        What carried each payload, as codes of ``Transport``; None if it was UDP for all of them.
+    """
+
+    __signature__ = signature(lambda: None)
+
+    def __init__(self):
+        raise TypeError("a Block is made by iterating over a Capture")
+
+    def __len__(self):
+        return <Py_ssize_t>self.payloads.table.count
+
+    def __repr__(self):
+        return f"<Block of {len(self)} payloads, {self.payloads.nbytes} bytes>"
+
+    @property
+    def transports(self):
+        if not self.others.size:
+            return None
+        others = np.frombuffer(self.others, np.uint32)
+        found = np.full(len(self), <uint8_t>Transport.UDP, np.uint8)
+        found[others >> 2] = others & 3
+        return found
+
+
+cdef class ColumnSlot:
+    """The columns of a window's rows."""
+
+
+cdef class Pool:
+    """Memory for windows of ``block_size`` bytes and for the columns of their rows, reused when it is free.
+
+    With the ``table`` ``FRAMES`` rows are frames as they were captured.
+    """
+    def __init__(self, size_t block_size, columns, *, table=CAPTURE):
+        self.block_size = block_size
+        self.table = table
+        self.columns = tuple([column.name for column in table.select(columns)])
+        self.most_rows = FULL_BLOCK + (LARGEST_RECORD + block_size) // SMALLEST_ROW + 1 + MOST_PACKETS
+        self.windows = []
+        self.gathered = []
+        self.spans = []
+        self.column_slots = []
+        self.nothing = Payloads(b"", [0])
+        self.others = allocate(self.most_rows * sizeof(uint32_t))
+        self.lost = allocate(self.most_rows * sizeof(Lost))
+        self.memory = allocate((MOST_PACKETS + MOST_ASSEMBLED) * sizeof(void*))
+        self.files = allocate(MOST_FILES * sizeof(uint32_t))
+        self.paths = allocate(MOST_PATHS * sizeof(uint32_t))
+        self.carry = allocate(LARGEST_RECORD)
+        self.port_sets = {}
+
+    cdef Buffer port_set(self, object ports):
+        """Ports in the form that _layers.pxd describes."""
+        cdef object key = frozenset(ports)
+        cdef Buffer found = self.port_sets.get(key)
+        if found is None:
+            found = self.port_sets[key] = words_of_ports(key)
+        return found
+
+    cdef Buffer free_buffer(self, list kept, size_t size):
+        """One of those kept that nothing refers to, or a new one."""
+        cdef Buffer buffer
+        for place in range(len(kept)):
+            if unshared(PyList_GET_ITEM(kept, place)):
+                return kept[place]
+        buffer = allocate(size)
+        self.keep(kept, buffer)
+        return buffer
+
+    cdef Buffer window(self):
+        return self.free_buffer(self.windows, LARGEST_RECORD + self.block_size)
+
+    cdef Buffer gathering(self):
+        return self.free_buffer(self.gathered, self.block_size)
+
+    cdef Buffer row_spans(self):
+        return self.free_buffer(self.spans, self.most_rows * sizeof(Span))
+
+    cdef ColumnSlot column_slot(self):
+        cdef ColumnSlot slot
+        for slot in self.column_slots:
+            if is_free(slot):
+                return slot
+        slot = ColumnSlot.__new__(ColumnSlot)
+        slot.batch = prepare(self.table, self.nothing, self.columns, None)
+        self.keep(self.column_slots, slot)
+        return slot
+
+    cdef int keep(self, list kept, object slot) except -1:
+        """Keep one more to be used again, in the place of an older one when there are many, which its holders keep."""
+        if <size_t>len(kept) < KEPT:
+            kept.append(slot)
+        else:
+            kept[<Py_ssize_t>(self.turn % KEPT)] = slot
+            self.turn += 1
+        return 0
+
+
+cdef bint is_free(ColumnSlot slot):
+    """Whether nothing refers to the batch or one of its columns."""
+    if not unshared(<PyObject*>slot.batch):
+        return False
+    for path in slot.batch.buffers:
+        if not unshared(PyDict_GetItem(slot.batch.buffers, path)):
+            return False
+    return True
+
+
+cdef Rows rows_of(Pool pool, Buffer spans, ColumnSlot columns) except *:
+    """Where a kernel writes the rows of a window; ``columns`` is None if none is requested."""
+    cdef Rows rows
+    cdef size_t most = pool.most_rows
+    cdef Batch batch
+    memset(&rows, 0, sizeof(rows))
+    rows.spans = rows.next = <Span*>spans.data
+    rows.others = <uint32_t*>pool.others.data
+    rows.lost = <Lost*>pool.lost.data
+    rows.memory = <void**>pool.memory.data
+    rows.files = <uint32_t*>pool.files.data
+    rows.paths = <uint32_t*>pool.paths.data
+    if columns is None:
+        return rows
+    batch = columns.batch
+    rows.columns = True
+    rows.presence = batch.reserve("presence", most)
+    rows.file = batch.reserve_column("file", most)
+    rows.frame = <uint64_t*>batch.reserve_column("frame", 8 * most)
+    rows.first_frame = <uint64_t*>batch.reserve_column("first_frame", 8 * most)
+    rows.time = <int64_t*>batch.reserve_column("time", 8 * most)
+    rows.src = batch.reserve_column("src", ADDRESS_SIZE * most)
+    rows.src_port = <uint16_t*>batch.reserve_column("src_port", 2 * most)
+    rows.dst = batch.reserve_column("dst", ADDRESS_SIZE * most)
+    rows.dst_port = <uint16_t*>batch.reserve_column("dst_port", 2 * most)
+    rows.transport = batch.reserve_column("transport", most)
+    rows.encapsulation = batch.reserve_column("encapsulation", most)
+    rows.stream_offset = <uint64_t*>batch.reserve_column("stream_offset", 8 * most)
+    rows.frames_only = pool.table is FRAMES
+    rows.link = <uint16_t*>batch.reserve_column("link", 2 * most)
+    rows.offset = <uint64_t*>batch.reserve_column("offset", 8 * most)
+    return rows
+
+
+cdef Buffer words_of_ports(object ports):
+    """A bit for each port that there is."""
+    cdef Buffer words = allocate_zeroed(8192)
+    cdef uint32_t bit
+    for port in ports:
+        if not 0 <= port <= 0xFFFF:
+            raise ValueError(f"port {port} is not 0 to 65535")
+        bit = wire_bswap16(<uint16_t>port)
+        (<uint64_t*>words.data)[bit >> 6] |= <uint64_t>1 << (bit & 63)
+    return words

@@ -1,0 +1,33 @@
+"""One capture file, a window at a time."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from msmqwire.capture.files._blocks import Block, Pool
+from msmqwire.capture.frames._selection import PayloadSelection
+from msmqwire.capture.stats import CaptureStats
+from msmqwire.capture.tcp._streams import StreamTable
+
+class FileReader:
+    name: str
+    end: int
+    place: int
+    frames: int
+    def __init__(
+        self,
+        name: str,
+        read_into: Callable[[memoryview], int],
+        ports: Mapping[str, Iterable[int]],
+        pool: Pool,
+        streams: StreamTable,
+        stats: CaptureStats,
+        *,
+        selection: PayloadSelection | None = None,
+        last: bool = True,
+        growing: bool = False,
+        size: int = ...,
+        most_interfaces: int = ...,
+        ready: Callable[[], bool] | None = None,
+    ) -> None: ...
+    def next_block(self) -> Block | None: ...
+    def end_here(self) -> None: ...
+    def pass_to(self, limit: int) -> bool: ...

@@ -1,0 +1,71 @@
+"""The selection of payloads by their times and addresses."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy
+
+from msmqwire.wire._address cimport IPV4, IPV6
+
+from ipaddress import ip_network
+
+__all__ = ["PayloadSelection"]
+
+
+cdef bint has_address(const Network* network, uint16_t family, const uint8_t* address) noexcept nogil:
+    cdef size_t octets = network.bits >> 3
+    cdef uint32_t rest = network.bits & 7
+    if network.family != family or memcmp(network.prefix, address, octets) != 0:
+        return False
+    return rest == 0 or (network.prefix[octets] ^ address[octets]) >> (8 - rest) == 0
+
+
+cdef bint selects(
+    const Selection* selection, bint timed, int64_t time, uint16_t family, const uint8_t* src, const uint8_t* dst
+) noexcept nogil:
+    """Whether a payload is selected; a payload without a time is not if times are."""
+    cdef size_t i
+    if selection.by_time and not (timed and selection.since <= time < selection.until):
+        return False
+    for i in range(selection.count):
+        if has_address(&selection.networks[i], family, src) or has_address(&selection.networks[i], family, dst):
+            return True
+    return selection.count == 0
+
+
+cdef class PayloadSelection:
+    """The payloads that ``capture.open`` selects.
+
+    Parameters
+    ----------
+    addresses : iterable of str
+        Addresses and networks; the sender or the receiver must have one of them. Empty: all are selected.
+    since, until : int or None
+        Nanoseconds since 1970: the first that is selected, and the first after it that is not.
+
+    Raises
+    ------
+    ValueError
+        A text is neither an address nor a network.
+    """
+
+    def __cinit__(self, addresses, since, until):
+        cdef Network* network
+        cdef bytes prefix
+        self.selection.by_time = since is not None or until is not None
+        self.selection.since = INT64_MIN if since is None else since
+        self.selection.until = INT64_MAX if until is None else until
+        networks = [ip_network(address, strict=False) for address in addresses]
+        self.selection.networks = <Network*>calloc(len(networks) + 1, sizeof(Network))
+        if self.selection.networks == NULL:
+            raise MemoryError
+        for one in networks:
+            network = &self.selection.networks[self.selection.count]
+            prefix = one.network_address.packed
+            network.family = IPV4 if one.version == 4 else IPV6
+            network.bits = one.prefixlen
+            memcpy(network.prefix, <const uint8_t*>prefix, <size_t>len(prefix))
+            self.selection.count += 1
+
+    def __dealloc__(self):
+        free(self.selection.networks)

@@ -1,0 +1,161 @@
+"""The streams that are open: one for each direction of a connection, found by addresses and ports.
+
+Open addressing over indices into one array, and a list of all flows by the time of their last segment. The
+address of a flow changes only when one is added.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from msmqwire.capture.frames._fragments cimport Fragments
+from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
+
+cdef enum:
+    NO_FLOW = 0xFFFFFFFF
+    KEYS = 6
+
+
+# Bit of Endpoints.ports: the stream of segments from before the first byte of the stream without this bit
+cdef enum:
+    EARLIER_BIT = 48
+
+
+# Sender and receiver; of addresses of 4 bytes the rest is zero.
+cdef struct Endpoints:
+    uint64_t src[2]
+    uint64_t dst[2]
+    uint64_t ports  # the two as they are in the header, above them the IP version (16 bits), above it EARLIER_BIT
+
+
+# Where bytes of a stream were captured.
+cdef struct Origin:
+    uint32_t file     # its number among the files of the capture
+    bint timed
+    uint64_t frame
+    int64_t time
+    uint64_t offset   # of the record in the file
+    uint64_t first_frame  # the one with the first of the bytes, if they came in IP fragments; else the same
+
+
+# Bytes that are ahead of their stream; they follow this struct.
+cdef struct Piece:
+    Piece* next
+    uint64_t position  # in the stream
+    size_t size
+    Origin origin
+
+
+# Pieces by position; they do not overlap.
+cdef struct Pieces:
+    Piece* first
+    Piece* last
+    size_t count
+    size_t bytes
+
+
+# A BaseHeader of which only the beginning is there, and where each of its bytes was.
+cdef struct Head:
+    uint8_t[BASE_HEADER_SIZE] data
+    Origin[BASE_HEADER_SIZE] origins
+
+
+cdef struct Flow:
+    Endpoints endpoints
+    uint32_t hash
+    uint32_t newer       # the flow whose last segment came next, or NO_FLOW
+    uint32_t older
+    uint32_t first       # sequence number of the stream's first byte
+    uint64_t position    # in the stream, of the next byte in order
+    uint64_t offset      # of the record of the last segment, and the file it is in
+    uint32_t file
+    uint32_t path        # the encapsulations around that segment
+    bint ended           # by FIN or RST
+    uint32_t syn_size    # bytes in the SYN that began the stream, captured or not
+    bint renewing        # a SYN with another number came, which was not answered yet
+    uint32_t next_first  # the first sequence number by that SYN
+    uint32_t next_size   # bytes in it, captured or not
+    bint next_ended      # it has FIN
+    bint flushing        # what is missing is given up
+    bint searching       # for the signature of a packet
+    uint32_t skip        # bytes to pass over: they are the rest of a packet that lost some
+    # The packet that is not complete: in `head` below BASE_HEADER_SIZE bytes, then in `data`, which is NULL when its
+    # kind is not selected
+    uint32_t filled
+    uint32_t total
+    uint32_t capacity
+    Head* head
+    uint8_t* data
+    uint64_t first_frame
+    Origin last          # of its bytes, the one captured last
+    Pieces pieces        # bytes after some that are missing
+    Pieces next_pieces   # the data of the SYN that was not answered yet, by their position in its stream
+
+
+cdef struct FlowTable:
+    Flow* flows
+    size_t capacity
+    uint32_t* slots      # index + 1, 0 for none; twice the capacity of them
+    size_t count
+    uint32_t unused      # first of a chain through `older`
+    uint32_t newest
+    uint32_t oldest
+    uint64_t seed
+    uint64_t[KEYS] keys  # of the hash, made from the seed
+    size_t memory        # bytes that belong to flows
+
+
+# The fields of StreamStats in stats.py.
+cdef struct StreamCounts:
+    uint64_t streams
+    uint64_t packets
+    uint64_t unselected
+    uint64_t bytes
+    uint64_t framed
+    uint64_t skipped
+    uint64_t duplicate
+    uint64_t held
+    uint64_t missing
+    uint64_t gaps
+    uint64_t conflicts
+    uint64_t uncompared
+    uint64_t no_packet
+    uint64_t unfinished
+    uint64_t evictions
+
+
+cdef struct Streams:
+    FlowTable table
+    uint32_t kinds        # of packets that give rows
+    size_t most_ahead     # bytes of a flow that may wait for earlier ones
+    size_t most_memory    # bytes of all flows
+    size_t most_flows
+    uint32_t waiting      # the flow whose bytes in order the rows had no space for, or NO_FLOW
+    bint no_memory        # was left, once
+    Fragments fragments   # incomplete IP datagrams
+    StreamCounts counts
+
+
+cdef inline const uint8_t* piece_data(const Piece* piece) noexcept nogil:
+    return <const uint8_t*>(piece + 1)
+
+
+cdef inline bint later(const Origin* one, const Origin* other) noexcept nogil:
+    return one.frame > other.frame if one.file == other.file else one.file > other.file
+
+
+cdef Flow* find_flow(FlowTable* table, const Endpoints* endpoints) noexcept nogil
+cdef Flow* add_flow(FlowTable* table, const Endpoints* endpoints) noexcept nogil
+cdef void move_to_front(FlowTable* table, Flow* flow) noexcept nogil
+cdef void remove_flow(FlowTable* table, Flow* flow) noexcept nogil
+cdef void start_table(FlowTable* table, uint64_t seed) noexcept nogil
+cdef void free_table(FlowTable* table) noexcept nogil
+cdef uint64_t count_probes(const FlowTable* table) noexcept nogil
+cdef bint hold_piece(
+    FlowTable* table, Pieces* pieces, uint64_t position, const uint8_t* data, size_t size, const Origin* origin,
+    bint* differs, size_t* duplicate,
+) noexcept nogil
+cdef Piece* take_piece(FlowTable* table, Pieces* pieces) noexcept nogil
+cdef void free_pieces(FlowTable* table, Pieces* pieces) noexcept nogil
+cdef bint open_head(FlowTable* table, Flow* flow) noexcept nogil
+cdef bint grow_packet(FlowTable* table, Flow* flow, size_t needed) noexcept nogil
+cdef uint8_t* release_packet(FlowTable* table, Flow* flow) noexcept nogil

@@ -1,0 +1,35 @@
+"""From the bytes of a stream, in order, to its MSMQ packets, and from these to rows."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from msmqwire.capture.frames._frame cimport Counts
+from msmqwire.capture.frames._rows cimport MOST_FILES, MOST_PACKETS, MOST_PATHS, Rows
+from msmqwire.capture.tcp._flows cimport Flow, Origin, Streams
+from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL
+from msmqwire.wire.cursor cimport load_u16
+
+
+# Bits of the kinds of packets
+cdef enum:
+    MESSAGE_PACKETS = 1
+    SESSION_PACKETS = 2
+
+
+cdef inline bint has_room(const Rows* rows, size_t size) noexcept nogil:
+    """Whether the rows can take all packets that end in ``size`` more bytes of a stream."""
+    return (
+        MOST_PACKETS - rows.packets >= size // BASE_HEADER_SIZE + 2 and MOST_FILES - rows.file_count >= 2
+        and rows.path_count < MOST_PATHS
+    )
+
+
+cdef inline uint32_t packet_kind(const uint8_t* base_header) noexcept nogil:
+    """The bit of a packet's kind."""
+    return SESSION_PACKETS if load_u16(base_header + 2) & FLAG_INTERNAL else MESSAGE_PACKETS
+
+
+cdef void lose_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil
+cdef bint deliver(
+    Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Counts* counts
+) noexcept nogil

@@ -1,0 +1,304 @@
+"""From the bytes of a stream, in order, to its MSMQ packets: [MS-MQQB] 2.1.
+
+``deliver`` divides bytes into packets by the size in each header. A packet that is complete in these bytes stays
+there; a packet in parts is assembled in memory of its flow, which then belongs to the rows. Where no packet begins,
+reading resumes at the next place that looks like one.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memchr, memcpy, memmove, memset
+
+from msmqwire.capture.frames._frame cimport NO_PACKET, Counts, describe
+from msmqwire.capture.frames._rows cimport (
+    Ends, Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload,
+)
+from msmqwire.capture.tcp._flows cimport Flow, Origin, Streams, grow_packet, later, open_head, release_packet
+from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FRAMED, NOT_A_PACKET, VERSION_NUMBER, Framing, frame_packet
+from msmqwire.wire.simd cimport wire_unlikely
+from msmqwire.wire._transport cimport Transport
+
+__all__ = ["PACKET_KINDS"]
+
+# The kinds of packets in TCP streams: messages and their acknowledgments, and packets of sessions
+PACKET_KINDS = {"message": MESSAGE_PACKETS, "session": SESSION_PACKETS}
+
+
+cdef enum:
+    SIGNED = 8  # bytes of a BaseHeader up to the end of its Signature
+
+
+# --- Rows ---
+
+
+cdef uint8_t file_value(Rows* rows, const Counts* counts, uint32_t file) noexcept nogil:
+    """What stands for a file in the column ``file`` of these rows."""
+    cdef size_t i
+    if file == counts.file:
+        return 0
+    for i in range(rows.file_count):
+        if rows.files[i] == file:
+            return <uint8_t>(i + 1)
+    rows.files[rows.file_count] = file
+    rows.file_count += 1
+    return <uint8_t>rows.file_count
+
+
+cdef inline bint put_packet(
+    Streams* streams, Rows* rows, const Counts* counts, const Flow* flow, const uint8_t* data, size_t size,
+    uint64_t offset, uint64_t first_frame, const Origin* last, size_t lost,
+) noexcept nogil:
+    """Add the row of a packet, if it is selected; whether it is. ``lost``: bytes that it has more."""
+    cdef Ends ends
+    ends.family = <uint16_t>(flow.endpoints.ports >> 32)
+    ends.transport = Transport.TCP
+    ends.src = <const uint8_t*>flow.endpoints.src
+    ends.dst = <const uint8_t*>flow.endpoints.dst
+    ends.src_port = <const uint8_t*>&flow.endpoints.ports
+    ends.dst_port = ends.src_port + 2
+    if not is_wanted(rows, &ends, last.timed, last.time):
+        streams.counts.unselected += not lost
+        return False
+    if wire_unlikely(lost != 0):
+        note_lost(rows, lost)
+    note_transport(rows, Transport.TCP)
+    put_payload(rows, data, size)
+    rows.packets += 1
+    if rows.columns:
+        put_columns(
+            rows, rows.count, &ends, last.timed, last.time, last.frame, first_frame,
+            file_value(rows, counts, last.file) if rows.file != NULL else 0, offset, flow.path,
+        )
+        rows.count += 1
+    return True
+
+
+# --- Packets ---
+
+
+cdef inline bint selected(const Streams* streams, const uint8_t* base_header) noexcept nogil:
+    """Whether packets of this kind give rows."""
+    return streams.kinds & packet_kind(base_header)
+
+
+cdef size_t find_packet_start(const uint8_t* data, size_t size) noexcept nogil:
+    """Bytes before the next place where a packet may begin."""
+    cdef const uint8_t* at = data
+    cdef const uint8_t* end = data + size
+    cdef size_t total = 0
+    while at != end:
+        at = <const uint8_t*>memchr(at, VERSION_NUMBER, <size_t>(end - at))
+        if at == NULL:
+            return size
+        if frame_packet(at, <size_t>(end - at), &total) != NOT_A_PACKET:
+            return <size_t>(at - data)
+        at += 1
+    return size
+
+
+cdef void lose_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil:
+    """The packet that is open will not be complete: what there is of it becomes a row, which has space."""
+    cdef uint32_t filled = flow.filled
+    cdef uint32_t total = flow.total
+    cdef uint64_t first_frame = flow.first_frame
+    cdef uint8_t* data
+    streams.counts.held -= filled
+    streams.counts.skipped += filled
+    if 0 < filled < BASE_HEADER_SIZE:
+        total = BASE_HEADER_SIZE
+        first_frame = flow.head.origins[0].first_frame
+        flow.last = flow.head.origins[0]
+        data = part_of_head(streams, flow)
+    else:
+        data = release_packet(&streams.table, flow)
+    if data == NULL:
+        return
+    if put_packet(
+        streams, rows, counts, flow, data, filled, flow.position - filled, first_frame, &flow.last, total - filled
+    ):
+        keep_memory(rows, data)
+    else:
+        free(data)
+
+
+cdef uint8_t* part_of_head(Streams* streams, Flow* flow) noexcept nogil:
+    """What there is of a BaseHeader, in memory of its own; NULL if it may be none, or is not selected."""
+    cdef uint32_t filled = flow.filled
+    cdef uint8_t[BASE_HEADER_SIZE] header
+    cdef uint8_t* data = NULL
+    cdef size_t i
+    memset(header, 0, sizeof(header))
+    memcpy(header, flow.head.data, filled)
+    if selected(streams, header) and (filled >= SIGNED or not flow.searching):
+        for i in range(1, <size_t>filled):
+            keep_last(flow, &flow.head.origins[i])
+        data = <uint8_t*>malloc(filled)
+        if data == NULL:
+            streams.no_memory = True
+        else:
+            memcpy(data, header, filled)
+    release_packet(&streams.table, flow)
+    return data
+
+
+cdef void start_searching(
+    Streams* streams, Flow* flow, uint64_t position, const Origin* origin, Counts* counts
+) noexcept nogil:
+    """No packet begins at the position, where one should."""
+    if not flow.searching:
+        flow.searching = True
+        streams.counts.no_packet += 1
+        describe(counts, origin.file, origin.offset, NO_PACKET, 0, position)
+
+
+cdef void keep_last(Flow* flow, const Origin* origin) noexcept nogil:
+    if later(origin, &flow.last):
+        flow.last = origin[0]
+
+
+cdef void open_packet(
+    Streams* streams, Flow* flow, const uint8_t* data, size_t size, size_t total, uint64_t first_frame,
+    const Origin* last,
+) noexcept nogil:
+    """Begin a packet of which a BaseHeader and more is there, but not all."""
+    flow.searching = False
+    flow.total = <uint32_t>total
+    flow.filled = 0
+    flow.first_frame = first_frame
+    flow.last = last[0]
+    if selected(streams, data):
+        if not grow_packet(&streams.table, flow, size):
+            streams.no_memory = True
+        else:
+            memcpy(flow.data, data, size)
+    flow.filled = <uint32_t>size
+
+
+cdef void close_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil:
+    """All of the open packet is there."""
+    cdef uint32_t total = flow.total
+    cdef uint8_t* data = release_packet(&streams.table, flow)
+    streams.counts.held -= total
+    streams.counts.framed += total
+    streams.counts.packets += 1
+    if data == NULL:
+        streams.counts.unselected += 1
+    elif put_packet(
+        streams, rows, counts, flow, data, total, flow.position - total, flow.first_frame, &flow.last, 0
+    ):
+        keep_memory(rows, data)
+    else:
+        free(data)
+
+
+cdef size_t fill_packet(
+    Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows,
+    const Counts* counts,
+) noexcept nogil:
+    """Put bytes into the open packet; how many of them it took."""
+    cdef size_t count = min(size, <size_t>(flow.total - flow.filled))
+    if flow.data != NULL:
+        if not grow_packet(&streams.table, flow, flow.filled + count):
+            streams.no_memory = True
+        else:
+            memcpy(flow.data + flow.filled, data, count)
+    flow.filled += <uint32_t>count
+    flow.position += count
+    streams.counts.held += count
+    keep_last(flow, origin)
+    if flow.filled == flow.total:
+        close_packet(streams, flow, rows, counts)
+    return count
+
+
+cdef size_t fill_head(
+    Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Counts* counts
+) noexcept nogil:
+    """Put bytes into a BaseHeader that came in parts; how many of them it took."""
+    cdef size_t count = min(size, <size_t>(BASE_HEADER_SIZE - flow.filled))
+    cdef size_t total = 0
+    cdef size_t start, i
+    cdef Framing framing
+    if not open_head(&streams.table, flow):
+        streams.no_memory = True
+        streams.counts.skipped += size + flow.filled
+        streams.counts.held -= flow.filled
+        flow.filled = 0
+        flow.position += size
+        flow.searching = True
+        return size
+    memcpy(flow.head.data + flow.filled, data, count)
+    for i in range(flow.filled, flow.filled + count):
+        flow.head.origins[i] = origin[0]
+    flow.filled += <uint32_t>count
+    flow.position += count
+    streams.counts.held += count
+    framing = frame_packet(flow.head.data, flow.filled, &total)
+    if framing == NOT_A_PACKET:
+        start_searching(streams, flow, flow.position - flow.filled, &flow.head.origins[0], counts)
+        start = 1 + find_packet_start(flow.head.data + 1, flow.filled - 1)
+        flow.filled -= <uint32_t>start
+        streams.counts.held -= start
+        streams.counts.skipped += start
+        memmove(flow.head.data, flow.head.data + start, flow.filled)
+        memmove(flow.head.origins, &flow.head.origins[start], flow.filled * sizeof(Origin))
+    elif flow.filled == BASE_HEADER_SIZE:
+        open_packet(
+            streams, flow, flow.head.data, BASE_HEADER_SIZE, total, flow.head.origins[0].first_frame,
+            &flow.head.origins[0],
+        )
+        for i in range(1, <size_t>BASE_HEADER_SIZE):
+            keep_last(flow, &flow.head.origins[i])
+        if framing == FRAMED:
+            close_packet(streams, flow, rows, counts)
+    return count
+
+
+cdef bint deliver(
+    Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Counts* counts
+) noexcept nogil:
+    """Divide bytes that are in order into packets; whether one of the rows now refers to ``data``."""
+    cdef bint used = False
+    cdef size_t total = 0
+    cdef size_t count
+    cdef Framing framing
+    while size:
+        if flow.skip:
+            count = min(size, <size_t>flow.skip)
+            flow.skip -= <uint32_t>count
+            flow.position += count
+            streams.counts.skipped += count
+        elif flow.filled >= BASE_HEADER_SIZE:
+            count = fill_packet(streams, flow, data, size, origin, rows, counts)
+        elif flow.filled:
+            count = fill_head(streams, flow, data, size, origin, rows, counts)
+        else:
+            framing = frame_packet(data, size, &total)
+            if framing == FRAMED:
+                flow.searching = False
+                streams.counts.packets += 1
+                streams.counts.framed += total
+                if selected(streams, data):
+                    used |= put_packet(
+                        streams, rows, counts, flow, data, total, flow.position, origin.first_frame, origin, 0
+                    )
+                else:
+                    streams.counts.unselected += 1
+                count = total
+                flow.position += count
+            elif framing == NOT_A_PACKET:
+                start_searching(streams, flow, flow.position, origin, counts)
+                count = 1 + find_packet_start(data + 1, size - 1)
+                flow.position += count
+                streams.counts.skipped += count
+            elif size < BASE_HEADER_SIZE:
+                count = fill_head(streams, flow, data, size, origin, rows, counts)
+            else:
+                count = size
+                open_packet(streams, flow, data, size, total, origin.first_frame, origin)
+                flow.position += count
+                streams.counts.held += count
+        data += count
+        size -= count
+    return used

@@ -1,0 +1,40 @@
+"""From TCP segments to the MSMQ packets of their streams."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from msmqwire.capture.frames._frame cimport Counts, Frame
+from msmqwire.capture.frames.packet cimport Packet
+from msmqwire.capture.frames._rows cimport Rows
+from msmqwire.capture.tcp._flows cimport Streams
+
+# Control bits of a segment
+cdef enum:
+    FIN = 1
+    SYN = 2
+    RST = 4
+    ACK = 16
+
+cdef inline bint says_nothing(const Packet* found) noexcept nogil:
+    """Whether a segment only acknowledges."""
+    return found.size + found.missing == 0 and not found.header[13] & (FIN | SYN | RST)
+
+
+cdef bint take_segment(
+    Streams* streams, const Frame* frame, const Packet* found, Rows* rows, Counts* counts
+) noexcept nogil
+cdef bint deliver_waiting(Streams* streams, Rows* rows, Counts* counts) noexcept nogil
+cdef bint finish_streams(Streams* streams, Rows* rows, Counts* counts) noexcept nogil
+
+
+cdef class StreamTable:
+    cdef Streams streams
+    cdef readonly list files
+
+
+cdef class PacketMemory:
+    cdef void** blocks
+    cdef size_t count
+
+
+cdef PacketMemory take_memory(Rows* rows)

@@ -1,0 +1,597 @@
+"""Batch: column buffers written by a kernel, seen through numpy and Arrow.
+
+Columns are kept by path: ``"request_id"`` is a column, ``"servers"`` the offsets of a list, ``"servers[].name"`` a
+member of its items, ``"properties[]?"`` the presence bytes of items whose members can be null. What a path holds
+follows from the table's schema; three walks over the schema make the numpy views, the Arrow export and nothing else.
+"""
+
+from inspect import signature
+from typing import NamedTuple
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.string cimport memcpy
+
+from msmqwire.columns._arrow cimport ArrowNode, array_capsule, arrow_node, record_batch, schema_capsule
+from msmqwire.columns._arrow_nodes cimport distinct_node, fault_node, guid_node, names_node, violations_node
+from msmqwire.columns._buffer cimport Buffer, allocate, buffer_of_bytes
+from msmqwire.columns._convert cimport (
+    TextSpan, ascii_of_spans, bits_of_bools, bytes_of_spans, ends_of_guids, presence_bitmap, rows_of_items,
+    swapped_guids, texts_of_spans, validity_of,
+)
+from msmqwire.columns._distinct cimport distinct_addresses, distinct_format_names
+from msmqwire.columns._payloads cimport Payloads, Whole
+from msmqwire.wire._fault cimport Fault, field_name
+from msmqwire.wire._format_name cimport FormatName
+
+import numpy as np
+
+from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown
+from msmqwire.columns.schema import (
+    ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, ListOf, StructOf
+)
+from msmqwire.columns.views import (
+    ADDRESS_DTYPE, FAULT_DTYPE, FORMAT_NAME_DTYPE, SPAN_DTYPE, AsciiColumn, BytesColumn, ListColumn, TextColumn,
+    Utf8Column,
+)
+from msmqwire.wire.codes import FAULT_NAMES
+
+__all__ = ["Batch", "FaultEntry", "gathered", "joined", "take_rows"]
+
+WHOLE_DTYPE = np.dtype([("row", np.uint64), ("columns", np.uint64, 2)])
+
+cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
+
+
+class FaultEntry(NamedTuple):
+    """Why one payload cannot be decoded: code, field by its name in the specification, byte offset in the payload."""
+
+    code: str
+    field: str
+    offset: int
+
+
+cdef class Hold:
+    """Prevents that a Batch is overwritten, as long as it exists: Arrow exports and running encoders keep one."""
+
+    def __cinit__(self, Batch batch):
+        batch.readable()
+        self.batch = batch
+        batch.holders += 1
+
+    def __dealloc__(self):
+        if self.batch is not None:
+            self.batch.holders -= 1
+
+
+cdef class Batch:
+    """The columns of many decoded payloads, a row for each.
+
+    A Batch owns its buffers and keeps the payloads alive; its views keep the Batch alive. A view changes when
+    the Batch is overwritten through ``out=``.
+
+    Examples
+    --------
+    >>> from msmqwire import mqsd
+    >>> batch = mqsd.decode_batch([bytes.fromhex(
+    ...     "0002000003a191f23ce34faba930be3a33e432dd01000000000000001200000062baeae6c6d1db11baac0003ff4e2d22"
+    ...     "60baeae6c6d1db11baac0003ff4e2d22310030006e00740034007000650063000000"), b"oops"])
+    >>> batch["servers"].values["name"].text(0)
+    'nt4pec'
+    >>> batch.fault(1)
+    FaultEntry(code='bad_type', field='Type', offset=1)
+
+    Attributes
+    ----------
+    table : Table
+    columns : tuple of str
+        Names of the columns that it holds, in the order of the table.
+    payloads : Payloads
+    """
+
+    __signature__ = signature(lambda: None)
+
+    def __init__(self):
+        raise TypeError("a Batch is made by decode_batch()")
+
+    def __len__(self):
+        return <Py_ssize_t>self.length
+
+    def __repr__(self):
+        state = "being written" if self.writing else f"{self.fault_count} with faults"
+        return f"<Batch of {self.length} {self.table.name} rows, {names_shown(self.columns)}, {state}>"
+
+    def _repr_html_(self):
+        self.readable()
+        head = self.head(SHOWN_ROWS)
+        return html_table(repr(self), head.to_arrow(guid="text").to_pylist())
+
+    def _ipython_key_completions_(self):
+        return list(self.columns)
+
+    def __reduce__(self):
+        raise TypeError(
+            "a Batch refers to the memory of its payloads and cannot be pickled or copied: pickle batch.payloads and"
+            " decode them again, or pickle batch.to_arrow()"
+        )
+
+    def __getitem__(self, str name):
+        """A column, never copied.
+
+        Numbers and enumerations are arrays of shape (n,), GUIDs (n, 16) uint8 in wire order, lists a ``ListColumn``,
+        text a ``TextColumn``, structs a dict by member. Values in null rows are zero. ``fault`` gives ``faults``.
+
+        Raises
+        ------
+        KeyError
+            No such column, or it was not requested.
+        """
+        for column in self.table.all_columns:
+            if column.name == name:
+                break
+        else:
+            raise KeyError(f"{name!r}: no such column of {self.table.name}; it has {', '.join(self.table.names)}")
+        if name not in self.selected:
+            raise KeyError(f"{name!r} is not among the requested columns: {', '.join(self.columns)}")
+        self.readable()
+        if name == "fault":
+            return self.faults
+        if name == "violations":
+            return self.violations
+        self.derive(name)
+        return view_of(self, column.type, name, self.length, self.rows_of_payloads())
+
+    def is_present(self, str name):
+        """Boolean array: the rows in which the packet carries ``name``; elsewhere the column is null."""
+        (column,) = self.table.select([name])
+        self.readable()
+        if name == "fault":
+            present = np.zeros(self.length, bool)
+            present[self.faults["row"]] = True
+            return present
+        if "presence" not in self.buffers:
+            return np.ones(self.length, bool)
+        if column.derived:
+            self.derive(name)
+        presence = np.frombuffer(self.buffers["presence"], f"<u{self.table.presence_width}", self.length)
+        present = (presence & (column.presence or DECODED)) != 0
+        if self.whole_count and name != "violations":
+            wholes = np.frombuffer(self.buffers["wholes"], WHOLE_DTYPE, self.whole_count)
+            index = self.table.names.index(name)
+            present[wholes["row"]] = wholes["columns"][:, index >> 6] >> np.uint64(index & 63) & 1 != 0
+        return present
+
+    @property
+    def faults(self):
+        """One entry for each faulty row, in order: row, code, field, item, offset, needed, available."""
+        self.readable()
+        if not self.fault_count:
+            return np.empty(0, FAULT_DTYPE)
+        return np.frombuffer(read_only(self.buffers["faults"]), FAULT_DTYPE, self.fault_count)
+
+    def fault(self, Py_ssize_t row):
+        """Why a row could not be decoded, or None."""
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {row} of {self.length}")
+        faults = self.faults
+        place = int(np.searchsorted(faults["row"], row))
+        if place == len(faults) or faults["row"][place] != row:
+            return None
+        _, code, field, item, offset, _, _ = faults[place].item()
+        return FaultEntry(FAULT_NAMES[code], field_name(self.table.fields, field, item), offset)
+
+    @property
+    def violations(self):
+        """Bits of the table's violations, shape (n,)."""
+        self.readable()
+        if "violations" not in self.buffers:
+            raise KeyError("'violations' is not among the requested columns")
+        return np.frombuffer(read_only(self.buffers["violations"]), np.uint32, self.length)
+
+    def violation_names(self, Py_ssize_t row):
+        """The rules that a row breaks, by name."""
+        cdef uint32_t bits = self.violations[row]
+        return tuple(name for i, name in enumerate(self.table.violation_names) if bits >> <uint32_t>i & 1)
+
+    def to_arrow(self, *, str guid="binary", bint dictionaries=True):
+        """The table as Arrow, in the schema of ``table.arrow_schema(columns, ...)`` with these options; needs pyarrow.
+
+        Numbers and list offsets are not copied; while a consumer holds them, ``out=`` refuses this Batch.
+
+        Parameters
+        ----------
+        guid : {"binary", "uuid", "text"}
+            16 bytes in RFC 9562 order, the ``arrow.uuid`` extension type, or canonical lower-case text.
+        dictionaries : bool
+            Enumerations, addresses, files and queues are dictionaries of their values; if false, strings.
+        """
+        cdef ArrowForm form = arrow_form(self, guid, dictionaries)
+        cdef Hold hold = Hold(self)
+        return record_batch(self.arrow_tree(form), hold, self.table.arrow_schemas, (self.columns, guid, dictionaries))
+
+    def __arrow_c_schema__(self):
+        _hold = Hold(self)
+        return schema_capsule(self.arrow_tree(arrow_form(self, "binary", True)))
+
+    def __arrow_c_array__(self, requested_schema=None):
+        """The table for any Arrow consumer, without pyarrow."""
+        return arrow_form(self, "binary", True).__arrow_c_array__()
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """The table as a stream of one batch, for libraries that make tables of streams only; needs pyarrow."""
+        import pyarrow as pa
+
+        batch = self.to_arrow()
+        return pa.RecordBatchReader.from_batches(batch.schema, [batch]).__arrow_c_stream__(requested_schema)
+
+    def forget_payloads(self):
+        """Release the payloads, which an Arrow export does not need; views of text and bytes can no longer be read."""
+        self.readable()
+        self.payloads = NO_PAYLOADS
+        self.groups = None
+
+    # --- for kernels ---
+
+    cdef int hold_payloads(self, Payloads payloads) except -1:
+        """Take the payloads that are about to be decoded, a row for each until a kernel says otherwise."""
+        self.payloads = payloads
+        self.groups = None
+        self.length = payloads.table.count
+        self.fault_count = 0
+        self.whole_count = 0
+        self.counts = {}
+        return 0
+
+    cdef Batch head(self, size_t rows):
+        """The first rows without derived columns, in the same memory: to be used before this batch is overwritten."""
+        cdef Batch batch = Batch.__new__(Batch)
+        cdef const Fault* faults = <const Fault*>self.data("faults")
+        cdef const Whole* wholes = <const Whole*>self.data("wholes")
+        batch.table, batch.payloads, batch.groups = self.table, self.payloads, self.groups
+        batch.columns = tuple([column.name for column in self.table.select(self.columns) if not column.derived])
+        batch.selected = frozenset(batch.columns)
+        batch.length = min(rows, self.length)
+        for column in batch.columns:
+            self.derive(column)
+        batch.buffers, batch.names = self.buffers, self.names
+        batch.counts = {}
+        for path in sorted(self.counts, key=len):
+            around = path[:-2].rpartition("[]")
+            ends = np.frombuffer(self.buffers[path[:-2]], np.int32)
+            batch.counts[path] = int(ends[batch.counts[around[0] + "[]"] if around[1] else batch.length])
+        while batch.whole_count < self.whole_count and wholes[batch.whole_count].row < batch.length:
+            batch.whole_count += 1
+        while batch.fault_count < self.fault_count and faults[batch.fault_count].row < batch.length:
+            batch.fault_count += 1
+        return batch
+
+    cdef int readable(self) except -1:
+        if self.writing:
+            raise BufferError("the batch is being written by another thread")
+        return 0
+
+    cdef int derive(self, str column) except -1:
+        """Make the values of a column that the kernel did not write; batches of protocols override this."""
+        return 0
+
+    cdef Buffer payloads_of_rows(self):
+        """The payload of each row; None where row i is of payload i."""
+        if self.groups is None:
+            return None
+        return rows_of_items(<const int32_t*>self.groups.data, self.payloads.table.count, NULL)
+
+    cdef tuple rows_of_payloads(self):
+        """The offsets of the rows of each payload, as the outermost of the ``parents`` of a view."""
+        if self.groups is None:
+            return ()
+        return (np.frombuffer(read_only(self.groups), np.int32, <Py_ssize_t>self.payloads.table.count + 1),)
+
+    cdef bint wants(self, str column):
+        return column in self.selected
+
+    cdef uint8_t* reserve(self, str path, size_t size) except NULL:
+        """Space for ``size`` bytes at ``path``: the existing Buffer if it is large enough, else a new one."""
+        cdef Buffer buffer = self.buffers.get(path)
+        if buffer is None or buffer.size < size:
+            buffer = allocate(size)
+            self.buffers[path] = buffer
+        return buffer.data
+
+    cdef uint8_t* reserve_column(self, str column, size_t size) except? NULL:
+        """As ``reserve`` for a column or a part of one; NULL if the column is not requested."""
+        if column.partition("[")[0] not in self.selected:
+            return NULL
+        return self.reserve(column, size)
+
+    cdef uint8_t* data(self, str path) noexcept:
+        cdef Buffer buffer = self.buffers.get(path)
+        return NULL if buffer is None else buffer.data
+
+    cdef Fault* reserve_faults(self) except NULL:
+        self.fault_count = 0
+        return <Fault*>self.reserve("faults", self.length * sizeof(Fault))
+
+    # --- Arrow ---
+
+    cdef ArrowNode arrow_tree(self, ArrowForm form):
+        cdef ArrowNode root
+        cdef Buffer rows = self.payloads_of_rows()
+        root = arrow_node("", "+s", <Py_ssize_t>self.length, None, 0, [])
+        columns = [column for column in self.table.all_columns if column.name in self.selected]
+        for column in columns:
+            self.derive(column.name)  # which may write presence
+        form.validity = validity_of(self.buffers.get("presence"), self.table.presence_width, self.length)
+        for index, column in enumerate(self.table.all_columns):
+            if column.name not in self.selected:
+                continue
+            if column.name == "fault":
+                root.children.append(
+                    fault_node(
+                        <const Fault*>self.data("faults"), self.fault_count, self.length, self.table.fields,
+                        form.dictionaries,
+                    )
+                )
+            elif column.name == "violations":
+                validity, nulls = form.validity.of(DECODED)
+                root.children.append(
+                    violations_node(
+                        <const uint32_t*>self.data("violations"), self.length, validity, nulls,
+                        self.table.violation_names,
+                    )
+                )
+            else:
+                validity, nulls = self.validity_of_column(form, index, column.presence or DECODED)
+                root.children.append(
+                    node_of(self, column.type, column.name, column.name, self.length, validity, nulls, rows, form)
+                )
+        return root
+
+    cdef tuple validity_of_column(self, ArrowForm form, size_t index, uint32_t bit):
+        """The bitmap of a column, None where it has no nulls, and the number of these."""
+        cdef const Whole* whole = <const Whole*>self.data("wholes")
+        cdef const Whole* end = whole + self.whole_count
+        cdef Buffer bitmap, common
+        cdef Py_ssize_t nulls
+        common, nulls = form.validity.of(bit)
+        if whole == end:
+            return common, nulls
+        bitmap = allocate((self.length + 7) // 8)
+        memcpy(bitmap.data, common.data, (self.length + 7) // 8)  # not None: incomplete rows lack presence bits
+        while whole != end:
+            if whole.columns[index >> 6] >> (index & 63) & 1:
+                bitmap.data[whole.row >> 3] |= <uint8_t>(1 << (whole.row & 7))
+                nulls -= 1
+            whole += 1
+        return bitmap, nulls
+
+
+cdef class ArrowForm:
+    """A Batch for any Arrow consumer, with GUIDs in one of their forms, and with dictionaries or without."""
+
+    def __arrow_c_array__(self, requested_schema=None):
+        cdef Hold hold = Hold(self.batch)
+        cdef ArrowNode root = self.batch.arrow_tree(self)
+        return schema_capsule(root), array_capsule(root, hold)
+
+
+cdef ArrowForm arrow_form(Batch batch, str guid, bint dictionaries):
+    cdef ArrowForm form = ArrowForm.__new__(ArrowForm)
+    if guid not in ("uuid", "text", "binary"):
+        raise ValueError(f"guid={guid!r} is not one of 'uuid', 'text', 'binary'")
+    form.batch = batch
+    form.guid = guid
+    form.dictionaries = dictionaries
+    return form
+
+
+def joined(Batch first, Batch last, *, str guid, bint dictionaries):
+    """The columns of two batches of the same rows, one behind the other, as one pyarrow.RecordBatch."""
+    cdef tuple holds = (Hold(first), Hold(last))
+    cdef ArrowNode root
+    if first.length != last.length:
+        raise ValueError(f"a batch has {first.length} rows, the other {last.length}")
+    root = first.arrow_tree(arrow_form(first, guid, dictionaries))
+    root.children += last.arrow_tree(arrow_form(last, guid, dictionaries)).children
+    key = first.table.name, first.columns, last.columns, guid, dictionaries
+    return record_batch(root, holds, last.table.arrow_schemas, key)
+
+
+cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, type kind=Batch):
+    """A Batch to be written, of the class ``kind``: ``out`` when it fits, else a new one.
+
+    Raises
+    ------
+    ValueError
+        A column does not exist, or ``out`` is of another table or other columns.
+    BufferError
+        An Arrow consumer or an encoder still holds ``out``, or another thread is writing it.
+    """
+    cdef Batch batch = out
+    cdef tuple names
+    if batch is not None and batch.table is table and columns is not None and tuple(columns) == batch.columns:
+        names = batch.columns
+    else:
+        names = tuple([column.name for column in table.select(columns)])
+    if batch is None:
+        batch = kind.__new__(kind)
+        batch.table = table
+        batch.columns = names
+        batch.selected = frozenset(names)
+        batch.buffers = {}
+        batch.names = {}
+    elif batch.table is not table:
+        raise ValueError(f"out= is a batch of {batch.table.name}, not of {table.name}")
+    elif batch.columns != names:
+        raise ValueError(f"out= has the columns {', '.join(batch.columns)}; requested are {', '.join(names)}")
+    elif batch.holders:
+        raise BufferError("out= is held by an Arrow consumer or an encoder: release it or decode into a new Batch")
+    else:
+        batch.readable()
+    batch.hold_payloads(payloads)
+    return batch
+
+
+def gathered(column, places):
+    """Some values of a ``SpanColumn``, one after the other: their ends (int32, shape (n + 1,)) and the bytes (uint8).
+
+    Text is in UTF-8, with U+FFFD for a lone surrogate. A null value is empty.
+    """
+    cdef Payloads payloads = column.payloads
+    cdef size_t count = <size_t>len(places)
+    spans = np.empty(count, SPAN_DTYPE)
+    spans["offset"], spans["length"] = column.offset[places], column.length[places]
+    cdef Buffer where = buffer_of_bytes(spans.tobytes())
+    cdef Buffer owners = buffer_of_bytes(column.owners(places).tobytes())
+    cdef const TextSpan* span = <const TextSpan*>where.data
+    cdef const uint32_t* owner = <const uint32_t*>owners.data
+    if isinstance(column, TextColumn):
+        ends, data = texts_of_spans(span, count, &payloads.table, owner)
+    else:
+        ends, data = bytes_of_spans(span, count, &payloads.table, owner)
+    last = np.frombuffer(ends, np.int32, <Py_ssize_t>count + 1)
+    return last, np.frombuffer(data, np.uint8, last[-1])
+
+
+def take_rows(Batch batch, const uint32_t[::1] rows, tuple columns):
+    """Some rows of some columns as a new Batch: of columns with one value a row that is not in the payloads."""
+    cdef Batch taken = prepare(batch.table, NO_PAYLOADS, columns, None)
+    cdef Py_ssize_t i
+    for i in range(rows.shape[0]):
+        if rows[i] >= batch.length:
+            raise IndexError(f"row {rows[i]} of {batch.length}")
+    taken.length = <size_t>rows.shape[0]
+    taken.names = batch.names
+    widths = {column.name: getattr(column.type, "width", 1) for column in batch.table.select(columns)}
+    if "presence" in batch.buffers:
+        widths["presence"] = batch.table.presence_width
+    for path, width in widths.items():
+        gather(taken.reserve(path, taken.length * <size_t>width), batch.data(path), rows, width)
+    return taken
+
+
+cdef void gather(uint8_t* target, const uint8_t* values, const uint32_t[::1] rows, size_t width) noexcept nogil:
+    """Copy the values of some rows; the common widths as one number."""
+    cdef size_t count = <size_t>rows.shape[0]
+    cdef size_t i
+    if width == 1:
+        for i in range(count):
+            target[i] = values[rows[i]]
+    elif width == 2:
+        for i in range(count):
+            memcpy(target + 2 * i, values + 2 * <size_t>rows[i], 2)
+    elif width == 8:
+        for i in range(count):
+            memcpy(target + 8 * i, values + 8 * <size_t>rows[i], 8)
+    else:
+        for i in range(count):
+            memcpy(target + width * i, values + width * rows[i], width)
+
+
+# --- numpy views ---
+
+SPAN_COLUMNS = {TEXT: TextColumn, ASCII: AsciiColumn, BYTES: BytesColumn}
+
+
+cdef object view_of(Batch batch, object type_, str path, size_t count, tuple parents):
+    """The numpy view of a column, or of the part of one at ``path``; ``parents``: offsets of the lists around it."""
+    if isinstance(type_, ListOf):
+        offsets = np.frombuffer(read_only(batch.buffers[path]), np.int32, count + 1)
+        items = view_of(batch, type_.item, path + "[]", batch.counts[path + "[]"], (offsets, *parents))
+        return ListColumn(offsets, items)
+    if isinstance(type_, StructOf):
+        return {name: view_of(batch, member, f"{path}.{name}", count, parents) for name, member in type_.members}
+    buffer = batch.buffers[path]
+    data = read_only(buffer)
+    if type_ == GUID:
+        return np.frombuffer(data, np.uint8, count * 16).reshape(count, 16)
+    if type_ == UTF8:
+        ends = np.frombuffer(data, np.int32, <Py_ssize_t>count + 1)
+        texts = read_only(batch.buffers[path + ".text"])
+        return Utf8Column(ends, np.frombuffer(texts, np.uint8, ends[<Py_ssize_t>count]))
+    if type_ in SPAN_COLUMNS:
+        return SPAN_COLUMNS[type_](np.frombuffer(data, SPAN_DTYPE, count), batch.payloads, parents)
+    if type_ == ADDRESS:
+        return np.frombuffer(data, ADDRESS_DTYPE, count)
+    if type_ == FORMAT_NAME:
+        return np.frombuffer(data, FORMAT_NAME_DTYPE, count)
+    return np.frombuffer(data, np.uint8 if isinstance(type_, Enumeration) else np.dtype(type_.dtype), count)
+
+
+cdef object read_only(Buffer buffer):
+    # Exports and encoders trust these to be what a kernel wrote, and Arrow arrays share them
+    return memoryview(buffer).toreadonly()
+
+
+# --- Arrow nodes ---
+
+
+cdef ArrowNode node_of(
+    Batch batch, object type_, str name, str path, size_t count, Buffer validity, Py_ssize_t nulls, Buffer rows,
+    ArrowForm form,
+):
+    """The Arrow array of the part of a column at ``path``; ``rows``: the payload of each value, None: value i has i."""
+    cdef ArrowNode node
+    cdef Buffer buffer
+    cdef Py_ssize_t length = <Py_ssize_t>count
+    cdef const uint32_t* row = NULL
+    if rows is not None:
+        row = <const uint32_t*>rows.data
+    if isinstance(type_, StructOf):
+        node = arrow_node(name, "+s", length, validity, nulls, [])
+        for (member, member_type), bit in zip(type_.members, type_.presence or [0] * len(type_.members), strict=True):
+            present, absent = None, 0
+            if bit:
+                present, absent = presence_bitmap(batch.data(path + "?"), 1, bit, count)
+            node.children.append(
+                node_of(batch, member_type, member, f"{path}.{member}", count, present, absent, rows, form)
+            )
+        return node
+    buffer = batch.buffers[path]
+    if isinstance(type_, ListOf):
+        node = arrow_node(name, "+l", length, validity, nulls, [buffer])
+        length = batch.counts[path + "[]"]
+        if type_.item is GUID and form.guid == "binary":
+            guids = swapped_guids(batch.data(path + "[]"), <size_t>length)
+            node.children.append(arrow_node("item", "z", length, None, 0, [ends_of_guids(<size_t>length), guids]))
+            return node
+        items = rows_of_items(<const int32_t*>buffer.data, count, row) if holds_text(type_.item) else None
+        # DuckDB refuses a batch of empty lists over a dictionary
+        plain = arrow_form(batch, form.guid, False)
+        node.children.append(node_of(batch, type_.item, "item", path + "[]", <size_t>length, None, 0, items, plain))
+        return node
+    if isinstance(type_, Enumeration):
+        names = batch.names[path] if path in batch.names else type_.names
+        return names_node(name, type_, buffer, count, validity, nulls, names, form.dictionaries)
+    if type_ is TEXT:
+        texts = texts_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
+        return arrow_node(name, "u", length, validity, nulls, list(texts))
+    if type_ is UTF8:
+        return arrow_node(name, "u", length, validity, nulls, [buffer, batch.buffers[path + ".text"]])
+    if type_ is BYTES:
+        blobs = bytes_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
+        return arrow_node(name, "z", length, validity, nulls, list(blobs))
+    if type_ is ASCII:
+        texts = ascii_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)
+        return arrow_node(name, "u", length, validity, nulls, list(texts))
+    if type_ is ADDRESS:
+        places, texts = distinct_addresses(buffer.data, count, NULL if validity is None else validity.data)
+        return distinct_node(name, count, validity, nulls, places, texts, form.dictionaries)
+    if type_ is FORMAT_NAME:
+        places, texts = distinct_format_names(
+            <const FormatName*>buffer.data, count, &batch.payloads.table, row,
+            NULL if validity is None else validity.data,
+        )
+        return distinct_node(name, count, validity, nulls, places, texts, form.dictionaries)
+    if type_ is BOOL:
+        return arrow_node(name, "b", length, validity, nulls, [bits_of_bools(buffer.data, count)])
+    if type_ is GUID:
+        return guid_node(buffer, name, count, validity, nulls, form.guid)
+    return arrow_node(name, type_.arrow, length, validity, nulls, [buffer])
+
+
+cdef bint holds_text(object type_):
+    if isinstance(type_, ListOf):
+        return holds_text(type_.item)
+    if isinstance(type_, StructOf):
+        return any(holds_text(member) for _, member in type_.members)
+    return type_ is TEXT or type_ is ASCII or type_ is BYTES or type_ is FORMAT_NAME

@@ -1,0 +1,115 @@
+"""Decode payloads into the columns of a batch: reserve the columns, run the kernel, take its counts."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint32_t
+
+from msmqwire.columns._batch cimport Batch, prepare as prepare_batch
+from msmqwire.columns._layout cimport Layout, clear_counts
+from msmqwire.columns._payloads cimport Payloads, fit_batch, set_too_large, without_large
+from msmqwire.wire._fault cimport Fault
+from msmqwire.wire._transport cimport Transports
+
+cdef Payloads NOTHING = Payloads(b"", [0])
+
+
+cdef class Decoder:
+    cdef int prepare(self) except -1:
+        """Find what ``decode`` needs from ``columns``; called whenever their memory changes."""
+        return 0
+
+    cdef void decode(self) noexcept nogil:
+        """Decode the payloads."""
+        pass
+
+    cdef int finish(self, Batch batch) except -1:
+        """Write what can be written only when all rows have been: lists whose items have no smallest size."""
+        return 0
+
+
+cdef Decoder decoder_of(Batch batch, Layout layout, type decoder_type):
+    """The decoder of a batch: its columns have room for the payloads, and nothing is written in them."""
+    cdef Decoder decoder = batch.decoder
+    cdef size_t nbytes = <size_t>batch.payloads.nbytes
+    if (
+        decoder is not None and batch.length <= decoder.most_payloads and nbytes <= decoder.most_bytes
+        and (batch.payloads.table.lost == NULL or decoder.columns.wholes != NULL)
+    ):
+        clear_counts(&decoder.columns)
+        return decoder
+    batch.decoder = None  # until all columns have their memory
+    decoder = decoder_type.__new__(decoder_type)
+    layout.reserve(batch, &decoder.columns)
+    decoder.most_payloads = batch.length
+    decoder.most_bytes = nbytes
+    decoder.lists = tuple([(items, which) for name, items, which in layout.lists if name in batch.selected])
+    decoder.prepare()
+    batch.decoder = decoder
+    return decoder
+
+
+cdef int decode_into(
+    Batch batch, Layout layout, type decoder_type, Transports transports, bint strict, uint32_t options
+) except -1:
+    """Decode the payloads that the batch holds."""
+    cdef Decoder decoder = decoder_of(batch, layout, decoder_type)
+    decoder.payloads = batch.payloads
+    decoder.transports = transports
+    decoder.strict = strict
+    decoder.options = options
+    decoder.count = batch.length
+    with nogil:
+        decoder.decode()
+    decoder.payloads = None
+    if decoder.columns.groups != NULL:
+        batch.groups = batch.buffers["groups"]
+    batch.length = decoder.columns.rows
+    batch.fault_count = decoder.columns.fault_count
+    batch.whole_count = decoder.columns.whole_count
+    for items, which in decoder.lists:
+        batch.counts[items] = decoder.columns.lists[<size_t>which].count
+    return decoder.finish(batch)
+
+
+cdef int report_large(Batch batch, list large) except -1:
+    """Let the faults of payloads that were decoded as empty ones, as they are too large, say so."""
+    cdef Fault* fault = <Fault*>batch.data("faults")
+    cdef const int32_t* groups = NULL
+    cdef size_t payload
+    cdef size_t size
+    cdef uint32_t row
+    if batch.groups is not None:
+        groups = <const int32_t*>batch.groups.data
+    for payload, size in large:
+        row = <uint32_t>payload if groups == NULL else <uint32_t>groups[payload]
+        while fault.row != row:
+            fault += 1
+        set_too_large(fault, size)
+    return 0
+
+
+cdef Batch decode_payloads(
+    Layout layout, type decoder_type, Payloads payloads, Transports transports, bint strict, object columns, Batch out,
+    type kind=Batch, uint32_t options=0,
+):
+    """A batch of class ``kind`` with the rows of the payloads: ``out`` written again, or a new one."""
+    cdef list large = None
+    cdef Payloads decodable = payloads
+    cdef Batch batch
+    if not fit_batch(payloads):
+        large = []
+        decodable = without_large(payloads, large)
+    batch = prepare_batch(layout.table, decodable, columns, out, kind)
+    batch.writing = True
+    try:
+        decode_into(batch, layout, decoder_type, transports, strict, options)
+        if large:
+            report_large(batch, large)
+            batch.payloads = payloads
+    except BaseException:
+        # Memory ran out: a batch never has rows without their columns
+        batch.hold_payloads(NOTHING)
+        decode_into(batch, layout, decoder_type, Transports.__new__(Transports), False, 0)
+        raise
+    finally:
+        batch.writing = False
+    return batch

@@ -1,0 +1,99 @@
+"""Payloads that an encoder wrote, in memory that can be reused."""
+
+from cpython.ref cimport PyObject
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint8_t
+
+from msmqwire.columns._batch cimport Batch, Hold
+from msmqwire.columns._buffer cimport allocate
+from msmqwire.columns._payloads cimport LARGEST_PAYLOAD, Payloads, attach_offsets32
+
+from msmqwire.errors import EncodeError
+
+__all__ = ["Encoded"]
+
+
+cdef class Encoded(Payloads):
+    """The packets that ``encode_batch`` returns; given as ``out=``, their memory is reused if nothing holds it."""
+
+    cdef int finish(self, size_t count) except -1:
+        """Show the ``count`` payloads that were just written."""
+        return attach_offsets32(
+            self, self.data.data, <const int32_t*>self.offsets.data, count, (self.data, self.offsets)
+        )
+
+
+cdef Encoded reserve_encoded(size_t count, size_t size, Encoded out):
+    """``out`` with memory for ``count`` payloads of ``size`` bytes together, or a new object."""
+    if size >= 0x80000000:
+        raise ValueError(f"up to {size} bytes: encode less than 2 GiB at once")
+    if out is None:
+        out = Encoded.__new__(Encoded)
+    # Slices, views and batches of these payloads hold their owner, so its memory must not change
+    held = out.owner is not None and (<PyObject*>out.owner).ob_refcnt > 1
+    if held or out.data is None or out.data.size < size:
+        out.data = allocate(size)
+    if held or out.offsets is None or out.offsets.size < 4 * (count + 1):
+        out.offsets = allocate(4 * (count + 1))
+    return out
+
+
+cdef size_t payload_bytes(Batch batch) except? 0:
+    """The bytes of a batch's payloads; refuses a row whose payload was too large to be decoded."""
+    if batch.payloads.nbytes > LARGEST_PAYLOAD:
+        raise unusable(batch, batch.table.fields[0], <size_t>batch.faults["row"][0])
+    return <size_t>batch.payloads.nbytes
+
+
+cdef class Encoder:
+    cdef size_t write(self, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil:
+        """Write the first ``rows`` rows without gaps; how many were written: fewer when the next one is refused."""
+        return 0
+
+    cdef size_t largest(self, Batch batch) except? 0:
+        """A bound on the bytes that the batch encodes to."""
+        return 0
+
+    cdef object refusal(self, size_t row):
+        """The EncodeError of the row that was refused."""
+
+
+cdef object unusable(Batch batch, str field, size_t row):
+    """The EncodeError of a row that is null, has a fault, or breaks rules; else None."""
+    if batch.is_present("violations")[row]:
+        names = batch.violation_names(<Py_ssize_t>row)
+        return EncodeError(field, f"the row has {', '.join(names)}", row) if names else None
+    fault = batch.fault(<Py_ssize_t>row)
+    reason = "the row is null" if fault is None else f"the row has the fault {fault.code} of {fault.field}"
+    return EncodeError(field, reason, row)
+
+
+cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out):
+    """The payloads of all rows, in the memory of ``out`` where that is large enough."""
+    cdef Hold _hold = Hold(batch)
+    cdef size_t written
+    encoder.batch = batch
+    encoder.payloads = &batch.payloads.table
+    out = reserve_encoded(batch.length, encoder.largest(batch), out)
+    with nogil:
+        written = encoder.write(batch.length, out.data.data, <int32_t*>out.offsets.data)
+    if written < batch.length:
+        raise encoder.refusal(written)
+    out.finish(written)
+    return out
+
+
+cdef Payloads encode_packets(object encode, object packets):
+    """The payloads of packets that ``encode`` writes one at a time."""
+    cdef list parts = []
+    cdef list offsets = [0]
+    cdef Py_ssize_t size = 0
+    for packet in packets:
+        try:
+            part = encode(packet)
+        except EncodeError as error:
+            raise EncodeError(error.field, error.reason, len(parts)) from None
+        parts.append(part)
+        size += len(part)
+        offsets.append(size)
+    return Payloads(b"".join(parts), offsets)

@@ -1,0 +1,609 @@
+"""Columns from records, and records from columns."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from msmqwire.columns._batch cimport Batch
+from msmqwire.columns._convert cimport TextSpan
+from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64, store_u32
+from msmqwire.wire.simd cimport wire_prefetch
+
+from msmqwire.columns.fields import section_names
+from msmqwire.columns.schema import TIMESTAMP, UINT32, ListOf, Scalar, StructOf
+
+
+cdef enum:
+    FEW_COLUMNS = 16  # that are read or written side by side: processors foresee which bytes are next
+
+
+cdef inline void copy_fields(
+    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
+) noexcept nogil:
+    """Fields of ``count`` records to the values of a column, or, with ``load``, the values to the fields.
+
+    Records that are loaded have sections of their own, ``stride`` bytes apart as the records are.
+    ``width`` and ``load`` are constants wherever this is called, here and below.
+    """
+    cdef uint8_t* place = record + source.place
+    cdef size_t offset = source.offset
+    cdef uint8_t* field = field_of(source, record)
+    cdef size_t i
+    for i in range(count):
+        if load:
+            memcpy(field, values + width * i, width)
+            field += stride
+        else:
+            memcpy(values + width * i, (<uint8_t* const*>place)[0] + offset, width)
+            place += stride
+
+
+cdef inline void copy_values(
+    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
+) noexcept nogil:
+    cdef uint8_t* place = record + source.place
+    cdef size_t i
+    for i in range(count):
+        if load:
+            memcpy(place, values + width * i, width)
+        else:
+            memcpy(values + width * i, place, width)
+        place += stride
+
+
+# Some words of a block of records, in which columns of bits stand together
+cdef struct Words:
+    const Source* source    # a column whose bits are in the words; NULL: none yet
+    uint32_t mask           # bits of the words that were loaded from columns
+    uint32_t[LARGEST_BLOCK] values
+
+
+cdef inline bint in_words(const Words* words, const Source* source) noexcept nogil:
+    return words.source != NULL and words.source.place == source.place and words.source.offset == source.offset
+
+
+cdef inline void put_bits(
+    const Source* source, const uint8_t* record, size_t stride, size_t count, uint8_t* values, Words* words
+) noexcept nogil:
+    """Bits of ``count`` records to the values of a column; columns of the same word stand one after the other."""
+    cdef uint32_t shift = source.shift
+    cdef uint32_t mask = source.mask
+    cdef size_t i
+    if not in_words(words, source):
+        words.source = source
+        for i in range(count):
+            words.values[i] = load_u32(field_of(source, record + stride * i))
+    if source.width == 1:
+        for i in range(count):
+            values[i] = <uint8_t>(words.values[i] >> shift & mask)
+    else:
+        for i in range(count):
+            store_u32(values + 4 * i, words.values[i] >> shift & mask)
+
+
+cdef inline void flush_words(const Words* words, uint8_t* record, size_t stride, size_t count) noexcept nogil:
+    """The bits that were loaded from columns to the fields of records, whose other bits stay."""
+    cdef uint32_t others = ~words.mask
+    cdef uint8_t* field
+    cdef size_t i
+    if words.source != NULL:
+        field = field_of(words.source, record)
+        for i in range(count):
+            store_u32(field, load_u32(field) & others | words.values[i])
+            field += stride
+
+
+cdef inline void load_bits(
+    const Source* source, uint8_t* record, size_t stride, size_t count, const uint8_t* values, Words* words
+) noexcept nogil:
+    """The values of a column to bits of words, which are stored when a column of another word follows."""
+    cdef uint32_t shift = source.shift
+    cdef uint32_t mask = source.mask
+    cdef size_t i
+    if not in_words(words, source):
+        flush_words(words, record, stride, count)
+        words.source = source
+        words.mask = 0
+        memset(words.values, 0, sizeof(words.values))
+    words.mask |= mask << shift
+    if source.width == 1:
+        for i in range(count):
+            words.values[i] |= (values[i] & mask) << shift
+    else:
+        for i in range(count):
+            words.values[i] |= (load_u32(values + 4 * i) & mask) << shift
+
+
+cdef inline void copy_seconds(
+    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, bint load
+) noexcept nogil:
+    cdef int64_t* times = <int64_t*>values
+    cdef uint8_t* field = field_of(source, record)
+    cdef size_t i
+    for i in range(count):
+        if load:
+            store_u32(field + stride * i, <uint32_t>(<uint64_t>times[i] // NANOSECONDS))
+        else:
+            times[i] = <int64_t>load_u32(field_of(source, record + stride * i)) * NANOSECONDS
+
+
+cdef inline void copy_column(
+    const Source* source, uint8_t* record, size_t stride, size_t count, size_t row, bint load
+) noexcept nogil:
+    """The rows of a column that is no list and no bits, from ``row`` on, out of records or into them."""
+    cdef uint8_t* values = source.column + source.width * row
+    if source.form == COPY:
+        if source.width == 4:
+            copy_fields(source, record, stride, count, values, 4, load)
+        elif source.width == 16:
+            copy_fields(source, record, stride, count, values, 16, load)
+        elif source.width == 2:
+            copy_fields(source, record, stride, count, values, 2, load)
+        elif source.width == 8:
+            copy_fields(source, record, stride, count, values, 8, load)
+        else:
+            copy_fields(source, record, stride, count, values, 1, load)
+    elif source.form == VALUE:
+        if source.width == 8:
+            copy_values(source, record, stride, count, values, 8, load)
+        elif source.width == 1:
+            copy_values(source, record, stride, count, values, 1, load)
+        elif source.width == 4:
+            copy_values(source, record, stride, count, values, 4, load)
+        elif source.width == 32:
+            copy_values(source, record, stride, count, values, 32, load)
+        elif source.width == 16:
+            copy_values(source, record, stride, count, values, 16, load)
+        else:
+            copy_values(source, record, stride, count, values, 2, load)
+    else:
+        copy_seconds(source, record, stride, count, values, load)
+
+
+cdef inline void put_list(
+    const Source* source, const uint8_t* record, size_t stride, size_t count, uint8_t* target, Items* items,
+    size_t width,
+) noexcept nogil:
+    """The ends of lists from ``target`` on, and their items; ``width`` is 0 where those are written elsewhere."""
+    cdef const uint8_t* place = record + source.place
+    cdef const uint8_t* address = record + source.offset
+    cdef uint8_t* start = items.members[0]
+    cdef uint8_t* to = start + width * items.count
+    cdef const uint8_t* item
+    cdef size_t total = items.count
+    cdef size_t length
+    cdef size_t i
+    cdef size_t j
+    for i in range(count):
+        length = load_u32(place)
+        if width:
+            item = (<const uint8_t* const*>address)[0]  # not set for an empty list
+            for j in range(length):
+                memcpy(to + width * j, item + width * j, width)
+            to += width * length
+            address += stride
+        total += length
+        (<int32_t*>target)[i + 1] = <int32_t>total
+        place += stride
+    items.count = total
+
+
+cdef inline uint32_t presence_of(const uint8_t* records, size_t stride, size_t count) noexcept nogil:
+    """The bits of presence that at least one of the records has."""
+    cdef uint32_t presence = 0
+    cdef size_t i
+    for i in range(count):
+        presence |= load_u32(records + stride * i)
+    return presence
+
+
+cdef inline bint is_absent(const Source* source, uint32_t presence) noexcept nogil:
+    """Whether none of the records that have these bits of presence together has a value for the column."""
+    return source.presence and not source.presence & presence
+
+
+cdef inline void put_ends(uint8_t* ends, size_t end, size_t count) noexcept nogil:
+    """The ends of ``count`` empty lists."""
+    cdef size_t i
+    for i in range(count):
+        (<int32_t*>ends)[i + 1] = <int32_t>end
+
+
+cdef inline void put_absent(Source* source, size_t count, size_t row, const Items* lists) noexcept nogil:
+    """The rows of a column for which no record has a value: what is zeros already is not written again."""
+    cdef uint8_t* values = source.column + source.width * row
+    cdef bint is_list = source.form == LIST or source.form == LIST_END
+    cdef size_t end = lists[source.list].count if is_list else 0
+    if end == 0 and row + count <= source.zeros:
+        return
+    if is_list:
+        put_ends(values, end, count)
+    else:
+        memset(values, 0, source.width * count)
+    if end:
+        source.zeros = min(source.zeros, row)
+    elif row <= source.zeros:
+        source.zeros = row + count
+
+
+cdef inline void put_column(
+    const Source* source, uint8_t* records, size_t stride, size_t count, size_t row, Items* lists, Words* words
+) noexcept nogil:
+    cdef uint8_t* ends = source.column + source.width * row
+    if source.form == BITS:
+        put_bits(source, records, stride, count, ends, words)
+    elif source.form == LIST:
+        if source.offset == 0:
+            put_list(source, records, stride, count, ends, &lists[source.list], 0)
+        elif lists[source.list].widths[0] == 16:
+            put_list(source, records, stride, count, ends, &lists[source.list], 16)
+        else:
+            put_list(source, records, stride, count, ends, &lists[source.list], 4)
+    elif source.form == LIST_END:
+        copy_values(source, records, stride, count, ends + 4, 4, False)
+    else:
+        copy_column(source, records, stride, count, row, False)
+
+
+cdef inline void prefetch_values(const Source* source, size_t row, size_t count) noexcept nogil:
+    """Load rows of a column, which may be beyond its end, into the cache before they are needed."""
+    cdef const uint8_t* values = source.column + source.width * row
+    cdef size_t at
+    for at in range(0, source.width * count, 64):  # a cache line at a time
+        wire_prefetch(values + at)
+
+
+cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept nogil:
+    """Write the next ``count`` rows, at most ``LARGEST_BLOCK``, column by column."""
+    cdef uint32_t presence = 0xFFFFFFFF
+    cdef size_t row = columns.rows
+    cdef Source* source
+    cdef Words words
+    cdef size_t i
+    words.source = NULL
+    if columns.count > FEW_COLUMNS:
+        presence = presence_of(<const uint8_t*>records, columns.stride, count)
+    for i in range(columns.count):
+        source = &columns.sources[i]
+        if is_absent(source, presence):
+            put_absent(source, count, row, columns.lists)
+            continue
+        if columns.count > FEW_COLUMNS:
+            prefetch_values(source, row + count, count)
+        source.zeros = min(source.zeros, row)
+        put_column(source, <uint8_t*>records, columns.stride, count, row, columns.lists, &words)
+    columns.rows += count
+
+
+cdef inline bint is_within(const uint8_t* at, size_t size, const uint8_t* data, size_t captured) noexcept nogil:
+    return at >= data and at < data + captured and size <= <size_t>(data + captured - at)
+
+
+cdef bint is_whole(
+    const Source* source, const uint8_t* record, const Span* payload, const uint8_t* header, size_t header_size
+) noexcept nogil:
+    """Whether all bytes that a column is made of were captured."""
+    cdef const uint8_t* at = record + source.place
+    cdef uint32_t bits = source.mask
+    cdef size_t size = source.width
+    if source.index == NO_COLUMN or (source.bits and not source.bits & load_u32(record)):
+        return False
+    if source.form == LIST:
+        return load_u32(at) != 0
+    if source.form == VALUE:
+        return source.bits and (size != sizeof(TextSpan) or load_u32(at) != 0)
+    if source.form == LIST_END:
+        return False
+    if source.form == SECONDS:
+        size = 4
+    elif source.form == BITS:
+        size = source.shift
+        while bits:
+            bits >>= 1
+            size += 1
+        size = (size + 7) // 8
+    at = (<const uint8_t* const*>at)[0] + source.offset
+    return is_within(at, size, payload.data, payload.size) or is_within(at, size, header, header_size)
+
+
+cdef void put_whole(
+    Columns* columns, const void* record, const Span* payload, const uint8_t* header, size_t header_size, size_t row
+) noexcept nogil:
+    """Note which columns a row of an incomplete payload has.
+
+    ``header``: a copy of the header that lacks bytes, which has ``header_size`` of them, then zeros.
+    """
+    cdef Whole* whole = columns.wholes + columns.whole_count
+    cdef const Source* source
+    cdef size_t i
+    whole.row = row
+    whole.columns[0] = whole.columns[1] = 0
+    for i in range(columns.count):
+        source = &columns.sources[i]
+        if is_whole(source, <const uint8_t*>record, payload, header, header_size):
+            whole.columns[source.index >> 6] |= <uint64_t>1 << (source.index & 63)
+    columns.whole_count += 1
+
+
+cdef void hide_incomplete(Columns* columns, size_t first) noexcept nogil:
+    """Clear the presence of the incomplete rows from ``first`` on: what they have is in ``wholes``."""
+    cdef const Source* presence = &columns.sources[0]
+    cdef size_t i
+    for i in range(first, columns.whole_count):
+        memset(presence.column + presence.width * columns.wholes[i].row, 0, presence.width)
+
+
+cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept nogil:
+    """Write ``count`` rows that are alike: all zeros but for values of one byte, without items in their lists.
+
+    Columns of a section whose address is NULL are left to the caller, and lists whose count in the record is not 0.
+    """
+    cdef const uint8_t* at
+    cdef Source* source
+    cdef size_t row = columns.rows
+    cdef size_t i
+    for i in range(columns.count):
+        source = &columns.sources[i]
+        at = <const uint8_t*>record + source.place
+        if source.form == LIST or source.form == LIST_END:
+            if load_u32(at) == 0:
+                put_absent(source, count, row, columns.lists)
+                continue
+        elif source.form == VALUE:
+            if at[0] == 0:
+                put_absent(source, count, row, columns.lists)
+                continue
+            memset(source.column + source.width * row, at[0], source.width * count)
+        elif (<const uint8_t* const*>at)[0] != NULL:
+            put_absent(source, count, row, columns.lists)
+            continue
+        source.zeros = min(source.zeros, row)
+    columns.rows += count
+
+
+cdef uint8_t* column_of(const Columns* columns, const Source* wanted) noexcept nogil:
+    """Where the column with this source is written; NULL when it is not requested."""
+    cdef size_t i
+    for i in range(columns.count):
+        if columns.sources[i].place == wanted.place and columns.sources[i].offset == wanted.offset:
+            return columns.sources[i].column
+    return NULL
+
+
+# --- Numbers of a record ---
+
+
+cdef uint64_t largest_number(const Source* source) noexcept nogil:
+    """The largest number that the field of a column can hold."""
+    if source.form == BITS:
+        return source.mask
+    if source.form == SECONDS or source.width == 4:
+        return 0xFFFFFFFF
+    if source.width == 8:
+        return <uint64_t>0xFFFFFFFFFFFFFFFF
+    return 0xFFFF if source.width == 2 else 0xFF
+
+
+cdef uint64_t number_of(const Source* source, const void* record) noexcept nogil:
+    """The number that a record has for a column."""
+    cdef const uint8_t* at
+    if source.form == VALUE:
+        return (<const uint8_t*>record)[source.place]
+    at = field_of(source, record)
+    if source.form == BITS:
+        return load_u32(at) >> source.shift & source.mask
+    if source.form == SECONDS or source.width == 4:
+        return load_u32(at)
+    if source.width == 8:
+        return load_u64(at)
+    return load_u16(at) if source.width == 2 else at[0]
+
+
+cdef void store_number(const Source* source, void* record, uint64_t number) noexcept nogil:
+    """Store a number, at most ``largest_number``, in a record whose sections can be written."""
+    cdef uint8_t* at
+    if source.form == VALUE:
+        (<uint8_t*>record)[source.place] = <uint8_t>number
+        return
+    at = field_of(source, record)
+    if source.form == BITS:
+        store_u32(at, load_u32(at) | <uint32_t>number << source.shift)
+    else:
+        memcpy(at, &number, 4 if source.form == SECONDS else source.width)
+
+
+cdef void load_rows(const Columns* columns, size_t row, size_t count, void* records) noexcept nogil:
+    """Load the values of rows, at most ``LARGEST_BLOCK``, column by column, into records with sections of their own.
+
+    Of a list only the count is loaded. A column for which none of the rows has a value is not loaded: what the records
+    have there is left from other rows. The presence is the first of the columns.
+    """
+    cdef uint32_t presence = 0xFFFFFFFF
+    cdef const Source* source
+    cdef const uint8_t* ends
+    cdef uint8_t* place
+    cdef Words words
+    cdef size_t i
+    cdef size_t j
+    words.source = NULL
+    for i in range(columns.count):
+        source = &columns.sources[i]
+        if is_absent(source, presence):
+            continue
+        prefetch_values(source, row + count, count)
+        if source.form == BITS:
+            load_bits(
+                source, <uint8_t*>records, columns.stride, count, source.column + source.width * row, &words
+            )
+            continue
+        if source.form != LIST:
+            copy_column(source, <uint8_t*>records, columns.stride, count, row, True)
+            if i == 0:
+                presence = presence_of(<const uint8_t*>records, columns.stride, count)
+            continue
+        ends = source.column + 4 * row
+        place = <uint8_t*>records + source.place
+        for j in range(count):
+            store_u32(place + columns.stride * j, load_u32(ends + 4 * j + 4) - load_u32(ends + 4 * j))
+    flush_words(&words, <uint8_t*>records, columns.stride, count)
+
+
+# --- Layouts ---
+
+
+cdef tuple members_of(str path, object type_):
+    """The buffers for the items of a list: path and bytes of a value."""
+    if isinstance(type_, StructOf):
+        return tuple([(f"{path}[].{name}", width_of(member)) for name, member in type_.members])
+    return ((path + "[]", width_of(type_)),)
+
+
+cdef size_t width_of(object type_) except? 0:
+    """Bytes of a row in the column: an enumeration has one, a list the end of its items."""
+    if isinstance(type_, Scalar):
+        return type_.width
+    return 4 if isinstance(type_, ListOf) else 1
+
+
+cdef dict fixed_sources(object table, tuple sections):
+    """The lines of the columns that are loaded from the bytes of headers, whose sections have these names."""
+    cdef dict sources = {}
+    for header in table.headers:
+        for row in header.fields:
+            if not row.about or row.store or row.derived:
+                continue
+            form, others = COPY, (row.at,)
+            if row.type == "bits":
+                form, others = BITS, (row.at, row.bits[0], (1 << row.bits[1]) - 1)
+            elif row.column_type is TIMESTAMP:
+                form = SECONDS
+            sources[row.column] = section(form, sections.index(header.section), others)
+    return sources
+
+
+cdef class Layout:
+    def __init__(
+        self, table, dict sources, size_t stride, *, dict written=None, dict presence=None, size_t smallest_row=0,
+        dict whole=None, tuple records=(),
+    ):
+        self.table = table
+        self.sources = sources = {
+            **fixed_sources(table, section_names(records or (table,))),
+            **sources,
+            "presence": (VALUE, 0),
+            "violations": (VALUE, 4),
+        }
+        self.written = {
+            **{column.name: column.type for column in table.columns if not column.derived},
+            "violations": UINT32,
+            **(written or {}),
+        }
+        self.presence = {
+            **{
+                column.name: column.presence for column in table.columns
+                if not column.derived and sources[column.name][0] != LIST_END
+            },
+            **(presence or {}),
+        }
+        self.whole = {**{column.name: column.presence for column in table.columns}, **(whole or {})}
+        self.indices = {column.name: i for i, column in enumerate(table.columns)}
+        self.stride = stride
+        self.smallest_row = smallest_row
+        for name, (form, _, *others) in sources.items():
+            # Items that are copied are GUIDs or u32 numbers
+            if form == LIST and others[0] and width_of(self.written[name].item) not in (4, 16):
+                raise ValueError(f"items of {name} must have 4 or 16 bytes")
+        missing = [column.name for column in table.columns if column.name not in sources and not column.derived]
+        if missing:
+            raise ValueError(f"the layout of {table.name} lacks {', '.join(missing)}")
+        self.lines = {name: self.line(name) for name in self.sources}
+        self.lists = tuple([
+            (name, name + "[]", self.sources[name][3]) for name, (form, *_) in sources.items()
+            if form == LIST or form == LIST_END
+        ])
+
+    cdef Source source(self, str column) except *:
+        return (<Line>self.lines[column]).source
+
+    cdef Line line(self, str column):
+        cdef Line line = Line.__new__(Line)
+        cdef Source source
+        form, place, *others = self.sources[column]
+        memset(&source, 0, sizeof(source))
+        source.form = form
+        source.place = place
+        if form == LIST or form == LIST_END:
+            source.offset, source.list = others
+        elif others:
+            source.offset, source.shift, source.mask = (*others, 0, 0)[:3]
+        source.width = <uint32_t>(
+            self.table.presence_width if column == "presence" else width_of(self.written[column])
+        )
+        source.presence = self.presence.get(column, 0)
+        source.bits = self.whole.get(column, 0)
+        source.index = self.indices.get(column, NO_COLUMN)
+        line.source = source
+        if form == LIST or form == LIST_END:
+            line.members = members_of(column, self.written[column].item)
+            line.smallest = self.written[column].smallest
+        return line
+
+    cdef int reserve(self, Batch batch, Columns* columns) except -1:
+        """Reserve memory for every requested column; lists get as many items as the payloads can hold."""
+        cdef Line line
+        cdef Source source
+        cdef size_t nbytes = <size_t>batch.payloads.nbytes
+        cdef size_t rows = batch.length + (nbytes // self.smallest_row if self.smallest_row else 0)
+        cdef Items* items
+        clear_columns(columns)
+        columns.stride = self.stride
+        for name in ("presence", *batch.columns):
+            line = self.lines.get(name)
+            if line is None:
+                continue
+            source = line.source
+            if source.form == LIST or source.form == LIST_END:
+                source.column = batch.reserve(name, 4 * (rows + 1))
+                (<int32_t*>source.column)[0] = 0
+                items = &columns.lists[source.list]
+                items.smallest = line.smallest
+                for path, width in line.members:
+                    items.widths[items.member_count] = width
+                    if items.smallest:
+                        items.members[items.member_count] = batch.reserve(path, nbytes // items.smallest * width)
+                    items.member_count += 1
+            else:
+                source.column = batch.reserve(name, source.width * rows)
+            columns.sources[columns.count] = source
+            columns.count += 1
+        if self.smallest_row:
+            columns.groups = <int32_t*>batch.reserve("groups", 4 * (batch.length + 1))
+            columns.groups[0] = 0
+        columns.faults = batch.reserve_faults()
+        if batch.payloads.table.lost != NULL:
+            columns.wholes = <Whole*>batch.reserve("wholes", batch.length * sizeof(Whole))
+        return 0
+
+    cdef list attach(self, Batch batch, object names, Columns* columns):
+        """Point at the columns ``names`` of a batch that was decoded; their names in the order of ``columns.sources``.
+
+        ``presence`` and ``violations`` are always among them.
+        """
+        cdef Source source
+        cdef Items* items
+        cdef list attached = []
+        clear_columns(columns)
+        columns.stride = self.stride
+        for name in ("presence", "violations", *names):
+            source = self.source(name)
+            source.column = batch.data(name)
+            if source.form == LIST or source.form == LIST_END:
+                items = &columns.lists[source.list]
+                for path, width in (<Line>self.lines[name]).members:
+                    items.widths[items.member_count] = width
+                    items.members[items.member_count] = batch.data(path)
+                    items.member_count += 1
+            columns.sources[columns.count] = source
+            columns.count += 1
+            attached.append(name)
+        return attached

@@ -1,0 +1,644 @@
+"""Payloads from one buffer with offsets, a sequence of bytes-like objects, or Arrow arrays.
+
+Immutable bytes are not copied: objects of ``bytes`` and ``str``, and Arrow arrays, whose offsets and validity are
+copied. If the bytes of an Arrow array change all the same, values are wrong, and no memory outside is read.
+"""
+
+from inspect import signature
+
+from cpython.buffer cimport PyBuffer_FillInfo, PyObject_CheckBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset
+
+from msmqwire.columns._arrow cimport (
+    ArrowArray, ArrowArrayStream, ArrowNode, ArrowSchema, array_capsule, arrow_node, schema_capsule
+)
+from msmqwire.columns._buffer cimport Buffer, allocate
+from msmqwire.wire._fault cimport TOO_LARGE, Fault, decode_error, set_fault
+
+import numpy as np
+
+__all__ = ["Payloads"]
+
+cdef const uint8_t* EMPTY = <const uint8_t*>b""
+
+
+cdef tuple immutable_view(object data):
+    """An immutable memoryview of ``data``, or of a copy, and the number of its bytes."""
+    cdef object view = PyMemoryView_FromObject(data)
+    if not view.c_contiguous:
+        raise ValueError("payload buffers must be contiguous")
+    # The memory of a read-only view may be written through another view
+    if not PyBytes_CheckExact(view.obj):
+        view = PyMemoryView_FromObject(bytes(view))
+    return view, view.nbytes
+
+
+cdef object hold_payload(object data, tuple fields, const uint8_t** start, size_t* size):
+    """The owner of the immutable bytes of one payload; a DecodeError if there are too many for a decoder."""
+    cdef Fault fault
+    if PyBytes_CheckExact(data):
+        owner = data
+        size[0] = <size_t>PyBytes_GET_SIZE(data)
+        start[0] = <const uint8_t*>PyBytes_AS_STRING(data)
+    else:
+        owner = PyMemoryView_FromObject(data)
+        size[0] = <size_t>PyMemoryView_GET_BUFFER(owner).len
+        if size[0] <= LARGEST_PAYLOAD:
+            owner, _ = immutable_view(data)
+            start[0] = address(owner)
+    if size[0] > LARGEST_PAYLOAD:
+        set_too_large(&fault, size[0])
+        raise decode_error(&fault, fields)
+    return owner
+
+
+cdef void set_too_large(Fault* fault, size_t size) noexcept:
+    """The fault of a payload above LARGEST_PAYLOAD, at its first field, which is the first of every table."""
+    set_fault(fault, TOO_LARGE, 0, 0, LARGEST_PAYLOAD, size)
+
+
+cdef const uint8_t* address(object view):
+    cdef const uint8_t* data = <const uint8_t*>PyMemoryView_GET_BUFFER(view).buf
+    return EMPTY if data == NULL else data
+
+
+cdef class Payloads:
+    """Many payloads without copies, the input of every ``decode_batch``.
+
+    Parameters
+    ----------
+    data : bytes-like
+        All payloads. It is viewed where it is ``bytes``, else copied.
+    offsets : array of integers, shape (n + 1,)
+        Payload ``i`` is ``data[offsets[i]:offsets[i + 1]]``. int32 is fastest; anything but int32 is kept as int64.
+
+    Raises
+    ------
+    ValueError
+        The offsets decrease, or are outside the data.
+
+    Examples
+    --------
+    >>> payloads = Payloads(b"abcdef", [0, 2, 6])
+    >>> [bytes(payload) for payload in payloads]
+    [b'ab', b'cdef']
+    >>> bytes(payloads[1:][0])
+    b'cdef'
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes of all payloads together.
+    """
+
+    __signature__ = signature(lambda data, offsets: None)
+
+    def __init__(self, data, offsets):
+        cdef const int32_t[::1] narrow
+        cdef const int64_t[::1] wide
+        cdef Py_ssize_t size
+        if self.owner is not None:
+            raise TypeError("Payloads are made once")
+        view, size = immutable_view(data)
+        given = np.asarray(offsets)
+        if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
+            raise ValueError("offsets must be a one-dimensional array of integers, one more than there are payloads")
+        kept = given.astype(np.int32 if given.dtype == np.int32 else np.int64, order="C", copy=True)
+        if kept[0] < 0 or kept[-1] > size or (kept[1:] < kept[:-1]).any():
+            raise ValueError(f"offsets must rise from 0 or more to at most {size}, the size of the data")
+        self.owner = (view, kept)
+        self.table.data = address(view)
+        self.table.count = <size_t>(kept.size - 1)
+        if kept.dtype == np.int32:
+            narrow = kept
+            self.table.layout = OFFSETS32
+            self.table.offsets32 = &narrow[0]
+        else:
+            wide = kept
+            self.table.layout = OFFSETS64
+            self.table.offsets64 = &wide[0]
+        self.nbytes = int(kept[-1] - kept[0])
+
+    @staticmethod
+    def of(payloads, offsets=None, lost=None):
+        """Make Payloads of any object that holds payloads.
+
+        Parameters
+        ----------
+        payloads
+            Payloads; one bytes-like object with ``offsets``; a sequence (or numpy array) of bytes-like objects and
+            None; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of Binary, LargeBinary or BinaryView.
+        offsets : array of integers, optional
+            As for ``Payloads``.
+        lost : array of integers, shape (n,), optional
+            Bytes that each payload had after those that were captured: decoded as ``incomplete``, not ``truncated``.
+
+        Raises
+        ------
+        TypeError
+            None of these.
+        ValueError
+            ``lost`` has another length, or a number below 0 or above 4294967295.
+
+        Examples
+        --------
+        >>> from msmqwire import mqsd
+        >>> mqsd.decode_batch(Payloads.of([bytes.fromhex("0001000001020304")], lost=[44])).fault(0)
+        FaultEntry(code='incomplete', field='EnterpriseID', offset=4)
+        """
+        if lost is not None:
+            return of_incomplete(Payloads.of(payloads, offsets), lost)
+        if offsets is not None:
+            return Payloads(payloads, offsets)
+        if isinstance(payloads, Payloads):
+            # An encoder may overwrite its own payloads, unless a slice of them is held
+            return payloads if type(payloads) is Payloads else part(payloads, 0, len(payloads))
+        if hasattr(payloads, "__arrow_c_array__"):
+            return from_arrow_array(payloads, BINARY_FORMATS)
+        if hasattr(payloads, "__arrow_c_stream__"):
+            return from_arrow_stream(payloads, BINARY_FORMATS)
+        if PyObject_CheckBuffer(payloads) and not (isinstance(payloads, np.ndarray) and payloads.dtype == object):
+            raise TypeError("one buffer of many payloads needs offsets=; for a single payload use decode()")
+        return from_items(payloads, texts=False)
+
+    @staticmethod
+    def of_texts(texts):
+        """Make Payloads of texts, in UTF-8, the input of functions over columns of text.
+
+        Parameters
+        ----------
+        texts
+            Payloads; a sequence of str and None; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of
+            strings, or of UTF-8 as binary.
+
+        Raises
+        ------
+        TypeError
+            None of these.
+        """
+        if isinstance(texts, Payloads):
+            return Payloads.of(texts)
+        if hasattr(texts, "__arrow_c_array__"):
+            return from_arrow_array(texts, TEXT_FORMATS)
+        if hasattr(texts, "__arrow_c_stream__"):
+            return from_arrow_stream(texts, TEXT_FORMATS)
+        if isinstance(texts, (str, bytes)):
+            raise TypeError("texts must be many: a list of one, or a column")
+        return from_items(texts, texts=True)
+
+    def __len__(self):
+        return <Py_ssize_t>self.table.count
+
+    def __repr__(self):
+        return f"<{len(self)} payloads, {self.nbytes} bytes>"
+
+    def __reduce__(self):
+        return Payloads.of, ([None if payload is None else bytes(payload) for payload in self], None, self.lost)
+
+    def __getitem__(self, index):
+        cdef Py_ssize_t start, stop, step, i
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                raise ValueError("Payloads can be sliced with step 1 only")
+            return part(self, start, max(start, stop))
+        i = index
+        if i < 0:
+            i += len(self)
+        if not 0 <= i < len(self):
+            raise IndexError(f"payload {index} of {len(self)}")
+        return payload_view(self, i)
+
+    def __iter__(self):
+        cdef Py_ssize_t i
+        for i in range(len(self)):
+            yield payload_view(self, i)
+
+    def take(self, rows):
+        """The payloads of these rows, in this order, not copied.
+
+        Parameters
+        ----------
+        rows : array of unsigned integers
+
+        Raises
+        ------
+        IndexError
+            There is no such row.
+
+        Examples
+        --------
+        >>> [bytes(payload) for payload in Payloads(b"abcdef", [0, 2, 5, 6]).take([2, 0])]
+        [b'f', b'ab']
+        """
+        cdef const uint32_t[::1] wanted = np.ascontiguousarray(rows, np.uint32)
+        cdef size_t count = <size_t>wanted.shape[0]
+        cdef Buffer spans = allocate(count * sizeof(Span))
+        cdef Buffer missing
+        cdef Payloads taken
+        cdef Span* span = <Span*>spans.data
+        cdef Py_ssize_t nbytes = 0
+        cdef size_t i
+        cdef uint32_t row
+        for i in range(count):
+            row = wanted[i]
+            if row >= self.table.count:
+                raise IndexError(f"payload {row} of {len(self)}")
+            span[i] = payload_at(&self.table, row)
+            nbytes += <Py_ssize_t>span[i].size
+        taken = payloads_of_spans(span, count, nbytes, (spans, self.owner))
+        if self.table.lost != NULL:
+            missing = allocate(count * sizeof(uint32_t))
+            for i in range(count):
+                (<uint32_t*>missing.data)[i] = self.table.lost[wanted[i]]
+            taken = with_lost(taken, <const uint32_t*>missing.data, missing)
+        return taken
+
+    @property
+    def lost(self):
+        """Bytes that each payload had after those captured, shape (n,) uint32; None if all payloads are complete."""
+        if self.table.lost == NULL:
+            return None
+        found = np.empty(len(self), np.uint32)
+        cdef uint32_t[::1] target = found
+        cdef size_t i
+        for i in range(self.table.count):
+            target[i] = self.table.lost[i]
+        return found
+
+    def __arrow_c_schema__(self):
+        return schema_capsule(payload_node(self, empty=True))
+
+    def __arrow_c_array__(self, requested_schema=None):
+        """The payloads as an Arrow LargeBinary array of its own."""
+        cdef ArrowNode node = payload_node(self, empty=False)
+        return schema_capsule(node), array_capsule(node, self)
+
+
+cdef Payloads of_incomplete(Payloads payloads, object lost):
+    """Payloads of their own, of which some lost bytes."""
+    cdef const uint32_t[::1] sizes
+    given = np.asarray(lost)
+    if given.shape != (len(payloads),) or given.dtype.kind not in "iu":
+        raise ValueError(f"lost= must be an array of {len(payloads)} integers, one for each payload")
+    if given.size and not 0 <= given.min() <= given.max() <= 0xFFFFFFFF:
+        raise ValueError("lost= has a number below 0 or above 4294967295")
+    kept = given.astype(np.uint32, order="C", copy=True)
+    sizes = kept
+    result = part(payloads, 0, len(payloads))
+    return with_lost(result, &sizes[0], kept) if given.size else result
+
+
+cdef Payloads without_large(Payloads payloads, list large):
+    """The payloads with each one above LARGEST_PAYLOAD empty, its index and size added to ``large``."""
+    cdef size_t count = payloads.table.count
+    cdef Buffer spans = allocate(count * sizeof(Span))
+    cdef Span* span = <Span*>spans.data
+    cdef Py_ssize_t nbytes = 0
+    cdef size_t i
+    for i in range(count):
+        span[i] = payload_at(&payloads.table, i)
+        if span[i].size > LARGEST_PAYLOAD:
+            large.append((i, span[i].size))
+            span[i].size = 0
+        nbytes += <Py_ssize_t>span[i].size
+    if nbytes > LARGEST_PAYLOAD or count >= <size_t>0x7FFFFFFF:
+        raise ValueError(f"{nbytes} bytes in {count} payloads: a batch holds less than 2 GiB; decode in slices")
+    return payloads_of_spans(span, count, nbytes, (spans, payloads.owner))
+
+
+cdef object payload_view(Payloads payloads, Py_ssize_t i):
+    cdef Span span = payload_at(&payloads.table, <size_t>i)
+    if span.data == NULL:
+        return None
+    window = Window.__new__(Window)
+    (<Window>window).span = span
+    (<Window>window).owner = payloads.owner
+    return memoryview(window)
+
+
+cdef class Window:
+    """The bytes of one payload; a view of them keeps their owner alive."""
+    cdef Span span
+    cdef object owner
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, <void*>self.span.data, <Py_ssize_t>self.span.size, 1, flags)
+
+
+cdef Payloads part(Payloads whole, Py_ssize_t start, Py_ssize_t stop):
+    cdef Payloads result = Payloads.__new__(Payloads)
+    cdef PayloadTable* table = &result.table
+    cdef Py_ssize_t i
+    table[0] = whole.table
+    table.count = <size_t>(stop - start)
+    table.validity_offset += <size_t>start
+    if table.lost != NULL:
+        table.lost += start
+    result.owner = whole.owner
+    if table.layout == OFFSETS32:
+        table.offsets32 += start
+        result.nbytes = table.offsets32[stop - start] - table.offsets32[0]
+    elif table.layout == OFFSETS64:
+        table.offsets64 += start
+        result.nbytes = table.offsets64[stop - start] - table.offsets64[0]
+    else:
+        table.spans += start
+        result.nbytes = 0
+        for i in range(stop - start):
+            result.nbytes += <Py_ssize_t>table.spans[i].size
+    return result
+
+
+cdef Payloads payloads_of_spans(const Span* spans, size_t count, Py_ssize_t nbytes, object owner):
+    cdef Payloads result = Payloads.__new__(Payloads)
+    result.table.layout = SPANS
+    result.table.spans = spans
+    result.table.count = count
+    result.nbytes = nbytes
+    result.owner = owner
+    return result
+
+
+cdef Payloads with_lost(Payloads payloads, const uint32_t* lost, object owner):
+    """The same payloads, of which some lost bytes at their ends; ``owner`` keeps the numbers alive."""
+    payloads.table.lost = lost
+    payloads.owner = (payloads.owner, owner)
+    return payloads
+
+
+cdef int attach_offsets32(
+    Payloads payloads, const uint8_t* data, const int32_t* offsets, size_t count, object owner
+) except -1:
+    """Make ``payloads`` those of one buffer with valid offsets."""
+    payloads.table.layout = OFFSETS32
+    payloads.table.data = data
+    payloads.table.offsets32 = offsets
+    payloads.table.count = count
+    payloads.nbytes = offsets[count] - offsets[0]
+    payloads.owner = owner
+    return 0
+
+
+cdef Payloads from_items(object payloads, bint texts):
+    """A sequence of bytes-like objects and None; with ``texts`` of strings, as their UTF-8, and None."""
+    cdef list items = list(payloads)
+    cdef Py_ssize_t count = len(items)
+    cdef Buffer spans = allocate(<size_t>count * sizeof(Span))
+    cdef Span* span = <Span*>spans.data
+    cdef Py_ssize_t nbytes = 0
+    cdef Py_ssize_t i, size
+    for i in range(count):
+        item = items[i]
+        if item is None:
+            span[i].data = NULL
+            size = 0
+        elif texts:
+            if not isinstance(item, str):
+                raise TypeError(f"text {i} is {type(item).__name__}, not str or None")
+            try:
+                span[i].data = <const uint8_t*>PyUnicode_AsUTF8AndSize(item, &size)
+            except UnicodeEncodeError:  # a lone surrogate is written like any other character
+                item = items[i] = (<str>item).encode("utf-8", "surrogatepass")
+                span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
+                size = PyBytes_GET_SIZE(item)
+        elif PyBytes_CheckExact(item):
+            span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
+            size = PyBytes_GET_SIZE(item)
+        elif PyObject_CheckBuffer(item):
+            view = PyMemoryView_FromObject(item)
+            size = PyMemoryView_GET_BUFFER(view).len
+            if size <= LARGEST_PAYLOAD:  # no decoder reads a larger one
+                view, size = immutable_view(item)
+            items[i] = view
+            span[i].data = address(view)
+        else:
+            raise TypeError(f"payload {i} is {type(item).__name__}, not bytes-like or None")
+        span[i].size = <size_t>size
+        nbytes += size
+    return payloads_of_spans(span, <size_t>count, nbytes, (spans, items))
+
+
+# --- Arrow ---
+
+
+cdef class ImportedArray:
+    """An ArrowArray that we own and release, with the capsules that it came in."""
+    cdef ArrowArray array
+    cdef object capsules
+
+    def __dealloc__(self):
+        if self.array.release != NULL:
+            self.array.release(&self.array)
+
+
+cdef ImportedArray take_array(ArrowArray* source):
+    """Move an array out of a producer's structure, as the C data interface allows."""
+    cdef ImportedArray imported = ImportedArray.__new__(ImportedArray)
+    imported.array = source[0]
+    source.release = NULL
+    return imported
+
+
+# The formats of arrays that hold payloads, and the layout that each has
+cdef dict BINARY_FORMATS = {"z": "z", "Z": "Z", "vz": "vz"}
+cdef dict TEXT_FORMATS = {"u": "z", "U": "Z", "vu": "vz", "z": "z", "Z": "Z", "vz": "vz"}
+
+
+cdef str layout_of(const ArrowSchema* schema, dict formats):
+    cdef str format = schema.format.decode()
+    if format in formats:
+        return formats[format]
+    wanted = "Arrow Binary, LargeBinary or BinaryView" if formats is BINARY_FORMATS else "Arrow strings"
+    raise TypeError(f"payloads must be {wanted}, not format {format!r}")
+
+
+cdef object values_schema(dict formats):
+    """The schema to request of a producer of dictionaries: the values instead of their indices."""
+    return schema_capsule(arrow_node("", "u" if formats is TEXT_FORMATS else "z", 0, None, 0, []))
+
+
+cdef Payloads from_arrow_array(object producer, dict formats):
+    schema, capsule = producer.__arrow_c_array__()
+    if (<const ArrowSchema*>PyCapsule_GetPointer(schema, "arrow_schema")).dictionary != NULL:
+        schema, capsule = producer.__arrow_c_array__(values_schema(formats))
+    cdef str layout = layout_of(<const ArrowSchema*>PyCapsule_GetPointer(schema, "arrow_schema"), formats)
+    return from_imported(take_array(<ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")), layout)
+
+
+cdef Buffer copied_offsets(const void* offsets, size_t count, size_t width):
+    """The offsets of an Arrow array, of 4 or 8 bytes each: later reads must find the values that were checked."""
+    cdef Buffer copy = allocate((count + 1) * width)
+    cdef const int32_t* narrow = <const int32_t*>copy.data
+    cdef const int64_t* wide = <const int64_t*>copy.data
+    cdef bint falling = False
+    cdef size_t i
+    memcpy(copy.data, offsets, copy.size)
+    if width == 4:
+        for i in range(count):
+            falling |= narrow[i + 1] < narrow[i]
+        falling |= narrow[0] < 0
+    else:
+        for i in range(count):
+            falling |= wide[i + 1] < wide[i]
+        falling |= wide[0] < 0
+    if falling:
+        raise ValueError("the offsets of the Arrow array do not rise from 0 or more")
+    return copy
+
+
+cdef Buffer copied_validity(const ArrowArray* array):
+    """The validity bitmap of an Arrow array, from the byte that has its first bit on; None without nulls."""
+    cdef Buffer copy
+    cdef size_t first = <size_t>array.offset >> 3
+    if array.null_count == 0 or array.buffers[0] == NULL:
+        return None
+    copy = allocate(((<size_t>array.offset + <size_t>array.length + 7) >> 3) - first)
+    memcpy(copy.data, <const uint8_t*>array.buffers[0] + first, copy.size)
+    return copy
+
+
+cdef Payloads from_imported(ImportedArray imported, str layout):
+    cdef ArrowArray* array = &imported.array
+    cdef Buffer validity = copied_validity(array)
+    cdef Buffer offsets = None
+    cdef size_t count = <size_t>array.length
+    cdef Payloads result
+    cdef const uint8_t* data
+    if layout == "vz":
+        return from_views(imported, validity)
+    result = Payloads.__new__(Payloads)
+    data = <const uint8_t*>array.buffers[2]
+    result.table.data = EMPTY if data == NULL else data
+    result.table.count = count
+    if validity is not None:
+        result.table.validity = validity.data
+    result.table.validity_offset = <size_t>array.offset & 7
+    if count == 0:  # such an array may come without offsets
+        result.table.layout = SPANS
+    elif layout == "z":
+        offsets = copied_offsets(<const int32_t*>array.buffers[1] + array.offset, count, 4)
+        result.table.layout = OFFSETS32
+        result.table.offsets32 = <const int32_t*>offsets.data
+        result.nbytes = result.table.offsets32[count] - result.table.offsets32[0]
+    else:
+        offsets = copied_offsets(<const int64_t*>array.buffers[1] + array.offset, count, 8)
+        result.table.layout = OFFSETS64
+        result.table.offsets64 = <const int64_t*>offsets.data
+        result.nbytes = result.table.offsets64[count] - result.table.offsets64[0]
+    result.owner = (imported, validity, offsets)
+    return result
+
+
+cdef Payloads from_views(ImportedArray imported, Buffer validity):
+    """BinaryView: 16 bytes each, the value itself when it has at most 12 bytes, else a buffer and an offset."""
+    cdef ArrowArray* array = &imported.array
+    cdef size_t count = <size_t>array.length
+    cdef Buffer spans = allocate(count * sizeof(Span))
+    cdef Span* span = <Span*>spans.data
+    cdef const uint8_t* view = <const uint8_t*>array.buffers[1] + 16 * array.offset
+    cdef int64_t data_buffers = array.n_buffers - 3  # after validity and views, and before the sizes of these
+    cdef const int64_t* sizes = <const int64_t*>array.buffers[array.n_buffers - 1]
+    cdef Py_ssize_t nbytes = 0
+    cdef int32_t[4] words
+    cdef size_t i, bit
+    for i in range(count):
+        bit = (<size_t>array.offset & 7) + i
+        if validity is not None and not (validity.data[bit >> 3] >> (bit & 7)) & 1:
+            span[i].data = NULL
+            span[i].size = 0
+            continue
+        memcpy(words, view + 16 * i, 16)
+        span[i].size = <size_t>words[0]
+        if 0 <= words[0] <= 12:
+            span[i].data = view + 16 * i + 4
+        elif (
+            words[0] < 0 or words[3] < 0 or not 0 <= words[2] < data_buffers
+            or <int64_t>words[3] + words[0] > sizes[words[2]]
+        ):
+            raise ValueError(f"value {i} of the Arrow array is outside its buffers")
+        else:
+            span[i].data = <const uint8_t*>array.buffers[2 + words[2]] + words[3]
+        nbytes += words[0]
+    return payloads_of_spans(span, count, nbytes, (spans, imported))
+
+
+cdef Payloads from_arrow_stream(object producer, dict formats):
+    capsule = producer.__arrow_c_stream__()
+    cdef ArrowArrayStream* stream = <ArrowArrayStream*>PyCapsule_GetPointer(capsule, "arrow_array_stream")
+    cdef ArrowSchema schema
+    cdef ArrowArray array
+    cdef list chunks = []
+    check_stream(stream, stream.get_schema(stream, &schema))
+    if schema.dictionary != NULL:
+        schema.release(&schema)
+        capsule = producer.__arrow_c_stream__(values_schema(formats))
+        stream = <ArrowArrayStream*>PyCapsule_GetPointer(capsule, "arrow_array_stream")
+        check_stream(stream, stream.get_schema(stream, &schema))
+    try:
+        layout = layout_of(&schema, formats)
+    finally:
+        schema.release(&schema)
+    while True:
+        memset(&array, 0, sizeof(array))
+        check_stream(stream, stream.get_next(stream, &array))
+        if array.release == NULL:
+            break
+        chunks.append(from_imported(take_array(&array), layout))
+    return chunks[0] if len(chunks) == 1 else chained(chunks)
+
+
+cdef int check_stream(ArrowArrayStream* stream, int status) except -1:
+    cdef const char* message
+    if status != 0:
+        message = stream.get_last_error(stream)
+        raise OSError(status, "the Arrow stream failed" if message == NULL else message.decode(errors="replace"))
+    return 0
+
+
+cdef Payloads chained(list chunks):
+    cdef Payloads chunk
+    cdef size_t total = 0
+    cdef size_t i
+    cdef Py_ssize_t nbytes = 0
+    cdef Buffer spans
+    cdef Span* span
+    for chunk in chunks:
+        total += chunk.table.count
+        nbytes += chunk.nbytes
+    spans = allocate(total * sizeof(Span))
+    span = <Span*>spans.data
+    for chunk in chunks:
+        for i in range(chunk.table.count):
+            span[0] = payload_at(&chunk.table, i)
+            span += 1
+    return payloads_of_spans(<Span*>spans.data, total, nbytes, (spans, chunks))
+
+
+cdef ArrowNode payload_node(Payloads payloads, bint empty):
+    """A copy of the payloads as one LargeBinary array, since their memory may be reused."""
+    cdef size_t count = 0 if empty else payloads.table.count
+    cdef Buffer offsets = allocate((count + 1) * sizeof(int64_t))
+    cdef Buffer data = allocate(0 if empty else <size_t>payloads.nbytes)
+    cdef Buffer validity = allocate((count + 7) // 8)
+    cdef int64_t* end = <int64_t*>offsets.data
+    cdef Py_ssize_t nulls = 0
+    cdef Span span
+    cdef size_t i
+    memset(validity.data, 0, validity.size)
+    end[0] = 0
+    for i in range(count):
+        span = payload_at(&payloads.table, i)
+        if span.data == NULL:
+            nulls += 1
+        else:
+            memcpy(data.data + end[i], span.data, span.size)
+            validity.data[i >> 3] |= <uint8_t>(1 << (i & 7))
+        end[i + 1] = end[i] + <int64_t>span.size
+    return arrow_node("", "Z", <Py_ssize_t>count, validity, nulls, [offsets, data])

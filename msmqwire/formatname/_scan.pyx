@@ -1,0 +1,76 @@
+"""The parts of one text as Python values, read by the kernel."""
+
+from uuid import UUID
+
+from cpython.unicode cimport PyUnicode_DecodeASCII
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from msmqwire.columns._convert cimport TextSpan
+from msmqwire.formatname._kernel cimport (
+    EXTENDED, HTTP_SLASHES, KIND_DIRECT, KIND_MULTICAST, KIND_PATH_NAME, KIND_PRIVATE, PATH_NAME, SPX, Name,
+    read_element,
+)
+from msmqwire.wire._fault cimport Fault
+from msmqwire.wire._guid cimport GUID_SIZE
+
+from msmqwire.errors import FormatNameError
+from msmqwire.formatname.schema import EXPECTED, FIELDS, KINDS, PROTOCOLS, QUEUE_TYPES, SUFFIXES
+from msmqwire.wire.codes import FAULT_NAMES
+
+__all__ = ["scan"]
+
+
+cdef object text_of(const uint8_t* text, TextSpan span):
+    return PyUnicode_DecodeASCII(<const char*>text + span.offset, span.length, NULL) if span.length else None
+
+
+cdef dict parts_of(const uint8_t* text, const Name* name):
+    kind = name.kind
+    has_guid = kind not in (KIND_DIRECT, KIND_MULTICAST, KIND_PATH_NAME)
+    address = text_of(text, name.address)
+    return {
+        "kind": KINDS[kind],
+        "guid": UUID(bytes_le=name.guid[:GUID_SIZE]) if has_guid else None,
+        "private_id": name.private_id if kind == KIND_PRIVATE else None,
+        "protocol": PROTOCOLS[name.protocol] or None,
+        "queue_type": QUEUE_TYPES[name.queue_type] or None,
+        "suffix": SUFFIXES[name.suffix] or None,
+        "address": address,
+        "computer": address,
+        "queue": text_of(text, name.queue),
+        "subqueue": text_of(text, name.subqueue),
+        "domain": text_of(text, name.domain),
+        "port": name.port if kind == KIND_MULTICAST else None,
+    }
+
+
+def scan(str text not None, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_name=False):
+    """The parts of each element of a format name, or of a path name; None where a kind has no such part.
+
+    Only a multiple-element name has more than one element.
+
+    Raises
+    ------
+    FormatNameError
+        The text is not such a name.
+    """
+    cdef uint32_t options = (
+        (EXTENDED if extended else 0) | (HTTP_SLASHES if http_slashes else 0) | (SPX if spx else 0)
+        | (PATH_NAME if path_name else 0)
+    )
+    # The grammar refuses lone surrogates as it does any other character beyond ASCII
+    cdef bytes encoded = text.encode("utf-8", "surrogatepass")
+    cdef const uint8_t* data = <const uint8_t*>encoded
+    cdef size_t size = <size_t>len(encoded)
+    cdef size_t at = 0
+    cdef Name name
+    cdef Fault fault
+    cdef list names = []
+    while at <= size:
+        if read_element(data, size, &at, options, &name, &fault) != 0:
+            raise FormatNameError(
+                FAULT_NAMES[fault.code], FIELDS[fault.field], fault.offset, EXPECTED[fault.needed], text
+            )
+        names.append(parts_of(data, &name))
+    return names

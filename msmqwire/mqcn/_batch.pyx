@@ -1,0 +1,400 @@
+"""Many MS-MQCN messages: from payloads to columns.
+
+A batch has three levels with offsets between them: messages (the payloads), changes (the rows) and properties. Of a
+property the decoder writes the PROPID and the span of its value; ``_property_columns.pyx`` makes the rest.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.string cimport memcmp, memcpy, memset
+
+from msmqwire.columns._batch cimport DECODED, Batch, Hold
+from msmqwire.columns._convert cimport TextSpan
+from msmqwire.columns._decoder cimport Decoder, decode_payloads
+from msmqwire.columns._layout cimport (
+    LIST_END, VALUE, Columns, Layout, Source, column_of, place_of, put_fault
+)
+from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
+from msmqwire.mqcn._kernel cimport (
+    CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, HAS_BODY, HAS_CHANGE, HAS_GUID, HAS_OBJECT, HAS_PATH,
+    HAS_RESERVED, HAS_UPDATE, HEADER_SIZE, MACHINE, MASTER_GUID, NO_OBJECT, NO_UPDATES, OBJECT_GUID, QUEUE, RESERVED_AT,
+    SECTION_COUNT, SMALLEST_PROPERTY, SMALLEST_UPDATE, TRAILING_BYTES, Body, PropertyColumns, Update, no_update,
+    read_body, read_header, read_update_head, read_update_properties, violation_fault,
+)
+from msmqwire.mqcn._property_columns cimport derive_members, gather_property
+from msmqwire.wire._fault cimport Fault
+from msmqwire.wire.simd cimport wire_unlikely
+from msmqwire.wire._transport cimport Transports
+
+from msmqwire.columns.schema import TEXT, UINT32, ListOf, StructOf
+from msmqwire.mqcn.schema import NOTIFICATIONS
+
+__all__ = ["NotificationBatch", "decode_batch"]
+
+cdef enum:
+    PROPERTIES = 0
+    OPERATIONS_OF_EVENTS = CREATE | CHANGE << 4 | DELETE << 8 | CHANGE << 12
+    COLUMN_COUNT = 12
+
+cdef enum:
+    RESERVED_SIZE = COUNT_AT - RESERVED_AT
+
+cdef uint8_t[16] ZEROS
+memset(ZEROS, 0, sizeof(ZEROS))
+cdef uint8_t[RESERVED_SIZE] RESERVED_ZEROS
+memset(RESERVED_ZEROS, 0, sizeof(RESERVED_ZEROS))
+
+
+# The record of a row.
+cdef struct Change:
+    uint32_t presence
+    uint32_t violations
+    const uint8_t* sections[SECTION_COUNT]  # the GUIDs; ZEROS where the row lacks them
+    TextSpan path_name
+    TextSpan domain_controller
+    TextSpan reserved
+    uint32_t properties_end
+    uint8_t version
+    uint8_t index
+    uint8_t operation
+    uint8_t object
+
+
+cdef Change RECORD  # only the offsets of its fields are used
+
+LAYOUT = Layout(
+    NOTIFICATIONS,
+    {
+        "version": (VALUE, place_of(&RECORD, &RECORD.version)),
+        "index": (VALUE, place_of(&RECORD, &RECORD.index)),
+        "operation": (VALUE, place_of(&RECORD, &RECORD.operation)),
+        "object": (VALUE, place_of(&RECORD, &RECORD.object)),
+        "path_name": (VALUE, place_of(&RECORD, &RECORD.path_name)),
+        "domain_controller": (VALUE, place_of(&RECORD, &RECORD.domain_controller)),
+        "properties": (LIST_END, place_of(&RECORD, &RECORD.properties_end), 0, PROPERTIES),
+        "reserved": (VALUE, place_of(&RECORD, &RECORD.reserved)),
+    },
+    sizeof(Change),
+    written={"properties": ListOf(StructOf((("id", UINT32), ("value", TEXT))), SMALLEST_PROPERTY)},
+    smallest_row=SMALLEST_UPDATE,
+)
+
+
+cdef inline void put_bare(Change* change, uint32_t version, uint32_t violations, size_t properties) noexcept nogil:
+    """A row without a change; version 0 for a null row."""
+    memset(change, 0, sizeof(Change))
+    change.presence = DECODED if version else 0
+    change.violations = violations
+    change.sections[OBJECT_GUID] = ZEROS
+    change.sections[MASTER_GUID] = ZEROS
+    change.properties_end = <uint32_t>properties
+    change.version = <uint8_t>version
+
+
+cdef inline void set_head(Change* change, uint32_t index, const uint8_t* data, const Update* update) noexcept nogil:
+    change.version = 1
+    change.index = <uint8_t>index
+    change.operation = <uint8_t>update.command
+    change.sections[OBJECT_GUID] = ZEROS
+    change.sections[MASTER_GUID] = data + update.master_at
+    change.path_name.offset = 0
+    change.path_name.length = 0
+    change.domain_controller.offset = 0
+    change.domain_controller.length = 0
+    if update.use_guid:
+        change.sections[OBJECT_GUID] = data + update.identifier_at
+    else:
+        change.path_name.offset = <uint32_t>update.identifier_at
+        change.path_name.length = <uint32_t>(update.identifier_size - 2)
+    change.reserved.offset = 0
+    change.reserved.length = 0
+    if wire_unlikely(memcmp(data + update.master_at + RESERVED_AT, RESERVED_ZEROS, RESERVED_SIZE) != 0):
+        change.reserved.offset = <uint32_t>(update.master_at + RESERVED_AT)
+        change.reserved.length = RESERVED_SIZE
+
+
+cdef inline void set_rest(Change* change, const Update* update, size_t properties) noexcept nogil:
+    cdef uint32_t has_object = update.object != NO_OBJECT
+    change.presence = (
+        DECODED | HAS_CHANGE | HAS_UPDATE | has_object * HAS_OBJECT | (HAS_GUID if update.use_guid else HAS_PATH)
+        | (HAS_RESERVED if change.reserved.length else 0)
+    )
+    change.object = <uint8_t>(update.object - has_object)
+    change.properties_end = <uint32_t>properties
+    change.violations = update.violations
+
+
+cdef void put_body(Change* change, const uint8_t* guid, const Body* body, size_t properties) noexcept nogil:
+    put_bare(change, 2, body.violations, properties)
+    change.presence = DECODED | HAS_CHANGE | HAS_OBJECT | HAS_GUID | HAS_BODY
+    change.sections[OBJECT_GUID] = guid
+    change.domain_controller.offset = <uint32_t>body.name_at
+    change.domain_controller.length = <uint32_t>body.name_size
+    change.operation = <uint8_t>(OPERATIONS_OF_EVENTS >> 4 * (body.event - 1) & 15)
+    change.object = <uint8_t>(MACHINE - 1 if body.event == 4 else QUEUE - 1)
+
+
+# The columns in the order of COLUMNS; NULL for a column not requested.
+cdef struct Targets:
+    uint8_t* at[COLUMN_COUNT]
+
+
+cdef tuple COLUMNS = (
+    "presence", "version", "index", "operation", "object", "object_guid", "path_name", "master_guid",
+    "domain_controller", "properties", "violations", "reserved",
+)
+
+
+cdef inline void put_head(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
+    """Write what a row has from the head of an update; ``all_`` is a constant: whether every column is requested."""
+    if all_ or to.at[1] != NULL:
+        to.at[1][row] = change.version
+    if all_ or to.at[2] != NULL:
+        to.at[2][row] = change.index
+    if all_ or to.at[3] != NULL:
+        to.at[3][row] = change.operation
+    if all_ or to.at[5] != NULL:
+        memcpy(to.at[5] + 16 * row, change.sections[OBJECT_GUID], 16)
+    if all_ or to.at[6] != NULL:
+        (<TextSpan*>to.at[6])[row] = change.path_name
+    if all_ or to.at[7] != NULL:
+        memcpy(to.at[7] + 16 * row, change.sections[MASTER_GUID], 16)
+    if all_ or to.at[8] != NULL:
+        (<TextSpan*>to.at[8])[row] = change.domain_controller
+    if all_ or to.at[11] != NULL:
+        (<TextSpan*>to.at[11])[row] = change.reserved
+
+
+cdef inline void put_rest(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
+    """Write what a row has from its properties."""
+    to.at[0][row] = <uint8_t>change.presence
+    if all_ or to.at[4] != NULL:
+        to.at[4][row] = change.object
+    if all_ or to.at[9] != NULL:
+        (<uint32_t*>to.at[9])[row + 1] = change.properties_end
+    if all_ or to.at[10] != NULL:
+        (<uint32_t*>to.at[10])[row] = change.violations
+
+
+cdef inline void put_row(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
+    put_head(to, row, change, all_)
+    put_rest(to, row, change, all_)
+
+
+cdef inline int read_updates(
+    const uint8_t* data, size_t size, bint strict, const Targets* to, const PropertyColumns* items, size_t* row,
+    size_t* properties, bint all_, bint wanted, Update* update, Fault* fault,
+) noexcept nogil:
+    """Write the rows of a message of version 1. 0, or -1 with ``fault`` set and rows that do not count."""
+    cdef Change change
+    cdef Change bare
+    cdef size_t at = HEADER_SIZE
+    cdef uint32_t count = data[1]
+    cdef uint32_t found = 0
+    cdef uint32_t i
+    for i in range(count):
+        if read_update_head(data, size, at, update, fault) != 0:
+            return -1
+        set_head(&change, i, data, update)
+        # Written before the properties are read, which need the registers
+        put_head(to, row[0], &change, all_)
+        if read_update_properties(data, size, &at, items, properties, wanted, update, fault) != 0:
+            return -1
+        set_rest(&change, update, properties[0])
+        put_rest(to, row[0], &change, all_)
+        found |= update.violations
+        row[0] += 1
+    if wire_unlikely(count == 0):
+        put_bare(&bare, 1, NO_UPDATES, properties[0])
+        put_row(to, row[0], &bare, all_)
+        row[0] += 1
+    if wire_unlikely(size - at > 1):
+        found |= TRAILING_BYTES
+        if to.at[10] != NULL:
+            (<uint32_t*>to.at[10])[row[0] - 1] |= TRAILING_BYTES
+    if wire_unlikely(strict and found & DISCARDABLE):
+        return violation_fault(data, size, fault)
+    return 0
+
+
+cdef int read_text(
+    const uint8_t* data, size_t size, bint strict, const Targets* to, size_t row, size_t properties, Fault* fault
+) noexcept nogil:
+    """Write the row of a message of version 2."""
+    cdef Body body
+    cdef Change change
+    if read_body(data, size, &body, fault) != 0:
+        return -1
+    if strict and body.violations & DISCARDABLE:
+        return violation_fault(data, size, fault)
+    put_body(&change, body.guid, &body, properties)
+    put_row(to, row, &change, False)
+    return 0
+
+
+cdef void put_bare_row(const Targets* to, size_t row, size_t properties) noexcept nogil:
+    """Write a null row."""
+    cdef Change change
+    put_bare(&change, 0, 0, properties)
+    put_row(to, row, &change, False)
+
+
+cdef inline void read_messages(
+    const PayloadTable* payloads, size_t count, bint strict, const Targets* given, PropertyColumns items,
+    Columns* columns, bint all_, bint wanted,
+) noexcept nogil:
+    """Decode messages; ``all_`` and ``wanted`` are constants: whether every column, and properties, are requested.
+
+    It works on local copies, whose addresses only inline functions see, so that no store to a column can be thought
+    to change them; other functions get ``given``.
+    """
+    cdef PayloadTable source = payloads[0]
+    cdef Targets to = given[0]
+    cdef int32_t* groups = columns.groups
+    cdef size_t row = columns.rows
+    cdef size_t properties = columns.lists[PROPERTIES].count
+    cdef size_t first_row
+    cdef size_t first_property
+    cdef Update update = no_update()
+    cdef Fault fault
+    cdef Span span
+    cdef size_t message
+    cdef int status
+    for message in range(count):
+        span = payload_at(&source, message)
+        first_row = row
+        first_property = properties
+        if wire_unlikely(span.data == NULL):
+            put_bare_row(given, row, properties)
+            row += 1
+        else:
+            status = read_header(span.data, span.size, &fault)
+            if wire_unlikely(status != 0):
+                pass
+            elif span.data[0] == 1:
+                status = read_updates(
+                    span.data, span.size, strict, &to, &items, &row, &properties, all_, wanted, &update,
+                    &fault,
+                )
+            else:
+                status = read_text(span.data, span.size, strict, given, row, properties, &fault)
+                row += 1
+            if wire_unlikely(status != 0):
+                row = first_row
+                properties = first_property
+                put_bare_row(given, row, properties)
+                put_fault(columns, &fault, row)
+                row += 1
+        groups[message + 1] = <int32_t>row
+    columns.rows = row
+    columns.lists[PROPERTIES].count = properties
+
+
+cdef class NotificationDecoder(Decoder):
+    cdef Targets to
+    cdef PropertyColumns items
+
+    cdef int prepare(self) except -1:
+        cdef Source source
+        for i, name in enumerate(COLUMNS):
+            source = (<Layout>LAYOUT).source(name)
+            self.to.at[<size_t>i] = column_of(&self.columns, &source)
+        self.items.ids = self.columns.lists[PROPERTIES].members[0]
+        self.items.values = <TextSpan*>self.columns.lists[PROPERTIES].members[1]
+        return 0
+
+    cdef void decode(self) noexcept nogil:
+        cdef const PayloadTable* payloads = &self.payloads.table
+        if self.columns.count == COLUMN_COUNT:
+            read_messages(
+                payloads, self.count, self.strict, &self.to, self.items, &self.columns, True, True
+            )
+        elif self.items.ids != NULL:
+            read_messages(
+                payloads, self.count, self.strict, &self.to, self.items, &self.columns, False, True
+            )
+        else:
+            read_messages(
+                payloads, self.count, self.strict, &self.to, self.items, &self.columns, False, False
+            )
+
+
+cdef class NotificationBatch(Batch):
+    """The changes of many messages in three levels: messages, changes (the rows) and properties.
+
+    Examples
+    --------
+    >>> from msmqwire import mqcn
+    >>> batch = mqcn.decode_batch([bytes.fromhex(
+    ...     "0101010133221100554477668899aabbccddeeff11ea26c6b6e6499795959150557358d1"
+    ...     "0000000000000000000000000000000000000000000000000273000000690000004433221166558877"
+    ...     "99aabbccddeeff0000040000"
+    ... )])
+    >>> batch.messages.tolist(), len(batch)
+    ([0, 1], 1)
+    >>> values, rows = batch.property(105)  # PROPID_Q_QUOTA
+    >>> values.tolist(), rows.tolist()
+    ([1024], [0])
+    """
+
+    @property
+    def messages(self):
+        """The rows of message ``i`` are ``messages[i]`` to ``messages[i + 1]``; every message has at least one."""
+        self.readable()
+        return self.rows_of_payloads()[0]
+
+    def property(self, propid):
+        """Every value of one PROPID in the batch, and the row of each value.
+
+        Numbers are an array of the width they have in messages, GUIDs (m, 16) uint8 in wire order, texts a
+        ``TextColumn``, blobs a ``BytesColumn``, vectors a ``ListColumn`` of these. A row that has the PROPID twice
+        occurs twice; receivers use the first value.
+
+        Raises
+        ------
+        KeyError
+            ``properties`` is not among the requested columns.
+        ValueError
+            The PROPID is unknown.
+        """
+        cdef Hold _hold = Hold(self)
+        if not self.wants("properties"):
+            raise KeyError("'properties' is not among the requested columns")
+        return gather_property(self, propid)
+
+    cdef int derive(self, str column) except -1:
+        if column == "properties" and "properties[].ints[]" not in self.counts:
+            derive_members(self)
+        return 0
+
+
+def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Batch out=None):
+    """Decode Change Notification Messages into the columns of the notifications table: [MS-MQCN] 2.2.4.
+
+    Every change gives one row; so does a message that cannot be decoded, has no change, or is null. The first use of
+    ``batch["properties"]`` makes the members of properties after ``id``, in one pass.
+
+    Parameters
+    ----------
+    payloads
+        As for ``Payloads.of``, less than 2 GiB: bodies of MSMQ messages.
+    offsets : array of integers, optional
+        The start of each payload in one bytes-like object, and the end of the last.
+    strict : bool
+        Fault for what a conforming receiver disregards, instead of noting a violation.
+    columns : sequence of str, optional
+        Build only these columns.
+    out : Batch, optional
+        A batch to overwrite, with everything that its views show.
+
+    Raises
+    ------
+    ValueError
+        A column that does not exist, offsets outside the data, or an ``out`` with other columns.
+    BufferError
+        An Arrow consumer still holds ``out``.
+    """
+    return decode_payloads(
+        LAYOUT, NotificationDecoder, Payloads.of(payloads, offsets), Transports.__new__(Transports), strict, columns,
+        out, NotificationBatch,
+    )

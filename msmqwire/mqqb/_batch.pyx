@@ -1,0 +1,290 @@
+"""Many message packets: from payloads to columns.
+
+A block of packets is read while its headers are in the cache, then its columns are written one after the other, each
+in a loop of its own (``_layout.pyx`` lists from which bytes).
+"""
+
+from typing import Any, NamedTuple
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.string cimport memset
+
+from msmqwire.columns._batch cimport Batch
+from msmqwire.columns._buffer cimport Buffer, allocate
+from msmqwire.columns._convert cimport TextSpan
+from msmqwire.columns._decoder cimport Decoder, decode_payloads
+from msmqwire.columns._layout cimport hide_incomplete, put_fault, put_rows, put_whole
+from msmqwire.columns._payloads cimport (
+    Payloads, PayloadTable, Span, payload_at, payloads_of_spans, prefetch_lines
+)
+from msmqwire.mqqb._derived cimport derive_column
+from msmqwire.mqqb._incomplete cimport CutHeader, read_incomplete_message, read_incomplete_session
+from msmqwire.mqqb._kernel cimport (
+    HAS_MULTI_QUEUE, HAS_NOTIFICATION, PLAIN, QUEUE_COUNT, Packet, clear_packet
+)
+from msmqwire.mqqb._messages cimport read_message
+from msmqwire.mqqb._queues cimport QueueLists
+from msmqwire.mqqb._sessions cimport read_session
+from msmqwire.wire._fault cimport Fault
+from msmqwire.wire._format_name cimport FormatName
+from msmqwire.wire.simd cimport wire_unlikely
+from msmqwire.wire._transport cimport Transports, accepted_transports, parse_transports, transport_at
+
+import numpy as np
+
+from msmqwire.mqqb._layout import MESSAGE_LAYOUT, SESSION_LAYOUT
+from msmqwire.mqqb.schema import MESSAGES, TRANSPORTS
+
+__all__ = ["MessageBatch", "Notifications", "decode_batch", "decode_session_batch"]
+
+cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
+cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
+cdef dict DERIVED = {column.name: column for column in MESSAGES.columns if column.derived}
+
+cdef enum:
+    BLOCK = 64          # packets that are read before their columns are written
+    AHEAD = 12          # packets between the one that is read and the one that is fetched
+    FETCHED = 320       # bytes at the start of a packet, where its headers are
+
+
+class Notifications(NamedTuple):
+    """The change notifications among the messages of a batch.
+
+    Attributes
+    ----------
+    payloads : Payloads
+        The bodies that can be read, not copied, for ``msmqwire.mqcn.decode_batch``.
+    rows : ndarray of uint32
+        The message that each body belongs to.
+    encrypted : ndarray of uint32
+        The messages whose bodies cannot be read because they are encrypted.
+    """
+
+    payloads: Payloads
+    rows: Any
+    encrypted: Any
+
+
+cdef class MessageBatch(Batch):
+    """The columns of many messages, a row for each.
+
+    Examples
+    --------
+    >>> from msmqwire import mqcn, mqqb
+    >>> from uuid import UUID
+    >>> body = bytes.fromhex("0100")
+    >>> queue = "PRIVATE=557358d1-9150-9595-4997-b6e611ea26c6\\\\3"
+    >>> batch = mqqb.decode_batch([
+    ...     mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:server\\\\orders")),
+    ...     mqqb.encode(mqqb.UserMessage(destination_queue=queue, body=body)),
+    ... ])
+    >>> found = batch.notifications()
+    >>> mqcn.decode_batch(found.payloads).violation_names(0), found.rows.tolist()
+    (('no_updates',), [1])
+    """
+
+    def notifications(self):
+        """The bodies of messages to the notify queue, not copied: [MS-MQCN] 1.9, 3.2.1.2.1.
+
+        Their senders are not authenticated: a sender can forge all that a packet says of authentication.
+
+        Raises
+        ------
+        KeyError
+            ``notification`` and ``body`` are not among the requested columns.
+        """
+        cdef const uint32_t* presence = <const uint32_t*>self.data("presence")
+        cdef const uint8_t* form = self.data("notification")
+        cdef const TextSpan* body = <const TextSpan*>self.data("body")
+        cdef Buffer spans
+        cdef Span payload
+        cdef Py_ssize_t nbytes = 0
+        cdef size_t count = 0
+        cdef size_t row
+        self.readable()
+        if not (self.wants("notification") and self.wants("body")):
+            raise KeyError("the columns notification and body are needed, and were not requested")
+        to_notify_queue = np.flatnonzero(self.is_present("notification"))
+        plain = self["notification"][to_notify_queue] == PLAIN
+        rows = to_notify_queue[plain].astype(np.uint32)
+        spans = allocate(<size_t>len(rows) * sizeof(Span))
+        for row in range(self.length):
+            if presence[row] & HAS_NOTIFICATION and form[row] == PLAIN:
+                payload = payload_at(&self.payloads.table, row)
+                payload.data += body[row].offset
+                payload.size = body[row].length
+                (<Span*>spans.data)[count] = payload
+                nbytes += <Py_ssize_t>payload.size
+                count += 1
+        bodies = payloads_of_spans(<const Span*>spans.data, count, nbytes, (spans, self.payloads))
+        return Notifications(bodies, rows, to_notify_queue[~plain].astype(np.uint32))
+
+    cdef int derive(self, str column) except -1:
+        if column in DERIVED and column not in self.counts:
+            derive_column(self, DERIVED[column])
+        return 0
+
+
+cdef inline void decode_rows(Decoder decoder, bint sessions) noexcept nogil:
+    """Decode the payloads; ``sessions`` is a constant wherever this is called."""
+    cdef PayloadTable source = decoder.payloads.table
+    cdef Packet[BLOCK] packets
+    cdef CutHeader[BLOCK] headers
+    cdef size_t wholes = decoder.columns.whole_count
+    cdef size_t row = 0
+    cdef size_t count
+    cdef size_t i
+    cdef Span span
+    cdef Fault fault
+    cdef int status
+    while row < decoder.count:
+        count = min(<size_t>BLOCK, decoder.count - row)
+        for i in range(count):
+            if row + i + AHEAD < decoder.count:
+                span = payload_at(&source, row + i + AHEAD)
+                prefetch_lines(span.data, min(span.size, <size_t>FETCHED))
+            span = payload_at(&source, row + i)
+            if wire_unlikely(span.data == NULL):
+                clear_packet(&packets[i])
+                continue
+            if sessions:
+                status = read_session(
+                    span.data, span.size, transport_at(decoder.transports, row + i), decoder.strict, &packets[i], &fault
+                )
+            else:
+                status = read_message(span.data, span.size, decoder.strict, NULL, &packets[i], &fault)
+            if wire_unlikely(status != 0):
+                if not put_incomplete(decoder, sessions, row + i, &packets[i], &fault, &headers[i]):
+                    clear_packet(&packets[i])
+                put_fault(&decoder.columns, &fault, row + i)
+        put_rows(&decoder.columns, packets, count)
+        if wire_unlikely(decoder.columns.whole_count != wholes):
+            hide_incomplete(&decoder.columns, wholes)
+            wholes = decoder.columns.whole_count
+        row += count
+
+
+cdef bint put_incomplete(
+    Decoder decoder, bint sessions, size_t row, Packet* packet, Fault* fault, CutHeader* header
+) noexcept nogil:
+    """Read a payload at fault again, if bytes of it are lost; whether it is incomplete, its whole fields known."""
+    cdef Span span
+    cdef size_t lost
+    cdef bint found
+    if decoder.payloads.table.lost == NULL or decoder.payloads.table.lost[row] == 0:
+        return False
+    span = payload_at(&decoder.payloads.table, row)
+    lost = decoder.payloads.table.lost[row]
+    if sessions:
+        found = read_incomplete_session(
+            span.data, span.size, lost, transport_at(decoder.transports, row), packet, fault, header
+        )
+    else:
+        found = read_incomplete_message(span.data, span.size, lost, packet, fault, header)
+    if found:
+        packet.violations = 0
+        put_whole(&decoder.columns, packet, &span, header.data, header.size, row)
+    return found
+
+
+cdef class MessageDecoder(Decoder):
+    cdef void decode(self) noexcept nogil:
+        decode_rows(self, False)
+
+    cdef int finish(self, Batch batch) except -1:
+        """Write the items of the lists: few messages have any, and those are read a second time.
+
+        As many items are written as were counted, wherever the bytes may have changed in between: items that are not
+        found are zeros, which stand for no queue.
+        """
+        cdef const uint32_t* presence = <const uint32_t*>batch.data("presence")
+        cdef FormatName* columns[QUEUE_COUNT]
+        cdef const int32_t* ends[QUEUE_COUNT]
+        cdef QueueLists lists
+        cdef bint any_items = False
+        cdef size_t queue
+        cdef size_t row
+        cdef size_t size
+        cdef Span span
+        cdef Packet packet
+        cdef Fault fault
+        memset(&lists, 0, sizeof(lists))
+        for queue in range(<size_t>QUEUE_COUNT):
+            columns[queue] = NULL
+            ends[queue] = <const int32_t*>batch.data(LISTS[queue])
+            if batch.wants(LISTS[queue]):
+                size = self.columns.lists[queue].count * sizeof(FormatName)
+                columns[queue] = <FormatName*>batch.reserve(LISTS[queue] + "[]", size)
+                memset(columns[queue], 0, size)
+                any_items = any_items or size > 0
+        if not any_items:
+            return 0
+        with nogil:
+            for row in range(batch.length):
+                if presence[row] & HAS_MULTI_QUEUE:
+                    for queue in range(<size_t>QUEUE_COUNT):
+                        if columns[queue] != NULL:
+                            lists.names[queue] = columns[queue] + ends[queue][row]
+                            lists.most[queue] = <size_t>(ends[queue][row + 1] - ends[queue][row])
+                    span = payload_at(&batch.payloads.table, row)
+                    read_message(span.data, span.size, False, &lists, &packet, &fault)
+        return 0
+
+
+cdef class SessionDecoder(Decoder):
+    cdef void decode(self) noexcept nogil:
+        decode_rows(self, True)
+
+
+def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Batch out=None):
+    """Decode UserMessage packets into the columns of the messages table: [MS-MQMQ] 2.2.20.
+
+    Every payload gives one row; one that cannot be decoded gives a row with a fault.
+
+    Parameters
+    ----------
+    payloads
+        As for ``Payloads.of``, less than 2 GiB: packets, each with the SessionHeader that follows it.
+    offsets : array of integers, optional
+        The start of each payload in one bytes-like object, and the end of the last.
+    strict : bool
+        Fault for what a conforming receiver refuses, instead of noting a violation.
+    columns : sequence of str, optional
+        Build only these columns.
+    out : Batch, optional
+        A batch to overwrite, with everything that its views show.
+
+    Raises
+    ------
+    ValueError
+        A column that does not exist, offsets outside the data, or an ``out`` with other columns.
+    BufferError
+        An Arrow consumer still holds ``out``.
+    """
+    cdef Payloads source = Payloads.of(payloads, offsets)
+    return decode_payloads(
+        MESSAGE_LAYOUT, MessageDecoder, source, Transports.__new__(Transports), strict, columns, out, MessageBatch
+    )
+
+
+def decode_session_batch(
+    payloads, *, offsets=None, bint strict=False, transport="unknown", columns=None, Batch out=None
+):
+    """Decode pings and the packets of sessions into the columns of the sessions table: [MS-MQQB] 2.2.
+
+    Parameters
+    ----------
+    payloads, offsets, strict, columns, out
+        As for ``decode_batch``.
+    transport : {"unknown", "udp", "tcp"} or array of uint8, shape (n,)
+        The transport of the packets (0 unknown, 1 UDP, 2 TCP in an array): pings come over UDP, all others over TCP.
+
+    Raises
+    ------
+    ValueError, BufferError
+        As for ``decode_batch``.
+    """
+    cdef Payloads source = Payloads.of(payloads, offsets)
+    cdef Transports transports = parse_transports(transport, ACCEPTED, source.table.count)
+    return decode_payloads(SESSION_LAYOUT, SessionDecoder, source, transports, strict, columns, out)

@@ -1,0 +1,407 @@
+"""Declarations of all modules of MS-MQQB: fields, violations, presence, and the record of a packet."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memset
+
+from msmqwire.columns._convert cimport TextSpan
+from msmqwire.mqqb.framing cimport (
+    BASE_HEADER_SIZE, LARGEST_PACKET, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER, has_session_header
+)
+from msmqwire.wire.cursor cimport load_u32
+from msmqwire.wire._fault cimport (
+    BAD_SIGNATURE, BAD_SIZE, BAD_VERSION, TOO_LARGE, TRUNCATED, Fault, set_fault
+)
+from msmqwire.wire._format_name cimport FormatName
+from msmqwire.wire.simd cimport wire_unlikely
+
+
+# --- Written by `make build` from schema.py; do not edit ---
+# Fields as the specification names them; the field of a fault
+cdef enum Field:
+    BaseHeader
+    VersionNumber
+    BaseHeader_Flags
+    Signature
+    PacketSize
+    InternalHeader
+    InternalHeader_Flags
+    EstablishConnectionHeader
+    ConnectionParametersHeader
+    SessionHeader
+    Ping
+    Ping_Signature
+    UserHeader
+    UserHeader_Flags
+    DestinationQueue
+    AdminQueue
+    ResponseQueue
+    ConnectorType
+    TransactionHeader
+    ConnectorQMGuid
+    SecurityHeader
+    SecurityHeader_SenderCertSize
+    SecurityID
+    EncryptionKey
+    SecurityData_Signature
+    SenderCert
+    ProviderInfo
+    MessagePropertiesHeader
+    LabelLength
+    Label
+    ExtensionData
+    MessageBody
+    DebugHeader
+    DebugHeader_Flags
+    DebugHeader_QueueIdentifier
+    SRMPEnvelopeHeader_DataLength
+    CompoundMessageHeader
+    CompoundMessageHeader_HttpBodySize
+    CompoundMessageHeader_MessageBodySize
+    CompoundMessageHeader_MessageBodyOffset
+    SoapHeader
+    SoapHeader_Header
+    SoapBody
+    SoapBody_Body
+    Destination
+    Destination_HeaderSize
+    Destination_HeaderID
+    Destination_FormatNameList
+    Administration
+    Administration_HeaderSize
+    Administration_HeaderID
+    Administration_FormatNameList
+    Response
+    Response_HeaderSize
+    Response_HeaderID
+    Response_FormatNameList
+    MQFSignatureHeader
+    MQFSignatureHeader_ID
+    MQFSignatureHeader_Signature
+
+# Bits of the column ``violations``
+cdef enum Violation:
+    TRAILING_BYTES = 1 << 0
+    MISSING_PROPERTIES = 1 << 1
+    DELIVERY_MODE = 1 << 2
+    EXPRESS_TRANSACTION = 1 << 3
+    HOP_COUNT = 1 << 4
+    TRANSACTION_PRIORITY = 1 << 5
+    TX_SEQUENCE_NUMBER = 1 << 6
+    SECURITY_FLAGS = 1 << 7
+    SENDER_ID = 1 << 8
+    NO_SECURITY_DATA = 1 << 9
+    LABEL_TERMINATOR = 1 << 10
+    ALLOCATION_BODY_SIZE = 1 << 11
+    PRIVACY_LEVEL = 1 << 12
+    UNRESOLVED_QUEUE = 1 << 13
+    RESERVED_FLAGS = 1 << 14
+    SRMP_ENVELOPE_TERMINATOR = 1 << 15
+    MISSING_DEBUG_HEADER = 1 << 16
+    SOAP_TERMINATOR = 1 << 17
+    SENT_OVER_HTTP = 1 << 18
+    QUEUE_MANAGER_ADDRESS = 1 << 19
+    ADMIN_QUEUE_FLAGS = 1 << 20
+    MESSAGE_CLASS_VALUE = 1 << 21
+    HASH_ALGORITHM = 1 << 22
+    ENCRYPTION_ALGORITHM = 1 << 23
+    WINDOW_SIZE = 1 << 24
+    PREVIOUS_TX_SEQUENCE_NUMBER = 1 << 25
+    CRYPTO_PROVIDER = 1 << 26
+    PADDING = 1 << 27
+    ACKNOWLEDGMENT = 1 << 28
+
+# Faults of strict decoding
+cdef enum:
+    DISCARDABLE = TRAILING_BYTES | MISSING_PROPERTIES | DELIVERY_MODE | EXPRESS_TRANSACTION
+
+# Bits of the presence of a row of messages
+cdef enum Presence:
+    HAS_DELIVERY_MODE = 1 << 1
+    HAS_DESTINATION = 1 << 2
+    HAS_ADMIN = 1 << 3
+    HAS_RESPONSE = 1 << 4
+    HAS_CONNECTOR_TYPE = 1 << 5
+    HAS_TRANSACTION = 1 << 6
+    HAS_CONNECTOR_QM = 1 << 7
+    HAS_SECURITY = 1 << 8
+    HAS_SENDER_ID_TYPE = 1 << 9
+    HAS_SECURITY_ID = 1 << 10
+    HAS_ENCRYPTION_KEY = 1 << 11
+    HAS_SIGNATURE = 1 << 12
+    HAS_SENDER_CERT = 1 << 13
+    HAS_PROVIDER_INFO = 1 << 14
+    HAS_PROPERTIES = 1 << 15
+    HAS_MESSAGE_CLASS = 1 << 16
+    HAS_DEBUG_QUEUE = 1 << 17
+    HAS_SRMP_ENVELOPE = 1 << 18
+    HAS_COMPOUND = 1 << 19
+    HAS_SOAP = 1 << 20
+    HAS_MULTI_QUEUE = 1 << 21
+    HAS_SESSION = 1 << 22
+    HAS_ACKNOWLEDGED = 1 << 23
+    HAS_FINAL_ACK = 1 << 24
+    HAS_NOTIFICATION = 1 << 25
+    HAS_TRAILING = 1 << 26
+    HAS_SENDER_SID = 1 << 27
+    HAS_BODY_TYPE_NAME = 1 << 28
+    HAS_BODY_TEXT = 1 << 29
+    HAS_RESPONSE_CODE = 1 << 30
+
+# Bits of the presence of a row of sessions
+cdef enum SessionPresence:
+    IS_PACKET = 1 << 1
+    IS_PING = 1 << 2
+    IS_ESTABLISH = 1 << 3
+    IS_PARAMETERS = 1 << 4
+    HAS_WINDOW = 1 << 5
+    IS_SESSION_ACK = 1 << 6
+    HAS_TRAILING_BYTES = 1 << 7
+
+# Sections of a record: where fixed fields are loaded from
+cdef enum:
+    BASE
+    USER
+    CONNECTOR
+    TRANSACTION
+    CONNECTOR_QM
+    SECURITY
+    PROPERTIES
+    DEBUG_QUEUE
+    COMPOUND
+    SESSION
+    ACKNOWLEDGED
+    FINAL
+    PINGED
+    ESTABLISH
+    PARAMETERS
+    WINDOW
+    SECTION_COUNT
+
+# Places in ``derived`` of a record
+cdef enum:
+    KIND
+    DELIVERY
+    SENDER
+    MESSAGE_CLASS
+    NOTIFICATION
+    REFUSED
+    DERIVED_COUNT
+
+# Places in ``queues`` of a record
+cdef enum:
+    DESTINATION_QUEUE
+    ADMIN_QUEUE
+    RESPONSE_QUEUE
+    QUEUE_COUNT
+
+# Places in ``parts`` of a record
+cdef enum:
+    SECURITY_ID
+    ENCRYPTION_KEY
+    SIGNATURE
+    SENDER_CERT
+    PROVIDER_INFO
+    LABEL
+    EXTENSION_DATA
+    BODY
+    SRMP_ENVELOPE
+    HTTP_BODY
+    COMPOUND_BODY
+    SOAP_HEADER
+    SOAP_BODY
+    MULTI_QUEUE_SIGNATURE
+    TRAILING
+    PART_COUNT
+
+cdef enum MessageKind:
+    USER_MESSAGE
+    ORDER_ACK
+    FINAL_ACK
+
+cdef enum SessionKind:
+    PING
+    ESTABLISH_CONNECTION
+    CONNECTION_PARAMETERS
+    SESSION_ACK
+
+cdef enum NotificationForm:
+    PLAIN
+    ENCRYPTED
+# --- End of the written part ---
+
+
+# The fields of each MQFAddressHeader stand together in this order
+cdef enum AddressField:
+    ADDRESS_HEADER
+    ADDRESS_HEADER_SIZE
+    ADDRESS_HEADER_ID
+    ADDRESS_FORMAT_NAME_LIST
+    ADDRESS_FIELD_COUNT
+
+cdef enum:
+    USER_HEADER_SIZE = 48
+    USER_FLAGS_AT = 44
+    TRANSACTION_HEADER_SIZE = 20
+    SECURITY_HEADER_SIZE = 16
+    PROPERTIES_HEADER_SIZE = 56
+    DEBUG_HEADER_SIZE = 4
+    SRMP_ENVELOPE_HEADER_SIZE = 8
+    COMPOUND_HEADER_SIZE = 16
+    SOAP_SECTION_SIZE = 8
+    ADDRESS_HEADER_FIXED_SIZE = 12
+    ACK_BODY_SIZE = 36
+    LARGEST_LABEL = 250         # code units with the U+0000
+    LARGEST_SENDER_CERT = 0xFFFF
+    BLANK_SIZE = 64
+    FOR_EVER = 0xFFFFFFFF       # seconds
+
+# BaseHeader.Flags above IN and SH, which framing.pxd has
+cdef enum:
+    FLAG_DEBUG = 1 << 5
+    FLAG_TRACING = 1 << 8
+
+cdef enum UserFlag:
+    USER_HOPS = 0x1F
+    USER_DELIVERY_SHIFT = 5
+    USER_DESTINATION_SHIFT = 10
+    USER_ADMIN_SHIFT = 13
+    USER_RESPONSE_SHIFT = 16
+    USER_REPLY_QUEUES = 7 << 13 | 7 << 16
+    USER_SECURITY = 1 << 19
+    USER_TRANSACTION = 1 << 20
+    USER_PROPERTIES = 1 << 21
+    USER_CONNECTOR_TYPE = 1 << 22
+    USER_MULTI_QUEUE = 1 << 23
+    USER_SOAP = 1 << 28
+    USER_HTTP = 1 << 25
+
+# The bits of Flags fields that have no meaning
+cdef enum ReservedFlags:
+    RESERVED_BASE = 0xFEC0
+    RESERVED_USER = 0xED000080
+    RESERVED_TRANSACTION = 0xFF000000
+    RESERVED_SECURITY = 0xF000
+    RESERVED_PROPERTIES = 0xF0
+    RESERVED_DEBUG = 0xFFFC
+    RESERVED_INTERNAL = 0xFFE0
+    RESERVED_SYSTEM = 0xF800
+
+cdef enum:
+    COMPOUND_HEADER_ID = 0x01F4
+
+cdef enum SoapSectionId:
+    SOAP_HEADER_ID = 0x0320
+    SOAP_BODY_ID = 0x0384
+
+cdef enum:
+    SIGNATURE_HEADER_ID = 0x015E
+    NO_MESSAGE_CLASS = 0xFF
+
+
+# A packet that was read, or one to be written; its first members are as columns/_layout.pxd says
+cdef struct Packet:
+    uint32_t presence
+    uint32_t violations
+    const uint8_t* sections[SECTION_COUNT]
+    uint8_t[DERIVED_COUNT] derived
+    size_t size                      # PacketSize
+    size_t extent                    # bytes of the packet and of the SessionHeader after it
+    size_t end                       # of its last header, without padding
+    size_t multi_queue_at            # where the MultiQueueFormatHeader begins
+    TextSpan[PART_COUNT] parts
+    FormatName[QUEUE_COUNT] queues
+    uint32_t[QUEUE_COUNT] list_counts  # elements of the lists in a MultiQueueFormatHeader
+
+
+# A packet to be written: sections of its own
+cdef struct Draft:
+    Packet packet
+    uint8_t[SECTION_COUNT][BLANK_SIZE] sections
+
+
+# The section that a packet lacks
+cdef uint8_t[BLANK_SIZE] BLANK
+
+
+cdef inline void blank_sections(Packet* packet) noexcept nogil:
+    """Clear a packet whose memory is zeros."""
+    cdef size_t i
+    for i in range(<size_t>SECTION_COUNT):
+        packet.sections[i] = BLANK
+
+
+cdef inline void clear_packet(Packet* packet) noexcept nogil:
+    """Clear a packet field by field: GCC clears a large structure with a string instruction, which is slow."""
+    cdef size_t i
+    blank_sections(packet)
+    packet.presence = 0
+    packet.violations = 0
+    memset(packet.derived, 0, sizeof(packet.derived))
+    packet.size = 0
+    packet.extent = 0
+    packet.end = 0
+    packet.multi_queue_at = 0
+    memset(packet.parts, 0, LABEL * sizeof(TextSpan))
+    memset(&packet.parts[LABEL], 0, (PART_COUNT - LABEL) * sizeof(TextSpan))
+    for i in range(<size_t>QUEUE_COUNT):
+        memset(&packet.queues[i], 0, sizeof(FormatName))
+    memset(packet.list_counts, 0, sizeof(packet.list_counts))
+
+
+cdef inline void clear_draft(Draft* draft) noexcept nogil:
+    cdef size_t i
+    memset(draft, 0, sizeof(draft[0]))
+    for i in range(<size_t>SECTION_COUNT):
+        draft.packet.sections[i] = draft.sections[i]
+
+
+cdef inline size_t padded(size_t size) noexcept nogil:
+    return (size + 3) & ~<size_t>3
+
+
+cdef inline size_t skip_padding(size_t at, size_t size, Packet* packet) noexcept nogil:
+    """Where the next header begins, at most at ``size``, where padding is missing."""
+    at = padded(at)
+    if wire_unlikely(at > size):
+        packet.violations |= PADDING
+        return size
+    return at
+
+
+cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packet, Fault* fault) noexcept nogil:
+    """The BaseHeader of the packet that ``size`` bytes hold: [MS-MQMQ] 2.2.19.1."""
+    cdef uint32_t packet_size
+    if wire_unlikely(size < BASE_HEADER_SIZE):
+        return set_fault(fault, TRUNCATED, Field.BaseHeader, 0, BASE_HEADER_SIZE, size)
+    if wire_unlikely(data[0] != VERSION_NUMBER):
+        return set_fault(fault, BAD_VERSION, Field.VersionNumber, 0, VERSION_NUMBER, data[0])
+    if wire_unlikely(load_u32(data + 4) != PACKET_SIGNATURE):
+        return set_fault(fault, BAD_SIGNATURE, Field.Signature, 4, PACKET_SIGNATURE, load_u32(data + 4))
+    packet_size = load_u32(data + 8)
+    if wire_unlikely(packet_size < BASE_HEADER_SIZE):
+        return set_fault(fault, BAD_SIZE, Field.PacketSize, 8, BASE_HEADER_SIZE, packet_size)
+    if wire_unlikely(packet_size > LARGEST_PACKET):
+        return set_fault(fault, TOO_LARGE, Field.PacketSize, 8, LARGEST_PACKET, packet_size)
+    packet.size = packet_size
+    packet.extent = packet_size + (SESSION_HEADER_SIZE if has_session_header(data) else 0)
+    if wire_unlikely(packet.extent > size):
+        if packet_size <= size:
+            return set_fault(
+                fault, TRUNCATED, Field.SessionHeader, packet_size, SESSION_HEADER_SIZE, size - packet_size
+            )
+        return set_fault(fault, TRUNCATED, Field.PacketSize, 8, packet.extent, size)
+    packet.sections[BASE] = data
+    return 0
+
+
+cdef inline size_t first_extra_byte(const Packet* packet, size_t packet_size) noexcept nogil:
+    """Where the trailing bytes begin; up to three bytes may pad the last header."""
+    return packet.end if packet_size - packet.end > 3 else packet.extent
+
+
+cdef inline void set_trailing(Packet* packet, size_t packet_size, size_t size) noexcept nogil:
+    """The trailing bytes up to the end of the packet; up to the end of the payload when it has more bytes than that."""
+    cdef size_t extra = first_extra_byte(packet, packet_size)
+    packet.parts[TRAILING].offset = <uint32_t>extra
+    packet.parts[TRAILING].length = <uint32_t>((packet_size if packet.extent == size else size) - extra)

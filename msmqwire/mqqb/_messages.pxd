@@ -1,0 +1,423 @@
+"""The reader of UserMessage packets: [MS-MQMQ] 2.2.20, little-endian, one header after the other:
+
+    BaseHeader 16 | UserHeader 48 + queues + ConnectorType 16 if CQ | TransactionHeader 20 + ConnectorQMGuid 16 if CG
+    SecurityHeader 16 + SecurityData | MessagePropertiesHeader 56 + Label, ExtensionData, MessageBody, padded to 4
+    DebugHeader 4 + QueueIdentifier 16 if QT
+    SRMPEnvelopeHeader 8 + Data, padded to 4 | CompoundMessageHeader 16 + Data ([MS-MQRR] 2.2.5.1.2), both optional
+    SoapHeader | MultiQueueFormatHeader
+    and after PacketSize bytes a SessionHeader 16
+
+A flag in BaseHeader or UserHeader says which of the others are present; AH allows those of messages sent over HTTP.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from msmqwire.columns._batch cimport DECODED
+from msmqwire.mqqb._kernel cimport (
+    ACK_BODY_SIZE, ADMIN_QUEUE, ADMIN_QUEUE_FLAGS, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE,
+    DELIVERY, DELIVERY_MODE, DESTINATION_QUEUE, DISCARDABLE, ENCRYPTED, ENCRYPTION_KEY, EXPRESS_TRANSACTION,
+    EXTENSION_DATA, FLAG_DEBUG, FLAG_TRACING, HAS_ADMIN, HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE,
+    HAS_DEBUG_QUEUE, HAS_DELIVERY_MODE, HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES,
+    HAS_RESPONSE, HAS_RESPONSE_CODE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_SRMP_ENVELOPE,
+    HAS_TRAILING, HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL, LARGEST_SENDER_CERT,
+    MESSAGE_CLASS, MISSING_DEBUG_HEADER, MISSING_PROPERTIES, NOTIFICATION, NO_MESSAGE_CLASS, NO_SECURITY_DATA, PLAIN,
+    PREVIOUS_TX_SEQUENCE_NUMBER, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, QUEUE_MANAGER_ADDRESS,
+    RESERVED_BASE, RESERVED_DEBUG, RESERVED_FLAGS, RESERVED_SECURITY, RESERVED_TRANSACTION, RESERVED_USER,
+    RESPONSE_QUEUE, SECURITY, SECURITY_FLAGS, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID,
+    SENT_OVER_HTTP, SESSION, SIGNATURE, TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY,
+    TX_SEQUENCE_NUMBER, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT,
+    USER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_REPLY_QUEUES,
+    USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, WINDOW_SIZE, Field, Packet, Violation,
+    clear_packet, read_base_header, set_trailing, skip_padding,
+)
+from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
+from msmqwire.mqqb._queues cimport (
+    QUEUE_DIRECT, QueueLists, is_notify_queue, read_multi_queue, read_queue, units_to_null
+)
+from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
+from msmqwire.wire._fault cimport BAD_FLAG, BAD_SIZE, BAD_TYPE, TOO_LARGE, TRUNCATED, Fault, set_fault
+from msmqwire.wire._format_name cimport NO_QUEUE, UNRESOLVED_QUEUE, FormatName
+from msmqwire.wire.simd cimport wire_unlikely
+
+cdef enum:
+    DESTINATION_CODES = 1 << 0 | 1 << 3 | 1 << 5 | 1 << 7             # the values that DQ may have
+    ADMIN_CODES = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7  # AQ
+    PRIVACY_LEVELS = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 5
+    MOST_HOPS = 0x1D
+    AU_OR_AS = 1 << 4 | 0xF << 8       # of SecurityHeader.Flags
+    BODY_ENCRYPTED = 1 << 5            # EB
+    DEFAULT_PROVIDER = 1 << 6          # DE
+    ACKNOWLEDGMENTS = 0xF              # PA, PR, NA and NR of MessagePropertiesHeader.Flags
+    CLASS_BITS_UNUSED = 0x1E00         # of MessageClass: outside of 0xE1FF
+    SHA_1 = 0x8004
+    HASH_ALGORITHMS = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 11 | 1 << 13    # from 0x8001
+    FLAGS_OF_NO_ACK = 0x013F           # the bits of BaseHeader.Flags that are not reserved
+
+
+cdef enum:
+    LARGEST_HEADERS = 512   # of a message: all its headers and their padding
+
+
+cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil
+cdef void judge_provider(const uint8_t* data, Packet* packet) noexcept nogil
+cdef void judge_properties(const uint8_t* header, uint32_t message_size, Packet* packet) noexcept nogil
+cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil
+cdef int read_http(
+    const uint8_t* data, size_t size, size_t* at, uint32_t user_flags, Packet* packet, Fault* fault
+) noexcept nogil
+cdef int read_soap(const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault) noexcept nogil
+cdef int message_violation_fault(const uint8_t* data, size_t size, const Packet* packet, Fault* fault) noexcept nogil
+
+
+cdef inline void set_part(Packet* packet, size_t part, size_t offset, size_t length) noexcept nogil:
+    packet.parts[part].offset = <uint32_t>offset
+    packet.parts[part].length = <uint32_t>length
+
+
+cdef inline uint32_t named(const FormatName* name, uint32_t bit) noexcept nogil:
+    return bit if name.form != NO_QUEUE and name.form != UNRESOLVED_QUEUE else 0
+
+
+cdef inline int read_reply_queues(
+    const uint8_t* data, size_t size, size_t* at, uint32_t flags, Packet* packet, Fault* fault
+) noexcept nogil:
+    """AdminQueue and ResponseQueue, of which at least one is there."""
+    if read_queue(
+        data, size, at, flags >> USER_ADMIN_SHIFT & 7, ADMIN_QUEUE, Field.AdminQueue, packet, fault
+    ) != 0:
+        return -1
+    if read_queue(
+        data, size, at, flags >> USER_RESPONSE_SHIFT & 7, RESPONSE_QUEUE, Field.ResponseQueue, packet, fault
+    ) != 0:
+        return -1
+    packet.presence |= (
+        named(&packet.queues[ADMIN_QUEUE], HAS_ADMIN) | named(&packet.queues[RESPONSE_QUEUE], HAS_RESPONSE)
+        | (HAS_RESPONSE_CODE if flags >> USER_RESPONSE_SHIFT & 7 else 0)
+    )
+    if packet.queues[RESPONSE_QUEUE].form == UNRESOLVED_QUEUE:
+        packet.violations |= Violation.UNRESOLVED_QUEUE
+    return 0
+
+
+cdef inline int read_user_header(
+    const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
+) noexcept nogil:
+    """UserHeader with its queues and its ConnectorType: [MS-MQMQ] 2.2.19.2."""
+    cdef uint32_t flags
+    cdef uint32_t delivery
+    if wire_unlikely(size - at[0] < USER_HEADER_SIZE):
+        return set_fault(fault, TRUNCATED, Field.UserHeader, at[0], USER_HEADER_SIZE, size - at[0])
+    packet.sections[USER] = data + at[0]
+    flags = load_u32(data + at[0] + USER_FLAGS_AT)
+    delivery = flags >> USER_DELIVERY_SHIFT & 3
+    if wire_unlikely(delivery > 1):
+        packet.violations |= DELIVERY_MODE
+    else:
+        packet.presence |= HAS_DELIVERY_MODE
+        packet.derived[DELIVERY] = <uint8_t>delivery
+    if wire_unlikely(
+        not DESTINATION_CODES >> (flags >> USER_DESTINATION_SHIFT & 7) & 1
+        or not ADMIN_CODES >> (flags >> USER_ADMIN_SHIFT & 7) & 1
+    ):
+        return set_fault(fault, BAD_FLAG, Field.UserHeader_Flags, at[0] + USER_FLAGS_AT, 0, flags)
+    at[0] += USER_HEADER_SIZE
+    if read_queue(
+        data, size, at, flags >> USER_DESTINATION_SHIFT & 7, DESTINATION_QUEUE, Field.DestinationQueue, packet, fault
+    ) != 0:
+        return -1
+    packet.presence |= named(&packet.queues[DESTINATION_QUEUE], HAS_DESTINATION)
+    if flags & USER_REPLY_QUEUES and read_reply_queues(data, size, at, flags, packet, fault) != 0:
+        return -1
+    if flags & USER_CONNECTOR_TYPE:
+        if wire_unlikely(size - at[0] < 16):
+            return set_fault(fault, TRUNCATED, Field.ConnectorType, at[0], 16, size - at[0])
+        packet.sections[CONNECTOR] = data + at[0]
+        packet.presence |= HAS_CONNECTOR_TYPE
+        at[0] += 16
+    if wire_unlikely(
+        flags >> USER_DESTINATION_SHIFT & 7
+        and (load_u64(packet.sections[USER] + 16) | load_u64(packet.sections[USER] + 24) != 0)
+        == (flags >> USER_DESTINATION_SHIFT & 7 == QUEUE_DIRECT)
+    ):
+        packet.violations |= QUEUE_MANAGER_ADDRESS
+    if wire_unlikely((flags & USER_HOPS) > MOST_HOPS):
+        packet.violations |= HOP_COUNT
+    if wire_unlikely(not flags & USER_PROPERTIES):
+        packet.violations |= MISSING_PROPERTIES | (ADMIN_QUEUE_FLAGS if flags >> USER_ADMIN_SHIFT & 7 else 0)
+    return 0
+
+
+cdef inline int read_transaction(
+    const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
+) noexcept nogil:
+    """TransactionHeader: [MS-MQMQ] 2.2.20.5."""
+    cdef uint32_t previous
+    if wire_unlikely(size - at[0] < TRANSACTION_HEADER_SIZE):
+        return set_fault(fault, TRUNCATED, Field.TransactionHeader, at[0], TRANSACTION_HEADER_SIZE, size - at[0])
+    packet.sections[TRANSACTION] = data + at[0]
+    packet.presence |= HAS_TRANSACTION
+    at[0] += TRANSACTION_HEADER_SIZE
+    if packet.sections[TRANSACTION][0] & 1:
+        if wire_unlikely(size - at[0] < 16):
+            return set_fault(fault, TRUNCATED, Field.ConnectorQMGuid, at[0], 16, size - at[0])
+        packet.sections[CONNECTOR_QM] = data + at[0]
+        packet.presence |= HAS_CONNECTOR_QM
+        at[0] += 16
+    if load_u32(packet.sections[TRANSACTION] + 12) == 0:
+        packet.violations |= TX_SEQUENCE_NUMBER
+    previous = load_u32(packet.sections[TRANSACTION] + 16)
+    if previous and previous >= load_u32(packet.sections[TRANSACTION] + 12):
+        packet.violations |= PREVIOUS_TX_SEQUENCE_NUMBER
+    if load_u32(packet.sections[TRANSACTION]) & <uint32_t>RESERVED_TRANSACTION:
+        packet.violations |= RESERVED_FLAGS
+    if data[2] & 7:
+        packet.violations |= TRANSACTION_PRIORITY
+    if not load_u32(packet.sections[USER] + USER_FLAGS_AT) >> USER_DELIVERY_SHIFT & 3:
+        packet.violations |= EXPRESS_TRANSACTION
+    return 0
+
+
+cdef inline bint is_sender_id(uint32_t sender, const uint8_t* data, uint32_t size) noexcept nogil:
+    """Whether SecurityID is what ST says: nothing, a SID ([MS-DTYP] 2.4.2.2) or a GUID."""
+    if sender == 1:
+        return size >= 8 and data[0] == 1 and data[1] <= 15 and size == <uint32_t>8 + 4 * <uint32_t>data[1]
+    return size == 16 if sender == 2 else sender == 0 and size == 0
+
+
+cdef inline int read_security(
+    const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
+) noexcept nogil:
+    """SecurityHeader; what its sizes say is there is there: [MS-MQMQ] 2.2.20.6."""
+    cdef const uint8_t* header = data + at[0]
+    cdef uint32_t[5] sizes
+    cdef uint32_t flags
+    cdef uint32_t sender
+    cdef size_t i
+    if wire_unlikely(size - at[0] < SECURITY_HEADER_SIZE):
+        return set_fault(fault, TRUNCATED, Field.SecurityHeader, at[0], SECURITY_HEADER_SIZE, size - at[0])
+    packet.sections[SECURITY] = header
+    packet.presence |= HAS_SECURITY
+    sizes[SECURITY_ID] = load_u16(header + 2)
+    sizes[ENCRYPTION_KEY] = load_u16(header + 4)
+    sizes[SIGNATURE] = load_u16(header + 6)
+    sizes[SENDER_CERT] = load_u32(header + 8)
+    sizes[PROVIDER_INFO] = load_u32(header + 12)
+    if wire_unlikely(sizes[SENDER_CERT] > LARGEST_SENDER_CERT):
+        return set_fault(
+            fault, TOO_LARGE, Field.SecurityHeader_SenderCertSize, at[0] + 8, LARGEST_SENDER_CERT,
+            sizes[SENDER_CERT],
+        )
+    at[0] += SECURITY_HEADER_SIZE
+    for i in range(<size_t>PROVIDER_INFO + 1):
+        if sizes[i]:
+            if wire_unlikely(sizes[i] > size - at[0]):
+                return set_fault(fault, TRUNCATED, <uint32_t>(Field.SecurityID + i), at[0], sizes[i], size - at[0])
+            set_part(packet, i, at[0], sizes[i])
+            packet.presence |= <uint32_t>HAS_SECURITY_ID << i
+            at[0] = skip_padding(at[0] + sizes[i], size, packet)
+    flags = load_u16(header)
+    sender = flags & 0xF
+    if sender <= 2:
+        packet.derived[SENDER] = <uint8_t>sender
+        packet.presence |= HAS_SENDER_ID_TYPE
+    if wire_unlikely(not is_sender_id(sender, data + packet.parts[SECURITY_ID].offset, sizes[SECURITY_ID])):
+        packet.violations |= SENDER_ID
+    if wire_unlikely(sizes[PROVIDER_INFO] or (sizes[SIGNATURE] and not flags & DEFAULT_PROVIDER)):
+        judge_provider(data, packet)
+    if wire_unlikely(flags & (AU_OR_AS | RESERVED_SECURITY)):
+        packet.violations |= SECURITY_FLAGS if flags & AU_OR_AS else 0
+        packet.violations |= RESERVED_FLAGS if flags & RESERVED_SECURITY else 0
+    if wire_unlikely(not (
+        sizes[SECURITY_ID] or sizes[ENCRYPTION_KEY] or sizes[SIGNATURE] or sizes[SENDER_CERT] or sizes[PROVIDER_INFO]
+    )):
+        packet.violations |= NO_SECURITY_DATA
+    return 0
+
+
+cdef inline int read_label(
+    const uint8_t* data, size_t size, size_t* at, uint32_t units, Packet* packet, Fault* fault
+) noexcept nogil:
+    cdef size_t length
+    if wire_unlikely(units > LARGEST_LABEL):
+        return set_fault(
+            fault, BAD_SIZE, Field.LabelLength, at[0] - PROPERTIES_HEADER_SIZE + 1, LARGEST_LABEL, units
+        )
+    if wire_unlikely(units > (size - at[0]) // 2):
+        return set_fault(fault, TRUNCATED, Field.Label, at[0], 2 * units, size - at[0])
+    length = units_to_null(data, size, at[0], units)
+    set_part(packet, LABEL, at[0], 2 * length)
+    at[0] += 2 * units
+    if wire_unlikely(units and length + 1 != units):
+        packet.violations |= LABEL_TERMINATOR
+    return 0
+
+
+cdef inline bint is_cipher(uint32_t algorithm, uint32_t privacy) noexcept nogil:
+    """Whether a PrivacyLevel allows an EncryptionAlgorithm; a level without a meaning allows all of them."""
+    if algorithm - 0x660E <= 2:                         # AES
+        return privacy != 1 and privacy != 3
+    return (algorithm == 0x6801 or algorithm == 0x6602) and privacy != 5    # RC4, RC2
+
+
+cdef inline int read_properties(
+    const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
+) noexcept nogil:
+    """MessagePropertiesHeader with the label, the extension and the body: [MS-MQMQ] 2.2.19.3."""
+    cdef const uint8_t* header = data + at[0]
+    cdef uint32_t extension_size
+    cdef uint32_t message_size
+    cdef uint32_t message_class
+    cdef uint32_t privacy
+    cdef uint32_t unusual
+    cdef uint8_t place = 0
+    if wire_unlikely(size - at[0] < PROPERTIES_HEADER_SIZE):
+        return set_fault(
+            fault, TRUNCATED, Field.MessagePropertiesHeader, at[0], PROPERTIES_HEADER_SIZE, size - at[0]
+        )
+    packet.sections[PROPERTIES] = header
+    packet.presence |= HAS_PROPERTIES
+    at[0] += PROPERTIES_HEADER_SIZE
+    if read_label(data, size, at, header[1], packet, fault) != 0:
+        return -1
+    extension_size = load_u32(header + 52)
+    if wire_unlikely(extension_size > size - at[0]):
+        return set_fault(fault, TRUNCATED, Field.ExtensionData, at[0], extension_size, size - at[0])
+    set_part(packet, EXTENSION_DATA, at[0], extension_size)
+    at[0] += extension_size
+    message_size = load_u32(header + 32)
+    if wire_unlikely(message_size > size - at[0]):
+        return set_fault(fault, TRUNCATED, Field.MessageBody, at[0], message_size, size - at[0])
+    set_part(packet, BODY, at[0], message_size)
+    at[0] = skip_padding(at[0] + message_size, size, packet)
+    message_class = load_u16(header + 2)
+    if message_class:
+        place = message_class_place(message_class)
+    if place != NO_MESSAGE_CLASS:
+        packet.derived[MESSAGE_CLASS] = place
+        packet.presence |= HAS_MESSAGE_CLASS
+    privacy = load_u32(header + 40)
+    unusual = (
+        privacy | header[0] | message_class & CLASS_BITS_UNUSED | packet.sections[SECURITY][0] & BODY_ENCRYPTED
+        | load_u32(packet.sections[USER] + USER_FLAGS_AT) & (7 << USER_ADMIN_SHIFT) | load_u32(header + 44) ^ SHA_1
+    )
+    if wire_unlikely(unusual or load_u32(header + 36) < message_size or not is_cipher(load_u32(header + 48), 0)):
+        judge_properties(header, message_size, packet)
+    if message_class == 0 and is_notify_queue(data, &packet.queues[DESTINATION_QUEUE]):
+        packet.presence |= HAS_NOTIFICATION
+        packet.derived[NOTIFICATION] = PLAIN if privacy == 0 else ENCRYPTED
+    return 0
+
+
+cdef inline int read_debug(
+    const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
+) noexcept nogil:
+    """DebugHeader: [MS-MQMQ] 2.2.20.8."""
+    cdef uint32_t queue_type
+    if size - at[0] < DEBUG_HEADER_SIZE:
+        return set_fault(fault, TRUNCATED, Field.DebugHeader, at[0], DEBUG_HEADER_SIZE, size - at[0])
+    queue_type = data[at[0]] & 3
+    if queue_type > 1:
+        return set_fault(fault, BAD_FLAG, Field.DebugHeader_Flags, at[0], 0, load_u16(data + at[0]))
+    if load_u16(data + at[0]) & RESERVED_DEBUG:
+        packet.violations |= RESERVED_FLAGS
+    at[0] += DEBUG_HEADER_SIZE
+    if queue_type:
+        if size - at[0] < 16:
+            return set_fault(fault, TRUNCATED, Field.DebugHeader_QueueIdentifier, at[0], 16, size - at[0])
+        packet.sections[DEBUG_QUEUE] = data + at[0]
+        packet.presence |= HAS_DEBUG_QUEUE
+        at[0] += 16
+    return 0
+
+
+cdef inline int read_optional_headers(
+    const uint8_t* data, size_t size, size_t* at, uint32_t user_flags, QueueLists* lists, Packet* packet,
+    Fault* fault,
+) noexcept nogil:
+    """The headers after the MessagePropertiesHeader, and reserved flags, which few packets have."""
+    if load_u16(data + 2) & (FLAG_DEBUG | FLAG_TRACING) == FLAG_TRACING:
+        packet.violations |= MISSING_DEBUG_HEADER
+    if load_u16(data + 2) & RESERVED_BASE or user_flags & <uint32_t>RESERVED_USER:
+        packet.violations |= RESERVED_FLAGS
+    if data[2] & FLAG_DEBUG and read_debug(data, size, at, packet, fault) != 0:
+        return -1
+    if user_flags & USER_HTTP:
+        if read_http(data, size, at, user_flags, packet, fault) != 0:
+            return -1
+        packet.violations |= 0 if packet.presence & (HAS_SRMP_ENVELOPE | HAS_COMPOUND) else SENT_OVER_HTTP
+    if user_flags & USER_SOAP and read_soap(data, size, at, packet, fault) != 0:
+        return -1
+    if user_flags & USER_MULTI_QUEUE and read_multi_queue(data, size, at, lists, packet, fault) != 0:
+        return -1
+    return 0
+
+
+cdef inline int read_headers(
+    const uint8_t* data, size_t packet_size, size_t* at, QueueLists* lists, Packet* packet, Fault* fault
+) noexcept nogil:
+    """All headers after the BaseHeader, from ``at`` on, which moves to the end of the last."""
+    cdef uint32_t base = load_u16(data + 2)
+    cdef uint32_t flags
+    if wire_unlikely(base & FLAG_INTERNAL):
+        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, base)
+    if read_user_header(data, packet_size, at, packet, fault) != 0:
+        return -1
+    flags = load_u32(packet.sections[USER] + USER_FLAGS_AT)
+    if flags & USER_TRANSACTION and read_transaction(data, packet_size, at, packet, fault) != 0:
+        return -1
+    if flags & USER_SECURITY and read_security(data, packet_size, at, packet, fault) != 0:
+        return -1
+    if flags & USER_PROPERTIES and read_properties(data, packet_size, at, packet, fault) != 0:
+        return -1
+    if wire_unlikely(
+        base & (FLAG_DEBUG | FLAG_TRACING | RESERVED_BASE)
+        or flags & (USER_HTTP | USER_SOAP | USER_MULTI_QUEUE | <uint32_t>RESERVED_USER)
+    ):
+        if read_optional_headers(data, packet_size, at, flags, lists, packet, fault) != 0:
+            return -1
+    return 0
+
+
+cdef inline int read_message(
+    const uint8_t* data, size_t size, bint strict, QueueLists* lists, Packet* packet, Fault* fault
+) noexcept nogil:
+    """One UserMessage packet. 0, or -1 with ``fault`` set.
+
+    ``lists``, unless NULL, are arrays for the queues of a MultiQueueFormatHeader.
+    """
+    cdef size_t at = BASE_HEADER_SIZE
+    cdef size_t packet_size
+    cdef uint32_t base
+    clear_packet(packet)
+    if read_base_header(data, size, packet, fault) != 0:
+        return -1
+    packet_size = packet.size
+    base = load_u16(data + 2)
+    if read_headers(data, packet_size, &at, lists, packet, fault) != 0:
+        return -1
+    packet.end = at
+    if base & FLAG_SESSION:
+        packet.sections[SESSION] = data + packet_size
+        packet.presence |= HAS_SESSION
+        packet.violations |= 0 if load_u16(data + packet_size + 12) else WINDOW_SIZE
+    if wire_unlikely(packet_size - at > 3 or packet.extent != size):
+        packet.violations |= TRAILING_BYTES
+        packet.presence |= HAS_TRAILING
+        set_trailing(packet, packet_size, size)
+    if wire_unlikely(strict and packet.violations & DISCARDABLE):
+        return message_violation_fault(data, size, packet, fault)
+    packet.presence |= DECODED
+    if wire_unlikely(packet.parts[BODY].length == ACK_BODY_SIZE and not base & FLAGS_OF_NO_ACK):
+        recognise_ack(data, packet)
+    return 0
+
+
+cdef size_t largest_message(const Packet* packet, FormatName** lists) noexcept nogil
+cdef size_t write_message(
+    const Packet* packet, const uint8_t* payload, FormatName** lists, uint8_t* target
+) noexcept nogil
+cdef void put_base_header(
+    uint8_t* target, uint32_t flags, size_t packet_size, uint32_t time_to_reach_queue
+) noexcept nogil
+cdef uint8_t* put_session_header(uint8_t* target, const Packet* packet) noexcept nogil

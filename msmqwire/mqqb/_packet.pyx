@@ -1,0 +1,550 @@
+"""Message packets one at a time: [MS-MQMQ] 2.2.20, [MS-MQQB] 2.2. Readers and writers are in ``_messages.pxd`` and
+``_sessions.pxd``.
+
+A packet is a value over the bytes it was decoded from. Its attributes have the names of the columns and are loaded on
+access, through the layout that makes the columns.
+"""
+
+from dataclasses import fields, replace
+from uuid import UUID
+
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from msmqwire.columns._payloads cimport hold_payload
+from msmqwire.mqqb._kernel cimport (
+    CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, HAS_ACKNOWLEDGED, HAS_COMPOUND, HAS_MULTI_QUEUE, HAS_SECURITY,
+    HAS_SESSION, HAS_SOAP, HAS_TRANSACTION, KIND, PING, SESSION_ACK, Packet, blank_sections, clear_packet,
+)
+from msmqwire.mqqb.framing cimport FLAG_INTERNAL
+from msmqwire.mqqb._messages cimport read_message
+from msmqwire.mqqb._sessions cimport is_ping, read_session
+from msmqwire.mqqb._values cimport (
+    Builder, format_name_of, packed_session, queues_of, rewritten_message, value_of
+)
+from msmqwire.wire._fault cimport Fault, decode_error
+from msmqwire.wire._transport cimport Transport, accepted_transports, transport_code
+
+from msmqwire.columns.signature import packet_signature, python_type
+from msmqwire.errors import DecodeError, EncodeError
+from msmqwire.mqqb.groups import (
+    Acknowledgment, CompoundMessageHeader, MultiQueueFormatHeader, SecurityHeader, SessionHeader, SoapHeader,
+    TransactionHeader,
+)
+from msmqwire.mqqb.rules import refusal
+from msmqwire.mqqb.schema import (
+    FIELDS, MESSAGES, SESSION_KINDS, SESSIONS, TRANSPORTS, SessionViolation, Violation
+)
+
+__all__ = [
+    "ConnectionParameters", "EstablishConnection", "Ping", "SessionAck", "UserMessage", "decode", "encode",
+]
+
+cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
+NIL = UUID(int=0)
+AES = 5    # PrivacyLevel
+FOR_EVER = 0xFFFFFFFF
+
+# Attributes of a message that are not in an optional header, and their defaults
+MESSAGE_DEFAULTS = {
+    "priority": 3,
+    "debug_header": False,
+    "tracing": False,
+    "time_to_reach_queue": FOR_EVER,
+    "source_queue_manager": NIL,
+    "queue_manager_address": NIL,
+    "time_to_be_received": FOR_EVER,
+    "sent_time": 0,
+    "message_id": 0,
+    "hop_count": 0,
+    "delivery_mode": "express",
+    "negative_source_journaling": False,
+    "positive_source_journaling": False,
+    "sent_over_http": False,
+    "destination_queue": None,
+    "admin_queue": None,
+    "response_queue": None,
+    "connector_type": None,
+    "positive_arrival_ack": False,
+    "positive_receive_ack": False,
+    "negative_arrival_ack": False,
+    "negative_receive_ack": False,
+    "label": "",
+    "message_class": 0,
+    "correlation_guid": NIL,
+    "correlation_ordinal": 0,
+    "body_type": 0,
+    "application_tag": 0,
+    "body": b"",
+    "allocation_body_size": None,
+    "privacy_level": 0,
+    "hash_algorithm": 0x8004,
+    "encryption_algorithm": None,
+    "extension_data": b"",
+    "debug_queue": None,
+    "srmp_envelope": None,
+}
+cdef tuple QUEUES = ("destination_queue", "admin_queue", "response_queue")
+cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
+READABLE = frozenset(MESSAGE_DEFAULTS) | {
+    "kind", "packet_size", "base_flags", "user_flags", "transaction_flags", "properties_flags", "message_class_name",
+    "message_size", "notification", "trailing", "body_type_name", "body_format", "body_text",
+}
+SESSION_READABLE = ("kind", "packet_size", "base_flags", "internal_flags", "trailing")
+
+# The optional headers: attribute, class and presence bit
+GROUPS = {
+    "transaction": (TransactionHeader, HAS_TRANSACTION),
+    "security": (SecurityHeader, HAS_SECURITY),
+    "compound": (CompoundMessageHeader, HAS_COMPOUND),
+    "soap": (SoapHeader, HAS_SOAP),
+    "multi_queue": (MultiQueueFormatHeader, HAS_MULTI_QUEUE),
+    "session": (SessionHeader, HAS_SESSION),
+}
+GROUP_FIELDS = {
+    group: tuple([field.name for field in fields(group)])
+    for group in (*[group for group, _ in GROUPS.values()], Acknowledgment)
+}
+
+# Attributes of session packets and their defaults; ... where there is none
+SESSION_DEFAULTS = {
+    PING: {"cookie": ..., "queue_manager": ..., "initiator_is_client": False, "refused": False},
+    ESTABLISH_CONNECTION: {
+        "client_guid": ..., "server_guid": NIL, "time_stamp": 0, "operating_system": 0x0310, "refused": False
+    },
+    CONNECTION_PARAMETERS: {
+        "recoverable_ack_timeout": ..., "ack_timeout": ..., "window_size": ..., "refused": False
+    },
+    SESSION_ACK: {
+        "ack_sequence_number": 0, "recoverable_msg_ack_seq_number": 0, "recoverable_msg_ack_flags": 0,
+        "user_msg_sequence_number": 0, "recoverable_msg_seq_number": 0, "window_size": ..., "refused": False,
+    },
+}
+
+cdef dict MESSAGE_TYPES = {column.name: python_type(column.type) for column in MESSAGES.columns}
+cdef dict SESSION_TYPES = {column.name: python_type(column.type) for column in SESSIONS.columns}
+MESSAGE_KEYWORDS = {
+    **{name: MESSAGE_TYPES[name] for name in MESSAGE_DEFAULTS},
+    **{name: group.__name__ for name, (group, _) in GROUPS.items()},
+}
+SESSION_SIGNATURES = {
+    kind: packet_signature({name: SESSION_TYPES[name] for name in defaults}, defaults)
+    for kind, defaults in SESSION_DEFAULTS.items()
+}
+
+cdef enum:
+    RESERVED_SECURITY_FLAGS = 0xF000
+
+
+cdef class MessagePacket:
+    """The base class of all packets.
+
+    A packet compares, hashes, prints and pickles as a value; reserved bytes and padding are not part of it. It keeps
+    the bytes it was decoded from alive.
+    """
+
+    cdef object owner            # keeps the bytes alive
+    cdef const uint8_t* data
+    cdef Packet header
+
+    def __cinit__(self, *args, **kwargs):
+        self.owner = b""
+        self.data = <const uint8_t*>PyBytes_AS_STRING(self.owner)
+        blank_sections(&self.header)
+
+    def __init__(self):
+        raise TypeError("decode() makes packets; to write one, build one of the packets of msmqwire.mqqb")
+
+    @property
+    def violations(self):
+        """Names of the rules that the packet breaks; empty for a conforming one."""
+        flags = Violation if isinstance(self, UserMessage) else SessionViolation
+        return tuple([flag.name.lower() for flag in flags if self.header.violations & <uint32_t>flag])
+
+    cdef bytes canonical(self):
+        """The packet as it is written: reserved bytes and padding are not part of the value."""
+        if isinstance(self, UserMessage):
+            return rewritten_message(&self.header, self.data)
+        return packed_session(&self.header)
+
+    cdef tuple value(self):
+        """What a packet is compared by: its violations and its fields, however these are written."""
+        cdef list parts = [self.header.violations]
+        for name, part in self._parts():
+            if name == "security":
+                part = replace(part, security_flags=part.security_flags & ~<int>RESERVED_SECURITY_FLAGS)
+            parts.append((name, part))
+        return tuple(parts)
+
+    def __eq__(self, other):
+        if not isinstance(other, MessagePacket):
+            return NotImplemented
+        return type(self) is type(other) and self.value() == (<MessagePacket>other).value()
+
+    def __hash__(self):
+        return hash((type(self), self.value()))
+
+    def __repr__(self):
+        shown = ", ".join([f"{name}={value!r}" for name, value in self._parts()])
+        return f"{type(self).__name__}({shown})"
+
+    def __reduce__(self):
+        return restore, (bytes(self.owner), "udp" if isinstance(self, Ping) else "tcp")
+
+    def __dir__(self):
+        return [*object.__dir__(self), *self._readable()]
+
+
+cdef class UserMessage(MessagePacket):
+    """A message: [MS-MQMQ] 2.2.20.
+
+    Attributes are called as the columns of the messages table are, those of an optional header stand together in an
+    object that is None when the packet lacks the header. Queues are format names of ``msmqwire.formatname``, text
+    where a direct name is none, and None where the packet has none or does not say its host. Without a
+    MessagePropertiesHeader, the attributes of its fields are None.
+
+    Parameters
+    ----------
+    destination_queue, admin_queue, response_queue : FormatName or str, optional
+        Format names. A private destination is on the queue manager that ``queue_manager_address`` names, which is taken
+        from it unless given.
+    debug_header : bool
+        Set with ``tracing`` or ``debug_queue``; alone, it writes a DebugHeader without a queue.
+    priority : int
+        0 to 7; 3, for a transactional message 0.
+    time_to_reach_queue, time_to_be_received : int
+        Seconds; for ever unless given.
+    sent_time : int
+        Seconds since 1970.
+    delivery_mode : {"express", "recoverable"}
+        Recoverable for a transactional message.
+    encryption_algorithm : int
+        0x6801 (RC4); 0x6610 (AES-256) when ``privacy_level`` is 5.
+    body, extension_data : bytes-like
+    srmp_envelope : str, optional
+        With it or ``compound``, ``sent_over_http`` is set.
+    transaction, security, compound, soap, multi_queue, session : optional
+        The optional headers.
+
+    Raises
+    ------
+    EncodeError
+        The specification does not let a sender send the packet.
+
+    Examples
+    --------
+    >>> from msmqwire import mqqb
+    >>> message = mqqb.UserMessage(destination_queue="DIRECT=OS:server\\\\private$\\\\orders", label="one", body=b"...")
+    >>> packet = encode(message)
+    >>> decode(packet).destination_queue
+    DirectName(protocol='os', address='server', queue='orders', queue_type='private', subqueue=None, suffix=None)
+    >>> len(packet)
+    188
+    """
+
+    __signature__ = packet_signature(MESSAGE_KEYWORDS, {**MESSAGE_DEFAULTS, **dict.fromkeys(GROUPS)})
+
+    def __init__(self, **values):
+        cdef Builder builder = Builder()
+        groups = {name: values.pop(name, None) for name in GROUPS}
+        unknown = values.keys() - MESSAGE_DEFAULTS.keys()
+        if unknown:
+            raise TypeError(f"UserMessage has no {', '.join(map(repr, sorted(unknown)))}")
+        for name in QUEUES:
+            if values.get(name) is not None:
+                values[name] = format_name_of(values[name], name)
+        values = {**message_defaults(values, groups), **values}
+        for name, value in values.items():
+            if name not in QUEUES and value is not None:
+                builder.put(name, value)
+        builder.put_queues(values["destination_queue"], values["admin_queue"], values["response_queue"])
+        for name, group in groups.items():
+            if group is not None:
+                put_group(builder, name, group)
+        attach(self, builder.packed())
+
+    def __getattr__(self, str name):
+        if name in READABLE:
+            return value_of(&self.header, self.owner, self.data, name, False)
+        if name in GROUPS:
+            group, bit = GROUPS[name]
+            return group_of(self, group) if self.header.presence & <uint32_t>bit else None
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def acknowledged(self):
+        """What an OrderAck or FinalAck packet acknowledges; None for other messages."""
+        return group_of(self, Acknowledgment) if self.header.presence & HAS_ACKNOWLEDGED else None
+
+    def _readable(self):
+        return [*READABLE, *GROUPS]
+
+    def _parts(self):
+        """The keywords that build it: the values that differ from their defaults."""
+        groups = {name: getattr(self, name) for name in GROUPS}
+        given = {
+            "body": self.body or b"", "destination_queue": self.destination_queue, "tracing": self.tracing,
+            "debug_queue": self.debug_queue,
+            "privacy_level": self.privacy_level, "srmp_envelope": self.srmp_envelope,
+        }
+        defaults = message_defaults(given, groups)
+        for name, default in defaults.items():
+            value = getattr(self, name)
+            value = bytes(value) if isinstance(value, memoryview) else value
+            if value != default:
+                yield name, value
+        for name, group in groups.items():
+            if group is not None:
+                yield name, group
+
+
+cdef dict message_defaults(dict values, dict groups):
+    """The defaults of a message, some of which follow from its other values."""
+    destination = values.get("destination_queue")
+    return {
+        **MESSAGE_DEFAULTS,
+        "debug_header": bool(values.get("tracing")) or values.get("debug_queue") is not None,
+        "priority": 0 if groups["transaction"] is not None else 3,
+        "delivery_mode": "recoverable" if groups["transaction"] is not None else "express",
+        "queue_manager_address": destination.guid if getattr(destination, "kind", "") == "private" else NIL,
+        "encryption_algorithm": 0x6610 if values.get("privacy_level") == AES else 0x6801,
+        "allocation_body_size": len(values.get("body", b"")),
+        "sent_over_http": groups["compound"] is not None or values.get("srmp_envelope") is not None,
+    }
+
+
+cdef object group_of(UserMessage message, object group):
+    """An optional header as a value."""
+    cdef dict values = {}
+    for name in GROUP_FIELDS[group]:
+        if name in LISTS:
+            values[name] = queues_of(&message.header, message.data, <size_t>LISTS.index(name))
+        else:
+            value = value_of(&message.header, message.owner, message.data, name, False)
+            values[name] = bytes(value) if isinstance(value, memoryview) else value
+    return group(**values)
+
+
+cdef int put_group(Builder builder, str name, object group) except -1:
+    kind, bit = GROUPS[name]
+    if not isinstance(group, kind):
+        raise EncodeError(name, f"must be a {kind.__name__}, not {type(group).__name__}")
+    builder.draft.packet.presence |= <uint32_t>bit
+    for field in GROUP_FIELDS[kind]:
+        value = getattr(group, field)
+        if field in LISTS:
+            builder.put_list(<size_t>LISTS.index(field), value)
+        elif value is not None:
+            builder.put(field, value)
+    return 0
+
+
+cdef class SessionPacket(MessagePacket):
+    """The base class of the packets of sessions."""
+
+    def __getattr__(self, str name):
+        if name in SESSION_READABLE or name in SESSION_DEFAULTS[kind_of(type(self))]:
+            return value_of(&self.header, self.owner, self.data, name, True)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _readable(self):
+        return [*SESSION_READABLE, *SESSION_DEFAULTS[kind_of(type(self))]]
+
+    def _parts(self):
+        for name in SESSION_DEFAULTS[kind_of(type(self))]:
+            yield name, getattr(self, name)
+
+
+cdef class EstablishConnection(SessionPacket):
+    """The first packet of a session, and the answer to it: [MS-MQQB] 2.2.3.
+
+    Parameters
+    ----------
+    client_guid : uuid.UUID
+    server_guid : uuid.UUID
+        Zeros unless given, as for a direct name.
+    time_stamp : int
+        Milliseconds.
+    operating_system : int
+    refused : bool
+    """
+
+    __signature__ = SESSION_SIGNATURES[ESTABLISH_CONNECTION]
+
+    def __init__(self, **values):
+        build_session(self, values)
+
+
+cdef class ConnectionParameters(SessionPacket):
+    """Timeouts in milliseconds and the window of a session in messages: [MS-MQQB] 2.2.2.
+
+    Examples
+    --------
+    >>> parameters = ConnectionParameters(recoverable_ack_timeout=1496, ack_timeout=120000, window_size=64)
+    >>> len(encode(parameters))
+    32
+    """
+
+    __signature__ = SESSION_SIGNATURES[CONNECTION_PARAMETERS]
+
+    def __init__(self, **values):
+        build_session(self, values)
+
+
+cdef class SessionAck(SessionPacket):
+    """What has arrived in a session: [MS-MQQB] 2.2.6."""
+
+    __signature__ = SESSION_SIGNATURES[SESSION_ACK]
+
+    def __init__(self, **values):
+        build_session(self, values)
+
+
+cdef class Ping(SessionPacket):
+    """The datagram that asks whether a session would be accepted, and the answer to it: [MS-MQQB] 2.2.7."""
+
+    __signature__ = SESSION_SIGNATURES[PING]
+
+    def __init__(self, **values):
+        build_session(self, values)
+
+
+cdef tuple SESSION_CLASSES = (Ping, EstablishConnection, ConnectionParameters, SessionAck)
+
+
+cdef object kind_of(type class_):
+    return SESSION_CLASSES.index(class_)
+
+
+cdef int build_session(SessionPacket packet, dict values) except -1:
+    cdef Builder builder = Builder(session=True)
+    cdef object kind = kind_of(type(packet))
+    cdef dict defaults = SESSION_DEFAULTS[kind]
+    unknown = values.keys() - defaults.keys()
+    missing = [name for name, default in defaults.items() if default is ... and name not in values]
+    if unknown or missing:
+        wrong = f"has no {', '.join(sorted(unknown))}" if unknown else f"needs {', '.join(missing)}"
+        raise TypeError(f"{type(packet).__name__} {wrong}")
+    builder.put("kind", SESSION_KINDS[kind])
+    for name, value in {**defaults, **values}.items():
+        builder.put(name, value)
+    attach(packet, builder.packed())
+    return 0
+
+
+# --- decode and encode ---
+
+
+cdef int read_packet(MessagePacket packet, size_t size, uint32_t transport, bint strict) except -1:
+    """Read the bytes that the packet holds."""
+    cdef Fault fault
+    cdef int status
+    if isinstance(packet, UserMessage):
+        status = read_message(packet.data, size, strict, NULL, &packet.header, &fault)
+    else:
+        status = read_session(packet.data, size, transport, strict, &packet.header, &fault)
+    if status != 0:
+        raise decode_error(&fault, FIELDS)
+    return 0
+
+
+cdef int attach(MessagePacket packet, bytes data) except -1:
+    """Give a packet under construction the bytes just written for it; refuse one that breaks a rule."""
+    cdef uint32_t transport = Transport.UDP if isinstance(packet, Ping) else Transport.TCP
+    packet.owner = data
+    packet.data = <const uint8_t*>PyBytes_AS_STRING(data)
+    try:
+        read_packet(packet, <size_t>len(data), transport, False)
+    except DecodeError as error:
+        clear_packet(&packet.header)
+        raise EncodeError(error.field, f"{error.code}: {error.detail}") from None
+    return refuse_violations(packet)
+
+
+cdef int refuse_violations(MessagePacket packet) except -1:
+    for name in packet.violations:
+        if name != "unresolved_queue":
+            raise refusal(name)
+    return 0
+
+
+def decode(data, *, bint strict=False, str transport="unknown"):
+    """Decode one message packet: [MS-MQMQ] 2.2.20, [MS-MQQB] 2.2.
+
+    Parameters
+    ----------
+    data : bytes-like
+        One packet, with the SessionHeader that follows it if there is one. It is viewed
+        where it is ``bytes``, else copied.
+    strict : bool
+        Fault for what a conforming receiver refuses, instead of noting a violation.
+    transport : {"unknown", "udp", "tcp"}
+        The transport of the packet: pings come over UDP, all others over TCP. If it is unknown the signature decides.
+
+    Raises
+    ------
+    DecodeError
+        With code, field and offset of the first fault.
+
+    Examples
+    --------
+    >>> decode(bytes.fromhex("10cd1b004c494f5224000000ffffffff0000010001000000000000000000000040000000"))
+    SessionAck(ack_sequence_number=1, recoverable_msg_ack_seq_number=0, recoverable_msg_ack_flags=0, \
+user_msg_sequence_number=0, recoverable_msg_seq_number=0, window_size=64, refused=False)
+    >>> decode(b"\\x10\\0\\0\\0LIOR")
+    Traceback (most recent call last):
+    msmqwire.errors.DecodeError: truncated: BaseHeader at byte 0: needs 16 bytes, 8 left
+    """
+    cdef MessagePacket packet
+    cdef const uint8_t* start
+    cdef size_t size
+    cdef uint32_t code = transport_code(transport, ACCEPTED)
+    cdef type class_
+    owner = hold_payload(data, FIELDS, &start, &size)
+    class_ = UserMessage
+    if is_ping(start, size, code):
+        class_ = Ping
+    elif size > 2 and start[2] & FLAG_INTERNAL:
+        class_ = EstablishConnection
+    packet = class_.__new__(class_)
+    packet.owner = owner
+    packet.data = start
+    read_packet(packet, size, code, strict)
+    if class_ is EstablishConnection:
+        packet = of_its_kind(packet)
+    return packet
+
+
+cdef MessagePacket of_its_kind(MessagePacket read):
+    """A packet with InternalHeader as an object of its own class, which is known when it has been read."""
+    cdef type class_ = SESSION_CLASSES[read.header.derived[KIND]]
+    cdef MessagePacket packet
+    if class_ is EstablishConnection:
+        return read
+    packet = class_.__new__(class_)
+    packet.owner = read.owner
+    packet.data = read.data
+    packet.header = read.header
+    return packet
+
+
+def restore(bytes data, str transport):
+    """Unpickle a packet; its bytes alone do not say whether it is a ping."""
+    return decode(data, transport=transport)
+
+
+def encode(MessagePacket packet not None):
+    """Write one packet; ``decode(encode(packet), strict=True) == packet``.
+
+    Reserved bits and padding are zeros, and a packet is a multiple of four bytes long.
+
+    Raises
+    ------
+    EncodeError
+        The packet was decoded with violations, which no conforming sender produces.
+    """
+    if packet.header.extent == 0:
+        raise EncodeError("PacketSize", "the packet was never built")
+    refuse_violations(packet)
+    return packet.canonical()

@@ -1,0 +1,224 @@
+"""The reader and the writer of session packets: [MS-MQQB] 2.2, little-endian, byte offsets:
+
+    BaseHeader 16 | InternalHeader 16 Reserved u16 | 18 Flags u16
+    EstablishConnection     20 ClientGuid | 36 ServerGuid | 52 TimeStamp u32 | 56 OperatingSystem u16 | 60 Padding 512
+    ConnectionParameters    20 RecoverableAckTimeout u32 | 24 AckTimeout u32 | 28 Reserved u16 | 30 WindowSize u16
+    SessionAck              20 SessionHeader
+    Ping                    0 Flags u16 | 2 Signature u16 0x5548 | 4 Cookie u32 | 8 QMGuid
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from msmqwire.columns._batch cimport DECODED
+from msmqwire.mqqb._kernel cimport (
+    CONNECTION_PARAMETERS, ESTABLISH, ESTABLISH_CONNECTION, FLAG_DEBUG, FLAG_TRACING, FOR_EVER, HAS_TRAILING_BYTES,
+    HAS_WINDOW, IS_ESTABLISH, IS_PACKET, IS_PARAMETERS, IS_PING, IS_SESSION_ACK, KIND, PARAMETERS, PING, PINGED,
+    REFUSED, RESERVED_BASE, RESERVED_INTERNAL, RESERVED_SYSTEM, SESSION, SESSION_ACK, WINDOW, Field, Packet,
+    clear_packet, first_extra_byte, read_base_header, set_trailing,
+)
+from msmqwire.mqqb.framing cimport (
+    BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE
+)
+from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire._fault cimport BAD_FLAG, BAD_SIGNATURE, BAD_SIZE, BAD_TYPE, TRUNCATED, Fault, set_fault
+from msmqwire.wire._transport cimport Transport
+
+
+# --- Written by `make build` from rules.py; do not edit ---
+# Bits of the column ``violations`` of sessions
+cdef enum SessionViolation:
+    TRAILING_BYTES = 1 << 0
+    TIMEOUT_RANGE = 1 << 1
+    OPERATING_SYSTEM = 1 << 2
+    TIME_TO_REACH_QUEUE = 1 << 3
+    RESERVED_FLAGS = 1 << 4
+    RESERVED_NONZERO = 1 << 5
+    CONNECTION_REFUSED = 1 << 6
+    MESSAGE_FLAGS = 1 << 7
+    WINDOW_SIZE = 1 << 8
+# --- End of the written part ---
+
+
+# InternalHeader.Flags: PT in four bits, then CS
+cdef enum InternalPacket:
+    PACKET_SESSION_ACK = 1
+    PACKET_ESTABLISH = 2
+    PACKET_PARAMETERS = 3
+    PACKET_TYPE_BITS = 0xF
+    PACKET_REFUSED = 1 << 4
+
+cdef enum:
+    INTERNAL_HEADER_SIZE = 4
+    INTERNAL_FIXED_SIZE = 20       # with the BaseHeader
+    ESTABLISH_SIZE = 552
+    PARAMETERS_SIZE = 12
+    PING_SIZE = 24
+    PING_SIGNATURE = 0x5548
+    LARGEST_SESSION = 576          # an EstablishConnection packet has 572
+    RESIDENT_SYSTEM = 0x10         # OperatingSystem.RE
+
+# Timeouts of ConnectionParametersHeader in milliseconds
+cdef enum:
+    LEAST_RECOVERABLE_ACK_TIMEOUT = 0x1F4
+    LEAST_ACK_TIMEOUT = 0x4E20
+    LARGEST_ACK_TIMEOUT = 0x1D4C0
+
+
+cdef inline bint is_ping(const uint8_t* data, size_t size, uint32_t transport) noexcept nogil:
+    """Whether to read a ping: decided by the transport, where it is unknown by the signature of a packet."""
+    if transport == Transport.UNKNOWN:
+        return size < 8 or load_u32(data + 4) != PACKET_SIGNATURE
+    return transport == Transport.UDP
+
+
+cdef inline int read_ping(const uint8_t* data, size_t size, bint strict, Packet* packet, Fault* fault) noexcept nogil:
+    """A Ping packet: [MS-MQQB] 2.2.7."""
+    if size < PING_SIZE:
+        return set_fault(fault, TRUNCATED, Field.Ping, 0, PING_SIZE, size)
+    if load_u16(data + 2) != PING_SIGNATURE:
+        return set_fault(fault, BAD_SIGNATURE, Field.Ping_Signature, 2, PING_SIGNATURE, load_u16(data + 2))
+    packet.extent = PING_SIZE
+    packet.end = PING_SIZE
+    if size > PING_SIZE:
+        packet.violations |= TRAILING_BYTES
+        packet.presence |= HAS_TRAILING_BYTES
+        set_trailing(packet, PING_SIZE, size)
+        if strict:
+            return set_fault(fault, BAD_SIZE, Field.Ping, PING_SIZE, PING_SIZE, size)
+    packet.derived[KIND] = PING
+    packet.derived[REFUSED] = data[0] >> 1 & 1
+    packet.sections[PINGED] = data
+    packet.presence |= DECODED | IS_PING
+    return 0
+
+
+cdef inline int read_establish(const uint8_t* data, size_t left, Packet* packet, Fault* fault) noexcept nogil:
+    """EstablishConnectionHeader: [MS-MQQB] 2.2.3.1."""
+    if left < ESTABLISH_SIZE:
+        return set_fault(
+            fault, TRUNCATED, Field.EstablishConnectionHeader, INTERNAL_FIXED_SIZE, ESTABLISH_SIZE, left
+        )
+    packet.derived[KIND] = ESTABLISH_CONNECTION
+    packet.sections[ESTABLISH] = data
+    packet.presence |= IS_ESTABLISH
+    packet.end = INTERNAL_FIXED_SIZE + ESTABLISH_SIZE
+    if data[36] != RESIDENT_SYSTEM:
+        packet.violations |= OPERATING_SYSTEM
+    if load_u16(data + 36) & RESERVED_SYSTEM:
+        packet.violations |= RESERVED_FLAGS
+    if load_u16(data + 38):
+        packet.violations |= RESERVED_NONZERO
+    return 0
+
+
+cdef inline int read_parameters(const uint8_t* data, size_t left, Packet* packet, Fault* fault) noexcept nogil:
+    """ConnectionParametersHeader: [MS-MQQB] 2.2.2.1."""
+    cdef uint32_t recoverable
+    cdef uint32_t plain
+    if left < PARAMETERS_SIZE:
+        return set_fault(
+            fault, TRUNCATED, Field.ConnectionParametersHeader, INTERNAL_FIXED_SIZE, PARAMETERS_SIZE, left
+        )
+    packet.derived[KIND] = CONNECTION_PARAMETERS
+    packet.sections[PARAMETERS] = data
+    packet.sections[WINDOW] = data + 10
+    packet.presence |= IS_PARAMETERS | HAS_WINDOW
+    packet.end = INTERNAL_FIXED_SIZE + PARAMETERS_SIZE
+    recoverable = load_u32(data)
+    plain = load_u32(data + 4)
+    if not (
+        <uint32_t>LEAST_RECOVERABLE_ACK_TIMEOUT <= recoverable <= <uint32_t>LARGEST_ACK_TIMEOUT
+        and <uint32_t>LEAST_ACK_TIMEOUT <= plain <= <uint32_t>LARGEST_ACK_TIMEOUT
+    ):
+        packet.violations |= TIMEOUT_RANGE
+    if load_u16(data + 8):
+        packet.violations |= RESERVED_NONZERO
+    return 0
+
+
+cdef inline int read_session_ack(
+    const uint8_t* data, size_t left, uint32_t flags, Packet* packet, Fault* fault
+) noexcept nogil:
+    """SessionAck, whose SessionHeader PacketSize counts: [MS-MQQB] 2.2.6."""
+    if not flags & FLAG_SESSION:
+        return set_fault(fault, BAD_FLAG, Field.BaseHeader_Flags, 2, 0, flags)
+    if left < SESSION_HEADER_SIZE:
+        return set_fault(fault, TRUNCATED, Field.SessionHeader, INTERNAL_FIXED_SIZE, SESSION_HEADER_SIZE, left)
+    packet.derived[KIND] = SESSION_ACK
+    packet.sections[SESSION] = data
+    packet.sections[WINDOW] = data + 12
+    packet.presence |= IS_SESSION_ACK | HAS_WINDOW
+    packet.end = INTERNAL_FIXED_SIZE + SESSION_HEADER_SIZE
+    if load_u16(data + 12) == 0:
+        packet.violations |= WINDOW_SIZE
+    return 0
+
+
+cdef inline int read_internal(
+    const uint8_t* data, size_t size, bint strict, Packet* packet, Fault* fault
+) noexcept nogil:
+    """A packet with InternalHeader: [MS-MQQB] 2.2.1."""
+    cdef size_t packet_size
+    cdef size_t left
+    cdef size_t extra
+    cdef uint32_t flags
+    cdef uint32_t packet_type
+    cdef int status
+    if read_base_header(data, size, packet, fault) != 0:
+        return -1
+    packet_size = packet.size
+    if not data[2] & FLAG_INTERNAL:
+        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, load_u16(data + 2))
+    left = packet_size - BASE_HEADER_SIZE
+    if left < INTERNAL_HEADER_SIZE:
+        return set_fault(fault, TRUNCATED, Field.InternalHeader, BASE_HEADER_SIZE, INTERNAL_HEADER_SIZE, left)
+    left -= INTERNAL_HEADER_SIZE
+    flags = load_u16(data + 18)
+    packet_type = flags & PACKET_TYPE_BITS
+    packet.presence = IS_PACKET
+    if packet_type == PACKET_ESTABLISH:
+        status = read_establish(data + INTERNAL_FIXED_SIZE, left, packet, fault)
+    elif packet_type == PACKET_PARAMETERS:
+        status = read_parameters(data + INTERNAL_FIXED_SIZE, left, packet, fault)
+    elif packet_type == PACKET_SESSION_ACK:
+        status = read_session_ack(data + INTERNAL_FIXED_SIZE, left, load_u16(data + 2), packet, fault)
+    else:
+        return set_fault(fault, BAD_TYPE, Field.InternalHeader_Flags, 18, 0, flags)
+    if status != 0:
+        return -1
+    packet.derived[REFUSED] = (flags & PACKET_REFUSED) != 0
+    if packet_type == PACKET_SESSION_ACK and flags & PACKET_REFUSED:
+        packet.violations |= CONNECTION_REFUSED
+    if load_u16(data + 16):
+        packet.violations |= RESERVED_NONZERO
+    if load_u16(data + 2) & (FLAG_DEBUG | FLAG_TRACING) or (
+        packet_type != PACKET_SESSION_ACK and load_u16(data + 2) & FLAG_SESSION
+    ):
+        packet.violations |= MESSAGE_FLAGS
+    if load_u16(data + 2) & RESERVED_BASE or flags & RESERVED_INTERNAL:
+        packet.violations |= RESERVED_FLAGS
+    if load_u32(data + 12) != <uint32_t>FOR_EVER:
+        packet.violations |= TIME_TO_REACH_QUEUE
+    if packet_size - packet.end > 3 or packet.extent != size:
+        packet.violations |= TRAILING_BYTES
+        packet.presence |= HAS_TRAILING_BYTES
+        set_trailing(packet, packet_size, size)
+        if strict:
+            extra = first_extra_byte(packet, packet_size)
+            return set_fault(fault, BAD_SIZE, Field.PacketSize, extra, extra, size)
+    packet.presence |= DECODED
+    return 0
+
+
+cdef inline int read_session(
+    const uint8_t* data, size_t size, uint32_t transport, bint strict, Packet* packet, Fault* fault
+) noexcept nogil:
+    """One packet of a session, or a ping. 0, or -1 with ``fault`` set."""
+    clear_packet(packet)
+    if is_ping(data, size, transport):
+        return read_ping(data, size, strict, packet, fault)
+    return read_internal(data, size, strict, packet, fault)
+
+
+cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil

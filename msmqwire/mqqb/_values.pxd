@@ -1,0 +1,55 @@
+"""Values of packets as Python objects: read from a packet, and built into one."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from msmqwire.columns._convert cimport TextSpan
+from msmqwire.mqqb._kernel cimport BODY, COMPOUND_BODY, PROPERTIES, SECURITY, Draft, Packet
+from msmqwire.wire.cursor cimport load_u32
+from msmqwire.wire._format_name cimport FormatName
+
+cdef enum:
+    SENDER_IS_SID = 1               # ST of SecurityHeader.Flags
+    BODY_ENCRYPTED = 1 << 5         # EB
+
+# The derived columns that are read together
+cdef tuple OF_BODY
+
+
+cdef inline uint32_t body_type_of(const Packet* packet) noexcept nogil:
+    """BodyType of a packet with properties."""
+    return load_u32(packet.sections[PROPERTIES] + 24)
+
+
+cdef inline bint is_encrypted(const Packet* packet) noexcept nogil:
+    """Whether the body of a packet with properties is encrypted: PrivacyLevel and EB."""
+    return load_u32(packet.sections[PROPERTIES] + 40) != 0 or packet.sections[SECURITY][0] & BODY_ENCRYPTED != 0
+
+
+cdef inline size_t body_part(const Packet* packet) noexcept nogil:
+    """The part of a packet that is its body."""
+    return BODY if packet.parts[BODY].length else COMPOUND_BODY
+
+
+cdef object derived_value(const Packet* packet, const uint8_t* data, str name)
+cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session)
+cdef object format_name_of(object name, str field)
+cdef tuple queues_of(const Packet* packet, const uint8_t* data, size_t queue)
+cdef bytes rewritten_message(const Packet* packet, const uint8_t* data)
+cdef bytes packed_session(const Packet* packet)
+
+
+cdef class Builder:
+    """A packet under construction: numbers in a draft, texts and blobs one after the other."""
+    cdef Draft draft
+    cdef bytearray payload
+    cdef list lists
+    cdef bint session
+
+    cdef int put(self, str name, object value) except -1
+    cdef int put_queues(self, object destination, object admin, object response) except -1
+    cdef int put_list(self, size_t queue, object names) except -1
+    cdef bytes packed(self)
+    cdef TextSpan append(self, bytes data)
+    cdef FormatName record_of(self, object name)
+    cdef int put_queue(self, size_t queue, object name, str field) except -1

@@ -1,0 +1,255 @@
+"""Many MS-MQSD packets: from payloads to columns."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset
+
+from msmqwire.columns._batch cimport DECODED, Batch
+from msmqwire.columns._convert cimport TextSpan
+from msmqwire.columns._decoder cimport Decoder, decode_payloads
+from msmqwire.columns._layout cimport (
+    LIST, LIST_END, VALUE, Layout, Source, column_of, fill_rows, hide_incomplete, place_of, put_fault, put_rows,
+    put_whole,
+)
+from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
+from msmqwire.mqsd._kernel cimport (
+    CUT_SIZE, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, IPX_NETWORKS, NETWORKS, REPLY, REPLY_FIELDS, REQUEST_FIELDS,
+    RESPONDING_SITE, SERVERS, ServerColumns, Topology, clear_topology, copy_networks, is_plain_request,
+    read_incomplete, read_plain_reply, read_topology,
+)
+from msmqwire.wire._fault cimport Fault
+from msmqwire.wire.simd cimport wire_unlikely
+from msmqwire.wire._transport cimport Transports, accepted_transports, parse_transports
+
+from msmqwire.mqsd.schema import TOPOLOGY, TRANSPORTS
+
+__all__ = ["decode_batch"]
+
+cdef enum:
+    BLOCK = 32  # packets that are read before their columns are written
+
+cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
+cdef Topology RECORD  # only the offsets of its fields are used
+
+LAYOUT = Layout(
+    TOPOLOGY,
+    {
+        "type": (VALUE, place_of(&RECORD, &RECORD.type)),
+        "ipx_networks": (
+            LIST, place_of(&RECORD, &RECORD.ipx_count), place_of(&RECORD, &RECORD.ipx_networks), IPX_NETWORKS
+        ),
+        "connected_networks": (
+            LIST, place_of(&RECORD, &RECORD.network_count), place_of(&RECORD, &RECORD.networks), NETWORKS
+        ),
+        "servers": (LIST_END, place_of(&RECORD, &RECORD.servers_end), 0, SERVERS),
+        "trailing": (VALUE, place_of(&RECORD, &RECORD.trailing)),
+    },
+    sizeof(Topology),
+    whole={"type": HAS_REQUEST | HAS_REPLY},
+)
+
+
+cdef class TopologyDecoder(Decoder):
+    cdef uint8_t* enterprise_id     # NULL where a column is not requested
+    cdef uint8_t* request_id
+    cdef uint8_t* site_id
+    cdef uint8_t* correlation_id
+    cdef uint8_t* mask
+    cdef int32_t* network_ends
+    cdef uint8_t* networks
+    cdef uint8_t* responding_site_id
+    cdef int32_t* server_ends
+    cdef ServerColumns servers
+
+    cdef int prepare(self) except -1:
+        self.enterprise_id = self.column("enterprise_id")
+        self.request_id = self.column("request_id")
+        self.site_id = self.column("site_id")
+        self.correlation_id = self.column("correlation_id")
+        self.mask = self.column("connected_network_mask")
+        self.network_ends = <int32_t*>self.column("connected_networks")
+        self.networks = self.columns.lists[NETWORKS].members[0]
+        self.responding_site_id = self.column("responding_site_id")
+        self.server_ends = <int32_t*>self.column("servers")
+        self.servers.names = <TextSpan*>self.columns.lists[SERVERS].members[0]
+        self.servers.ip = self.columns.lists[SERVERS].members[1]
+        self.servers.ipx = self.columns.lists[SERVERS].members[2]
+        return 0
+
+    cdef uint8_t* column(self, str name) except? NULL:
+        cdef Source source = (<Layout>LAYOUT).source(name)
+        return column_of(&self.columns, &source)
+
+    cdef size_t put_plain_requests(self, size_t row) noexcept nogil:
+        """Write the plain requests from ``row`` on; the row after the last of them.
+
+        Requests come in long runs, and of a plain one only the GUIDs differ from row to row.
+        """
+        cdef PayloadTable source = self.payloads.table  # local copies, which no store to a column can change
+        cdef uint8_t* enterprise_id = self.enterprise_id
+        cdef uint8_t* request_id = self.request_id
+        cdef uint8_t* site_id = self.site_id
+        cdef size_t start = row
+        cdef size_t stop = self.count
+        cdef Topology packet
+        cdef Span span
+        while row < stop:
+            span = payload_at(&source, row)
+            if not is_plain_request(span.data, span.size):
+                break
+            if enterprise_id != NULL:
+                memcpy(enterprise_id + 16 * row, span.data + 4, 16)
+            if request_id != NULL:
+                memcpy(request_id + 16 * row, span.data + 20, 16)
+            if site_id != NULL:
+                memcpy(site_id + 16 * row, span.data + 36, 16)
+            row += 1
+        if row != start:
+            clear_topology(&packet)
+            packet.presence = DECODED | HAS_REQUEST
+            packet.sections[REQUEST_FIELDS] = NULL
+            packet.servers_end = 0
+            fill_rows(&self.columns, &packet, row - start)
+        return row
+
+    cdef size_t put_plain_replies(self, size_t row) noexcept nogil:
+        """Write the plain replies from ``row`` on; the row after the last of them.
+
+        They come from another site and have no mask and no violation. In a long run they need no record: their columns
+        are written while they are read.
+        """
+        cdef PayloadTable source = self.payloads.table
+        cdef const uint8_t* codes = self.transports.codes
+        cdef uint32_t transport = self.transports.code
+        cdef uint8_t* correlation_id = self.correlation_id
+        cdef uint8_t* site_id = self.responding_site_id
+        cdef int32_t* network_ends = self.network_ends + 1
+        cdef int32_t* server_ends = self.server_ends + 1
+        cdef uint8_t* networks = self.networks
+        cdef ServerColumns servers = self.servers
+        cdef size_t network = self.columns.lists[NETWORKS].count
+        cdef size_t entries = self.columns.lists[SERVERS].count
+        cdef size_t start = row
+        cdef size_t stop = self.count
+        cdef Topology packet    # never in memory, as no function that is not inline is given its address
+        cdef Topology alike
+        cdef Fault fault
+        cdef Span span
+        packet.networks = packet.servers = NULL  # compilers warn otherwise, though a reply that is read has them
+        packet.network_count = 0
+        packet.sections[RESPONDING_SITE] = NULL
+        while row < stop:
+            span = payload_at(&source, row)
+            if codes != NULL:
+                transport = codes[row]
+            if not read_plain_reply(span.data, span.size, transport, &servers, &entries, &packet, &fault):
+                break
+            memcpy(correlation_id + 16 * row, span.data + 4, 16)
+            copy_networks(networks + 16 * network, &packet, span.size)
+            network += packet.network_count
+            network_ends[row] = <int32_t>network
+            memcpy(site_id + 16 * row, packet.sections[RESPONDING_SITE], 16)
+            server_ends[row] = <int32_t>entries
+            row += 1
+        if row != start:
+            self.columns.lists[NETWORKS].count = network
+            self.columns.lists[SERVERS].count = entries
+            memset(self.mask + 4 * start, 0, 4 * (row - start))
+            clear_topology(&alike)
+            alike.presence = DECODED | HAS_REPLY | HAS_REMOTE
+            alike.type = REPLY - 1
+            alike.sections[REPLY_FIELDS] = NULL
+            alike.sections[RESPONDING_SITE] = NULL
+            alike.network_count = 1
+            alike.servers_end = 1
+            fill_rows(&self.columns, &alike, row - start)
+        return row
+
+    cdef size_t put_block(self, size_t row) noexcept nogil:
+        """Read the next packets, then write their columns; the row after them."""
+        cdef Topology[BLOCK] packets
+        cdef uint8_t[BLOCK][CUT_SIZE] headers
+        cdef size_t wholes = self.columns.whole_count
+        cdef PayloadTable source = self.payloads.table
+        cdef ServerColumns servers = self.servers
+        cdef const uint8_t* codes = self.transports.codes
+        cdef uint32_t transport = self.transports.code
+        cdef bint strict = self.strict
+        cdef size_t count = min(<size_t>BLOCK, self.count - row)
+        cdef size_t entries = self.columns.lists[SERVERS].count
+        cdef Fault fault
+        cdef Span span
+        cdef size_t i
+        for i in range(count):
+            span = payload_at(&source, row + i)
+            if codes != NULL:
+                transport = codes[row + i]
+            if wire_unlikely(span.data == NULL):
+                clear_topology(&packets[i])
+            elif wire_unlikely(source.lost != NULL and source.lost[row + i]) and read_incomplete(
+                span.data, span.size, source.lost[row + i], transport, &packets[i], &fault, headers[i]
+            ):
+                put_whole(
+                    &self.columns, &packets[i], &span, headers[i], min(span.size, <size_t>CUT_SIZE), row + i
+                )
+                put_fault(&self.columns, &fault, row + i)
+            elif wire_unlikely(read_topology(
+                span.data, span.size, transport, strict, &servers, &entries, &packets[i], &fault
+            ) != 0):
+                clear_topology(&packets[i])
+                put_fault(&self.columns, &fault, row + i)
+            packets[i].servers_end = <uint32_t>entries
+        self.columns.lists[SERVERS].count = entries
+        put_rows(&self.columns, packets, count)
+        if wire_unlikely(self.columns.whole_count != wholes):
+            hide_incomplete(&self.columns, wholes)
+        return row + count
+
+    cdef void decode(self) noexcept nogil:
+        cdef bint requests = (
+            self.enterprise_id != NULL or self.request_id != NULL or self.site_id != NULL
+        ) and self.payloads.table.lost == NULL  # what is there of an IPX form can look like a plain request
+        cdef bint replies = (
+            self.correlation_id != NULL and self.mask != NULL and self.network_ends != NULL
+            and self.responding_site_id != NULL and self.server_ends != NULL
+        )
+        cdef size_t row = 0
+        while row < self.count:
+            if requests:
+                row = self.put_plain_requests(row)
+            if replies:
+                row = self.put_plain_replies(row)
+            if row < self.count:
+                row = self.put_block(row)
+
+
+def decode_batch(payloads, *, offsets=None, bint strict=False, transport="unknown", columns=None, Batch out=None):
+    """Decode MS-MQSD packets into the columns of the topology table: [MS-MQSD] 2.2.
+
+    Every payload gives one row; one that cannot be decoded gives a row with a fault.
+
+    Parameters
+    ----------
+    payloads
+        As for ``Payloads.of``, less than 2 GiB. About 16,000 rows at a time into the same ``out`` is fastest.
+    offsets : array of integers, optional
+        The start of each payload in one bytes-like object, and the end of the last.
+    strict : bool
+        Fault for what a conforming receiver discards, instead of noting a violation.
+    transport : {"unknown", "udp", "ipx"} or array of uint8, shape (n,)
+        The transport of the packets (0 unknown, 1 UDP, 2 IPX in an array).
+    columns : sequence of str, optional
+        Build only these columns, e.g. ``mqsd.REQUEST_COLUMNS``.
+    out : Batch, optional
+        A batch to overwrite, with everything that its views show.
+
+    Raises
+    ------
+    ValueError
+        A column that does not exist, offsets outside the data, or an ``out`` with other columns.
+    BufferError
+        An Arrow consumer still holds ``out``.
+    """
+    cdef Payloads source = Payloads.of(payloads, offsets)
+    cdef Transports transports = parse_transports(transport, ACCEPTED, source.table.count)
+    return decode_payloads(LAYOUT, TopologyDecoder, source, transports, strict, columns, out)

@@ -1,0 +1,188 @@
+"""Many MS-MQSD packets: from columns to payloads."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.string cimport memcpy
+
+from msmqwire.columns._batch cimport DECODED, Batch
+from msmqwire.columns._convert cimport TextSpan
+from msmqwire.columns._encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
+from msmqwire.columns._payloads cimport PayloadTable, payload_at
+from msmqwire.mqsd._kernel cimport (
+    CLOSING_SIZE, FLAGS_SIZE, IPX_NETWORKS_AT, REPLY_FIXED_SIZE, REQUEST, SERVERS_SIZE_AT, Field, ServerColumns,
+    write_flags, write_reply, write_request,
+)
+from msmqwire.wire.cursor cimport store_u32
+from msmqwire.wire.simd cimport wire_unlikely
+
+from msmqwire.errors import EncodeError
+
+from msmqwire.mqsd._packet import encode
+from msmqwire.mqsd.schema import FIELDS, TOPOLOGY
+
+__all__ = ["encode_batch"]
+
+REQUEST_NEEDS = ("enterprise_id", "request_id", "site_id", "ipx_networks")
+REPLY_NEEDS = ("correlation_id", "connected_network_mask", "connected_networks", "responding_site_id", "servers")
+
+cdef enum:
+    SMALLEST_SERVER = 8  # bytes of an entry with the code unit that closes it
+
+
+# Columns of a batch; NULL for those not requested
+cdef struct Rows:
+    const uint8_t* presence
+    const uint32_t* violations
+    const uint8_t* type
+    bint requests                  # whether the batch has all that a request needs, likewise for a reply
+    bint replies
+    const uint8_t* guids[4]        # of a request: three; then the CorrelationID
+    const int32_t* ipx_ends
+    const uint8_t* ipx_networks
+    const uint32_t* mask
+    const int32_t* network_ends
+    const uint8_t* networks
+    size_t network_count           # of all rows
+    const uint8_t* site
+    const int32_t* server_ends
+    ServerColumns servers
+
+
+cdef inline size_t write_reply_row(
+    const Rows* rows, size_t row, const uint8_t* payload, uint8_t* target
+) noexcept nogil:
+    cdef size_t network = <size_t>rows.network_ends[row]
+    cdef size_t count = <size_t>rows.network_ends[row + 1] - network
+    cdef size_t server = <size_t>rows.server_ends[row]
+    cdef size_t last = <size_t>rows.server_ends[row + 1]
+    cdef const TextSpan* names = rows.servers.names
+    cdef uint8_t* array
+    cdef size_t first
+    cdef size_t size
+    write_reply(target, rows.guids[3] + 16 * row, <uint32_t>count, rows.mask[row], 0)
+    # Four at once, of which what follows is written over those too many; ``largest`` leaves room
+    if count <= 4 and network + 4 <= rows.network_count:
+        memcpy(target + REPLY_FIXED_SIZE, rows.networks + 16 * network, 64)
+    else:
+        memcpy(target + REPLY_FIXED_SIZE, rows.networks + 16 * network, 16 * count)
+    array = target + REPLY_FIXED_SIZE + 16 * count
+    if server == last:
+        return <size_t>(array - target)
+    memcpy(array, rows.site + 16 * row, 16)
+    array += 16
+    # The entries of a row are neighbours in its payload, so that their names and what closes them are copied together
+    first = names[server].offset - FLAGS_SIZE
+    size = names[last - 1].offset + names[last - 1].length + CLOSING_SIZE - first
+    memcpy(array, payload + first, size)
+    while server < last:
+        write_flags(
+            array + (names[server].offset - FLAGS_SIZE - first), rows.servers.ip[server], rows.servers.ipx[server]
+        )
+        server += 1
+    store_u32(target + SERVERS_SIZE_AT, size)
+    return <size_t>(array + size - target)
+
+
+cdef inline size_t write_row(
+    const Rows* rows, const PayloadTable* payloads, size_t row, uint8_t* target
+) noexcept nogil:
+    """Write a row and return its size; 0 when it is refused."""
+    cdef size_t first
+    if wire_unlikely(not rows.presence[row] & DECODED or rows.violations[row]):
+        return 0
+    if rows.type[row] != REQUEST - 1:
+        return write_reply_row(rows, row, payload_at(payloads, row).data, target) if rows.replies else 0
+    if wire_unlikely(not rows.requests):
+        return 0
+    first = <size_t>rows.ipx_ends[row]
+    return write_request(
+        target, rows.guids[0] + 16 * row, rows.guids[1] + 16 * row, rows.guids[2] + 16 * row,
+        rows.ipx_networks + 4 * first, <uint32_t>(<size_t>rows.ipx_ends[row + 1] - first),
+    )
+
+
+cdef class TopologyEncoder(Encoder):
+    cdef Rows rows
+
+    def __cinit__(self, Batch batch):
+        cdef Rows* rows = &self.rows
+        rows.presence = batch.data("presence")
+        rows.violations = <const uint32_t*>batch.data("violations")
+        rows.type = batch.data("type")
+        rows.requests = all([batch.wants(name) for name in REQUEST_NEEDS])
+        rows.replies = all([batch.wants(name) for name in REPLY_NEEDS])
+        rows.guids = [
+            batch.data("enterprise_id"), batch.data("request_id"), batch.data("site_id"), batch.data("correlation_id")
+        ]
+        rows.ipx_ends = <const int32_t*>batch.data("ipx_networks")
+        rows.ipx_networks = batch.data("ipx_networks[]")
+        rows.mask = <const uint32_t*>batch.data("connected_network_mask")
+        rows.network_ends = <const int32_t*>batch.data("connected_networks")
+        rows.networks = batch.data("connected_networks[]")
+        rows.network_count = batch.counts.get("connected_networks[]", 0)
+        rows.site = batch.data("responding_site_id")
+        rows.server_ends = <const int32_t*>batch.data("servers")
+        rows.servers.names = <TextSpan*>batch.data("servers[].name")
+        rows.servers.ip = batch.data("servers[].ip")
+        rows.servers.ipx = batch.data("servers[].ipx")
+
+    cdef size_t write(self, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil:
+        cdef Rows columns = self.rows  # local copies, which no store to a payload can change
+        cdef PayloadTable payloads = self.payloads[0]
+        cdef size_t at = 0
+        cdef size_t size
+        cdef size_t row
+        offsets[0] = 0
+        for row in range(rows):
+            size = write_row(&columns, &payloads, row, data + at)
+            if wire_unlikely(size == 0):
+                return row
+            at += size
+            offsets[row + 1] = <int32_t>at
+        return rows
+
+    cdef size_t largest(self, Batch batch) except? 0:
+        cdef size_t lists = 0
+        lists += 4 * <size_t>batch.counts.get("ipx_networks[]", 0)
+        lists += 16 * <size_t>batch.counts.get("connected_networks[]", 0)
+        lists += SMALLEST_SERVER * <size_t>batch.counts.get("servers[]", 0)
+        return IPX_NETWORKS_AT * batch.length + lists + payload_bytes(batch)
+
+    cdef object refusal(self, size_t row):
+        cdef bint request = self.rows.type[row] == REQUEST - 1
+        cdef Field field = Field.EnterpriseID if request else Field.CorrelationID
+        error = unusable(self.batch, FIELDS[Field.Type], row)
+        if error is not None:
+            return error
+        needed = REQUEST_NEEDS if request else REPLY_NEEDS
+        return EncodeError(
+            FIELDS[field], f"the batch was decoded without all of the columns {', '.join(needed)}", row
+        )
+
+
+def encode_batch(packets, *, Encoded out=None):
+    """Encode many packets: the inverse of ``decode_batch``.
+
+    Parameters
+    ----------
+    packets : Batch, or iterable of packets
+        A batch needs ``type``, ``violations`` and the columns of its packets, such as
+        ``mqsd.REQUEST_COLUMNS``.
+    out : Payloads, optional
+        A result of ``encode_batch`` to overwrite. Its memory is reused unless a slice, a view or a batch of it is
+        still held.
+
+    Raises
+    ------
+    EncodeError
+        With row and field: a row that is null, has a fault, or is not what a conforming sender writes.
+    """
+    cdef Batch batch
+    if not isinstance(packets, Batch):
+        return encode_packets(encode, packets)
+    batch = packets
+    if batch.table is not TOPOLOGY:
+        raise ValueError(f"a batch of {batch.table.name} holds no topology packets")
+    if not (batch.wants("type") and batch.wants("violations")):
+        raise ValueError("a batch to be encoded needs its columns type and violations")
+    return encode_rows(TopologyEncoder(batch), batch, out)

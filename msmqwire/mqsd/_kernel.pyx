@@ -1,0 +1,171 @@
+"""The cold paths of the MS-MQSD kernel: which field, in wire order, is at fault."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.wire._fault cimport (
+    BAD_COUNT, BAD_FLAG, BAD_NAME, BAD_SIZE, BAD_TERMINATOR, BAD_TYPE, BAD_VALUE, TRUNCATED, Fault, is_lost, set_fault
+)
+
+memset(BLANK, 0, sizeof(BLANK))
+
+
+cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
+    if size == 0:
+        return set_fault(fault, TRUNCATED, Field.Version, 0, 1, 0)
+    if size == 1:
+        return set_fault(fault, TRUNCATED, Field.Type, 1, 1, 0)
+    if data[1] != REQUEST and data[1] != REPLY:
+        return set_fault(fault, BAD_TYPE, Field.Type, 1, 0, data[1])
+    return set_fault(fault, TRUNCATED, Field.Reserved, 2, 2, size - 2)
+
+
+cdef int request_truncated(size_t size, Fault* fault) noexcept nogil:
+    if size < 20:
+        return set_fault(fault, TRUNCATED, Field.EnterpriseID, 4, 16, size - 4)
+    if size < 36:
+        return set_fault(fault, TRUNCATED, Field.RequestID, 20, 16, size - 20)
+    return set_fault(fault, TRUNCATED, Field.SiteID, 36, 16, size - 36)
+
+
+cdef int reply_truncated(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
+    """Walk the fixed fields of a reply in wire order to the one at fault; there is one."""
+    cdef uint32_t count
+    cdef uint32_t servers_size
+    cdef size_t at
+    if size < 20:
+        return set_fault(fault, TRUNCATED, Field.CorrelationID, 4, 16, size - 4)
+    if size < 24:
+        return set_fault(fault, TRUNCATED, Field.ConnectedNetworkCount, 20, 4, size - 20)
+    count = load_u32(data + 20)
+    if count == 0 or count > MAX_NETWORKS:
+        return set_fault(fault, BAD_COUNT, Field.ConnectedNetworkCount, 20, MAX_NETWORKS if count else 1, count)
+    if size < 28:
+        return set_fault(fault, TRUNCATED, Field.ConnectedNetworkMask, 24, 4, size - 24)
+    if size < 32:
+        return set_fault(fault, TRUNCATED, Field.DirectoryServiceServerSize, 28, 4, size - 28)
+    servers_size = load_u32(data + 28)
+    if servers_size & 1 or 0 < servers_size < SMALLEST_SERVER_ARRAY:
+        # Whole code units, and at least those of one entry
+        return set_fault(
+            fault, BAD_SIZE, Field.DirectoryServiceServerSize, 28,
+            max(<uint64_t>servers_size + (servers_size & 1), <uint64_t>SMALLEST_SERVER_ARRAY), servers_size,
+        )
+    at = REPLY_FIXED_SIZE
+    if 16 * <size_t>count > size - at:
+        return set_fault(fault, TRUNCATED, Field.ConnectedNetworkArray, at, 16 * <uint64_t>count, size - at)
+    at += 16 * <size_t>count
+    if 16 > size - at:
+        return set_fault(fault, TRUNCATED, Field.RespondingSiteID, at, 16, size - at)
+    at += 16
+    return set_fault(fault, TRUNCATED, Field.DirectoryServiceServerArray, at, servers_size, size - at)
+
+
+cdef bint read_incomplete(
+    const uint8_t* data, size_t size, size_t lost, uint32_t transport, Topology* packet, Fault* fault, uint8_t* fields
+) noexcept nogil:
+    """A packet of which ``lost`` bytes are missing at its end: whether one of its fields lacks some.
+
+    ``fields`` gets a copy of the fixed fields, as far as they are there, and zeros.
+    """
+    cdef size_t captured = min(size, <size_t>CUT_SIZE)
+    cdef size_t networks
+    cdef int status
+    clear_topology(packet)
+    memset(fields, 0, CUT_SIZE)
+    memcpy(fields, data, captured)
+    if size >= REPLY_FIXED_SIZE and data[1] == REPLY and described_by_reply(data) <= size:
+        return False
+    if size < HEADER_SIZE:
+        status = header_fault(data, size, fault)
+    elif data[1] == REQUEST:
+        if size < REQUEST_SIZE:
+            status = request_truncated(size, fault)
+        else:
+            status = ipx_form_truncated(data, size, size + lost, transport, fault)
+    else:
+        status = reply_truncated(data, size, fault) if data[1] == REPLY else header_fault(data, size, fault)
+    if status == 0 or not is_lost(fault, size + lost):
+        return False
+    packet.sections[HEADER] = fields
+    if size < 2:
+        return True
+    packet.type = data[1] - 1
+    if data[1] == REQUEST:
+        packet.presence = HAS_REQUEST
+        packet.sections[REQUEST_FIELDS] = fields
+        return True
+    packet.presence = HAS_REPLY
+    packet.sections[REPLY_FIELDS] = fields
+    if size >= REPLY_FIXED_SIZE:
+        networks = 16 * <size_t>load_u32(data + 20)
+        if networks <= size - REPLY_FIXED_SIZE:
+            packet.network_count = load_u32(data + 20)
+            packet.networks = data + REPLY_FIXED_SIZE
+            if 16 <= size - REPLY_FIXED_SIZE - networks:
+                packet.sections[RESPONDING_SITE] = data + REPLY_FIXED_SIZE + networks
+                packet.presence |= HAS_REMOTE
+    return True
+
+
+cdef size_t described_by_reply(const uint8_t* data) noexcept nogil:
+    """The bytes that the lengths in the fixed fields of a reply account for."""
+    cdef size_t servers_size = load_u32(data + 28)
+    return REPLY_FIXED_SIZE + 16 * <size_t>load_u32(data + 20) + (16 + servers_size if servers_size else 0)
+
+
+cdef int ipx_form_truncated(
+    const uint8_t* data, size_t size, size_t total, uint32_t transport, Fault* fault
+) noexcept nogil:
+    """The field of the IPX form that lacks bytes; 0 if there is none, as in a datagram over IP."""
+    cdef uint32_t count
+    if transport == Transport.UDP or total < SMALLEST_IPX_REQUEST:
+        return 0
+    if size < IPX_NETWORKS_AT:
+        return set_fault(fault, TRUNCATED, Field.IPXNetworkCount, REQUEST_SIZE, 4, size - REQUEST_SIZE)
+    count = load_u32(data + REQUEST_SIZE)
+    if count == 0 or count > MAX_NETWORKS or 4 * <size_t>count <= size - IPX_NETWORKS_AT:
+        return 0
+    return set_fault(
+        fault, TRUNCATED, Field.IPXNetworkNumberArray, IPX_NETWORKS_AT, 4 * <uint64_t>count, size - IPX_NETWORKS_AT
+    )
+
+
+cdef int server_array_fault(const uint8_t* array, size_t size, size_t at, Fault* fault) noexcept nogil:
+    """Read code unit by code unit, as the ABNF of [MS-MQSD] 2.2.3 says, to the one that breaks it."""
+    cdef size_t units = size // 2
+    cdef size_t i
+    cdef size_t place = 0  # in the entry: 0 IP flag, 1 IPX flag, 2 first of the name, 3 the rest
+    cdef uint32_t entry = 0
+    cdef uint16_t unit
+    for i in range(units):
+        unit = load_u16(array + 2 * i)
+        if place < 2:
+            if unit != 0x30 and unit != 0x31:
+                set_fault(fault, BAD_FLAG, Field.DirectoryServiceServerArray, at + 2 * i, 0, unit)
+                fault.item = entry
+                return -1
+            place += 1
+        elif place == 2:
+            if unit == 0 or unit == COMMA:
+                set_fault(fault, BAD_NAME, Field.DirectoryServiceServerArray, at + 2 * i, 0, unit)
+                fault.item = entry
+                return -1
+            place = 3
+        elif unit == COMMA:
+            place = 0
+            entry += 1
+        elif unit == 0:
+            return set_fault(fault, BAD_TERMINATOR, Field.DirectoryServiceServerArray, at + 2 * i, size, 2 * i)
+    return set_fault(fault, BAD_TERMINATOR, Field.DirectoryServiceServerArray, at + size, size, size)
+
+
+cdef int violation_fault(
+    uint32_t violations, const uint8_t* data, size_t size, size_t described, Fault* fault
+) noexcept nogil:
+    """The lowest violation for which a conforming receiver discards the packet, as a fault."""
+    if violations & (MASK_NONZERO_ON_IP | MASK_COUNT_MISMATCH):
+        return set_fault(fault, BAD_VALUE, Field.ConnectedNetworkMask, 24, 0, load_u32(data + 24))
+    return set_fault(fault, BAD_SIZE, Field.DirectoryServiceServerSize, described, described, size)
