@@ -103,7 +103,7 @@ def _computer_name(directory: Directory | None, identifier: UUID | None) -> str 
 
 def _next_hops_as_json(directory: Directory, source: str, destination: DestinationInfo) -> dict[str, Any]:
     """The next hops, or why there are none; for a direct name, the address itself."""
-    from msmqwire.routing import QUERY_INTERVAL, Router
+    from msmqwire.routing import Router
 
     sender = find_machine(directory, source)
     shown: dict[str, Any] = {"source": sender.computer_name}
@@ -112,9 +112,7 @@ def _next_hops_as_json(directory: Directory, source: str, destination: Destinati
     if destination.queue_manager_guid == NIL:
         return {**shown, "rule": "address", "queue_managers": []}
     try:
-        found = Router(directory, max_age=QUERY_INTERVAL).explain_next_hops(
-            sender.identifier, destination.queue_manager_guid
-        )
+        found = Router(directory).explain_next_hops(sender.identifier, destination.queue_manager_guid)
     except RoutingError as error:
         return {**shown, "reason": str(error)}
     names = [_computer_name(directory, each) or str(each) for each in found.identifiers]

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import add_format
 from msmqwire.cli.console import counted, print_json, print_table
-from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, find_machine, open_directory, site_names
+from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory, site_names
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from msmqwire.directory import Directory, QueueManager
     from msmqwire.routing import Hop, Route
 
@@ -17,7 +19,7 @@ __all__ = ["add", "run"]
 
 _EPILOG = f"""\
 SRC and DST are queue managers, by ComputerName, QualifiedComputerName or Identifier. If several hops
-are possible, the route takes the first that the directory has. Each object is read once.
+are possible, the route takes the first that the directory has. No question is put to the directory twice.
 
 rules, with their sections in [MS-MQBR]:
   out_routing_server  3.1.5.1    the sender sends all messages to its out-routing servers
@@ -55,49 +57,52 @@ def run(options: argparse.Namespace) -> int:
     from msmqwire.routing import QUERY_INTERVAL, Router, find_route
 
     directory = open_directory(options.directory)
-    source, destination = (find_machine(directory, text) for text in (options.source, options.destination))
-    router = Router(directory, max_age=QUERY_INTERVAL)
-    route = find_route(router, source.identifier, destination.identifier)
+    route = find_route(Router(directory, max_age=QUERY_INTERVAL), options.source, options.destination)
     if options.format == "json":
-        print_json(_as_json(directory, route))
+        print_json(_as_json(route, _site_names(directory, route)))
     else:
-        _show(directory, route)
+        _show(route, _site_names(directory, route))
     return 0
 
 
-def _show(directory: Directory, route: Route) -> None:
-    first = route.hops[0].source
-    rows = [["hop", "queue manager", "site", "cost", "rule"]]
-    rows.append(["", first.computer_name, _sites(directory, first), "", ""])
+def _site_names(directory: Directory, route: Route) -> dict[UUID, str]:
+    """The names of the sites of the machines on a route."""
+    machines = (route.hops[0].source, *(hop.target for hop in route.hops))
+    sites = dict.fromkeys(site for machine in machines for site in machine.site_identifier_list)
+    return dict(zip(sites, site_names(directory, sites), strict=True))
+
+
+def _show(route: Route, sites: dict[UUID, str]) -> None:
+    def row(machine: QueueManager, number: str = "", cost: str = "", rule: str = "") -> list[str]:
+        names = ", ".join(sites[site] for site in machine.site_identifier_list)
+        return [number, machine.computer_name, names, cost, rule]
+
+    rows = [["hop", "queue manager", "site", "cost", "rule"], row(route.hops[0].source)]
     for number, hop in enumerate(route.hops, 1):
         others = ", ".join(each.computer_name for each in hop.others)
         cost = "" if hop.site_id is None else f"{hop.cost:,}"
         rule = f"{hop.rule} (or {others})" if others else str(hop.rule)
-        rows.append([str(number), hop.target.computer_name, _sites(directory, hop.target), cost, rule])
+        rows.append(row(hop.target, str(number), cost, rule))
     print_table(rows)
     print(f"{counted(len(route.hops), 'hop')}, cost {route.cost:,}", flush=True)
 
 
-def _sites(directory: Directory, machine: QueueManager) -> str:
-    return ", ".join(site_names(directory, machine.site_identifier_list))
-
-
-def _as_json(directory: Directory, route: Route) -> dict[str, Any]:
+def _as_json(route: Route, sites: dict[UUID, str]) -> dict[str, Any]:
     return {
         "source": _named(route.hops[0].source),
         "destination": _named(route.hops[-1].target),
         "cost": route.cost,
-        "hops": [_hop_as_json(directory, hop) for hop in route.hops],
+        "hops": [_hop_as_json(hop, sites) for hop in route.hops],
     }
 
 
-def _hop_as_json(directory: Directory, hop: Hop) -> dict[str, Any]:
+def _hop_as_json(hop: Hop, sites: dict[UUID, str]) -> dict[str, Any]:
     return {
         "source": _named(hop.source),
         "target": _named(hop.target),
         "rule": hop.rule,
         "cost": hop.cost,
-        "site": None if hop.site_id is None else site_names(directory, [hop.site_id])[0],
+        "site": None if hop.site_id is None else sites[hop.site_id],
         "others": [_named(each) for each in hop.others],
     }
 

@@ -156,7 +156,7 @@ class Topology:
                 raise RoutingError(f"{len(found)} QueueManagers have the ComputerName {machine_id}")
             if not found:
                 return None
-            self._machines[machine_id] = found[0]
+            self._machines[machine_id] = self._machines[found[0].identifier] = found[0]
         return self._machines[machine_id]
 
     def to_connect(self, machine_id: UUID | str) -> QueueManager | None:
