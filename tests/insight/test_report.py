@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import resource
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -136,6 +137,9 @@ def browse(page: Path, *options: str) -> str:
     chromium = require_program("chromium")
     profile = page.parent / "profile"
     command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", *options]
+    # A browser reserves more addresses than `make mutants` allows
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    command = ["prlimit", f"--as={'unlimited' if most == resource.RLIM_INFINITY else most}:", *command]
     done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
