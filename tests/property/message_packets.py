@@ -96,9 +96,10 @@ _sessions = st.none() | sessions
 
 
 @st.composite
-def user_messages(draw: st.DrawFn) -> mqqb.UserMessage:
-    """Any message that a queue manager may send."""
+def user_messages(draw: st.DrawFn, sender: uuid.UUID | None = None) -> mqqb.UserMessage:
+    """Any message that a queue manager may send: that sender, its own messages and those that it forwards."""
     options: dict[str, Any] = {}
+    hop_count = draw(st.integers(0, 0x1D))
     destination = draw(_queue_or_none)
     address = draw(_addresses)
     if isinstance(destination, PrivateName):
@@ -132,9 +133,9 @@ def user_messages(draw: st.DrawFn) -> mqqb.UserMessage:
         destination_queue=destination,
         admin_queue=admin,
         response_queue=draw(_queue_or_none),
-        source_queue_manager=draw(guids),
+        source_queue_manager=sender if sender and not hop_count else draw(guids),
         queue_manager_address=address,
-        hop_count=draw(st.integers(0, 0x1D)),
+        hop_count=hop_count,
         connector_type=draw(_guid_or_none),
         label=draw(labels),
         message_class=draw(_classes),
