@@ -1,17 +1,22 @@
-"""What a name in the tables means: faults, violations, columns, PROPIDs, message classes, rules of ``detect``."""
+"""What names in the tables mean: faults, violations, columns, judgements, PROPIDs, message classes, rules of detect."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
+from itertools import pairwise
 
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.errors import similar as like
 from msmqwire.insight.rules import RULES
 from msmqwire.insight.sections import SECTIONS
 from msmqwire.mqqb.message_classes import MEANINGS, MESSAGE_CLASSES
+from msmqwire.notification.judgement import Outcome, Rule, Unverified
 from msmqwire.properties import PROPERTIES, TYPE_NAMES, Property
 from msmqwire.wire.codes import FAULTS
 
@@ -25,8 +30,9 @@ class Explanation:
     Attributes
     ----------
     kind : str
-        ``"fault"``, ``"field"``, ``"violation"``, ``"column"``, ``"property"``, ``"message class"``, ``"rule"``,
-        ``"table"`` or ``"section of a summary"``.
+        ``"fault"``, ``"field"``, ``"violation"``, ``"column"``, ``"outcome"``, ``"rule"`` or ``"unverified"`` of a
+        judgement, ``"property"``, ``"message class"``, ``"rule"`` of ``detect``, ``"table"`` or ``"section of a
+        summary"``.
     name : str
     where : str
         The table, or the object of a PROPID; empty if it is the same everywhere.
@@ -61,6 +67,9 @@ def _every_name() -> Iterator[Explanation]:
             yield Explanation("field", field, table.name, "a field that faults name", table.section)
     for column in CAPTURE.columns:
         yield Explanation("column", column.name, "every table", f"{column.type.name}: {column.about}")
+    for kind_of_name, members in (("outcome", Outcome), ("rule", Rule), ("unverified", Unverified)):
+        for member, meaning in _documented(members):
+            yield Explanation(kind_of_name, member, "notifications", meaning, "[MS-MQCN] 3.2.5")
     for row in PROPERTIES:
         yield Explanation("property", row.name, row.object, _of_property(row), row.section)
     for number, name in MESSAGE_CLASSES.items():
@@ -70,6 +79,16 @@ def _every_name() -> Iterator[Explanation]:
         yield Explanation("section of a summary", name, "", section.about)
     for each in RULES:
         yield Explanation("rule", each.name, each.severity, f"{each.title}; source: {each.source}", each.reference)
+
+
+def _documented(members: type[StrEnum]) -> Iterator[tuple[str, str]]:
+    """The members of an enumeration and the docstrings after them, which only the source has."""
+    (definition,) = ast.parse(inspect.getsource(members)).body
+    assert isinstance(definition, ast.ClassDef)
+    for member, after in pairwise(definition.body):
+        match member, after:
+            case ast.Assign(value=ast.Constant(value=str(name))), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, text.removesuffix(".").replace("``", "`")
 
 
 def _of_property(row: Property) -> str:

@@ -305,8 +305,11 @@ def _probes(name: str, rows: Rows) -> Contributions:
 def _of_notifications(rows: Rows) -> Contributions:
     is_first = rows.array("version") == 1
     roles = _whole(np.where(is_first, _DIRECTORY_SERVER, _QUEUE_MANAGER))
+    # Anyone can send what no receiver applies
+    shows = numbers(pc.fill_null(pc.not_equal(rows["outcome"], Outcome.DISREGARDED), True)).astype(np.bool_)
+    shows &= ~rows.faults
     # Their packets are counted as messages
-    yield from _host(rows, roles, _all(rows, _BIT_OF["change notification"]), ~rows.faults, packets=0)
+    yield from _host(rows, roles, _all(rows, _BIT_OF["change notification"]), shows, packets=0)
     yield from _conversation(rows, packets=0, changes=1)
     columns = {
         "machine": rows.column("dst"),
@@ -316,11 +319,11 @@ def _of_notifications(rows: Rows) -> Contributions:
     }
     yield Contribution("notifications", columns)
     yield from _event("refusal", rows, rows.has("rule"), rows.column("rule"))
-    yield from _of_table("queue_managers", _names(rows))
+    yield from _of_table("queue_managers", _names(rows, shows))
 
 
-def _names(rows: Rows) -> pa.Table:
-    """The names of queue managers in the properties of their objects and of their queues."""
+def _names(rows: Rows, shows: NDArray[np.bool_]) -> pa.Table:
+    """The names of queue managers in the properties of their objects and of their queues, of the rows that show any."""
     properties = rows["properties"]
     items, parents = pc.list_flatten(properties), numbers(pc.list_parent_indices(properties))
     ids = numbers(pc.struct_field(items, "id"))
@@ -340,7 +343,7 @@ def _names(rows: Rows) -> pa.Table:
     path = pc.coalesce(of_rows(PROPID_QM_PATHNAME, "text"), of_rows(PROPID_Q_PATHNAME, "text"), rows["path_name"])
     name = pc.replace_substring_regex(path, r"\\.*", "")
     return rows.table(
-        pc.and_(guid.is_valid(), name.is_valid()),
+        pc.and_(pc.and_(guid.is_valid(), name.is_valid()), pc.not_equal(integers(shows.astype(np.int64)), 0)),
         queue_manager=guid,
         address=pa.scalar(None, pa.string()),
         name=name,

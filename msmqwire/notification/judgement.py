@@ -63,6 +63,7 @@ class Outcome(StrEnum):
     """What a receiver does with a change."""
 
     APPLIED = "applied"
+    """The change is applied, unless what is not known stands against it (``unverified``)."""
     IGNORED = "ignored"
     """This change is not applied; the other changes of its message are."""
     DISREGARDED = "disregarded"

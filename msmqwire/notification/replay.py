@@ -128,7 +128,7 @@ class Replay:
     rules : mapping of Rule to int
         The number of disregarded messages by the rule; ``disregarded`` is the sum.
     machine_changes : int
-        The number of changes of queue managers, which are not replayed.
+        The number of changes of queue managers that are not ignored; they are not replayed.
     """
 
     queues: tuple[NotifiedQueue, ...]
@@ -227,7 +227,7 @@ class Message:
     updates : tuple of Update
         The changes of queues.
     machine_changes : int
-        The number of changes of queue managers.
+        The number of changes of queue managers that are not ignored.
     rule : Rule or None
         Why nothing of it is applied; None unless it is disregarded.
     """
@@ -290,7 +290,8 @@ def _message(rows: list[Row]) -> Message:
         return Message(**where, rule=Rule(first["rule"]))
     changes = [row for row in rows if row["index"] is not None]
     updates = tuple(_update(row) for row in changes if row["object"] == "queue")
-    return Message(**where, updates=updates, machine_changes=len(changes) - len(updates))
+    of_machines = [row for row in changes if row["object"] == "machine" and row["rule"] is None]
+    return Message(**where, updates=updates, machine_changes=len(of_machines))
 
 
 def _guid(value: Any) -> Any:

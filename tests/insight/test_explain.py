@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from msmqwire.capture import TABLES
 from msmqwire.insight.explain import explain, similar
 from msmqwire.insight.rules import RULES
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.notification.schema import JUDGEMENT
 from msmqwire.properties import PROPERTIES
 from tests.cli.support import run
 
@@ -37,6 +39,15 @@ def test_properties_and_rules() -> None:
     assert explain("q_quota") == explain("PROPID_Q_QUOTA")
     assert explain("nothing at all") == []
     assert "bad_terminator" in similar("bad_terminater")
+
+
+@pytest.mark.parametrize("column", JUDGEMENT, ids=lambda column: column.name)
+def test_every_value_of_a_judgement_is_explained(column: Any) -> None:
+    for value in column.type.names:
+        (found,) = (each for each in explain(value) if each.kind == column.name and each.where == "notifications")
+        assert found.section == "[MS-MQCN] 3.2.5"
+        assert found.sentence
+    assert [each.sentence for each in explain("sender_type")] == ["SenderIdentifierType is not QueueManagerIdentifier"]
 
 
 def test_the_command() -> None:

@@ -118,6 +118,14 @@ def test_names_of_queue_managers_are_in_notifications() -> None:
     assert rows_of(alone, "queue_managers", "name") == [("x",)]
 
 
+def test_a_disregarded_notification_shows_nothing_of_its_sender() -> None:
+    machine = {"object": "machine", "object_guid": THIRD, "path_name": "x\\", "version": 1}
+    for outcome, roles in (("disregarded", []), ("ignored", ["directory_server"]), ("applied", ["directory_server"])):
+        found = summary_of("notifications", {**machine, "outcome": outcome})
+        assert [row["roles"] for row in found.section("hosts").to_pylist()] == [roles] * bool(roles)
+        assert found.section("queue_managers").num_rows == bool(roles)
+
+
 def test_a_message_with_hops_came_through_a_router() -> None:
     found = summary_of(
         "messages", {"hop_count": 0}, {"hop_count": 1, "src": "10.0.0.7", "source_queue_manager": SECOND}

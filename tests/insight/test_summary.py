@@ -60,7 +60,8 @@ SQL: dict[str, tuple[tuple[str, ...], str, str]] = {
         "'discovery ' || type, 1 FROM topology WHERE fault IS NULL "
         "UNION ALL SELECT src, 'queue_manager', kind, 1 FROM sessions WHERE kind IS NOT NULL "
         "UNION ALL SELECT src, CASE version WHEN 1 THEN 'directory_server' ELSE 'queue_manager' END, "
-        "'change notification', 0 FROM notifications WHERE fault IS NULL) GROUP BY src",
+        "'change notification', 0 FROM notifications WHERE fault IS NULL AND outcome IS DISTINCT FROM 'disregarded') "
+        "GROUP BY src",
     ),
     "conversations": (
         ("src", "dst", "packets", "messages", "bytes", "changes", "sessions", "discovery", "queue_count"),

@@ -173,6 +173,8 @@ def test_machines_are_no_queues() -> None:
     changes = [QueueManagerUpdate(old=MACHINE, new=changed(MACHINE, queue_manager_quota=1))]
     found = replayed(service(*changes), version_2(*changes))
     assert (found.queues, found.messages, found.machine_changes, found.disregarded) == ((), 2, 2, 0)
+    created = change((202, LEDGER), command="create", guid_identifier=LEDGER)
+    assert replayed(sent(message(created)), strict=False).machine_changes == 0
 
 
 GOOD = change((PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, 1))
