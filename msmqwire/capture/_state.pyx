@@ -40,8 +40,6 @@ from zlib import crc32
 from msmqwire.capture.frames._encapsulations import encapsulation_names
 from msmqwire.errors import CaptureError
 
-__all__ = ["LAYOUT", "resume_at_end", "resume_reader", "reader_state", "set_streams", "stop_at", "streams_state"]
-
 cdef enum:
     UNIT = 8  # bytes of a datagram for each bit of what is covered
 

@@ -10,8 +10,6 @@ from typing import NamedTuple
 from msmqwire.capture._state import LAYOUT
 from msmqwire.errors import CaptureError
 
-__all__ = ["Checkpoint", "State"]
-
 VERSION = 1
 MAGIC = b"msmqwire checkpoint" + bytes((VERSION,))
 _SEAL = struct.Struct("<I")  # the checksum of the bytes after it, and of the place

@@ -12,8 +12,6 @@ from msmqwire.capture.schema import FRAMES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FrameReader"]
-
 
 class FrameReader(ArrowReader):
     """The frames that payloads are made of, as they were captured: a record batch for each block.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from msmqwire.columns._batch import gathered
-from msmqwire.mqqb.schema import SENDER_ID_TYPES
+from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
 from msmqwire.notification import judgement
 from msmqwire.notification.judgement import Senders, judge_batch
 from msmqwire.notification.schema import JUDGEMENT, SENDER
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from msmqwire.mqcn import NotificationBatch
     from msmqwire.mqqb import MessageBatch
-
-__all__ = ["JUDGED", "OF_MESSAGES", "OF_SENDERS", "judged_columns", "with_columns"]
 
 JUDGED = frozenset(column.name for column in JUDGEMENT)
 OF_SENDERS = frozenset(column.name for column in SENDER)

@@ -16,17 +16,6 @@ from msmqwire.capture.schema import TRANSPORTS, FileLimits, StreamLimits
 from msmqwire.capture.tcp._packets import PACKET_KINDS
 from msmqwire.columns.schema import GuidForm
 
-__all__ = [
-    "Ports",
-    "ReadKeywords",
-    "ReadOptions",
-    "nanoseconds",
-    "parse_network",
-    "parse_ports",
-    "parse_time",
-    "time_text",
-]
-
 Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
 Columns: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 

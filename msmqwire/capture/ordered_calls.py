@@ -7,8 +7,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-__all__ = ["OrderedCalls"]
-
 Result = TypeVar("Result")
 
 

@@ -13,8 +13,6 @@ from msmqwire.capture.schema import CAPTURE
 from msmqwire.capture.tables import TABLES
 from msmqwire.columns.schema import BYTES, TIMESTAMP
 
-__all__ = ["ROW_GROUP_BYTES", "ROW_GROUP_ROWS", "Compression", "parquet_writer"]
-
 Compression = Literal["snappy", "zstd", "lz4", "gzip", "brotli", "none"]
 
 # A row group for each block of a capture would be read slowly and compress badly

@@ -11,8 +11,6 @@ from msmqwire.capture.files.sources import UnopenedFile
 from msmqwire.capture.tcp._streams import StreamTable
 from msmqwire.errors import CaptureError
 
-__all__ = ["Part"]
-
 
 class Part:
     """The part of a sequence of captures between two checkpoints, or the beginning and the end.

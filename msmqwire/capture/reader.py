@@ -26,8 +26,6 @@ from msmqwire.errors import CaptureError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ArrowReader", "Capture", "Checkpoints", "ClosingIterator", "checkpoints", "open"]
-
 # An empty capture: it stands for a file that was already read to its end
 EMPTY_CAPTURE = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000")
 END_OF_FILE = (1 << 64) - 1

@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from msmqwire.capture.parquet import parquet_writer
 
-__all__ = ["RowGroups"]
-
 _MAGIC = b"PAR1"
 # Types of the compact protocol; a boolean field has its value in the type
 _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12

@@ -8,19 +8,6 @@ from msmqwire.capture.frames._rows import ENCAPSULATED, STREAMED, TIMED
 from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT64, Column, Enumeration, Table
 from msmqwire.wire._transport import TRANSPORT_NAMES
 
-__all__ = [
-    "CAPTURE",
-    "DEFAULT_PORTS",
-    "FRAMES",
-    "MESSAGE_PORTS",
-    "PING_PORTS",
-    "TOPOLOGY_PORTS",
-    "TOPOLOGY_SOCKETS",
-    "TRANSPORTS",
-    "FileLimits",
-    "StreamLimits",
-]
-
 # Where MSMQ listens: discovery and messages, ping, and change notifications sent straight to a queue manager
 DEFAULT_PORTS = frozenset({1801, 3527, 876})
 TOPOLOGY_PORTS = frozenset({1801})  # UDP: [MS-MQSD] 2.1

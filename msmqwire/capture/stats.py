@@ -16,8 +16,6 @@ from msmqwire.capture.frames._frame import (
 )
 from msmqwire.errors import counted
 
-__all__ = ["CaptureStats", "FrameCounts", "Problem", "StreamStats", "add_counts", "described_faults"]
-
 
 def add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     """The sums of two counts by name."""

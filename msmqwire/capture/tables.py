@@ -43,19 +43,6 @@ if TYPE_CHECKING:
 
     from msmqwire.capture.files._blocks import Block
 
-__all__ = [
-    "TABLES",
-    "TableKind",
-    "TableReader",
-    "TableRows",
-    "TablesReader",
-    "arrow_schema",
-    "read_table",
-    "read_tables",
-    "table_columns",
-    "table_options",
-]
-
 # Of the senders and of the receivers of payloads
 PortColumns: TypeAlias = "tuple[NDArray[np.uint16], NDArray[np.uint16]]"
 MOST_BATCHES = 4

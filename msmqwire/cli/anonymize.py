@@ -8,14 +8,13 @@ import secrets
 from typing import TYPE_CHECKING, cast
 
 from msmqwire.cli.arguments import add_quiet, add_selection, capture_files, read_options
-from msmqwire.cli.console import CommandError, counted, say
+from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import is_terminal, open_target
+from msmqwire.errors import counted
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
-
-__all__ = ["add", "run"]
 
 _KEY_BYTES = 32
 

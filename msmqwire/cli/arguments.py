@@ -19,32 +19,6 @@ from msmqwire.errors import CaptureError
 if TYPE_CHECKING:
     from msmqwire.capture.options import ReadOptions
 
-__all__ = [
-    "CAPTURE_HELP",
-    "add_captures_or_lake",
-    "add_expected",
-    "add_format",
-    "add_jobs",
-    "add_output",
-    "add_ports",
-    "add_quiet",
-    "add_selection",
-    "capture_files",
-    "check_captures_or_lake",
-    "column_names",
-    "count",
-    "guid",
-    "hours",
-    "input_file",
-    "moment",
-    "network",
-    "port",
-    "ports",
-    "read_options",
-    "seconds",
-    "usable_cores",
-]
-
 _DISTANCE = re.compile(r"-(\d+(?:\.\d+)?)([dhms])")
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _CLOCK = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?")

@@ -7,8 +7,6 @@ from typing import Any
 
 from msmqwire.cli.console import optional
 
-__all__ = ["script"]
-
 _FILES = {"FILE", "OUT", "CAPTURE", "SOURCE"}
 _FOLDERS = {"DIR"}
 

@@ -11,22 +11,7 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
-from msmqwire.errors import MsmqWireError, counted, similar
-
-__all__ = [
-    "UNPRINTABLE",
-    "CommandError",
-    "counted",
-    "describe_error",
-    "did_you_mean",
-    "json_line",
-    "meant",
-    "optional",
-    "print_json",
-    "print_table",
-    "printable",
-    "say",
-]
+from msmqwire.errors import MsmqWireError, similar
 
 #: Characters that a terminal may obey instead of show, as the inside of a bracket expression: controls of C0 and C1,
 #: line and paragraph separators, marks that change the direction of writing.

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from msmqwire.cli.console import counted, say
+from msmqwire.cli.console import say
+from msmqwire.errors import counted
 
 if TYPE_CHECKING:
     from msmqwire.capture import TablesReader
-
-__all__ = ["report"]
 
 _PROBLEMS_SHOWN = 10
 

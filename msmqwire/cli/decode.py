@@ -24,20 +24,18 @@ from msmqwire.cli.arguments import (
     read_options,
     usable_cores,
 )
-from msmqwire.cli.console import CommandError, counted, did_you_mean, meant, optional, say
+from msmqwire.cli.console import CommandError, did_you_mean, meant, optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import Sink, is_terminal, open_target
-from msmqwire.errors import similar
+from msmqwire.errors import counted, similar
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from msmqwire.capture import ReadOptions
     from msmqwire.insight.sql import Condition
-
-__all__ = ["add", "run"]
 
 ALL = "all"
 DEFAULT = "topology"

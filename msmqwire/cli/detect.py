@@ -16,18 +16,17 @@ from msmqwire.cli.arguments import (
     check_captures_or_lake,
     read_options,
 )
-from msmqwire.cli.console import CommandError, counted, optional, say
+from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.findings import FORMATS, write
 from msmqwire.cli.lake_rows import check_lake, lake_rows, report_lake
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import is_terminal, open_target
+from msmqwire.errors import counted
 
 if TYPE_CHECKING:
     from msmqwire.insight import Summary
     from msmqwire.insight.findings import Detector
-
-__all__ = ["add", "detect", "run"]
 
 _EPILOG = """\
 A finding has the packets with the same evidence: hosts, lengths, queues; a probe also has whether it

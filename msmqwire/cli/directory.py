@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from msmqwire.cli.arguments import add_format, add_output
-from msmqwire.cli.console import CommandError, counted, print_json, printable, say
+from msmqwire.cli.console import CommandError, print_json, printable, say
 from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, is_url, open_directory
 from msmqwire.cli.target import open_target
-
-__all__ = ["add", "check", "draw"]
+from msmqwire.errors import counted
 
 _CHECK_EPILOG = f"""\
 exit status:

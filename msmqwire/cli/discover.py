@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmqwire.cli.arguments import add_format, add_quiet, guid, port, seconds
-from msmqwire.cli.console import CommandError, counted, json_line, optional, printable, say
+from msmqwire.cli.console import CommandError, json_line, optional, printable, say
 from msmqwire.cli.progress import countdown
 from msmqwire.cli.signals import run_until_stopped
 from msmqwire.cli.target import open_target, standard_output
+from msmqwire.errors import counted
 
 if TYPE_CHECKING:
     from msmqwire.discovery import Answer, Discovery, NetworkAddress
     from msmqwire.discovery.client import Action
-
-__all__ = ["add", "run"]
 
 _NIL = UUID(int=0)
 

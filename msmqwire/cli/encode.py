@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import add_format, add_output, add_quiet, input_file
-from msmqwire.cli.console import CommandError, counted, say
+from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.target import is_terminal, open_target
+from msmqwire.errors import counted
 
 if TYPE_CHECKING:
     from msmqwire.cli.packets import Row
     from msmqwire.cli.target import Sink
-
-__all__ = ["add", "run"]
 
 _TABLES = ("topology", "notifications", "messages", "sessions")
 #: The columns of the addresses of a packet, and their defaults: addresses of RFC 5737.
@@ -165,7 +164,8 @@ def _rows(file: IO[bytes], options: argparse.Namespace) -> Iterator[tuple[int, s
 
 def _table_of(row: Row, known: Mapping[str, set[str]]) -> str:
     """The table that has the columns of a row; a column ``kind`` says it by its value."""
-    from msmqwire.mqqb.schema import KINDS, SESSION_KINDS
+    from msmqwire.mqqb.message_headers import KINDS
+    from msmqwire.mqqb.session_headers import SESSION_KINDS
 
     kinds = {"messages": KINDS, "sessions": SESSION_KINDS}
     found = [

@@ -12,8 +12,6 @@ from msmqwire.cli.console import CommandError
 if TYPE_CHECKING:
     from msmqwire.directory import Directory, QueueManager
 
-__all__ = ["DIRECTORY_HELP", "LDAP_EPILOG", "find_machine", "is_url", "open_directory", "site_names"]
-
 DIRECTORY_HELP = "an enterprise: a file of TOML or JSON, or an Active Directory as ldap://HOST or ldaps://HOST"
 
 LDAP_EPILOG = """\

@@ -8,8 +8,6 @@ import dataclasses
 from msmqwire.cli.arguments import add_format
 from msmqwire.cli.console import CommandError, meant, optional, print_json, printable
 
-__all__ = ["add", "run"]
-
 _EPILOG = """\
 CODE is the code of a fault, a violation, a column, a field that faults name, a table, a PROPID (its
 name, with or without PROPID_, or its number), a message class (its name, or its number in hexadecimal)

@@ -9,14 +9,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import capture_files, read_options
-from msmqwire.cli.console import CommandError, counted, json_line, say
+from msmqwire.cli.console import CommandError, json_line, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.progress import progress
+from msmqwire.errors import counted
 
 if TYPE_CHECKING:
     from msmqwire.insight.sql import Condition
-
-__all__ = ["MANIFEST", "extract"]
 
 MANIFEST = "manifest.jsonl"
 _PLACE = ("file", "frame", "first_frame", "stream_offset", "src", "src_port", "dst", "dst_port")

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
     from msmqwire.insight.findings import Finding
 
-__all__ = ["FORMATS", "write"]
-
 _ZEEK = (
     ("ts", "time"), ("rule", "string"), ("severity", "string"), ("title", "string"), ("src", "string"),
     ("dst", "string"), ("file", "string"), ("frames", "vector[count]"), ("evidence", "string"), ("reference", "string"),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 
 from msmqwire.cli.arguments import hours
-from msmqwire.cli.console import counted, optional, printable, say
-
-__all__ = ["add", "run"]
+from msmqwire.cli.console import optional, printable, say
+from msmqwire.errors import counted
 
 _EPILOG = """\
 LAKE is the folder or the URI of a lake that msmqwire pipeline has made. Credentials of a URI

@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from msmqwire.cli.arguments import read_options
-from msmqwire.cli.console import CommandError, counted, optional, say
+from msmqwire.cli.console import CommandError, optional, say
+from msmqwire.errors import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["check_lake", "lake_rows", "report_lake"]
 
 _PROBLEMS_SHOWN = 10
 

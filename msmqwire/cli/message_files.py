@@ -16,8 +16,6 @@ from msmqwire.cli.target import Sink, errors_of, standard_output
 if TYPE_CHECKING:
     from msmqwire.session import MessageReceived
 
-__all__ = ["MessageOutput", "message_output"]
-
 # A sender chooses the names of queues
 _MOST_OPEN = 256
 _MOST_NAMES = 1024

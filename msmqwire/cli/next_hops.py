@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from msmqwire.formatname import FormatName
     from msmqwire.net import NextHop
 
-__all__ = ["Destination", "find_destination"]
-
 _NIL = UUID(int=0)
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from msmqwire.notification.audit import Record
     from msmqwire.session import MessageReceived
 
-__all__ = ["NotifiedQueues"]
-
 
 class NotifiedQueues:
     """The public queues of a queue manager, as the directory has them at the start and notifications change them.

@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msmqwire.cli import signals
 from msmqwire.cli.arguments import add_quiet, port, seconds
-from msmqwire.cli.console import CommandError, counted, say
+from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, find_machine, is_url, open_directory
 from msmqwire.cli.next_hops import find_destination
-from msmqwire.errors import DirectoryError, MsmqWireError, SessionError
+from msmqwire.errors import DirectoryError, MsmqWireError, SessionError, counted
 
 if TYPE_CHECKING:
     from msmqwire.cli.next_hops import Destination
     from msmqwire.directory import Directory, Queue, QueueManager
     from msmqwire.notification.sender import Change, Notification
-
-__all__ = ["add", "run"]
 
 _TIMEOUT = 60.0
 _EVENTS = ("create", "change", "delete")

@@ -14,10 +14,8 @@ from msmqwire.columns.schema import BYTES, GUID, TIMESTAMP, DataType, ListOf, St
 from msmqwire.formatname import DirectName
 from msmqwire.mqqb._encode import DERIVED
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
 from msmqwire.mqqb.readable import BODY_TYPES, UTF16_TYPES, read_body, sid_text
-from msmqwire.mqqb.schema import SENDER_ID_TYPES
-
-__all__ = ["Row", "message_of", "packet_of"]
 
 Row: TypeAlias = Mapping[str, Any]
 

@@ -9,9 +9,6 @@ from typing import Any, NoReturn
 
 from msmqwire.cli.console import did_you_mean, printable
 
-__all__ = ["Parser"]
-
-
 # In front of words after --: argparse forgets which these were, as it reads a line twice. No argument has a U+0000
 _OPERAND = "\0"
 

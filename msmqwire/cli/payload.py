@@ -14,8 +14,6 @@ from msmqwire.cli.target import open_target
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["decode_hex"]
-
 _LARGEST = 16 << 20
 _SHOWN = 16
 

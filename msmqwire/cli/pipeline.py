@@ -15,8 +15,6 @@ from msmqwire.cli.spark_session import with_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["add", "run"]
-
 _EPILOG = """\
 The lake is a folder, or a URI such as s3://bucket/lake, of Delta tables, partitioned by day: topology
 (a row a discovery packet), messages (a row a message), notifications (a row a change), sessions (a row

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from msmqwire.spark.pipeline import Progress
 
-__all__ = ["capture_progress", "countdown", "message_progress", "progress"]
-
 # Shorter commands need no line
 _DELAY = 0.5
 _INTERVAL = 0.1

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from msmqwire.formatname import FormatName
     from msmqwire.mqqb import UserMessage
 
-__all__ = ["chosen_queues", "file_stem", "queue_path"]
-
 #: Private queues whose number is fixed: [MS-MQDMPR] 3.1.3.
 _NUMBERED = {3: "private$\\notify_queue$", 4: "private$\\order_queue$"}
 _LONGEST_STEM = 120

@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING
 
 from msmqwire.cli import signals
 from msmqwire.cli.arguments import add_quiet, count, guid, port, seconds
-from msmqwire.cli.console import CommandError, counted, say
+from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.enterprise import DIRECTORY_HELP
 from msmqwire.cli.message_files import message_output
 from msmqwire.cli.notified_queues import NotifiedQueues
 from msmqwire.cli.queues import chosen_queues
 from msmqwire.cli.target import standard_output
-from msmqwire.errors import MsmqWireError
+from msmqwire.errors import MsmqWireError, counted
 
 if TYPE_CHECKING:
     from msmqwire.cli.message_files import MessageOutput
     from msmqwire.mqqb import UserMessage
     from msmqwire.net import SessionServer
     from msmqwire.session import Event, MessageReceived
-
-__all__ = ["add", "run"]
 
 _MOST_FILES = 1 << 16
 _NOTIFY_QUEUE = "private$\\notify_queue$"

@@ -16,17 +16,16 @@ from msmqwire.cli.arguments import (
     check_captures_or_lake,
     moment,
 )
-from msmqwire.cli.console import counted, optional, print_json, printable, say
+from msmqwire.cli.console import optional, print_json, printable, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory
 from msmqwire.cli.lake_rows import check_lake, report_lake
+from msmqwire.errors import counted
 
 if TYPE_CHECKING:
     from msmqwire.directory import Directory, Queue
     from msmqwire.notification.comparison import Comparison
     from msmqwire.notification.replay import Event, NotifiedQueue, Replay
-
-__all__ = ["add", "run"]
 
 _EPILOG = f"""\
 It shows the notifications that each machine received, not what the machine did: a capture does not

@@ -10,11 +10,10 @@ import sys
 from collections.abc import Iterator
 
 from msmqwire.cli.arguments import add_captures_or_lake, add_expected, add_quiet, add_selection, check_captures_or_lake
-from msmqwire.cli.console import counted, optional, say
+from msmqwire.cli.console import optional, say
 from msmqwire.cli.detect import detect
 from msmqwire.cli.target import open_target
-
-__all__ = ["add", "run"]
+from msmqwire.errors import counted
 
 _EPILOG = """\
 The page is one file that loads nothing: tables that can be sorted, a timeline, a drawing of hosts if

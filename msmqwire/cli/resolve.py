@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from msmqwire.formatname import FormatName
     from msmqwire.routing import DestinationInfo
 
-__all__ = ["add", "run"]
-
 NIL = UUID(int=0)
 
 _EPILOG = f"""\

@@ -6,16 +6,15 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import add_format
-from msmqwire.cli.console import counted, print_json, print_table
+from msmqwire.cli.console import print_json, print_table
 from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory, site_names
+from msmqwire.errors import counted
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from msmqwire.directory import Directory, QueueManager
     from msmqwire.routing import Hop, Route
-
-__all__ = ["add", "run"]
 
 _EPILOG = f"""\
 SRC and DST are queue managers, by ComputerName, QualifiedComputerName or Identifier. If several hops

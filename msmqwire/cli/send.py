@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
 from msmqwire.cli.arguments import add_quiet, port, seconds
-from msmqwire.cli.console import CommandError, counted, say
+from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory
 from msmqwire.cli.progress import message_progress
-from msmqwire.errors import MsmqWireError
+from msmqwire.errors import MsmqWireError, counted
 
 if TYPE_CHECKING:
     from msmqwire.cli.next_hops import Destination
     from msmqwire.mqqb import UserMessage
     from msmqwire.net import SessionClient
     from msmqwire.session import Event
-
-__all__ = ["add", "run"]
 
 _TIMEOUT = 60.0
 _VT_LPWSTR = 31

@@ -14,16 +14,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from msmqwire.cli.console import counted, describe_error
+from msmqwire.cli.console import describe_error
 from msmqwire.cli.enterprise import LDAP_EPILOG
-from msmqwire.errors import MsmqWireError
+from msmqwire.errors import MsmqWireError, counted
 
 if TYPE_CHECKING:
     from msmqwire.cli.site_file import SiteFile
     from msmqwire.discovery.server import DiscoveryServer, Policy, Refusal, Reply
     from msmqwire.net.discovery_server import DiscoveryService
-
-__all__ = ["add", "run"]
 
 _LOG = logging.getLogger(__name__)
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
-__all__ = ["Stopped", "deferred", "die_of", "raised", "run_until_stopped"]
-
 Result = TypeVar("Result")
 
 # Windows has no SIGHUP

@@ -20,8 +20,6 @@ from msmqwire.mqsd import DirectoryServiceServer, TopologyClientRequest
 from msmqwire.net import DISCOVERY_PORT
 from msmqwire.net.discovery_server import Address
 
-__all__ = ["SiteFile", "read_site_file"]
-
 Value = TypeVar("Value")
 
 _TABLES = {

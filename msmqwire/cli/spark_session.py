@@ -21,8 +21,6 @@ from msmqwire.cli.console import CommandError, describe_error, printable, say
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["with_spark"]
-
 _LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)( *, *\d+)?\]|-cluster\[ *\d+ *, *\d+ *, *\d+ *\])?")
 # Masters that this process connects to, and their usual ports
 _SERVERS = {"spark": 7077, "sc": 15002}

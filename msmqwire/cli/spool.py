@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from msmqwire.cli.target import errors_of
 
-__all__ = ["Spool"]
-
 _MOST_IN_MEMORY = 64 << 20
 
 

@@ -14,12 +14,11 @@ from msmqwire.cli.arguments import (
     capture_files,
     read_options,
 )
-from msmqwire.cli.console import CommandError, counted, optional, say
+from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.formats import FORMATS, chosen_format, table_writer
 from msmqwire.cli.target import open_target
-
-__all__ = ["add", "run"]
+from msmqwire.errors import counted
 
 _EPILOG = """\
 tables: topology, notifications, messages, sessions; `msmqwire explain NAME` has the columns of each.

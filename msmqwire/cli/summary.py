@@ -17,20 +17,19 @@ from msmqwire.cli.arguments import (
     read_options,
     usable_cores,
 )
-from msmqwire.cli.console import CommandError, counted, optional, say
+from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
 from msmqwire.cli.lake_rows import check_lake, lake_rows, report_lake
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import open_target
+from msmqwire.errors import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from msmqwire.cli.target import Sink
     from msmqwire.insight import Summary
-
-__all__ = ["add", "run"]
 
 _EPILOG = """\
 tables (--table):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from msmqwire.capture.ordered_calls import OrderedCalls
 
-__all__ = ["Sink", "errors_of", "is_terminal", "open_target", "standard_output"]
-
 if sys.platform == "win32":
     _WRITE = os.O_WRONLY | os.O_NOINHERIT
 

@@ -36,8 +36,6 @@ from msmqwire.columns.views import (
 )
 from msmqwire.wire.codes import FAULT_NAMES
 
-__all__ = ["Batch", "FaultEntry", "gathered", "joined", "take_rows"]
-
 WHOLE_DTYPE = np.dtype([("row", np.uint64), ("columns", np.uint64, 2)])
 
 cdef Payloads NO_PAYLOADS = Payloads(b"", [0])

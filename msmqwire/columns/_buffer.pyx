@@ -22,8 +22,6 @@ cdef extern from *:
     enum:
         KEEPS_BLOCKS  # not under AddressSanitizer, which finds uses of freed memory
 
-__all__ = ["Buffer", "allocated_bytes"]
-
 cdef enum:
     ALIGNMENT = 64            # what Arrow recommends for its buffers
     SMALLEST_KEPT = 1 << 14   # bytes of a block that is kept when its Buffer is freed

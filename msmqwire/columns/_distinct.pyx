@@ -16,8 +16,6 @@ from msmqwire.wire.simd cimport wire_folded_product
 
 import os
 
-__all__ = ["address_probes"]
-
 cdef enum:
     INT32_MAX = 0x7FFFFFFF
 

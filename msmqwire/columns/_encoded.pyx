@@ -10,8 +10,6 @@ from msmqwire.columns._payloads cimport LARGEST_PAYLOAD, Payloads, attach_offset
 
 from msmqwire.errors import EncodeError
 
-__all__ = ["Encoded"]
-
 
 cdef class Encoded(Payloads):
     """The packets that ``encode_batch`` returns; given as ``out=``, their memory is reused if nothing holds it."""

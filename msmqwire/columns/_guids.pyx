@@ -8,8 +8,6 @@ from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns._payloads cimport Payloads, Span, payload_at
 from msmqwire.wire._guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid, swap_guid
 
-__all__ = ["GUID_ORDERS", "GuidTexts", "guid_texts"]
-
 GUID_ORDERS = ("text", "packet")
 
 cdef enum:

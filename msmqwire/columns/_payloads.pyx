@@ -23,8 +23,6 @@ from msmqwire.wire._fault cimport TOO_LARGE, Fault, decode_error, set_fault
 
 import numpy as np
 
-__all__ = ["Payloads"]
-
 cdef const uint8_t* EMPTY = <const uint8_t*>b""
 
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["SHOWN_ROWS", "html_table", "names_shown", "payload_shown"]
-
 SHOWN_ROWS = 10
 _SHOWN_COLUMNS = 12
 _SHOWN_NAMES = 5

@@ -14,20 +14,6 @@ from typing import Literal, NamedTuple, Self
 
 from msmqwire.columns.schema import BOOL, BYTES, GUID, TEXT, UINT8, UINT16, UINT32, UINT64, Column, DataType, Table
 
-__all__ = [
-    "SIZES",
-    "Field",
-    "Header",
-    "Rule",
-    "Violations",
-    "enumerated",
-    "enumerators",
-    "fault_names",
-    "packet_table",
-    "rules_of",
-    "section_names",
-]
-
 #: The bytes of the types of fields that have a fixed size.
 SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "guid": 16}
 _COLUMN_TYPES = {

@@ -17,32 +17,6 @@ from msmqwire.wire.codes import FAULT_NAMES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "ADDRESS",
-    "ASCII",
-    "BOOL",
-    "BYTES",
-    "FORMAT_NAME",
-    "GUID",
-    "INT64",
-    "TEXT",
-    "TIMESTAMP",
-    "UINT8",
-    "UINT16",
-    "UINT32",
-    "UINT64",
-    "UTF8",
-    "Column",
-    "DataType",
-    "Enumeration",
-    "GuidForm",
-    "ListOf",
-    "Scalar",
-    "StructOf",
-    "Table",
-    "present",
-]
-
 GuidForm = Literal["uuid", "text", "binary"]
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from msmqwire.columns.schema import BOOL, BYTES, FORMAT_NAME, GUID, TEXT, DataType, Enumeration, ListOf
 
-__all__ = ["packet_signature", "python_type"]
-
 _PYTHON_TYPES = {GUID: "UUID", TEXT: "str", BYTES: "bytes", BOOL: "bool", FORMAT_NAME: "FormatName | str"}
 
 

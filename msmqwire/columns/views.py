@@ -14,20 +14,6 @@ from msmqwire.columns.fields import SIZES, Header
 if TYPE_CHECKING:
     from msmqwire.columns._payloads import Payloads
 
-__all__ = [
-    "ADDRESS_DTYPE",
-    "FAULT_DTYPE",
-    "FORMAT_NAME_DTYPE",
-    "SPAN_DTYPE",
-    "AsciiColumn",
-    "BytesColumn",
-    "ListColumn",
-    "SpanColumn",
-    "TextColumn",
-    "Utf8Column",
-    "fixed_dtype",
-]
-
 FAULT_DTYPE = np.dtype(
     [
         ("row", "<u4"),

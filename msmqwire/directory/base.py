@@ -25,22 +25,6 @@ from uuid import UUID
 from msmqwire.directory.elements import ELEMENTS, DirectoryObject, Element, Queue, QueueManager, RoutingLink
 from msmqwire.errors import DirectoryError
 
-__all__ = [
-    "Directory",
-    "Equal",
-    "Filter",
-    "GreaterThan",
-    "GreaterThanOrEqual",
-    "InvalidObjectError",
-    "LessThan",
-    "LessThanOrEqual",
-    "NotEqual",
-    "Problem",
-    "comparable",
-    "matches",
-    "site_gates",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:

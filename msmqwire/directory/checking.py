@@ -21,8 +21,6 @@ from msmqwire.directory.elements import (
     Site,
 )
 
-__all__ = ["check", "read_objects"]
-
 #: The valid costs of a routing link ([MS-MQDMPR] 3.1.1.8).
 _COSTS = range(1, 1_000_000)
 

@@ -30,8 +30,6 @@ from msmqwire.directory.elements import (
 )
 from msmqwire.errors import DirectoryError
 
-__all__ = ["Document", "read_document"]
-
 _IDENTIFIER = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
 
 #: Marks a value that could not be read.

@@ -8,8 +8,6 @@ from msmqwire.directory.base import Directory, site_gates
 from msmqwire.directory.elements import Enterprise, QueueManager, RoutingLink, Site
 from msmqwire.errors import counted
 
-__all__ = ["draw"]
-
 _GATES_SHOWN = 4
 
 

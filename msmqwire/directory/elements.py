@@ -11,27 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-__all__ = [
-    "ELEMENTS",
-    "NAME_ATTRIBUTES",
-    "NIL",
-    "REFERENCES",
-    "TABLES",
-    "UNLIMITED",
-    "ConnectedNetwork",
-    "DirectoryObject",
-    "DirectoryServerType",
-    "Element",
-    "Enterprise",
-    "OperatingSystemType",
-    "PrivacyLevel",
-    "Queue",
-    "QueueManager",
-    "RoutingLink",
-    "Scope",
-    "Site",
-]
-
 Element = TypeVar("Element", bound="DirectoryObject")
 
 NIL = UUID(int=0)

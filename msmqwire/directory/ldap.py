@@ -13,8 +13,6 @@ from msmqwire.directory.ldap_entry import LONG_NAME, EntryReader, utf16_length
 from msmqwire.directory.ldap_schema import CLASSES, CONTAINERS, DERIVED, MAPPING, REQUIRED
 from msmqwire.errors import DirectoryError
 
-__all__ = ["LdapDirectory"]
-
 #: The attributes that name the computer above an object, and the attribute of the computer with that name.
 _HOSTS = {
     "computer_name": "cn",

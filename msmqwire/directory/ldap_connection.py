@@ -20,8 +20,6 @@ from urllib.parse import unquote, urlsplit
 
 from msmqwire.errors import DirectoryError, DirectoryNotConnected, missing
 
-__all__ = ["Entry", "LdapConnection", "escape", "ldap3", "parent", "relative_names"]
-
 # Result codes (RFC 4511 4.1.9).
 _SUCCESS, _NO_SUCH_OBJECT, _INVALID_DN_SYNTAX, _BUSY, _UNAVAILABLE = 0, 32, 34, 51, 52
 

@@ -30,8 +30,6 @@ from msmqwire.directory.ldap_schema import (
     Row,
 )
 
-__all__ = ["LONG_NAME", "EntryReader", "utf16_length"]
-
 #: If more named objects than this are looked up, all of the class are read at once.
 MANY = 1000
 

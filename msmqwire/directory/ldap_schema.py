@@ -26,19 +26,6 @@ from msmqwire.directory.elements import (
     Site,
 )
 
-__all__ = [
-    "CLASSES",
-    "CONTAINERS",
-    "DERIVED",
-    "DIRECTORY_SERVER_TYPES",
-    "MAPPING",
-    "NAME",
-    "OFTEN_UNSET",
-    "REQUIRED",
-    "Row",
-    "Syntax",
-]
-
 #: The default of an attribute that must be set.
 REQUIRED: Any = object()
 

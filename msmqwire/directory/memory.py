@@ -11,8 +11,6 @@ from msmqwire.directory.document import read_document
 from msmqwire.directory.elements import DirectoryObject, Element
 from msmqwire.errors import DirectoryError
 
-__all__ = ["MemoryDirectory"]
-
 
 class MemoryDirectory(Directory):
     """A directory of the given objects, in their order.

@@ -10,8 +10,6 @@ from msmqwire.directory.memory import MemoryDirectory
 from msmqwire.directory.queues import QueueCollection
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
 
-__all__ = ["DIRECTORY_ONLINE_SECONDS", "QueueManagerDirectory"]
-
 #: Seconds between checks whether the directory is online again ([MS-MQDMPR] 3.1.2.5).
 DIRECTORY_ONLINE_SECONDS = 60
 

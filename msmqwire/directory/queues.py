@@ -8,8 +8,6 @@ from uuid import UUID
 from msmqwire.directory.elements import Element, Queue
 from msmqwire.directory.ldap_schema import DERIVED, MAPPING, OFTEN_UNSET
 
-__all__ = ["QueueCollection", "completed"]
-
 
 def completed(element: Element) -> Element:
     """An element with all attributes: the defaults of those that a read of all attributes may leave out over LDAP.

@@ -18,24 +18,6 @@ from uuid import UUID
 from msmqwire import mqsd
 from msmqwire.errors import DecodeError
 
-__all__ = [
-    "RESPONSE_TIMEOUT",
-    "TRANSITIONS",
-    "Action",
-    "Answer",
-    "Deliver",
-    "Discard",
-    "DiscardReason",
-    "Discovery",
-    "DiscoveryClient",
-    "Event",
-    "NetworkAddress",
-    "Send",
-    "State",
-    "Transition",
-    "WaitUntil",
-]
-
 RESPONSE_TIMEOUT = 15.0
 """Seconds of the Wait For Response Timer: [MS-MQSD] 3.1.2.1."""
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass
 
-__all__ = ["WINDOW", "ByteWindow", "NetworkBuckets", "Rate", "TokenBucket"]
-
 _SECOND = 1_000_000_000
 #: Nanoseconds in which the bytes to an address and to a network are counted.
 WINDOW = 10 * _SECOND

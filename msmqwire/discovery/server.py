@@ -18,19 +18,6 @@ from typing import Literal
 from msmqwire.discovery.rates import ByteWindow, NetworkBuckets, Rate, TokenBucket
 from msmqwire.mqsd import DirectoryServiceServer, TopologyClientRequest, TopologyServerReply, encode
 
-__all__ = [
-    "DEFAULT_POLICY",
-    "LARGEST_REPLY",
-    "REQUEST_SIZE",
-    "Counts",
-    "DiscoveryServer",
-    "Policy",
-    "Refusal",
-    "Reply",
-    "Site",
-    "reply_to",
-]
-
 #: Bytes of a request in its IP form: [MS-MQSD] 2.2.2.
 REQUEST_SIZE = 52
 #: Bytes of the largest answer: no UDP datagram over IPv4 has more.

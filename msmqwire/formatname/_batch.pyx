@@ -19,8 +19,6 @@ from msmqwire.wire._transport cimport Transports
 
 from msmqwire.formatname.schema import FORMAT_NAMES
 
-__all__ = ["parse_batch"]
-
 cdef enum:
     BLOCK = 32  # texts that are read before their columns are written
     ELEMENTS = 0

@@ -14,8 +14,6 @@ from msmqwire.wire._guid cimport GUID_TEXT_SIZE, HEX_VALUE, parse_guid
 
 from msmqwire.wire.flags import make_flags
 
-__all__ = ["Expected", "Field", "NameKind", "NameProtocol", "NameQueueType", "NameSuffix", "Presence"]
-
 make_flags(globals(), "Presence")
 
 cdef enum:

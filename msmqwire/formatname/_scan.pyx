@@ -18,8 +18,6 @@ from msmqwire.errors import FormatNameError
 from msmqwire.formatname.schema import EXPECTED, FIELDS, KINDS, PROTOCOLS, QUEUE_TYPES, SUFFIXES
 from msmqwire.wire.codes import FAULT_NAMES
 
-__all__ = ["scan"]
-
 
 cdef object text_of(const uint8_t* text, TextSpan span):
     return PyUnicode_DecodeASCII(<const char*>text + span.offset, span.length, NULL) if span.length else None

@@ -15,21 +15,6 @@ from uuid import UUID
 from msmqwire.formatname._scan import scan
 from msmqwire.formatname.schema import ProtocolName, QueueTypeName, SuffixName
 
-__all__ = [
-    "ConnectorName",
-    "DirectName",
-    "DistributionListName",
-    "FormatName",
-    "MachineName",
-    "MulticastName",
-    "MultipleElementName",
-    "PathName",
-    "PrivateName",
-    "PublicName",
-    "parse",
-    "parse_path_name",
-]
-
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _ASCII_LOWER = str.maketrans({chr(upper): chr(upper + 32) for upper in range(ord("A"), ord("Z") + 1)})
 

@@ -8,19 +8,6 @@ from typing import Literal
 from msmqwire.columns.schema import ASCII, GUID, UINT16, UINT32, Column, Enumeration, ListOf, Table
 from msmqwire.formatname._kernel import Expected, Field, NameKind, NameProtocol, NameQueueType, NameSuffix, Presence
 
-__all__ = [
-    "EXPECTED",
-    "FIELDS",
-    "FORMAT_NAMES",
-    "KINDS",
-    "PROTOCOLS",
-    "QUEUE_TYPES",
-    "SUFFIXES",
-    "ProtocolName",
-    "QueueTypeName",
-    "SuffixName",
-]
-
 ProtocolName = Literal["tcp", "os", "ipx", "spx", "http", "https"]
 QueueTypeName = Literal["public", "private", "system"]
 SuffixName = Literal["journal", "deadletter", "deadxact", "xactonly"]

@@ -24,8 +24,6 @@ from msmqwire.wire.simd cimport wire_folded_product
 
 import numpy as np
 
-__all__ = ["MOST_PLACES", "NULL_NUMBER", "OPERATIONS", "Column", "GroupTable"]
-
 cdef enum:
     PLACES = 10          # of a group that are kept
     MOST_VALUES = 16

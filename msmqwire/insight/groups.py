@@ -9,12 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from msmqwire.insight._group_table import MOST_PLACES, NULL_NUMBER, Column, GroupTable
+from msmqwire.insight._group_table import NULL_NUMBER, Column, GroupTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["MOST_PLACES", "NULL_NUMBER", "Column", "Groups", "integers", "numbers", "pc"]
 
 # pyarrow's stubs do not know functions of arrays and Python values
 pc: Any = pyarrow.compute

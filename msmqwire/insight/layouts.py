@@ -18,8 +18,6 @@ from msmqwire.columns.schema import Table
 from msmqwire.mqqb import MESSAGES, SESSIONS
 from msmqwire.mqsd import TOPOLOGY
 
-__all__ = ["LAYOUTS", "Part", "byte_map", "field_ids", "guess"]
-
 
 class Part(NamedTuple):
     """The bytes of a field in a payload; ``end`` is that of the payload where it is truncated."""

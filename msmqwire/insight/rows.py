@@ -12,12 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columns._guids import guid_texts
-from msmqwire.insight.groups import NULL_NUMBER, Column, integers, numbers, pc
+from msmqwire.insight._group_table import NULL_NUMBER, Column
+from msmqwire.insight.groups import integers, numbers, pc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["FRAMES", "Files", "Rows", "frames_text", "guid_text", "own_managers", "seen_text"]
 
 #: A place is the number of the file times this, and the number of the frame.
 _FILE = 1 << 40

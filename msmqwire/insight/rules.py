@@ -20,18 +20,6 @@ from msmqwire.insight.rows import Rows, own_managers, plain
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "COLUMNS",
-    "LENGTH_FIELDS",
-    "RULES",
-    "SEVERITIES",
-    "Joined",
-    "Rule",
-    "Severity",
-    "probes",
-    "suricata_rules",
-]
-
 Severity = Literal["high", "medium", "low"]
 #: The most severe first.
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.insight.groups import NULL_NUMBER, Column, integers, numbers, pc
+from msmqwire.insight._group_table import NULL_NUMBER, Column
+from msmqwire.insight.groups import integers, numbers, pc
 from msmqwire.insight.rows import Rows, own_managers, plain
 from msmqwire.insight.rules import probes
-from msmqwire.mqqb.schema import SESSION_KINDS
+from msmqwire.mqqb.session_headers import SESSION_KINDS
 from msmqwire.notification.judgement import Outcome
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["COLUMNS", "EVIDENCE", "FLOWS", "ROLES", "SECTIONS", "Contribution", "Section", "contributions"]
 
 _SESSION_HEADER_SIZE = 16  # [MS-MQMQ] 2.2.20.4; PacketSize of a message does not count it
 _NEGATIVE = 0x8000  # the lowest class of a negative acknowledgment, [MS-MQMQ] 2.2.18.1.6

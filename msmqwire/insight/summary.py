@@ -11,15 +11,14 @@ import pyarrow as pa
 
 from msmqwire.capture import ReadOptions, read_tables
 from msmqwire.errors import counted
-from msmqwire.insight.groups import Column, Groups, numbers, pc
+from msmqwire.insight._group_table import Column
+from msmqwire.insight.groups import Groups, numbers, pc
 from msmqwire.insight.rows import FRAMES, Files, Rows, guid_text
 from msmqwire.insight.sections import COLUMNS, FLOWS, SECTIONS, Section, contributions
 from msmqwire.insight.views import conversations, hosts, timeline
 
 if TYPE_CHECKING:
     from msmqwire.capture.files.sources import Source
-
-__all__ = ["Summary", "schema", "summarize"]
 
 _GUIDS = frozenset({"queue_manager", "source_queue_manager", "request_id"})
 _TIME = pa.timestamp("ns", "UTC")

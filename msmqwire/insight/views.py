@@ -11,8 +11,6 @@ import pyarrow as pa
 from msmqwire.insight.groups import integers, numbers, pc
 from msmqwire.insight.sections import EVIDENCE, ROLES
 
-__all__ = ["conversations", "hosts", "timeline"]
-
 _MOST_QUEUES = 10
 _TIMELINE = ("event", "src", "dst", "detail", "rows", "first_seen", "last_seen", "places")
 

@@ -15,8 +15,6 @@ from msmqwire.insight.layouts import LAYOUTS, field_ids
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.wire.codes import FAULTS
 
-__all__ = ["DISSECTED", "dissector"]
-
 #: The layouts that the dissector has: change notifications are bodies of messages, which may be encrypted.
 DISSECTED = tuple(layout for layout in LAYOUTS if layout != "notifications")
 

@@ -29,8 +29,6 @@ from msmqwire.wire._transport cimport Transports
 from msmqwire.columns.schema import TEXT, UINT32, ListOf, StructOf
 from msmqwire.mqcn.schema import NOTIFICATIONS
 
-__all__ = ["NotificationBatch", "decode_batch"]
-
 cdef enum:
     PROPERTIES = 0
     OPERATIONS_OF_EVENTS = CREATE | CHANGE << 4 | DELETE << 8 | CHANGE << 12

@@ -24,8 +24,6 @@ from msmqwire.mqcn._packet import decode, encode, violated_field
 from msmqwire.mqcn.property_sets import describe
 from msmqwire.mqcn.schema import NOTIFICATIONS
 
-__all__ = ["encode_batch"]
-
 # The columns that a row is written from
 NEEDED = (
     "operation", "object", "object_guid", "path_name", "master_guid", "domain_controller", "properties", "violations",

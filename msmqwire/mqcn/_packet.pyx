@@ -27,11 +27,6 @@ from msmqwire.errors import EncodeError
 from msmqwire.mqcn.property_sets import describe
 from msmqwire.mqcn.schema import FIELDS, OBJECTS, OPERATIONS, Violation
 
-__all__ = [
-    "ChangeNotificationMessage", "NotificationBody", "NotificationUpdate", "PropertyValue", "decode", "encode",
-    "encode_body",
-]
-
 
 class PropertyValue(NamedTuple):
     """A PROPID and its value, as ``propvariant.decode`` returns it for the PROPID's type."""

@@ -25,8 +25,6 @@ import numpy as np
 
 from msmqwire.columns.views import SPAN_DTYPE, BytesColumn, ListColumn, TextColumn
 
-__all__ = ["PropertyColumn"]
-
 cdef uint8_t[17] MEMBER_OF  # by Kind
 MEMBER_OF[:] = [
     0, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_GUID, IS_BYTES, IS_BYTES, IS_INTS,

@@ -8,8 +8,6 @@ from typing import Any
 
 from msmqwire.properties.table import by_name, by_number
 
-__all__ = ["CREATED", "MACHINE_CHANGES", "PROPERTY_SETS", "QUEUE_CHANGES", "SENT", "describe"]
-
 #: The PROPIDs that a sender writes: [MS-MQCN] 3.3.5.2. The index of each is its bit.
 SENT = (
     # a create has the first fifteen, the change of a queue any of the first seven

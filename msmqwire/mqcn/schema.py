@@ -14,8 +14,6 @@ from msmqwire.mqcn.property_sets import PROPERTY_SETS
 from msmqwire.properties.table import KINDS, NUMBERED
 from msmqwire.properties.vartype import TYPE_NAMES
 
-__all__ = ["FIELDS", "NOTIFICATIONS", "OBJECTS", "OPERATIONS", "STRICT", "Violation"]
-
 OPERATIONS = ("create", "change", "delete")
 OBJECTS = ("queue", "machine")
 

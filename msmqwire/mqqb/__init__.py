@@ -22,7 +22,8 @@ from msmqwire.mqqb.groups import (
     SoapHeader,
     TransactionHeader,
 )
-from msmqwire.mqqb.schema import MESSAGES, SESSIONS, SessionViolation, Violation
+from msmqwire.mqqb.rules import SessionViolation, Violation
+from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
 __all__ = [
     "MESSAGES",

@@ -36,8 +36,6 @@ import numpy as np
 from msmqwire.mqqb._layout import MESSAGE_LAYOUT, SESSION_LAYOUT
 from msmqwire.mqqb.schema import MESSAGES, TRANSPORTS
 
-__all__ = ["MessageBatch", "Notifications", "decode_batch", "decode_session_batch"]
-
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
 cdef dict DERIVED = {column.name: column for column in MESSAGES.columns if column.derived}

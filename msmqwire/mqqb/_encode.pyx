@@ -19,8 +19,6 @@ from msmqwire.mqqb._packet import encode
 from msmqwire.mqqb.rules import refusal as broken_rule
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
-__all__ = ["DERIVED", "encode_batch"]
-
 # Columns that are derived from others, so that a batch to be encoded need not have them
 DERIVED = frozenset((
     "fault", "packet_size", "sender_id_type", "body_encrypted", "message_class_name", "message_size", "notification",

@@ -33,13 +33,9 @@ from msmqwire.mqqb.groups import (
     TransactionHeader,
 )
 from msmqwire.mqqb.rules import refusal
-from msmqwire.mqqb.schema import (
-    FIELDS, MESSAGES, SESSION_KINDS, SESSIONS, TRANSPORTS, SessionViolation, Violation
-)
-
-__all__ = [
-    "ConnectionParameters", "EstablishConnection", "Ping", "SessionAck", "UserMessage", "decode", "encode",
-]
+from msmqwire.mqqb.schema import (FIELDS, MESSAGES, SESSIONS, TRANSPORTS)
+from msmqwire.mqqb.session_headers import SESSION_KINDS
+from msmqwire.mqqb.rules import (SessionViolation, Violation)
 
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 NIL = UUID(int=0)

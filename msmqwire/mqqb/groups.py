@@ -6,18 +6,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from msmqwire.formatname import FormatName
+from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
 from msmqwire.mqqb.readable import sid_text
-from msmqwire.mqqb.schema import SENDER_ID_TYPES
-
-__all__ = [
-    "Acknowledgment",
-    "CompoundMessageHeader",
-    "MultiQueueFormatHeader",
-    "SecurityHeader",
-    "SessionHeader",
-    "SoapHeader",
-    "TransactionHeader",
-]
 
 _SENDER_BITS = 0xF
 _BODY_ENCRYPTED = 1 << 5

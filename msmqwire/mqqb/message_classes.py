@@ -1,7 +1,5 @@
 """The classes of messages: [MS-MQMQ] 2.2.18.1.6."""
 
-__all__ = ["MEANINGS", "MESSAGE_CLASSES"]
-
 # Number, name without the prefix MQMSG_CLASS_, and meaning
 _CLASSES = (
     (0x0000, "normal", "a message of an application"),

@@ -10,8 +10,6 @@ from msmqwire.columns.schema import BYTES, FORMAT_NAME, TEXT, TIMESTAMP, UINT8, 
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.mqqb.readable import BODY_FORMATS, BODY_TYPES
 
-__all__ = ["DELIVERY_MODES", "KINDS", "MESSAGE_HEADERS", "NOTIFICATION_FORMS", "SENDER_ID_TYPES"]
-
 KINDS = ("user_message", "order_ack", "final_ack")
 DELIVERY_MODES = ("express", "recoverable")
 SENDER_ID_TYPES = ("none", "sid", "queue_manager")

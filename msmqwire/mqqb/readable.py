@@ -12,8 +12,6 @@ from uuid import UUID
 from msmqwire.errors import DecodeError
 from msmqwire.propvariant.readable import read_sid
 
-__all__ = ["BODY_FORMATS", "BODY_TYPES", "UTF16_TYPES", "VALUE_SIZES", "read_body", "sid_text"]
-
 BODY_FORMATS = ("empty", "encrypted", "xml", "text", "value", "dotnet_binary", "binary")
 
 # By the number of the first of each run

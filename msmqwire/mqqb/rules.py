@@ -5,8 +5,6 @@ from __future__ import annotations
 from msmqwire.columns.fields import Rule, Violations
 from msmqwire.errors import EncodeError
 
-__all__ = ["RULES", "Rule", "SessionViolation", "Violation", "refusal"]
-
 _MQMQ = "[MS-MQMQ] "
 _FLAGS = "bad_flag, UserHeader.Flags, 60"
 

@@ -6,25 +6,9 @@
 from __future__ import annotations
 
 from msmqwire.columns.fields import packet_table
-from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
-from msmqwire.mqqb.message_headers import DELIVERY_MODES, KINDS, MESSAGE_HEADERS, NOTIFICATION_FORMS, SENDER_ID_TYPES
+from msmqwire.mqqb.message_headers import KINDS, MESSAGE_HEADERS, NOTIFICATION_FORMS
 from msmqwire.mqqb.rules import SessionViolation, Violation
 from msmqwire.mqqb.session_headers import SESSION_HEADERS, SESSION_KINDS
-
-__all__ = [
-    "DELIVERY_MODES",
-    "FIELDS",
-    "KINDS",
-    "MESSAGES",
-    "MESSAGE_CLASSES",
-    "NOTIFICATION_FORMS",
-    "SENDER_ID_TYPES",
-    "SESSIONS",
-    "SESSION_KINDS",
-    "TRANSPORTS",
-    "SessionViolation",
-    "Violation",
-]
 
 TRANSPORTS = ("unknown", "udp", "tcp")
 

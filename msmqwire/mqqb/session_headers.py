@@ -8,8 +8,6 @@ from __future__ import annotations
 from msmqwire.columns.fields import Field, Header
 from msmqwire.columns.schema import BOOL, BYTES, Enumeration
 
-__all__ = ["SESSION_HEADERS", "SESSION_KINDS"]
-
 SESSION_KINDS = ("ping", "establish_connection", "connection_parameters", "session_ack")
 
 SESSION_HEADERS = (

@@ -23,8 +23,6 @@ from msmqwire.wire._transport cimport Transports, accepted_transports, parse_tra
 
 from msmqwire.mqsd.schema import TOPOLOGY, TRANSPORTS
 
-__all__ = ["decode_batch"]
-
 cdef enum:
     BLOCK = 32  # packets that are read before their columns are written
 

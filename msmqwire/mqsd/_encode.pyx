@@ -20,8 +20,6 @@ from msmqwire.errors import EncodeError
 from msmqwire.mqsd._packet import encode
 from msmqwire.mqsd.schema import FIELDS, TOPOLOGY
 
-__all__ = ["encode_batch"]
-
 REQUEST_NEEDS = ("enterprise_id", "request_id", "site_id", "ipx_networks")
 REPLY_NEEDS = ("correlation_id", "connected_network_mask", "connected_networks", "responding_site_id", "servers")
 

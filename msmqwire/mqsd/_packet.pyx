@@ -24,8 +24,6 @@ from msmqwire.columns.signature import packet_signature
 from msmqwire.errors import EncodeError
 from msmqwire.mqsd.schema import FIELDS, TRANSPORTS, Violation
 
-__all__ = ["DirectoryServiceServer", "TopologyClientRequest", "TopologyServerReply", "decode", "encode"]
-
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 
 # The bytes of a packet before __init__, which need not be called

@@ -8,8 +8,6 @@ from __future__ import annotations
 from msmqwire.columns.fields import Field, Header, Violations, enumerated, fault_names, packet_table
 from msmqwire.columns.schema import BOOL, BYTES, GUID, TEXT, UINT32, Enumeration, ListOf, StructOf
 
-__all__ = ["FIELDS", "REPLY_COLUMNS", "REQUEST_COLUMNS", "TOPOLOGY", "TRANSPORTS", "Violation"]
-
 TRANSPORTS = ("unknown", "udp", "ipx")
 
 

@@ -27,8 +27,6 @@ from msmqwire.discovery.client import (
 from msmqwire.net.interfaces import local_networks
 from msmqwire.net.socket_errors import Backoff, error_name, is_unusable
 
-__all__ = ["DISCOVERY_PORT", "Discoverer", "Options", "discover", "discover_sync"]
-
 DISCOVERY_PORT = 1801
 """The UDP port of directory servers: [MS-MQSD] 1.9."""
 

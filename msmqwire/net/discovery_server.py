@@ -24,8 +24,6 @@ from msmqwire.discovery.server import DiscoveryServer, Refusal
 from msmqwire.net.interfaces import local_networks
 from msmqwire.net.socket_errors import Backoff, error_name, is_unusable
 
-__all__ = ["Address", "DiscoveryService", "Event", "JsonLines", "dropped_by_kernel", "open_socket"]
-
 Address = tuple[str, int]
 
 _LOG = logging.getLogger(__name__)

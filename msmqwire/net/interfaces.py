@@ -12,8 +12,6 @@ from msmqwire.errors import missing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["local_networks"]
-
 
 def local_networks(*, loopback: bool = False) -> list[NetworkAddress]:
     """Every IPv4 network of the interfaces that are up, in the system's order of interfaces.

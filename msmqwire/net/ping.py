@@ -9,8 +9,6 @@ from uuid import UUID
 
 from msmqwire.session import PING_RESPONSE_TIMEOUT, PingClient, answer_ping
 
-__all__ = ["PingResponder", "ping"]
-
 
 async def ping(host: str, port: int, *, identifier: UUID, cookie: int = 1) -> bool:
     """Whether a queue manager answers, within a second, that it would accept a session: [MS-MQQB] 3.1.7.6.

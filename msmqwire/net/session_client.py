@@ -27,8 +27,6 @@ from msmqwire.session import (
     Settings,
 )
 
-__all__ = ["PING_PORT", "SESSION_PORT", "NextHop", "SessionClient", "connect"]
-
 SESSION_PORT = 1801
 """The TCP port of queue managers: [MS-MQQB] 2.1.1."""
 

@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msmqwire.session import Event, Session
 
-__all__ = ["Link", "reason_of"]
-
 _READ_SIZE = 1 << 16
 _MOST_UNSENT = 1 << 16
 _CLOSE_TIMEOUT = 1.0  # seconds for the last bytes to reach the peer

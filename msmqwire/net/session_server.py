@@ -25,8 +25,6 @@ from msmqwire.session import (
     Settings,
 )
 
-__all__ = ["SessionServer", "serve"]
-
 _LOG = logging.getLogger(__name__)
 _BACKLOG = 1024
 

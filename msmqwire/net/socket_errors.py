@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import errno
 
-__all__ = ["UNUSABLE", "Backoff", "error_name", "is_unusable"]
-
 _NAMES = ("EBADF", "EBADFD", "ECONNABORTED", "EDESTADDRREQ", "EISCONN", "ENOTCONN", "ENOTSOCK", "EOPNOTSUPP", "EPIPE",
           "ESHUTDOWN")  # fmt: skip
 

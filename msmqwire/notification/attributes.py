@@ -12,14 +12,6 @@ from msmqwire.notification.carried_attributes import CREATED_QUEUE, NUMBERED, UP
 from msmqwire.properties import PROPID_Q_PATHNAME, by_number
 from msmqwire.propvariant import encode
 
-__all__ = [
-    "MAX_BYTES",
-    "display_name",
-    "notified_attributes",
-    "property_value",
-    "read_attribute",
-]
-
 #: The largest number of bytes that the updates of one message may take.
 # A packet has at most 4 MiB, each of four parts of its SecurityHeader 64 KiB, and all else before a body some 200 bytes
 MAX_BYTES = 0x00400000 - 4 * 0x10000 - 0x1000

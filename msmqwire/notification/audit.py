@@ -13,22 +13,6 @@ from uuid import UUID
 from msmqwire.directory.elements import Queue
 from msmqwire.notification.judgement import Rule
 
-__all__ = [
-    "DISPATCH",
-    "VERSION_1",
-    "VERSION_2",
-    "Change",
-    "Changed",
-    "Created",
-    "Deleted",
-    "Disregarded",
-    "Ignored",
-    "Overflowed",
-    "Place",
-    "Record",
-    "Rule",
-]
-
 DISPATCH, VERSION_1, VERSION_2 = "[MS-MQCN] 3.2.5", "[MS-MQCN] 3.2.5.1", "[MS-MQCN] 3.2.5.2"
 
 

@@ -13,16 +13,6 @@ from typing import Any
 from msmqwire.mqcn.property_sets import CREATED, MACHINE_CHANGES, QUEUE_CHANGES
 from msmqwire.properties import by_name
 
-__all__ = [
-    "CREATED_QUEUE",
-    "NOTIFIED",
-    "NUMBERED",
-    "READ_MACHINE",
-    "READ_QUEUE",
-    "UPDATED_MACHINE",
-    "UPDATED_QUEUE",
-]
-
 _FLAG = (False, True)
 _PRIVACY_LEVEL = ("none", "optional", "body")
 _SCOPE = ("site", "enterprise")

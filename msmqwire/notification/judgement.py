@@ -40,24 +40,6 @@ if TYPE_CHECKING:
 
     from msmqwire.columns.views import TextColumn
 
-__all__ = [
-    "COLUMNS",
-    "OUTCOMES",
-    "RULES",
-    "UNVERIFIED",
-    "JudgedMessage",
-    "Judgement",
-    "Judgements",
-    "Outcome",
-    "Rule",
-    "Senders",
-    "Unverified",
-    "first_values",
-    "judge",
-    "judge_batch",
-    "rule_against_pathname",
-]
-
 
 class Outcome(StrEnum):
     """What a receiver does with a change."""

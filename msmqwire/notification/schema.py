@@ -9,8 +9,6 @@ from msmqwire.mqcn import NOTIFICATIONS
 from msmqwire.mqqb import MESSAGES
 from msmqwire.notification.judgement import OUTCOMES, RULES, UNVERIFIED
 
-__all__ = ["CAPTURED_NOTIFICATIONS", "JUDGEMENT", "SENDER"]
-
 #: The sender of a message, as the table of messages has it.
 SENDER = tuple(replace(column, presence=0) for column in MESSAGES.select(("sender_id_type", "security_id")))
 

@@ -5,8 +5,6 @@ from libc.string cimport memset
 
 from msmqwire.properties.table import KINDS, NUMBERED
 
-__all__ = ["type_of"]
-
 cdef dict KIND_BY_TYPE = {vt: kind for kind, vt in enumerate(KINDS) if kind}
 
 memset(property_kinds, 0, sizeof(property_kinds))

@@ -27,8 +27,6 @@ from msmqwire.properties.vartype import (
     VT_VECTOR,
 )
 
-__all__ = ["KINDS", "NUMBERED", "PROPERTIES", "Property", "by_name", "by_number"]
-
 FIRST_UNIQUE = 101
 """Lower numbers belong to the management groups, which share them and never occur in a notification."""
 

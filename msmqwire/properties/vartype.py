@@ -2,24 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "TYPE_NAMES",
-    "VT_BLOB",
-    "VT_BOOL",
-    "VT_CLSID",
-    "VT_I1",
-    "VT_I2",
-    "VT_I4",
-    "VT_I8",
-    "VT_LPWSTR",
-    "VT_UI1",
-    "VT_UI2",
-    "VT_UI4",
-    "VT_UI8",
-    "VT_VARIANT",
-    "VT_VECTOR",
-]
-
 VT_I2 = 2
 VT_I4 = 3
 VT_BOOL = 11

@@ -23,8 +23,6 @@ from msmqwire.errors import EncodeError
 from msmqwire.properties.table import KINDS
 from msmqwire.properties.vartype import TYPE_NAMES
 
-__all__ = ["decode", "encode", "size", "view"]
-
 cdef tuple FIELDS = ("PropertyValue",)
 cdef enum:
     FIELD_VALUE = 0

@@ -13,8 +13,6 @@ from msmqwire.directory.ldap_connection import parent
 from msmqwire.errors import DirectoryError, FormatNameError
 from msmqwire.formatname import ConnectorName, DirectName, FormatName, PrivateName, PublicName, parse
 
-__all__ = ["DestinationInfo", "get_destination_info", "host_of"]
-
 _QUEUE = ("identifier", "pathname", "qualified_pathname", "full_path")
 _QUEUE_MANAGER = ("identifier", "computer_name")
 

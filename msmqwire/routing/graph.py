@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from msmqwire.directory import RoutingLink, Site
 from msmqwire.errors import RoutingError
 
-__all__ = ["HIGHEST_COST", "SiteGraph"]
-
 #: ActualCost is at most this ([MS-MQDMPR] 3.1.1.8). It may be 0, since weights are "nonnegative" ([MS-MQBR] 1.3.3).
 HIGHEST_COST = 999_999
 

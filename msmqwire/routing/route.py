@@ -10,8 +10,6 @@ from msmqwire.errors import RoutingError
 from msmqwire.routing.router import NextHops, Router, Rule
 from msmqwire.routing.topology import identifier_of
 
-__all__ = ["Hop", "Route", "find_route"]
-
 #: The attribute that the identifiers of a rule come from, without a check that the queue managers exist.
 _NAMED_BY = {
     Rule.OUT_ROUTING_SERVER: "OutRoutingServerIdentifierList",

@@ -14,8 +14,6 @@ from msmqwire.routing.graph import SiteGraph
 from msmqwire.routing.table import RoutingTable, RoutingTableRow
 from msmqwire.routing.topology import Element, Topology, get_directory_data, identifier_of
 
-__all__ = ["QUERY_INTERVAL", "NextHops", "Router", "Rule"]
-
 #: Seconds for which a routing table is kept: the QueueManager Query Timer ([MS-MQBR] 3.1.3).
 QUERY_INTERVAL = 3600.0
 

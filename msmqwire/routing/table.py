@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from msmqwire.errors import RoutingError, missing
 from msmqwire.routing.graph import SiteGraph
 
-__all__ = ["RoutingTable", "RoutingTableRow"]
-
 _Integers: TypeAlias = NDArray[np.int64]
 _Floats: TypeAlias = NDArray[np.float64]
 

@@ -20,8 +20,6 @@ from msmqwire.directory.base import InvalidObjectError, comparable
 from msmqwire.errors import DirectoryError, RoutingError
 from msmqwire.routing.graph import SiteGraph
 
-__all__ = ["Topology", "get_directory_data", "identifier_of", "read_queue_managers"]
-
 Element = TypeVar("Element", bound=DirectoryObject)
 Value = TypeVar("Value")
 

@@ -13,8 +13,6 @@ from msmqwire.session.limit import MessageLimit
 from msmqwire.session.session import Session, SessionState, Timer
 from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS, Settings
 
-__all__ = ["Acceptor"]
-
 _NIL = UUID(int=0)
 _RESERVED = 0x0010  # RE of OperatingSystem: 2.2.3.1
 _ECHOED = 0x0300  # SE and OS

@@ -9,19 +9,6 @@ from uuid import UUID
 
 from msmqwire import mqqb
 
-__all__ = [
-    "CloseReason",
-    "ConnectionWanted",
-    "Disregarded",
-    "Event",
-    "MessageDisregarded",
-    "MessageExpired",
-    "MessageReceived",
-    "MessagesAcknowledged",
-    "SessionClosed",
-    "SessionOpened",
-]
-
 
 class Disregarded(StrEnum):
     """Why a message that was received is not delivered. It is counted and acknowledged (S2, S6, S19)."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-__all__ = ["BASE_HEADER_SIZE", "FLAG_SESSION", "SESSION_HEADER_SIZE", "FramingError", "PacketReader"]
-
 BASE_HEADER_SIZE = 16
 SESSION_HEADER_SIZE = 16
 FLAG_INTERNAL = 1 << 3

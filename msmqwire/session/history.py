@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-__all__ = ["MessageIDHistory"]
-
-
 _SOURCE_QUEUE_MANAGER = slice(16, 32)  # bytes of a packet: [MS-MQMQ] 2.2.19.2
 _MESSAGE_ID = slice(56, 60)
 

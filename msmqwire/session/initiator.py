@@ -12,8 +12,6 @@ from msmqwire.session.history import MessageIDHistory
 from msmqwire.session.session import Session, SessionState, Timer
 from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS, Settings
 
-__all__ = ["Initiator"]
-
 _NIL = UUID(int=0)
 _SERVER = 0x0210  # RE and OS of OperatingSystem: 2.2.3.1
 _NO_PING = 0x0100  # SE

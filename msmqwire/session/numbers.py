@@ -6,8 +6,6 @@ finds for a number of the peer the message that it means.
 
 from __future__ import annotations
 
-__all__ = ["latest", "on_wire"]
-
 _RANGE = 1 << 16
 _HALF = _RANGE // 2
 

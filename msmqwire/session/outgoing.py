@@ -11,8 +11,6 @@ from msmqwire import mqqb
 from msmqwire.errors import EncodeError
 from msmqwire.session.framing import FLAG_SESSION
 
-__all__ = ["FOREVER", "OutgoingMessagePosition", "OutgoingMessageTable"]
-
 FOREVER = 0xFFFFFFFF
 """The TimeToReachQueue of a message that never expires."""
 

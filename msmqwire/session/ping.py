@@ -7,8 +7,6 @@ from uuid import UUID
 from msmqwire import mqqb
 from msmqwire.errors import DecodeError
 
-__all__ = ["PING_RESPONSE_TIMEOUT", "PingClient", "answer_ping"]
-
 PING_RESPONSE_TIMEOUT = 1.0
 """Seconds of the Ping Response Timer: [MS-MQQB] 3.1.2.9."""
 

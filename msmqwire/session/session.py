@@ -31,8 +31,6 @@ from msmqwire.session.numbers import latest, on_wire
 from msmqwire.session.outgoing import FOREVER, OutgoingMessagePosition, OutgoingMessageTable
 from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
 
-__all__ = ["Session", "SessionState", "Timer"]
-
 _NIL = UUID(int=0)
 _QUEUE_MANAGER_ADDRESS = slice(32, 48)  # bytes of a message: [MS-MQMQ] 2.2.19.2
 _FLAGS = 32  # bits of RecoverableMsgAckFlags

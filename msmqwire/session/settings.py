@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["LARGEST_PACKET", "Settings"]
-
 LARGEST_PACKET = 4 << 20
 """Bytes of the largest packet that a session takes or gives (S22)."""
 
@@ -20,6 +18,7 @@ class Range(NamedTuple):
     highest: int
 
     def clamp(self, value: int) -> int:
+        """``value``, or the bound that it exceeds."""
         return min(max(value, self.lowest), self.highest)
 
 

@@ -13,8 +13,6 @@ from typing import Any, cast
 
 from msmqwire import __version__
 
-__all__ = ["Sent", "sent"]
-
 # A plain import would have no types
 cloudpickle: Any = import_module("pyspark.cloudpickle")
 

@@ -33,10 +33,10 @@ from msmqwire.errors import CaptureError, counted
 from msmqwire.spark.executors import sent
 from msmqwire.spark.lake.accounting import AccountingRow, Seam, SourceAccount, check_files
 from msmqwire.spark.lake.captures import HEAD, Identity, Known, capture_numbers, identify, measure
-from msmqwire.spark.lake.commit import RUNS, Group, Lake
+from msmqwire.spark.lake.commit import Group, Lake
 from msmqwire.spark.lake.growth import SMALLEST, digest_before, seam_name
 from msmqwire.spark.lake.maintenance import vacuum
-from msmqwire.spark.lake.storage import LakeOptions, Storage
+from msmqwire.spark.lake.storage import RUNS, LakeOptions, Storage
 from msmqwire.spark.lake.tasks import CaptureSplitter, Decoded, Decoding, Numbered, SourceCalls, SplitCapture, Stage
 from msmqwire.spark.source.planning import MANY, large, pack, task_size
 from msmqwire.spark.source.scan import ScanOptions

@@ -19,18 +19,6 @@ from msmqwire.columns.schema import Column
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = [
-    "FEW_ROWS",
-    "GUID_FORMS",
-    "SparkColumn",
-    "SparkGuid",
-    "arrow_schema",
-    "convert",
-    "spark_columns",
-    "struct_type",
-    "table_columns",
-]
-
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 SparkGuid = Literal["text", "binary"]
 GUID_FORMS: tuple[SparkGuid, ...] = get_args(SparkGuid)

@@ -3,8 +3,6 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-__all__ = ["TRANSPORT_NAMES", "Transport"]
-
 TRANSPORT_NAMES = tuple([transport.name.lower() for transport in Transport])
 
 

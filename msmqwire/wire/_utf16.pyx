@@ -6,8 +6,6 @@ from libc.stdint cimport uint8_t, uint32_t
 from msmqwire.wire.cursor cimport load_u16
 from msmqwire.wire.simd cimport wire_narrow_ascii
 
-__all__ = ["to_utf8"]
-
 cdef enum:
     REPLACEMENT = 0xFFFD
 

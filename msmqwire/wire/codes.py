@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FAULTS", "FAULT_NAMES"]
-
 #: Codes of DecodeError and of the ``fault`` column, in the order of their numbers from 1, and their meanings.
 FAULTS = {
     "truncated": "the payload, or the part of it that a length bounds, ends inside the field",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import IntFlag
 from typing import Any
 
-__all__ = ["make_flags"]
-
 
 def make_flags(module: dict[str, Any], *names: str) -> None:
     """Replace the enumerations ``names`` of a compiled module by an ``IntFlag`` with the same members.

@@ -20,8 +20,6 @@ from tests.reference import mqcn_cases, mqsd_cases
 from tests.reference.mqqb import Table as PacketTable
 from tests.vectors import get, load
 
-__all__ = ["FORMATS", "Format", "each_format"]
-
 Bytes: TypeAlias = "Sequence[bytes | None]"
 
 

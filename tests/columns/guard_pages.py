@@ -12,8 +12,6 @@ import mmap
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["place", "place_array", "touch"]
-
 PAGE, INSIDE = mmap.PAGESIZE, 64 * mmap.PAGESIZE
 
 faulthandler.enable()

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["ROOT", "run"]
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from msmqwire import Batch
 from msmqwire.mqcn import NotificationBatch
 
-__all__ = ["arrays"]
-
 
 def arrays(batch: Batch) -> Iterator[tuple[str, NDArray[Any]]]:
     """Every array, by the path of what it is in: ``servers[].name.offset``."""

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from msmqwire.insight.groups import MOST_PLACES, Groups, integers, numbers
+from msmqwire.insight._group_table import MOST_PLACES
+from msmqwire.insight.groups import Groups, integers, numbers
 
 Row = tuple[str, int, int]
 

@@ -17,21 +17,6 @@ from typing import Any, NamedTuple
 from tests.reference import propvariant
 from tests.reference.mqsd import Fault, MalformedError, Reader
 
-__all__ = [
-    "COLUMNS",
-    "VIOLATIONS",
-    "Body",
-    "Fault",
-    "Message",
-    "Property",
-    "Update",
-    "plain_rows",
-    "read",
-    "rows",
-    "write",
-    "wrong_unit",
-]
-
 #: The order of the bits in a batch's ``violations`` column.
 VIOLATIONS = (
     "no_updates",

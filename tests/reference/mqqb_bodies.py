@@ -9,8 +9,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-__all__ = ["body_type_name", "readable", "sid_text"]
-
 # [MS-OLEPS] 2.15
 _NAMES = {
     0: "EMPTY", 1: "NULL", 2: "I2", 3: "I4", 4: "R4", 5: "R8", 6: "CY", 7: "DATE", 8: "BSTR", 9: "DISPATCH",

@@ -11,8 +11,6 @@ from typing import Any
 
 from tests.reference.mqqb_walk import LIOR, SESSION_SIZE, Packet, Queue
 
-__all__ = ["write"]
-
 PUBLIC, PRIVATE, DIRECT, DISTRIBUTION_LIST = 1, 2, 3, 6
 _FORMS = {"public": PUBLIC, "private": PRIVATE, "direct": DIRECT, "distribution_list": DISTRIBUTION_LIST}
 

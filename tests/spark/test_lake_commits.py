@@ -17,8 +17,8 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
 from msmqwire.spark.lake.captures import capture_numbers
-from msmqwire.spark.lake.commit import RUNS, Lake, LakeError
-from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.storage import RUNS, LakeError, Storage
 from tests.spark.lake_runs import (
     Stopped,
     active_files,

@@ -27,8 +27,6 @@ import numpy as np
 
 from msmqwire.capture.schema import CAPTURE, FRAMES
 
-__all__ = ["Block", "Pool"]
-
 cdef enum:
     KEPT = 4  # windows, spans and batches in a pool, at most
 

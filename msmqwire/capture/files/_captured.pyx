@@ -15,8 +15,6 @@ from msmqwire.capture.tcp._flows cimport NO_FLOW, Streams
 from msmqwire.capture.tcp._streams cimport StreamTable
 from msmqwire.columns._payloads cimport Payloads, Span, payload_at
 
-__all__ = ["CapturedFramesReader"]
-
 cdef enum:
     RECORD_HEADER = 16  # bytes: with them no frame that gives a row is smaller than SMALLEST_ROW
 

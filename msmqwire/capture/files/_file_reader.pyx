@@ -33,8 +33,6 @@ from msmqwire.capture.files.other_formats import not_a_capture
 from msmqwire.capture.frames._encapsulations import encapsulation_names
 from msmqwire.capture.schema import FileLimits
 
-__all__ = ["FileReader"]
-
 cdef enum:
     FIRST_READ = 4096   # enough for every file header, and leaves the following reads aligned to pages
     FRONT = 1024        # bytes that identify a file: as a rule with the time of its first frame

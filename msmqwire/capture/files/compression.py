@@ -14,8 +14,6 @@ from typing import Any, Protocol
 from msmqwire.capture.schema import FileLimits
 from msmqwire.errors import CaptureError, missing
 
-__all__ = ["LONGEST_MAGIC", "Decompressed", "form_of"]
-
 
 class _Reader(Protocol):
     def readinto1(self, buffer: memoryview) -> int: ...

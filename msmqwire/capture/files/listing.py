@@ -18,17 +18,6 @@ from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
 if TYPE_CHECKING:
     from msmqwire.capture.files.remote import Entry, RemoteStore, StorageOptions
 
-__all__ = [
-    "STANDARD_INPUT",
-    "SourceFile",
-    "check_paths",
-    "files_at",
-    "find_files",
-    "is_compressed",
-    "open_source",
-    "opened",
-]
-
 STANDARD_INPUT = "-"
 HIDDEN = (".", "_")
 

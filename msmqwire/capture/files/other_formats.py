@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msmqwire.errors import CaptureError
 
-__all__ = ["not_a_capture"]
-
 _EDITCAP = "convert it: editcap {name} converted.pcapng"
 _EXTRACT = "extract the captures in it"
 

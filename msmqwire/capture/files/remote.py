@@ -15,8 +15,6 @@ from pyarrow import fs
 
 from msmqwire.errors import missing
 
-__all__ = ["Entry", "PositionedFile", "RemoteFile", "RemoteStore", "StorageOptions"]
-
 StorageOptions = Mapping[str, Any]
 
 BLOCK_SIZE = 8 << 20  # bytes of a request, enough to outweigh its latency

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["CapturedFrames", "FrameRun", "OpenFile", "Source", "UnopenedFile", "files_of"]
-
 OneSource: TypeAlias = "str | os.PathLike[str] | IO[bytes] | CapturedFrames"
 Source: TypeAlias = "OneSource | Iterable[OneSource]"
 # Of frames of one file: its name, their numbers, offsets, times, whether they have one, link types, and their bytes

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-__all__ = ["CaptureWriter", "Flow"]
-
 _MAGIC_NANOSECONDS = 0xA1B23C4D
 _LINK_RAW = 101
 _LARGEST_FRAME = 65535

@@ -18,8 +18,6 @@ from msmqwire.capture.frames.packet cimport (
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32
 
-__all__ = ["ENCAPSULATIONS", "MAX_ENCAPSULATIONS", "encapsulation_names"]
-
 ENCAPSULATIONS = {
     MPLS: "mpls",
     PPPOE: "pppoe",

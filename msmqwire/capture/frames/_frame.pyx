@@ -1,7 +1,5 @@
 """The texts of the reasons why records cannot be read, and the names of what is not supported."""
 
-__all__ = ["LINK_NAMES", "MAX_LINK_TYPE", "MAX_PROBLEMS", "REASONS", "UNSUPPORTED_ENCAPSULATIONS"]
-
 MAX_PROBLEMS = MOST_PROBLEMS
 MAX_LINK_TYPE = LINK_TYPES - 1
 

@@ -3,8 +3,6 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-__all__ = ["ENCAPSULATED", "STREAMED", "TIMED"]
-
 
 cdef void put_path(Rows* rows, size_t row, uint32_t path) noexcept nogil:
     """Give a row the value of the column ``encapsulation`` that stands for a path in this block."""

@@ -9,8 +9,6 @@ from msmqwire.wire._address cimport IPV4, IPV6
 
 from ipaddress import ip_network
 
-__all__ = ["PayloadSelection"]
-
 
 cdef bint has_address(const Network* network, uint16_t family, const uint8_t* address) noexcept nogil:
     cdef size_t octets = network.bits >> 3

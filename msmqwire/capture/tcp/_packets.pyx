@@ -19,8 +19,6 @@ from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FRAMED, NOT_A_PACKET, VERSI
 from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transport
 
-__all__ = ["PACKET_KINDS"]
-
 # The kinds of packets in TCP streams: messages and their acknowledgments, and packets of sessions
 PACKET_KINDS = {"message": MESSAGE_PACKETS, "session": SESSION_PACKETS}
 

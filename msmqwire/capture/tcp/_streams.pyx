@@ -37,8 +37,6 @@ from msmqwire.wire.simd cimport wire_bswap32, wire_unlikely
 
 import numpy as np
 
-__all__ = ["StreamTable", "packet_kinds"]
-
 cdef enum:
     MOST_PIECES = 1024  # of a flow: they are found by walking along them
 

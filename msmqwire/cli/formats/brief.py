@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from msmqwire.cli.target import Sink
 
-__all__ = ["Writer"]
-
 _ROUTE = ("src", "src_port", "dst", "dst_port")
 _NOT_SHOWN = {"first_frame", "version", "index", "transport", "stream_offset"}
 

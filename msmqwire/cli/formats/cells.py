@@ -18,8 +18,6 @@ import pyarrow.compute
 
 from msmqwire.cli.console import UNPRINTABLE
 
-__all__ = ["NO_TEXT", "Array", "joined", "json_text", "pc", "plain_text", "strings", "text", "utf8_of"]
-
 # pyarrow's stubs do not know functions of arrays and Python values
 Array = Any
 pc: Any = pyarrow.compute

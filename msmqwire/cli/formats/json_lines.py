@@ -12,8 +12,6 @@ from msmqwire.cli.formats.cells import Array, joined, json_text, utf8_of
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
 
-__all__ = ["Writer"]
-
 
 class Writer:
     """UTF-8, a line feed after each object."""

@@ -12,8 +12,6 @@ from msmqwire.capture.row_groups import RowGroups
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
 
-__all__ = ["Writer"]
-
 
 class Writer:
     """Row groups of up to 131,072 rows or 16 MiB of columns, whichever comes first."""

@@ -14,20 +14,6 @@ if TYPE_CHECKING:
 
     from msmqwire.cli.target import Sink
 
-__all__ = [
-    "Row",
-    "columns_shown",
-    "items",
-    "route",
-    "rows_of",
-    "shown",
-    "title",
-    "titles_of",
-    "values_of",
-    "write_heading",
-    "write_omissions",
-]
-
 #: The columns that name a row; those that a table has make its title.
 _TITLES = ("type", "operation", "object", "kind")
 #: The columns of messages that are shown: sender, queue and purpose.

@@ -13,8 +13,6 @@ from msmqwire.cli.formats.cells import NO_TEXT, Array, joined, json_text, pc, pl
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
 
-__all__ = ["Writer"]
-
 # What spreadsheets take for the start of a formula, or skip on the way to it (OWASP, "CSV Injection").
 _FORMULA = r"^[\s\x{a0}\x{3000}\x{feff}]*[=+\-@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]"
 # RFC 4180 requires quotes around the first four; the others are for readers that split there, and for empty text,

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from msmqwire.cli.target import Sink
 
-__all__ = ["Writer"]
-
 _CHUNK = 200  # rows drawn at once; the first of them give the widths
 _LONGEST_BESIDE = 44  # a longer text stands below its label
 _GUID = 36

@@ -28,8 +28,6 @@ from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_column
 if TYPE_CHECKING:
     from msmqwire.columns._guids import GuidOrder
 
-__all__ = ["Decoder", "FunctionMode", "GuidFormatter", "TableFunction"]
-
 FunctionMode = Literal["PERMISSIVE", "FAILFAST"]
 FUNCTION_MODES: tuple[FunctionMode, ...] = get_args(FunctionMode)
 

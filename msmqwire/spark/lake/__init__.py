@@ -15,11 +15,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from msmqwire.spark.lake.commit import LakeError
     from msmqwire.spark.lake.maintenance import check, history, optimize, vacuum
     from msmqwire.spark.lake.mending import repair
     from msmqwire.spark.lake.reading import read
     from msmqwire.spark.lake.scanning import batches
+    from msmqwire.spark.lake.storage import LakeError
 
 __all__ = ["LakeError", "batches", "check", "history", "optimize", "read", "repair", "vacuum"]
 

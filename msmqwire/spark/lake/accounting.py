@@ -22,8 +22,6 @@ from msmqwire.errors import CaptureError, MsmqWireError
 from msmqwire.spark.lake.captures import Identity, Known
 from msmqwire.spark.lake.dayfiles import WrittenFile
 
-__all__ = ["ACCOUNTING", "AccountingError", "AccountingRow", "Ending", "Seam", "SourceAccount", "check_files"]
-
 _COUNTS = tuple(item.name for item in fields(FrameCounts) if item.type == "int")
 _NAMED = tuple(item.name for item in fields(FrameCounts) if item.default_factory is dict)
 _STREAMS = tuple(item.name for item in fields(StreamStats))

@@ -24,19 +24,6 @@ from msmqwire.capture.files.listing import SourceFile, open_source
 from msmqwire.capture.files.remote import PositionedFile, StorageOptions
 from msmqwire.capture.files.sources import OpenFile
 
-__all__ = [
-    "HEAD",
-    "KNOWN",
-    "CapturedFile",
-    "Identity",
-    "Known",
-    "KnownCaptures",
-    "capture_numbers",
-    "identify",
-    "key_of",
-    "measure",
-]
-
 #: The bytes of a capture that decide which one it is.
 HEAD = 64 << 10
 # A file can only have grown from small captures with the same opening: the largest of these numbers of bytes that each

@@ -13,8 +13,6 @@ import pyarrow.parquet as pq
 
 from msmqwire.spark.lake.storage import Storage
 
-__all__ = ["SummedFile", "is_as_written"]
-
 _MAGIC = b"MQck"
 _RECORD_BYTES = 8
 # After the footer: its length, and PAR1

@@ -35,8 +35,6 @@ from msmqwire.spark.lake.storage import RUNS, LakeError, Storage, mend
 from msmqwire.spark.lake.tables import LakeTable
 from msmqwire.spark.lake.verification import differences
 
-__all__ = ["RUNS", "Group", "Lake", "LakeError"]
-
 # After so many runs the small files of every table are merged into files of about so many bytes: opening a table and
 # adding to it takes longer with each file. Two sizes, so that a row is copied few times
 _MERGED = {1000: 64 << 20, 25: 1 << 20}

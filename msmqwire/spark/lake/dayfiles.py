@@ -20,8 +20,6 @@ from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import FEW_ROWS, SparkColumn, arrow_schema, convert
 
-__all__ = ["NO_DAY", "DayFiles", "WrittenFile", "statistics"]
-
 # Hive's name for the partition of rows without a day; readers read it as null
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 # Smaller than those of one file: a task writes the files of several tables at a time

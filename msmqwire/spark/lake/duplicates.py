@@ -14,8 +14,6 @@ from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.verification import Contents
 
-__all__ = ["rows_to_keep"]
-
 # What tells the rows of a table from each other, as far as the table has them
 _PLACE = ("capture", "frame", "stream_offset", "index", "table", "code", "field", "offset")
 

@@ -16,8 +16,6 @@ from msmqwire.spark.lake.accounting import SourceAccount
 from msmqwire.spark.lake.captures import HEAD
 from msmqwire.spark.lake.storage import RUNS
 
-__all__ = ["SMALLEST", "digest_before", "grown_account", "seam_name"]
-
 #: A smaller capture is read again, which costs no more than to identify it.
 SMALLEST = HEAD
 # The bytes before a checkpoint that tell whether a file was written on, and not replaced

@@ -11,8 +11,6 @@ from pathlib import Path
 from msmqwire.spark.lake.storage import LakeError, Storage
 from msmqwire.spark.lake.tables import ColumnsError, LakeTable
 
-__all__ = ["mend_log"]
-
 _ENTRY = re.compile(r"([0-9]{20})\.json")
 _CHECKPOINT = re.compile(r"_last_checkpoint|[0-9]{20}\.checkpoint.*\.parquet")
 

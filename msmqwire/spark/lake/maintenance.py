@@ -8,13 +8,11 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from msmqwire.spark.lake.commit import RUNS, Lake
+from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.schemas import LAKE_TABLES
-from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
+from msmqwire.spark.lake.storage import RUNS, LakeError, LakeOptions, Storage
 from msmqwire.spark.lake.tables import RUN, LakeTable
 from msmqwire.spark.lake.verification import differences
-
-__all__ = ["Run", "check", "history", "optimize", "vacuum"]
 
 _HOUR = 3600
 # A run that has written nothing for so long is not under way any more

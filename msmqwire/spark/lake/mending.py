@@ -28,8 +28,6 @@ from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
 from msmqwire.spark.lake.tables import LakeTable
 from msmqwire.spark.lake.verification import read_contents
 
-__all__ = ["repair"]
-
 _TABLES = (*LAKE_TABLES, "accounting")
 _LOST = "its rows in the lake were malformed and are gone; the next run reads it again"
 

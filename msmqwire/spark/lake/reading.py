@@ -16,8 +16,6 @@ from msmqwire.capture import ReadOptions
 from msmqwire.spark.lake.scanning import Within, open_lake, pruned, time_within, version
 from msmqwire.spark.lake.storage import LakeOptions, Storage
 
-__all__ = ["read"]
-
 # With the defaults of Spark a task lists each file: 10 s of CPU time for 1,000 files
 _LISTING = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",

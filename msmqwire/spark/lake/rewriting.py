@@ -19,8 +19,6 @@ from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
 from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, mend, one_line
 
-__all__ = ["ActiveFile", "Replacement", "bins", "parquet_file", "rewrite", "without"]
-
 
 class ActiveFile(NamedTuple):
     """A file that is part of a table.

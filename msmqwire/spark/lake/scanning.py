@@ -16,25 +16,12 @@ import pyarrow.compute as pc
 from msmqwire.capture import ReadOptions, StreamStats
 from msmqwire.capture.stats import FrameCounts
 from msmqwire.spark.lake.accounting import SourceAccount
-from msmqwire.spark.lake.commit import Lake, LakeError
+from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.dayfiles import NO_DAY
 from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import table_schema
-from msmqwire.spark.lake.storage import LakeOptions, Storage
+from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
 from msmqwire.spark.lake.tables import LakeTable
-
-__all__ = [
-    "LakeFile",
-    "LakeScan",
-    "Selection",
-    "Within",
-    "batches",
-    "open_lake",
-    "pruned",
-    "time_within",
-    "totals",
-    "version",
-]
 
 _NANOSECONDS = 10**9
 _DAY = 86_400 * _NANOSECONDS

@@ -11,8 +11,6 @@ from msmqwire.columns.schema import UINT32, Column, Enumeration
 from msmqwire.spark.lake.accounting import ACCOUNTING
 from msmqwire.spark.schema import SparkColumn, arrow_schema, spark_columns, table_columns
 
-__all__ = ["FAULTS", "LAKE_TABLES", "file_columns", "file_schema", "table_schema"]
-
 # The column that rows have their capture in
 _CAPTURE_NUMBER = SparkColumn("capture", "capture", pa.int64())
 

@@ -18,8 +18,6 @@ from pyarrow import fs
 
 from msmqwire.errors import MsmqWireError
 
-__all__ = ["RUNS", "LakeError", "LakeOptions", "Storage", "StoredFile", "mend", "one_line"]
-
 LakeOptions = Mapping[str, str]
 
 #: The folder of plans, of seams, and of what runs under way keep for their tasks.

@@ -22,8 +22,6 @@ from msmqwire.spark.lake.rewriting import ActiveFile, Replacement, bins, rewrite
 from msmqwire.spark.lake.schemas import table_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, StoredFile, mend, one_line
 
-__all__ = ["RUN", "ColumnsError", "LakeError", "LakeTable"]
-
 # The name under which transactions number themselves, so that none is made twice
 _APPLICATION = "msmqwire"
 #: The key of the number of a run in the history of a table.

@@ -30,8 +30,6 @@ from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.scan import Scan, ScanOptions
 
-__all__ = ["CaptureSplitter", "Decoded", "Decoding", "Numbered", "Part", "SourceCalls", "SplitCapture", "Stage"]
-
 _Rows: TypeAlias = Iterator[tuple[str, pa.RecordBatch]]
 _Read: TypeAlias = Callable[[Scan, SourceAccount], _Rows]
 

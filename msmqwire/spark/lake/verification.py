@@ -14,8 +14,6 @@ from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage
 from msmqwire.spark.lake.tables import LakeTable
 
-__all__ = ["Contents", "differences", "read_contents"]
-
 
 @dataclass
 class Contents:

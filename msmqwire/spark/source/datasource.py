@@ -70,8 +70,6 @@ from msmqwire.spark.source.scan import Scan, converted, describe_problems
 if TYPE_CHECKING:
     from msmqwire.spark.source.following import MsmqStreamReader
 
-__all__ = ["MsmqDataSource", "MsmqReader", "PushdownReader", "registered"]
-
 # The program in which Spark asks a reader about filters, if it is allowed to
 _PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
 

@@ -40,8 +40,6 @@ from msmqwire.spark.source.options import OPTIONS, SourceOptions
 from msmqwire.spark.source.planning import SPLIT_SIZE
 from msmqwire.spark.source.scan import Scan, describe_problems
 
-__all__ = ["MsmqStreamReader", "Position"]
-
 log = logging.getLogger(__name__)
 
 # Suffixes of files that browsers, WinSCP, Hadoop and others are still copying

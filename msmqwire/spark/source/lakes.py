@@ -32,8 +32,6 @@ from msmqwire.spark.source.options import parse_networks, parse_object
 from msmqwire.spark.source.planning import SPLIT_SIZE
 from msmqwire.spark.source.pushdown import can_apply, filtered
 
-__all__ = ["LAKE_OPTIONS", "LakePartition", "LakeRead", "LakeReader", "PushdownLakeReader"]
-
 T = TypeVar("T")
 
 #: The options of a read of a lake, as documented.

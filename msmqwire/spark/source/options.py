@@ -21,8 +21,6 @@ from msmqwire.errors import CaptureError
 from msmqwire.spark.schema import GUID_FORMS, SparkColumn, SparkGuid
 from msmqwire.spark.source.scan import ScanOptions
 
-__all__ = ["OPTIONS", "SourceOptions", "described", "is_lake", "of_table"]
-
 T = TypeVar("T")
 
 # The key under which a table of a catalog keeps its options: in the metadata of its first column

@@ -17,8 +17,6 @@ from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.source.options import SourceOptions
 
-__all__ = ["MANY", "SPLIT_SIZE", "CapturePart", "CapturePartition", "large", "pack", "plan", "task_size", "tasks_of"]
-
 # The bytes of a task, which starting it costs little of; up to twice as many where there are more tasks than MANY
 SPLIT_SIZE = 64 << 20
 MANY = 64
@@ -32,7 +30,9 @@ class Sized(Protocol):
     """A file, or a part of one, with its bytes."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Bytes of the capture as it is stored."""
+        ...
 
 
 Item = TypeVar("Item", bound=Sized)

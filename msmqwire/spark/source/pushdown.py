@@ -36,8 +36,6 @@ from msmqwire.capture.options import ReadOptions, nanoseconds
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.scan import ScanOptions
 
-__all__ = ["can_apply", "filtered", "narrowed"]
-
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 # The result for a null is null, as in Spark

@@ -29,8 +29,6 @@ from msmqwire.columns.display import payload_shown
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.schema import FEW_ROWS, SparkColumn, convert, table_columns
 
-__all__ = ["MODES", "Mode", "Scan", "ScanOptions", "converted", "describe_problems"]
-
 Mode = Literal["PERMISSIVE", "FAILFAST", "DROPMALFORMED"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 # The columns that identify a payload, and those needed to drop or report it

@@ -1,6 +1,0 @@
-"""The Arrow C data interface, for compiled modules."""
-
-class ArrowNode:
-    def __arrow_c_schema__(self) -> object: ...
-
-class Owner: ...

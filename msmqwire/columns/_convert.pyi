@@ -1,3 +1,0 @@
-"""Columns of a batch as Arrow, for compiled modules."""
-
-class Validity: ...

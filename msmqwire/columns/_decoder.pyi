@@ -1,3 +1,0 @@
-"""Base of the decoders of batches, for compiled modules."""
-
-class Decoder: ...
