@@ -69,3 +69,12 @@ def test_public_names_have_docstrings_and_signatures(name: str) -> None:
     public = {each: getattr(module, each) for each in getattr(module, "__all__", ())}
     values = {each: value for each, value in public.items() if not isinstance(value, ModuleType)}
     assert [lack for each, value in values.items() for lack in unexplained(each, value)] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["capture", "columns", "directory", "discovery", "formatname", "mqcn", "mqqb", "mqsd", "net", "routing", "session"],
+)
+def test_dir_has_the_public_names(name: str) -> None:
+    module = importlib.import_module(f"msmqwire.{name}")
+    assert dir(module) == sorted(module.__all__)

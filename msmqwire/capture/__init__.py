@@ -50,3 +50,7 @@ __all__ = [
     "table_columns",
     "table_options",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

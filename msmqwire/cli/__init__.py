@@ -165,7 +165,10 @@ def _parser(chosen: Iterable[str]) -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"msmqwire {__version__}", help="show the version")
     parser.add_argument(
-        "--completion", action=_Completion, choices=("bash", "zsh", "tcsh"), help="print the completion of this shell"
+        "--completion",
+        action=_Completion,
+        choices=("bash", "zsh", "tcsh", "fish", "powershell"),
+        help="print the completion of this shell",
     )
     subcommands = parser.add_subparsers(required=True, metavar="SUBCOMMAND", dest="subcommand")
     for name, summary in SUBCOMMANDS.items():

@@ -12,19 +12,40 @@ _FOLDERS = {"DIR"}
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The completion script for a shell: subcommands, options, choices, files and folders."""
+    """The completion script for a shell: subcommands, options, names in tables, files and folders."""
     shtab = optional("shtab", "msmqwire --completion")
-    _mark_files(parser, shtab)
+    _mark_arguments(parser, shtab, "", _names())
     text: str = shtab.complete(parser, shell)
     return text
 
 
-def _mark_files(parser: argparse.ArgumentParser, shtab: Any) -> None:
+def _names() -> dict[tuple[str, str], list[str]]:
+    """The names that an argument of a subcommand takes, by the subcommand and the argument."""
+    optional("pyarrow", "msmqwire --completion")
+    from msmqwire.capture import TABLES
+    from msmqwire.cli.decode import ALL
+    from msmqwire.insight.explain import names
+    from msmqwire.insight.sections import SECTIONS
+
+    columns = dict.fromkeys(name for kind in TABLES.values() for name in kind.table.names)
+    return {
+        ("decode", "table"): [*TABLES, ALL],
+        ("decode", "columns"): [*columns],
+        ("summary", "table"): [*SECTIONS],
+        ("explain", "codes"): names(),
+    }
+
+
+def _mark_arguments(
+    parser: argparse.ArgumentParser, shtab: Any, subcommand: str, names: dict[tuple[str, str], list[str]]
+) -> None:
     for action in parser._actions:
-        if action.metavar in _FILES:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, subparser in action.choices.items():
+                _mark_arguments(subparser, shtab, name, names)
+        elif choices := names.get((subcommand, action.dest)):
+            action.choices = choices
+        elif action.metavar in _FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         elif action.metavar in _FOLDERS:
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
-        elif isinstance(action, argparse._SubParsersAction):
-            for subparser in action.choices.values():
-                _mark_files(subparser, shtab)

@@ -20,3 +20,7 @@ __all__ = [
     "Utf8Column",
     "allocated_bytes",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

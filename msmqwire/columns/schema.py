@@ -135,7 +135,7 @@ def present(presence: int, *columns: Column) -> tuple[Column, ...]:
     return tuple([column if column.presence else replace(column, presence=presence) for column in columns])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """The columns of one table, in order, and the names its faults and violations use.
 
@@ -167,6 +167,9 @@ class Table:
     rules: tuple[tuple[str, str], ...] = ()
     headers: tuple[Any, ...] = ()
     presence_bits: dict[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Table {self.name}: {len(self.names)} columns, {self.section}>"
 
     @cached_property
     def all_columns(self) -> tuple[Column, ...]:

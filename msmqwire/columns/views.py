@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +71,21 @@ class ListColumn:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def to_pylist(self) -> list[list[Any]]:
+        """The lists as Python values: a struct is a dict by the names of its members, a GUID 16 bytes in wire order."""
+        items = _python_values(self.values)
+        return [items[start:end] for start, end in pairwise(self.offsets.tolist())]
+
+
+def _python_values(values: Any) -> list[Any]:
+    if isinstance(values, dict):
+        members = {name: _python_values(each) for name, each in values.items()}
+        return [dict(zip(members, each, strict=True)) for each in zip(*members.values(), strict=True)]
+    if isinstance(values, np.ndarray):
+        return [row.tobytes() for row in values] if values.ndim == 2 else values.tolist()
+    found: list[Any] = values.to_pylist()
+    return found
+
 
 class SpanColumn:
     """Values that stay in the payloads: where each lies, and its bytes when asked for.
@@ -106,6 +122,20 @@ class SpanColumn:
             rows = np.searchsorted(offsets, rows, side="right") - 1
         return rows.astype(np.uint32)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self)} values>"
+
+    def to_pylist(self) -> list[Any]:
+        """All values as Python has them, str or bytes; None where the payload is null. A missing value is empty."""
+        owners = self.owners(np.arange(len(self))).tolist()
+        return [
+            None if (payload := self.payloads[owner]) is None else self._value(payload[start : start + length])
+            for owner, start, length in zip(owners, self.offset.tolist(), self.length.tolist(), strict=True)
+        ]
+
+    def _value(self, value: memoryview) -> Any:
+        return bytes(value)
+
     def _bytes(self, index: int) -> NDArray[np.uint8]:
         row = range(len(self))[index]
         start, length = int(self.offset[row]), int(self.length[row])
@@ -125,7 +155,10 @@ class TextColumn(SpanColumn):
 
     def text(self, index: int) -> str:
         """One value as a string; lone surrogates stay lone surrogates."""
-        return self._bytes(index).tobytes().decode("utf-16-le", "surrogatepass")
+        return self._value(self._bytes(index).data)
+
+    def _value(self, value: memoryview) -> str:
+        return str(value, "utf-16-le", "surrogatepass")
 
 
 class BytesColumn(SpanColumn):
@@ -141,7 +174,10 @@ class AsciiColumn(BytesColumn):
 
     def text(self, index: int) -> str:
         """One value as a string."""
-        return self._bytes(index).tobytes().decode("ascii")
+        return self._value(self._bytes(index).data)
+
+    def _value(self, value: memoryview) -> str:
+        return str(value, "ascii")
 
 
 class Utf8Column:
@@ -168,4 +204,11 @@ class Utf8Column:
 
     def text(self, index: int) -> str:
         """One value as a string."""
-        return self[index].tobytes().decode("utf-8")
+        return str(self[index].data, "utf-8")
+
+    def to_pylist(self) -> list[str]:
+        """All values as strings; that of a null is empty."""
+        return [self.text(index) for index in range(len(self))]
+
+    def __repr__(self) -> str:
+        return f"<Utf8Column of {len(self)} values>"

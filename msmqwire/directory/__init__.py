@@ -55,3 +55,7 @@ __all__ = [
     "Site",
     "site_gates",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -35,3 +35,7 @@ __all__ = [
     "WaitUntil",
     "reply_to",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

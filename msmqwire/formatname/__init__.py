@@ -37,3 +37,7 @@ __all__ = [
     "parse_batch",
     "parse_path_name",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

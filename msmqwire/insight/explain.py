@@ -20,7 +20,7 @@ from msmqwire.notification.judgement import Outcome, Rule, Unverified
 from msmqwire.properties import PROPERTIES, TYPE_NAMES, Property
 from msmqwire.wire.codes import FAULTS
 
-__all__ = ["Explanation", "explain", "similar"]
+__all__ = ["Explanation", "explain", "names", "similar"]
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,11 @@ def explain(name: str) -> list[Explanation]:
     return [each for each in _all() if each.name.lower() in (wanted, f"propid_{wanted}")]
 
 
+def names() -> list[str]:
+    """The names that have a meaning, in the order of the tables."""
+    return [*dict.fromkeys(each.name for each in _all())]
+
+
 def similar(name: str) -> list[str]:
     """Names like a name that has no meaning."""
-    return like(name, dict.fromkeys(each.name for each in _all()))
+    return like(name, names())

@@ -32,3 +32,7 @@ __all__ = [
     "encode_batch",
     "encode_body",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

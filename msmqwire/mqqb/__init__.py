@@ -50,3 +50,7 @@ __all__ = [
     "encode",
     "encode_batch",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -33,6 +33,11 @@ __all__ = [
     "encode_batch",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _HEADER, _REQUEST, _REPLY, *_ = TOPOLOGY.headers
 
 HEADER_DTYPE = fixed_dtype(_HEADER)

@@ -23,3 +23,7 @@ __all__ = [
     "get_destination_info",
     "host_of",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

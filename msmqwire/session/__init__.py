@@ -46,3 +46,7 @@ __all__ = [
     "Timer",
     "answer_ping",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

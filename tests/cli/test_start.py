@@ -72,12 +72,37 @@ def test_help_has_examples_and_fits(name: str) -> None:
     assert max(map(len, done.stdout.decode().splitlines())) <= 120
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh", "fish", "powershell"])
 def test_completion(shell: str) -> None:
     pytest.importorskip("shtab")
     script = msmqwire("--completion", shell).stdout.decode()
     assert all(name in script for name in SUBCOMMANDS)
-    assert "--columns" in script or shell == "tcsh"
+    assert "--columns" in script or "columns" in script
+    assert "bad_terminator" in script
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["deco"], {"decode"}),
+        (["decode", "--tab"], {"--table"}),
+        (["decode", "--table", "top"], {"topology"}),
+        (["decode", "--columns", "connected_network_m"], {"connected_network_mask"}),
+        (["summary", "--table", "conv"], {"conversations"}),
+        (["explain", "PROPID_Q_QUOT"], {"PROPID_Q_QUOTA"}),
+    ],
+)
+def test_bash_completes(words: list[str], completed: set[str], tmp_path: Path) -> None:
+    pytest.importorskip("shtab")
+    script = tmp_path / "completion.bash"
+    script.write_bytes(msmqwire("--completion", "bash").stdout)
+    line = ["msmqwire", *words]
+    program = (
+        f"source {script}; COMP_WORDS=({' '.join(line)}); COMP_CWORD={len(line) - 1}; "
+        "$(complete -p msmqwire | sed 's/.*-F \\([^ ]*\\).*/\\1/'); printf '%s\n' \"${COMPREPLY[@]}\""
+    )
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60)
+    assert {each.strip() for each in done.stdout.splitlines()} == completed, done.stderr
 
 
 def test_completion_into_a_pipe_that_closes() -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from msmqwire import Payloads, formatname, mqqb, mqsd
+from msmqwire import Payloads, capture, formatname, mqqb, mqsd
+from msmqwire.columns import BytesColumn, ListColumn, TextColumn, Utf8Column
 from msmqwire.columns.display import names_shown
 from tests.columns.formats import FORMATS, Format
+from tests.vectors import get
 
 HOSTILE = mqqb.encode(mqqb.UserMessage(label="<script>&\"'", body=b"x" * 1000))
 
@@ -49,6 +51,42 @@ def test_a_batch_shows_its_first_rows(kind: Format) -> None:
     assert f"{len(batch.faults)} with faults" in repr(batch)
     empty = kind.decode_batch([])
     assert "Batch of 0" in empty._repr_html_()
+
+
+@pytest.mark.parametrize("kind", FORMATS, ids=str)
+def test_columns_as_python_values_are_those_of_arrow(kind: Format) -> None:
+    """Arrow has nulls where a view has an empty value."""
+    batch = kind.decode_batch([*kind.vectors, *kind.cases(300, 5), None])
+    arrow = batch.to_arrow(dictionaries=False)
+    compared = 0
+    for name in batch.columns:
+        column, expected = batch[name], arrow[name].to_pylist()
+        if isinstance(column, TextColumn | BytesColumn | Utf8Column):
+            found = column.to_pylist()
+            assert len(found) == len(expected)
+            assert repr(column) == f"<{type(column).__name__} of {len(expected)} values>"
+            pairs = [(mine, theirs) for mine, theirs in zip(found, expected, strict=True) if theirs is not None]
+            assert all(mine == theirs or "\ufffd" in str(theirs) for mine, theirs in pairs)
+            assert {mine for mine, theirs in zip(found, expected, strict=True) if theirs is None} <= {"", b"", None}
+            compared += 1
+        elif isinstance(column, ListColumn):
+            assert [len(items) for items in column.to_pylist()] == [len(items or ()) for items in expected]
+            compared += 1
+    assert compared
+
+
+def test_the_values_of_lists() -> None:
+    data = get("mqsd", "reply-many-servers").data
+    batch = mqsd.decode_batch([data])
+    (arrow,) = batch.to_arrow()["servers"].to_pylist()
+    assert batch["servers"].to_pylist() == [arrow]
+    (networks,) = batch["connected_networks"].to_pylist()
+    assert networks == [each.tobytes() for each in mqsd.decode(data).connected_networks]
+
+
+def test_tables_fit_a_line() -> None:
+    assert repr(mqsd.TOPOLOGY) == f"<Table topology: {len(mqsd.TOPOLOGY.names)} columns, [MS-MQSD] 2.2>"
+    assert all(len(repr(kind)) < 500 for kind in capture.TABLES.values())
 
 
 def test_text_of_a_packet_is_escaped() -> None:
