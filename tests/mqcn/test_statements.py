@@ -410,6 +410,14 @@ def test_reserved_is_ignored() -> None:
         assert mqcn.encode(message) == message_bytes(update_bytes())
 
 
+def test_reserved_is_shown_where_it_is_not_zeros() -> None:
+    for reserved, shown in ((bytes(24), None), (bytes(23) + b"\1", bytes(23) + b"\1")):
+        data = message_bytes(update_bytes(reserved=reserved))
+        (update,) = mqcn.decode(data, strict=True).updates
+        assert bytes(update.reserved) == reserved
+        assert mqcn.decode_batch([data]).to_arrow().column("reserved").to_pylist() == [shown]
+
+
 @row("CNW-24")
 def test_propids_then_values() -> None:
     values = {115: MANAGER.bytes_le, 104: b"\7", 1101: b"\2\0\0\0ab", 105: struct.pack("<I", 9)}

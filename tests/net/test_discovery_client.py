@@ -199,6 +199,17 @@ def test_options_that_make_no_sense(options: Any) -> None:
         Discoverer(**options)
 
 
+def test_the_port_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    ports: list[int] = []
+    monkeypatch.setattr(room._Endpoint, "send", lambda endpoint, data, port: ports.append(port))
+
+    async def main(_: Loop) -> None:
+        await discover(networks=[A, B], timeout=0.01)
+
+    run(main)
+    assert ports == [1801, 1801]
+
+
 # --- Sockets that fail ---
 
 
