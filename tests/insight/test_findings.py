@@ -182,6 +182,22 @@ def test_a_probe_and_its_answer_are_one_finding() -> None:
         assert (found.evidence["answered"], found.evidence["packets"]) == (False, 1)
 
 
+def test_answers_are_looked_for_of_so_many_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msmqwire.insight.findings._LIMIT", 2)
+    ends = {"src_port": 40001, "dst": "10.0.0.9", "dst_port": 1801}
+    back = {"src_port": 1801, "src": "10.0.0.9", "dst_port": 40001}
+    hosts = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+    probes = [{**PROBE, **ends, "src": host} for host in hosts]
+    # Of a probe that comes again the latest evidence counts, also at the limit
+    found = detect(
+        ("sessions", [*probes[:2], probes[0], probes[2]]), ("sessions", [{**back, "dst": host} for host in hosts])
+    ).findings()
+    assert sorted((each.evidence["src"], each.evidence["packets"], each.evidence["answered"]) for each in found) == [
+        (hosts[0], 3, True),
+        (hosts[1], 2, True),
+    ]
+
+
 def test_a_discovery_probe_and_its_answer_are_one_finding() -> None:
     sent = {**REQUEST, "src": "192.0.2.7", "src_port": 4000, "dst": "10.0.0.9", "dst_port": 1801}
     answer = {"type": "reply", "src": "10.0.0.9", "src_port": 1801, "dst": "192.0.2.7", "dst_port": 4000}

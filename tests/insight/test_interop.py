@@ -25,6 +25,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "msmqwire.insight.interop", str(tmp_path / "new" / "folder")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert sorted(map(Path, done.stdout.splitlines())) == sorted((tmp_path / "new" / "folder").iterdir())
+
+
 _COMPILE = """
 const compiler = require("kaitai-struct-compiler"), source = JSON.parse(require("fs").readFileSync(0, "utf8"));
 compiler.compile("python", source, null, false).then(files => process.stdout.write(Object.values(files)[0]));

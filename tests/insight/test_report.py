@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import resource
+import struct
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -94,6 +95,25 @@ def test_hosts_and_minutes_have_their_frames(tmp_path: Path) -> None:
     assert "<td>message-session.pcap 2 7 9 14 15</td>" in traffic
     assert "<td>message-session.pcap 1 2 6 7 8 9 16</td>" in timeline
     assert "<td>first_message</td>" in timeline
+
+
+@pytest.mark.parametrize(("apart", "every", "bars"), [(0, "minute", 1), (119, "minute", 2), (120, "2 minutes", 2)])
+def test_the_timeline_has_a_bar_for_so_many_minutes(apart: int, every: str, bars: int, tmp_path: Path) -> None:
+    pings = [datagram(WRITER["ping"](4, FIRST), to=3527)] * 2
+    path = write(tmp_path / "x.pcap", pings, step=60_000_000_000 * apart)
+    page = Page(report(tmp_path / "report.html", path))
+    assert f"Packets of every {every}, at most {3 - bars}, from 2024-03-04 08:00 to " in page.text
+    assert sum(tag == "rect" for tag, _ in page.tags) == bars
+    assert f"2024-03-04 08:00: {3 - bars:,} packets" in page.text
+
+
+def test_flags_are_words(tmp_path: Path) -> None:
+    body = b"\1\1" + WRITER["notification_update"](2, struct.pack("<2I", 1403, 1404), b"\1\1")
+    path = write(tmp_path / "x.pcap", stream([WRITER["user_message"](FIRST, SECOND, 3, 1, 0, body)]))
+    text = report(tmp_path / "report.html", path)
+    changes = text[text.index('id="notifications"') : text.index('id="problems"')]
+    assert "<td>yes</td>" in changes
+    assert "<td>no</td>" not in changes
 
 
 def test_the_page_says_how_it_was_made_and_of_what(tmp_path: Path) -> None:
